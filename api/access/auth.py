@@ -22,7 +22,7 @@ from api.access.sessions import Sessions
 from api.problems import answer, details, is_page
 from api.protection.forwarding import PEER
 from api.protection.guards import SAFE_METHODS
-from orchestrator.host.identity import IDENTITY_PATH, Identity, made_for, same
+from orchestrator.host.identity import IDENTITY_PATH, Identity, made_for, same, seal
 from orchestrator.secrets import Secrets
 from orchestrator.service.accounts import AccountQueries
 from orchestrator.settings import Settings
@@ -33,6 +33,8 @@ OPEN_PATHS: Final = frozenset({"/healthz", "/readyz", "/login", IDENTITY_PATH})
 SCHEMA_PATH: Final = "/v1/schema"
 PROVIDER_PATHS: Final = frozenset({"/login/oidc", "/login/oidc/callback", "/login/oidc/logout"})
 """Open where a provider logs people in."""
+
+Headers = list[tuple[bytes, bytes]]
 
 bearer = HTTPBearer(
     auto_error=False,
@@ -50,7 +52,9 @@ class Authentication:
         self._secrets = Secrets(settings)
         self._proxies = settings.proxies
         self.secret = self._tokens[0]  # of which what is asked twice makes the same
-        # Servers behind one address share the chosen token, not the home: with it they know each other's sessions.
+        # A session names a row of the database, so servers share sessions only where they share a database server.
+        local = settings.database.startswith("sqlite")
+        self._place = self.identity.secret if local else settings.database
         self.sessions = Sessions(self.sealing, settings.resolved_home)
         self.codes = Codes()
         self.patience = LoginPatience()
@@ -65,8 +69,11 @@ class Authentication:
         return (*self._secrets.tokens, self.identity.secret)
 
     def sealing(self) -> str:
-        """By which cookies are sealed; another one once the token is."""
-        return self._tokens[0]
+        """The key that seals cookies and names them: the home's own, and a new one after the token changes.
+
+        Several API servers that share a chosen token and a database server have the same key.
+        """
+        return seal(self._tokens[0], "cookies", self._place)
 
     def is_token(self, given: str) -> bool:
         """Whether a text is a token of this server."""
@@ -105,6 +112,7 @@ class AuthMiddleware:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
+        scope["headers"] = _without_escapes(scope["headers"])
         request = Request(scope)
         try:
             admitted = await self._admitted(request)
@@ -163,6 +171,17 @@ class AuthMiddleware:
             return OWNER
         known = await run_in_threadpool(accounts.of_text, given)
         return known or await wrong(request, self.access, "this is not the token of this server")
+
+
+def _without_escapes(headers: Headers) -> Headers:
+    """Headers without cookies that hold a backslash: ours never do, and decoding many escapes takes a quadratic time.
+
+    FastAPI decodes all cookies of every request, in the event loop.
+    """
+    return [
+        (name, b";".join(pair for pair in value.split(b";") if b"\\" not in pair) if name == b"cookie" else value)
+        for name, value in headers
+    ]
 
 
 def _not_allowed(request: Request, detail: str) -> Response:

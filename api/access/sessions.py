@@ -13,7 +13,6 @@ from typing import Final
 from fastapi import Request
 from fastapi.responses import Response
 
-from api.access.peers import account
 from orchestrator.host.identity import same, seal
 from orchestrator.host.private import own_text
 
@@ -29,9 +28,6 @@ class BrowserSession:
     id: str
     until: int
     """Unix time at which it ends."""
-    account: str
-    """Whose browser it is, as the system numbers the accounts of this machine: cookies ignore ports, so that a browser
-    shows ours to whoever listens on another one."""
     token: int | None = None
     """The user's token that it began with, and with which it ends; none: a token of the server."""
 
@@ -52,7 +48,7 @@ class Sessions:
 
     @property
     def cookie(self) -> str:
-        """Its name; cookies ignore ports: two services of one host must not overwrite each other's."""
+        """Its name, the home's own: browsers send cookies to every port of a host, so two homes must not share one."""
         return f"metricsweep_{seal(self._secret, 'cookie')[:16]}"
 
     def begin(
@@ -60,7 +56,7 @@ class Sessions:
     ) -> None:
         """Give the browser that gets `answer` a session, of a user's token; the secret cannot be read from it."""
         until = int(time.time()) + seconds
-        session = BrowserSession(secrets.token_hex(16), until, account(request.scope), token)
+        session = BrowserSession(secrets.token_hex(16), until, token)
         answer.set_cookie(
             self.cookie,
             self.sealed(session),
@@ -77,9 +73,9 @@ class Sessions:
         said, _, given = request.cookies.get(self.cookie, "").rpartition(".")
         if not same(given, seal(self._secret, "session", said)):
             return None
-        id_, until, whose, *token = said.split(".")
-        session = BrowserSession(id_, int(until), whose, int(token[0]) if token else None)
-        return session if self.runs(session) and whose == account(request.scope) else None
+        id_, until, *token = said.split(".")
+        session = BrowserSession(id_, int(until), int(token[0]) if token else None)
+        return session if self.runs(session) else None
 
     def runs(self, session: BrowserSession) -> bool:
         """Whether a session of ours has neither run out nor been ended."""
@@ -106,7 +102,7 @@ class Sessions:
 
     def sealed(self, session: BrowserSession) -> str:
         """The cookie's value."""
-        said = f"{session.id}.{session.until}.{session.account}"
+        said = f"{session.id}.{session.until}"
         if session.token is not None:
             said += f".{session.token}"
         return f"{said}.{seal(self._secret, 'session', said)}"

@@ -9,7 +9,7 @@ from typing import Final
 
 from api.mlflow.upstream import Upstream
 
-_KEPT: Final = re.compile(r"mlflow-artifacts:/(?!/)(?:[\w.@=-]+/?)+", re.ASCII)
+_KEPT: Final = re.compile(r"mlflow-artifacts:/(?!/)[\w.@=-]+(?:/[\w.@=-]+)*/?", re.ASCII)
 
 
 class Locations:

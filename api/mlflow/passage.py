@@ -11,6 +11,7 @@ from urllib.parse import quote, urlencode
 
 import httpx
 from fastapi import APIRouter, Request
+from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
@@ -85,9 +86,9 @@ async def _treated(treatment: Treatment, upstream: Upstream, request: Request, p
             headers = {"Content-Security-Policy": PAGE_POLICY, "Cache-Control": "no-cache"}
             return HTMLResponse(page.replace("<head>", f"<head>{OPENING}", 1), headers=headers)
         case Treatment.NEW_EXPERIMENT:
-            body = _new_experiment(await _posted(request))
+            body = await run_in_threadpool(_new_experiment, await request.body())
         case Treatment.QUERY:
-            body = _query(await _posted(request))
+            body = await run_in_threadpool(_query, await request.body())
         case Treatment.RUN_FILES | Treatment.MODEL_FILES:
             url = _url(path, urlencode(await _files(treatment, upstream, request, path)).encode())
     passed = await upstream.forward(request, url, body)
@@ -103,9 +104,9 @@ def _url(path: str, query: bytes) -> httpx.URL:
     return httpx.URL(raw_path=quote(path).encode() + (b"?" + query if query else b""))
 
 
-async def _posted(request: Request) -> Mapping[str, Any]:
+def _posted(body: bytes) -> Mapping[str, Any]:
     try:
-        found = json.loads((await request.body()).decode("utf-8"))
+        found = json.loads(body.decode("utf-8"))
     except (ValueError, RecursionError) as error:
         raise Refusal(400, "BAD_REQUEST", "the body is no JSON in UTF-8") from error
     if not isinstance(found, dict):
@@ -113,15 +114,17 @@ async def _posted(request: Request) -> Mapping[str, Any]:
     return found
 
 
-def _new_experiment(posted: Mapping[str, Any]) -> bytes:
+def _new_experiment(body: bytes) -> bytes:
     """The request for an experiment whose artifacts are kept where MLflow keeps all of them."""
+    posted = _posted(body)
     if posted.get("artifact_location") or posted.get("artifactLocation"):
         detail = "artifact_location: this MLflow keeps all artifacts itself; create the experiment without it"
         raise Refusal(400, "INVALID_PARAMETER_VALUE", detail)
     return _written({name: posted[name] for name in ("name", "tags") if name in posted})
 
 
-def _query(posted: Mapping[str, Any]) -> bytes:
+def _query(body: bytes) -> bytes:
+    posted = _posted(body)
     query = posted.get("query")
     if not isinstance(query, str) or not fields_of(query) <= READ_BY_QUERIES:
         detail = f"query: a GraphQL query may read {', '.join(sorted(READ_BY_QUERIES))}"

@@ -114,9 +114,11 @@ def is_upload(method: str, path: str) -> bool:
 
 
 def is_plain(path: str) -> bool:
-    """Whether a path means the same to everybody who reads it, however often it is decoded."""
-    while (decoded := unquote(path)) != path:
-        path = decoded
+    """Whether a path means the same to everybody who reads it, decoded once more or not; deeper nesting is refused."""
+    decoded = unquote(path)
+    if unquote(decoded) != decoded:
+        return False
+    path = decoded
     odd = "\\" in path or not path.isprintable() or "�" in path
     return not odd and not {".", ".."} & set(path.split("/")) and "//" not in path
 

@@ -18,7 +18,6 @@ from typing import Final
 from fastapi import Request
 from fastapi.responses import Response
 
-from api.access.peers import account
 from orchestrator.host.identity import same, seal
 
 SECONDS: Final = 600
@@ -34,8 +33,6 @@ class LoginAttempt:
     key: str
     until: int
     """Unix time at which it is over."""
-    account: str
-    """Whose browser it is: cookies ignore ports, and another account's server may have put this one there."""
     then: str
     """The path to which it leads."""
     state: str
@@ -54,10 +51,10 @@ class LoginAttempts:
         self._used: OrderedDict[str, None] = OrderedDict()
         self._lock = threading.Lock()
 
-    def begin(self, request: Request, then: str) -> LoginAttempt:
+    def begin(self, then: str) -> LoginAttempt:
         """A new one, for a browser."""
         path = then if len(then.encode()) <= _MOST_PATH else "/"
-        return self._attempt(secrets.token_hex(32), int(time.time()) + SECONDS, account(request.scope), path)
+        return self._attempt(secrets.token_hex(32), int(time.time()) + SECONDS, path)
 
     def keep(self, attempt: LoginAttempt, request: Request, answer: Response) -> None:
         """Have the browser that gets `answer` keep it."""
@@ -76,12 +73,11 @@ class LoginAttempts:
         said, _, given = request.cookies.get(self._cookie(request), "").rpartition(".")
         if not same(given, seal(self._secret(), "oidc attempt", said)):
             return None
-        key, until, whose, path = said.split(".")
+        key, until, path = said.split(".")
         with suppress(ValueError):
             then = base64.urlsafe_b64decode(path).decode()
-            attempt = self._attempt(key, int(until), whose, then)
-            its_own = same(state, attempt.state) and whose == account(request.scope)
-            if its_own and attempt.until > time.time() and self._first(key):
+            attempt = self._attempt(key, int(until), then)
+            if same(state, attempt.state) and attempt.until > time.time() and self._first(key):
                 return attempt
         return None
 
@@ -94,13 +90,13 @@ class LoginAttempts:
                 self._used.popitem(last=False)
         return True
 
-    def _attempt(self, key: str, until: int, whose: str, then: str) -> LoginAttempt:
+    def _attempt(self, key: str, until: int, then: str) -> LoginAttempt:
         state, nonce, verifier = (seal(self._secret(), f"oidc {name}", key) for name in ("state", "nonce", "verifier"))
-        return LoginAttempt(key, until, whose, then, state, nonce, verifier)
+        return LoginAttempt(key, until, then, state, nonce, verifier)
 
     def _said(self, attempt: LoginAttempt) -> str:
         path = base64.urlsafe_b64encode(attempt.then.encode()).decode()
-        return f"{attempt.key}.{attempt.until}.{attempt.account}.{path}"
+        return f"{attempt.key}.{attempt.until}.{path}"
 
     def _cookie(self, request: Request) -> str:
         # Behind https a name that no other host of the domain, and no plain http, can set.

@@ -21,9 +21,6 @@ from api.protection.request_head import HeadRefusedError, StrictReading
 
 log = logging.getLogger(__name__)
 
-ENDS: Final = "metricsweep.ends"
-"""Where the state of a connection keeps what was found of who is at its ends (access/peers.py)."""
-
 MOST_CONNECTIONS: Final = 512
 """A browser keeps six: this is a department at once. Each may hold a body of 1 MiB while it comes in."""
 LEAST_CONNECTIONS: Final = 16
@@ -130,7 +127,7 @@ class Connection(H11Protocol):
         *,
         crowd: Crowd,
     ) -> None:
-        super().__init__(config, server_state, {**app_state, ENDS: {}}, _loop)  # of this connection alone
+        super().__init__(config, server_state, app_state, _loop)
         self.conn: StrictReading = StrictReading()
         self.since = self.loop.time()
         self._crowd = crowd

@@ -7,6 +7,8 @@ import h11
 
 HEAD_BYTES: Final = 16 * 1024
 """Request line and headers together. Browsers send 1 to 2 KiB; the longest URL of ours with its cursor has 1 KiB."""
+CONTENT_TYPE_BYTES: Final = 256
+"""A type with its boundary has 80; readers of its parameters take a quadratic time."""
 HEADERS: Final = 64
 """Browsers send about 20; a proxy adds a handful."""
 
@@ -77,6 +79,8 @@ def _check_as_sent(data: bytes) -> None:
 
 def _check_as_read(request: h11.Request) -> None:
     names = {name for name, _ in request.headers}
+    if any(name == b"content-type" and len(value) > CONTENT_TYPE_BYTES for name, value in request.headers):
+        raise HeadRefusedError(431, f"Content-Type is over {CONTENT_TYPE_BYTES} bytes")
     if b"transfer-encoding" in names:
         if b"content-length" in names:
             raise HeadRefusedError(400, "Content-Length and Transfer-Encoding exclude each other")

@@ -8,7 +8,7 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from pydantic import BaseModel
 
-from api.access.codes import CODE_SECONDS
+from api.access.codes import CODE_SECONDS, OneTimeLogin
 from api.access.sessions import BrowserSession
 from api.dependencies import Admission, Asked, ByProvider
 from api.openapi import documented, shown
@@ -61,7 +61,7 @@ def login_link(access: Admission) -> LoginLink:
     if who.user is not None and who.token is None:
         raise NotAllowedError("whom a proxy logs in, it logs in again: there is no token that a session could end with")
     until = datetime.now(UTC) + timedelta(seconds=CODE_SECONDS)
-    return LoginLink(path=f"/login?code={access.codes.new(who.token)}", expires_at=until)
+    return LoginLink(path=f"/login?code={access.codes.new(who.user, who.token)}", expires_at=until)
 
 
 @router.get("/me", summary="Who am I, and what may I?", responses=shown(ME, "By the token that asks."))
@@ -97,16 +97,16 @@ async def login(
     then: Then = "/",
     left: bool = False,
 ) -> Response:
-    """The form that asks for the token, or, with the code of a link, the way in."""
-    known = await _session(access, service, request)
-    # Who is in already stays who they are: a link of somebody else would have them work under another name.
-    opened = None if known and known.token is not None else access.codes.use(code)
-    if opened:
-        who = await run_in_threadpool(service.accounts.of_token, opened.token) if opened.token is not None else OWNER
-        if who is None:
-            return await _refused(access, request, WRONG_CODE)
-        return await _entered(request, then, who, "a link")
-    if known:
+    """The form that asks for the token; with the code of a link, the page that asks whether to log in by it.
+
+    Reading the page changes nothing: a page of somebody else's can have a browser open any link.
+    """
+    now = await _logged_in(access, service, request)
+    link = access.codes.known(code)
+    who = await _who(service, link) if link else None
+    if who is not None and (now is None or now.user != who.user):
+        return HTMLResponse(pages.login_link_page(code, local(then), _name(who), now and _name(now)))
+    if now:
         return RedirectResponse(local(then), status_code=303)
     if not code:
         return HTMLResponse(form(provider, "", then, left=left))
@@ -120,9 +120,16 @@ async def enter(
     provider: ByProvider,
     request: Request,
     token: Annotated[str, Form(max_length=1000)] = "",
+    code: Annotated[str, Form(max_length=200)] = "",
     then: Then = "/",
 ) -> Response:
-    """Give a session for the right token and lead on to where the person was going."""
+    """Give a session for the right token, or for the code of a link, and lead on to where the person was going."""
+    if code:
+        link = access.codes.use(code)
+        named = await _who(service, link) if link else None
+        if named is None:
+            return await _refused(access, request, WRONG_CODE)
+        return await _entered(request, then, named, "a link")
     if access.is_token(token):
         return await _entered(request, then, OWNER, "the form")
     who = await run_in_threadpool(service.accounts.of_text, token)
@@ -150,12 +157,18 @@ def form(provider: ByProvider, message: str, then: str = "/", *, left: bool = Fa
     return pages.login_page(message, local(then), shown)
 
 
-async def _session(access: Admission, service: Asked, request: Request) -> BrowserSession | None:
-    """That of a browser which still opens something: a token may have ended before the cookie does."""
+async def _logged_in(access: Admission, service: Asked, request: Request) -> Caller | None:
+    """The person whose session the browser holds, if it still opens something: a token may end before the cookie."""
     found = access.sessions.of(request)
-    if found is None or found.token is None:
-        return found
-    return found if await run_in_threadpool(service.accounts.of_token, found.token) else None
+    return await _who(service, found) if found else None
+
+
+async def _who(service: Asked, login: BrowserSession | OneTimeLogin) -> Caller | None:
+    return OWNER if login.token is None else await run_in_threadpool(service.accounts.of_token, login.token)
+
+
+def _name(who: Caller) -> str:
+    return "the owner of this server" if who.name is None else f"{who.name} ({who.role})"
 
 
 async def _entered(request: Request, then: str, who: Caller, how: str) -> Response:

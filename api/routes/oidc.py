@@ -25,7 +25,7 @@ NOT_BEGUN: Final = "this login was not begun in this browser within the last ten
 async def begin(provider: ByProvider, request: Request, then: Then = "/") -> Response:
     """The link of the login page: sends the browser to the provider, with what only this login knows."""
     login = _set_up(provider)
-    attempt = login.attempts.begin(request, local(then))
+    attempt = login.attempts.begin(local(then))
     answer = RedirectResponse(await login.address(attempt, _here(request, BACK)), status_code=303)
     login.attempts.keep(attempt, request, answer)
     return answer

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
+from httpx import Response
 from pydantic import SecretStr
 
 import tests.made_once  # noqa: F401 - by being imported
@@ -14,6 +15,7 @@ from orchestrator.record.store import Store
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from tests.api.played import SPEC, Conductor
+from tests.dashboards.markup import read
 from tests.served_app import served
 
 URL = "http://127.0.0.1:8787"
@@ -24,6 +26,13 @@ BEARER = {"Authorization": f"Bearer {TOKEN}"}
 def named(url: str) -> dict[str, str]:
     """The environment of a command that is to talk to a server with the token of the tests."""
     return {"METRICSWEEP_URL": url, "METRICSWEEP_TOKEN": TOKEN, "COLUMNS": "200"}
+
+
+def opened(browser: TestClient, link: str) -> Response:
+    """The answer to a person who opens a login link and presses its button."""
+    page = read(browser.get(link, headers={"Accept": "text/html"}).text)
+    form, code = page.having("form", method="post")[0], page.having("input", name="code")[0]
+    return browser.post(form["action"], data={"code": code["value"]})
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from api.cli import app as commands
 from orchestrator.record.column_types import metadata
 from orchestrator.settings import Settings
 from orchestrator.views.callers import Role, Scope
-from tests.api.conftest import TOKEN, URL, named
+from tests.api.conftest import TOKEN, URL, named, opened
 from tests.api.played import SPEC, YAML
 from tests.api.two_worlds import HIS, NUMBERS, SECRET, World, asked_by, filled, operations, query
 from tests.served_app import served
@@ -102,7 +102,7 @@ def test_a_session_is_no_more_than_its_token(world: World, attacker: TestClient)
     link = attacker.post("/v1/login-links")
     if link.is_success:
         other = TestClient(world.app, base_url=URL, follow_redirects=False)
-        assert other.get(link.json()["path"]).status_code == 303
+        assert opened(other, link.json()["path"]).status_code == 303
         assert other.get("/v1/me").json() == attacker.get("/v1/me").json()
     for scope in ("admin", "metrics"):
         assert attacker.post("/v1/tokens", json={"name": "more", "scope": scope}).status_code in (403, 422)

@@ -106,7 +106,9 @@ def test_a_command_finds_the_server_of_its_home(app: FastAPI, home: Path) -> Non
         to = urlsplit(link)
         browser = http.client.HTTPConnection(to.netloc, timeout=60)
         browser.request("GET", f"{to.path}?{to.query}")
-        assert browser.getresponse().status == 303
+        answer = browser.getresponse()
+        assert answer.status == 200
+        assert "Log in as the owner of this server" in answer.read().decode()
 
 
 def test_where_nothing_serves_the_home_a_command_says_how_to_start_it(home: Path, tmp_path: Path) -> None:

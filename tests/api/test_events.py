@@ -214,7 +214,7 @@ def test_a_client_has_so_many_streams_and_others_still_theirs(url: str, app: Fas
 def browsing(url: str, app: FastAPI) -> Iterator[httpx.Client]:
     """A browser that has logged in."""
     with httpx.Client(base_url=url, trust_env=False, follow_redirects=False, timeout=60) as browser:
-        browser.get(f"/login?code={app.state.access.codes.new()}")
+        browser.post("/login", data={"code": app.state.access.codes.new()})
         yield browser
 
 

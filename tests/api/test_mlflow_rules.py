@@ -3,9 +3,12 @@
 import re
 from collections.abc import Iterator
 from functools import cache
+from urllib.parse import unquote
 
 import pytest
 
+from api.mlflow import rules
+from api.mlflow.locations import Locations
 from api.mlflow.rules import _RULES, READ_BY_QUERIES, fields_of, is_plain, is_upload, rule_for
 
 DANGEROUS = (
@@ -72,8 +75,27 @@ def test_a_path_that_could_mean_another_does_not_pass(end: str, changed: str) ->
     assert rule_for("GET", changed.format(path)) is None
 
 
+def test_a_path_is_decoded_once_and_deeper_nesting_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    lengths = list[int]()
+
+    def counted(text: str) -> str:
+        lengths.append(len(text))
+        return unquote(text)
+
+    monkeypatch.setattr(rules, "unquote", counted)
+    nested = f"/get-artifact/%{'25' * 7_000}"
+    assert rule_for("GET", nested) is None
+    assert not is_upload("PUT", f"/mlflow/api/2.0/mlflow-artifacts/artifacts/1/%{'25' * 7_000}")
+    assert sum(lengths) < 5 * len(nested)
+
+
+def test_a_long_location_is_judged_in_one_pass() -> None:
+    assert Locations.is_kept_here(f"mlflow-artifacts:/{'a/' * 1_000}")
+    assert not Locations.is_kept_here(f"mlflow-artifacts:/{'a' * 1_000}!")
+
+
 def test_names_of_files_pass() -> None:
-    for name in ("a b.json", "größe.csv", "50%.txt", "a..b", "...", "x@y=z+1,2;3"):
+    for name in ("a b.json", "größe.csv", "50%.txt", "50%25.txt", "a..b", "...", "x@y=z+1,2;3"):
         assert is_plain(f"/1/{name}"), name
         assert is_upload("PUT", f"/mlflow/api/2.0/mlflow-artifacts/artifacts/1/{name}")
     assert not is_upload("POST", "/mlflow/api/2.0/mlflow/runs/log-batch")

@@ -19,8 +19,9 @@ from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.callers import Role, Scope
 from orchestrator.views.quotas import Quota
-from tests.api.conftest import BEARER, URL
+from tests.api.conftest import BEARER, URL, opened
 from tests.api.played import SPEC, YAML, Conductor
+from tests.dashboards.markup import read
 
 HTML: Final = {"Accept": "text/html"}
 SECRET: Final = "secret-of-ben"
@@ -204,12 +205,12 @@ def test_an_open_project_is_seen_by_all_and_steered_by_its_members(shared: Share
 
 def test_roles_and_scopes(shared: Shared) -> None:
     ada = shared.client("ada")
-    for scope, read, write, metrics in (
+    for scope, reading, writing, metrics in (
         (Scope.READ, 200, 403, 403), (Scope.METRICS, 403, 403, 200), (Scope.MLFLOW, 403, 403, 403),
     ):  # fmt: skip
         given = {"Authorization": f"Bearer {shared.token('ada', scope)[1]}"}
-        assert ada.get("/v1/sweeps", headers=given).status_code == read
-        assert ada.post("/v1/sweeps", content=SPEC, headers=YAML | given).status_code == write
+        assert ada.get("/v1/sweeps", headers=given).status_code == reading
+        assert ada.post("/v1/sweeps", content=SPEC, headers=YAML | given).status_code == writing
         assert ada.get("/metrics", headers=given).status_code == metrics
     admin = {"Authorization": f"Bearer {shared.token('ada', Scope.ADMIN)[1]}"}
     assert ada.get("/v1/storage", headers=admin).status_code == 403, "a token opens no more than its user may"
@@ -233,7 +234,7 @@ def test_what_is_revoked_opens_nothing_from_the_next_request_on(shared: Shared) 
     assert [one["id"] for one in client.get("/v1/sweeps").json()["items"]] == [ADA_S]
     link = client.post("/v1/login-links", headers={"Authorization": f"Bearer {text}"}).json()["path"]
     other = TestClient(shared.app, base_url=URL, follow_redirects=False)
-    assert other.get(link).status_code == 303
+    assert opened(other, link).status_code == 303
     assert [one["id"] for one in other.get("/v1/sweeps").json()["items"]] == [ADA_S], "the link is hers"
     shared.people.tokens.revoke(number)
     for browser in (client, other):
@@ -248,8 +249,13 @@ def test_nobody_is_logged_in_as_somebody_else_by_a_link(shared: Shared) -> None:
     browser = TestClient(shared.app, base_url=URL, follow_redirects=False)
     browser.post("/login", data={"token": shared.tokens["ada"]})
     link = shared.client("ben").post("/v1/login-links").json()["path"]
-    browser.get(link)
-    assert browser.get("/v1/me").json()["name"] == "ada"
+    page = read(browser.get(link, headers=HTML).text)
+    assert browser.get("/v1/me").json()["name"] == "ada", "opening a link changes nothing"
+    said = page.text
+    assert "Log in as ben (member)?" in said
+    assert "logged in as ada (member)" in said
+    opened(browser, link)
+    assert browser.get("/v1/me").json()["name"] == "ben"
 
 
 def test_what_was_taken_while_a_request_was_read_is_taken(shared: Shared) -> None:

@@ -50,6 +50,7 @@ REFUSED = {
     "TLS": (400, b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n"),
     "too many": (431, b"GET / HTTP/1.1\r\n" + b"".join(b"X-%d: 1\r\n" % n for n in range(HEADERS)) + HOST + b"\r\n"),
     "too long at once": (431, b"GET / HTTP/1.1\r\n" + HOST + b"X: " + b"a" * HEAD_BYTES + b"\r\n\r\n"),
+    "a long type": (431, b"POST / HTTP/1.1\r\n" + HOST + b'Content-Type: a/b; x="' + b";" * 300 + b"\r\n\r\n"),
     "too long without an end": (431, b"GET /" + b"a" * HEAD_BYTES),
 }
 

@@ -67,7 +67,7 @@ def logged_in(application: FastAPI) -> Callable[[BrowserContext], BrowserContext
     """Logs a context in, as the link does that `serve` prints."""
 
     def enter(context: BrowserContext) -> BrowserContext:
-        context.request.get(f"/login?code={application.state.access.codes.new()}")
+        context.request.post("/login", form={"code": application.state.access.codes.new()})
         return context
 
     return enter

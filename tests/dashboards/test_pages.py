@@ -285,11 +285,12 @@ def hostile_pages() -> dict[str, str]:
         "sweep": pages.sweep_page(sweep, grid, tables, now=NOW),
         "trial": pages.trial_page(trial, FIGURE, specimens.log(HOSTILE), now=NOW),
         "login": pages.login_page(HOSTILE),
+        "login link": pages.login_link_page(HOSTILE, "/", HOSTILE, HOSTILE),
         "problem": pages.problem_page(422, HOSTILE, f"{HOSTILE}\n{HOSTILE}"),
     }
 
 
-@pytest.mark.parametrize("name", ["sweeps", "sweep", "trial", "login", "problem"])
+@pytest.mark.parametrize("name", ["sweeps", "sweep", "trial", "login", "login link", "problem"])
 def test_hostile_names_are_text(name: str) -> None:
     text = hostile_pages()[name]
     page = read(text)

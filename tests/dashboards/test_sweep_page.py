@@ -110,7 +110,7 @@ def test_bold_that_may_rest_on_noise_is_marked_on_pages_alone(stage: Stage) -> N
 def test_the_address_keeps_what_the_tables_are_coloured_by(stage: Stage, application: FastAPI) -> None:
     sweep = stage.submit(SMALL_SPEC)
     http = TestClient(application, base_url="http://127.0.0.1:8787")
-    http.get(f"/login?code={application.state.access.codes.new()}")
+    http.post("/login", data={"code": application.state.access.codes.new()})
     page = read(http.get(f"/sweeps/{sweep}?heat=state").text)
     assert page.having("a", href=f"/sweeps/{sweep}?heat=state")[0].get("aria-current") == "true"
     assert http.get(f"/sweeps/{sweep}?heat=rainbow").status_code == 422

@@ -23,7 +23,7 @@ TUNED = SMALL_SPEC.replace("repeat:", "tune:\n  optimizer.lr: [0.001, 0.01]\nrep
 @pytest.fixture
 def person(application: FastAPI) -> TestClient:
     http = TestClient(application, base_url="http://127.0.0.1:8787", follow_redirects=False)
-    http.get(f"/login?code={application.state.access.codes.new()}")
+    http.post("/login", data={"code": application.state.access.codes.new()})
     http.headers["Origin"] = "http://127.0.0.1:8787"
     return http
 
