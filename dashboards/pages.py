@@ -166,9 +166,8 @@ def login_page(message: str, then: str = "/", provider: NamedProvider | None = N
 
 def login_link_page(code: str, then: str, name: str, now: str | None) -> str:
     """The question whether to log in as `name` by a link; `now` names the person who is logged in already."""
-    return render(
-        "login_link.html", None, code=code, query=urlencode({"next": then}), name=name, current=now, then=then
-    )
+    query = urlencode({"next": then})
+    return render("login_link.html", None, code=code, query=query, name=name, current=now, then=then)
 
 
 def problem_page(status: int, title: str, detail: str) -> str:

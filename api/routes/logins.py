@@ -105,7 +105,7 @@ async def login(
     link = access.codes.known(code)
     who = await _who(service, link) if link else None
     if who is not None and (now is None or now.user != who.user):
-        return HTMLResponse(pages.login_link_page(code, local(then), _name(who), now and _name(now)))
+        return HTMLResponse(pages.login_link_page(code, local(then), _name(who), _name(now) if now else None))
     if now:
         return RedirectResponse(local(then), status_code=303)
     if not code:
