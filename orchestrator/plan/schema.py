@@ -14,7 +14,7 @@ from orchestrator.spec.search import Search
 from orchestrator.spec.selection import Selection
 from orchestrator.spec.slot import Slot
 from orchestrator.spec.table import TableSpec
-from workers.catalog import LONGEST_LIST, LONGEST_TEXT, Catalog, Entry, Parameter, load
+from workers.catalog import LONGEST_LIST, LONGEST_TEXT, Bounds, Catalog, Entry, Parameter, load
 from workers.contract import PART_FIELDS, ClassHoldout, Recipe
 
 Schema = dict[str, Any]
@@ -175,11 +175,21 @@ def _parameter(parameter: Parameter) -> Schema:
     if parameter.type == "part":
         return _ref(_within(parameter.kind))
     schema = {"enum": parameter.choices} if parameter.type == "literal" else dict(_TYPES[parameter.type])
+    if ends := _ends(parameter.limits):
+        schema |= {"items": schema["items"] | ends} if "items" in schema else ends
     if parameter.type == "strs" and parameter.choices:
         schema = {"type": "array", "items": {"enum": parameter.choices}, "uniqueItems": True}
     if parameter.optional:
         schema = {"anyOf": [schema, {"type": "null"}]}
     return schema if parameter.required else {**schema, "default": parameter.default}
+
+
+_ENDS: Final = {"gt": "exclusiveMinimum", "ge": "minimum", "lt": "exclusiveMaximum", "le": "maximum"}
+
+
+def _ends(bounds: Bounds) -> Schema:
+    """The ends of a range as keywords of the schema."""
+    return {_ENDS[name]: int(end) if end == int(end) else end for name, end in bounds.model_dump().items()}
 
 
 # Axes, tables and the flat blocks

@@ -42,7 +42,7 @@ class TestEachPart:
         assert entry.doc == inspect.cleandoc(part.__doc__ or "")
         asks, parameters = _inspected(part)
         assert entry.asks == asks
-        assert [parameter.model_dump(exclude={"bounds"}) for parameter in entry.parameters] == parameters
+        assert [parameter.model_dump(exclude={"bounds", "limits"}) for parameter in entry.parameters] == parameters
         said = {"label": entry.label, "paper": entry.paper, "version": entry.version, **entry.facts}
         said |= {"formula": entry.formula} if entry.formula else {}
         assert said == {"label": entry.name, "paper": None, "version": 1, **_literals(part)}
@@ -78,6 +78,9 @@ def _as_parameter(argument: inspect.Parameter, hint: Any) -> dict[str, Any]:
     optional = typing.get_origin(hint) in (types.UnionType, typing.Union)
     if optional:
         (hint,) = set(typing.get_args(hint)) - {types.NoneType}
+    hint = _without_range(hint)
+    if typing.get_origin(hint) is tuple and len(typing.get_args(hint)) == 2:
+        hint = tuple[_without_range(typing.get_args(hint)[0]), ...]
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     kind: dict[str, str] = {}
     if origin is typing.Annotated:  # a part within this one
@@ -102,6 +105,11 @@ def _as_parameter(argument: inspect.Parameter, hint: Any) -> dict[str, Any]:
         "choices": choices,
         **kind,
     }
+
+
+def _without_range(hint: Any) -> Any:
+    ranged = typing.get_origin(hint) is typing.Annotated and typing.get_args(hint)[0] is not Part
+    return typing.get_args(hint)[0] if ranged else hint
 
 
 def _literals(part: type) -> dict[str, Any]:

@@ -42,15 +42,11 @@ def test_face_warmup() -> None:
     made = schedule("face_warmup", eta=2.0)
     assert [made(step) for step in (0, 299, 300, 350, 400, 999)] == [0, 0, 0, 1.0, 2.0, 2.0]
     assert [schedule("face_warmup", wait=0, rise=0)(step) for step in (0, 1)] == [1, 1]
-    with pytest.raises(ValueError, match="at least 0 epochs"):
-        schedule("face_warmup", wait=-1)
 
 
 def test_min_ramp_reaches_eta_at_a_five_hundredth() -> None:
     made = schedule("min_ramp", eta=2.0, total=30_000)
     assert made(119) < 2.0 == made(120) == made(29_999)
-    with pytest.raises(ValueError, match="slope"):
-        schedule("min_ramp", slope=0)
 
 
 def test_the_trainer_weighs_by_it(tmp_path: Path) -> None:

@@ -86,5 +86,3 @@ def test_the_projection_with_batch_norm() -> None:
     expected = normalized(FEATURES @ first.weight.T).relu() @ second.weight.T + second.bias
     assert [name for name, _ in first.named_parameters()] == ["weight"]
     assert torch.allclose(head(FEATURES), expected, atol=1e-5)
-    with pytest.raises(ValueError, match="hidden must be at least 1, found 0"):
-        Projection(6, 4, hidden=0)

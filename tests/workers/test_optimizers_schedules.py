@@ -68,12 +68,6 @@ def test_a_group_may_say_otherwise(name: str) -> None:
     assert (decayed < 1).all()
 
 
-@pytest.mark.parametrize("name", catalog.load().names("optimizer"))
-def test_a_learning_rate_below_zero_is_refused(name: str) -> None:
-    with pytest.raises(ValueError, match="learning rate"):
-        registry.build("optimizer", Part(name=name, lr=-1.0), groups=[{"params": [nn.Parameter(torch.ones(1))]}])
-
-
 def test_constant() -> None:
     assert [Constant()(step) for step in (0, 5, 10**6)] == [1.0, 1.0, 1.0]
 
@@ -85,8 +79,20 @@ def test_step() -> None:
     assert [round(Step(every=10, gamma=0.5)(step), 6) for step in (0, 9, 10, 25)] == [1.0, 1.0, 0.5, 0.25]
     epochs = Step(100, at=(2,))  # epochs of 100 iterations
     assert [round(epochs(step), 6) for step in (0, 199, 200)] == [1.0, 1.0, 0.1]
-    with pytest.raises(ValueError, match="give `at`, or `every`"):
+    with pytest.raises(ValueError, match="give `at` or `every`"):
         Step(at=(3,), every=2)
+
+
+def test_nesterov_without_momentum_is_plain_descent() -> None:
+    after = []
+    for nesterov in (False, True):
+        weight = nn.Parameter(torch.ones(2))
+        part = Part.model_validate({"name": "sgd", "momentum": 0.0, "nesterov": nesterov})
+        optimizer = registry.build("optimizer", part, groups=[{"params": [weight]}])
+        weight.square().sum().backward()
+        optimizer.step()
+        after.append(weight.tolist())
+    assert after[0] == after[1]
 
 
 def test_cosine() -> None:
@@ -108,8 +114,6 @@ def test_polynomial() -> None:
     assert schedule(75) == pytest.approx(0.5, abs=1e-5)
     assert schedule(100) == pytest.approx(1e-5)
     assert Polynomial(100, power=2.0, hold=0.0)(50) == pytest.approx(0.25)
-    with pytest.raises(ValueError, match="hold"):
-        Polynomial(100, hold=1.0)
 
 
 @pytest.mark.parametrize("name", catalog.load().names("schedule"))

@@ -217,9 +217,3 @@ def test_takes_a_batch_larger_than_the_epoch_or_the_memory() -> None:
     assert loss(embeddings, block_labels(4, 12)).isfinite()
     assert int(loss.stored) == 5
     assert loss.memory_labels.tolist() == [3] * 5
-
-
-@pytest.mark.parametrize("option", ["alpha", "h", "scale", "v", "memory", "k", "lam", "memory_epoch", "filter_epoch"])
-def test_refuses_a_hyper_parameter_out_of_range(option: str) -> None:
-    with pytest.raises(ValueError, match=rf"proxy_isa: {option} must be"):
-        part("loss", "proxy_isa", **{option: -1})

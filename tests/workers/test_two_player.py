@@ -213,11 +213,15 @@ def test_the_figure_has_a_look_before_the_first_iteration_and_at_each_that_is_du
 @pytest.mark.parametrize(
     ("task", "path", "said"),
     [
-        ({"gaussians": 1}, "task.gaussians", "expected 2 to 1,000, found 1"),
-        ({"batch": 1}, "task.batch", "expected 2 to 65,536, found 1"),
-        ({"unrolled": -1}, "task.unrolled", "expected 0 to 100, found -1"),
-        ({"unrolled": 10**6}, "task.unrolled", "expected 0 to 100, found 1000000"),
-        ({"deviation": 0}, "task.deviation", "expected 0.0001 to 1,000, found 0.0"),
+        ({"gaussians": 1}, "task.gaussians", "expected a whole number of at least 2 and at most 1,000; found 1"),
+        ({"batch": 1}, "task.batch", "expected a whole number of at least 2 and at most 65,536; found 1"),
+        ({"unrolled": -1}, "task.unrolled", "expected a whole number of at least 0 and at most 100; found -1"),
+        ({"unrolled": 10**6}, "task.unrolled", "expected a whole number of at least 0 and at most 100; found 1000000"),
+        (
+            {"deviation": 0},
+            "task.deviation",
+            "expected a number of at least 0.0001 and at most 1,000, or null; found 0",
+        ),
         ({"layout": "line"}, "task.layout", "expected one of 'circle', 'grid', found 'line'"),
         (
             {"layout": "grid", "radius": 2},

@@ -3,8 +3,9 @@
 from collections import OrderedDict
 from dataclasses import replace
 from pathlib import Path
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
+from annotated_types import Ge
 from torch import Tensor, nn
 
 from workers.backbones import ConvNet, averaged, check_side, convolved
@@ -37,7 +38,7 @@ class Alexnet(ConvNet):
         pool: Literal["avg", "max", "avg+max"] = "avg",
         pretrained: bool = False,
         weights: str | None = None,
-        resize: int | None = None,
+        resize: Annotated[int, Ge(1)] | None = None,
         connected: bool = False,
     ) -> None:
         super().__init__(channels, pool, pretrained=pretrained, weights=weights)

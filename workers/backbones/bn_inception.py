@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
 import torch
+from annotated_types import Ge, Le
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -70,10 +71,10 @@ class BnInception(ConvNet):
         *,
         pool: Literal["avg", "max", "avg+max"] = "avg",
         freeze_bn: bool = False,
-        bn_momentum: float = 0.1,
+        bn_momentum: Annotated[float, Ge(0), Le(1)] = 0.1,
         pretrained: bool = False,
         weights: str | None = None,
-        resize: int | None = None,
+        resize: Annotated[int, Ge(1)] | None = None,
         channel_order: Literal["bgr", "rgb"] = "bgr",
         mean: tuple[float, ...] = (104.0, 117.0, 128.0),
     ) -> None:

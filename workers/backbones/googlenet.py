@@ -2,8 +2,9 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
+from annotated_types import Ge
 from torch import Tensor
 
 from workers.backbones import ConvNet, check_side
@@ -34,7 +35,7 @@ class Googlenet(ConvNet):
         freeze_bn: bool = False,
         pretrained: bool = False,
         weights: str | None = None,
-        resize: int | None = None,
+        resize: Annotated[int, Ge(1)] | None = None,
     ) -> None:
         super().__init__(channels, pool, pretrained=pretrained, weights=weights)
         check_side("googlenet", resize or side, least=15)

@@ -1,7 +1,9 @@
 """InsightFace's smallest residual network for faces."""
 
 from pathlib import Path
+from typing import Annotated
 
+from annotated_types import Ge, Lt
 from torch import Tensor, nn
 
 from workers.backbones import ConvNet
@@ -26,13 +28,11 @@ class Ir18(ConvNet):
         side: int,
         root: Path,
         *,
-        dropout: float = 0.4,
+        dropout: Annotated[float, Ge(0), Lt(1)] = 0.4,
         weights: str | None = None,
-        resize: int | None = None,
+        resize: Annotated[int, Ge(1)] | None = None,
     ) -> None:
         super().__init__(channels, "avg")
-        if not 0 <= dropout < 1:
-            raise ValueError(f"ir18.dropout: expected at least 0 and below 1, found {dropout}")
         self.net = network((2, 2, 2, 2), squeeze=False)
         self.dropout = nn.Dropout(dropout)
         self.features = features(resize or side)

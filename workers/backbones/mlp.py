@@ -1,8 +1,10 @@
 """A multilayer perceptron on the pixels."""
 
 from itertools import pairwise
+from typing import Annotated
 
 import torch
+from annotated_types import Ge
 from torch import nn
 
 
@@ -13,10 +15,10 @@ class Mlp(nn.Module):
     version = 1
     flat = True
 
-    def __init__(self, channels: int, side: int, *, width: int = 128, depth: int = 2) -> None:
+    def __init__(
+        self, channels: int, side: int, *, width: Annotated[int, Ge(1)] = 128, depth: Annotated[int, Ge(1)] = 2
+    ) -> None:
         super().__init__()
-        if width < 1 or depth < 1:
-            raise ValueError(f"mlp: width and depth must be at least 1, found {width} and {depth}")
         widths = [channels * side * side, *[width] * depth]
         self.layers = nn.Sequential(nn.Flatten(), *(_layer(*pair) for pair in pairwise(widths)))
         self.features = widths[-1]

@@ -4,8 +4,9 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
+from annotated_types import Ge, Gt, Le
 from torch import Tensor, nn
 
 from workers.backbones import ConvNet
@@ -35,15 +36,13 @@ class MobilenetV1(ConvNet):
         channels: int,
         root: Path,
         *,
-        width: float = 1.0,
+        width: Annotated[float, Gt(0), Le(4)] = 1.0,
         pool: Literal["avg", "max", "avg+max"] = "avg",
         freeze_bn: bool = False,
         weights: str | None = None,
-        resize: int | None = None,
+        resize: Annotated[int, Ge(1)] | None = None,
     ) -> None:
         super().__init__(channels, pool)
-        if not 0 < width <= 4:
-            raise ValueError(f"mobilenet_v1.width: expected above 0 and at most 4, found {width}")
         before = _scaled(_STEM, width)
         layers = [_unit(3, before, kernel=3, stride=2)]
         for at_one, stride in _BLOCKS:

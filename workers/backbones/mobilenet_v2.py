@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
+from annotated_types import Ge, Gt, Le
 from torch import Tensor, nn
 
 from workers.backbones import ConvNet
@@ -35,16 +36,14 @@ class MobilenetV2(ConvNet):
         root: Path,
         *,
         flavour: Literal["torchvision", "tensorflow"] = "torchvision",
-        width: float = 1.0,
+        width: Annotated[float, Gt(0), Le(4)] = 1.0,
         pool: Literal["avg", "max", "avg+max"] = "avg",
         freeze_bn: bool = False,
         pretrained: bool = False,
         weights: str | None = None,
-        resize: int | None = None,
+        resize: Annotated[int, Ge(1)] | None = None,
     ) -> None:
         super().__init__(channels, pool, pretrained=pretrained, weights=weights)
-        if not 0 < width <= 4:
-            raise ValueError(f"mobilenet_v2.width: expected above 0 and at most 4, found {width}")
         tensorflow = flavour == "tensorflow"
         if pretrained and (tensorflow or width != 1):
             raise ValueError("mobilenet_v2: torchvision's hub has weights of `flavour: torchvision` and width 1 only")

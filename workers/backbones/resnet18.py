@@ -2,8 +2,9 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
+from annotated_types import Ge
 from torch import Tensor
 
 from workers.backbones import ConvNet
@@ -31,7 +32,7 @@ class Resnet18(ConvNet):
         freeze_bn: bool = False,
         pretrained: bool = False,
         weights: str | None = None,
-        resize: int | None = None,
+        resize: Annotated[int, Ge(1)] | None = None,
     ) -> None:
         super().__init__(channels, pool, pretrained=pretrained, weights=weights)
         self.net, self.origin = residual("resnet18", stem, pretrained=pretrained, root=root)

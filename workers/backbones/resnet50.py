@@ -2,8 +2,9 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
+from annotated_types import Ge
 from torch import Tensor
 
 from workers.backbones import ConvNet
@@ -32,7 +33,7 @@ class Resnet50(ConvNet):
         freeze_bn: bool = False,
         pretrained: bool = False,
         weights: str | None = None,
-        resize: int | None = None,
+        resize: Annotated[int, Ge(1)] | None = None,
     ) -> None:
         super().__init__(channels, pool, pretrained=pretrained, weights=weights)
         self.net, self.origin = residual("resnet50", stem, pretrained=pretrained, root=root)

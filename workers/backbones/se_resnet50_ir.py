@@ -1,7 +1,9 @@
 """SE-ResNet50-IR, of SEC's face recognition."""
 
 from pathlib import Path
+from typing import Annotated
 
+from annotated_types import Ge, Lt
 from torch import Tensor, nn
 
 from workers.backbones import ConvNet
@@ -26,13 +28,11 @@ class SeResnet50Ir(ConvNet):
         side: int,
         root: Path,
         *,
-        dropout: float = 0.4,
+        dropout: Annotated[float, Ge(0), Lt(1)] = 0.4,
         weights: str | None = None,
-        resize: int | None = None,
+        resize: Annotated[int, Ge(1)] | None = None,
     ) -> None:
         super().__init__(channels, "avg")
-        if not 0 <= dropout < 1:
-            raise ValueError(f"se_resnet50_ir.dropout: expected at least 0 and below 1, found {dropout}")
         self.net = network((3, 4, 14, 3), squeeze=True)
         self.dropout = nn.Dropout(dropout)
         self.features = features(resize or side)

@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
+from annotated_types import Ge
 from torch import nn
 
 from workers.backbones import convolved
@@ -31,23 +32,18 @@ class SmallCnn(nn.Module):
         channels: int,
         side: int,
         *,
-        width: int = 32,
-        blocks: int = 2,
-        widths: tuple[int, ...] = (),
+        width: Annotated[int, Ge(1)] = 32,
+        blocks: Annotated[int, Ge(1)] = 2,
+        widths: tuple[Annotated[int, Ge(1)], ...] = (),
         norm: bool = True,
         halve: bool = True,
         padding: bool = True,
         bias: bool = False,
         pool: Literal["avg", "flatten"] = "avg",
-        hidden: tuple[int, ...] = (),
+        hidden: tuple[Annotated[int, Ge(1)], ...] = (),
         centred: bool = True,
     ) -> None:
         super().__init__()
-        if width < 1 or blocks < 1:
-            raise ValueError(f"small_cnn: width and blocks must be at least 1, found {width} and {blocks}")
-        for name, sizes in (("widths", widths), ("hidden", hidden)):
-            if any(size < 1 for size in sizes):
-                raise ValueError(f"small_cnn: {name} must be numbers of at least 1, found {list(sizes)}")
         self.preprocess = SIGNED if centred else Preprocess(mean=(0.0,))
         widths = widths or tuple(width * 2**block for block in range(blocks))
         layers: list[nn.Module] = []

@@ -2,9 +2,10 @@
 
 import difflib
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import timm
+from annotated_types import Ge
 from torch import Tensor
 
 from workers.backbones import ConvNet
@@ -35,7 +36,7 @@ class TimmModel(ConvNet):
         freeze_bn: bool = False,
         pretrained: bool = False,
         weights: str | None = None,
-        resize: int | None = None,
+        resize: Annotated[int, Ge(1)] | None = None,
     ) -> None:
         super().__init__(channels, "avg" if pool == "own" else pool, pretrained=pretrained, weights=weights)
         _check_name(architecture)

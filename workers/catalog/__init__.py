@@ -8,6 +8,7 @@ from workers.catalog.added_metrics import (
     out_of_reach,
     without_further,
 )
+from workers.catalog.bounds import Bounds
 from workers.catalog.clustering_cost import NEEDS, STARTS, Clustering, stated
 from workers.catalog.defaults import complete
 from workers.catalog.holdings import Holdings, holds, selected
@@ -25,6 +26,7 @@ __all__ = [
     "LONGEST_TEXT",
     "NEEDS",
     "STARTS",
+    "Bounds",
     "Catalog",
     "Change",
     "Clustering",

@@ -1,67 +1,86 @@
-"""Which values a hyper-parameter takes, in words, read from what its part's `__init__` refuses."""
+"""The range of a number, as a part's source states it: `Annotated[float, Ge(0), Lt(1)]`."""
 
 import ast
-from collections.abc import Iterator
+import math
+import operator
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-_CALLS: Final = {"above_zero": "above 0", "at_least_zero": "at least 0"}
-"""What the functions of workers/losses/_ranges.py ask of their keyword arguments."""
-_LOWER: Final = {ast.Lt: "above", ast.LtE: "at least"}
-_UPPER: Final = {ast.Lt: "below", ast.LtE: "at most"}
+from pydantic import Field
+
+from workers.contract import Frozen
+
+_MARKS: Final[Mapping[str, tuple[str, str]]] = {
+    "Gt": ("gt", "above"),
+    "Ge": ("ge", "at least"),
+    "Lt": ("lt", "below"),
+    "Le": ("le", "at most"),
+}
+"""The classes of annotated-types, with the field of `Bounds` and the words for each."""
+_OPERATORS: Final[Mapping[type[ast.operator], Callable[[float, float], float]]] = {
+    ast.Div: operator.truediv,
+    ast.Mult: operator.mul,
+    ast.Pow: operator.pow,
+}
 
 
-def stated(part: ast.FunctionDef) -> dict[str, str]:
-    """By the name of a hyper-parameter, such as `above 0, at most 1`; those of which nothing is refused are left out.
+class Bounds(Frozen):
+    """The ends of a range; None where it is open."""
 
-    What is understood: `if not low <= x < high`, the same in a loop over a literal mapping of names,
-    `if not math.isfinite(x)`, and the calls of `_CALLS` and `at_least`.
+    gt: float | None = Field(default=None, exclude_if=lambda value: value is None)
+    ge: float | None = Field(default=None, exclude_if=lambda value: value is None)
+    lt: float | None = Field(default=None, exclude_if=lambda value: value is None)
+    le: float | None = Field(default=None, exclude_if=lambda value: value is None)
+
+    def hold(self, value: float) -> bool:
+        """Whether a number lies in the range."""
+        return (
+            (self.gt is None or value > self.gt)
+            and (self.ge is None or value >= self.ge)
+            and (self.lt is None or value < self.lt)
+            and (self.le is None or value <= self.le)
+        )
+
+    @property
+    def words(self) -> str:
+        """The range in words, such as `above 0, at most 1`; empty where any number is allowed."""
+        ends = [(words, getattr(self, field)) for field, words in _MARKS.values()]
+        return ", ".join(f"{words} {_number(end)}" for words, end in ends if end is not None)
+
+
+def read(marks: Iterable[ast.expr]) -> Bounds:
+    """The range that the metadata of an `Annotated` states; texts among it are comments.
+
+    Raises ValueError for metadata that is neither, so that a misspelt mark is not overlooked.
     """
-    known: dict[str, str] = {}
-    for statement in _statements(part):
-        match statement:
-            case ast.Expr(ast.Call(func=ast.Name(id=name), keywords=given)) if name in _CALLS:
-                known |= {one.arg: _CALLS[name] for one in given if one.arg}
-            case ast.Expr(ast.Call(ast.Name(id="at_least"), [_, ast.Constant(value=int(least))], given)):
-                known |= {one.arg: f"at least {least}" for one in given if one.arg}
-            case ast.If(test=test):
-                known |= dict(_of(test))
-            case ast.For(target=ast.Tuple(elts=[_, ast.Name()]), iter=ast.Call(func=ast.Attribute() as items)):
-                if isinstance(items.value, ast.Dict):
-                    names = [value.id for value in items.value.values if isinstance(value, ast.Name)]
-                    tests = [one.test for one in statement.body if isinstance(one, ast.If)]
-                    known |= {name: said for test in tests for _, said in _of(test) for name in names}
-    return {name: said for name, said in known.items() if name in {one.arg for one in part.args.kwonlyargs}}
+    ends: dict[str, float] = {}
+    for mark in marks:
+        match mark:
+            case ast.Constant(value=str()):
+                continue
+            case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=[end], keywords=[]) if name in _MARKS:
+                ends[_MARKS[name][0]] = _value(end)
+            case _:
+                known = ", ".join(_MARKS)
+                raise ValueError(f"{ast.unparse(mark)} is no range; expected {known} of a number, such as Ge(0)")
+    return Bounds(**ends)
 
 
-def _statements(part: ast.FunctionDef) -> Iterator[ast.AST]:
-    """Those of a function and within them; nothing is refused within an expression, and most of a source is these."""
-    found: list[ast.AST] = [*part.body]
-    for statement in found:
-        yield statement
-        for block in ("body", "handlers", "cases", "orelse", "finalbody"):
-            inner = getattr(statement, block, ())
-            found += inner if isinstance(inner, list) else ()  # the body of a conditional expression is none
+def _value(end: ast.expr) -> float:
+    """A number that is written out, or computed of such and `math.pi`."""
+    match end:
+        case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
+            return number
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return -_value(operand)
+        case ast.Attribute(value=ast.Name(id="math"), attr="pi"):
+            return math.pi
+        case ast.BinOp(left=left, op=sign, right=right) if type(sign) in _OPERATORS:
+            return float(_OPERATORS[type(sign)](_value(left), _value(right)))
+    raise ValueError(f"the end of a range must be a number, such as 0.5 or math.pi / 2; found {ast.unparse(end)}")
 
 
-def _of(test: ast.expr) -> Iterator[tuple[str, str]]:
-    """The names of which a condition refuses values, with those that are left."""
-    for node in ast.walk(test):
-        match node:
-            case ast.UnaryOp(
-                op=ast.Not(), operand=ast.Compare(left=low, ops=[first, *rest], comparators=[ast.Name(id=name), *high])
-            ) if {type(first), *map(type, rest)} <= _LOWER.keys():
-                lower = f"{_LOWER[type(first)]} {_number(low)}"
-                upper = f"{_UPPER[type(rest[0])]} {_number(high[0])}" if rest and not _infinite(high[0]) else ""
-                yield name, ", ".join(filter(None, [lower, upper]))
-            case ast.UnaryOp(
-                op=ast.Not(), operand=ast.Call(func=ast.Attribute(attr="isfinite"), args=[ast.Name(id=name)])
-            ):
-                yield name, "any finite number"
-
-
-def _number(value: ast.expr) -> str:
-    return ast.unparse(value).replace("math.pi", "π").replace(" / ", "/")
-
-
-def _infinite(value: ast.expr) -> bool:
-    return ast.unparse(value) == "math.inf"
+def _number(end: float) -> str:
+    if end and (halves := end / math.pi * 2) in {1.0, 2.0, 4.0}:
+        return {1.0: "π/2", 2.0: "π", 4.0: "2π"}[halves]
+    return f"{end:,.10g}"

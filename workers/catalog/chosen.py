@@ -25,12 +25,6 @@ class Chosen:
 
 
 def misfits(parts: Mapping[str, Chosen]) -> Iterator[Problem]:
-    """What of hyper-parameters fits neither one another nor the part."""
-    yield from _options(parts)
-    yield from _ranges(parts)
-
-
-def _options(parts: Mapping[str, Chosen]) -> Iterator[Problem]:
     """A hyper-parameter is given only where another has the value that the part's fact `only_where` asks for."""
     for kind, part in parts.items():
         rules = part.fact("only_where")
@@ -39,17 +33,3 @@ def _options(parts: Mapping[str, Chosen]) -> Iterator[Problem]:
                 if part.options.get(name) is not None and part.options.get(other) != wanted:
                     found = f"`{other}: {wanted}`, but {other} is {shown(part.options.get(other))}"
                     yield Problem(path=f"{kind}.{name}", message=f"is only for {found}; leave one of them out")
-
-
-def _ranges(parts: Mapping[str, Chosen]) -> Iterator[Problem]:
-    """A number lies between the least and the greatest value that the part's fact `within` has for it."""
-    for kind, part in parts.items():
-        ranges = part.fact("within")
-        for name, ends in ranges.items() if isinstance(ranges, dict) else ():
-            given = part.options.get(name)
-            if not isinstance(given, int | float) or not isinstance(ends, list):
-                continue
-            least, greatest = (float(str(end)) for end in ends)
-            if not least <= given <= greatest:
-                message = f"expected {least:,g} to {greatest:,.10g}, found {shown(given)}"
-                yield Problem(path=f"{kind}.{name}", message=message)

@@ -93,11 +93,20 @@ def _patience(draft: RecipeDraft) -> Iterator[Problem]:
 
 
 def _warmup(draft: RecipeDraft) -> Iterator[Problem]:
-    """The warm-up is a part of the training; it may be all of it, where only the head is to learn."""
-    if draft.length is not None and draft.rest.warmup > draft.length:
-        unit = "iterations" if draft.rest.epochs is None else "epochs"
-        found = f"found {draft.rest.warmup:,}"
-        yield Problem(path="warmup", message=f"expected at most the {draft.length:,} {unit} of the training, {found}")
+    """The warm-up is a part of the training; it may be all of it, where only the head is to learn.
+
+    That of a schedule is shorter, as is each hyper-parameter that a part's fact `shorter_than_training` names.
+    """
+    if draft.length is None:
+        return
+    length = f"the {draft.length:,} {'iterations' if draft.rest.epochs is None else 'epochs'} of the training"
+    if draft.rest.warmup > draft.length:
+        yield Problem(path="warmup", message=f"expected at most {length}, found {draft.rest.warmup:,}")
+    for kind, part in draft.parts.items():
+        for name in part.entry.stated("shorter_than_training"):
+            given = part.options.get(name)
+            if isinstance(given, int | float) and given >= draft.length:
+                yield Problem(path=f"{kind}.{name}", message=f"expected less than {length}, found {given:,}")
 
 
 def _crop(draft: RecipeDraft) -> Iterator[Problem]:

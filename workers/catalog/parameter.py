@@ -6,6 +6,7 @@ from typing import Any, Final, Literal, NoReturn
 
 from pydantic import Field, JsonValue
 
+from workers.catalog.bounds import Bounds
 from workers.catalog.wording import listed, shown
 from workers.contract import Frozen, Part
 
@@ -34,7 +35,9 @@ class Parameter(Frozen):
     kind: str = Field(default="", exclude_if=lambda value: not value)
     """Of a hyper-parameter that is itself a part: of which kind."""
     bounds: str = Field(default="", exclude_if=lambda value: not value)
-    """Which numbers it may be, in words, such as `above 0, at most 1`; empty where nothing is refused."""
+    """Which numbers it may be, in words, such as `above 0, at most 1`; empty where any number is allowed."""
+    limits: Bounds = Field(default=Bounds(), exclude_if=lambda value: value == Bounds())
+    """The same as numbers; of a list, the range of each of its numbers."""
 
     @property
     def expected(self) -> str:
@@ -86,6 +89,11 @@ class Parameter(Frozen):
             cast = value
         if cast is None:
             self._refuse(value)
+        if type_ in {"int", "float"} and number and not self.limits.hold(value):
+            what = (
+                f"{_PLAIN[type_]} {'of ' if self.bounds.startswith('at ') else ''}{self.bounds.replace(', ', ' and ')}"
+            )
+            raise ValueError(f"expected {what}{', or null' if self.optional else ''}; found {shown(value)}")
         return cast
 
     def _cast_part(self, value: Any) -> JsonValue:

@@ -72,7 +72,13 @@ class Entry(Frozen):
             raise ValueError(f"{self.kind} {self.name!r} has no hyper-parameter {listed(strange)}")
         if missing := [name for name, one in known.items() if one.required and name not in options]:
             raise ValueError(f"{self.kind} {self.name!r} needs the hyper-parameter {listed(missing)}")
-        return {name: one.cast(options[name]) if name in options else one.default for name, one in known.items()}
+        return {name: self._cast(one, options[name]) if name in options else one.default for name, one in known.items()}
+
+    def _cast(self, parameter: Parameter, value: Any) -> JsonValue:
+        try:
+            return parameter.cast(value)
+        except ValueError as error:
+            raise ValueError(f"{self.kind} {self.name!r}: {parameter.name}: {error}") from error
 
 
 def read(kind: str, path: Path, own: bool = False) -> Entry:
@@ -178,9 +184,7 @@ def _signature(chain: list[ast.ClassDef]) -> tuple[list[Parameter], list[str], l
     optional = [argument.arg for argument in asked if _spared(argument.annotation)]
     pairs = zip(init.kwonlyargs, init.kw_defaults, strict=True)
     parameters = [_parameter(argument, default) for argument, default in pairs]
-    known = bounds.stated(definition)
-    bounded = [one.model_copy(update={"bounds": known.get(one.name, "")}) for one in parameters]
-    return bounded, [one.arg for one in asked], optional
+    return parameters, [one.arg for one in asked], optional
 
 
 def _spared(annotation: ast.expr | None) -> bool:
@@ -224,17 +228,32 @@ def _of(name: str, item: ast.expr) -> str:
     return "texts" if chosen and all(isinstance(choice, str) for choice in found["choices"]) else str(found["type"])
 
 
+def _ranged(name: str, inner: ast.expr, marks: list[ast.expr]) -> dict[str, Any]:
+    """The fields limits and bounds of a Parameter."""
+    try:
+        found = bounds.read(marks)
+    except ValueError as error:
+        raise ValueError(f"hyper-parameter `{name}`: {error}") from error
+    if found.words and ast.unparse(inner) not in {"int", "float"}:
+        right = "write it at the number itself: `Annotated[int, Ge(1)] | None`, `tuple[Annotated[int, Ge(1)], ...]`"
+        raise ValueError(f"hyper-parameter `{name}`: {ast.unparse(inner)} is no number, so it has no range; {right}")
+    return {"limits": found, "bounds": found.words}
+
+
 def _typed(name: str, annotation: ast.expr) -> dict[str, Any]:
-    """The fields type, optional and choices of a Parameter."""
+    """The fields type, optional, choices, limits and bounds of a Parameter."""
     match annotation:
         case ast.Name(id=("int" | "float" | "bool" | "str") as plain):
             return {"type": plain}
         case ast.Constant(value=str(quoted)):
             return _typed(name, ast.parse(quoted, mode="eval").body)
-        case ast.BinOp(left=inner, op=ast.BitOr(), right=ast.Constant(value=None)):
+        case (
+            ast.BinOp(left=inner, op=ast.BitOr(), right=ast.Constant(value=None))
+            | ast.BinOp(left=ast.Constant(value=None), op=ast.BitOr(), right=inner)
+        ):
             return {**_typed(name, inner), "optional": True}
-        case ast.BinOp(left=ast.Constant(value=None), op=ast.BitOr(), right=inner):
-            return {**_typed(name, inner), "optional": True}
+        case ast.Subscript(value=ast.Name(id="Annotated"), slice=ast.Tuple(elts=[inner, *marks])):
+            return {**_typed(name, inner), **_ranged(name, inner, marks)}
         case ast.Subscript(value=ast.Name(id="tuple"), slice=ast.Tuple(elts=[item, ast.Constant(value=end)])) if (
             end is Ellipsis and (several := _SEVERAL.get(_of(name, item)))
         ):
@@ -245,5 +264,5 @@ def _typed(name: str, annotation: ast.expr) -> dict[str, Any]:
             given = [choice for choice in values if choice is not None]
             return {"type": "literal", "choices": given, "optional": None in values}
     known = "int, float, bool, str, Literal[...], tuple[int | float | str | Literal, ...] or one of these | None"
-    held = 'Annotated[Part, "backbone"] for a part'
-    raise ValueError(f"hyper-parameter `{name}` has type {ast.unparse(annotation)}; expected {known}, or {held}")
+    held = 'Annotated[float, Ge(0)] for a number with a range, or Annotated[Part, "backbone"] for a part'
+    raise ValueError(f"hyper-parameter `{name}` has type {ast.unparse(annotation)}; expected {known}, {held}")

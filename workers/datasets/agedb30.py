@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated, ClassVar
+
+from annotated_types import Ge
 
 from workers.data import face_pairs
 
@@ -26,7 +28,13 @@ class AgeDb30:
     manifest = None
 
     def __init__(
-        self, root: Path, scratch: Path, *, side: int = 112, official: bool = True, content: str | None = None
+        self,
+        root: Path,
+        scratch: Path,
+        *,
+        side: Annotated[int, Ge(1)] = 112,
+        official: bool = True,
+        content: str | None = None,
     ) -> None:
         self.official, self.expected = official, content
         self.train = face_pairs.none(side)

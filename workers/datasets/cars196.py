@@ -3,10 +3,11 @@
 import csv
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import scipy.io
+from annotated_types import Ge
 
 from workers.contract import DataDamagedError, DataMissingError
 from workers.data import listing
@@ -41,7 +42,7 @@ class Cars196:
         root: Path,
         scratch: Path,
         *,
-        side: int = 256,
+        side: Annotated[int, Ge(1)] = 256,
         resize: Literal["shorter", "square"] = "shorter",
         official: bool = True,
         content: str | None = None,

@@ -3,7 +3,9 @@
 import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar, Final, Literal
+from typing import Annotated, ClassVar, Final, Literal
+
+from annotated_types import Ge
 
 from workers.contract import DataDamagedError, DataMissingError
 from workers.data import face_pairs, listing, record_io
@@ -44,7 +46,7 @@ class CasiaWebface:
         *,
         test: Literal["lfw", "agedb30", "cfp_fp"] = "lfw",
         tests: tuple[Literal["lfw", "agedb30", "cfp_fp", "megaface"], ...] = (),
-        side: int = 112,
+        side: Annotated[int, Ge(1)] = 112,
         official: bool = True,
         content: str | None = None,
     ) -> None:

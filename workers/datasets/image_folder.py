@@ -1,7 +1,9 @@
 """Any folder of class folders, split by classes."""
 
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
+
+from annotated_types import Ge
 
 from workers.data import listing
 from workers.data.listing import Source
@@ -28,8 +30,8 @@ class ImageFolder:
         scratch: Path,
         *,
         folder: str,
-        train_classes: int | None = None,
-        side: int = 256,
+        train_classes: Annotated[int, Ge(1)] | None = None,
+        side: Annotated[int, Ge(1)] = 256,
         resize: Literal["shorter", "square"] = "shorter",
         content: str | None = None,
     ) -> None:

@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import ClassVar, Final, Literal
+from typing import Annotated, ClassVar, Final, Literal
+
+from annotated_types import Ge
 
 from workers.contract import DataDamagedError
 from workers.data import listing
@@ -42,7 +44,7 @@ class InShop:
         root: Path,
         scratch: Path,
         *,
-        side: int = 256,
+        side: Annotated[int, Ge(1)] = 256,
         resize: Literal["shorter", "square"] = "shorter",
         highres: bool = False,
         official: bool = True,

@@ -4,9 +4,10 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import torch
+from annotated_types import Ge
 
 from workers.data import face_pairs, listing
 from workers.data.devkit_lists import DevkitLists, every
@@ -37,10 +38,10 @@ class Megaface:
         root: Path,
         scratch: Path,
         *,
-        sizes: tuple[int, ...] = (1_000, 10_000, 100_000, 1_000_000),
-        draw: int = 1,
+        sizes: tuple[Annotated[int, Ge(1)], ...] = (1_000, 10_000, 100_000, 1_000_000),
+        draw: Annotated[int, Ge(1)] = 1,
         noise: Literal["dropped", "kept"] = "dropped",
-        side: int = 112,
+        side: Annotated[int, Ge(1)] = 112,
         official: bool = True,
         content: str | None = None,
     ) -> None:

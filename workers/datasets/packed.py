@@ -1,11 +1,12 @@
 """Packed: a data set in one NumPy file, such as a subset that someone put together."""
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from annotated_types import Ge
 
 from workers.contract import DataDamagedError
 from workers.data import listing
@@ -28,7 +29,13 @@ class Packed:
     manifest = None
 
     def __init__(
-        self, root: Path, scratch: Path, *, file: str, side: int | None = None, content: str | None = None
+        self,
+        root: Path,
+        scratch: Path,
+        *,
+        file: str,
+        side: Annotated[int, Ge(1)] | None = None,
+        content: str | None = None,
     ) -> None:
         self.expected = content
         path = find(root, [inside(file)])

@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
+
+from annotated_types import Ge
 
 from workers.data import listing
 from workers.data.listing import Listed, Source
@@ -34,7 +36,7 @@ class Sop:
         root: Path,
         scratch: Path,
         *,
-        side: int = 256,
+        side: Annotated[int, Ge(1)] = 256,
         resize: Literal["shorter", "square"] = "shorter",
         official: bool = True,
         content: str | None = None,

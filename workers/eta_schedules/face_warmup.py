@@ -1,6 +1,8 @@
 """The weight of the regularizer is zero for the first epochs, then rises within some and stays."""
 
-import math
+from typing import Annotated
+
+from annotated_types import Ge
 
 
 class FaceWarmup:
@@ -13,9 +15,9 @@ class FaceWarmup:
     paper = "SEC app. B.2"
     version = 1
 
-    def __init__(self, eta: float, epoch: int, *, wait: float = 3.0, rise: float = 1.0) -> None:
-        if not (0 <= wait < math.inf and 0 <= rise < math.inf):
-            raise ValueError(f"face_warmup: wait and rise must be at least 0 epochs, found {wait} and {rise}")
+    def __init__(
+        self, eta: float, epoch: int, *, wait: Annotated[float, Ge(0)] = 3.0, rise: Annotated[float, Ge(0)] = 1.0
+    ) -> None:
         self._eta = eta
         self._start = wait * epoch
         self._rise = rise * epoch

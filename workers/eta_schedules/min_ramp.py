@@ -1,6 +1,8 @@
 """The weight of the regularizer rises fast at the very beginning, whatever it is to become."""
 
-import math
+from typing import Annotated
+
+from annotated_types import Gt
 
 
 class MinRamp:
@@ -10,9 +12,7 @@ class MinRamp:
     paper = "SEC eq. 32"
     version = 1
 
-    def __init__(self, eta: float, total: int, *, slope: float = 500.0) -> None:
-        if not 0 < slope < math.inf:
-            raise ValueError(f"min_ramp: slope must be a finite number above 0, found {slope}")
+    def __init__(self, eta: float, total: int, *, slope: Annotated[float, Gt(0)] = 500.0) -> None:
         self._eta = eta
         self._total = total
         self._slope = slope

@@ -1,5 +1,8 @@
 """The projection head of SimCLR: two linear layers with ReLU between them."""
 
+from typing import Annotated
+
+from annotated_types import Ge
 from torch import Tensor, nn
 
 
@@ -15,9 +18,9 @@ class Projection(nn.Module):
     version = 1
     output = "raw"
 
-    def __init__(self, features: int, dim: int, *, hidden: int | None = None, norm: bool = False) -> None:
-        if hidden is not None and hidden < 1:
-            raise ValueError(f"projection: hidden must be at least 1, found {hidden}")
+    def __init__(
+        self, features: int, dim: int, *, hidden: Annotated[int, Ge(1)] | None = None, norm: bool = False
+    ) -> None:
         super().__init__()
         width = hidden or features
         between = [nn.BatchNorm1d(width), nn.ReLU()] if norm else [nn.ReLU()]

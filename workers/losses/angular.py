@@ -1,9 +1,10 @@
 """Angular loss."""
 
 import math
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
+from annotated_types import Gt, Lt
 from torch import Tensor, nn
 
 from workers.embeddings.geometry import unit
@@ -30,9 +31,9 @@ class Angular(nn.Module):
     order = "positional"
     layout = ("class_blocks",)
 
-    def __init__(self, *, alpha: float = 45.0, pairs: Literal["code", "paper", "all"] = "code") -> None:
-        if not 0 < alpha < 90:
-            raise ValueError(f"angular: alpha must be above 0 and below 90 degrees, found {alpha!r}")
+    def __init__(
+        self, *, alpha: Annotated[float, Gt(0), Lt(90)] = 45.0, pairs: Literal["code", "paper", "all"] = "code"
+    ) -> None:
         super().__init__()
         self.slope = math.tan(math.radians(alpha)) ** 2
         self.pairs = pairs

@@ -1,12 +1,13 @@
 """ArcFace, the softmax with a margin on the angle."""
 
 import math
+from typing import Annotated
 
 import torch
+from annotated_types import Ge, Gt, Lt
 from torch import Tensor, nn
 
 from workers.embeddings.geometry import unit
-from workers.losses._ranges import above_zero
 
 _ALIGNED = 1 - 1e-7  # the arc cosine has no gradient at 1, where a rounded cosine may lie
 
@@ -31,11 +32,14 @@ class ArcFace(nn.Module):
     order = "free"
 
     def __init__(
-        self, dim: int, classes: int, *, margin: float = 0.45, scale: float = 64.0, init_std: float = 0.01
+        self,
+        dim: int,
+        classes: int,
+        *,
+        margin: Annotated[float, Ge(0), Lt(math.pi)] = 0.45,
+        scale: Annotated[float, Gt(0)] = 64.0,
+        init_std: Annotated[float, Gt(0)] = 0.01,
     ) -> None:
-        if not 0 <= margin < math.pi:
-            raise ValueError(f"arcface: margin must be at least 0 and below pi (radians), found {margin!r}")
-        above_zero("arcface", scale=scale, init_std=init_std)
         super().__init__()
         self.margin = margin
         self.scale = scale

@@ -1,12 +1,14 @@
 """Batch-hard triplet loss."""
 
+from typing import Annotated
+
+from annotated_types import Ge
 from pytorch_metric_learning.losses import TripletMarginLoss
 from pytorch_metric_learning.miners import BatchHardMiner
 from pytorch_metric_learning.reducers import MeanReducer
 from torch import Tensor, nn
 
 from workers.embeddings.geometry import unit
-from workers.losses._ranges import at_least_zero
 
 
 class BatchHard(nn.Module):
@@ -25,8 +27,7 @@ class BatchHard(nn.Module):
     version = 1
     order = "free"
 
-    def __init__(self, *, margin: float = 0.2) -> None:
-        at_least_zero("batch_hard", margin=margin)
+    def __init__(self, *, margin: Annotated[float, Ge(0)] = 0.2) -> None:
         super().__init__()
         # The library's own default is the mean over violating triplets only.
         self.loss = TripletMarginLoss(margin=margin, reducer=MeanReducer())

@@ -1,13 +1,13 @@
 """Contrastive loss over a few pairs of each two classes."""
 
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
 import torch
+from annotated_types import Gt
 from torch import Tensor, nn
 
 from workers.embeddings.geometry import norms, unit
 from workers.embeddings.pairs import places
-from workers.losses._ranges import above_zero
 
 _SEATS: Final = 4
 """Images of a class that sit together: seats 0 to 3 are one class's, 4 to 7 the next one's."""
@@ -41,8 +41,9 @@ class Contrastive(nn.Module):
     layout = ("class_blocks",)
     per_class_multiple = 4
 
-    def __init__(self, *, margin: float = 1.0, squared: bool = True, pairs: Literal["code", "paper"] = "code") -> None:
-        above_zero("contrastive", margin=margin)
+    def __init__(
+        self, *, margin: Annotated[float, Gt(0)] = 1.0, squared: bool = True, pairs: Literal["code", "paper"] = "code"
+    ) -> None:
         super().__init__()
         self.margin, self.squared = margin, squared
         self.register_buffer("seats", torch.tensor(_PAIRS[pairs]), persistent=False)

@@ -1,12 +1,13 @@
 """CosFace, the softmax with a margin on the cosine."""
 
 from functools import partial
+from typing import Annotated
 
+from annotated_types import Ge, Gt
 from pytorch_metric_learning.losses import CosFaceLoss
 from torch import Tensor, nn
 
 from workers.embeddings.geometry import unit
-from workers.losses._ranges import above_zero, at_least_zero
 
 
 class CosFace(nn.Module):
@@ -27,10 +28,14 @@ class CosFace(nn.Module):
     order = "free"
 
     def __init__(
-        self, dim: int, classes: int, *, margin: float = 0.35, scale: float = 64.0, init_std: float = 0.01
+        self,
+        dim: int,
+        classes: int,
+        *,
+        margin: Annotated[float, Ge(0)] = 0.35,
+        scale: Annotated[float, Gt(0)] = 64.0,
+        init_std: Annotated[float, Gt(0)] = 0.01,
     ) -> None:
-        at_least_zero("cosface", margin=margin)
-        above_zero("cosface", scale=scale, init_std=init_std)
         super().__init__()
         initialize = partial(nn.init.normal_, std=init_std)
         self.loss = CosFaceLoss(classes, dim, margin=margin, scale=scale, weight_init_func=initialize)

@@ -1,11 +1,13 @@
 """Lifted structure loss."""
 
+from typing import Annotated
+
+from annotated_types import Ge
 from pytorch_metric_learning.distances import LpDistance
 from pytorch_metric_learning.losses import LiftedStructureLoss
 from torch import Tensor, nn
 
 from workers.embeddings import geometry
-from workers.losses._ranges import at_least_zero
 
 
 class LiftedStructure(nn.Module):
@@ -25,8 +27,7 @@ class LiftedStructure(nn.Module):
     version = 1
     order = "free"
 
-    def __init__(self, *, margin: float = 1.0, unit: bool = True) -> None:
-        at_least_zero("lifted_structure", margin=margin)
+    def __init__(self, *, margin: Annotated[float, Ge(0)] = 1.0, unit: bool = True) -> None:
         super().__init__()
         self.unit = unit
         # The library normalizes by default, which would undo `unit: false`.

@@ -1,15 +1,15 @@
 """Margin loss with distance-weighted negatives and a learned boundary."""
 
 import math
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
 import torch
+from annotated_types import Ge, Gt, Lt
 from pytorch_metric_learning.losses import MarginLoss
 from torch import Tensor, nn
 
 from workers.embeddings.geometry import squared_distances, unit
 from workers.embeddings.pairs import masks
-from workers.losses._ranges import at_least_zero
 from workers.training.random_state import RandomState
 
 _CUTOFF: Final = 0.5  # nearer negatives are drawn as if they were this far: their gradients vary too much
@@ -41,16 +41,13 @@ class Margin(nn.Module):
         self,
         classes: int,
         *,
-        margin: float = 0.2,
-        beta: float = 1.2,
+        margin: Annotated[float, Ge(0)] = 0.2,
+        beta: Annotated[float, Gt(0), Lt(2)] = 1.2,
         learned: bool = True,
         per_class: bool = False,
-        nu: float = 0.0,
+        nu: Annotated[float, Ge(0)] = 0.0,
         mining: Literal["distance", "all"] = "distance",
     ) -> None:
-        at_least_zero("margin", margin=margin, nu=nu)
-        if not 0 < beta < 2:
-            raise ValueError(f"margin: beta must be above 0 and below 2, like distances of unit rows, found {beta!r}")
         super().__init__()
         self.loss = MarginLoss(
             margin=margin, nu=nu, beta=beta, triplets_per_anchor="all", learn_beta=learned,

@@ -1,9 +1,9 @@
 """Multi-similarity loss with its pair mining."""
 
-import math
-from typing import Final
+from typing import Annotated, Final
 
 import torch
+from annotated_types import Ge, Gt
 from pytorch_metric_learning.losses import MultiSimilarityLoss
 from pytorch_metric_learning.miners import MultiSimilarityMiner
 from pytorch_metric_learning.utils.loss_and_miner_utils import get_all_pairs_indices
@@ -39,20 +39,13 @@ class MultiSimilarity(nn.Module):
     def __init__(
         self,
         *,
-        alpha: float = 2.0,
-        beta: float = 40.0,
+        alpha: Annotated[float, Gt(0)] = 2.0,
+        beta: Annotated[float, Gt(0)] = 40.0,
         base: float = 0.5,
-        epsilon: float = 0.1,
+        epsilon: Annotated[float, Ge(0)] = 0.1,
         mined: bool = True,
         copies: bool = False,
     ) -> None:
-        for name, value in {"alpha": alpha, "beta": beta}.items():
-            if not 0 < value < math.inf:
-                raise ValueError(f"multi_similarity: {name} must be a finite number above 0, found {value!r}")
-        if not math.isfinite(base):
-            raise ValueError(f"multi_similarity: base must be a finite number, found {base!r}")
-        if not 0 <= epsilon < math.inf:
-            raise ValueError(f"multi_similarity: epsilon must be a finite number of at least 0, found {epsilon!r}")
         super().__init__()
         self.loss = MultiSimilarityLoss(alpha=alpha, beta=beta, base=base)
         self.miner = MultiSimilarityMiner(epsilon=epsilon) if mined else None

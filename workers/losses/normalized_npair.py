@@ -1,7 +1,9 @@
 """Normalized N-pair loss, one anchor and one positive per class."""
 
 import math
+from typing import Annotated
 
+from annotated_types import Gt
 from pytorch_metric_learning.distances import DotProductSimilarity
 from pytorch_metric_learning.losses import NPairsLoss
 from torch import Tensor, nn
@@ -26,9 +28,7 @@ class NormalizedNPair(nn.Module):
     order = "positional"
     layout = ("class_blocks",)
 
-    def __init__(self, *, scale: float = 25.0) -> None:
-        if not 0 < scale < math.inf:
-            raise ValueError(f"normalized_npair: scale must be a finite number above 0, found {scale!r}")
+    def __init__(self, *, scale: Annotated[float, Gt(0)] = 25.0) -> None:
         super().__init__()
         self.stretch = math.sqrt(scale)  # on both factors of an inner product
         # The library's default distance would normalize again and so undo the scale.

@@ -1,12 +1,13 @@
 """NormFace, the normalized softmax."""
 
 from functools import partial
+from typing import Annotated
 
+from annotated_types import Gt
 from pytorch_metric_learning.losses import NormalizedSoftmaxLoss
 from torch import Tensor, nn
 
 from workers.embeddings.geometry import unit
-from workers.losses._ranges import above_zero
 
 
 class NormFace(nn.Module):
@@ -24,8 +25,9 @@ class NormFace(nn.Module):
     version = 2
     order = "free"
 
-    def __init__(self, dim: int, classes: int, *, scale: float = 64.0, init_std: float = 0.01) -> None:
-        above_zero("normface", scale=scale, init_std=init_std)
+    def __init__(
+        self, dim: int, classes: int, *, scale: Annotated[float, Gt(0)] = 64.0, init_std: Annotated[float, Gt(0)] = 0.01
+    ) -> None:
         super().__init__()
         initialize = partial(nn.init.normal_, std=init_std)
         self.loss = NormalizedSoftmaxLoss(classes, dim, temperature=1 / scale, weight_init_func=initialize)

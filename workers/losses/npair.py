@@ -1,9 +1,10 @@
 """N-pair loss, one anchor and one positive per class."""
 
 import math
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
+from annotated_types import Ge
 from pytorch_metric_learning.distances import DotProductSimilarity
 from pytorch_metric_learning.losses import NPairsLoss
 from pytorch_metric_learning.regularizers import LpRegularizer
@@ -11,7 +12,6 @@ from torch import Tensor, nn
 
 from workers.embeddings.geometry import precise, unit
 from workers.embeddings.pairs import firsts, negatives_among
-from workers.losses._ranges import at_least_zero
 
 
 class NPair(nn.Module):
@@ -36,8 +36,9 @@ class NPair(nn.Module):
     layout = ("class_blocks",)
     added = ("pairs",)
 
-    def __init__(self, *, unit: bool = True, l2: float = 0.002, pairs: Literal["code", "paper"] = "code") -> None:
-        at_least_zero("npair", l2=l2)
+    def __init__(
+        self, *, unit: bool = True, l2: Annotated[float, Ge(0)] = 0.002, pairs: Literal["code", "paper"] = "code"
+    ) -> None:
         super().__init__()
         self.unit, self.l2, self.pairs = unit, l2, pairs
         # The library's term is the mean over anchors and positives together: half the sum of the two means.

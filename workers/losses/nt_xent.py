@@ -1,10 +1,12 @@
 """NT-Xent loss of SimCLR: the views of an image against the views of all others."""
 
+from typing import Annotated
+
+from annotated_types import Gt
 from torch import Tensor, nn
 
 from workers.embeddings.geometry import unit
 from workers.embeddings.pairs import over_negatives
-from workers.losses._ranges import above_zero
 
 
 class NTXent(nn.Module):
@@ -25,8 +27,7 @@ class NTXent(nn.Module):
     order = "free"
     views = 2
 
-    def __init__(self, *, temperature: float = 0.5) -> None:
-        above_zero("nt_xent", temperature=temperature)
+    def __init__(self, *, temperature: Annotated[float, Gt(0)] = 0.5) -> None:
         super().__init__()
         self.temperature = temperature
 

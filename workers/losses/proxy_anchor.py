@@ -1,12 +1,12 @@
 """Proxy-Anchor loss."""
 
-import math
+from typing import Annotated
 
+from annotated_types import Gt
 from pytorch_metric_learning.losses import ProxyAnchorLoss
 from torch import Tensor, nn
 
 from workers.embeddings.geometry import unit
-from workers.losses._ranges import above_zero
 
 
 class ProxyAnchor(nn.Module):
@@ -27,10 +27,7 @@ class ProxyAnchor(nn.Module):
     order = "free"
     lr_scale = 100.0
 
-    def __init__(self, dim: int, classes: int, *, alpha: float = 32.0, delta: float = 0.1) -> None:
-        above_zero("proxy_anchor", alpha=alpha)
-        if not math.isfinite(delta):
-            raise ValueError(f"proxy_anchor: delta must be a finite number, found {delta!r}")
+    def __init__(self, dim: int, classes: int, *, alpha: Annotated[float, Gt(0)] = 32.0, delta: float = 0.1) -> None:
         super().__init__()
         self.loss = ProxyAnchorLoss(classes, dim, margin=delta, alpha=alpha)
 

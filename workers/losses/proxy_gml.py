@@ -1,12 +1,13 @@
 """ProxyGML, several proxies per class of which an image sees the nearest."""
 
 import math
+from typing import Annotated
 
 import torch
+from annotated_types import Ge, Gt, Le
 from torch import Tensor, nn
 
 from workers.embeddings.geometry import unit
-from workers.losses._ranges import at_least, at_least_zero
 
 
 class ProxyGML(nn.Module):
@@ -31,11 +32,15 @@ class ProxyGML(nn.Module):
     order = "free"
     lr_scale = 300.0
 
-    def __init__(self, dim: int, classes: int, *, proxies: int = 12, r: float = 0.05, lam: float = 0.3) -> None:
-        at_least("proxy_gml", 1, proxies=proxies)
-        if not 0 < r <= 1:
-            raise ValueError(f"proxy_gml: r must be above 0 and at most 1, found {r!r}")
-        at_least_zero("proxy_gml", lam=lam)
+    def __init__(
+        self,
+        dim: int,
+        classes: int,
+        *,
+        proxies: Annotated[int, Ge(1)] = 12,
+        r: Annotated[float, Gt(0), Le(1)] = 0.05,
+        lam: Annotated[float, Ge(0)] = 0.3,
+    ) -> None:
         super().__init__()
         self.lam = lam
         self.shape = (classes, proxies)

@@ -1,13 +1,13 @@
 """Proxy-ISA: Proxy-Anchor (or Proxy-NCA) whose pairs are weighted by what their class has learned so far."""
 
 import math
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import torch
+from annotated_types import Ge, Gt
 from torch import Tensor, nn
 
 from workers.embeddings.geometry import unit
-from workers.losses._ranges import above_zero, at_least, at_least_zero
 
 
 class _Schedule(NamedTuple):
@@ -58,28 +58,21 @@ class ProxyISA(nn.Module):
         classes: int,
         images: int,
         *,
-        alpha: float = 32.0,
+        alpha: Annotated[float, Gt(0)] = 32.0,
         delta: float = 0.1,
-        k: float = 0.9,
-        lam: float = 0.1,
-        v: int = 100,
-        h: float = 0.15,
+        k: Annotated[float, Ge(0)] = 0.9,
+        lam: Annotated[float, Ge(0)] = 0.1,
+        v: Annotated[int, Ge(1)] = 100,
+        h: Annotated[float, Gt(0)] = 0.15,
         tau: float = 1.5,
-        memory: int = 55_000,
-        memory_epoch: int = 2,
-        filter_epoch: int = 3,
+        memory: Annotated[int, Ge(1)] = 55_000,
+        memory_epoch: Annotated[int, Ge(0)] = 2,
+        filter_epoch: Annotated[int, Ge(0)] = 3,
         positive_penalty: Literal["none", "inverse", "nu", "sigma"] = "sigma",
         negative_penalty: Literal["none", "inverse"] = "inverse",
         base: Literal["proxy_anchor", "proxy_nca"] = "proxy_anchor",
-        scale: float = 12.0,
+        scale: Annotated[float, Gt(0)] = 12.0,
     ) -> None:
-        above_zero("proxy_isa", alpha=alpha, h=h, scale=scale)
-        at_least_zero("proxy_isa", k=k, lam=lam)
-        at_least("proxy_isa", 1, v=v, memory=memory)
-        at_least("proxy_isa", 0, memory_epoch=memory_epoch, filter_epoch=filter_epoch)
-        for name, value in {"delta": delta, "tau": tau}.items():
-            if not math.isfinite(value):
-                raise ValueError(f"proxy_isa: {name} must be a finite number, found {value!r}")
         if classes < 2:
             raise ValueError(f"proxy_isa: an image needs a proxy of another class, found {classes} class")
         super().__init__()

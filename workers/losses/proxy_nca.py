@@ -1,13 +1,13 @@
 """Proxy-NCA, with an image's own proxy in or out of the denominator."""
 
 import math
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
+from annotated_types import Gt
 from torch import Tensor, nn
 
 from workers.embeddings.geometry import unit
-from workers.losses._ranges import above_zero
 
 
 class ProxyNCA(nn.Module):
@@ -28,9 +28,13 @@ class ProxyNCA(nn.Module):
     order = "free"
 
     def __init__(
-        self, dim: int, classes: int, *, scale: float = 9.0, positive: Literal["excluded", "included"] = "excluded"
+        self,
+        dim: int,
+        classes: int,
+        *,
+        scale: Annotated[float, Gt(0)] = 9.0,
+        positive: Literal["excluded", "included"] = "excluded",
     ) -> None:
-        above_zero("proxy_nca", scale=scale)
         if classes < 2:
             raise ValueError(f"proxy_nca: an image needs a proxy of another class, found {classes} class")
         super().__init__()

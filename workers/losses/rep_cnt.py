@@ -1,11 +1,13 @@
 """Representation counting: what is counted in an image is what is counted in its tiles, and not what is in another."""
 
+from typing import Annotated
+
 import torch
+from annotated_types import Gt
 from torch import Tensor, nn
 
 from workers.embeddings.geometry import norms
 from workers.embeddings.pairs import firsts
-from workers.losses._ranges import above_zero
 
 
 class RepCnt(nn.Module):
@@ -27,8 +29,7 @@ class RepCnt(nn.Module):
     layout = ("class_blocks",)
     tiles = True
 
-    def __init__(self, *, margin: float = 10.0, contrast: bool = True, squared: bool = False) -> None:
-        above_zero("rep_cnt", margin=margin)
+    def __init__(self, *, margin: Annotated[float, Gt(0)] = 10.0, contrast: bool = True, squared: bool = False) -> None:
         super().__init__()
         self.margin, self.contrast, self.squared = margin, contrast, squared
 

@@ -1,8 +1,10 @@
 """Triplet loss with semihard negatives as TensorFlow mines them."""
 
 import math
+from typing import Annotated
 
 import torch
+from annotated_types import Ge
 from torch import Tensor, nn
 
 from workers.embeddings.geometry import squared_distances, unit
@@ -25,9 +27,7 @@ class Semihard(nn.Module):
     version = 1
     order = "free"
 
-    def __init__(self, *, margin: float = 0.2) -> None:
-        if not 0 <= margin < math.inf:
-            raise ValueError(f"semihard: margin must be a finite number of at least 0, found {margin!r}")
+    def __init__(self, *, margin: Annotated[float, Ge(0)] = 0.2) -> None:
         super().__init__()
         self.margin = margin
 

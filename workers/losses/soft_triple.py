@@ -1,13 +1,13 @@
 """SoftTriple loss, several centers per class."""
 
-import math
+from typing import Annotated
 
 import torch
+from annotated_types import Ge, Gt
 from pytorch_metric_learning.losses import SoftTripleLoss
 from torch import Tensor, nn
 
 from workers.embeddings.geometry import unit
-from workers.losses._ranges import above_zero, at_least, at_least_zero
 
 _APART = 1e-5  # under the root, as in the authors' code: two equal centers still have a gradient
 
@@ -38,17 +38,12 @@ class SoftTriple(nn.Module):
         dim: int,
         classes: int,
         *,
-        centers: int = 10,
-        la: float = 20.0,
-        gamma: float = 0.1,
-        tau: float = 0.2,
+        centers: Annotated[int, Ge(1)] = 10,
+        la: Annotated[float, Gt(0)] = 20.0,
+        gamma: Annotated[float, Gt(0)] = 0.1,
+        tau: Annotated[float, Ge(0)] = 0.2,
         delta: float = 0.01,
     ) -> None:
-        at_least("soft_triple", 1, centers=centers)
-        above_zero("soft_triple", la=la, gamma=gamma)
-        at_least_zero("soft_triple", tau=tau)
-        if not math.isfinite(delta):
-            raise ValueError(f"soft_triple: delta must be a finite number, found {delta!r}")
         super().__init__()
         self.tau = tau
         self.shape = (classes, centers, dim)

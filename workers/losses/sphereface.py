@@ -1,12 +1,13 @@
 """SphereFace with SEC's fixed norm of the features."""
 
 from functools import partial
+from typing import Annotated
 
+from annotated_types import Ge, Gt
 from pytorch_metric_learning.losses import SphereFaceLoss
 from torch import Tensor, nn
 
 from workers.embeddings.geometry import unit
-from workers.losses._ranges import above_zero, at_least
 
 
 class SphereFace(nn.Module):
@@ -29,9 +30,15 @@ class SphereFace(nn.Module):
     version = 2
     order = "free"
 
-    def __init__(self, dim: int, classes: int, *, margin: int = 3, scale: float = 64.0, init_std: float = 0.01) -> None:
-        at_least("sphereface", 1, margin=margin)
-        above_zero("sphereface", scale=scale, init_std=init_std)
+    def __init__(
+        self,
+        dim: int,
+        classes: int,
+        *,
+        margin: Annotated[int, Ge(1)] = 3,
+        scale: Annotated[float, Gt(0)] = 64.0,
+        init_std: Annotated[float, Gt(0)] = 0.01,
+    ) -> None:
         super().__init__()
         initialize = partial(nn.init.normal_, std=init_std)
         self.loss = SphereFaceLoss(classes, dim, margin=margin, scale=scale, weight_init_func=initialize)

@@ -1,8 +1,8 @@
 """Triplet loss over all triplets of a batch."""
 
-import math
-from typing import Literal
+from typing import Annotated, Literal
 
+from annotated_types import Ge
 from pytorch_metric_learning.distances import LpDistance
 from pytorch_metric_learning.losses import TripletMarginLoss
 from pytorch_metric_learning.reducers import AvgNonZeroReducer, MeanReducer
@@ -24,9 +24,7 @@ class Triplet(nn.Module):
     version = 1
     order = "free"
 
-    def __init__(self, *, margin: float = 1.0, over: Literal["all", "violating"] = "all") -> None:
-        if not 0 <= margin < math.inf:
-            raise ValueError(f"triplet: margin must be a finite number of at least 0, found {margin!r}")
+    def __init__(self, *, margin: Annotated[float, Ge(0)] = 1.0, over: Literal["all", "violating"] = "all") -> None:
         super().__init__()
         # The library's own defaults are unsquared distances and the mean over violating triplets only.
         reducer = MeanReducer() if over == "all" else AvgNonZeroReducer()

@@ -1,10 +1,12 @@
 """Tuplet loss: each positive pair against all negatives of its anchor."""
 
+from typing import Annotated
+
+from annotated_types import Gt
 from torch import Tensor, nn
 
 from workers.embeddings.geometry import unit
 from workers.embeddings.pairs import over_negatives
-from workers.losses._ranges import above_zero
 
 
 class Tuplet(nn.Module):
@@ -23,8 +25,7 @@ class Tuplet(nn.Module):
     version = 1
     order = "free"
 
-    def __init__(self, *, scale: float = 25.0) -> None:
-        above_zero("tuplet", scale=scale)
+    def __init__(self, *, scale: Annotated[float, Gt(0)] = 25.0) -> None:
         super().__init__()
         self.scale = scale
 

@@ -1,13 +1,14 @@
 """Tuplet margin loss with its intra-pair variance."""
 
 import math
+from typing import Annotated
 
 import torch
+from annotated_types import Ge, Gt, Lt
 from torch import Tensor, nn
 
 from workers.embeddings.geometry import unit
 from workers.embeddings.pairs import Masks, masks, over_negatives
-from workers.losses._ranges import above_zero, at_least_zero
 
 _NEAR = 1 - 1e-7  # a cosine is cut here: the angle's slope is infinite at 1, where identical images lie
 
@@ -29,11 +30,14 @@ class TupletMargin(nn.Module):
     version = 1
     order = "free"
 
-    def __init__(self, *, scale: float = 64.0, margin: float = 0.1, intra: float = 0.5, epsilon: float = 0.01) -> None:
-        above_zero("tuplet_margin", scale=scale)
-        at_least_zero("tuplet_margin", intra=intra, epsilon=epsilon)
-        if not 0 <= margin < math.pi / 2:
-            raise ValueError(f"tuplet_margin: margin must be from 0 to below pi / 2 radians, found {margin!r}")
+    def __init__(
+        self,
+        *,
+        scale: Annotated[float, Gt(0)] = 64.0,
+        margin: Annotated[float, Ge(0), Lt(math.pi / 2)] = 0.1,
+        intra: Annotated[float, Ge(0)] = 0.5,
+        epsilon: Annotated[float, Ge(0)] = 0.01,
+    ) -> None:
         super().__init__()
         self.scale, self.margin, self.intra, self.epsilon = scale, margin, intra, epsilon
 

@@ -1,5 +1,8 @@
 """Accuracy of the nearest neighbours' votes on features that no label has shaped."""
 
+from typing import Annotated
+
+from annotated_types import Ge
 from torch import Tensor
 
 from workers.evaluation.told_classes import Features
@@ -19,9 +22,7 @@ class Knn:
     reads = "features"
     over = "queries"
 
-    def __init__(self, *, k: int = 200) -> None:
-        if k < 1:
-            raise ValueError(f"knn: k must be at least 1, found {k!r}")
+    def __init__(self, *, k: Annotated[int, Ge(1)] = 200) -> None:
         self.k = k
 
     def each(self, evaluation: Features) -> Tensor:

@@ -1,5 +1,8 @@
 """Recall at k as metric learning means it: a hit rate."""
 
+from typing import Annotated
+
+from annotated_types import Ge
 from torch import Tensor
 
 from workers.evaluation.evaluate import Evaluation
@@ -20,9 +23,7 @@ class Recall:
     needs = "neighbours"
     over = "queries"
 
-    def __init__(self, *, k: int = 1) -> None:
-        if k < 1:
-            raise ValueError(f"recall: k must be at least 1, found {k!r}")
+    def __init__(self, *, k: Annotated[int, Ge(1)] = 1) -> None:
         self.k = k
 
     def each(self, evaluation: Evaluation) -> Tensor:

@@ -1,5 +1,8 @@
 """Recall at k by the rule of SEC's code, by which a tie is a hit."""
 
+from typing import Annotated
+
+from annotated_types import Ge
 from torch import Tensor
 
 from workers.evaluation.evaluate import Evaluation
@@ -22,9 +25,7 @@ class SecRecall:
     needs = "neighbours"
     over = "queries"
 
-    def __init__(self, *, k: int = 1) -> None:
-        if k < 1:
-            raise ValueError(f"recall_sec: k must be at least 1, found {k!r}")
+    def __init__(self, *, k: Annotated[int, Ge(1)] = 1) -> None:
         self.k = k
 
     def each(self, evaluation: Evaluation) -> Tensor:

@@ -1,5 +1,9 @@
 """Top-k accuracy of a linear classifier on features that no label has shaped."""
 
+from typing import Annotated
+
+from annotated_types import Ge
+
 from workers.evaluation.told_classes import Classified
 
 
@@ -18,9 +22,7 @@ class Top:
     needs = "probe"
     of_classes = True
 
-    def __init__(self, *, k: int = 1) -> None:
-        if k < 1:
-            raise ValueError(f"top: k must be at least 1, found {k!r}")
+    def __init__(self, *, k: Annotated[int, Ge(1)] = 1) -> None:
         self.k = k
 
     def __call__(self, evaluation: Classified) -> float:

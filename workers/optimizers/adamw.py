@@ -1,8 +1,9 @@
 """AdamW as PyTorch computes it."""
 
-from typing import Any
+from typing import Annotated, Any
 
 import torch
+from annotated_types import Ge, Lt
 
 
 class AdamW(torch.optim.AdamW):
@@ -16,10 +17,10 @@ class AdamW(torch.optim.AdamW):
         self,
         groups: list[dict[str, Any]],
         *,
-        lr: float = 1e-3,
-        beta1: float = 0.9,
-        beta2: float = 0.999,
-        eps: float = 1e-8,
-        weight_decay: float = 0.01,
+        lr: Annotated[float, Ge(0)] = 1e-3,
+        beta1: Annotated[float, Ge(0), Lt(1)] = 0.9,
+        beta2: Annotated[float, Ge(0), Lt(1)] = 0.999,
+        eps: Annotated[float, Ge(0)] = 1e-8,
+        weight_decay: Annotated[float, Ge(0)] = 0.01,
     ) -> None:
         super().__init__(groups, lr=lr, betas=(beta1, beta2), eps=eps, weight_decay=weight_decay, fused=True)

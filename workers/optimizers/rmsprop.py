@@ -1,8 +1,9 @@
 """RMSprop as PyTorch computes it."""
 
-from typing import Any
+from typing import Annotated, Any
 
 import torch
+from annotated_types import Ge, Lt
 
 
 class RmsProp(torch.optim.RMSprop):
@@ -16,12 +17,12 @@ class RmsProp(torch.optim.RMSprop):
         self,
         groups: list[dict[str, Any]],
         *,
-        lr: float = 1e-3,
-        alpha: float = 0.99,
-        eps: float = 1e-8,
-        momentum: float = 0.0,
+        lr: Annotated[float, Ge(0)] = 1e-3,
+        alpha: Annotated[float, Ge(0), Lt(1)] = 0.99,
+        eps: Annotated[float, Ge(0)] = 1e-8,
+        momentum: Annotated[float, Ge(0), Lt(1)] = 0.0,
         centered: bool = False,
-        weight_decay: float = 0.0,
+        weight_decay: Annotated[float, Ge(0)] = 0.0,
     ) -> None:
         super().__init__(
             groups, lr=lr, alpha=alpha, eps=eps, momentum=momentum, centered=centered, weight_decay=weight_decay

@@ -1,8 +1,9 @@
 """Stochastic gradient descent as PyTorch computes it."""
 
-from typing import Any
+from typing import Annotated, Any
 
 import torch
+from annotated_types import Ge, Lt
 
 
 class Sgd(torch.optim.SGD):
@@ -15,9 +16,11 @@ class Sgd(torch.optim.SGD):
         self,
         groups: list[dict[str, Any]],
         *,
-        lr: float = 0.01,
-        momentum: float = 0.9,
+        lr: Annotated[float, Ge(0)] = 0.01,
+        momentum: Annotated[float, Ge(0), Lt(1)] = 0.9,
         nesterov: bool = False,
-        weight_decay: float = 0.0,
+        weight_decay: Annotated[float, Ge(0)] = 0.0,
     ) -> None:
-        super().__init__(groups, lr=lr, momentum=momentum, nesterov=nesterov, weight_decay=weight_decay, fused=True)
+        super().__init__(
+            groups, lr=lr, momentum=momentum, nesterov=nesterov and momentum > 0, weight_decay=weight_decay, fused=True
+        )

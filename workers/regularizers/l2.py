@@ -1,7 +1,8 @@
 """L2 regularization of embeddings."""
 
-import math
+from typing import Annotated
 
+from annotated_types import Ge
 from torch import Tensor, nn
 
 from workers.embeddings.geometry import precise
@@ -16,9 +17,7 @@ class L2(nn.Module):
     version = 1
     norms = True
 
-    def __init__(self, *, eta: float = 1.0) -> None:
-        if not 0 <= eta < math.inf:
-            raise ValueError(f"l2: eta must be a finite number of at least 0, found {eta!r}")
+    def __init__(self, *, eta: Annotated[float, Ge(0)] = 1.0) -> None:
         super().__init__()
         self.eta = eta
 

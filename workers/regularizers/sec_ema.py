@@ -1,8 +1,9 @@
 """Spherical embedding constraint with a moving average of the norm."""
 
-import math
+from typing import Annotated
 
 import torch
+from annotated_types import Ge, Gt, Le
 from torch import Tensor, nn
 
 from workers.embeddings import geometry
@@ -25,11 +26,7 @@ class SecEma(nn.Module):
     mu: Tensor
     started: Tensor
 
-    def __init__(self, *, eta: float = 1.0, rho: float = 0.01) -> None:
-        if not 0 <= eta < math.inf:
-            raise ValueError(f"sec_ema: eta must be a finite number of at least 0, found {eta!r}")
-        if not 0 < rho <= 1:
-            raise ValueError(f"sec_ema: rho must be above 0 and at most 1, found {rho!r}")
+    def __init__(self, *, eta: Annotated[float, Ge(0)] = 1.0, rho: Annotated[float, Gt(0), Le(1)] = 0.01) -> None:
         super().__init__()
         self.eta = eta
         self.rho = rho

@@ -2,9 +2,10 @@
 
 import math
 from collections.abc import Callable, Mapping
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import torch
+from annotated_types import Ge, Gt
 from torch import Tensor, nn
 
 from workers.embeddings import geometry
@@ -32,14 +33,10 @@ class SecFixed(nn.Module):
     def __init__(
         self,
         *,
-        eta: float = 1.0,
-        mu: float | None = None,
+        eta: Annotated[float, Ge(0)] = 1.0,
+        mu: Annotated[float, Gt(0)] | None = None,
         source: Literal["constant", "first_batch", "training_set"] = "constant",
     ) -> None:
-        if not 0 <= eta < math.inf:
-            raise ValueError(f"sec_fixed: eta must be a finite number of at least 0, found {eta!r}")
-        if mu is not None and not 0 < mu < math.inf:
-            raise ValueError(f"sec_fixed: mu must be a finite number above 0, or null, found {mu!r}")
         if mu is not None and source != "constant":
             raise ValueError(f"sec_fixed: mu is only for `source: constant`, found mu {mu!r} and source {source!r}")
         super().__init__()

@@ -1,9 +1,10 @@
 """Spread-out regularizer: the moments of random directions for pairs of different classes (GOR)."""
 
 import math
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
+from annotated_types import Ge
 from torch import Tensor, nn
 
 from workers.embeddings import geometry
@@ -33,14 +34,11 @@ class SpreadOut(nn.Module):
     def __init__(
         self,
         *,
-        eta: float = 1.0,
-        beta: float = 1.0,
+        eta: Annotated[float, Ge(0)] = 1.0,
+        beta: Annotated[float, Ge(0)] = 1.0,
         pairs: Literal["random", "negatives"] = "random",
         unit: bool = True,
     ) -> None:
-        for name, value in {"eta": eta, "beta": beta}.items():
-            if not 0 <= value < math.inf:
-                raise ValueError(f"spread_out: {name} must be a finite number of at least 0, found {value!r}")
         super().__init__()
         self.eta, self.beta, self.pairs, self.unit = eta, beta, pairs, unit
         self.draws = RandomState()

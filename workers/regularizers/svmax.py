@@ -1,7 +1,8 @@
 """Singular value maximization, bounded."""
 
-import math
+from typing import Annotated
 
+from annotated_types import Ge
 from torch import Tensor, nn
 
 from workers.embeddings.geometry import mean_singular_value, singular_bounds, unit
@@ -20,9 +21,7 @@ class SVMax(nn.Module):
     formula = r"\exp\frac{U-s_\mu}{U-L},\quad s_\mu=\frac{1}{m}\sum_{k=1}^{m}\sigma_k(\hat F),\quad m=\min(b,d)"
     version = 1
 
-    def __init__(self, *, eta: float = 1.0, unit: bool = True) -> None:
-        if not 0 <= eta < math.inf:
-            raise ValueError(f"svmax: eta must be a finite number of at least 0, found {eta!r}")
+    def __init__(self, *, eta: Annotated[float, Ge(0)] = 1.0, unit: bool = True) -> None:
         super().__init__()
         self.eta = eta
         self.unit = unit

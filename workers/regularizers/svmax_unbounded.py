@@ -1,7 +1,8 @@
 """Singular value maximization, unbounded."""
 
-import math
+from typing import Annotated
 
+from annotated_types import Ge
 from torch import Tensor, nn
 
 from workers.embeddings.geometry import mean_singular_value, unit
@@ -20,9 +21,7 @@ class SVMaxUnbounded(nn.Module):
     version = 1
     added = ("unit",)
 
-    def __init__(self, *, eta: float = 1.0, unit: bool = False) -> None:
-        if not 0 <= eta < math.inf:
-            raise ValueError(f"svmax_unbounded: eta must be a finite number of at least 0, found {eta!r}")
+    def __init__(self, *, eta: Annotated[float, Ge(0)] = 1.0, unit: bool = False) -> None:
         super().__init__()
         self.eta = eta
         self.unit = unit

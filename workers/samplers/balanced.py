@@ -1,9 +1,10 @@
 """Batches of a few classes with equally many images each."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import torch
+from annotated_types import Ge
 
 
 class Balanced:
@@ -19,10 +20,13 @@ class Balanced:
     draws = "classes"
 
     def __init__(
-        self, labels: torch.Tensor, generator: torch.Generator, *, classes: int = 4, per_class: int = 8
+        self,
+        labels: torch.Tensor,
+        generator: torch.Generator,
+        *,
+        classes: Annotated[int, Ge(1)] = 4,
+        per_class: Annotated[int, Ge(1)] = 8,
     ) -> None:
-        if classes < 1 or per_class < 1:
-            raise ValueError(f"balanced: classes and per_class must be at least 1, found {classes} and {per_class}")
         self._images = [torch.nonzero(labels == label).flatten() for label in sorted(set(labels.tolist()))]
         if classes > len(self._images):
             raise ValueError(f"balanced: {classes} classes a batch, but only {len(self._images)} classes train")

@@ -1,9 +1,10 @@
 """Batches of a plain shuffle."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import torch
+from annotated_types import Ge
 
 
 class Shuffle:
@@ -13,7 +14,7 @@ class Shuffle:
     version = 1
     layout = "shuffled"
 
-    def __init__(self, labels: torch.Tensor, generator: torch.Generator, *, batch: int = 32) -> None:
+    def __init__(self, labels: torch.Tensor, generator: torch.Generator, *, batch: Annotated[int, Ge(1)] = 32) -> None:
         if not 1 <= batch <= len(labels):
             raise ValueError(f"shuffle: batch must be 1 to {len(labels):,}, the images that train, found {batch}")
         self._generator = generator

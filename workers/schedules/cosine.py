@@ -1,6 +1,9 @@
 """The learning rate follows half a cosine."""
 
 import math
+from typing import Annotated
+
+from annotated_types import Ge, Le
 
 
 class Cosine:
@@ -12,8 +15,16 @@ class Cosine:
     label = "Cosine"
     paper = "Loshchilov & Hutter 2017, SGDR"
     version = 1
+    shorter_than_training = ("warmup",)
 
-    def __init__(self, total: int, unit: int = 1, *, warmup: int = 0, floor: float = 0.0) -> None:
+    def __init__(
+        self,
+        total: int,
+        unit: int = 1,
+        *,
+        warmup: Annotated[int, Ge(0)] = 0,
+        floor: Annotated[float, Ge(0), Le(1)] = 0.0,
+    ) -> None:
         warmup *= unit
         if not 0 <= warmup < total:
             raise ValueError(f"cosine: warmup must be less than the {total} iterations, found {warmup}")

@@ -1,5 +1,9 @@
 """The learning rate falls by a polynomial."""
 
+from typing import Annotated
+
+from annotated_types import Ge, Le, Lt
+
 
 class Polynomial:
     """1 for the first `hold` of training (a fraction), then down to `floor` by (1 - progress)^power.
@@ -12,9 +16,14 @@ class Polynomial:
     paper = "SVMax sec. 4"
     version = 1
 
-    def __init__(self, total: int, *, power: float = 1.0, floor: float = 0.0, hold: float = 0.5) -> None:
-        if not 0 <= hold < 1:
-            raise ValueError(f"polynomial: hold must be at least 0 and less than 1, found {hold}")
+    def __init__(
+        self,
+        total: int,
+        *,
+        power: Annotated[float, Ge(0)] = 1.0,
+        floor: Annotated[float, Ge(0), Le(1)] = 0.0,
+        hold: Annotated[float, Ge(0), Lt(1)] = 0.5,
+    ) -> None:
         self._total = total
         self._power = power
         self._floor = floor

@@ -1,6 +1,10 @@
 """The learning rate falls at given iterations."""
 
 from bisect import bisect_right
+from collections.abc import Mapping
+from typing import Annotated, ClassVar
+
+from annotated_types import Ge
 
 
 class Step:
@@ -12,12 +16,18 @@ class Step:
     label = "Step"
     paper = "SEC T6"
     version = 1
+    only_where: ClassVar[Mapping[str, Mapping[str, tuple[int, ...]]]] = {"every": {"at": ()}}
 
     def __init__(
-        self, unit: int = 1, *, at: tuple[int, ...] = (), every: int | None = None, gamma: float = 0.1
+        self,
+        unit: int = 1,
+        *,
+        at: tuple[Annotated[int, Ge(0)], ...] = (),
+        every: Annotated[int, Ge(1)] | None = None,
+        gamma: Annotated[float, Ge(0)] = 0.1,
     ) -> None:
-        if every is not None and (every < 1 or at):
-            raise ValueError(f"step: give `at`, or `every` of at least 1; found {list(at)} and {every}")
+        if every is not None and at:
+            raise ValueError(f"step: give `at` or `every`, found {list(at)} and {every}")
         self._unit = unit
         self._at = sorted(at)
         self._every = every

@@ -1,9 +1,10 @@
 """Self-supervision: two views of an image shall lie near each other; what its features are good for, a probe tells."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import torch
+from annotated_types import Ge, Gt
 from torch import nn
 
 from workers.data.batches import Batches
@@ -57,11 +58,11 @@ class SelfSupervised(Embedding):
         device: torch.device,
         seed: int,
         *,
-        probe_lr: tuple[float, ...] = (5.0,),
-        probe_epochs: int = 100,
-        probe_batch: int = 256,
-        probe_at: tuple[int, ...] = (60, 75, 90),
-        probe_factor: float = 0.2,
+        probe_lr: tuple[Annotated[float, Gt(0)], ...] = (5.0,),
+        probe_epochs: Annotated[int, Ge(1)] = 100,
+        probe_batch: Annotated[int, Ge(1)] = 256,
+        probe_at: tuple[Annotated[int, Ge(0)], ...] = (60, 75, 90),
+        probe_factor: Annotated[float, Ge(0)] = 0.2,
         probe_views: Literal["centre", "crops"] = "centre",
         probe_reports: Literal["chosen", "best"] = "chosen",
     ) -> None:

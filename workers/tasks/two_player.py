@@ -2,9 +2,10 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 import torch
+from annotated_types import Ge, Le
 from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn.functional import binary_cross_entropy_with_logits as entropy
@@ -52,13 +53,6 @@ class TwoPlayer(Task):
     figures = ("samples",)
     added = ("layout", "radius", "deviation", "activation", "unrolled", "through")
     only_where: ClassVar[Mapping[str, Mapping[str, str]]] = {"radius": {"layout": "circle"}}
-    within: ClassVar[Mapping[str, tuple[float, float]]] = {
-        "gaussians": (2, 1_000),
-        "batch": (2, 65_536),
-        "radius": (0.001, 1_000),
-        "deviation": (0.0001, 1_000),
-        "unrolled": (0, 100),
-    }
 
     def __init__(  # noqa: PLR0913 - hyper-parameters
         self,
@@ -69,13 +63,13 @@ class TwoPlayer(Task):
         device: torch.device,
         seed: int,
         *,
-        gaussians: int = 8,
-        batch: int = 512,
+        gaussians: Annotated[int, Ge(2), Le(1_000)] = 8,
+        batch: Annotated[int, Ge(2), Le(65_536)] = 512,
         layout: Literal["circle", "grid"] = "circle",
-        radius: float | None = None,
-        deviation: float | None = None,
+        radius: Annotated[float, Ge(0.001), Le(1_000)] | None = None,
+        deviation: Annotated[float, Ge(0.0001), Le(1_000)] | None = None,
         activation: Literal["relu", "tanh"] = "relu",
-        unrolled: int = 0,
+        unrolled: Annotated[int, Ge(0), Le(100)] = 0,
         through: bool = True,
     ) -> None:
         where = _circle(gaussians, RADIUS if radius is None else radius) if layout == "circle" else _grid(gaussians)
