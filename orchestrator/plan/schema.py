@@ -174,7 +174,7 @@ _TYPES: Final[Mapping[str, Schema]] = {
 def _parameter(parameter: Parameter) -> Schema:
     if parameter.type == "part":
         return _ref(_within(parameter.kind))
-    schema = {"enum": parameter.choices} if parameter.type == "literal" else dict(_TYPES[parameter.type])
+    schema: Schema = {"enum": parameter.choices} if parameter.type == "literal" else dict(_TYPES[parameter.type])
     if ends := _ends(parameter.limits):
         schema |= {"items": schema["items"] | ends} if "items" in schema else ends
     if parameter.type == "strs" and parameter.choices:
