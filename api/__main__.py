@@ -1,7 +1,6 @@
 """The API as a process of its own: `python -m api`, one worker, on METRICSWEEP_HOST and METRICSWEEP_PORT."""
 
 import asyncio
-import gc
 import logging
 import os
 import signal
@@ -11,40 +10,32 @@ import threading
 from functools import partial
 from typing import Final
 
-from orchestrator.host.loading import loading
+import uvicorn
+from pydantic import ValidationError
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-with loading():
-    import uvicorn
-    from pydantic import ValidationError
-    from starlette.types import ASGIApp, Receive, Scope, Send
-
-    from api.commands.terminal import FAILED, OK, explain
-    from api.local.refusals import refuse_open_host
-    from api.main import create_app
-    from api.mlflow import rules
-    from api.protection.connections import BACKLOG, Connection, ConnectionPatience, Crowd, allowed_connections
-    from api.routes import events
-    from api.streams.feed import Feed, most_streams
-    from orchestrator.host import storage
-    from orchestrator.host.logs import begin_logging
-    from orchestrator.host.packages import refuse_hidden
-    from orchestrator.host.private import write_for_us_alone
-    from orchestrator.host.traces import begin_tracing, end_tracing
-    from orchestrator.secrets import Secrets
-    from orchestrator.service.service import Service
-    from orchestrator.settings import Settings
-    from orchestrator.views.errors import MetricsweepError
-    from workers.catalog import PartSourceError
+from api.commands.terminal import FAILED, OK, explain
+from api.local.refusals import refuse_open_host
+from api.main import create_app
+from api.mlflow import rules
+from api.protection.connections import BACKLOG, Connection, ConnectionPatience, Crowd, allowed_connections
+from api.routes import events
+from api.streams.feed import Feed, most_streams
+from orchestrator.host import storage
+from orchestrator.host.logs import begin_logging
+from orchestrator.host.packages import refuse_hidden
+from orchestrator.host.private import write_for_us_alone
+from orchestrator.host.traces import begin_tracing, end_tracing
+from orchestrator.secrets import Secrets
+from orchestrator.service.service import Service
+from orchestrator.settings import Settings
+from orchestrator.views.errors import MetricsweepError
+from workers.catalog import PartSourceError
 
 log = logging.getLogger(__name__)
 
 END_SECONDS: Final = 5
 """How long a SIGTERM waits for what is being answered; the supervisor kills after ten."""
-GARBAGE: Final = (5_000, 10, 50)
-"""How many objects come before the young, the older and all are looked through: 20 ms for all of them, after each
-second table by Python's own numbers, which are for programs that keep less."""
-SWITCH_SECONDS: Final = 0.001
-"""How long a thread that computes keeps one that answers from going on; a request waits for it at each system call."""
 
 
 def main(patience: ConnectionPatience = ConnectionPatience()) -> int:  # noqa: B008 - nobody can change it
@@ -62,7 +53,6 @@ def main(patience: ConnectionPatience = ConnectionPatience()) -> int:  # noqa: B
         application = create_app(service, settings)
     except (MetricsweepError, PartSourceError, ValidationError) as error:
         return explain(error)
-    _be_prompt()
     crowd = Crowd(allowed_connections(), patience, rules.is_upload, events.is_stream)
     feed: Feed = application.state.feed
     feed.most = most_streams(crowd.most)
@@ -92,14 +82,6 @@ def main(patience: ConnectionPatience = ConnectionPatience()) -> int:  # noqa: B
         service.close()
         end_tracing()
     return OK
-
-
-def _be_prompt() -> None:
-    """Have no thread, and no look for garbage, stop what answers for long."""
-    gc.collect()
-    gc.freeze()  # what was loaded stays: to look through it again stopped everything for .2 s, every few seconds
-    gc.set_threshold(*GARBAGE)
-    sys.setswitchinterval(SWITCH_SECONDS)
 
 
 class CutOff:

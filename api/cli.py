@@ -1,19 +1,101 @@
-"""The `metricsweep` command: how what it is made of is found, and how its errors end."""
+"""The `metricsweep` command: its commands with an example each, and how their errors end."""
 
-import gc
-import importlib
 import sys
-from collections.abc import Iterator, MutableMapping
-from types import ModuleType
-from typing import Annotated, Any, Final, NoReturn, Protocol, runtime_checkable
+from collections.abc import Callable
+from typing import Annotated, Any, Final, Protocol, runtime_checkable
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
-from api.commands.index import COMMANDS
+from api.commands import (
+    audit,
+    backups,
+    bundles,
+    catalog,
+    check,
+    comparisons,
+    data,
+    drift,
+    figures,
+    imports,
+    ledgers,
+    local,
+    logins,
+    mlflow,
+    mlflow_env,
+    optimism,
+    published,
+    remarks,
+    requests,
+    resolutions,
+    retention,
+    show,
+    slots,
+    specs,
+    sweeps,
+    tables,
+    tokens,
+    users,
+    verdicts,
+    watch,
+    webhook,
+    weights,
+)
 from api.commands.terminal import EXIT_CODES, FAILED, err, explain, out
 from orchestrator.host.printable import printable
+
+COMMANDS: Final[tuple[tuple[str, Callable[..., None], str], ...]] = (
+    ("serve", local.serve, "metricsweep serve --home .metricsweep"),
+    ("run", local.run, "metricsweep run sweeps/digits.yaml --out tables"),
+    ("slots", slots.slots, "metricsweep slots --slurm --partition gpu --gres gpu:1 --cpus 4 --time 4:00:00"),
+    ("login-link", logins.login_link, "metricsweep login-link"),
+    ("users", users.users, "metricsweep users add ada --role member --project faces"),
+    ("projects", users.projects, "metricsweep projects add faces"),
+    ("tokens", tokens.tokens, "metricsweep tokens add ada --name laptop --days 90"),
+    ("backup", backups.backup, "metricsweep backup /backups/monday"),
+    ("restore", backups.restore, "metricsweep restore /backups/monday --home restored"),
+    ("audit", audit.audit, "metricsweep audit --after 1200"),
+    ("mlflow-env", mlflow_env.mlflow_env, 'metricsweep mlflow-env      eval "$(metricsweep mlflow-env)"'),
+    ("mlflow", mlflow.mlflow, "metricsweep mlflow sync 7"),
+    ("webhook", webhook.webhook, "metricsweep webhook test"),
+    ("submit", sweeps.submit, "metricsweep submit sweeps/digits.yaml --watch"),
+    ("list", sweeps.list_sweeps, "metricsweep list --state running --tag paper"),
+    ("show", show.show, "metricsweep show 7      metricsweep show 7/3      metricsweep show --trial 41"),
+    ("note", remarks.note, 'metricsweep note 7 "eta 1 diverges on two seeds"      metricsweep note --trial 41'),
+    ("tag", remarks.tag, "metricsweep tag 7 paper -wip      metricsweep tag --trial 41 odd"),
+    ("watch", watch.watch, "metricsweep watch 7"),
+    ("table", tables.table, "metricsweep table 7 main --out main.tex --tuned"),
+    ("import", imports.import_, "metricsweep import theirs.csv 7 --unit percent --row method --axis dataset"),
+    ("verdicts", verdicts.verdicts, "metricsweep verdicts 7 main --json"),
+    ("resolve", resolutions.resolve, "metricsweep resolve 7 main --hours 40 --seeds 12"),
+    ("resolution", resolutions.resolution, "metricsweep resolution 7      metricsweep resolution 7 --halt"),
+    ("compare", comparisons.compare, "metricsweep compare 7 9 --view difference"),
+    ("check", check.check, "metricsweep check paper.tex      metricsweep check paper.tex --bundle out.zip"),
+    ("drift", drift.drift, "metricsweep drift 7@2026-11-20 7      metricsweep drift old.zip new.zip"),
+    ("optimism", optimism.optimism, "metricsweep optimism 7"),
+    ("ledger", ledgers.ledger, "metricsweep ledger SEC --out sec.tex      metricsweep ledger SEC --bundle out.zip"),
+    ("rebuild", bundles.rebuild, "metricsweep rebuild out.zip --table main --format latex"),
+    ("figure", figures.figure, "metricsweep figure 7 main --format pdf -o main.pdf"),
+    ("cancel", requests.cancel, "metricsweep cancel 7 --cell 3"),
+    ("retry", requests.retry, "metricsweep retry 7 --only failed"),
+    ("pause", requests.pause, "metricsweep pause 7"),
+    ("resume", requests.resume, "metricsweep resume 7"),
+    ("priority", requests.priority, "metricsweep priority 7 10"),
+    ("extend", requests.extend, "metricsweep extend 7 sweeps/digits.yaml --set 'repeat.seed=[0, 1, 2, 3, 4, 5]'"),
+    ("delete", requests.delete, "metricsweep delete 7"),
+    ("sizes", retention.sizes, "metricsweep sizes"),
+    ("gc", retention.gc, "metricsweep gc --days 30 --keep 3      metricsweep gc --sweep 7 --yes"),
+    ("requests", requests.requests, "metricsweep requests 7"),
+    ("catalog", catalog.catalog, "metricsweep catalog loss triplet"),
+    ("data", data.data, "metricsweep data cub200"),
+    ("weights", weights.weights, "metricsweep weights fetch bn_inception --data ~/data"),
+    ("published", published.published, "metricsweep published SEC-T3 --like sweeps/sec_t3.yaml --out sec-t3.tex"),
+    ("expand", specs.expand, "metricsweep expand sweeps/digits.yaml"),
+)
+"""Name, function and example of each command, in the order of the help; the help is the function's docstring."""
+_DASHED: Final = {"tag"}
+"""Commands that take an argument which may begin with `-`, and therefore have no `-h`."""
 
 
 @runtime_checkable
@@ -24,46 +106,17 @@ class Shown(Protocol):
         """Print it to stderr."""
 
 
-class _Loaded(MutableMapping[str, Any]):
-    """The commands by name, each imported when it is looked up: nobody waits for the others."""
-
-    def __getitem__(self, name: str) -> Any:
-        given = COMMANDS[name]
-        module, _, function = given.where.partition(":")
-        one = typer.Typer(add_completion=False, rich_markup_mode=None, context_settings=_CONTEXT)
-        found = getattr(importlib.import_module(f"api.commands.{module}"), function)
-        context = {"ignore_unknown_options": True, "help_option_names": ["--help"]} if given.dashed else None
-        one.command(name, cls=TyperCommand, epilog=f"Example:  {given.example}", context_settings=context)(found)
-        return typer.main.get_command(one)
-
-    def __setitem__(self, name: str, command: Any) -> NoReturn:
-        raise TypeError("commands stand in COMMANDS")
-
-    def __delitem__(self, name: str) -> NoReturn:
-        raise TypeError("commands stand in COMMANDS")
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(COMMANDS)
-
-    def __len__(self) -> int:
-        return len(COMMANDS)
-
-
 class Commands(TyperGroup):
     """The commands, with one place where an error becomes a message and an exit code."""
 
-    def __init__(self, **given: Any) -> None:
-        super().__init__(**given)
-        self.commands = _Loaded()
-
     def list_commands(self, ctx: Any) -> list[str]:
-        """Their names, in the order of the help."""
-        return list(COMMANDS)
+        """Return the names in the order of the help."""
+        return list(self.commands)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """The list in the help, for which no command is imported."""
+        """Write the list of commands, each with the whole first line of its help."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, command.help) for name, command in COMMANDS.items()])
+            formatter.write_dl([(name, (one.help or "").partition("\n")[0]) for name, one in self.commands.items()])
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command that was given."""
@@ -95,22 +148,17 @@ class Commands(TyperGroup):
         sys.exit(code if isinstance(code, int) else 0)
 
 
-_CONTEXT: Final = {"help_option_names": ["-h", "--help"]}
-
 app = typer.Typer(
     cls=Commands,
     name="metricsweep",
     help="Runs the comparison sweeps of deep metric learning and turns them into the tables of a paper.",
     epilog=EXIT_CODES,
     no_args_is_help=True,
-    rich_markup_mode=None,  # boxes and colours are no reason to wait for rich
+    add_completion=False,
+    rich_markup_mode=None,
     pretty_exceptions_enable=False,  # they would print local variables, the token among them
-    context_settings=_CONTEXT,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-
-_NO_PLUGINS: Final = ModuleType("pydantic.plugin._loader")
-_NO_PLUGINS.get_plugins = tuple  # type: ignore[attr-defined]
 
 
 def _version(asked: bool) -> None:
@@ -130,18 +178,16 @@ def _options(
     pass
 
 
+for _name, _function, _example in COMMANDS:
+    _settings: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
+    if _name in _DASHED:
+        _settings = {"ignore_unknown_options": True, "help_option_names": ["--help"]}
+    app.command(_name, epilog=f"Example:  {_example}", context_settings=_settings)(_function)
+
+
 def main() -> None:
-    """The console script."""
-    # What is imported stays: looking through it for garbage at every 700 objects takes a tenth of a short command.
-    gc.set_threshold(50_000)
-    # httpx brings a command line of its own, with rich, click and pygments: a quarter of what our commands wait for.
-    sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]  # None: Python's word for "not there"
-    # pydantic reads the metadata of whatever is installed to find plugins of its own: a tenth of a short command.
-    sys.modules.setdefault("pydantic.plugin._loader", _NO_PLUGINS)
-    try:
-        app()
-    finally:
-        gc.freeze()  # nor is it worth a last look, now that the process ends
+    """Run the console script."""
+    app()
 
 
 if __name__ == "__main__":

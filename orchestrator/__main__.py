@@ -2,23 +2,19 @@
 
 import argparse
 import logging
-import os
 import sys
 from pathlib import Path
 
-from orchestrator.host.loading import loading
+from pydantic import ValidationError
 
-with loading():  # what each command needs beside is loaded by it: `healthy` is asked every half minute
-    from pydantic import ValidationError
-
-    from orchestrator.host.logs import begin_logging
-    from orchestrator.host.packages import refuse_hidden
-    from orchestrator.host.private import write_for_us_alone
-    from orchestrator.record.store import Store
-    from orchestrator.secrets import Secrets
-    from orchestrator.settings import Settings, problems
-    from orchestrator.views.errors import FencedError, MetricsweepError
-    from workers import catalog as catalogs
+from orchestrator.host.logs import begin_logging
+from orchestrator.host.packages import refuse_hidden
+from orchestrator.host.private import write_for_us_alone
+from orchestrator.record.store import Store
+from orchestrator.secrets import Secrets
+from orchestrator.settings import Settings, problems
+from orchestrator.views.errors import FencedError, MetricsweepError
+from workers import catalog as catalogs
 
 FENCED = 3
 EXAMPLES = """examples:
@@ -89,8 +85,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _conduct(settings: Settings, *, until_idle: bool, when_told: bool = False) -> int:
-    with loading():
-        from orchestrator.conduct.process import conduct
+    from orchestrator.conduct.process import conduct
 
     return conduct(settings, until_idle=until_idle, when_told=when_told)
 
@@ -108,8 +103,7 @@ def _healthy(settings: Settings) -> int:
 
 def _webhook(settings: Settings) -> int:
     """By the settings of this environment, as the conductor would have them if it were started here."""
-    with loading():
-        from orchestrator.conduct.webhook import Webhook
+    from orchestrator.conduct.webhook import Webhook
 
     webhook = Webhook.named_by(settings)
     if webhook is None:
@@ -122,8 +116,7 @@ def _webhook(settings: Settings) -> int:
 
 def _run(settings: Settings, body: bytes) -> int:
     """Train a sweep in this very process: what `metricsweep run`, whose conductor is a child, cannot be."""
-    with loading():
-        from orchestrator.service.service import Service
+    from orchestrator.service.service import Service
 
     service = Service.open(settings)
     try:
@@ -141,8 +134,7 @@ def _run(settings: Settings, body: bytes) -> int:
 
 
 def _study(settings: Settings, sweep: int, cell: int, file: Path) -> int:
-    with loading():
-        from orchestrator.conduct import searches
+    from orchestrator.conduct import searches
 
     store = Store.of(settings)
     try:
@@ -155,7 +147,4 @@ def _study(settings: Settings, sweep: int, cell: int, file: Path) -> int:
 
 if __name__ == "__main__":
     write_for_us_alone()
-    code = main()
-    logging.shutdown()
-    sys.stdout.flush()
-    os._exit(code)  # all is closed; to take apart what was imported takes a second, for which whoever ends it waits
+    sys.exit(main())

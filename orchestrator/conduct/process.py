@@ -8,7 +8,6 @@ from functools import partial
 from orchestrator.conduct.conductor import Conductor
 from orchestrator.host import storage
 from orchestrator.host.identity import made_for, prove
-from orchestrator.host.loading import loading
 from orchestrator.host.private import own_folder
 from orchestrator.host.traces import begin_tracing, end_tracing
 from orchestrator.record.mlflow import new_store
@@ -78,8 +77,7 @@ def _tracker(settings: Settings) -> Tracker | None:
     login()  # what was never there is told at the start
 
     def served(memory: Memory) -> Tracker:
-        with loading():
-            module = importlib.import_module("orchestrator.record.mlflow.client")  # with all of MLflow: seconds
+        module = importlib.import_module("orchestrator.record.mlflow.client")  # with all of MLflow: seconds
         tracker: Tracker = module.MlflowTracker(settings.mlflow_url, own, login, memory)
         return tracker
 

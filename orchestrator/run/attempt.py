@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, Final, ParamSpec, TypeVar, cast
 
-from orchestrator.host.loading import loading
 from orchestrator.host.storage import opened
 from orchestrator.host.traces import attempt_span, span
 from orchestrator.run.memory_growth import Allowance
@@ -78,8 +77,7 @@ def resolve(name: str) -> Train:
     """The function that `module:function` names; ValueError when there is none."""
     module, _, function = name.partition(":")
     try:
-        with loading():
-            return cast("Train", getattr(importlib.import_module(module), function))
+        return cast("Train", getattr(importlib.import_module(module), function))
     except (ImportError, AttributeError) as error:
         raise ValueError(f"no training function {name!r}: {error}") from error
 

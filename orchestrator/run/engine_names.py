@@ -2,7 +2,6 @@
 
 import importlib
 
-from orchestrator.host.loading import loading
 from orchestrator.run.engine import Engine, Site
 from orchestrator.settings import ENGINES
 from orchestrator.views.errors import NotFoundError
@@ -15,8 +14,7 @@ def engine_named(name: str, site: Site) -> Engine:
     """
     module, _, factory = ENGINES.get(name, name).partition(":")
     try:
-        with loading():
-            make = getattr(importlib.import_module(module), factory)
+        make = getattr(importlib.import_module(module), factory)
     except (ImportError, AttributeError, ValueError) as error:
         short = " and ".join(f"`{one}`" for one in ENGINES)
         raise NotFoundError(

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import cast
 
-from orchestrator.host.loading import loading
 from orchestrator.run.attempt import Workplace
 from orchestrator.views.nodes import Inspected, Node
 from workers.catalog import Finding, Inspect, Need
@@ -15,8 +14,7 @@ from workers.data.scratch import scratch
 def inspect(workplace: Workplace, needs: Sequence[Need]) -> list[Finding]:
     """What this machine's data root has of each need."""
     module, _, function = (workplace.inspect or "").partition(":")
-    with loading():
-        inspecting = cast("Inspect", getattr(importlib.import_module(module), function))
+    inspecting = cast("Inspect", getattr(importlib.import_module(module), function))
     return inspecting(needs, workplace.data_root, scratch(), workplace.parts)
 
 

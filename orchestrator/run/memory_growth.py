@@ -1,7 +1,5 @@
 """The growth of a slot: what its process holds after each training, and when a new process would hold less."""
 
-import atexit
-import functools
 import gc
 import sys
 import time
@@ -86,16 +84,8 @@ def release(train: str) -> Mapping[str, int]:
     such as a GPU's memory, and tells what is held of that. Raises what that raises.
     """
     gc.collect()  # a network and its optimizer refer to one another; left to itself Python looks at them hours later
-    _spare_the_modules()
     theirs = getattr(sys.modules.get(train.partition(":")[0]), "release", None)
     return cast("Callable[[], Mapping[str, int]]", theirs)() if callable(theirs) else {}
-
-
-@functools.cache
-def _spare_the_modules() -> None:
-    """Have later collections pass over what stays for good: with torch that is most of a second each."""
-    gc.freeze()
-    atexit.register(gc.unfreeze)  # at its end Python looks at everything once more, and some packages lament what stays
 
 
 def own_memory() -> int:

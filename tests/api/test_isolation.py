@@ -15,8 +15,8 @@ from fastapi.testclient import TestClient
 from typer.main import get_command
 from typer.testing import CliRunner
 
+from api.cli import COMMANDS
 from api.cli import app as commands
-from api.commands.index import COMMANDS
 from orchestrator.settings import Settings
 from orchestrator.views.callers import Role, Scope
 from tests.api.conftest import URL, named
@@ -98,7 +98,7 @@ def test_commands_of_another_s_sweep_say_that_there_is_none(worlds: tuple[World,
     group, refused = get_command(commands), []
     with served(beside.app) as url:
         environment = named(url) | {"METRICSWEEP_TOKEN": beside.tokens["ada"]}
-        for name in COMMANDS:
+        for name, _, _ in COMMANDS:
             parameters = group.get_command(None, name).params  # type: ignore[attr-defined]
             options = {one for parameter in parameters for one in parameter.opts}
             words = [one for one in parameters if one.param_type_name == "argument"]

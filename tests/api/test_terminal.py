@@ -12,7 +12,6 @@ from fastapi.testclient import TestClient
 
 from api.client import Client
 from api.commands import terminal
-from api.commands.index import COMMANDS
 from api.commands.terminal import Output, print_markdown, print_rows
 from tests.api.played import SPEC, Conductor, Into
 from tests.api.test_cli import metricsweep
@@ -151,13 +150,6 @@ def test_a_narrow_encoding_loses_no_line(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr("sys.stdout", io.TextIOWrapper(raw, encoding="ascii"))
     Output().print("λ = 0.1")
     assert raw.getvalue() == b"\\u03bb = 0.1\n"
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_the_list_of_commands_says_what_each_says_of_itself(name: str) -> None:
-    lines = metricsweep("", name, "--help").output
-    assert COMMANDS[name].help.split()[:6] == lines.split("\n\n")[1].split()[:6]
-    assert " ".join(COMMANDS[name].help.split()) in " ".join(lines.split())
 
 
 def test_the_version() -> None:

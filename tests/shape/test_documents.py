@@ -10,8 +10,7 @@ import pytest
 from typer import Context
 from typer.main import get_command
 
-from api.cli import app
-from api.commands.index import COMMANDS
+from api.cli import COMMANDS, app
 from api.main import create_app
 from orchestrator.settings import Settings
 from orchestrator.views.state_diagram import diagrams
@@ -33,14 +32,14 @@ def test_every_setting(documents: str) -> None:
 
 
 def test_every_command(documents: str) -> None:
-    assert [name for name in COMMANDS if not re.search(rf"\bmetricsweep {re.escape(name)}\b", documents)] == []
+    assert [name for name, _, _ in COMMANDS if not re.search(rf"\bmetricsweep {re.escape(name)}\b", documents)] == []
 
 
 def test_every_option(documents: str) -> None:
     commands = get_command(app)
     parameters = [
         (name, parameter)
-        for name in COMMANDS
+        for name, _, _ in COMMANDS
         for parameter in commands.get_command(Context(commands), name).params  # type: ignore[attr-defined]
     ]
     options = {(name, option) for name, one in parameters for option in one.opts if option.startswith("--")}

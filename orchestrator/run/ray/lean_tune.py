@@ -12,8 +12,6 @@ from typing import Any, Final
 
 import ray
 
-from orchestrator.host.loading import loading
-
 UNNEEDED: Final = ("pandas", "ray.data")
 LOADED_BY_TUNE: Final = ("ray.tune", "ray.air", "ray.train", "ray.data")
 
@@ -48,8 +46,7 @@ def load() -> None:
     sys.modules.update(deferred)
     ray.data = deferred["ray.data"]
     try:
-        with loading():
-            importlib.import_module("ray.tune")
+        importlib.import_module("ray.tune")
         deferred["pandas"].begin()  # but Tune's Tuner goes on naming Ray Data's class, to Ray's serializer
     except (ImportError, AttributeError):
         del ray.data
