@@ -121,7 +121,9 @@ class Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run the command that was given."""
         try:
-            return super().invoke(ctx)
+            result = super().invoke(ctx)
+            sys.stdout.flush()  # here, so that a full disk behind it is an error like any other
+            return result
         except (typer.Exit, typer.Abort, TyperException, KeyboardInterrupt):
             raise
         except Exception as error:

@@ -7,6 +7,7 @@ import typer
 
 from api.commands.options import readable
 from api.commands.terminal import FAILED, err, out
+from orchestrator.host.disk import replace_file, replacing
 
 if TYPE_CHECKING:
     from api.client import Client
@@ -15,13 +16,8 @@ if TYPE_CHECKING:
 def write_bundle(client: "Client", sweep: int, file: Path) -> None:
     """Write a sweep's archive to a file, which is there only once it is whole."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    partial = file.with_name(f"{file.name}.partial")
-    try:
-        with partial.open("wb") as into:
-            client.bundle(sweep, into)
-        partial.replace(file)
-    finally:
-        partial.unlink(missing_ok=True)
+    with replacing(file) as into:
+        client.bundle(sweep, into)
     err.print(f"wrote {file}")
 
 
@@ -47,9 +43,7 @@ def rebuild(
         said = "identical" if remade.identical else f"DIFFERS: {remade.difference}"
         out.print(f"{where.table:16} {where.numbers:8} {where.format:15} {said}")
         if folder is not None:
-            path = folder / where.file
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(remade.content)
+            replace_file(folder / where.file, remade.content)
     if folder is not None:
         err.print(f"wrote {len(report.made)} files under {folder}")
     if report.identical:

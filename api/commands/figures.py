@@ -9,6 +9,7 @@ import typer
 from api.commands.options import HOME, Home, SweepId, Token, Url, connect
 from api.commands.tables import plain
 from api.commands.terminal import WRONG, err, out
+from orchestrator.host.disk import replace_file
 from orchestrator.views.files import FIGURE_FORMATS
 
 if TYPE_CHECKING:
@@ -48,8 +49,7 @@ def figure(
         else:
             sys.stdout.buffer.write(rendered.content)
         return
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_bytes(rendered.content)
+    replace_file(file, rendered.content)
     err.print(f"wrote {file}")
 
 
@@ -64,12 +64,11 @@ def _first(client: "Client", sweep: int) -> str:
 
 def write_figures(client: "Client", sweep: int, names: list[str], stem: str, folder: Path) -> list[Path]:
     """Write every figure in every format; returns the files."""
-    folder.mkdir(parents=True, exist_ok=True)
     written = []
     for name in names:
         for format_name in FIGURE_FORMATS:
             # Not the stem of a table of the same name, whose CSV would be overwritten.
             path = folder / f"{plain(stem)}-figure-{plain(name)}.{format_name}"
-            path.write_bytes(client.figure(sweep, name, format_name).content)
+            replace_file(path, client.figure(sweep, name, format_name).content)
             written.append(path)
     return written

@@ -9,6 +9,7 @@ import typer
 from api.commands.bundles import write_bundle
 from api.commands.options import HOME, Home, SweepId, Token, Url, connect
 from api.commands.terminal import WRONG, err, out, print_markdown
+from orchestrator.host.disk import replace_file
 
 if TYPE_CHECKING:
     from api.client import Client
@@ -70,8 +71,7 @@ def table(
 def emit(content: bytes, format_name: str, file: Path | None) -> None:
     """Write a table to the file, or print it; what is no text is not printed on a terminal."""
     if file is not None:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(content)
+        replace_file(file, content)
         err.print(f"wrote {file}")
         return
     if format_name == "png" and sys.stdout.isatty():
@@ -101,12 +101,11 @@ def print_table(client: "Client", sweep: int, name: str) -> None:
 
 def write_tables(client: "Client", sweep: int, names: list[str], stem: str, folder: Path) -> list[Path]:
     """Write every table as LaTeX, Markdown, CSV and PNG; returns the files."""
-    folder.mkdir(parents=True, exist_ok=True)
     written = []
     for name in names:
         for suffix in (".tex", ".md", ".csv", ".png"):
             path = folder / f"{plain(stem)}-{plain(name)}{suffix}"
-            path.write_bytes(client.table(sweep, name, SUFFIXES[suffix]).content)
+            replace_file(path, client.table(sweep, name, SUFFIXES[suffix]).content)
             written.append(path)
     return written
 

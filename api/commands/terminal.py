@@ -5,8 +5,10 @@ import os
 import sys
 import unicodedata
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
+from orchestrator.host.disk import is_disk_error
 from orchestrator.host.printable import one_line, printable, printable_json
 from orchestrator.views.errors import InvalidSpecError, MetricsweepError, NotFoundError, TooLargeError
 
@@ -133,6 +135,11 @@ def explain(error: Exception) -> int:
             code = WRONG
         case OSError() if error.filename:
             err.print(f"metricsweep: {error.filename}: {error.strerror}")
+            return FAILED
+        case OSError() if is_disk_error(error):  # of a file without a name, such as the standard output
+            err.print(f"metricsweep: cannot write: {error.strerror}")
+            with suppress(OSError, ValueError):  # what could not be written is not tried again when the process ends
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return FAILED
         case OSError() if error.errno is None:  # a sentence of ours, such as that a bucket does not answer
             code = FAILED

@@ -16,6 +16,7 @@ import psutil
 
 from api.local import record
 from api.local.process import Child, end_processes, marked
+from api.local.refusals import unwritable
 from orchestrator.host.private import close_files, own_folder, own_secret
 from orchestrator.views.errors import ConflictError, MetricsweepError
 
@@ -34,11 +35,23 @@ class Home:
         self._held = ExitStack()
         self.url = ""
         """Address of the API, where it is served; noted for the commands of this user."""
-        self._was_open = own_folder(folder)
+        try:
+            self._was_open = own_folder(folder)
+        except OSError as error:
+            raise MetricsweepError(unwritable(folder, error.strerror)) from error
         self._ports: dict[str, int] = {}
 
     def lock(self) -> None:
-        """Hold the folder; raises ConflictError where another supervisor does."""
+        """Hold the folder.
+
+        Raises ConflictError where another supervisor does, and MetricsweepError where nothing can be written.
+        """
+        try:
+            self._lock()
+        except OSError as error:
+            raise MetricsweepError(unwritable(self.folder, error.strerror)) from error
+
+    def _lock(self) -> None:
         file = self._held.enter_context(_ours(self.folder / "serve.lock"))
         if not _flock(file):
             file.seek(0)
@@ -47,9 +60,8 @@ class Home:
                 f"metricsweep already serves {self.folder} (process {holder}); stop it first, "
                 "or set METRICSWEEP_HOME to another folder"
             )
-        file.truncate(0)
-        file.write(f"{os.getpid()}\n")
-        file.flush()
+        os.ftruncate(file.fileno(), 0)
+        os.pwrite(file.fileno(), f"{os.getpid()}\n".encode(), 0)
 
     def close(self) -> None:
         """Let the folder and the ports go."""

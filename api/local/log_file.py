@@ -27,18 +27,21 @@ class LogFile:
         self._from = 0
 
     def begin(self, name: str) -> IO[bytes]:
-        """The file opened for a new start of the process; the caller closes it."""
+        """The file opened for a new start of the process; the caller closes it. Raises OSError if it takes no line."""
         own_folder(self.path.parent)
         self.cut()
-        log = open(self.path, "ab", opener=_ours)  # noqa: SIM115  the caller closes it
-        log.write(f"--- {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} {name} starts\n".encode())
-        log.flush()
-        self._from = log.tell()
+        log = open(self.path, "ab", buffering=0, opener=_ours)  # noqa: SIM115  the caller closes it
+        try:
+            log.write(f"--- {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} {name} starts\n".encode())
+            self._from = os.fstat(log.fileno()).st_size
+        except OSError as error:
+            log.close()
+            raise OSError(error.errno, error.strerror, str(self.path)) from error
         return log
 
     def cut(self) -> None:
-        """Put aside what is in it where that is too long."""
-        with suppress(FileNotFoundError):
+        """Put aside what is in it where that is too long; on a disk that takes no change it stays as it is."""
+        with suppress(OSError):
             if self.path.stat().st_size <= LOG_BYTES:
                 return
             with suppress(OSError):  # a full disk: then only the cut helps
@@ -51,10 +54,11 @@ class LogFile:
             self._from = 0
 
     def has_said(self, text: str) -> bool:
-        """Whether the process has written this since it started."""
-        with self.path.open("rb") as log:
+        """Whether the process has written this since it started, as far as the log can be read."""
+        with suppress(OSError), self.path.open("rb") as log:
             log.seek(self._from)
             return text.encode() in log.read(LOG_BYTES)
+        return False
 
     def last_lines(self, count: int) -> str:
         """The end of it."""

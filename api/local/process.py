@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
-from typing import Final
+from typing import IO, Final
 
 import psutil
 
@@ -72,11 +72,15 @@ class Child:
         return self._process.pid if self._process else 0
 
     def start(self, environment: Mapping[str, str]) -> None:
-        """Start it, or start it again; its output is appended to its log."""
+        """Start it, or start it again; its output is appended to its log.
+
+        Raises OSError where that cannot be done now, such as on a full disk. A process that is ready by what its log
+        says needs a log that takes lines; any other is started without.
+        """
         bound = [sys.executable, "-I", "-S", str(api.local.parent_death.__file__), str(os.getpid())]
         self._close_input()
         handed = {} if (listener := self.listen()) is None else {LISTENER: str(listener.fileno())}
-        with self.log.begin(self.spec.name) as log:
+        with self._output() as log:
             self._process = subprocess.Popen(  # noqa: S603  the command is our own
                 [*bound, *self.spec.command],
                 stdin=subprocess.PIPE if self.spec.loads_first else subprocess.DEVNULL,
@@ -88,6 +92,14 @@ class Child:
                 start_new_session=True,  # Ctrl-C in the terminal reaches the supervisor alone, which ends them in order
             )
         self._born = time.monotonic()
+
+    def _output(self) -> IO[bytes]:
+        try:
+            return self.log.begin(self.spec.name)
+        except OSError:
+            if self.spec.says is not None:
+                raise
+            return Path(os.devnull).open("ab")
 
     def listen(self) -> socket.socket | None:
         """Listen on its socket, if it has one: from now on who connects waits for it."""
@@ -116,7 +128,8 @@ class Child:
     def close(self) -> None:
         """Listen no more."""
         if self._listener is not None and self.spec.socket is not None:
-            self.spec.socket.unlink(missing_ok=True)
+            with suppress(OSError):  # the next start removes it too
+                self.spec.socket.unlink(missing_ok=True)
             self._listener.close()
             self._listener = None
 

@@ -4,6 +4,7 @@ import os
 import sys
 from pathlib import Path
 
+from orchestrator.host.disk import disk_of
 from orchestrator.host.function_names import missing
 from orchestrator.host.loopback import is_loopback
 from orchestrator.host.packages import refuse_hidden
@@ -17,6 +18,11 @@ from workers import catalog as catalogs
 def refuse_wrong_start(settings: Settings) -> None:
     """Raise MetricsweepError for whatever would end one of the processes as soon as it has started."""
     refuse_open_host(settings)
+    home = settings.resolved_home
+    if home.exists() and not os.access(home, os.W_OK | os.X_OK):
+        raise MetricsweepError(
+            unwritable(home, "Read-only file system" if disk_of(home).read_only else "no permission")
+        )
     # They are started by `python -m`, which looks in the current folder first.
     first = None if os.environ.get("PYTHONSAFEPATH") else Path.cwd()
     refuse_hidden(first)
@@ -26,6 +32,14 @@ def refuse_wrong_start(settings: Settings) -> None:
         raise MetricsweepError(f"METRICSWEEP_PARTS: {error}") from error
     refuse_unknown_names(settings, [*([str(first)] if first else []), *sys.path])
     refuse_newer_database(settings)
+
+
+def unwritable(home: Path, reason: str | None) -> str:
+    """The sentence for a home folder in which nothing can be written."""
+    return (
+        f"the home folder {home} cannot be written: {reason}; make room or make it writable, "
+        "or name another folder by --home or METRICSWEEP_HOME"
+    )
 
 
 def refuse_unknown_names(settings: Settings, path: list[str]) -> None:

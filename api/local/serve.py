@@ -8,7 +8,7 @@ import secrets
 import signal
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from types import FrameType, TracebackType
@@ -36,6 +36,8 @@ START_SECONDS: Final = 180.0
 """How long all processes together may take to become ready."""
 NEXT_PORTS: Final = 20
 """How many ports after the usual one are tried before any that is free."""
+NOTE_SECONDS: Final = 5.0
+"""How often a record of what runs is tried again that could not be written."""
 _TICK: Final = 0.1
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -65,6 +67,7 @@ class Stack:
         self._is_up, self._done = threading.Event(), threading.Event()
         self._stopping, self._hurry = threading.Event(), threading.Event()
         self._ending = False
+        self._note_again = float("inf")
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
@@ -157,9 +160,13 @@ class Stack:
         children = [Child(spec, logs / f"{spec.name}.log") for spec in specs]
         environment = inherited_environment(own_mlflow=not self._settings.mlflow_url)
         environment |= {**loopback_past_proxies(environment), MARK: mark, "PYTHONUNBUFFERED": "1"}
-        supervision = Supervision(children, environment, self._tell, lambda: home.note(mark, children))
+
+        def note() -> None:
+            self._note(home, mark, children)
+
+        supervision = Supervision(children, environment, self._tell, note)
         try:
-            self._supervise(supervision)
+            self._supervise(supervision, note)
         except BaseException as error:
             self._error = error
         finally:
@@ -167,14 +174,26 @@ class Stack:
                 supervision.end_all(self._hurry)
                 end_processes(marked(mark), 1.0)
                 home.url = ""
-                home.note(mark, children)
+                note()
             finally:
                 self._done.set()
 
-    def _supervise(self, supervision: Supervision) -> None:
+    def _note(self, home: Home, mark: str, children: Sequence[Child]) -> None:
+        """Record what runs; on a full disk later. The next start knows all of it by the mark in its environment too."""
+        try:
+            home.note(mark, children)
+            self._note_again = float("inf")
+        except OSError as error:
+            if self._note_again == float("inf"):
+                self._tell("serve", f"cannot note what runs: {error}; it is tried again until it can")
+            self._note_again = time.monotonic() + NOTE_SECONDS
+
+    def _supervise(self, supervision: Supervision, note: Callable[[], None]) -> None:
         deadline = time.monotonic() + START_SECONDS
         while not self._stopping.wait(_TICK):
             supervision.tick()
+            if time.monotonic() > self._note_again:
+                note()
             if supervision.all_ready():
                 self._is_up.set()
             elif not self._is_up.is_set() and time.monotonic() > deadline:

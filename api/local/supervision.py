@@ -17,6 +17,10 @@ Tell = Callable[[str, str], None]
 FIRST_DELAY: Final = 0.5
 LONGEST_DELAY: Final = 30.0
 _LONG_LIFE: Final = 60.0  # seconds after which an exit counts as the first again
+HELD_SECONDS: Final = 5.0
+"""How often a start is tried again that the system refused, such as for want of room on the disk."""
+READY_SECONDS: Final = 180.0
+"""How long a process that was ready before may take to be ready again; its log may have lost the line that says so."""
 _TOLD_LINES: Final = 8  # of the log of a process that cannot be started
 _FIRST_TRIES: Final = 3  # exits of a process that was never ready before the start is given up
 
@@ -31,6 +35,8 @@ class _Watched:
     delay: float = FIRST_DELAY
     was_ready: bool = False
     exits: int = 0
+    held: str = ""
+    """Why the system refused to start it last."""
 
 
 class Supervision:
@@ -58,20 +64,46 @@ class Supervision:
     def tick(self) -> None:
         """Look at every process once; raises UnavailableError when one cannot be brought up for the first time."""
         for name, each in self._watched.items():
-            code = each.child.exit_code()
-            each.child.log.cut()
-            if each.state == "waiting":
-                if time.monotonic() >= each.at and self._may_begin(each):
-                    self._start(name, each)
-            elif code is not None:
-                self._note_exit(name, each, code)
-            elif each.state == "loading":
-                self._let_go_on(each)
-            elif each.state == "starting" and each.child.is_ready():
-                each.state, each.was_ready = "ready", True
-                self._tell(name, "ready")
-            elif each.state == "ending" and time.monotonic() - each.at > each.child.spec.grace:
-                _hurried(each.child)
+            try:
+                self._look_at(name, each)
+            except OSError as error:  # a full disk, no more processes, and whatever else passes: the others live on
+                self._hold(name, each, error)
+
+    def _look_at(self, name: str, each: _Watched) -> None:
+        code = each.child.exit_code()
+        each.child.log.cut()
+        if each.state == "waiting":
+            if time.monotonic() >= each.at and self._may_begin(each):
+                self._start(name, each)
+        elif code is not None:
+            self._note_exit(name, each, code)
+        elif each.state == "loading":
+            self._let_go_on(each)
+        elif each.state == "starting" and each.child.is_ready():
+            each.state, each.was_ready = "ready", True
+            self._tell(name, "ready")
+        elif each.state == "starting" and each.was_ready and time.monotonic() - each.at > READY_SECONDS:
+            self._tell(name, f"not ready after {READY_SECONDS:g} s; starting again")
+            each.child.ask_to_end()
+            each.state, each.at = "ending", time.monotonic()
+        elif each.state == "ending" and time.monotonic() - each.at > each.child.spec.grace:
+            _hurried(each.child)
+
+    def _hold(self, name: str, each: _Watched, error: OSError) -> None:
+        """Try a start that the system refused again later; raises UnavailableError where it was the first.
+
+        Tells the reason once.
+        """
+        if each.state != "waiting":
+            return  # looked at again at the next tick
+        each.exits += 1
+        each.at = time.monotonic() + (HELD_SECONDS if each.was_ready else FIRST_DELAY)
+        reason = error.strerror or str(error)
+        if each.child.spec.awaited and not each.was_ready and each.exits >= _FIRST_TRIES:
+            raise UnavailableError(f"{name} cannot be started: {error}") from error
+        if reason != each.held:
+            each.held = reason
+            self._tell(name, f"cannot be started: {reason}; it is tried again until it can be")
 
     def end_all(self, hurry: Event) -> None:
         """End each once those that started after it have ended, and beside one another those that may."""
@@ -104,9 +136,9 @@ class Supervision:
         return spec.awaited or self.all_ready()
 
     def _start(self, name: str, each: _Watched) -> None:
-        self._tell(name, "starting")
         each.child.start(self._environment)
-        each.state, each.at = "loading", time.monotonic()
+        each.state, each.at, each.held = "loading", time.monotonic(), ""
+        self._tell(name, "starting")
         self._started()
         self._let_go_on(each)
 

@@ -12,6 +12,7 @@ from orchestrator.conduct.heartbeat import Heartbeat
 from orchestrator.conduct.notifier import Notifier
 from orchestrator.conduct.standby import Standby
 from orchestrator.conduct.webhook import Webhook
+from orchestrator.host.disk import is_disk_error
 from orchestrator.record.recorder import Recorder
 from orchestrator.record.store import Store, Writer
 from orchestrator.record.tracker import Tracker
@@ -95,7 +96,9 @@ class Conductor:
                 settled = not ran and not chores.expanding
                 if until_idle and (not self._store.sweeps.active() or (hindrances.hopeless and settled)):
                     break
-            except (UnavailableError, ConnectionError) as error:
+            except (UnavailableError, OSError) as error:
+                if not isinstance(error, UnavailableError | ConnectionError) and not is_disk_error(error):
+                    raise
                 log.warning("holding, nothing is requeued: %s", error)
                 time.sleep(2.0)
             if not chores.expanding:

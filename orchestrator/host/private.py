@@ -2,11 +2,13 @@
 
 import os
 import secrets
+import stat
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from orchestrator.host.disk import replace_file
 from orchestrator.views.errors import MetricsweepError
 
 MASK: Final = 0o077
@@ -27,9 +29,10 @@ def own_folder(folder: Path) -> bool:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if {folder.lstat().st_uid, folder.stat().st_uid} != {os.getuid()}:
         raise MetricsweepError(f"{folder} belongs to somebody else; name another folder, or remove it")
-    was_open = bool(folder.stat().st_mode & MASK)
-    folder.chmod(0o700)
-    return was_open
+    mode = stat.S_IMODE(folder.stat().st_mode)
+    if mode != 0o700:  # on a read-only disk even a change to the same mode is refused
+        folder.chmod(0o700)
+    return bool(mode & MASK)
 
 
 def close_files(files: Iterable[Path]) -> list[Path]:
@@ -51,11 +54,15 @@ def own_secret(file: Path) -> str:
     """
     if not file.exists():
         aside = file.with_name(f"{file.name}.{secrets.token_hex(8)}")
-        with os.fdopen(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as made:
-            made.write(secrets.token_hex(32))
-        with suppress(FileExistsError):  # another process was first, and its secret stands
-            os.link(aside, file)
-        aside.unlink()
+        try:
+            with os.fdopen(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as made:
+                made.write(secrets.token_hex(32))
+            with suppress(FileExistsError):  # another process was first, and its secret stands
+                os.link(aside, file)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(file)) from error
+        finally:
+            aside.unlink(missing_ok=True)
     return known_secret(file)
 
 
@@ -71,8 +78,5 @@ def known_secret(file: Path) -> str:
 
 
 def own_text(file: Path, text: str) -> None:
-    """Write a file that only this user can read, all at once."""
-    aside = file.with_name(f"{file.name}.tmp")
-    with os.fdopen(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as made:
-        made.write(text)
-    aside.replace(file)
+    """Replace a file that only this user can read; after an error the old one is as it was. Raises OSError."""
+    replace_file(file, text.encode(), mode=0o600)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
@@ -198,8 +198,12 @@ def _unavailable() -> Iterator[None]:
     except (OperationalError, InterfaceError, PoolTimeoutError) as error:
         if _refused(error):
             raise
+        if (trouble := file_trouble(error)) is not None:
+            raise UnavailableError(trouble) from error
         raise UnavailableError(f"the database cannot be used: {_first_line(error)}") from error
     except DBAPIError as error:
+        if (trouble := file_trouble(error)) is not None:
+            raise UnavailableError(trouble) from error
         if error.connection_invalidated:
             raise UnavailableError(f"the database connection was lost: {_first_line(error)}") from error
         raise
@@ -211,6 +215,23 @@ def _refused(error: Exception) -> bool:
     if isinstance(cause, sqlite3.Error):
         return getattr(cause, "sqlite_errorcode", None) == sqlite3.SQLITE_ERROR
     return str(getattr(cause, "sqlstate", None) or "").startswith("54")  # program limit exceeded
+
+
+_FILE_TROUBLE: Final = {
+    sqlite3.SQLITE_FULL: "the database cannot be written: its disk is full",
+    sqlite3.SQLITE_READONLY: "the database cannot be written: its file or its disk is read-only",
+    sqlite3.SQLITE_IOERR: "the database cannot be used: its disk is full or broken",
+    sqlite3.SQLITE_CANTOPEN: "the database file cannot be opened: its folder is missing, read-only or on a full disk",
+    sqlite3.SQLITE_CORRUPT: "the database file is damaged; stop the service and restore a backup",
+    sqlite3.SQLITE_NOTADB: "the database file is damaged: it is no SQLite file; restore a backup",
+}
+
+
+def file_trouble(error: Exception) -> str | None:
+    """What is wrong with the file of a SQLite database, by SQLite's answer; `None` for any other error."""
+    cause = error.orig if isinstance(error, DBAPIError) else error
+    code = getattr(cause, "sqlite_errorcode", None) if isinstance(cause, sqlite3.Error) else None
+    return None if code is None else _FILE_TROUBLE.get(code & 0xFF)
 
 
 def _first_line(error: Exception) -> str:

@@ -12,6 +12,7 @@ from typing import IO, Final
 from pydantic import BaseModel, ValidationError
 
 from orchestrator.host.bucket import Bucket
+from orchestrator.host.disk import replace_file
 from orchestrator.host.private import own_folder
 from orchestrator.host.storage import Folder, Storage, opened
 from orchestrator.record.snapshot import snapshot
@@ -65,10 +66,7 @@ def back_up(settings: Settings, folder: Path, tell: Told) -> Manifest:
             continue  # an attempt has removed it since it was listed
         tell(name)
     made = Manifest(made=datetime.now(UTC), files=kept)
-    aside = folder / f"{MANIFEST}.tmp"
-    aside.write_text(made.model_dump_json(indent=1))
-    aside.chmod(0o600)
-    aside.replace(folder / MANIFEST)
+    replace_file(folder / MANIFEST, made.model_dump_json(indent=1).encode(), mode=0o600)
     return made
 
 

@@ -1,6 +1,5 @@
 """A disk that is full on the way ends no training; at the end it is an error that names the file."""
 
-import os
 import resource
 import subprocess
 import sys
@@ -8,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.disk_limits import files_of_at_most
+from tests.disk_limits import files_of_at_most, small_disk
 from tests.workers.recipes import numbers, place, recipe, run
 from workers.contract import Place, Progress, Stopped
 from workers.train import train
@@ -79,21 +78,14 @@ def test_results_that_do_not_fit_are_an_error_with_their_name(tmp_path: Path, si
 
 def test_a_device_without_room(tmp_path: Path) -> None:
     """The same with a real file system of 200 KiB, where this process may mount one."""
-    folder = tmp_path / "small"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=200k", "tmpfs", str(folder)]
-    if os.getuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode != 0:
-        pytest.skip("this process may mount nothing")
     reports: list[Progress] = []
-    where = Place(tmp_path / "data", tmp_path / "scratch", folder, checkpoint_seconds=0.0)
     wide = recipe(backbone={"name": "mlp", "width": 512})
-    try:
+    with small_disk(tmp_path / "small", "200k") as disk:
+        where = Place(tmp_path / "data", tmp_path / "scratch", disk.folder, checkpoint_seconds=0.0)
         with pytest.raises(OSError, match=r"No space left on device: '.*/best.pt'"):
             train(wide, where, reports.append)
-        assert list(folder.iterdir()) == []
+        assert list(disk.folder.iterdir()) == []
         assert "no checkpoint at step 1: No space left on device" in "".join(one.log for one in reports)
-    finally:
-        subprocess.run(["umount", str(folder)], check=True)
 
 
 def test_another_error_of_saving_stays_what_it_is(tmp_path: Path) -> None:

@@ -1,10 +1,10 @@
 """The files of runs where MLflow's server keeps them in a folder of our own: written as it would write them."""
 
-import secrets
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Final
 
+from orchestrator.host.disk import replace_file
 from orchestrator.record.mlflow.new_store import ARTIFACTS
 
 ARTIFACTS_FOLDER: Final = "mlartifacts"
@@ -27,13 +27,7 @@ class ArtifactFiles:
         inner = {inner_path(name): content for name, content in files.items()}
         for path, content in inner.items():
             target = self._folder.joinpath(*_parts(location), *path.parts)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            aside = target.with_name(f".{target.name}-{secrets.token_hex(8)}")
-            try:
-                aside.write_bytes(content)
-                aside.replace(target)
-            finally:
-                aside.unlink(missing_ok=True)
+            replace_file(target, content)
 
 
 def inner_path(name: str) -> PurePosixPath:

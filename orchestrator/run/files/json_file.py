@@ -3,11 +3,12 @@
 import json
 import os
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from pydantic import TypeAdapter
+
+from orchestrator.host.disk import replacing
 
 MOST_BYTES: Final = 16 * 2**20
 """Of a file that one side writes: an order with its recipe and an inspection of thousands of data sets take a tenth."""
@@ -20,18 +21,8 @@ class DamagedFileError(OSError):
 
 def write(file: Path, content: Mapping[str, Any]) -> None:
     """Replace a file whole, on disk before anybody sees it; raises OSError."""
-    aside = file.with_name(f".{file.name}.{os.getpid()}")
-    descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    try:
-        with os.fdopen(descriptor, "w") as made:
-            json.dump(content, made)
-            made.flush()
-            os.fsync(made.fileno())
-        aside.replace(file)
-    except OSError:
-        with suppress(OSError):
-            aside.unlink()
-        raise
+    with replacing(file, mode=0o600) as made:
+        made.write(json.dumps(content).encode())
     settle(file.parent)
 
 
