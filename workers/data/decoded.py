@@ -17,8 +17,8 @@ import torch
 from workers.contract import DataDamagedError
 from workers.data import looking
 from workers.data.images import Images
-from workers.data.picture import UNREADABLE, Form, Picture, each, key, processors, shapes_of, unreadable
-from workers.data.scratch import UnsafeFolderError, built, opened, private
+from workers.data.picture import UNREADABLE, Broken, Form, Picture, each, key, processors, shapes_of, unreadable
+from workers.data.scratch import UnsafeFolderError, built, named, opened, private
 
 HASHED: Final = 2**26
 """Bytes that are hashed at a time by a thread."""
@@ -53,7 +53,7 @@ def decoded(name: str, pictures: Sequence[Picture], form: Form, scratch: Path) -
     UnsafeFolderError where another account could exchange what is read; and OSError on a full disk. While somebody only
     looks at the data set nothing is decoded, and what is there is not hashed again.
     """
-    folder = private(scratch / "decoded") / f"{name}-{key(pictures, form)[:16]}"
+    folder = private(scratch / "decoded") / named(name, key(pictures, form))
     if (look := looking.current()) is not None:
         return _read(folder, trusting=True) or sketched(pictures, form, look)
     if (images := _read(folder)) is not None:
@@ -106,7 +106,7 @@ def _compare(found: Decoded, pictures: Sequence[Picture], form: Form, folder: Pa
             if same:
                 form.decode(picture, expected)
         except UNREADABLE as error:
-            raise unreadable([picture]) from error
+            raise unreadable([Broken(picture, error)]) from error
         if not same or not np.array_equal(pixels[first : first + expected.size].reshape(shape), expected):
             raise DataDamagedError(f"{folder} holds another image than {picture}; {_EXCHANGED}")
 

@@ -17,8 +17,8 @@ from workers.data import looking
 from workers.data.decoded import HASHED, Decoded, decoded, sketched
 from workers.data.disk_limit import disk_limit
 from workers.data.images import Images
-from workers.data.picture import UNREADABLE, Form, Picture, key, processors, shapes_of, unreadable
-from workers.data.scratch import UnsafeFolderError, built, opened, private
+from workers.data.picture import UNREADABLE, Broken, Form, Picture, key, processors, shapes_of, unreadable
+from workers.data.scratch import UnsafeFolderError, built, named, opened, private
 
 SETTING: Final = "METRICSWEEP_DECODED_GB"
 """The environment variable that says from which size on the images of a data set stay as they are."""
@@ -49,7 +49,7 @@ class Encoded:
         try:
             self.form.decode(self.pictures[number], into.numpy())
         except UNREADABLE as error:  # it was not so when all of them were looked at
-            raise unreadable([self.pictures[number]]) from error
+            raise unreadable([Broken(self.pictures[number], error)]) from error
 
 
 def stored(name: str, pictures: Sequence[Picture], form: Form, scratch: Path) -> Decoded | Encoded:
@@ -80,7 +80,7 @@ def encoded(name: str, pictures: Sequence[Picture], form: Form, scratch: Path) -
     What that found, shapes and a hash, is kept in `scratch`. Raises what `decoded` raises. While somebody only looks at
     the data set nothing is decoded.
     """
-    folder = private(scratch / "encoded") / f"{name}-{key(pictures, form)[:16]}"
+    folder = private(scratch / "encoded") / named(name, key(pictures, form))
     images = _read(folder, pictures, form)
     if images is not None:
         return images
@@ -131,14 +131,14 @@ def _digest(pictures: Sequence[Picture], form: Form, shapes: np.ndarray) -> str:
 
 def _pixels(pictures: Sequence[Picture], form: Form, shapes: np.ndarray) -> Iterator[np.ndarray]:
     """The pixels of each picture in order, flat; raises DataDamagedError that says which cannot be decoded."""
-    broken: list[Picture] = []
+    broken: list[Broken] = []
 
     def one(number: int) -> np.ndarray:
         pixels = np.zeros(shapes[number, 1:], np.uint8)
         try:
             form.decode(pictures[number], pixels)
-        except UNREADABLE:
-            broken.append(pictures[number])
+        except UNREADABLE as error:
+            broken.append(Broken(pictures[number], error))
         return pixels.reshape(-1)
 
     together = _TOGETHER * processors()
@@ -148,4 +148,4 @@ def _pixels(pictures: Sequence[Picture], form: Form, shapes: np.ndarray) -> Iter
             yield from threads.map(one, block)
             bar.update(len(block))
     if broken:
-        raise unreadable(sorted(broken, key=str))
+        raise unreadable(broken)

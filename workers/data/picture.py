@@ -3,12 +3,15 @@
 import hashlib
 import json
 import os
+import threading
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from io import BytesIO
 from pathlib import Path
-from typing import Final, Literal, TypeVar, cast
+from typing import Final, Literal, NamedTuple, TypeVar, cast
 
 import numpy as np
 import PIL
@@ -19,12 +22,33 @@ from workers.contract import DataDamagedError, DataMissingError
 
 Resize = Literal["shorter", "square", "box", "keep"]
 
-UNREADABLE: Final = (OSError, ValueError, SyntaxError, Image.DecompressionBombError)
-"""What PIL raises of a file that is no image or is cut off."""
+UNREADABLE: Final = Exception
+"""What PIL raises of a file that is no image or is cut off: a damaged file can make its readers raise anything."""
 
-_FORMAT: Final = 1  # of what is decoded; another number decodes anew
+MOST_PIXELS: Final = 2**28
+"""The most pixels of an image, 268 megapixels: a file of a few kilobytes can declare any number of them."""
+Image.MAX_IMAGE_PIXELS = MOST_PIXELS
+
+_LARGE: Final = 2**26  # pixels from which on images are decoded one at a time, so that memory is bounded
+_FORMAT: Final = 2  # of what is decoded; another number decodes anew
 _NAMED: Final = 5  # files that a message names
+_ORIENTATION, _BITS_PER_SAMPLE = 0x0112, 258  # tags of EXIF and TIFF
+_TURNS: Final = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT, 3: Image.Transpose.ROTATE_180, 4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE, 6: Image.Transpose.ROTATE_270, 7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}  # fmt: skip
+_SIDEWAYS: Final = frozenset({5, 6, 7, 8})  # orientations that exchange width and height
+_large: Final = threading.Lock()
 _R = TypeVar("_R")
+
+
+class RefusedError(ValueError):
+    """An image that would lose what it shows, or takes too much memory; `fault` and `advice` say why and what to do."""
+
+    def __init__(self, fault: str, advice: str) -> None:
+        super().__init__(f"it {fault}; {advice}")
+        self.fault, self.advice = fault, advice
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +62,15 @@ class Picture:
     """What a message calls it, where it is not the path."""
 
     def __str__(self) -> str:
-        return self.name or str(self.path)
+        return shown(self.name or self.path)
 
     def open(self) -> Image.Image:
-        """The image, not decoded yet."""
-        return Image.open(self.path if self.content is None else BytesIO(self.content))
+        """The image, not decoded yet; raises RefusedError where it has too many pixels."""
+        image = Image.open(self.path if self.content is None else BytesIO(self.content))
+        if image.width * image.height > MOST_PIXELS:
+            image.close()
+            raise _too_large(f"{image.width}x{image.height} pixels")
+        return image
 
 
 @dataclass(frozen=True)
@@ -56,6 +84,8 @@ class Form:
     resize: Resize
     side: int = 0
     mode: Literal["RGB", "L", "ink"] = "RGB"
+    upright: bool = False
+    """Whether an image is turned as the orientation in its EXIF data says."""
 
     @property
     def channels(self) -> int:
@@ -68,24 +98,104 @@ class Form:
             return self.side, self.side
         with picture.open() as image:
             width, height = image.size
+            if self.upright and _orientation(image) in _SIDEWAYS:
+                width, height = height, width
         if self.resize == "keep":
             return height, width
         if width <= height:
-            return int(self.side * height / width), self.side
-        return self.side, int(self.side * width / height)
+            found = int(self.side * height / width), self.side
+        else:
+            found = self.side, int(self.side * width / height)
+        if found[0] * found[1] > MOST_PIXELS:
+            raise RefusedError(
+                f"has {width}x{height} pixels, which a shorter side of {self.side} makes {found[1]}x{found[0]}",
+                "crop it, or set `resize: square`",
+            )
+        return found
 
     def decode(self, picture: Picture, into: np.ndarray) -> None:
         """Write the pixels to `into`, uint8 [channels, height, width]."""
         with picture.open() as image:
-            converted = image.convert("L" if self.mode == "ink" else self.mode)
+            large = image.width * image.height > _LARGE
+            with _large if large else nullcontext():
+                into[...] = self._pixels(image, (into.shape[2], into.shape[1]))
+
+    def _pixels(self, image: Image.Image, size: tuple[int, int]) -> np.ndarray:
+        turn = _TURNS.get(_orientation(image)) if self.upright else None
+        converted = eight_bit(image, "RGB" if self.mode == "RGB" else "L")
+        if turn is not None:
+            converted = converted.transpose(turn)
         if self.mode == "ink":
             converted = ImageOps.invert(converted)
-        size = (into.shape[2], into.shape[1])
         if converted.size != size:
             resampling = Image.Resampling
             converted = converted.resize(size, resampling.BOX if self.resize == "box" else resampling.BILINEAR)
         pixels = np.asarray(converted)
-        into[...] = pixels.transpose(2, 0, 1) if self.channels == 3 else pixels[None]
+        return pixels.transpose(2, 0, 1) if self.channels == 3 else pixels[None]
+
+
+def eight_bit(image: Image.Image, mode: Literal["RGB", "L"]) -> Image.Image:
+    """The image with 8 bits a channel, in colour or grey, as a viewer shows it: what is transparent lies on white.
+
+    16-bit grey is scaled by the range of its format. Raises RefusedError where the range is not known, or where
+    different pixels would become equal.
+    """
+    if image.mode == "F" or (image.mode == "I" and image.format not in {"PNG", "PPM"}):  # PNG, PPM: 16 bits
+        values = "floating-point numbers" if image.mode == "F" else "32-bit integers"
+        raise RefusedError(
+            f"has the mode {image.mode} ({values}), whose range is not known", "save it with 8 or 16 bits"
+        )
+    if image.mode == "I" or image.mode.startswith("I;16"):
+        image = _scaled(image)
+    elif image.has_transparency_data:
+        image = _on_white(image)
+    if mode == "L" and image.mode not in {"1", "L"}:  # not every mode can be turned into grey at once
+        image = image.convert("RGB")
+    return image if image.mode == mode else image.convert(mode)
+
+
+def _scaled(image: Image.Image) -> Image.Image:
+    """16-bit grey as 8 bits, by the upper ones, as PIL reads 16-bit colour."""
+    tags = getattr(image, "tag_v2", {})
+    bits = int(tags.get(_BITS_PER_SAMPLE, (16,))[0])  # a TIFF may use 12 of the 16
+    values = np.asarray(image)
+    scaled = (values >> (bits - 8)).clip(0, 255).astype(np.uint8)
+    low, high = int(values.min()), int(values.max())
+    if low != high and scaled.min() == scaled.max():
+        raise RefusedError(
+            f"has the mode {image.mode} with values from {low:,} to {high:,}, all the same in 8 of its {bits} bits",
+            "scale them to the whole range, or save them with 8 bits",
+        )
+    return Image.fromarray(scaled)
+
+
+def _on_white(image: Image.Image) -> Image.Image:
+    colours = image.convert("LA").convert("RGBA") if image.mode == "La" else image.convert("RGBA")
+    *below, (_, opaque) = cast("list[tuple[int, int]]", colours.getextrema())
+    if not opaque and any(low != high for low, high in below):
+        raise RefusedError("is transparent everywhere, which hides what it shows", "save it without transparency")
+    return Image.alpha_composite(Image.new("RGBA", image.size, "white"), colours).convert("RGB")
+
+
+def _orientation(image: Image.Image) -> int:
+    """The orientation that the EXIF data say, 1 where they say nothing; nothing is decoded for it."""
+    if image.format == "TIFF":  # which PIL always turns itself
+        return 1
+    if image.format == "PNG" and "exif" not in image.info:  # PIL would decode the image to look behind its pixels
+        return 1
+    found = image.getexif().get(_ORIENTATION, 1)
+    return found if isinstance(found, int) else 1
+
+
+def _too_large(found: str) -> RefusedError:
+    return RefusedError(
+        f"has {found}, more than the {MOST_PIXELS:,} that an image may have", "save it smaller; the limit is fixed"
+    )
+
+
+def shown(path: str | Path) -> str:
+    r"""A path as text that can be printed and stored: a byte that is not UTF-8 stands as `\xe9`."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
 def key(pictures: Sequence[Picture], form: Form) -> str:
@@ -99,11 +209,13 @@ def key(pictures: Sequence[Picture], form: Form) -> str:
         except OSError:
             missing.append(path)
     if missing:
-        raise DataMissingError(several(missing, "is missing", "put the files there, or fetch the data set again"))
+        raise DataMissingError(
+            several([*map(shown, missing)], "is missing", "put the files there, or fetch the data set again")
+        )
     decoders = [PIL.__version__, *(features.version(name) for name in ("jpg", "libjpeg_turbo"))]
     digest = hashlib.sha256(json.dumps([_FORMAT, decoders, asdict(form)]).encode())
     for picture in pictures:
-        digest.update(f"{picture}\0{stats[picture.path]}\n".encode())
+        digest.update(os.fsencode(picture.name or picture.path) + f"\0{stats[picture.path]}\n".encode())
     return digest.hexdigest()
 
 
@@ -121,13 +233,13 @@ def each(work: Callable[[int], _R], pictures: Sequence[Picture], what: str) -> l
 
     Raises DataDamagedError that says which are no image.
     """
-    broken: list[Picture] = []
+    broken: list[Broken] = []
 
     def attempt(number: int) -> _R | None:
         try:
             return work(number)
-        except UNREADABLE:
-            broken.append(pictures[number])
+        except UNREADABLE as error:
+            broken.append(Broken(pictures[number], error))
             return None
 
     with ThreadPoolExecutor(processors()) as threads:
@@ -135,13 +247,29 @@ def each(work: Callable[[int], _R], pictures: Sequence[Picture], what: str) -> l
         # No bar where stderr is a file: a log is to be read.
         done = list(tqdm(results, desc=f"decoding {what}", total=len(pictures), disable=None))
     if broken:
-        raise unreadable(sorted(broken, key=str))
+        raise unreadable(broken)
     return cast("list[_R]", done)
 
 
-def unreadable(broken: Sequence[Picture]) -> DataDamagedError:
-    """What to raise of pictures that cannot be decoded."""
-    return DataDamagedError(several(broken, "cannot be read: it is cut off or no image", "fetch the data set again"))
+class Broken(NamedTuple):
+    """A picture that cannot be decoded."""
+
+    picture: Picture
+    error: Exception
+
+
+def unreadable(broken: Sequence[Broken]) -> DataDamagedError:
+    """What to raise of pictures that cannot be decoded: for each reason the first ones, and what to do."""
+    by_advice: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    for one in sorted(broken, key=lambda one: str(one.picture)):
+        bomb = isinstance(one.error, Image.DecompressionBombError | Image.DecompressionBombWarning)
+        error = _too_large("too many pixels") if bomb else one.error
+        fault, advice = "cannot be read: it is cut off or no image", "fetch the data set again"
+        if isinstance(error, RefusedError):
+            fault, advice = error.fault, error.advice
+        by_advice[advice].append((str(one.picture), fault))
+    said = [several([name for name, _ in found], found[0][1], advice) for advice, found in by_advice.items()]
+    return DataDamagedError("; and ".join(said))
 
 
 def several(files: Sequence[object], fault: str, advice: str) -> str:

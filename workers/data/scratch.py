@@ -19,6 +19,7 @@ from workers.contract import DataDamagedError
 T = TypeVar("T")
 
 _WAITED: Final = 1.0  # seconds for a lock, after which is asked whether to go on waiting
+_NAME_BYTES: Final = 64  # of a folder's name that tell people what is in it; its key tells it from others
 _UNKNOWN: Final = 65_534
 """Who owns, seen from within a container without root, what is root's outside."""
 
@@ -65,6 +66,12 @@ def private(folder: Path) -> Path:
     if status.st_mode & 0o077:
         folder.chmod(0o700)
     return folder
+
+
+def named(name: str, key: str) -> str:
+    """The name of a folder in scratch: the beginning of `name`, which may be as long as a file system allows, and of
+    the hash `key`."""
+    return f"{os.fsencode(name)[:_NAME_BYTES].decode('utf-8', 'ignore')}-{key[:16]}"
 
 
 def opened(path: Path) -> IO[bytes]:

@@ -23,7 +23,7 @@ from workers.data.augmentation import Augment
 from workers.data.feature_room import make_room
 from workers.data.frozen_network import Network, NetworkIdentity, network
 from workers.data.images import DataSet, Images, content, content_hash, images_hash, test_sets
-from workers.data.scratch import UnsafeFolderError, built, opened, private
+from workers.data.scratch import UnsafeFolderError, built, named, opened, private
 
 _FORMAT: Final = 1  # of what is stored, and of how it is computed
 _TOLD: Final = 5.0  # seconds between two lines about how far the work is
@@ -65,7 +65,7 @@ def stored(recipe: Recipe, part: Inner, dataset: DataSet, place: Place, device: 
     where = (place.data_root, place.scratch)
     net = network(recipe, part.part, dataset.train, augment.side, where, device=device, parts=place.parts)
     key = _key(part, net, dataset, augment.side)
-    folder = private(place.scratch / "features") / f"{part.part.name}-{key[:16]}"
+    folder = private(place.scratch / "features") / named(part.part.name, key)
     work = _Work(net, augment, [*splits.values()], place.stop, tell)
     arrays = _opened(folder, key)
     if arrays is None:

@@ -15,12 +15,12 @@ class ImageFolder:
     """A folder under the data root whose folders are the classes, with images at any depth in them.
 
     In the order of their names the first `train_classes` classes train and the others test; none: the first half.
-    Hidden files and files with another suffix than that of an image are no images. With `content` other images than
-    those with this hash are refused.
+    Hidden files and files with another suffix than that of an image are no images. Images are turned as the
+    orientation in their EXIF data says. With `content` other images than those with this hash are refused.
     """
 
     label = "Image folder"
-    version = 1
+    version = 2
     channels = 3
     manifest = None
 
@@ -43,5 +43,5 @@ class ImageFolder:
             raise ValueError(f"dataset.train_classes: expected 1 to {len(classes) - 1}, found {first}")
         names = sorted(classes)
         halves = [[one for name in half for one in classes[name]] for half in (names[:first], names[first:])]
-        source = Source(f"folder-{place.name}", Form(resize, side), scratch)
+        source = Source(f"folder-{place.name}", Form(resize, side, upright=True), scratch)
         self.train, self.test, self.content = listing.load(source, *halves)
