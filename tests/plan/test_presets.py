@@ -18,6 +18,7 @@ from orchestrator.plan.reading.edit import edited
 from orchestrator.plan.schema import json_schema
 from orchestrator.publish.published import PublishedTable, load
 from orchestrator.publish.published.held import held_labels
+from orchestrator.publish.published.protocol import protocol_of
 from orchestrator.publish.tables import layout, replica
 from orchestrator.spec.spec import Spec
 from tests.workers import published
@@ -86,7 +87,7 @@ SVMAX_ISA: dict[str, tuple[Size, Size]] = {
     "svmax_t2": (Size(39, 39, 117), Size(39, 39, 78)),
     "svmax_t3": (Size(18, 18, 54), Size(18, 18, 36)),
     "svmax_t4": (Size(36, 36, 108), Size(36, 36, 72)),
-    "svmax_t5": (Size(3, 3, 9), Size(3, 3, 6)),
+    "svmax_t5": (Size(3, 3, 9), Size(4, 4, 8)),
     "svmax_f2": (Size(39, 39, 117), Size(39, 39, 78)),
     "svmax_f3": (Size(3, 3, 15), Size(3, 3, 15)),
     "svmax_f5": (Size(4, 4, 12), Size(4, 4, 12)),
@@ -306,6 +307,42 @@ def test_every_printed_number_has_a_cell(plans: Plans, name: str) -> None:
         assert [(dict(one.labels), one.metric, one.printed) for one in missed if one not in others] == []
         assert {one.labels["loss"] for one in others} == {row.of["loss"] for row in wanted.quoted}
         assert len(others) == (8 * 5 if table.id == "SVMax-T5" else 0)
+
+
+CLUSTERED = {"nmi", "nmi@geometric", "nmi_sec", "f1", "f1_sec"}
+
+
+def test_every_preset_measures_by_the_protocol_of_its_paper(plans: Plans) -> None:
+    """Which clustering NMI and F1 are of, network, crop and distance: in tables, claims and trainings."""
+    wrong = []
+    for name in sorted(SIZES):
+        plan = plans.of(name)
+        paper = {"sec": "SEC-T3", "reb": "REB-T2", "svmax": "SVMax-T1", "isa": "ISA-T4"}.get(
+            name.rpartition("/")[2].partition("_")[0]
+        )
+        if paper is None:  # MLRC's protocol, whose every number is one of faiss's clustering or of none
+            continue
+        shown = {f"claim: {metric}" for metric in re.findall(r"metric: \w+/(\S+)", header(name))}
+        for key, table in plan.spec.tables.items():
+            protocol = protocol_of(load(table.published or paper))
+            columns = {one if isinstance(one, str) else one.metric for one in table.metrics}
+            shown |= {f"{key}: {column}" for column in columns}
+            if table.published:
+                wanted = {m.removeprefix("delta:") for m in load(table.published).metrics}
+                missing = {protocol.metric.get(one, one) for one in wanted} - columns
+                wrong += [f"{name}: {key} lacks {one}" for one in missing]
+                for trial in plan.trials():
+                    recipe = trial.recipe.model_dump(mode="json")
+                    for path, label in protocol.recipe.items():
+                        here = recipe.get(path)
+                        if str(here.get("name") if isinstance(here, dict) else here) != label:
+                            wrong.append(f"{name}: {key} has {path} {here}, the paper {label}")
+        allowed = {protocol_of(load(paper)).metric.get(one, one) for one in ("nmi", "f1")}
+        wrong += [f"{name}: {one}" for one in shown if one.split(": ")[1] in CLUSTERED - allowed]
+        raw = {trial.recipe.distance for trial in plan.trials()} != {"cosine"}
+        if raw is not name.endswith("svmax_t4"):
+            wrong.append(f"{name}: ranks by {'the Euclidean distance' if raw else 'the cosine'}")
+    assert sorted(set(wrong)) == []
 
 
 def test_a_table_of_a_paper_is_compared_with_it(plans: Plans) -> None:

@@ -175,9 +175,9 @@ def rep_cnt(embeddings: Tensor, labels: Tensor, margin: float = 10.0) -> float:
     """The first of a label is N of an image, the second what its tiles sum up to."""
     f, y = embeddings.tolist(), labels.tolist()
     images = [[row for row, other in zip(f, y, strict=True) if other == label][:2] for label in sorted(set(y))]
-    near = mean([euclid(whole, tiles) for whole, tiles in images])
+    near = mean([euclid(whole, tiles) ** 2 for whole, tiles in images])
     pairs = [(other, own) for i, (_, own) in enumerate(images) for j, (other, _) in enumerate(images) if i != j]
-    return near + mean([max(0.0, margin - euclid(whole, tiles)) for whole, tiles in pairs])
+    return near + mean([max(0.0, margin - euclid(whole, tiles) ** 2) for whole, tiles in pairs])
 
 
 LOSSES: dict[str, Callable[[Tensor, Tensor], float]] = {

@@ -62,9 +62,25 @@ def test_equation_19_is_the_first_term_alone() -> None:
     near = naive_pairs.rep_cnt(embeddings, labels, margin=0)
     assert part("loss", "rep_cnt", contrast=False)(embeddings, labels).item() == pytest.approx(near, rel=1e-9)
     whole, tiles = embeddings[:2], embeddings[2:4]
-    squared = part("loss", "rep_cnt", contrast=False, squared=True)
-    found = squared(torch.cat([whole, tiles]), torch.tensor([0, 1, 0, 1])).item()
-    assert found == pytest.approx((whole - tiles).square().sum().item() / 2, rel=1e-9)
+    plain = part("loss", "rep_cnt", contrast=False, squared=False)
+    found = plain(torch.cat([whole, tiles]), torch.tensor([0, 1, 0, 1])).item()
+    assert found == pytest.approx((whole - tiles).norm(dim=1).sum().item() / 2, rel=1e-9)
+
+
+def test_equation_19_has_a_minimum_whatever_lambda_is() -> None:
+    embeddings, labels = random_batch(3)
+    scales = [2.0**power for power in range(14)]
+    for weight in (10.0, 100.0):
+        values = {
+            squared: [
+                part("loss", "rep_cnt", contrast=False, squared=squared)(scale * embeddings, labels).item()
+                + weight * part("regularizer", "svmax_unbounded")(scale * embeddings[::2]).item()
+                for scale in scales
+            ]
+            for squared in (True, False)
+        }
+        assert values[True][-1] > min(values[True])
+        assert values[False] == sorted(values[False], reverse=True), "plain distances fall without end"
 
 
 @pytest.mark.parametrize(("height", "width", "side"), [(7, 7, 3), (63, 63, 12), (2, 3, 6), (31, 30, 7)])

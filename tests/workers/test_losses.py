@@ -185,7 +185,8 @@ def test_is_invariant_to_a_rotation(name: str) -> None:
 
 @pytest.mark.parametrize("name", LOSSES)
 def test_is_lower_when_classes_separate(name: str) -> None:
-    loss = part("loss", name)
+    wide = {"margin": 100.0} if name == "rep_cnt" else {}  # the squared distances here are beyond its own margin
+    loss = part("loss", name, **wide)
     if next(loss.parameters(), None) is not None:
         pytest.skip("its own parameters know nothing of these classes")
     values = [loss(*random_batch(separation=separation)).item() for separation in (0.0, 1.0, 20.0)]
@@ -256,6 +257,15 @@ def test_npair_takes_the_first_two_of_each_class() -> None:
     loss, (embeddings, labels) = NormalizedNPair(), random_batch(per_class=4)
     firsts = torch.arange(len(labels)).view(-1, 4)[:, :2].flatten()
     torch.testing.assert_close(loss(embeddings, labels), loss(embeddings[firsts], block_labels(CLASSES, 2)))
+
+
+def test_normalized_npair_of_the_paper_is_equation_3() -> None:
+    for per_class in (2, 3):
+        embeddings, labels = random_batch(per_class=per_class)
+        expected = naive_pairs.tuplet(embeddings, labels, 25.0)
+        found = NormalizedNPair(pairs="paper")(embeddings, labels)
+        assert found.item() == pytest.approx(expected, rel=1e-9)
+        assert torch.equal(found, part("loss", "tuplet")(embeddings, labels))
 
 
 def test_npair_has_a_scale() -> None:

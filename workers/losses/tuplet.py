@@ -12,8 +12,7 @@ from workers.embeddings.pairs import over_negatives
 class Tuplet(nn.Module):
     """Mean over ordered positive pairs of log(1 + sum_n exp(scale * (<f^_a, f^_n> - <f^_a, f^_p>))), n all negatives.
 
-    SEC's equation to the letter. SEC's code takes one pair per class and the other classes' positives only: that is
-    `normalized_npair`, which belongs to the tables.
+    SEC's equation to the letter, the same as `normalized_npair` with `pairs: paper`.
     """
 
     label = "Tuplet"

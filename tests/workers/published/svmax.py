@@ -18,9 +18,9 @@ def svmax_recipe(printed: Mapping[str, Any], values: Mapping[str, Any], **change
         # The text's pairs and equation 6; its code has half as many pairs, squared (C15).
         "contrastive": {"name": "contrastive", "margin": margins["contrastive"], "pairs": "paper", "squared": False},
         "batch_hard_triplet": {"name": "batch_hard", "margin": margins["triplet"]},
-        "angular": {"name": "angular", "alpha": margins["angular_degrees"]},
-        "npair": "npair",
-        "npair_unnormalized": {"name": "npair", "unit": False},
+        "angular": {"name": "angular", "alpha": margins["angular_degrees"], "pairs": "paper"},
+        "npair": {"name": "npair", "pairs": "paper"},  # appendix A.1: b - 2 negatives
+        "npair_unnormalized": {"name": "npair", "unit": False, "pairs": "paper"},
     }
     shape = batch[{"batch_hard_triplet": "triplet", "npair_unnormalized": "npair"}.get(kind, kind)]
     classes, per_class = map(int, shape.split("x"))
@@ -96,5 +96,7 @@ def svmax_ablations(printed: Mapping[str, Any], folder: Path) -> Recipes:
 def svmax_raw(printed: Mapping[str, Any], folder: Path) -> Recipes:
     """Table 4: embeddings that are not normalized."""
     for values in settings(folder / "svmax_t4_npair_unnormalized.csv"):
-        recipe = svmax_recipe(printed, values, head={"name": "fc", "init": "orthogonal"})
+        # Section 3: "via the Euclidean distance in feature space", which is raw here.
+        raw = {"head": {"name": "fc", "init": "orthogonal"}, "distance": "euclidean"}
+        recipe = svmax_recipe(printed, values, **raw)
         yield f"svmax-t4-{values['dataset']}-{values['regularizer']}-{values['lr']}", recipe
