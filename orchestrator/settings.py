@@ -130,6 +130,8 @@ class Settings(BaseModel):
     """How API and conductor log: `text` for people, or `json`, a line of JSON a record with the ids of its sweep."""
     owner_slots: int | None = Field(default=None, ge=1)
     """Most slots in use at once for the sweeps of one owner; none: no limit."""
+    owner_trials: int = Field(default=200_000, ge=1)
+    """Most trials of one owner's sweeps that may wait at once; a sweep that would add more is refused."""
 
     traces_url: str = ""
     """An OpenTelemetry collector that is told traces (OTLP over HTTP), such as http://127.0.0.1:4318; empty: nobody."""
@@ -278,6 +280,18 @@ class Settings(BaseModel):
             return self.resolved_home / "storage"
         found = parsed(self.storage_url)
         return found.absolute() if isinstance(found, Path) else self.storage_url
+
+    @property
+    def places(self) -> dict[str, Path]:
+        """The folders of this machine that fill up, by name: home, storage, and a SQLite database elsewhere."""
+        folders = {"home": self.resolved_home}
+        if isinstance(self.storage, Path):
+            folders["storage"] = self.storage
+        if self.database.startswith("sqlite:///"):
+            database = Path(os.path.abspath(self.database.removeprefix("sqlite:///").partition("?")[0])).parent
+            if not database.is_relative_to(self.resolved_home):
+                folders["database"] = database
+        return folders
 
     @property
     def data_root(self) -> Path:

@@ -28,8 +28,8 @@ class SmallDisk:
 
     folder: Path
 
-    def fill(self) -> None:
-        """Leave no room."""
+    def fill(self, but: int = 0) -> None:
+        """Leave no room, or that of so many bytes."""
         piece = b"\0" * 65536
         with (self.folder / "filler").open("ab", buffering=0) as file:
             while piece:
@@ -37,6 +37,7 @@ class SmallDisk:
                     file.write(piece)
                 except OSError:
                     piece = piece[: len(piece) // 2]
+            file.truncate(file.tell() - but)
 
     def empty(self) -> None:
         """Give the room back."""

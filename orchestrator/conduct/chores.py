@@ -60,15 +60,19 @@ class Chores:
         self._tells = settings.webhook_url is not None
         exhibits = Exhibits(store, catalog, settings.storage)
         self.recorder = Recorder(store, writer, tracker, exhibits.of, settings.address)
-        self.hindrances = Hindrances(store, writer, engine, usual_needs(catalog), settings.owner_slots, self._racing)
+        self.hindrances = Hindrances(
+            store, writer, engine, usual_needs(catalog), settings.owner_slots, self._racing, settings.places
+        )
         self._slots = SlotWatch(writer, engine)
         self.intake = Intake(self.recorder, self._retries, self._pruning, self.hindrances)
 
     def do(self, *, finalize: bool) -> None:
         """Expand queued sweeps, apply requests and settle what ended; `finalize`: also if it was just looked for."""
         self._renewal.renew()  # before anything of an older release is given out, adopted or judged
+        self.hindrances.look_at_disks()
         queued, requests = self._store.sweeps.queued(), self._store.requests.pending()
-        self._expansion.advance(queued)  # first, so that a request finds trials
+        if not self.hindrances.full:
+            self._expansion.advance(queued)  # first, so that a request finds trials
         self._carry_out(requests)
         self._pruning.refresh()
         added = self.search()
@@ -88,6 +92,8 @@ class Chores:
 
     def _carry_out(self, requests: Iterable[PendingRequest]) -> None:
         for request in requests:
+            if request.kind == "extend" and self.hindrances.full:
+                continue  # it adds trials
             if not self._requests.apply(request):
                 continue
             if request.kind == "retry":
@@ -96,7 +102,7 @@ class Chores:
 
     def search(self) -> bool:
         """Whether a search proposed anything to train."""
-        added = self._searches.advance()
+        added = not self.hindrances.full and self._searches.advance()
         if added:
             self._pruning.grown()
         return added
@@ -111,7 +117,7 @@ class Chores:
     @property
     def expanding(self) -> bool:
         """Whether a sweep is expanded in part, so that the next turn goes on with it."""
-        return self._expansion.under_way
+        return self._expansion.under_way and not self.hindrances.full
 
     def _settle(self, ended: events.CellSettled | events.SweepSettled) -> None:
         with about(sweep=ended.sweep), span("settle", cell=getattr(ended, "cell", None)):

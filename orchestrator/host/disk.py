@@ -48,17 +48,23 @@ def disk_of(folder: Path) -> Disk:
     return Disk(usage.free, usage.total, bool(os.statvfs(there).f_flag & os.ST_RDONLY))
 
 
-def troubles(places: Mapping[str, Path]) -> list[str]:
-    """What is wrong with the disks of named folders: too little room, read-only, or no answer."""
-    found = []
+def troubles(places: Mapping[str, Path]) -> dict[str, str]:
+    """What is wrong with the disks of named folders, by name: too little room, read-only, or no answer."""
+    found = {}
     for name, folder in places.items():
         try:
             trouble = disk_of(folder).trouble
         except OSError as error:
             trouble = error.strerror or str(error)
         if trouble is not None:
-            found.append(f"{name}: {trouble}")
+            found[name] = trouble
     return found
+
+
+def held(found: Mapping[str, str]) -> str:
+    """The sentence for what waits because of such troubles."""
+    named = ", ".join(f"{name}: {trouble}" for name, trouble in found.items())
+    return f"nothing new is begun, since a disk takes no more ({named}); it goes on when there is room"
 
 
 def is_disk_error(error: BaseException) -> bool:

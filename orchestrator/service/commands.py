@@ -7,7 +7,10 @@ from orchestrator.plan.extension import extension
 from orchestrator.plan.validated import read
 from orchestrator.publish.published import library
 from orchestrator.record.store import Store
+from orchestrator.record.writes.backlog import ADDED
 from orchestrator.record.writes.submissions import RequestKind
+from orchestrator.service.submissions import require_disk_room
+from orchestrator.settings import Settings
 from orchestrator.views.errors import ConflictError, NotFoundError
 from orchestrator.views.lifecycle import SweepState
 from orchestrator.views.pages import Page
@@ -18,8 +21,8 @@ from workers.catalog import Catalog
 class SweepCommands:
     """Appends requests."""
 
-    def __init__(self, store: Store, catalog: Catalog) -> None:
-        self._store, self._catalog = store, catalog
+    def __init__(self, settings: Settings, store: Store, catalog: Catalog) -> None:
+        self._settings, self._store, self._catalog = settings, store, catalog
 
     def cancel(
         self, sweep: int, actor: str | None = None, trial: int | None = None, cell: int | None = None
@@ -51,7 +54,8 @@ class SweepCommands:
     def extend(self, sweep: int, body: bytes, actor: str | None = None) -> RequestView:
         """Ask that a sweep grow to a wider spec; InvalidSpecError when that lacks or changes what there is.
 
-        NumbersChangedError where the sweep was trained under older versions.
+        NumbersChangedError where the sweep was trained under older versions, ConflictError where too many trials of the
+        owner would wait, UnavailableError while a disk has too little room.
         """
         checked = read(body, self._catalog, library.PrintedLines())
         spec, text = checked.spec.model_dump(mode="json"), body.decode("utf-8-sig")
@@ -59,7 +63,8 @@ class SweepCommands:
             raise ConflictError(f"sweep {sweep} is not expanded yet; try again in a moment")
         wider = extension(self._store.trials.keys(sweep), checked.plan, text, spec, self._catalog)
         self._store.collection.require_kept(wider.measured, checked.spec.fresh)
-        return self._ask("extend", sweep, None, actor, {"text": text, "spec": spec})
+        require_disk_room(self._settings)
+        return self._ask("extend", sweep, None, actor, {"text": text, "spec": spec, ADDED: len(wider.trials)})
 
     def delete(self, sweep: int, confirm: str, actor: str | None = None) -> RequestView:
         """Ask that an ended sweep be deleted with what only it uses; `confirm` is its name, else ConflictError."""
@@ -89,7 +94,8 @@ class SweepCommands:
         actor: str | None,
         arguments: Mapping[str, Any] | None = None,
     ) -> RequestView:
-        return self._store.requests.get(self._store.submissions.add_request(kind, sweep, trial, actor, arguments))
+        most = self._settings.owner_trials
+        return self._store.requests.get(self._store.submissions.add_request(kind, sweep, trial, actor, arguments, most))
 
     def _queue(self, kind: Literal["pause", "resume"], sweep: int, actor: str | None) -> RequestView:
         self._store.requests.require_going(sweep, f"{kind}d")

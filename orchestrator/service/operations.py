@@ -1,12 +1,10 @@
 """What operators ask: whether all that is needed is there, what the cluster does, and what is measured of it."""
 
 import logging
-import shutil
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Final
 
-from orchestrator.host import storage
+from orchestrator.host import disk, storage
 from orchestrator.record.store import Store
 from orchestrator.service.remembered import Remembered
 from orchestrator.settings import Settings
@@ -19,9 +17,6 @@ from orchestrator.views.quotas import QuotaUse
 
 log = logging.getLogger(__name__)
 
-GIB: Final = 2**30
-LEAST_FREE: Final = GIB
-"""Bytes: with less, a checkpoint or the database's next page may find no room."""
 BEHIND_SECONDS: Final = 900.0
 """How long a run may wait until MLflow shows it before something is wrong."""
 READY_SECONDS: Final = 1.0
@@ -64,14 +59,8 @@ class Operations:
 
     def places(self) -> list[Disk]:
         """The folders of this machine that fill up, with the room on their disks."""
-        folders = {"home": self._settings.resolved_home}
-        if isinstance(self._settings.storage, Path):
-            folders["storage"] = self._settings.storage
-        places = []
-        for name, folder in folders.items():
-            disk = shutil.disk_usage(next(one for one in (folder, *folder.parents) if one.exists()))
-            places.append(Disk(name=name, free_bytes=disk.free, size_bytes=disk.total))
-        return places
+        found = {name: disk.disk_of(folder) for name, folder in self._settings.places.items()}
+        return [Disk(name=name, free_bytes=one.free, size_bytes=one.size) for name, one in found.items()]
 
     def _look(self) -> ClusterView:
         heartbeat = self._store.cluster.heartbeat()
@@ -148,10 +137,9 @@ class Operations:
         return True, "was told of everything" if not told.waiting else f"is told of {told.waiting} events"
 
     def _disk(self) -> tuple[bool, str]:
-        places = self.places()
-        full = [place for place in places if place.free_bytes < LEAST_FREE]
-        said = [f"{place.name}: {place.free_bytes / GIB:.1f} GB free" for place in full or places]
-        return not full, ", ".join(said)
+        if troubles := disk.troubles(self._settings.places):
+            return False, disk.held(troubles)
+        return True, ", ".join(f"{place.name}: {place.free_bytes / disk.GIB:.1f} GiB free" for place in self.places())
 
     def _stored(self) -> tuple[bool, str]:
         wrong = self._storage.problem()

@@ -50,7 +50,7 @@ class Service:
         self.accounts = AccountQueries(store)
         self.people = People(store, settings.oidc_issuer)
         self.submissions = SpecSubmissions(settings, store, catalog)
-        self.commands = SweepCommands(store, catalog)
+        self.commands = SweepCommands(settings, store, catalog)
         self.resolutions = ResolutionCommands(store, catalog, queries)
         self.sweeps = SweepQueries(store, catalog, links)
         self.changes = store.changes

@@ -4,6 +4,7 @@ import hashlib
 import uuid
 from collections.abc import Sequence
 
+from orchestrator.host import disk
 from orchestrator.plan.missing_data import absences
 from orchestrator.plan.reading.lines import lines
 from orchestrator.plan.unschedulable import crowded, shortages
@@ -14,8 +15,15 @@ from orchestrator.record.writes.submissions import NewSweep
 from orchestrator.service.forecast import forecast
 from orchestrator.service.outlook import MOST_TRIALS
 from orchestrator.settings import Settings
+from orchestrator.views.errors import UnavailableError
 from orchestrator.views.submissions import Preview, Submitted
 from workers.catalog import Catalog, Problem
+
+
+def require_disk_room(settings: Settings) -> None:
+    """Raise UnavailableError while a disk has too little room for what a sweep would write."""
+    if troubles := disk.troubles(settings.places):
+        raise UnavailableError(disk.held(troubles))
 
 
 class SpecSubmissions:
@@ -34,9 +42,11 @@ class SpecSubmissions:
     ) -> Submitted:
         """Queue the sweep that `body` specifies, in a project; nothing is stored for a refused spec.
 
-        Raises NotFoundError and NotAllowedError of the project.
+        Raises NotFoundError and NotAllowedError of the project, ConflictError where too many trials of the owner would
+        wait, and UnavailableError while a disk has too little room.
         """
         checked = read(body, self._catalog, library.PrintedLines())
+        require_disk_room(self._settings)
         submitted = self._store.submissions.add_sweep(
             NewSweep(
                 name=checked.spec.name,
@@ -49,6 +59,7 @@ class SpecSubmissions:
                 body_hash=hashlib.sha256(body).hexdigest(),
                 priority=priority,
                 project=project,
+                most_waiting=self._settings.owner_trials,
             )
         )
         told = {"warnings": self._warnings(checked), "notes": list(checked.notes)}

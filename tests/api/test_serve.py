@@ -300,6 +300,7 @@ def test_every_setting_reaches_the_children(tmp_path: Path, monkeypatch: pytest.
         "lease_seconds": 7.5,
         "slots": 3,
         "owner_slots": 2,
+        "owner_trials": 3,
         "trusted_proxies": "10.0.0.0/8",
         "forwarding_proxies": "127.0.0.1",
         "slot_growth": 2.5,

@@ -369,8 +369,11 @@ def test_what_is_wrong_is_named(
 
 
 def test_a_full_disk_is_named(http: TestClient, conductor: Conductor, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("orchestrator.service.operations.LEAST_FREE", 2**60)
-    assert re.fullmatch(r"home: [\d.]+ GB free, storage: [\d.]+ GB free", wrong(http)["disk"])
+    monkeypatch.setattr("orchestrator.host.disk.LEAST_FREE", 2**60)
+    monkeypatch.setattr("orchestrator.host.disk.SMALL", 1)
+    place = r"[\d.]+ GiB free, of which [\d.]+ GiB are needed"
+    expected = rf"nothing new is begun, .* \(home: {place}, storage: {place}\); it goes on when there is room"
+    assert re.fullmatch(expected, wrong(http)["disk"])
 
 
 def test_an_mlflow_that_refuses_is_named(tmp_path: Path, migrated: Callable[[Path], Path]) -> None:

@@ -12,7 +12,7 @@ from orchestrator.record.store import Store
 from orchestrator.spec.slot import Slot
 from orchestrator.views.callers import Caller, Role, calling
 from orchestrator.views.cluster import WaitReason
-from orchestrator.views.errors import NotFoundError
+from orchestrator.views.errors import ConflictError, NotFoundError
 from orchestrator.views.events import Started, SweepSettled
 from orchestrator.views.nodes import Node
 from orchestrator.views.quotas import Quota, QuotaLimits, QuotaUse
@@ -160,3 +160,28 @@ def test_without_quotas_nothing_is_held_back_or_counted(sqlite_store: Store) -> 
     sqlite_store.owner_quotas.put("user", "ada", Quota())
     added = [(one.what, one.target, one.detail) for one in sqlite_store.audit.after(0)][len(told) :]
     assert added == [("quota set", "user ada", "slots 2, gpu_hours 1.5"), ("quota removed", "user ada", "")]
+
+
+def test_the_trials_of_an_owner_that_may_wait_are_bounded(store: Store) -> None:
+    """In running, queued and extended sweeps alike; those of other owners do not count, nor does what has ended."""
+    fence = lease(store)
+    ada, bob = user(store, "ada"), user(store, "bob")
+    running = sweep_of(store, fence, ada)  # two trials wait
+    new = replace(new_sweep(), project="faces", total=3, most_waiting=9)
+    with calling(ada):
+        store.submissions.add_sweep(new)
+        store.submissions.add_request("extend", running, None, None, {"text": "", "spec": {}, "added": 4}, 9)
+        said = (
+            r"^9 trials of this owner wait already and the spec adds 3, but no more than 9 may wait at once "
+            r"\(METRICSWEEP_OWNER_TRIALS\)"
+        )
+        with pytest.raises(ConflictError, match=said):
+            store.submissions.add_sweep(new)
+        with pytest.raises(ConflictError, match="the spec adds 1, but no more than 9"):
+            store.submissions.add_request("extend", running, None, None, {"text": "", "spec": {}, "added": 1}, 9)
+        assert store.submissions.add_request("cancel", running, None, None, None, 9)
+    with calling(bob):
+        assert store.submissions.add_sweep(replace(new, uid="of bob")).created
+    run_all(store, fence)
+    with calling(ada), pytest.raises(ConflictError, match=r"^7 trials"):
+        store.submissions.add_sweep(new)

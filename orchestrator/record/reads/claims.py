@@ -61,6 +61,8 @@ class Exclusions:
     """Sweeps of which a repeat waits for all earlier ones of its cell to end, but for so many first ones."""
     limits: QuotaLimits = UNLIMITED
     """Owners and projects who hold as many slots as they may, and slots of sweeps whose hours are used up."""
+    everything: bool = False
+    """Nothing new is begun at all, since a disk has too little room."""
 
     def barred_of(self, sweep_id: int) -> tuple[str, ...]:
         """The slots that are not given to trials of a sweep."""
@@ -166,6 +168,8 @@ def _whose(uid: str) -> sa.ColumnElement[bool]:
 
 def first_waiting(connection: sa.Connection, passed: Exclusions, above: int | None = None) -> Turn | None:
     """The training to claim next; with `above`, of a higher priority than that."""
+    if passed.everything:
+        return None
     busy, room = busy_slots(connection), SlotRoom(connection, passed.limits)
     for row in in_turn(connection, busy):
         if above is not None and row.priority <= above:

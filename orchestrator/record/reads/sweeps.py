@@ -36,6 +36,7 @@ _LISTED = (
 _PROJECT = sa.select(project.c.name).where(project.c.id == schema.sweep.c.project_id).scalar_subquery().label("project")
 _STATE = schema.sweep.c.state
 _GOING = sa.select(schema.sweep.c.id).where(_STATE.in_(SWEEP_GOING)).order_by(schema.sweep.c.id)
+_OPEN = sa.select(schema.sweep.c.id).where(_STATE.in_({*SWEEP_GOING, SweepState.QUEUED})).order_by(schema.sweep.c.id)
 _ACTIVE = sa.select(schema.sweep.c.id).where(_STATE.in_([SweepState.QUEUED, SweepState.RUNNING])).limit(1)
 _QUEUED = sa.select(schema.sweep.c.id, schema.sweep.c.uid, schema.sweep.c.spec, WRITTEN.label("written"))
 _QUEUED = _QUEUED.where(_STATE == SweepState.QUEUED).order_by(schema.sweep.c.id)
@@ -185,6 +186,11 @@ class SweepReader(Access):
         """Sweeps in which something may train."""
         with self._database.reading() as connection:
             return list(connection.execute(_GOING).scalars())
+
+    def open(self) -> list[int]:
+        """Sweeps that have not ended: queued, running and paused."""
+        with self._database.reading() as connection:
+            return list(connection.execute(_OPEN).scalars())
 
     def cells_to_settle(self) -> list[tuple[int, int]]:
         """(sweep, cell) of each cell whose trials have all ended and that has no summary yet."""

@@ -13,7 +13,7 @@ from orchestrator.record.database import Access, FencedAccess
 from orchestrator.record.existence import DELETE, require_lasting, require_sweep
 from orchestrator.record.steering import chosen_project, require_steered
 from orchestrator.record.writes.audit import tell
-from orchestrator.record.writes.backlog import require_room
+from orchestrator.record.writes.backlog import ADDED, require_owner_room, require_room
 from orchestrator.record.writes.changes import alone, note
 from orchestrator.record.writes.looks import forget_spec
 from orchestrator.record.writes.text import MAX_MESSAGE, storable
@@ -42,15 +42,17 @@ class NewSweep:
     body_hash: str
     priority: int = 0
     project: str | None = None  # by name; none: the caller's usual one
+    most_waiting: int | None = None  # trials of one owner that may wait at once; None: as many as there are
 
 
 class Submissions(Access):
     """The client's side of the store."""
 
     def add_sweep(self, new: NewSweep) -> Submitted:
-        """Queue a sweep, once per idempotency key of a caller; ConflictError when the key came with another body.
+        """Queue a sweep, once per idempotency key of a caller.
 
-        Raises NotFoundError and NotAllowedError of the project.
+        Raises ConflictError when the key came with another body or too many trials of the owner would wait,
+        NotFoundError and NotAllowedError of the project.
         """
         who = caller()
         if new.idempotency_key is not None and who.user is not None:  # another's key is nobody's business
@@ -67,6 +69,7 @@ class Submissions(Access):
             with self._database.writing() as connection:
                 alone(connection)
                 values["project_id"] = chosen_project(connection, new.project)
+                require_owner_room(connection, who.user, new.total, new.most_waiting)
                 added = connection.execute(
                     sa.insert(schema.sweep).values(values).returning(schema.sweep.c.id)
                 ).scalar_one()
@@ -99,10 +102,12 @@ class Submissions(Access):
         trial: int | None,
         actor: str | None,
         arguments: Mapping[str, Any] | None = None,
+        most_waiting: int | None = None,
     ) -> int:
         """Ask the conductor for something and return the request's id.
 
-        Raises NotFoundError, and ConflictError once the sweep's deletion was asked for or too much waits for it.
+        `most_waiting`: so many trials of the sweep's owner may wait, with those that an extension adds. Raises
+        NotFoundError, and ConflictError once the sweep's deletion was asked for or too much waits for it.
         """
         trials, requests = schema.trial, schema.request
         with self._database.writing() as connection:
@@ -112,6 +117,9 @@ class Submissions(Access):
             project = require_steered(connection, sweep, owned=kind == DELETE)
             require_lasting(connection, sweep)
             require_room(connection, sweep, kind)
+            if added_trials := int((arguments or {}).get(ADDED, 0)):
+                owner = sa.select(schema.sweep.c.owner_id).where(schema.sweep.c.id == sweep)
+                require_owner_room(connection, connection.execute(owner).scalar_one(), added_trials, most_waiting)
             its_sweep = sa.select(trials.c.sweep_id).where(trials.c.id == trial)
             if trial is not None and connection.execute(its_sweep).scalar_one_or_none() != sweep:
                 raise NotFoundError(f"no trial {trial} in sweep {sweep}")

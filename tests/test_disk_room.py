@@ -1,0 +1,79 @@
+"""While a disk has too little room nothing new is taken, written or begun; above the limit all goes on by itself."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from orchestrator.service.service import Service
+from orchestrator.settings import Settings
+from orchestrator.views.errors import UnavailableError
+from tests.disk_limits import SmallDisk, small_disk
+from tests.inline_conductor import conduct
+from tests.test_conductor import spec
+
+LEFT = 256 * 1024
+"""Bytes that are left: the database can be written, and a twentieth of the disk is more."""
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[SmallDisk]:
+    with small_disk(tmp_path / "small", "16m") as disk:
+        yield disk
+
+
+@pytest.fixture
+def settings(disk: SmallDisk) -> Settings:
+    return Settings(home=disk.folder / "home", engine="inline", train="tests.run.trainings:scripted", lease_seconds=5)
+
+
+@pytest.fixture
+def service(settings: Settings) -> Iterator[Service]:
+    service = Service.open(settings)
+    yield service
+    service.close()
+
+
+def test_a_queued_sweep_is_expanded_and_trained_once_there_is_room(
+    service: Service, settings: Settings, disk: SmallDisk
+) -> None:
+    sweep = service.submissions.submit(spec()).id
+    disk.fill(but=LEFT)
+    conduct(settings)
+    held = service.sweeps.get(sweep)
+    assert held.state == "queued"
+    assert "a disk takes no more (home: 0." in (held.notice or "")
+    assert "it goes on when there is room" in (held.notice or "")
+    disk.empty()
+    conduct(settings)
+    ended = service.sweeps.get(sweep)
+    assert (ended.state, ended.notice) == ("finished", None)
+
+
+def test_nothing_waiting_is_begun_meanwhile(service: Service, settings: Settings, disk: SmallDisk) -> None:
+    sweep = service.submissions.submit(spec()).id
+    conduct(settings, orders=3)
+    before = service.sweeps.get(sweep).counts.finished
+    disk.fill(but=LEFT)
+    conduct(settings)
+    assert service.sweeps.get(sweep).counts.finished - before <= 1, "what an earlier conductor began goes on"
+    assert service.sweeps.get(sweep).counts.waiting > 0
+    disk.empty()
+    conduct(settings)
+    assert service.sweeps.get(sweep).state == "finished"
+
+
+def test_no_sweep_and_no_extension_is_taken_meanwhile(service: Service, settings: Settings, disk: SmallDisk) -> None:
+    sweep = service.submissions.submit(spec()).id
+    conduct(settings)
+    wider = spec(repeat={"seed": [0, 1, 2]})
+    disk.fill(but=LEFT)
+    with pytest.raises(UnavailableError, match=r"nothing new is begun, .* \(home: .* needed, storage: .* needed\)"):
+        service.submissions.submit(spec(name="another"))
+    with pytest.raises(UnavailableError, match="nothing new is begun"):
+        service.commands.extend(sweep, wider)
+    check = next(one for one in service.operations.ready().checks if one.name == "disk")
+    assert not check.ok
+    disk.empty()
+    service.commands.extend(sweep, wider)
+    assert service.submissions.submit(spec(name="another")).created
