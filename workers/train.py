@@ -95,8 +95,7 @@ def _one(
         best_step=session.best.step if session.best else None,
         steps=session.step,
         seconds=session.seconds,
-        provenance={"manifest": session.manifest, "weights": session.weights_origin}
-        | ({"queries": queries} if queries else {}),
+        provenance=session.read | ({"queries": queries} if queries else {}),
         artifacts=artifacts,
     )
 

@@ -1,8 +1,8 @@
 """The availability of data: which machines have what trainings need, and which trials wait until one has."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from orchestrator.plan.missing_data import ABSENT, absence
@@ -35,6 +35,7 @@ class _Machine:
     took: float = 0.0
     looking: frozenset[str] = frozenset()  # what it looks at now
     began: float = 0.0
+    begun: dict[str, float] = field(default_factory=dict)  # when the look began that found a key
 
     def absent(self, key: str) -> bool:
         """Whether it was seen not to have it."""
@@ -56,6 +57,7 @@ class Availability:
         self._usual = {one.key: one for one in usual}
         self._machines: dict[str, _Machine] = {}
         self._asked: list[AskedNeed] = []
+        self._urgent: dict[str, tuple[Need, float]] = {}  # by key, since when it is to be looked for anew
         self._asked_at = self._busy_at = float("-inf")
         self.held: frozenset[str] = frozenset()
         """The keys of the needs that no machine has, or that none has looked for yet."""
@@ -66,7 +68,8 @@ class Availability:
     def settled(self) -> bool:
         """Whether every machine has looked for all that is asked."""
         keys = {one.need.key for one in self._asked}
-        return all(keys <= one.found.keys() and not keys & one.looking for one in self._machines.values())
+        looked = all(keys <= one.found.keys() and not keys & one.looking for one in self._machines.values())
+        return looked and not self._urgent
 
     def look(self, *, anew: bool = False) -> None:
         """Have machines look where that is due, and note what they found; `anew`: trials were added or changed."""
@@ -80,6 +83,22 @@ class Availability:
         self._hear()
         self._judge()
 
+    def ask(self, needs: Iterable[tuple[Need, float]]) -> None:
+        """Have every machine look for these needs in a look that begins at that time or later."""
+        self._urgent = {}
+        for one, since in needs:
+            _, known = self._urgent.get(one.key, (one, since))
+            self._urgent[one.key] = one, max(known, since)
+
+    def seen_since(self, keys: Collection[str], since: float) -> list[Inspected] | None:
+        """What all machines found of some needs in looks that began since then; None while one has not looked yet."""
+        found = []
+        for machine in self._machines.values():
+            if any(machine.begun.get(key, float("-inf")) < since for key in keys):
+                return None
+            found += [machine.found[key] for key in keys]
+        return found
+
     def lacking(self, key: str | None) -> tuple[str, ...]:
         """The machines on which a training with this need is not to be begun."""
         if key is None:
@@ -91,6 +110,7 @@ class Availability:
         for machine in self._machines.values():
             if key is not None:
                 machine.found.pop(key, None)
+                machine.begun.pop(key, None)
         self._asked_at = float("-inf")
 
     def _meet(self, machines: Sequence[Node]) -> None:
@@ -106,7 +126,11 @@ class Availability:
             return
         asked = {one.need.key: one.need for one in self._asked}
         due = self._now() - machine.looked >= max(AGAIN_SECONDS, SHARE * machine.took)
+        self._take_over(machine, asked)
         wanted = {key: one for key, one in asked.items() if key not in machine.found or (due and machine.absent(key))}
+        wanted |= {
+            key: one for key, (one, since) in self._urgent.items() if machine.begun.get(key, float("-inf")) < since
+        }
         if not wanted and self._settled_in(machine):
             again = self._now() - machine.looked >= USUAL_SECONDS
             wanted = {
@@ -117,6 +141,13 @@ class Availability:
         if wanted:
             machine.looking, machine.began = frozenset(wanted), self._now()
             self._engine.inspect(machine.node, list(wanted.values()))
+
+    def _take_over(self, machine: _Machine, asked: Mapping[str, Need]) -> None:
+        """Of what a sweep was planned with just now the machine has said already whether it has it."""
+        for key, need in asked.items():
+            whole = machine.found.get(need.model_copy(update={"content": {}}).key) if need.content else None
+            if key not in machine.found and whole is not None and need.content.items() <= whole.finding.content.items():
+                machine.found[key] = replace(whole, need=need)
 
     def _settled_in(self, machine: _Machine) -> bool:
         """Whether it may look for what nobody has asked for, which takes seconds of the cores that train."""
@@ -131,6 +162,7 @@ class Availability:
         for one in found:
             machine = self._machines[one.node]
             machine.found[one.need.key] = one
+            machine.begun[one.need.key] = machine.began
             machine.looking -= {one.need.key}
             machine.looked, machine.took = self._now(), self._now() - machine.began
         if found:

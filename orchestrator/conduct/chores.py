@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
+from orchestrator.conduct.availability import Availability
+from orchestrator.conduct.contents import DataContents
 from orchestrator.conduct.exhibits import Exhibits
 from orchestrator.conduct.expansion import Expansion
 from orchestrator.conduct.finalization import Finalization
@@ -60,8 +62,10 @@ class Chores:
         self._tells = settings.webhook_url is not None
         exhibits = Exhibits(store, catalog, settings.storage)
         self.recorder = Recorder(store, writer, tracker, exhibits.of, settings.address)
+        availability = Availability(store, writer, engine, usual_needs(catalog))
+        self._contents = DataContents(store, writer, catalog, availability, inspects=settings.inspection is not None)
         self.hindrances = Hindrances(
-            store, writer, engine, usual_needs(catalog), settings.owner_slots, self._racing, settings.places
+            store, writer, engine, availability, settings.owner_slots, self._racing, settings.places
         )
         self._slots = SlotWatch(writer, engine)
         self.intake = Intake(self.recorder, self._retries, self._pruning, self.hindrances)
@@ -72,7 +76,7 @@ class Chores:
         self.hindrances.look_at_disks()
         queued, requests = self._store.sweeps.queued(), self._store.requests.pending()
         if not self.hindrances.full:
-            self._expansion.advance(queued)  # first, so that a request finds trials
+            self._expansion.advance(self._contents.settled(queued))  # first, so that a request finds trials
         self._carry_out(requests)
         self._pruning.refresh()
         added = self.search()

@@ -12,6 +12,7 @@ from orchestrator.host.log_context import about
 from orchestrator.host.traces import span
 from orchestrator.plan import grid
 from orchestrator.plan.grid import Plan
+from orchestrator.plan.needs import Contents
 from orchestrator.record.reads.expansion import TrialPlace
 from orchestrator.record.reads.sweeps import QueuedSweep
 from orchestrator.record.store import Store, Writer
@@ -150,7 +151,7 @@ class Expansion:
     def _course(self, queued: QueuedSweep) -> _Course:
         """The plan of a sweep from its first trial on that has no row; raises ConflictError where others have one."""
         spec = Spec.model_validate(queued.spec)
-        plan = grid.expand(spec, self._catalog)
+        plan = grid.expand(spec, self._catalog, Contents.of(self._store.data.planned_content(queued.id)))
         left = plan.trials()
         course = _Course(spec, plan, left, trials=queued.written)
         if not queued.written:

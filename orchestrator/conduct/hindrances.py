@@ -1,7 +1,7 @@
 """Why trials wait: a disk is full, no node can hold their slot, no machine has their data, or hours are used up."""
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +14,6 @@ from orchestrator.record.store import Store, Writer
 from orchestrator.run.engine import Engine
 from orchestrator.views.orders import Failure, Order
 from orchestrator.views.quotas import QuotaLimits
-from workers.catalog import Need
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +26,7 @@ class Hindrances:
         store: Store,
         writer: Writer,
         engine: Engine,
-        usual: Sequence[Need],
+        availability: Availability,
         quota: int | None,
         racing: Callable[[], Mapping[int, int]],
         places: Mapping[str, Path],
@@ -36,7 +35,7 @@ class Hindrances:
         self.full: Mapping[str, str] = {}
         """What is wrong with the disks, by place; meanwhile nothing new is written or begun."""
         self._capacity = Capacity(store, writer, engine, quota)
-        self._availability = Availability(store, writer, engine, usual)
+        self._availability = availability
         self._quotas = Quotas(store)
         self._told: dict[int, str] | None = None  # none: whatever an earlier conductor noted
 

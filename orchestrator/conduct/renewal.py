@@ -53,7 +53,7 @@ class Renewal:
         if wrong:
             return Renewed(old, None, f"its recipe is refused since numbers changed: {wrong[0]}")
         recipe = complete(Recipe.model_validate(old.recipe), self._catalog)
-        need = need_of(recipe.dataset, recipe.backbone, self._catalog)
+        need = need_of(recipe.dataset, recipe.backbone, self._catalog, recipe.pins)
         further = further_metrics(recipe, recipe.fingerprint, self._catalog)
         return Renewed(old, PlannedTrial(0, 0, 0, {}, recipe, recipe.fingerprint, need=need, further=further))
 

@@ -11,6 +11,7 @@ from orchestrator.host.storage import opened
 from orchestrator.host.traces import span
 from orchestrator.plan import grid
 from orchestrator.plan.extension import extension
+from orchestrator.plan.needs import Contents
 from orchestrator.publish.verdicts import query_files
 from orchestrator.record.existence import REFUSED
 from orchestrator.record.figure_files import FigureFiles
@@ -108,11 +109,14 @@ class Requests:
 
     def _extend(self, asked: PendingRequest) -> str:
         spec = Spec.model_validate(asked.arguments["spec"])
-        plan = grid.expand(spec, self._catalog)
+        contents = Contents.of(self._store.data.planned_content(asked.sweep), self._store.data.findings())
+        plan = grid.expand(spec, self._catalog, contents)
         places = self._store.trials.keys(asked.sweep)
         # It was checked when it came, but another extension or a collection may have been quicker: then it is refused.
         wider = extension(places, plan, asked.arguments["text"], asked.arguments["spec"], self._catalog)
         self._store.collection.require_kept(wider.measured, spec.fresh)
+        if contents.otherwise is not None:
+            self._writer.data.note_content(asked.sweep, contents.of_spec(spec, self._catalog))
         self._writer.sweeps.extend(asked.sweep, wider, asked.id)
         added = f"{_trials(len(wider.trials))} added"
         if not wider.measured:

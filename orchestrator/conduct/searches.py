@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from orchestrator.plan import suggestion
+from orchestrator.plan.needs import Contents
 from orchestrator.plan.reading.points import cells_of
 from orchestrator.plan.suggestion import Space
 from orchestrator.publish import select
@@ -96,9 +97,12 @@ class Searches:
 
     def _add(self, one: OpenCell, at: _Cell, number: int, values: Values) -> None:
         made = suggestion.candidate(at.spec, one.cell, number, values)
-        trials = list(suggestion.trials(at.spec, self._catalog, made))
+        trials = list(suggestion.trials(at.spec, self._catalog, made, self._contents(one.sweep)))
         self._writer.searches.add_candidate(one.sweep, made, values, at.events, trials)
         at.events += 1
+
+    def _contents(self, sweep: int) -> Contents:
+        return Contents.of(self._store.data.planned_content(sweep))
 
     def _end(self, one: OpenCell, at: _Cell) -> None:
         """The search is over: have its best candidate reproduced if asked for, and close the cell."""
@@ -113,7 +117,7 @@ class Searches:
         sign = 1 if higher(at.spec, self._catalog) else -1
         best = max(scored, key=lambda found: sign * (found.merit or 0.0))  # the first of equals
         made = suggestion.candidate(at.spec, one.cell, best.index, best.values)
-        planned = list(suggestion.trials(at.spec, self._catalog, made))
+        planned = list(suggestion.trials(at.spec, self._catalog, made, self._contents(one.sweep)))
         if best.trials == len(planned):  # else a conductor did so before it was killed
             self._writer.searches.add_trials(one.sweep, list(suggestion.reproductions(at.spec, self._catalog, planned)))
 

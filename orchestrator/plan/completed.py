@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from orchestrator.plan.needs import Contents
 from workers.catalog import Catalog, FurtherMetrics, complete, further_metrics, out_of_reach, without_further
 from workers.contract import Recipe, canonical_json, fingerprint_of
 
@@ -17,9 +18,9 @@ class Completed(NamedTuple):
     further: FurtherMetrics
 
     @classmethod
-    def of(cls, raw: Mapping[str, Any], catalog: Catalog) -> "Completed":
+    def of(cls, raw: Mapping[str, Any], catalog: Catalog, contents: Contents) -> "Completed":
         """That of a recipe without problems as it was written."""
-        recipe = complete(Recipe.model_validate(raw), catalog)
+        recipe = contents.pinned(complete(Recipe.model_validate(raw), catalog), catalog)
         document = recipe.model_dump(mode="json")
         fingerprint = fingerprint_of(document)
         return cls(recipe, document, fingerprint, further_metrics(recipe, fingerprint, catalog))
@@ -28,8 +29,8 @@ class Completed(NamedTuple):
 class Seeded:
     """A recipe with any seed: it is completed and written once, and seeds are set in that, which is quicker."""
 
-    def __init__(self, raw: Mapping[str, Any], catalog: Catalog) -> None:
-        self._recipe = complete(Recipe.model_validate(raw), catalog)
+    def __init__(self, raw: Mapping[str, Any], catalog: Catalog, contents: Contents) -> None:
+        self._recipe = contents.pinned(complete(Recipe.model_validate(raw), catalog), catalog)
         self._document = self._recipe.model_dump(mode="json")
         self._fingerprint = self._base = fingerprints_by_seed(self._document)
         if self._recipe.metrics:

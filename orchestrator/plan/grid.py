@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from orchestrator.plan.budget import candidates_of
 from orchestrator.plan.completed import Completed, Seeded
-from orchestrator.plan.needs import Needs
+from orchestrator.plan.needs import Contents, Needs
 from orchestrator.plan.reading.points import MOST_TRIALS, Point, cells_of, count, count_candidates, points, recipe_of
 from orchestrator.plan.reading.slots import slot_of
 from orchestrator.spec.patch import Patch, apply
@@ -26,6 +26,7 @@ class Plan:
     candidates: list[Candidate]
     trial_count: int
     _catalog: Catalog = field(repr=False)
+    _contents: Contents = field(default=Contents(), repr=False)
 
     def trials(self) -> Iterator[PlannedTrial]:
         """All trials by cell, candidate and repeat, each with its completed recipe; none where a search is adaptive."""
@@ -66,14 +67,14 @@ class Plan:
             patches = [choice.patch for choice in repeat.choices]
             seed = _seed_only(patches)
             if seed is None:
-                yield repeat.labels, Completed.of(apply(raw, patches), self._catalog)
+                yield repeat.labels, Completed.of(apply(raw, patches), self._catalog, self._contents)
                 continue
-            seeded = seeded or Seeded(raw, self._catalog)
+            seeded = seeded or Seeded(raw, self._catalog, self._contents)
             yield repeat.labels, seeded.at(seed)
 
 
-def expand(spec: Spec, catalog: Catalog) -> Plan:
-    """The plan of a checked spec; the same spec and catalog give the same plan."""
+def expand(spec: Spec, catalog: Catalog, contents: Contents = Contents()) -> Plan:  # noqa: B008 - it is frozen
+    """The plan of a checked spec; the same spec, catalog and contents of the data give the same plan."""
     cells: list[Cell] = []
     candidates: list[Candidate] = []
     total = 0
@@ -85,7 +86,7 @@ def expand(spec: Spec, catalog: Catalog) -> Plan:
         of_cell = [Candidate(index, at, one.labels) for at, one in enumerate(candidates_of(spec, cell, catalog))]
         candidates += of_cell
         total += len(of_cell) * count(spec.repeat, cell.labels, MOST_TRIALS)
-    return Plan(spec, cells, candidates, total, catalog)
+    return Plan(spec, cells, candidates, total, catalog, contents)
 
 
 def _most_trials(spec: Spec, cell: Point, repeats: int) -> int:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from orchestrator.plan.needs import Needs
+from orchestrator.plan.needs import Contents, Needs
 from orchestrator.plan.reading.points import Point, cells_of, count_candidates, points, recipe_of
 from orchestrator.plan.reading.slots import slot_of
 from orchestrator.plan.reading.span import drawn
@@ -55,13 +55,19 @@ def candidate(spec: Spec, cell: int, index: int, values: Mapping[str, str | floa
     return Candidate(cell, index, _point(spec, _cell(spec, cell), values).labels)
 
 
-def trials(spec: Spec, catalog: Catalog, one: Candidate) -> Iterator[PlannedTrial]:
+def trials(
+    spec: Spec,
+    catalog: Catalog,
+    one: Candidate,
+    contents: Contents = Contents(),  # noqa: B008 - it is frozen
+) -> Iterator[PlannedTrial]:
     """The trials of a suggested candidate: one for each repeat of its cell."""
     at = _cell(spec, one.cell)
     raw = recipe_of(spec, at, _point(spec, at, one.labels))
     slot, needs = slot_of(spec, {**at.labels, **one.labels}), Needs(catalog)
     for number, repeat in enumerate(points(spec.repeat, at.labels)):
-        recipe = complete(Recipe.model_validate(apply(raw, [choice.patch for choice in repeat.choices])), catalog)
+        whole = complete(Recipe.model_validate(apply(raw, [choice.patch for choice in repeat.choices])), catalog)
+        recipe = contents.pinned(whole, catalog)
         need = needs.of(recipe)
         further = further_metrics(recipe, recipe.fingerprint, catalog)
         yield PlannedTrial(

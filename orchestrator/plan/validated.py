@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from orchestrator.plan import grid
 from orchestrator.plan.checking import check
 from orchestrator.plan.grid import Plan
+from orchestrator.plan.needs import Contents
 from orchestrator.plan.reading import document
 from orchestrator.spec.spec import Spec
 from workers.catalog import Catalog
@@ -21,11 +22,16 @@ class Checked:
     """What the subset that was taken of the spec can no longer show, a sentence each."""
 
 
-def read(body: bytes, catalog: Catalog, published: Collection[str]) -> Checked:
+def read(
+    body: bytes,
+    catalog: Catalog,
+    published: Collection[str],
+    contents: Contents = Contents(),  # noqa: B008 - it is frozen
+) -> Checked:
     """The spec in `body`, checked and expanded; `published` are the printed tables that its tables may name.
 
     Raises InvalidSpecError with every problem, or TooLargeError.
     """
     notes: list[str] = []
     spec = check.check(document.parse(body), catalog, notes, published)
-    return Checked(spec, grid.expand(spec, catalog), tuple(notes))
+    return Checked(spec, grid.expand(spec, catalog, contents), tuple(notes))

@@ -44,5 +44,6 @@ finding: Final = sa.Table(
     sa.Column("host", sa.String, nullable=False),
     sa.Column("state", STATE, nullable=False),  # ok, missing, wrong
     sa.Column("said", sa.Text, nullable=False),
+    sa.Column("facts", sa.JSON(none_as_null=True)),  # content and counts
     sa.Column("looked", UtcTime, nullable=False),
 )  # fmt: skip

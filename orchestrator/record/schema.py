@@ -29,6 +29,7 @@ sweep: Final = sa.Table(
     sa.Column("ended", UtcTime),
     sa.Column("error", sa.Text),
     sa.Column("notice", sa.Text),  # why trials of it wait: no node can hold their slots, or no machine has their data
+    sa.Column("content", sa.JSON(none_as_null=True)),  # of the data that it is planned with, by need; null: undecided
     sa.Column("mlflow_experiment", sa.String),
     sa.Column("mlflow_run", sa.String),  # of the summary run
     sa.Index(None, "started", "state"),

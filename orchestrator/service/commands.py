@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from orchestrator.plan.extension import extension
+from orchestrator.plan.needs import Contents
 from orchestrator.plan.validated import read
 from orchestrator.publish.published import library
 from orchestrator.record.store import Store
@@ -57,7 +58,8 @@ class SweepCommands:
         NumbersChangedError where the sweep was trained under older versions, ConflictError where too many trials of the
         owner would wait, UnavailableError while a disk has too little room.
         """
-        checked = read(body, self._catalog, library.PrintedLines())
+        contents = Contents.of(self._store.data.planned_content(sweep), self._store.data.findings())
+        checked = read(body, self._catalog, library.PrintedLines(), contents)
         spec, text = checked.spec.model_dump(mode="json"), body.decode("utf-8-sig")
         if self._store.sweeps.get(sweep).state is SweepState.QUEUED:
             raise ConflictError(f"sweep {sweep} is not expanded yet; try again in a moment")

@@ -6,6 +6,7 @@ from typing import Final
 
 from orchestrator.cost.view import Cost
 from orchestrator.plan import grid
+from orchestrator.plan.needs import Contents
 from orchestrator.plan.validated import Checked
 from orchestrator.record.store import Store
 from orchestrator.service.forecast import forecast
@@ -51,8 +52,9 @@ class Outlook:
             spec = Spec.model_validate(sweep.spec)
             if (spec.search.adaptive or spec.fresh) and sweep.state is not SweepState.QUEUED:
                 return None
+            contents = Contents.of(self._store.data.planned_content(sweep.id))
             return forecast(
-                Checked(spec, grid.expand(spec, self._catalog)), self._store, self._catalog, sweep.project
+                Checked(spec, grid.expand(spec, self._catalog, contents)), self._store, self._catalog, sweep.project
             ).cost
         except (ValueError, LookupError):  # of another release, or of own parts that are gone
             return None

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from orchestrator.host import disk
 from orchestrator.plan.missing_data import absences
+from orchestrator.plan.needs import Contents, agreed
 from orchestrator.plan.reading.lines import lines
 from orchestrator.plan.unschedulable import crowded, shortages
 from orchestrator.plan.validated import Checked, read
@@ -45,7 +46,7 @@ class SpecSubmissions:
         Raises NotFoundError and NotAllowedError of the project, ConflictError where too many trials of the owner would
         wait, and UnavailableError while a disk has too little room.
         """
-        checked = read(body, self._catalog, library.PrintedLines())
+        checked = self._read(body)
         require_disk_room(self._settings)
         submitted = self._store.submissions.add_sweep(
             NewSweep(
@@ -72,13 +73,18 @@ class SpecSubmissions:
 
         Raises NotFoundError of the project.
         """
-        checked = read(body, self._catalog, library.PrintedLines())
+        checked = self._read(body)
         told = forecast(checked, self._store, self._catalog, project)
         return told.model_copy(update={"warnings": self._warnings(checked)})
 
     def lines(self, body: bytes, problems: Sequence[Problem]) -> list[int | None]:
         """The line of a refused spec's text that each of its problems is of; none where it cannot be told."""
         return lines(body, problems)
+
+    def _read(self, body: bytes) -> Checked:
+        """The spec checked, with the content that the nodes' data had when they were last looked at."""
+        contents = Contents(agreed(self._store.data.findings()))
+        return read(body, self._catalog, library.PrintedLines(), contents)
 
     def _warnings(self, checked: Checked) -> list[str]:
         """What would wait; where trainings run in the conductor's process, every slot is that."""

@@ -17,6 +17,14 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
+class PlannedContent:
+    """The content of the data that a sweep is planned with."""
+
+    uid: str  # of the sweep
+    known: Mapping[str, Mapping[str, str]]  # by the key of the need
+
+
+@dataclass(frozen=True, slots=True)
 class Inspected:
     """What the data root of a node was found to have."""
 

@@ -28,6 +28,11 @@ def need(name: str, **options: object) -> Need:
 
 
 def finding(one: Need, root: Path, tmp_path: Path) -> Finding:
+    """What is found, without the content and the counts."""
+    return looked(one, root, tmp_path).model_copy(update={"content": {}, "counts": {}})
+
+
+def looked(one: Need, root: Path, tmp_path: Path) -> Finding:
     (found,) = inspect([one], root, tmp_path / "scratch")
     return found
 
@@ -119,7 +124,7 @@ def test_nothing_is_decoded_and_a_hash_is_compared_once_it_is_known(
     trees.cub(tmp_path)
     other = need("cub200", official=False, content="sha256:" + 64 * "0")
     assert finding(other, tmp_path, tmp_path) == Finding(), "nobody has decoded it yet"
-    assert not [path for path in (tmp_path / "scratch").rglob("*") if path.is_file()]
+    assert not [path for path in (tmp_path / "scratch" / "decoded").rglob("*") if path.is_file()]
     whole = images.load(part("cub200", official=False), tmp_path, tmp_path / "scratch")
     monkeypatch.setattr("workers.data.decoded.digest", None)  # as much as photographs are is not hashed anew
     found = finding(other, tmp_path, tmp_path)

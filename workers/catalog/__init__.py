@@ -14,7 +14,7 @@ from workers.catalog.defaults import complete
 from workers.catalog.holdings import Holdings, holds, selected
 from workers.catalog.inventory import Catalog, load, metric_entry, metric_problem, parse_metric
 from workers.catalog.near_names import comparing, near
-from workers.catalog.needs import Finding, Inspect, Need, need_of, usual_needs
+from workers.catalog.needs import UNKNOWN, Finding, Inspect, Need, decisive, need_of, undeclared, usual_needs
 from workers.catalog.parameter import LONGEST_LIST, LONGEST_TEXT, Parameter
 from workers.catalog.signature import Entry, PartSourceError
 from workers.catalog.validation import RecipeValidation, problems
@@ -26,6 +26,7 @@ __all__ = [
     "LONGEST_TEXT",
     "NEEDS",
     "STARTS",
+    "UNKNOWN",
     "Bounds",
     "Catalog",
     "Change",
@@ -46,6 +47,7 @@ __all__ = [
     "comparing",
     "complete",
     "computed_alike",
+    "decisive",
     "edition",
     "further_metrics",
     "holds",
@@ -65,6 +67,7 @@ __all__ = [
     "shown",
     "stamp",
     "stated",
+    "undeclared",
     "unknown",
     "usual_needs",
     "without_further",

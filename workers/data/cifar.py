@@ -15,6 +15,7 @@ import torch
 
 from workers.contract import DataDamagedError, DataMissingError
 from workers.data.encoded import stored
+from workers.data.file_content import note
 from workers.data.images import Images
 from workers.data.packs import find, read_jpegs, read_labels
 from workers.data.picture import Form
@@ -73,6 +74,7 @@ def contiguous(labels: npt.NDArray[Any]) -> torch.Tensor:
 
 def _checked(path: Path, read: _Reader) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
     """Pixels uint8 [n, 3072] and labels [n] of a file; raises DataMissingError, DataDamagedError."""
+    note(path)
     try:
         pixels, labels = read(path.read_bytes())
     except FileNotFoundError as error:

@@ -16,6 +16,7 @@ from tqdm import tqdm  # type: ignore[import-untyped]
 from workers.data import looking
 from workers.data.decoded import HASHED, Decoded, decoded, sketched
 from workers.data.disk_limit import disk_limit
+from workers.data.file_content import note
 from workers.data.images import Images
 from workers.data.picture import UNREADABLE, Broken, Form, Picture, key, processors, shapes_of, unreadable
 from workers.data.scratch import UnsafeFolderError, built, named, opened, private
@@ -57,6 +58,7 @@ def stored(name: str, pictures: Sequence[Picture], form: Form, scratch: Path) ->
 
     Raises what `decoded` raises, and ValueError where the setting is no number. The pixels are the same either way.
     """
+    note(*{picture.path for picture in pictures})
     return (encoded if _size(pictures, form) > limit() else decoded)(name, pictures, form, scratch)
 
 

@@ -1,21 +1,27 @@
 """Labelled images in memory: the value, its content hash, and the loading of data sets."""
 
 import hashlib
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
 import torch
 
 from workers import registry
+from workers.catalog.inventory import load as catalog_of
+from workers.catalog.needs import declared
+from workers.catalog.signature import Entry
 from workers.contract import TEST_SET, DataDamagedError, Part
+from workers.data.file_content import Reading, State, below, noting
 from workers.data.pair_set import Distractors, PairSet
 from workers.data.prefetch import onto
 
 _TOGETHER: Final = 1024  # images that are decoded before they are hashed
+_MOST: Final = 4  # data sets that stay in memory
 
 
 class Undecoded(Protocol):
@@ -185,17 +191,55 @@ def test_sets(dataset: DataSet) -> dict[str, Images]:
 
 
 def load(part: Part, root: Path, scratch: Path, parts: Path | None = None) -> DataSet:
-    """The data set, verified against its facts; the last few stay in memory, so that a warm process pays once."""
-    return _load(part.model_dump_json(), root.absolute(), scratch.absolute(), parts)
+    """The data set, verified against its facts; the last few stay in memory, so that a warm process pays once.
+
+    It is read anew once a file or a folder that it was read from has changed, or the code of an own one.
+    """
+    return _loaded(part, root, scratch, parts).dataset
 
 
-@lru_cache(maxsize=4)
-def _load(part: str, root: Path, scratch: Path, parts: Path | None) -> DataSet:
-    dataset: DataSet = registry.build("dataset", Part.model_validate_json(part), parts, root=root, scratch=scratch)
+def files(part: Part, root: Path, scratch: Path, parts: Path | None = None) -> set[str]:
+    """The files that `load` reads, of an own data set those that it declares."""
+    return _loaded(part, root, scratch, parts).reading.files
+
+
+class _Loaded(NamedTuple):
+    """A data set in memory, with what it was read from and how that was then."""
+
+    dataset: DataSet
+    reading: Reading
+    states: Mapping[str, State | None]
+
+
+_kept: Final[OrderedDict[tuple[object, ...], _Loaded]] = OrderedDict()
+
+
+def _loaded(part: Part, root: Path, scratch: Path, parts: Path | None) -> _Loaded:
+    root, scratch = root.absolute(), scratch.absolute()
+    entry = catalog_of(parts).get("dataset", part.name)
+    key = part.model_dump_json(), root, scratch, parts, entry.code if entry else None
+    known = _kept.pop(key, None)
+    if known is None or known.reading.states() != known.states:
+        known = _read(part, root, scratch, parts, entry)
+    # Whoever cannot say what an own data set reads cannot know that it would read the same again.
+    if entry is None or not entry.own or "root" not in entry.asks or declared(entry, part.options):
+        _kept[key] = known
+        while len(_kept) > _MOST:
+            _kept.popitem(last=False)
+    return known
+
+
+def _read(part: Part, root: Path, scratch: Path, parts: Path | None, entry: Entry | None) -> _Loaded:
+    with noting() as reading:
+        dataset: DataSet = registry.build("dataset", part, parts, root=root, scratch=scratch)
     wrong = faults(dataset)
     if wrong:
-        raise DataDamagedError(f"{Part.model_validate_json(part).name} in {root}: {'; '.join(wrong)}")
-    return dataset
+        raise DataDamagedError(f"{part.name} in {root}: {'; '.join(wrong)}")
+    if entry is not None and entry.own:
+        reading = below(root, declared(entry, part.options) if "root" in entry.asks else ())
+        if content(dataset) is None:
+            dataset.content = content_hash(dataset)  # type: ignore[attr-defined]
+    return _Loaded(dataset, reading, reading.states())
 
 
 def faults(dataset: DataSet, *, pixels: bool = True) -> list[str]:

@@ -1,12 +1,12 @@
 """The inspection of a data root: what it has of the needs of trainings, in the words that a training would use."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from workers import registry
 from workers.catalog.needs import Finding, Need
 from workers.contract import DataDamagedError, DataMissingError, Part
-from workers.data import pretrained, weights
+from workers.data import file_content, pretrained, weights
 from workers.data.fetch import BY_HAND, SOURCES
 from workers.data.images import faults
 from workers.data.looking import looking
@@ -19,26 +19,44 @@ def inspect(needs: Sequence[Need], root: Path, scratch: Path, parts: Path | None
 
 def _finding(need: Need, root: Path, scratch: Path, parts: Path | None) -> Finding:
     """All that is not as it must be: whoever mounts a folder wants to know of the weights, too."""
-    said = [one for one in (_judged(look, need.dataset) for look in _looks(need, root, scratch, parts)) if one.said]
-    state = "wrong" if any(one.state == "wrong" for one in said) else "missing"
-    return Finding(state=state, said="; and ".join(one.said for one in said)) if said else Finding()
+    looked = [_judged(look, need.dataset) for look in _looks(need, root, scratch, parts)]
+    if said := [one for one in looked if one.said]:
+        state = "wrong" if any(one.state == "wrong" for one in said) else "missing"
+        return Finding(state=state, said="; and ".join(one.said for one in said))
+    found = {name: digest for one in looked for name, digest in one.content.items()}
+    counts = {split: numbers for one in looked for split, numbers in one.counts.items()}
+    if wrong := [_differing(need, name, root, found) for name in need.content if need.content[name] != found.get(name)]:
+        return Finding(state="wrong", said="; and ".join(wrong), content=found, counts=counts)
+    return Finding(content=found, counts=counts)
 
 
-def _looks(need: Need, root: Path, scratch: Path, parts: Path | None) -> Iterator[Callable[[], None]]:
-    dataset, path, loaded, stored = need.dataset, need.weights, need.pretrained, need.stored
-    if dataset is not None:
-        yield lambda: _look(dataset, root, scratch, parts)
+def _differing(need: Need, name: str, root: Path, found: Mapping[str, str]) -> str:
+    """That the files are not those that a sweep was planned with."""
+    here = f"content {found[name][:15]}, expected {need.content[name][:15]}" if name in found else "they cannot be read"
+    advice = "put these back, or submit the sweep again to train on what is there now"
+    return f"{need} in {root.absolute()}: other files than when the sweep was planned ({here}); {advice}"
+
+
+def _looks(need: Need, root: Path, scratch: Path, parts: Path | None) -> Iterator[Callable[[], Finding]]:
+    path, loaded, stored = need.weights, need.pretrained, need.stored
+    if need.dataset is not None or need.files:
+        yield lambda: _look(need, root, scratch, parts)
     if path is not None:
-        yield lambda: weights.look(root, path)
+        yield lambda: Finding(content={"weights": weights.look(root, path, scratch)})
     if loaded is not None:
-        yield lambda: pretrained.look(root, loaded, reach=True)
+        yield lambda: _silent(lambda: pretrained.look(root, loaded, reach=True))
     if stored is not None:
-        yield lambda: pretrained.look(root, stored, reach=False)
+        yield lambda: _silent(lambda: pretrained.look(root, stored, reach=False))
 
 
-def _judged(look: Callable[[], None], dataset: Part | None) -> Finding:
+def _silent(look: Callable[[], None]) -> Finding:
+    look()
+    return Finding()
+
+
+def _judged(look: Callable[[], Finding], dataset: Part | None) -> Finding:
     try:
-        look()
+        return look()
     except weights.WeightsMissingError as error:
         return Finding(state="missing", said=str(error))
     except DataMissingError as error:
@@ -47,15 +65,21 @@ def _judged(look: Callable[[], None], dataset: Part | None) -> Finding:
         return Finding(state="wrong", said=str(error))
     except Exception:  # whatever else is wrong is the recipe's, and the training says it better
         return Finding()
-    return Finding()
 
 
-def _look(part: Part, root: Path, scratch: Path, parts: Path | None) -> None:
-    """Raise DataMissingError or DataDamagedError where a training would."""
-    with looking() as look:
-        dataset = registry.build("dataset", part, parts, root=root, scratch=scratch)
-        if wrong := faults(dataset, pixels=not look.undecoded):
-            raise DataDamagedError(f"{part.name} in {root.absolute()}: {'; '.join(wrong)}")
+def _look(need: Need, root: Path, scratch: Path, parts: Path | None) -> Finding:
+    """Raise DataMissingError or DataDamagedError where a training would; else what the files hold."""
+    reading, counts = file_content.below(root, need.files), dict[str, dict[str, int]]()
+    if (part := need.dataset) is not None:
+        with looking() as look, file_content.noting() as read:
+            dataset = registry.build("dataset", part, parts, root=root, scratch=scratch)
+            if wrong := faults(dataset, pixels=not look.undecoded):
+                raise DataDamagedError(f"{part.name} in {root.absolute()}: {'; '.join(wrong)}")
+        reading.files |= read.files
+        splits = {"train": dataset.train, "test": dataset.test}
+        counts = {name: {"classes": split.classes, "images": len(split)} for name, split in splits.items()}
+    content = {"data": file_content.content(reading.files, scratch)} if reading.files else {}
+    return Finding(content=content, counts=counts)
 
 
 def _advice(part: Part | None) -> str:

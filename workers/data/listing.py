@@ -11,6 +11,7 @@ import torch
 
 from workers.contract import DataDamagedError, DataMissingError
 from workers.data.encoded import stored
+from workers.data.file_content import note_folder
 from workers.data.images import Images, miscounts
 from workers.data.packs import read_text
 from workers.data.picture import Form, Picture
@@ -132,6 +133,7 @@ def class_folders(folder: Path) -> dict[str, list[Listed]]:
 
 def _entries(folder: str | Path) -> list[os.DirEntry[str]]:
     """What is in a folder and not hidden, by name."""
+    note_folder(folder)
     with os.scandir(folder) as entries:
         return sorted((entry for entry in entries if not entry.name.startswith(".")), key=lambda entry: entry.name)
 

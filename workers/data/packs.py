@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from workers.contract import DataDamagedError, DataMissingError
+from workers.data.file_content import note
 from workers.data.picture import Picture
 
 Array = npt.NDArray[np.uint8]
@@ -33,6 +34,7 @@ def find(root: Path, names: Sequence[str]) -> Path:
 
 def read_npz(path: Path, keys: Sequence[str]) -> list[npt.NDArray[np.generic]]:
     """The arrays `keys` of a NumPy pack; nothing is unpickled. Raises DataDamagedError."""
+    note(path)
     try:
         with np.load(path, allow_pickle=False) as pack:
             if missing := [key for key in keys if key not in pack.files]:
@@ -74,6 +76,7 @@ def read_text(path: Path, missing: str = "; fetch the data set again") -> str:
 
     Raises DataMissingError, DataDamagedError.
     """
+    note(path)
     try:
         return path.read_text("utf-8")
     except FileNotFoundError as error:
@@ -84,6 +87,7 @@ def read_text(path: Path, missing: str = "; fetch the data set again") -> str:
 
 def mapped(path: Path) -> memoryview:
     """The bytes of a file, read as they are looked at. Raises DataMissingError, DataDamagedError."""
+    note(path)
     try:
         with path.open("rb") as file:
             return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
@@ -95,6 +99,7 @@ def mapped(path: Path) -> memoryview:
 
 def read_idx(path: Path) -> Array:
     """The array of an IDX file of unsigned bytes, gzipped or not. Raises DataDamagedError."""
+    note(path)
     try:
         content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
         if len(content) < 4 or content[2] != _IDX_BYTES:
@@ -125,6 +130,7 @@ def checked(
 
 def names(path: Path) -> list[str]:
     """The names of the arrays in a NumPy pack; raises DataDamagedError."""
+    note(path)
     try:
         with np.load(path, allow_pickle=False) as pack:
             return list(pack.files)

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Final, NamedTuple, NoReturn
 
 from workers.contract import DataDamagedError, DataMissingError
+from workers.data.file_content import note
 from workers.data.packs import mapped
 
 MAGIC: Final = 0xCED7230A
@@ -46,6 +47,7 @@ def read(path: Path) -> list[Record]:
 
 def _index(path: Path, size: int) -> list[tuple[int, int]]:
     """(offset, number) of each record, of a file of `size` bytes."""
+    note(path)
     try:
         with path.open("rb") as file:
             content = file.read(size + 2**20)  # a line of the index is shorter than the record that it lists

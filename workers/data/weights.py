@@ -4,7 +4,6 @@ import hashlib
 import pickle
 import re
 from collections.abc import Callable, Iterable, Mapping
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -15,6 +14,7 @@ from torch import Tensor, nn
 
 from workers.contract import DataDamagedError, DataMissingError
 from workers.data import published_weights
+from workers.data.file_content import digests
 
 T = TypeVar("T")
 
@@ -94,11 +94,15 @@ def _content(place: Path) -> Any:
     return torch.load(place, map_location="cpu", weights_only=True)
 
 
-def look(root: Path, path: str) -> None:
-    """Raise WeightsError where the file is missing, or is not the one that its name promises; reads it once."""
+def look(root: Path, path: str, scratch: Path) -> str:
+    """`sha256:` and the hash of the file, which is read once for as long as it does not change.
+
+    Raises WeightsError where it is missing, or is not the one that its name promises.
+    """
     place = find(root, path)
-    status = place.stat()
-    _compare(place, _known_sha256(place, status.st_size, status.st_mtime_ns), {})
+    (digest,) = digests([str(place)], scratch).values()
+    _compare(place, digest, {})
+    return f"sha256:{digest}"
 
 
 def _compare(place: Path, found: str, known: Mapping[str, str]) -> None:
@@ -172,12 +176,6 @@ def _state(content: Any, place: Path) -> dict[str, Tensor]:
         raise WeightsError(f"weights {place}: {wrong[0]!r} is no tensor; expected a state_dict")
     parallel = all(str(name).startswith(_PARALLEL) for name in content)
     return {str(name).removeprefix(_PARALLEL) if parallel else str(name): value for name, value in content.items()}
-
-
-@lru_cache(maxsize=16)
-def _known_sha256(path: Path, size: int, time: int) -> str:
-    """The hash of a file for as long as neither its size nor its time changes."""
-    return _sha256(path)
 
 
 def _sha256(path: Path) -> str:

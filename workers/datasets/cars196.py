@@ -11,6 +11,7 @@ from annotated_types import Ge
 
 from workers.contract import DataDamagedError, DataMissingError
 from workers.data import listing
+from workers.data.file_content import note
 from workers.data.listing import Listed, Source
 from workers.data.picture import Form, Picture
 
@@ -113,6 +114,8 @@ def _listed(image: Path, label: int, models: Sequence[str]) -> Listed:
 def _models(path: Path) -> list[str]:
     """The names of the car models in the order of their numbers, where a MATLAB file has them: only people need it."""
     try:
+        if path.is_file():
+            note(path)
         return [str(name) for name in np.atleast_1d(scipy.io.loadmat(path, squeeze_me=True)["class_names"])]
     except (OSError, KeyError, ValueError, TypeError):
         return []
@@ -120,6 +123,7 @@ def _models(path: Path) -> list[str]:
 
 def _csv(path: Path) -> list[tuple[str, int]]:
     """File names and class numbers of `name,x1,y1,x2,y2,class`."""
+    note(path)
     try:
         with path.open(newline="", encoding="utf-8") as file:
             rows = [row for row in csv.reader(file) if row]
@@ -136,6 +140,7 @@ def _field(path: Path, name: str) -> list[Any]:
     """A field of all `annotations` in a MATLAB file."""
     if not path.is_file():
         raise DataMissingError(f"{path} is missing; fetch the data set again")
+    note(path)
     try:
         annotations = scipy.io.loadmat(path, squeeze_me=True)["annotations"]
         return list(np.atleast_1d(annotations)[name])

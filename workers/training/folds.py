@@ -185,8 +185,7 @@ def _result_of(done: Sequence[Fold], metrics: dict[str, float], session: Session
         steps=sum(fold.steps for fold in done),
         seconds=sum(fold.seconds for fold in done),
         provenance={
-            "manifest": session.manifest,
-            "weights": session.weights_origin,
+            **session.read,
             "folds": [{"step": fold.step, "steps": fold.steps, "metrics": dict(fold.metrics)} for fold in done],
         },
         artifacts=artifacts,

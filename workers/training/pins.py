@@ -8,7 +8,10 @@ from workers import registry
 from workers.catalog.defaults import PRECISION_VERSIONS, code_of
 from workers.catalog.inner_parts import inner_of, named
 from workers.catalog.inventory import Catalog, load, parse_metric
-from workers.contract import Recipe
+from workers.catalog.needs import UNKNOWN, need_of
+from workers.contract import DataDamagedError, Place, Recipe
+from workers.data.file_content import below, content
+from workers.data.images import files
 
 _EDITED: Final = "it was edited since the sweep was planned, or this machine has another copy of it"
 
@@ -44,6 +47,27 @@ def check(recipe: Recipe, parts: Path | None) -> None:
             f"pins: the recipe is for content {recipe.pins.manifest} of dataset {recipe.dataset.name!r}; "
             f"this machine has {manifest}"
         )
+
+
+def check_content(recipe: Recipe, place: Place) -> str | None:
+    """The content of the files that the recipe reads of the data root, where it is pinned.
+
+    Raises DataDamagedError where these are other files than the recipe's fingerprint stands for.
+    """
+    pinned = recipe.pins.content
+    if pinned is None or pinned.startswith(UNKNOWN):
+        return None
+    need = need_of(recipe.dataset, recipe.backbone, load(place.parts))
+    read = set() if need is None else below(place.data_root, need.files).files
+    if need is not None and need.dataset is not None and recipe.dataset is not None:
+        read |= files(recipe.dataset, place.data_root, place.scratch, place.parts)
+    here = content(read, place.scratch)
+    if here != pinned:
+        raise DataDamagedError(
+            f"{need} in {place.data_root.absolute()}: other files than when the sweep was planned (content "
+            f"{here[:15]}, expected {pinned[:15]}); put these back, or submit the sweep again"
+        )
+    return here
 
 
 def _check_code(recipe: Recipe, metrics: Sequence[str], catalog: Catalog) -> None:

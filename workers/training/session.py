@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from pydantic import JsonValue
 
 from workers import registry
 from workers.catalog import load, parse_metric
@@ -62,6 +63,7 @@ class Session:
         seed = partial(determinism.derived, recipe.seed)
         views = getattr(registry.find("task", recipe.task.name, place.parts), "views", 1)
         self.batches = None if recipe.dataset is None else Batches(recipe, place, device, seed, views, tell)
+        self.content = pins.check_content(recipe, place)
         images, batch = (len(self.batches.splits.train), self.batches.sampler.batch) if self.batches else (1, 1)
         self.length: Length = length(recipe, images, batch)
         self.total = self.length.total
@@ -88,6 +90,13 @@ class Session:
         self._losses, self._late = LateLosses(), lateness(device)
         self._since = time.monotonic()
         determinism.seed_everything(determinism.derived(recipe.seed, "steps"))
+
+    @property
+    def read(self) -> dict[str, JsonValue]:
+        """What it is made of, for the provenance: the images, the files that hold them, the weights, own code."""
+        said: dict[str, JsonValue] = {"manifest": self.manifest, "weights": self.weights_origin}
+        said |= {"content": self.content} if self.content else {}
+        return said | ({"code": {**self.recipe.pins.code}} if self.recipe.pins.code else {})
 
     def _origin(self) -> str | None:
         """The hash of the pretrained weights; raises ValueError where the recipe is for others."""

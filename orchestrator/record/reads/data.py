@@ -10,7 +10,7 @@ from orchestrator.record.database import Access
 from orchestrator.record.reads.wanting import evaluation_left
 from orchestrator.record.schema import sweep, training, trial
 from orchestrator.views.lifecycle import SWEEP_GOING, TrialState
-from orchestrator.views.nodes import Inspected
+from orchestrator.views.nodes import Inspected, PlannedContent
 from workers.catalog import Finding, Need
 
 _ASKED = (  # made once: the conductor asks it every second
@@ -40,6 +40,13 @@ class DataReader(Access):
             rows = connection.execute(query.order_by(finding.c.host, finding.c.node, finding.c.need)).all()
         return [_read(row) for row in rows]
 
+    def planned_content(self, sweep_id: int) -> PlannedContent | None:
+        """The content that a sweep is planned with; None where that is not decided, or none of its trainings reads."""
+        query = sa.select(sweep.c.uid, sweep.c.content).where(sweep.c.id == sweep_id, sweep.c.content.is_not(None))
+        with self._database.reading() as connection:
+            row = connection.execute(query).one_or_none()
+            return None if row is None else PlannedContent(str(row.uid), row.content)
+
     def asked_needs(self) -> list[AskedNeed]:
         """The needs of each running or paused sweep, whether a trial still waits for them or not."""
         with self._database.reading() as connection:
@@ -59,5 +66,5 @@ class DataReader(Access):
 
 
 def _read(row: sa.Row[Any]) -> Inspected:
-    made = Finding(state=row.state, said=row.said)
+    made = Finding(state=row.state, said=row.said, **(row.facts or {}))
     return Inspected(row.node, row.host, Need.model_validate(row.reads), made, row.looked)

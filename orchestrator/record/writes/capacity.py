@@ -82,7 +82,13 @@ class CapacityWriter(FencedAccess):
 
 
 class DataWriter(FencedAccess):
-    """Writes findings."""
+    """Writes findings, and with which content sweeps are planned."""
+
+    def note_content(self, sweep_id: int, content: Mapping[str, Mapping[str, str]]) -> None:
+        """Write down the content that a sweep is planned with, by the key of the need."""
+        written = {key: dict(one) for key, one in content.items()}
+        with self._database.writing() as connection:
+            connection.execute(sa.update(sweep).where(sweep.c.id == sweep_id).values(content=written))
 
     def note_findings(self, found: Sequence[Inspected], there: Collection[str]) -> None:
         """Write down what was found, and forget the machines that are not there."""
@@ -91,5 +97,6 @@ class DataWriter(FencedAccess):
             connection.execute(sa.delete(finding).where(finding.c.node.not_in(there)))
             for one in found:
                 values = {"host": one.host, "said": one.finding.said, "state": one.finding.state, "looked": one.looked}
+                values |= {"facts": one.finding.model_dump(mode="json", include={"content", "counts"})}
                 write = insertion(connection, finding).values(node=one.node, need=one.need.key, **values)
                 connection.execute(write.on_conflict_do_update(index_elements=["node", "need"], set_=values))

@@ -1,0 +1,195 @@
+"""What is reused was trained by the code and on the files that are there: edited own parts and changed images train."""
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from PIL import Image
+
+from orchestrator.conduct.conductor import Conductor
+from orchestrator.record.store import Store
+from orchestrator.run.attempt import Workplace
+from orchestrator.run.inline import Inline
+from orchestrator.service.service import Service
+from orchestrator.settings import Settings
+from orchestrator.views.sweeps import SweepView
+from tests.workers import trees
+from workers import catalog as catalogs
+
+LOSS = '''"""A loss of our own."""
+
+from torch import nn
+
+from ._scale import SCALE
+
+
+class Circle(nn.Module):
+    """The mean of all embeddings."""
+
+    version = 1
+    order = "free"
+
+    def forward(self, embeddings, labels):
+        """A scalar."""
+        return embeddings.mean() * SCALE
+'''
+DATASET = '''"""A data set of our own."""
+
+import torch
+
+from workers.data.images import Images
+
+
+class Dots:
+    """Bytes of a file as images."""
+
+    version = 1
+    channels = 1
+    side = 8
+    manifest = None
+
+    def __init__(self, root, *, file: str, content: str | None = None) -> None:
+        self.expected = content
+        pixels = torch.frombuffer(bytearray((root / file).read_bytes()), dtype=torch.uint8).view(-1, 1, 8, 8)
+        labels = torch.arange(len(pixels)) // 4
+        every = Images(pixels, labels)
+        self.train, self.test = (every.of_classes(torch.arange(8) // 4 == half) for half in (0, 1))
+'''
+
+
+class Installation:
+    """A home with data and own parts, whose trainings run in this process, which is warm."""
+
+    def __init__(self, folder: Path) -> None:
+        self.data, self.parts = folder / "data", folder / "own"
+        for kind in "losses", "datasets":
+            (self.parts / kind).mkdir(parents=True)
+        self.data.mkdir()
+        (self.parts / "losses" / "circle.py").write_text(LOSS)
+        (self.parts / "losses" / "_scale.py").write_text("SCALE = 1.0\n")
+        (self.parts / "datasets" / "dots.py").write_text(DATASET)
+        trees.class_folders(self.data / "birds", dict.fromkeys("abcdefgh", 4))
+        self.settings = Settings(
+            home=folder / "home", data=self.data, parts=self.parts, engine="inline", lease_seconds=5
+        )
+        self.service = Service.open(self.settings)
+        self.store = Store.open(self.settings.database)
+
+    def run(self, name: str, **changes: Any) -> SweepView:
+        """Submit a sweep of two trainings and have all of it trained by a new conductor."""
+        sweep = self.service.submissions.submit(self.spec(name, **changes)).id
+        settings = self.settings
+        place = Workplace(
+            settings.train, settings.storage, settings.data_root, settings.parts, inspect=settings.inspection
+        )
+        catalog = catalogs.load(settings.parts)
+        Conductor(settings, self.store, Inline(place), catalog, None).conduct(until_idle=True)
+        return self.service.sweeps.get(sweep)
+
+    def spec(self, name: str, **changes: Any) -> bytes:
+        recipe = {
+            "dataset": {"name": "image_folder", "folder": "birds", "side": 8},
+            "backbone": {"name": "small_cnn", "width": 4},
+            "embedding": 4,
+            "sampler": {"name": "balanced", "classes": 2, "per_class": 2},
+            "iterations": 1,
+            "loss": "triplet",
+            "validation": "none",
+        }
+        held = changes.pop("recipe", {})
+        document = {
+            "version": 1,
+            "name": name,
+            "recipe": recipe | held,
+            "select": {"split": "last", "metric": "recall@1"},
+            "repeat": {"seed": [0, 1]},
+            "slot": {"gpus": 0},
+            "tables": {"main": {"rows": ["loss"], "metrics": ["recall@1"]}},
+        }
+        loss = document["recipe"].pop("loss")
+        return yaml.safe_dump({**document, "compare": {"loss": [loss]}, **changes}, sort_keys=False).encode()
+
+    def provenance(self, sweep: int) -> list[dict[str, Any]]:
+        trials = self.service.trials.page(sweep, None, None, None, 9).items
+        return [self.service.trials.get(one.id).provenance for one in trials]
+
+    def close(self) -> None:
+        self.service.close()
+        self.store.close()
+
+
+@pytest.fixture
+def installed(tmp_path: Path) -> Iterator[Installation]:
+    made = Installation(tmp_path)
+    yield made
+    made.close()
+
+
+def paint(folder: Path) -> None:
+    """Make every image black."""
+    for path in folder.rglob("*.jpg"):
+        with Image.open(path) as image:
+            size = image.size
+        Image.new("RGB", size).save(path)
+
+
+def reused(sweep: SweepView) -> tuple[str, int]:
+    return sweep.state, sweep.counts.reused
+
+
+def test_what_did_not_change_is_reused(installed: Installation) -> None:
+    assert reused(installed.run("first")) == ("finished", 0)
+    assert reused(installed.run("second")) == ("finished", 2)
+
+
+def test_painted_images_are_trained_on_anew_and_the_old_ones_are_known_again(installed: Installation) -> None:
+    shutil.copytree(installed.data / "birds", installed.data / "kept")
+    first = installed.run("first")
+    paint(installed.data / "birds")
+    second = installed.run("second")
+    assert reused(second) == ("finished", 0)
+    manifests = [one["manifest"] for sweep in (first, second) for one in installed.provenance(sweep.id)]
+    assert len(set(manifests)) == 2, manifests
+    shutil.rmtree(installed.data / "birds")
+    (installed.data / "kept").rename(installed.data / "birds")
+    assert reused(installed.run("third")) == ("finished", 2)
+
+
+def test_a_warm_process_trains_on_what_the_folder_holds_now(installed: Installation) -> None:
+    installed.run("first")
+    (installed.data / "birds" / "i").mkdir()
+    shutil.copy(next((installed.data / "birds" / "a").glob("*.jpg")), installed.data / "birds" / "i" / "new.jpg")
+    fresh = installed.run("again", fresh=True, repeat={"seed": [0, 1, 2, 3]})
+    (only,) = {json.dumps([one["manifest"], one["content"]]) for one in installed.provenance(fresh.id)}
+    (before,) = {one["manifest"] for one in installed.provenance(1)}
+    assert before not in only
+
+
+def test_an_edited_own_loss_and_a_module_that_it_imports_are_trained_anew(installed: Installation) -> None:
+    circle, scale = (installed.parts / "losses" / name for name in ("circle.py", "_scale.py"))
+    own = {"loss": "circle", "dataset": "digits"}
+    assert reused(installed.run("first", recipe=own)) == ("finished", 0)
+    assert reused(installed.run("second", recipe=own)) == ("finished", 2)
+    scale.write_text("SCALE = 0.5\n")
+    assert reused(installed.run("third", recipe=own)) == ("finished", 0)
+    circle.write_text(LOSS.replace(".mean()", ".mean() * 0.0"))
+    assert reused(installed.run("fourth", recipe=own)) == ("finished", 0)
+    code = [installed.provenance(sweep)[0]["code"]["loss"] for sweep in (1, 3, 4)]
+    assert len(set(code)) == 3
+
+
+def test_the_file_that_an_own_data_set_declares_counts(installed: Installation) -> None:
+    path = installed.data / "dots.bin"
+    path.write_bytes(bytes(range(256)) * 8)
+    own = {"dataset": {"name": "dots", "file": "dots.bin"}}
+    first = installed.run("first", recipe=own)
+    assert reused(installed.run("second", recipe=own)) == ("finished", 2)
+    path.write_bytes(bytes(64 * 32))
+    assert reused(installed.run("third", recipe=own)) == ("finished", 0)
+    (found, _) = installed.provenance(first.id)
+    assert found["manifest"].startswith("sha256:")
+    assert found["content"].startswith("sha256:")

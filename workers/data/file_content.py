@@ -1,0 +1,179 @@
+"""What the files of a data set hold: noted while they are read, hashed once for as long as they stay the same."""
+
+import hashlib
+import os
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from workers.contract import DataMissingError
+from workers.data.scratch import private
+
+_TOGETHER: Final = 1_000
+"""Files that are hashed before their hashes are kept: a look that is given up has not been in vain."""
+_SETTLED: Final = 2 * 10**9
+"""Nanoseconds: the hash of a file that was written later than so long ago is not kept, since a second change within the
+clock's resolution would not show."""
+
+State = tuple[int, int, int]
+"""Of a file or a folder: size, time of the last change, inode."""
+
+
+@dataclass
+class Reading:
+    """The files and folders that were read while it was noted."""
+
+    files: set[str] = field(default_factory=set)
+    folders: set[str] = field(default_factory=set)
+
+    def states(self) -> dict[str, State | None]:
+        """How all of them are now: while that stays as it is, the same is read again."""
+        return {path: _state(path) for path in (*self.files, *self.folders)}
+
+
+_current: ContextVar[Reading | None] = ContextVar("reading", default=None)
+
+
+@contextmanager
+def noting() -> Iterator[Reading]:
+    """Note what is read while it lasts, also for whoever notes around it."""
+    outer, reading = _current.get(), Reading()
+    token = _current.set(reading)
+    try:
+        yield reading
+    finally:
+        _current.reset(token)
+        if outer is not None:
+            outer.files |= reading.files
+            outer.folders |= reading.folders
+
+
+def note(*paths: Path) -> None:
+    """Say that files are read."""
+    reading = _current.get()
+    if reading is not None:
+        reading.files.update(map(str, paths))
+
+
+def note_folder(path: Path | str) -> None:
+    """Say that a folder is listed."""
+    reading = _current.get()
+    if reading is not None:
+        reading.folders.add(str(path))
+
+
+def below(root: Path, names: Iterable[str]) -> Reading:
+    """The files `names` of the data root, and all files in those that are folders; raises DataMissingError."""
+    reading = Reading()
+    for name in names:
+        place = root / name
+        if place.is_dir():
+            for folder, inner, files in os.walk(place, followlinks=True):
+                inner[:] = sorted(one for one in inner if not one.startswith("."))
+                reading.folders.add(folder)
+                reading.files.update(f"{folder}{os.sep}{one}" for one in files if not one.startswith("."))
+        elif place.is_file():
+            reading.files.add(str(place))
+        else:
+            raise DataMissingError(
+                f"{name} is missing: looked in {root.absolute()}; put it there, or set METRICSWEEP_DATA (or --data) "
+                "to the folder that holds it"
+            )
+    return reading
+
+
+def content(files: Iterable[str], scratch: Path) -> str:
+    """One hash of files and of their places below the folder that holds them all, wherever that lies.
+
+    Raises OSError where one cannot be read.
+    """
+    found = digests(files, scratch)
+    shared = os.path.commonpath([os.path.dirname(path) for path in found]) if found else ""  # noqa: PTH120 - many
+    whole = hashlib.sha256()
+    for name, digest in sorted((os.path.relpath(path, shared), digest) for path, digest in found.items()):
+        whole.update(os.fsencode(name) + f"\0{digest}\n".encode())
+    return f"sha256:{whole.hexdigest()}"
+
+
+def digests(files: Iterable[str], scratch: Path) -> dict[str, str]:
+    """The SHA-256 of each file. Size, time and inode only say whether it must be read again; raises OSError."""
+    paths = sorted({os.path.abspath(path) for path in files})
+    states = {path: _stated(path) for path in paths}
+    with _Kept(scratch) as kept:
+        found = kept.of(states)
+        missing = [path for path in paths if path not in found]
+        with ThreadPoolExecutor(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 4) as threads:
+            for first in range(0, len(missing), _TOGETHER):
+                some = missing[first : first + _TOGETHER]
+                made = dict(zip(some, threads.map(_hash, some), strict=True))
+                found |= {path: digest for path, (digest, _) in made.items()}
+                kept.add({path: (state, digest) for path, (digest, state) in made.items() if state is not None})
+    return found
+
+
+class _Kept:
+    """The hashes that this machine knows, in a file of the scratch folder; without it all files are read."""
+
+    def __init__(self, scratch: Path) -> None:
+        self._connection: sqlite3.Connection | None = None
+        with suppress(sqlite3.Error):
+            self._connection = sqlite3.connect(private(scratch / "hashes") / "files.db", timeout=30.0)
+            self._connection.execute(
+                "CREATE TABLE IF NOT EXISTS file (path BLOB PRIMARY KEY, size, time, inode, digest) WITHOUT ROWID"
+            )
+
+    def __enter__(self) -> "_Kept":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._connection is not None:
+            with closing(self._connection), suppress(sqlite3.Error):
+                self._connection.commit()
+
+    def of(self, states: Mapping[str, State]) -> dict[str, str]:
+        """The hashes of those files that are as they were when they were hashed."""
+        found: dict[str, str] = {}
+        if self._connection is None:
+            return found
+        query = "SELECT size, time, inode, digest FROM file WHERE path = ?"
+        with suppress(sqlite3.Error):
+            for path, state in states.items():
+                row = self._connection.execute(query, (os.fsencode(path),)).fetchone()
+                if row is not None and row[:3] == state:
+                    found[path] = row[3]
+        return found
+
+    def add(self, made: Mapping[str, tuple[State, str]]) -> None:
+        """Keep some hashes."""
+        if self._connection is not None:
+            rows = [(os.fsencode(path), *state, digest) for path, (state, digest) in made.items()]
+            with suppress(sqlite3.Error):
+                self._connection.executemany("INSERT OR REPLACE INTO file VALUES (?, ?, ?, ?, ?)", rows)
+                self._connection.commit()
+
+
+def _hash(path: str) -> tuple[str, State | None]:
+    """The SHA-256 of a file, and how the file was then; no state where it may change without showing it."""
+    before = _stated(path)
+    with open(path, "rb") as file:  # noqa: PTH123 - a million of them
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    settled = _state(path) == before and time.time_ns() - before[1] > _SETTLED
+    return digest, before if settled else None
+
+
+def _stated(path: str) -> State:
+    status = os.stat(path)  # noqa: PTH116 - a million of them
+    return status.st_size, status.st_mtime_ns, status.st_ino
+
+
+def _state(path: str) -> State | None:
+    try:
+        return _stated(path)
+    except OSError:
+        return None
