@@ -26,7 +26,7 @@ from workers.datasets.cifar10 import Cifar10
 @pytest.fixture
 def undecoded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(SETTING, "0")
-    images._load.cache_clear()
+    images._kept.clear()
 
 
 def photographs(root: Path, classes: int = 4, each: int = 4) -> Path:
@@ -196,7 +196,7 @@ def test_a_training_is_the_same_and_goes_on_either_way(tmp_path: Path, monkeypat
     found = {}
     for gigabytes in ("1", "0"):
         monkeypatch.setenv(SETTING, gigabytes)
-        images._load.cache_clear()
+        images._kept.clear()
         photographs(tmp_path / gigabytes / "data", classes=5)
         found[gigabytes], _ = run(what, tmp_path / gigabytes)
     assert numbers(found["0"]) == numbers(found["1"])
@@ -205,7 +205,7 @@ def test_a_training_is_the_same_and_goes_on_either_way(tmp_path: Path, monkeypat
     assert same(whole, weights(tmp_path / "1" / "best.pt"))
     for begun, ended in (("0", "0"), ("0", "1"), ("1", "0")):  # on a machine with another setting too
         monkeypatch.setenv(SETTING, begun)
-        images._load.cache_clear()
+        images._kept.clear()
         place = tmp_path / f"{begun} to {ended}"
         place.mkdir()
         (place / "data").symlink_to(tmp_path / "0" / "data")
@@ -213,7 +213,7 @@ def test_a_training_is_the_same_and_goes_on_either_way(tmp_path: Path, monkeypat
         with pytest.raises(Stopped):
             run(what, place, stop=lambda asked=asked: next(asked) >= 7)  # type: ignore[misc]
         monkeypatch.setenv(SETTING, ended)
-        images._load.cache_clear()
+        images._kept.clear()
         result, _ = run(what, place, resume=place / "last.pt")
         assert numbers(result) == numbers(found["0"])
         assert same(weights(place / "best.pt"), whole)
@@ -224,7 +224,7 @@ def test_batches_are_drawn_ahead_of_the_step(tmp_path: Path, monkeypatch: pytest
     drawn = {}
     for gigabytes in ("1", "0"):
         monkeypatch.setenv(SETTING, gigabytes)
-        images._load.cache_clear()
+        images._kept.clear()
         batches = Batches(recipe(), recipes.place(tmp_path), torch.device("cpu"), lambda _: 3)
         drawn[gigabytes] = [batches.next() for _ in range(5)]
         assert len(batches.state_dict().get("ahead", [])) == (2 if gigabytes == "0" else 0)
