@@ -26,6 +26,6 @@ class PaperQueries:
         stem = f"sweep-{sweep}-macros"
         if file_format == "latex":
             text = macro_file.written(view)
-            return Rendered(content=text.encode("ascii"), media_type="application/x-tex", filename=f"{stem}.tex")
+            return Rendered(content=text.encode(), media_type="application/x-tex", filename=f"{stem}.tex")
         text = view.model_dump_json(indent=2) + "\n"
         return Rendered(content=text.encode(), media_type="application/json", filename=f"{stem}.json")

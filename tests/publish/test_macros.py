@@ -172,7 +172,7 @@ def test_a_number_below_zero_has_a_minus_and_former_files_are_not_edited_ones(pa
     view = view.model_copy(update={"numbers": [first]})
     text = written(view)
     minus = r"\ensuremath{-}"
-    assert f"{{{minus}1.50}}{{[{minus}2.00, 4e-9]}}" in text
+    assert f"{{{minus}1.50}}{{{{[}}{minus}2.00, 4e-9]}}" in text
     former = text.replace(minus, "-")
     for one in (text, former):
         found = read(paper, one)

@@ -7,6 +7,7 @@ from typing import Final
 
 from orchestrator.publish.labels import axis_title
 from orchestrator.publish.tables.tex_characters import escape as tex
+from orchestrator.publish.tables.tex_characters import unicode_note
 from orchestrator.views.drift import CellDrift, DriftNumber, DriftView
 from orchestrator.views.errors import NotFoundError
 from orchestrator.views.files import Rendered
@@ -80,7 +81,6 @@ def _latex(view: DriftView) -> str:
     if not view.cells:
         return f"% Nothing changed.\n{lead}\n"
     lines = [
-        "% Needs \\usepackage{booktabs,longtable,array}.",
         "{\\footnotesize\\setlength{\\tabcolsep}{3pt}\\raggedright",
         "\\begin{longtable}{>{\\raggedright\\arraybackslash}p{.17\\linewidth}"
         ">{\\raggedright\\arraybackslash}p{.1\\linewidth}rrr"
@@ -94,7 +94,8 @@ def _latex(view: DriftView) -> str:
         *(f"  {' & '.join(_tex(one) for one in _line(cell))} \\\\" for cell in view.cells),
         "\\end{longtable}}",
     ]
-    return "\n".join(lines) + "\n"
+    head = ("% Needs \\usepackage{booktabs,longtable,array}.", *unicode_note(lines))
+    return "\n".join((*head, *lines)) + "\n"
 
 
 def _tex(text: str) -> str:

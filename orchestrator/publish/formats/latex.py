@@ -1,10 +1,11 @@
 """LaTeX with booktabs: a table to \\input into a paper, or a document of its own."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 
 from orchestrator.publish.tables.table_data import Panel, Table
 from orchestrator.publish.tables.tabular import SEPARATION, natural_width, tabular
-from orchestrator.publish.tables.tex_characters import escape
+from orchestrator.publish.tables.tex_characters import escape, unicode_note
 from orchestrator.views.outcomes import NO_SWEEP
 
 media_type = "application/x-tex"
@@ -13,19 +14,36 @@ suffix = ".tex"
 _COLUMN_WIDTH = 237  # points: a column of the usual two-column papers; what is wider spans both
 _PAGE_WIDTH = 500  # points: both columns; what is wider gets smaller letters
 _PAGE_LINES = 45  # of a table, on a page that holds its caption too
+_WORLD_FONTS = ("DejaVu Serif", "FreeSerif", "Noto Serif", "CMU Serif", "Times New Roman")
+_ASIAN_FONTS = (
+    "Noto Serif CJK SC", "Noto Sans CJK SC", "Source Han Serif SC", "FandolSong", "Songti SC", "SimSun", "MS Mincho",
+)  # fmt: skip
+_ASIAN = re.compile(  # Chinese, Japanese and Korean, with their punctuation and wide letters
+    "[\\u1100-\\u11ff\\u2460-\\u24ff\\u2e80-\\ua4cf\\ua960-\\ua97f\\uac00-\\ud7ff\\uf900-\\ufaff\\ufe30-\\ufe4f"
+    "\\uff00-\\uffef\\U00016fe0-\\U00018fff\\U0001b000-\\U0001b2ff\\U00020000-\\U0003ffff]+"
+)
 _SMALL, _SMALLER = 9, 8  # points: the letters of \small and \footnotesize
 
 
 def render(table: Table) -> bytes:
-    """The table as an includable float, in ASCII; as several where its panels do not fit on one page."""
-    wide = _width(table, _SMALL)
-    floats = [_float(table, panels, n, wide) for n, panels in enumerate(_pages(table.panels))]
+    """The table as an includable float, or as several where its panels do not fit on one page.
+
+    It is ASCII for any engine where TeX has commands for its text, else UTF-8 with a comment that says so.
+    """
+    floats = _floats(table)
     lines = (
         f"% Table '{escape(table.name)}' of {_whose(table)}, made by metricsweep.",
         "% Needs \\usepackage{booktabs,graphicx,multirow}.",
-        *(line for one in floats for line in one),
+        *unicode_note(floats),
+        *floats,
     )
-    return ("\n".join(lines) + "\n").encode("ascii")
+    return ("\n".join(lines) + "\n").encode()
+
+
+def _floats(table: Table) -> list[str]:
+    wide = _width(table, _SMALL)
+    pages = enumerate(_pages(table.panels))
+    return [line for n, panels in pages for line in _float(table, panels, n, wide)]
 
 
 def _whose(table: Table) -> str:
@@ -65,21 +83,43 @@ def _lines(panel: Panel) -> int:
 
 
 def render_standalone(table: Table) -> bytes:
-    """A document that holds the table on a page of its size, and compiles with pdflatex."""
+    """A document that holds the table on a page of its size; it compiles with pdflatex, or says what it needs."""
     wide = _width(table, _SMALL)
     page = max(160, round(min(wide, max(_PAGE_WIDTH, _width(table, _SMALLER))) / 2.84) + 10)  # millimetres
     high = max(297, 90 + 5 * sum(map(_lines, table.panels)))
+    body = render(table).decode().rstrip("\n")
+    unicode = not all(line.isascii() for line in _floats(table))
     lines = (
+        *(("% !TeX program = xelatex",) if unicode else ()),
         "\\documentclass[10pt]{article}",
         f"\\usepackage[paperwidth={page + 30}mm,paperheight={high}mm,margin=15mm]{{geometry}}",
         "\\usepackage{booktabs,graphicx,multirow}",
+        *(_fonts(body) if unicode else ()),
         "\\pagestyle{empty}",
         "\\makeatletter\\setlength{\\@fptop}{0pt}\\makeatother % a page of floats begins at its top",
         "\\begin{document}",
-        render(table).decode("ascii").rstrip("\n"),
+        _ASIAN.sub(r"{\\eastasian \g<0>}", body) if unicode else body,
         "\\end{document}",
     )
-    return ("\n".join(lines) + "\n").encode("ascii")
+    return ("\n".join(lines) + "\n").encode()
+
+
+def _fonts(body: str) -> Iterator[str]:
+    """The preamble of a document that is not ASCII: the first installed font of those that are likely to do."""
+    yield "\\usepackage{fontspec} % stops pdflatex: this document needs XeLaTeX or LuaLaTeX"
+    yield _first_installed("\\setmainfont", _WORLD_FONTS)
+    if _ASIAN.search(body):
+        yield "\\providecommand{\\eastasian}{}"
+        yield _first_installed("\\renewfontfamily\\eastasian", _ASIAN_FONTS)
+        yield '\\ifdefined\\XeTeXlinebreaklocale \\XeTeXlinebreaklocale "zh" \\XeTeXlinebreakskip=0pt plus 1pt \\fi'
+    yield "\\tracinglostchars=2 % says in the terminal which characters the font lacks"
+
+
+def _first_installed(command: str, fonts: Sequence[str]) -> str:
+    chosen = ""
+    for font in reversed(fonts):
+        chosen = f"\\IfFontExistsTF{{{font}}}{{{command}{{{font}}}}}{{{chosen}}}"
+    return chosen
 
 
 def _letters(wide: float) -> str:

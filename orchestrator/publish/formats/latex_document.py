@@ -1,4 +1,4 @@
-"""LaTeX as a document of its own: one page as large as the table, which compiles with pdflatex."""
+"""LaTeX as a document of its own: one page as large as the table, for pdflatex, or for XeLaTeX where it needs that."""
 
 from orchestrator.publish.formats import latex
 from orchestrator.publish.tables.table_data import Table
@@ -8,5 +8,5 @@ suffix = latex.suffix
 
 
 def render(table: Table) -> bytes:
-    """The document, in ASCII."""
+    """The document, in ASCII where pdflatex compiles it, else in UTF-8."""
     return latex.render_standalone(table)

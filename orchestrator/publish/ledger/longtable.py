@@ -4,19 +4,20 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from orchestrator.publish.ledger.printed_entry import line
-from orchestrator.publish.tables.tex_characters import escape
+from orchestrator.publish.tables.tex_characters import escape, unicode_note
 from orchestrator.views.ledger import LedgerView
 
 _SIGNS: Final = {"reproduced": "yes", "not reproduced": "no", "underpowered": "unclear", "not run": ""}
 
 
 def longtable(view: LedgerView) -> str:
-    """The tables to \\input into a paper, in ASCII; they break over pages."""
+    """The tables to \\input into a paper; they break over pages."""
     run = [entry for table in view.tables for entry in table.entries if entry.standing != "not run"]
+    body = [*_counts(view), *(_numbers(view) if run else [])]
     lines = [
         f"% The ledger of {escape(view.paper)}, made by metricsweep. Needs \\usepackage{{booktabs,longtable,array}}.",
-        *_counts(view),
-        *(_numbers(view) if run else []),
+        *unicode_note(body),
+        *body,
     ]
     return "\n".join(lines) + "\n"
 

@@ -39,7 +39,7 @@ class MacroFile:
 
 
 def written(view: MacrosView) -> str:
-    r"""The file, in ASCII; it is taken in by `\input` before or in the document, and needs no package."""
+    r"""The file; it is taken in by `\input` before or in the document, and needs no package."""
     return "\n".join(_lines(view)) + "\n"
 
 
