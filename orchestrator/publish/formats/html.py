@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from itertools import groupby
+from typing import Final
 
 from orchestrator.publish.tables.doubt import SIGN
 from orchestrator.publish.tables.entries import PARTIAL_SIGN
@@ -12,6 +13,9 @@ from orchestrator.views.outcomes import NO_SWEEP
 
 media_type = "text/html; charset=utf-8"
 suffix = ".html"
+
+MOST_ROOM: Final = 8
+"""The widest of the classes `room-1`, `room-2` ...: for how many signs a column leaves room behind its numbers."""
 
 
 def render(table: Table) -> bytes:
@@ -44,23 +48,29 @@ def _panel(panel: Panel, table: Table) -> Iterator[str]:
     for n, level in enumerate(levels):
         yield f"<tr>{''.join((*corner, *level) if n == 0 else level)}</tr>"
     yield "</thead>"
+    rooms = [max((len(_signs(row.cells[c])) for row in panel.rows), default=0) for c in range(len(panel.columns))]
     for block in _blocks(panel.rows):
         yield "<tbody>"
         for row in block:
-            cells = (_cell(cell, table) for cell in row.cells if cell.span)
-            kind = "quoted" if row.quoted else "imported" if row.imported is not None else ""
+            cells = (_cell(cell, table, room) for cell, room in zip(row.cells, rooms, strict=True) if cell.span)
+            kind = " ".join(name for name, given in _kinds(row) if given)
             opened = f'<tr class="{kind}">' if kind else "<tr>"
             yield f"{opened}{''.join((*_beside(row.headings), *cells))}</tr>"
         yield "</tbody>"
     yield "</table>"
 
 
+def _kinds(row: TableRow) -> tuple[tuple[str, bool], ...]:
+    ruled = row.rule is not None and None in row.headings
+    return ("quoted", row.quoted), ("imported", row.imported is not None), ("ruled", ruled)
+
+
 def _blocks(rows: Iterable[TableRow]) -> Iterator[list[TableRow]]:
-    """The rows between two rules: a body of the table each."""
+    """The rows between two rules: a body of the table each, which no heading spans beyond (HTML would cut it off)."""
     block = 0
     numbered = []
     for row in rows:
-        block += row.rule is not None
+        block += row.rule is not None and None not in row.headings
         numbered.append((block, row))
     for _, members in groupby(numbered, lambda pair: pair[0]):
         yield [row for _, row in members]
@@ -84,7 +94,13 @@ def _beside(headings: Sequence[Heading | None]) -> Iterator[str]:
             yield f'<th scope="row">{_text(heading.text)}</th>'
 
 
-def _cell(cell: TableCell, table: Table) -> str:
+def _signs(cell: TableCell) -> str:
+    """What stands small behind a cell's number or word."""
+    star = PARTIAL_SIGN if cell.mark == "partial" else ""
+    return star + (SIGN if cell.doubt else "") + cell.after if cell.numeric else star
+
+
+def _cell(cell: TableCell, table: Table, room: int) -> str:
     classes = (("value", cell.numeric), ("best", cell.bold), (cell.mark, cell.mark), (cell.shade, cell.shade))
     names = [name for name, given in classes if given]
     attributes = f' class="{" ".join(str(name) for name in names)}"' if names else ""
@@ -94,7 +110,7 @@ def _cell(cell: TableCell, table: Table) -> str:
         attributes += f' data-cell="{cell.cell}"'
     if note := "; ".join(filter(None, (cell.note, cell.doubt))):
         attributes += f' title="{_text(note)}"'
-    return f"<td{attributes}>{_linked(_content(cell), cell, table)}</td>"
+    return f"<td{attributes}>{_linked(_content(cell, room), cell, table)}</td>"
 
 
 def _linked(content: str, cell: TableCell, table: Table) -> str:
@@ -105,18 +121,23 @@ def _linked(content: str, cell: TableCell, table: Table) -> str:
     return f'<a href="{escape(table.address)}/sweeps/{sweep}/cells/{number}">{content}</a>'
 
 
-def _content(cell: TableCell) -> str:
+def _content(cell: TableCell, room: int) -> str:
+    """The number or word; signs have as much room in each cell of a column, so that its numbers stay in line."""
     star = f"<sup>{PARTIAL_SIGN}</sup>" if cell.mark == "partial" else ""
     text = _text(cell.text)
     if not cell.numeric:
         return text + star
     mean = text.replace("-", "−")
     shown = f"<strong>{mean}</strong>" if cell.bold else mean
-    after = f'<sup class="runs">{_text(cell.after)}</sup>' if cell.after else ""
-    if cell.doubt:
-        after = f'<sup class="doubt">{SIGN}<span class="unseen"> {_text(cell.doubt)}</span></sup>{after}'
     spread = f'<span class="std">±{_text(cell.std)}</span>' if cell.std else ""
-    return shown + spread + star + after + _verdict(cell) + _tested(cell)
+    signs = star
+    if cell.doubt:
+        signs += f'<sup class="doubt">{SIGN}<span class="unseen"> {_text(cell.doubt)}</span></sup>'
+    if cell.after:
+        signs += f'<sup class="runs">{_text(cell.after)}</sup>'
+    if room:
+        signs = f'<span class="signs room-{min(room, MOST_ROOM)}">{signs}</span>'
+    return shown + spread + signs + _verdict(cell) + _tested(cell)
 
 
 def _tested(cell: TableCell) -> str:

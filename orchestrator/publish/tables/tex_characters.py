@@ -38,7 +38,8 @@ _MATH: Final = {
     "∪": r"\cup", "∩": r"\cap", "∧": r"\wedge", "∨": r"\vee", "∅": r"\emptyset", "≡": r"\equiv",
     "∝": r"\propto", "⟨": r"\langle", "⟩": r"\rangle", "↔": r"\leftrightarrow", "⇒": r"\Rightarrow",
     "⇔": r"\Leftrightarrow", "′": r"^{\prime}", "⊤": r"\top", "⊥": r"\bot", "∉": r"\notin", "≪": r"\ll",
-    "≫": r"\gg", "≃": r"\simeq", "∘": r"\circ", "✓": r"\surd", "✔": r"\surd", "✗": r"\times", "✘": r"\times", "★": r"\star",
+    "≫": r"\gg", "≃": r"\simeq", "∘": r"\circ", "✓": r"\surd", "✔": r"\surd", "✗": r"\times", "✘": r"\times",
+    "★": r"\star",
     **{sign: f"^{{{n}}}" for n, sign in zip("0456789+-", "⁰⁴⁵⁶⁷⁸⁹⁺⁻", strict=True)},
     **{sign: f"_{{{n}}}" for n, sign in zip("0123456789", "₀₁₂₃₄₅₆₇₈₉", strict=True)},
 }  # fmt: skip
