@@ -94,9 +94,10 @@ class SweepQueries:
     def _around(self, sweep: int, index: int) -> SweepOutcomes:
         """The outcomes of a cell and of those that decide on its numbers; without it all cells, and no outcomes."""
         own = self._store.outcomes.of(sweep, [index])
-        if own.cells and cells.alone(own.spec, own.cells[0]):
+        if own.cells and cells.alone(own.spec, own.cells[0], self._catalog):
             return own
         among = self._store.outcomes.cells(sweep)
         if not own.cells:
             return replace(own, cells=among)
-        return self._store.outcomes.of(sweep, cells.needed(own.spec, among, own.cells[0]))
+        wanted = cells.needed(own.spec, among, own.cells[0], self._catalog)
+        return self._store.outcomes.of(sweep, None if len(wanted) == len(among) else wanted)

@@ -131,7 +131,8 @@ class TableSpec(Frozen):
     columns: Annotated[list[Text], Posted(max_length=40)] = Field(default_factory=list)
     metrics: Annotated[list[Text | MetricColumn], Posted(max_length=MOST_METRICS)]
     unit: Unit = "percent"
-    decimals: Decimals = 2
+    decimals: Decimals | None = None
+    """Of every number; none: two of percents, and as many of other numbers as their deviations have digits for."""
     bold: Literal["none"] | list[Text] | None = None
     """The axes that span a block, of which the best is bold; none: the row axes before the last that has headings, and
     the column axes."""

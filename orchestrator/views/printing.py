@@ -1,5 +1,7 @@
 """How a number is printed: unit and decimals, rounded once for every format."""
 
+import math
+from collections.abc import Iterable
 from decimal import Context, Decimal
 from typing import Final
 
@@ -9,6 +11,23 @@ _LONG: Final = Decimal("1e7")  # from here on a number is printed with an expone
 _SHORT: Final = Decimal("1e-6")  # and below, where its decimals would not show it
 _NOISE: Final = Decimal("1e-12")  # what two floats that mean the same may differ by
 _FIRST_DIGIT: Final = Context(prec=1)
+DECIMALS: Final = 2
+"""Of percents, and of numbers from 1 on without a deviation."""
+_MOST_DECIMALS: Final = 6
+
+
+def decimals_of(values: Iterable[float], deviations: Iterable[float]) -> int:
+    """How many decimals numbers that are no percents are printed with, together: in one column, for one comparison.
+
+    Their median deviation gets two significant digits. Numbers without deviations get three decimals where all of
+    them are below 1, else two.
+    """
+    spreads = sorted(one for one in deviations if math.isfinite(one) and one > _NOISE)
+    if spreads:
+        usual = spreads[(len(spreads) - 1) // 2]
+        return min(max(1 - math.floor(math.log10(usual)), 0), _MOST_DECIMALS)
+    sizes = [abs(one) for one in values if math.isfinite(one)]
+    return DECIMALS + 1 if sizes and max(sizes) < 1 else DECIMALS
 
 
 def printed(value: float, unit: Unit, decimals: int, *, signed: bool = False) -> str:

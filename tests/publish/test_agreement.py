@@ -26,7 +26,7 @@ def places(panel) -> Iterator[tuple[list[str], int, dict]]:
             yield row["headings"], at, cell
 
 
-def split_rows(name) -> Iterator[tuple[list[dict], list[list[list[str]]]]]:
+def split_rows(name) -> Iterator[list[list[str]]]:
     """By panel, the rows of the Markdown as GitHub reads it: titles first, then each row's texts."""
     tokens = MarkdownIt("gfm-like", {"linkify": False}).parse(render(TABLES[name], "markdown").content.decode())
     for token in tokens:

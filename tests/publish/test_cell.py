@@ -35,8 +35,8 @@ def agree(outcomes: SweepOutcomes, which: Sequence[Cell], catalog: Catalog) -> i
     """Compare what is said of cells with what it is if all are read; gives how many numbers these were."""
     numbers = 0
     for cell in which:
-        kept = cells.needed(outcomes.spec, outcomes.cells, cell)
-        if cells.alone(outcomes.spec, cell):
+        kept = cells.needed(outcomes.spec, outcomes.cells, cell, catalog)
+        if cells.alone(outcomes.spec, cell, catalog):
             assert kept == [cell.index]
         whole = cells.trace(outcomes, cell.index, (), catalog)
         assert cells.trace(only(outcomes, kept), cell.index, (), catalog) == whole
@@ -82,6 +82,7 @@ LAYOUTS: dict[str, Mapping[str, Any]] = {
             {"metric": "map@r", "delta": {"regularizer": "none"}}, {"metric": "f1", "delta": {"loss": "triplet"}},
         ]
     },
+    "numbers of two decimals": {"decimals": 2},
     "median": {"center": "median"},
     "against": {"against": {"regularizer": "none"}, "counts": "always"},
     "panels": {"rows": ["loss"], "columns": ["regularizer"], "panels": [{"regularizer": ["none", "l2"]}]},

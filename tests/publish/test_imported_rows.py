@@ -56,7 +56,7 @@ def test_they_stand_above_the_own_rows_under_their_columns():
     table = built(THEIRS, BARE)
     first, second = imported(table)
     assert [first.texts[0], *((cell.text, cell.std) for cell in first.cells)] == [
-        "SEC (lab B)†", ("99.10", "0.40"), ("–", None), ("0.50", "0.10"), ("–", None), ("–", None), ("–", None),
+        "SEC (lab B)†", ("99.10", "0.40"), ("–", None), ("0.5000", "0.1000"), ("–", None), ("–", None), ("–", None),
     ]  # fmt: skip
     assert [second.texts[0], second.cells[0].text, second.cells[0].std] == ["Bare†", "70.00", None]
     assert table.panels[0].rows[:2] == (first, second)

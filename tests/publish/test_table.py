@@ -267,7 +267,7 @@ class TestHeadings:
         assert [(one.title, one.unit, one.decimals) for one in columns] == [
             ("P@1", "fraction", 3),
             ("NMI", "percent", 2),
-            ("Norm var", "number", 2),
+            ("Norm var", "number", 3),
         ]
 
 
@@ -303,3 +303,40 @@ def test_the_deviation_may_be_left_out():
 def test_last_checkpoint_when_selection_says_last():
     spec = sweeps.spec(select={"metric": "map@r", "split": "last"})
     assert built(sweeps.digits(**spec)).panels[0].columns[0].key == "last/test/nmi"
+
+
+@pytest.mark.parametrize(
+    ("values", "given", "expected"),
+    [
+        ([(0.0144, 0.0192), (0.5, 0.52)], {}, ["0.0168 ± 0.0034", "0.5100 ± 0.0141"]),
+        ([(0.0168, 0.0168), (0.5, 0.5)], {}, ["0.017 ± 0.000", "0.500 ± 0.000"]),
+        ([(12.3, 16.9), (11.0, 15.0)], {}, ["14.6 ± 3.3", "13.0 ± 2.8"]),
+        ([(4800.0, 4970.0), (4700.0, 5100.0)], {}, ["4885 ± 120", "4900 ± 283"]),
+        ([(0.0168,), (0.5,)], {}, ["0.017", "0.500"]),
+        ([(1.5,), (0.5,)], {}, ["1.50", "0.50"]),
+        ([(0.0144, 0.0192), (0.5, 0.52)], {"decimals": 2}, ["0.02 ± 0.003", "0.51 ± 0.01"]),
+    ],
+)
+def test_the_deviation_decides_on_the_decimals_of_a_number_that_is_no_percent(values, given, expected):
+    layout = {"rows": ["loss"], "columns": [], "metrics": ["norm_var"], **given}
+    found = sweeps.grid({"loss": ["triplet", "semihard"]}, sweeps.spec(tables={"main": layout}), seeds=len(values[0]))
+    trials = [
+        replace(one, values={**one.values, "best/test/norm_var": values[one.cell][one.repeat]}) for one in found.trials
+    ]
+    table = build(replace(found, trials=tuple(trials)), "main", sweeps.catalog())
+    cells = [row.cells[0] for row in table.panels[0].rows]
+    assert [f"{one.text} ± {one.std}" if one.std else one.text for one in cells] == expected
+
+
+def test_bold_compares_a_metric_with_equal_decimals_in_every_column():
+    layout = {"rows": [], "columns": ["dataset", "loss"], "metrics": ["spread"], "unit": "number", "bold": ["dataset"]}
+    compare = {"dataset": ["digits", "omniglot"], "loss": ["triplet", "semihard"]}
+    found = sweeps.grid(compare, sweeps.spec(tables={"main": layout}), seeds=2, metrics=["spread", "map@r"])
+    values = [(0.01, 0.0103), (0.01, 0.0102), (4.0, 5.0), (3.0, 4.0)]
+    trials = [
+        replace(one, values={**one.values, "best/test/spread": values[one.cell][one.repeat]}) for one in found.trials
+    ]
+    table = build(replace(found, trials=tuple(trials)), "main", sweeps.catalog())
+    (panel,) = table.panels
+    assert len({column.decimals for column in panel.columns}) == 1
+    assert [cell.bold for cell in panel.rows[0].cells] == [False, True, False, True]

@@ -19,7 +19,7 @@ from orchestrator.publish.tables.selections import words
 from orchestrator.publish.tables.significance import meanings
 from orchestrator.publish.tables.significance import words as tests
 from orchestrator.publish.tables.table_data import SETTLED, LegendEntry, Mark
-from orchestrator.views.printing import printed
+from orchestrator.views.printing import DECIMALS, decimals_of, printed
 
 _STOPPING: Final[Mapping[str, str]] = {
     "median": "the median rule",
@@ -196,7 +196,10 @@ def _optimistic(facts: TableFacts) -> str:
     if not told:
         return f"{lead} cannot be told ({'; '.join(dict.fromkeys(one.reason for one in cells)) or 'no cells'})."
     unit = "number" if metric_unit(select.metric, parts) == "number" else facts.layout.unit
-    mean, low, high = (printed(one, unit, facts.layout.decimals, signed=True)
+    decimals = facts.layout.decimals
+    if decimals is None:
+        decimals = DECIMALS if unit == "percent" else decimals_of(told, ())
+    mean, low, high = (printed(one, unit, decimals, signed=True)
                        for one in (math.fsum(told) / len(told), min(told), max(told)))  # fmt: skip
     many = f"on the mean of {len(told)} cells, from {low} to {high}" if len(told) > 1 else "in one cell"
     left = f"; it cannot be told in {len(cells) - len(told)}" if len(cells) > len(told) else ""

@@ -9,8 +9,9 @@ from orchestrator.publish.aggregate import CandidateOutcome, Means, of_cell
 from orchestrator.publish.select import direction, selection, summary_of
 from orchestrator.publish.tables import published_comparison
 from orchestrator.publish.tables.differences import Baselines
-from orchestrator.publish.tables.layout import parse
+from orchestrator.publish.tables.layout import metric_form, parse
 from orchestrator.publish.tables.table_data import Column, Table, TableCell
+from orchestrator.spec.table import TableSpec
 from orchestrator.views.cells import CellCandidate, CellNumber, CellTrial, CellView, ComparedCell
 from orchestrator.views.errors import ConflictError, NotFoundError
 from orchestrator.views.lifecycle import TrialState
@@ -24,17 +25,20 @@ Aging = Callable[[str], Sequence[str]]
 """What has other numbers today than under a stamp, of which a thousand trials may have the same."""
 
 
-def alone(spec: Mapping[str, Any], cell: Cell) -> bool:
+def alone(spec: Mapping[str, Any], cell: Cell, catalog: Catalog) -> bool:
     """Whether no other cell of its sweep decides on what the tables print of a cell."""
-    return set(spec.get("compare") or {}) <= set(cell.labels) and not _subtracted(spec)
+    whole = set(spec.get("compare") or {}) <= set(cell.labels)
+    return whole and not _subtracted(spec) and not _scaled(spec, catalog)
 
 
-def needed(spec: Mapping[str, Any], cells: Sequence[Cell], cell: Cell) -> list[int]:
+def needed(spec: Mapping[str, Any], cells: Sequence[Cell], cell: Cell, catalog: Catalog) -> list[int]:
     """Which of a sweep's cells decide on what its tables print of a cell.
 
     Itself, those from which it is subtracted, and one for each axis that it lacks: what varies stands otherwise in a
-    table than what does not.
+    table than what does not. All of them where the numbers of a column decide together on their decimals.
     """
+    if _scaled(spec, catalog):
+        return [one.index for one in cells]
     found = [cell, *(Baselines(cells, labels).of(cell) for labels in _subtracted(spec))]
     for axis in dict.fromkeys(axis for one in cells for axis in one.labels if axis not in cell.labels):
         found.append(next(one for one in cells if axis in one.labels))
@@ -42,8 +46,20 @@ def needed(spec: Mapping[str, Any], cells: Sequence[Cell], cell: Cell) -> list[i
 
 
 def _subtracted(spec: Mapping[str, Any]) -> list[Labels]:
-    tables = (parse(spec, name) for name in spec.get("tables") or {})
-    return [column.delta for table in tables for column in table.metric_columns if column.delta is not None]
+    return [column.delta for table in _layouts(spec) for column in table.metric_columns if column.delta is not None]
+
+
+def _scaled(spec: Mapping[str, Any], catalog: Catalog) -> bool:
+    """Whether a table leaves the decimals of numbers open that are no percents."""
+    return any(
+        table.decimals is None and column.decimals is None and metric_form(column, table, catalog) != "percent"
+        for table in _layouts(spec)
+        for column in table.metric_columns
+    )
+
+
+def _layouts(spec: Mapping[str, Any]) -> list[TableSpec]:
+    return [parse(spec, name) for name in spec.get("tables") or {}]
 
 
 def trace(outcomes: SweepOutcomes, cell: int, evidence: Iterable[TrialProvenance], catalog: Catalog) -> CellView:

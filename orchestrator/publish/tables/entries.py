@@ -135,7 +135,7 @@ class EntryWriter:
     def _center(self, summary: CellSummary, key: str) -> float | None:
         return None if self.centers is None else self.centers.of(summary, key)
 
-    def _spread(self, found: Statistic) -> float | None:
+    def spread_of(self, found: Statistic) -> float | None:
         """What stands after a number; what a paper printed there stays as it is."""
         if self.spread == "none":
             return None
@@ -152,7 +152,7 @@ class EntryWriter:
     def _number(
         self, summary: CellSummary, found: Statistic, column: Column, note: str, center: float | None = None
     ) -> TableCell:
-        spread = self._spread(found)
+        spread = self.spread_of(found)
         deviation = None if spread is None else self._deviation(spread, column)
         value = found.mean if center is None else center
         return TableCell(

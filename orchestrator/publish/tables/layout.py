@@ -4,13 +4,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from orchestrator.publish.labels import metric_unit
 from orchestrator.spec.recipe import held
-from orchestrator.spec.table import TableSpec
+from orchestrator.spec.table import MetricColumn, TableSpec
+from orchestrator.spec.unit import Unit
 from orchestrator.spec.when import applies
 from orchestrator.views.errors import NotFoundError
 from orchestrator.views.outcomes import SweepOutcomes
 from orchestrator.views.planned import Cell, Labels
-from workers.catalog import unknown
+from workers.catalog import Catalog, unknown
 
 Point = tuple[str, ...]
 """The labels of some axes, one an axis; "" where an axis does not apply."""
@@ -22,6 +24,13 @@ def parse(spec: Mapping[str, Any], name: str) -> TableSpec:
     if name not in tables:
         raise NotFoundError(unknown("table", name, tables))
     return TableSpec.model_validate(tables[name], extra="ignore")  # keys of another release
+
+
+def metric_form(column: MetricColumn, layout: TableSpec, catalog: Catalog) -> Unit:
+    """The unit in which a column prints its metric: its own, `number` of what is no share, else the layout's."""
+    if column.unit is not None:
+        return column.unit
+    return "number" if metric_unit(column.metric, catalog) == "number" else layout.unit
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Literal
 
 from orchestrator.publish.aggregate import CandidateOutcome, Place, by_cell, runs_of
-from orchestrator.publish.labels import Names, metric_better, metric_over_queries, metric_unit
+from orchestrator.publish.labels import Names, metric_better, metric_over_queries
 from orchestrator.publish.published import PublishedTable
 from orchestrator.publish.select import direction, selection, summaries_of
 from orchestrator.publish.tables import doubt, replica, selections
@@ -20,7 +20,7 @@ from orchestrator.publish.tables.emphasis import doubted, embolden
 from orchestrator.publish.tables.entries import EntryWriter, spanned
 from orchestrator.publish.tables.facts import TableFacts
 from orchestrator.publish.tables.headings import Headings, grouped
-from orchestrator.publish.tables.layout import Placement, Point, panels, parse, place
+from orchestrator.publish.tables.layout import Placement, Point, metric_form, panels, parse, place
 from orchestrator.publish.tables.query_evidence import QueryEvidence
 from orchestrator.publish.tables.runs import Beside, compared, counted
 from orchestrator.publish.tables.table_data import (
@@ -33,8 +33,10 @@ from orchestrator.publish.tables.table_data import (
     TableRow,
 )
 from orchestrator.spec.table import MetricColumn, TableSpec
+from orchestrator.spec.unit import Unit
 from orchestrator.views.outcomes import CellSummary, SweepOutcomes, TrialOutcome
 from orchestrator.views.planned import Cell, Labels
+from orchestrator.views.printing import DECIMALS, decimals_of
 from workers.catalog import Catalog
 from workers.contract import BEST_TEST, Select
 
@@ -86,6 +88,15 @@ class _Build:
             return None if given == "none" else frozenset(given)
         last = max((at for at, axis in enumerate(rows) if self.names.heads(axis)), default=0)
         return frozenset((*rows[:last], *self.placement.column_axes))
+
+    def decimals(self, key: str, unit: Unit, chosen: Selected | None) -> int:
+        """How many decimals a metric has in the whole table, where the layout leaves it open."""
+        if unit == "percent" or self.published is not None:
+            return DECIMALS
+        summaries = self.tested if chosen == "test" else self.summaries
+        known = [one.metrics[key] for one in summaries.values() if key in one.metrics]
+        deviations = (spread for one in known if (spread := self.writer.spread_of(one)) is not None)
+        return decimals_of((one.mean for one in known), deviations)
 
     @cached_property
     def baselines(self) -> dict[tuple[tuple[str, str], ...], Baselines]:
@@ -235,14 +246,17 @@ def _metric_column(it: _Build, wanted: MetricColumn, title: str, labels: Labels,
     parts = it.names.parts
     # What is best shows in the metric itself, not in a difference of it.
     better = metric_better(wanted.metric, parts) if wanted.delta is None else "none"
+    key = wanted.key(BEST_TEST if chosen == "test" else it.select.checkpoint)
+    unit = metric_form(wanted, it.layout, parts)
+    decimals = it.layout.decimals if wanted.decimals is None else wanted.decimals
     return Column(
         kind="metric",
         name=wanted.name,
         title=title,
         labels=labels,
-        key=wanted.key(BEST_TEST if chosen == "test" else it.select.checkpoint),
-        unit=wanted.unit or ("number" if metric_unit(wanted.metric, parts) == "number" else it.layout.unit),
-        decimals=it.layout.decimals if wanted.decimals is None else wanted.decimals,
+        key=key,
+        unit=unit,
+        decimals=it.decimals(key, unit, chosen) if decimals is None else decimals,
         better=better,
         signed=wanted.signed,
         delta=wanted.delta,

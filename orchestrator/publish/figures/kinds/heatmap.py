@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from orchestrator.publish.figures import encoding, files, measures, palette, raster, sample_maps, stages, wording
 from orchestrator.publish.figures.sketch import Arrays, Datum, FigureDrawing, Plot, Sketch, Value
-from orchestrator.views.printing import printed
+from orchestrator.views.printing import decimals_of, printed
 
 _SHARP: Final = 900  # pixels across of a picture of cosines
 MOST_BESIDE: Final = 4_000
@@ -32,9 +32,14 @@ def _plot(it: Sketch, metric: str) -> Plot:
     unit = measures.unit_of(it, metric)
     across, up = it.layout.x or "", it.layout.y or ""
     columns, rows = it.printed(across), it.printed(up)
-    decimals = (3 if unit == "fraction" else 1) if it.layout.decimals is None else it.layout.decimals
+    shown = list(measures.statistics(it, metric))
+    decimals = it.layout.decimals
+    if decimals is None and unit == "number":
+        decimals = decimals_of((one.mean for _, one in shown), (one.std for _, one in shown if one.std is not None))
+    elif decimals is None:
+        decimals = 3 if unit == "fraction" else 1
     data = []
-    for point, statistic in measures.statistics(it, metric):
+    for point, statistic in shown:
         values = measures.values(statistic, "std", measures.factor(unit))
         place = {"x": columns[point.labels.get(across, "")], "y": rows[point.labels.get(up, "")]}
         text = {"text": printed(statistic.mean, unit, decimals)}
