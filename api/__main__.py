@@ -1,26 +1,18 @@
 """The API as a process of its own: `python -m api`, one worker, on METRICSWEEP_HOST and METRICSWEEP_PORT."""
 
-import asyncio
 import logging
-import os
 import signal
 import socket
 import sys
-import threading
-from functools import partial
 from typing import Final
 
 import uvicorn
 from pydantic import ValidationError
-from starlette.types import ASGIApp, Receive, Scope, Send
 
 from api.commands.terminal import FAILED, OK, explain
 from api.local.refusals import refuse_open_host
 from api.main import create_app
-from api.mlflow import rules
-from api.protection.connections import BACKLOG, Connection, ConnectionPatience, Crowd, allowed_connections
-from api.routes import events
-from api.streams.feed import Feed, most_streams
+from api.streams.feed import Feed
 from orchestrator.host import storage
 from orchestrator.host.logs import begin_logging
 from orchestrator.host.packages import refuse_hidden
@@ -36,9 +28,14 @@ log = logging.getLogger(__name__)
 
 END_SECONDS: Final = 5
 """How long a SIGTERM waits for what is being answered; the supervisor kills after ten."""
+IDLE_SECONDS: Final = 15
+"""Between two requests of a connection: longer than the 5 s after which httpx drops one by itself, so that a client
+never writes into a connection that the server is closing."""
+HEAD_BYTES: Final = 16 * 1024
+"""Request line and headers; browsers send 1 to 2 KiB."""
 
 
-def main(patience: ConnectionPatience = ConnectionPatience()) -> int:  # noqa: B008 - nobody can change it
+def main() -> int:
     """Serve until SIGTERM or SIGINT; returns the exit status."""
     write_for_us_alone()
     begin_logging()
@@ -53,21 +50,18 @@ def main(patience: ConnectionPatience = ConnectionPatience()) -> int:  # noqa: B
         application = create_app(service, settings)
     except (MetricsweepError, PartSourceError, ValidationError) as error:
         return explain(error)
-    crowd = Crowd(allowed_connections(), patience, rules.is_upload, events.is_stream)
-    feed: Feed = application.state.feed
-    feed.most = most_streams(crowd.most)
     config = uvicorn.Config(
-        CutOff(application),
+        application,
         host=settings.host,
         port=settings.port,
-        http=partial(Connection, crowd=crowd),  # type: ignore[arg-type]  # called as the class would be
+        http="h11",
+        h11_max_incomplete_event_size=HEAD_BYTES,
         ws="none",
-        backlog=BACKLOG,
         log_config=None,
         access_log=False,
         server_header=False,
-        proxy_headers=False,  # else uvicorn believes whoever is on this machine; protection/forwarding.py is for it
-        timeout_keep_alive=int(patience.idle),
+        proxy_headers=False,  # the application has uvicorn's middleware for it, with the proxies of the settings
+        timeout_keep_alive=IDLE_SECONDS,
         timeout_graceful_shutdown=END_SECONDS,
         lifespan="off",
     )
@@ -75,7 +69,7 @@ def main(patience: ConnectionPatience = ConnectionPatience()) -> int:  # noqa: B
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)
     try:
-        _Server(config, feed).run()
+        _Server(config, application.state.feed).run()
     except SystemExit:  # a start that failed, which uvicorn has logged
         return FAILED
     finally:
@@ -84,39 +78,17 @@ def main(patience: ConnectionPatience = ConnectionPatience()) -> int:  # noqa: B
     return OK
 
 
-class CutOff:
-    """The outermost application: a cancellation, which only the server's end brings this far, is told in one line."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, unless the server ends before."""
-        try:
-            await self._app(scope, receive, send)
-        except asyncio.CancelledError:  # its task ends here, and uvicorn would print it as an error of ours
-            log.warning("a request was cut off, since the server ends")
-
-
 class _Server(uvicorn.Server):
-    """Ends within its time even where a request's thread does not, which nothing can interrupt."""
+    """Ends the event streams first, which would keep their connections open."""
 
     def __init__(self, config: uvicorn.Config, feed: Feed) -> None:
         super().__init__(config)
         self._feed = feed
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """As uvicorn's, with a last resort; the database undoes what was under way."""
-        last = threading.Timer(END_SECONDS + 2, _leave)
-        last.daemon = True
-        last.start()
+        """End the streams, and then as uvicorn does."""
         self._feed.end()
         await super().shutdown(sockets)
-
-
-def _leave() -> None:
-    log.warning("requests are still at work %s s after the signal; ending without them", END_SECONDS + 2)
-    os._exit(OK)
 
 
 if __name__ == "__main__":

@@ -78,7 +78,6 @@ LONG: Final = (
     "tests/api/test_isolation.py",
     "tests/api/test_offered.py",
     "tests/api/test_attackers.py",
-    "tests/api/test_connections.py",
     "tests/api/test_openapi.py",
     "tests/api/test_oidc.py",
     "tests/api/test_mlflow.py",

@@ -20,8 +20,7 @@ from api.access.patience import LONGEST_PAUSE, LoginPatience
 from api.access.permissions import refusal
 from api.access.sessions import Sessions
 from api.problems import answer, details, is_page
-from api.protection.forwarding import PEER
-from api.protection.guards import SAFE_METHODS
+from api.protection.guards import PEER, SAFE_METHODS
 from orchestrator.host.identity import IDENTITY_PATH, Identity, made_for, same, seal
 from orchestrator.secrets import Secrets
 from orchestrator.service.accounts import AccountQueries

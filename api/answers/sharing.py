@@ -11,7 +11,6 @@ from typing import Final
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from api.answers.compression import LEVEL
 from orchestrator.views.callers import caller
 
 CHANGE_HEADER: Final = "metricsweep-change"
@@ -19,6 +18,8 @@ CHANGE_HEADER: Final = "metricsweep-change"
 MOST_SECONDS: Final = 10
 """However old an answer its sender would take."""
 MOST_KEPT: Final = 32
+LEVEL: Final = 5
+"""Of compression."""
 MOST_BYTES: Final = 1024 * 1024
 KINDS: Final = ("text/html", "application/json")
 

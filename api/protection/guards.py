@@ -1,5 +1,6 @@
 """What stands around every request: security headers, a request id, and the check of Host and Origin."""
 
+import asyncio
 import ipaddress
 import logging
 import socket
@@ -20,6 +21,8 @@ from orchestrator.settings import Settings
 
 log = logging.getLogger(__name__)
 
+PEER: Final = "metricsweep.peer"
+"""Where a scope has the address that the connection comes from, whatever a header says."""
 SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 WILDCARDS: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104 - recognised here, bound nowhere
 SECURITY_HEADERS: Final = {
@@ -37,8 +40,21 @@ SECURITY_HEADERS: Final = {
 }
 
 
+class PeerAddress:
+    """ASGI middleware: notes the address that a connection comes from, before a proxy's headers replace it."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on."""
+        if scope["type"] == "http":
+            scope[PEER] = scope["client"][0] if scope.get("client") else ""
+        await self.app(scope, receive, send)
+
+
 class ResponseHeaders:
-    """Outermost ASGI middleware: puts headers on every answer and makes an unknown error a 500 that tells nothing."""
+    """ASGI middleware: puts headers on every answer and makes an unknown error a 500 that tells nothing."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -65,6 +81,8 @@ class ResponseHeaders:
         try:
             with about(request=request_id):
                 await self.app(scope, receive, dressed)
+        except asyncio.CancelledError:  # only the server's end cancels a request; uvicorn would print a traceback
+            log.warning("request %s: %s %s: cut off, since the server ends", request_id, scope["method"], scope["path"])
         except ClientDisconnect:  # who goes away while sending has no answer coming, and nothing has gone wrong here
             log.debug("request %s: %s %s: its sender went away", request_id, scope["method"], scope["path"])
         except Exception:

@@ -10,11 +10,14 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.types import Message as Event
 
+from api.problems import answer, details
 from orchestrator.views.accounts import ACCOUNT_NAME
 
 BODY_BYTES: Final = 1024 * 1024
 UPLOAD_BYTES: Final = 1024**3
 """The largest file that MLflow is passed, as a stream that nobody holds."""
+CONTENT_TYPE_BYTES: Final = 256
+"""A content type with its boundary has 80; reading its parameters takes quadratic time."""
 SPEC_TYPES: Final = ("application/yaml", "application/x-yaml", "text/yaml", "application/json")
 
 Id = Annotated[
@@ -71,7 +74,7 @@ IdempotencyKey = Annotated[
 
 
 class BodyLimit:
-    """ASGI middleware that refuses a body over 1 MiB while it comes in: nothing larger is ever held.
+    """ASGI middleware that refuses a body over 1 MiB while it comes in, and a content type over 256 bytes.
 
     An upload, as `is_upload` knows it by method and path, may be larger, since it is passed on while it comes in.
     """
@@ -84,6 +87,11 @@ class BodyLimit:
         """Pass the request on with a `receive` that counts."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
+            return
+        if len(dict(scope["headers"]).get(b"content-type", b"")) > CONTENT_TYPE_BYTES:
+            request = Request(scope)
+            detail = f"the content type is over {CONTENT_TYPE_BYTES} bytes"
+            await answer(request, details(request, 415, detail))(scope, receive, send)
             return
         seen, most = 0, UPLOAD_BYTES if self.is_upload(scope["method"], scope["path"]) else BODY_BYTES
 

@@ -1,63 +1,46 @@
-"""Costly requests take turns: a few are at work at once, some wait, and what nobody waits for any more stops.
+"""Expensive requests take turns: a few run at once, some wait, and work stops when its client has left.
 
-A thread cannot be stopped from outside, so costly work asks `orchestrator.views.deadline` now and then about going on.
+A thread cannot be stopped from outside, so expensive work checks `orchestrator.views.deadline` now and then.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from fastapi import Request, Response
+from fastapi.routing import APIRoute
 
-from api.answers.threads import InOneThread
 from orchestrator.views.deadline import Deadline, GoneError, within
 from orchestrator.views.errors import BusyError
 
 CLIENT_GONE: Final = 499
 """The status of an answer that nobody reads, as nginx counts it."""
+AT_ONCE: Final = 4
+WAITING: Final = 64
+WAIT_SECONDS: Final = 30.0
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """How many requests of a lane are at work at once, how many wait, and for how many seconds each."""
+class Turns:
+    """A semaphore for expensive requests; refuses a request where too many wait, or where it waits too long."""
 
-    at_once: int
-    waiting: int
-    wait_seconds: float
-    work_seconds: float | None = None  # none: METRICSWEEP_REQUEST_SECONDS
-
-
-LANES: Final[Mapping[str, Bounds]] = {
-    "check": Bounds(at_once=2, waiting=16, wait_seconds=30),  # specs: dry runs, submits, extensions
-    "draw": Bounds(at_once=2, waiting=32, wait_seconds=30),  # tables, figures, cells, comparisons
-    "list": Bounds(at_once=2, waiting=64, wait_seconds=30),  # listings and plots: a scan of the trials each
-    "page": Bounds(at_once=2, waiting=32, wait_seconds=30),  # pages that show tables
-    "bundle": Bounds(at_once=1, waiting=4, wait_seconds=30, work_seconds=3_600),  # a large one has hundreds of pictures
-}
-
-
-class Lane:
-    """Requests of one kind, which wait for one another and for none of another kind."""
-
-    def __init__(self, bounds: Bounds) -> None:
-        self._bounds = bounds
-        self._free = asyncio.Semaphore(bounds.at_once)
+    def __init__(self, at_once: int = AT_ONCE, waiting: int = WAITING, wait_seconds: float = WAIT_SECONDS) -> None:
+        self._free = asyncio.Semaphore(at_once)
+        self._room, self._wait_seconds = waiting, wait_seconds
         self._waiting = 0
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
-        """A turn to work, once there is one; raises BusyError where too many wait, or where it takes too long."""
-        if self._free.locked() and self._waiting >= self._bounds.waiting:
-            raise BusyError("the server has as many costly requests to answer as it takes; try again in a moment")
+        """Hold one of the turns within the block; raises BusyError where none can be had."""
+        if self._free.locked() and self._waiting >= self._room:
+            raise BusyError("the server has as many expensive requests to answer as it takes; try again in a moment")
         self._waiting += 1
         try:
-            async with asyncio.timeout(self._bounds.wait_seconds):
+            async with asyncio.timeout(self._wait_seconds):
                 await self._free.acquire()
         except TimeoutError:
-            waited = f"{self._bounds.wait_seconds:g} seconds"
-            raise BusyError(f"other costly requests were not done within {waited}; try again in a moment") from None
+            detail = f"other expensive requests did not end within {self._wait_seconds:g} seconds"
+            raise BusyError(f"{detail}; try again in a moment") from None
         finally:
             self._waiting -= 1
         try:
@@ -65,30 +48,22 @@ class Lane:
         finally:
             self._free.release()
 
-    def seconds(self, usual: float) -> float:
-        """How long one of its requests may be at work."""
-        return self._bounds.work_seconds or usual
 
+class Expensive(APIRoute):
+    """A route whose requests take turns. The body is read before the turn, and the answer is sent after it."""
 
-def lanes() -> dict[str, Lane]:
-    """The lanes of one application."""
-    return {name: Lane(bounds) for name, bounds in LANES.items()}
-
-
-class _Costly(InOneThread):
-    """A route whose requests take turns. A slow client's body is read before its turn, and its answer sent after it."""
-
-    lane: str
+    work_seconds: ClassVar[float | None] = None
+    """How long a request may work; None means METRICSWEEP_REQUEST_SECONDS."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """The handler of FastAPI, in its turn."""
+        """Return FastAPI's handler, run in a turn."""
         handle = super().get_route_handler()
 
         async def in_turn(request: Request) -> Response:
             await request.body()
-            lane: Lane = request.app.state.lanes[self.lane]
-            async with lane.turn():
-                deadline = Deadline(lane.seconds(request.app.state.settings.request_seconds))
+            turns: Turns = request.app.state.turns
+            async with turns.turn():
+                deadline = Deadline(self.work_seconds or request.app.state.settings.request_seconds)
                 watching = asyncio.create_task(_watch(request, deadline))
                 try:
                     with within(deadline):
@@ -101,34 +76,10 @@ class _Costly(InOneThread):
         return in_turn
 
 
-class Checking(_Costly):
-    """Checks a spec."""
+class ExpensiveBundle(Expensive):
+    """Packs a whole sweep, which may hold hundreds of pictures."""
 
-    lane = "check"
-
-
-class DrawingTurn(_Costly):
-    """Computes a table or a figure."""
-
-    lane = "draw"
-
-
-class ListingTurn(_Costly):
-    """Looks through the trials."""
-
-    lane = "list"
-
-
-class PagingTurn(_Costly):
-    """Shows a page with tables."""
-
-    lane = "page"
-
-
-class BundlingTurn(_Costly):
-    """Packs a whole sweep."""
-
-    lane = "bundle"
+    work_seconds = 3_600.0
 
 
 async def _watch(request: Request, deadline: Deadline) -> None:

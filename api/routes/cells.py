@@ -11,17 +11,17 @@ from api import examples
 from api.dependencies import Asked
 from api.openapi import documented, shown
 from api.protection.limits import Id
-from api.protection.turns import BundlingTurn, DrawingTurn
+from api.protection.turns import Expensive, ExpensiveBundle
 from orchestrator.views.cells import CellView
 
 router = APIRouter(
     prefix="/v1/sweeps",
     tags=["provenance"],
-    route_class=DrawingTurn,
+    route_class=Expensive,
     responses=documented(401, 404, 409, 421, 422, 500, 503),
 )
 
-packing = APIRouter(prefix="/v1/sweeps", tags=["provenance"], route_class=BundlingTurn, responses=router.responses)
+packing = APIRouter(prefix="/v1/sweeps", tags=["provenance"], route_class=ExpensiveBundle, responses=router.responses)
 
 CellIndex = Annotated[
     int, Path(ge=0, le=2**31 - 1, description="The cell's number in the sweep's grid, from 0.", examples=[3])

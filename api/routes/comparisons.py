@@ -6,13 +6,13 @@ from fastapi import APIRouter, Header, Query, Response
 
 from api.dependencies import Asked
 from api.openapi import documented
-from api.protection.turns import DrawingTurn
+from api.protection.turns import Expensive
 from api.routes.tables import as_file
 
 router = APIRouter(
     prefix="/v1/tables",
     tags=["tables"],
-    route_class=DrawingTurn,
+    route_class=Expensive,
     responses=documented(401, 404, 409, 421, 422, 500, 503),
 )
 

@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 
 from api.dependencies import Asked
 from api.openapi import documented, shown
-from api.protection.turns import DrawingTurn, PagingTurn
+from api.protection.turns import Expensive
 from dashboards import curves as curves_page
 from orchestrator.service.curves import DEFAULT_POINTS, By, CurvesAsked
 from orchestrator.views.curves import Against, CurveLines
@@ -17,10 +17,10 @@ from orchestrator.views.errors import ConflictError
 router = APIRouter(
     prefix="/v1/curves",
     tags=["trials"],
-    route_class=DrawingTurn,
+    route_class=Expensive,
     responses=documented(401, 404, 409, 421, 422, 500, 503),
 )
-page = APIRouter(include_in_schema=False, default_response_class=HTMLResponse, route_class=PagingTurn)
+page = APIRouter(include_in_schema=False, default_response_class=HTMLResponse, route_class=Expensive)
 
 _NUMBERS = r"^[0-9]{1,9}(,[0-9]{1,9}){0,199}$"
 

@@ -6,11 +6,11 @@ from fastapi import APIRouter, Query, Response
 
 from api.dependencies import Asked
 from api.openapi import documented
-from api.protection.turns import DrawingTurn
+from api.protection.turns import Expensive
 from api.routes.tables import as_file
 
 router = APIRouter(
-    prefix="/v1/drift", tags=["tables"], route_class=DrawingTurn,
+    prefix="/v1/drift", tags=["tables"], route_class=Expensive,
     responses=documented(401, 404, 409, 421, 422, 500, 503),
 )  # fmt: skip
 

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Header, Path, Query, Response
 from api.dependencies import Asked, Named
 from api.openapi import documented, shown
 from api.protection.limits import Id
-from api.protection.turns import DrawingTurn
+from api.protection.turns import Expensive
 from api.routes.tables import as_file
 from orchestrator.views.files import FigureFile, FigureView
 
@@ -31,7 +31,7 @@ FIGURE_FILES: Final = [
 ]
 
 router = APIRouter(
-    prefix="/v1", tags=["figures"], route_class=DrawingTurn, responses=documented(401, 404, 409, 421, 422, 500, 503)
+    prefix="/v1", tags=["figures"], route_class=Expensive, responses=documented(401, 404, 409, 421, 422, 500, 503)
 )
 
 _BINARY = {"schema": {"type": "string", "contentMediaType": "application/octet-stream"}}

@@ -9,11 +9,11 @@ from fastapi.responses import StreamingResponse
 from api.dependencies import Asked
 from api.openapi import documented
 from api.protection.limits import Id
-from api.protection.turns import DrawingTurn
+from api.protection.turns import Expensive
 from orchestrator.service.frames import MEDIA_TYPE
 
 router = APIRouter(prefix="/v1", tags=["frames"], responses=documented(401, 403, 404, 409, 421, 422, 500, 503))
-drawing = APIRouter(prefix="/v1", tags=["frames"], route_class=DrawingTurn, responses=router.responses)
+drawing = APIRouter(prefix="/v1", tags=["frames"], route_class=Expensive, responses=router.responses)
 
 _STREAM: Final[dict[int | str, dict[str, Any]]] = {
     200: {

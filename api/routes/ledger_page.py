@@ -6,11 +6,11 @@ from fastapi import APIRouter, Query
 from fastapi.responses import HTMLResponse
 
 from api.dependencies import Asked
-from api.protection.turns import PagingTurn
+from api.protection.turns import Expensive
 from api.routes.ledgers import PaperName, Within
 from dashboards import ledger
 
-costly = APIRouter(include_in_schema=False, default_response_class=HTMLResponse, route_class=PagingTurn)
+costly = APIRouter(include_in_schema=False, default_response_class=HTMLResponse, route_class=Expensive)
 
 
 @costly.get("/ledger")

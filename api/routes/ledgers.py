@@ -6,12 +6,12 @@ from fastapi import APIRouter, Header, Path, Query, Response
 
 from api.dependencies import Asked
 from api.openapi import documented, shown
-from api.protection.turns import DrawingTurn
+from api.protection.turns import Expensive
 from api.routes.tables import as_file
 from orchestrator.views.ledger import LedgerSummary
 
 router = APIRouter(
-    prefix="/v1/ledgers", tags=["published"], route_class=DrawingTurn, responses=documented(401, 421, 500, 503)
+    prefix="/v1/ledgers", tags=["published"], route_class=Expensive, responses=documented(401, 421, 500, 503)
 )
 
 PaperName = Annotated[

@@ -8,7 +8,7 @@ from fastapi.responses import HTMLResponse
 
 from api.dependencies import Asked
 from api.protection.limits import Cursor, Id, Limit
-from api.protection.turns import ListingTurn
+from api.protection.turns import Expensive
 from api.routes.listings import named
 from dashboards import comparison, listing
 from dashboards.listing import ListingAddress
@@ -17,7 +17,7 @@ from orchestrator.views.errors import ConflictError, InvalidFilterError, NotFoun
 from orchestrator.views.filters import LONGEST
 from orchestrator.views.listings import Listed
 
-router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse, route_class=ListingTurn)
+router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse, route_class=Expensive)
 
 Number = Annotated[int, Query(ge=1, le=2**31 - 1)]
 CellPlace = Annotated[str, Query(max_length=20, pattern=r"^[1-9][0-9]{0,8}/[0-9]{1,9}$")]

@@ -8,14 +8,14 @@ from fastapi.responses import JSONResponse
 from api.dependencies import Asked
 from api.openapi import documented, shown
 from api.paging import Paged
-from api.protection.turns import ListingTurn
+from api.protection.turns import Expensive
 from orchestrator.service.listings import ListingWish
 from orchestrator.service.plots import Plot
 from orchestrator.views.filters import LONGEST
 from orchestrator.views.listings import Listed, ListedColumn, Listing
 
 router = APIRouter(
-    prefix="/v1", tags=["trials"], route_class=ListingTurn, responses=documented(401, 404, 421, 422, 500, 503)
+    prefix="/v1", tags=["trials"], route_class=Expensive, responses=documented(401, 404, 421, 422, 500, 503)
 )
 
 LISTING: Final = {

@@ -8,7 +8,7 @@ from starlette.exceptions import HTTPException
 
 from api.dependencies import Asked, person
 from api.protection.limits import Cursor, Id, Limit, Name, SweepTag
-from api.protection.turns import PagingTurn
+from api.protection.turns import Expensive
 from api.routes.cells import CellIndex
 from dashboards import pages
 from orchestrator.cost.words import cost_in_words
@@ -19,7 +19,7 @@ LOG_CHARACTERS: Final = 65_536
 """How much of the end of a log the page of a trial reads."""
 
 router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
-costly = APIRouter(include_in_schema=False, default_response_class=HTMLResponse, route_class=PagingTurn)
+costly = APIRouter(include_in_schema=False, default_response_class=HTMLResponse, route_class=Expensive)
 
 
 @router.get("/")

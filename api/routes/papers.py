@@ -7,11 +7,11 @@ from fastapi import APIRouter, Query, Response
 from api.dependencies import Asked, Named
 from api.openapi import documented
 from api.protection.limits import Id
-from api.protection.turns import DrawingTurn
+from api.protection.turns import Expensive
 from api.routes.tables import as_file
 
 router = APIRouter(
-    prefix="/v1/sweeps", tags=["tables"], route_class=DrawingTurn, responses=documented(401, 404, 421, 422, 500, 503)
+    prefix="/v1/sweeps", tags=["tables"], route_class=Expensive, responses=documented(401, 404, 421, 422, 500, 503)
 )
 
 

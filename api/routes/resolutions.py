@@ -9,17 +9,17 @@ from api import examples
 from api.dependencies import Actor, Asked, person
 from api.openapi import documented, shown
 from api.protection.limits import Id
-from api.protection.turns import DrawingTurn
+from api.protection.turns import Expensive
 from orchestrator.views.resolutions import ResolutionBudget, ResolutionView
 from orchestrator.views.sweeps import SweepView
 
 router = APIRouter(
     prefix="/v1/sweeps",
     tags=["resolutions"],
-    route_class=DrawingTurn,
+    route_class=Expensive,
     responses=documented(401, 403, 404, 409, 421, 422, 500, 503),
 )
-page = APIRouter(include_in_schema=False, default_response_class=HTMLResponse, route_class=DrawingTurn)
+page = APIRouter(include_in_schema=False, default_response_class=HTMLResponse, route_class=Expensive)
 
 _ASKED = shown(examples.SWEEP, "Asked for; `Location` says what becomes of it.", 202)
 

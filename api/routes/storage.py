@@ -9,7 +9,7 @@ from fastapi.responses import HTMLResponse
 from api.dependencies import Actor, Asked
 from api.openapi import documented, shown
 from api.protection.limits import Id
-from api.protection.turns import BundlingTurn
+from api.protection.turns import ExpensiveBundle
 from dashboards import pages
 from orchestrator.views.collection import CollectionPolicy, CollectionView, StorageView
 from orchestrator.views.lifecycle import SWEEP_ENDED, TrialState
@@ -51,10 +51,10 @@ COLLECTION: Final[dict[str, Any]] = {
 
 # Both list the storage file by file: one at a time, as bundles are packed.
 router = APIRouter(
-    prefix="/v1", tags=["storage"], route_class=BundlingTurn, responses=documented(401, 403, 404, 421, 422, 500, 503)
+    prefix="/v1", tags=["storage"], route_class=ExpensiveBundle, responses=documented(401, 403, 404, 421, 422, 500, 503)
 )
 
-page = APIRouter(include_in_schema=False, default_response_class=HTMLResponse, route_class=BundlingTurn)
+page = APIRouter(include_in_schema=False, default_response_class=HTMLResponse, route_class=ExpensiveBundle)
 
 Sweep = Annotated[int | None, Query(ge=1, le=2**31 - 1, description="Only this sweep.")]
 

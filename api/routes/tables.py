@@ -9,7 +9,7 @@ from fastapi import APIRouter, Header, Query, Response
 from api.dependencies import Asked, Named
 from api.openapi import documented
 from api.protection.limits import Id
-from api.protection.turns import DrawingTurn
+from api.protection.turns import Expensive
 from orchestrator.views.files import Rendered
 from orchestrator.views.optimism import OptimismView
 from orchestrator.views.verdicts import VerdictsView
@@ -17,7 +17,7 @@ from orchestrator.views.verdicts import VerdictsView
 router = APIRouter(
     prefix="/v1/sweeps",
     tags=["tables"],
-    route_class=DrawingTurn,
+    route_class=Expensive,
     responses=documented(401, 404, 409, 421, 422, 500, 503),
 )
 

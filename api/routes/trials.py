@@ -6,7 +6,6 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse
 
 from api import examples
-from api.answers.threads import InOneThread
 from api.dependencies import Asked
 from api.openapi import documented, shown
 from api.paging import Paged
@@ -15,9 +14,7 @@ from orchestrator.views.lifecycle import TrialState
 from orchestrator.views.pages import Page
 from orchestrator.views.trials import Curve, LogView, TrialSummary, TrialView
 
-router = APIRouter(
-    prefix="/v1", tags=["trials"], route_class=InOneThread, responses=documented(401, 404, 421, 422, 500, 503)
-)
+router = APIRouter(prefix="/v1", tags=["trials"], responses=documented(401, 404, 421, 422, 500, 503))
 
 
 @router.get(

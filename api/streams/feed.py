@@ -7,7 +7,6 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Mapping, Sequence, Set
 from typing import Final, TypeAlias
 
-from api.protection.connections import MOST_CONNECTIONS
 from api.streams import wire
 from api.streams.stream import HEARTBEAT, Listener, Stream
 from orchestrator.service.service import Service
@@ -25,13 +24,10 @@ READ_SECONDS: Final = 1.0
 HEARTBEAT_SECONDS: Final = 15.0
 REMEMBERED: Final = 2_000
 """Events that a client which comes back is told; after more it looks at everything anew."""
+MOST: Final = 320
+"""Streams of one process."""
 MOST_OF_A_CLIENT: Final = 8
 """A browser's tabs share one stream, a script has one."""
-
-
-def most_streams(connections: int) -> int:
-    """How many streams there may be among so many connections: 320 of 512, the others are for requests."""
-    return connections * 5 // 8
 
 
 class Feed:
@@ -39,7 +35,7 @@ class Feed:
 
     def __init__(self, service: Service) -> None:
         self._service = service
-        self.most = most_streams(MOST_CONNECTIONS)
+        self.most = MOST
         self._streams: set[Stream] = set()
         self._remembered: deque[tuple[Told, bytes]] = deque()
         self._since, self.position = 0, 0  # nothing between these ids is forgotten

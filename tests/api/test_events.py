@@ -2,9 +2,9 @@
 
 import socket
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 
 import httpx
 import pytest
@@ -17,13 +17,19 @@ from api.streams.feed import MOST_OF_A_CLIENT, Feed
 from orchestrator.record.writes import changes
 from orchestrator.settings import Settings
 from orchestrator.views.changes import ChangeKind, ChangeSpan, ChangeView, Told
-from tests.api.conftest import BEARER
+from tests.api.conftest import BEARER, TOKEN
 from tests.api.listening import Listener, listening
 from tests.api.played import SPEC, YAML, Conductor
-from tests.api.test_connections import OURS, serving, wait_until
 from tests.served_app import served
 
-ASKED = b"GET /v1/events HTTP/1.1\r\n" + OURS + b"\r\n"
+ASKED = f"GET /v1/events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n\r\n".encode()
+
+
+def wait_until(true: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not true():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.05)
 
 
 @pytest.fixture(autouse=True)
@@ -279,32 +285,3 @@ def test_a_client_that_never_reads_is_dropped_and_fills_no_memory(
             seen.append(other.next("sweep").id)
             assert all(stream._unsent <= 2 * 64 * 1024 for stream in list(feed._streams))
         assert seen == list(range(seen[0], seen[0] + len(seen)))  # who reads misses nothing meanwhile
-
-
-def test_streams_leave_room_for_requests_and_end_with_the_server(tmp_path: Path) -> None:
-    """A process that holds sixteen connections, and sixty clients that ask for streams and never leave."""
-    with serving(tmp_path, "patient") as process, ExitStack() as stack:
-        clients = [stack.enter_context(process.connect()) for _ in range(60)]
-        for client in clients:
-            client.settimeout(60)
-            client.sendall(ASKED)
-        heads = [_head(client) for client in clients]
-        assert sum(head.startswith(b"HTTP/1.1 200") for head in heads) == MOST_OF_A_CLIENT
-        assert process.answers()
-        listeners = [client for client, head in zip(clients, heads, strict=True) if head.startswith(b"HTTP/1.1 200")]
-        process.process.terminate()
-        for client in listeners:
-            said = b""
-            while chunk := client.recv(65536):
-                said += chunk
-            assert said.endswith(b"0\r\n\r\n")  # whole, so that its client comes back without an error
-        assert process.process.wait(60) == 0
-        assert "cut off" not in process.log.read_text()
-        assert "Traceback" not in process.log.read_text()
-
-
-def _head(client: socket.socket) -> bytes:
-    try:
-        return client.recv(12)
-    except ConnectionError:
-        return b""

@@ -36,10 +36,17 @@ def test_it_serves_until_a_signal(tmp_path: Path, number: signal.Signals) -> Non
                 time.sleep(0.1)
         assert answer.json() == {"ok": True}
         assert httpx.get(f"{url}/v1/sweeps?secret=1", trust_env=False, timeout=60).status_code == 401
+        headers = {"Authorization": "Bearer swordfish-swordfish"}
+        with httpx.stream("GET", f"{url}/v1/events", headers=headers, trust_env=False, timeout=60) as stream:
+            lines = stream.iter_lines()
+            next(lines)
+            process.send_signal(number)
+            assert list(lines)[-1] == "", "the stream ends whole, so that its client comes back without an error"
     finally:
         process.send_signal(number)
         code = process.wait(120)
     assert code == 0, log.read_text()
+    assert "Traceback" not in log.read_text()
     assert (tmp_path / "home" / "metricsweep.db").exists()
     assert "swordfish" not in log.read_text()
     assert "secret=1" not in log.read_text()  # no access log

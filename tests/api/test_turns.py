@@ -16,7 +16,7 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from api.protection import turns
-from api.protection.turns import Bounds, Lane
+from api.protection.turns import Turns
 from orchestrator.plan import completed
 from orchestrator.service.bundles import BundleQueries
 from orchestrator.service.commands import SweepCommands
@@ -113,7 +113,7 @@ def test_twenty_costly_requests_leave_room_for_the_others(method: str, path: str
         until(lambda: stalled.at_work)
         for quick in ("/healthz", "/", "/v1/sweeps", "/v1/catalog"):
             assert http.get(quick).status_code == HTTPStatus.OK
-        assert stalled.at_work <= max(bounds.at_once for bounds in turns.LANES.values())
+        assert stalled.at_work <= turns.AT_ONCE
         stalled.let_go()
         answers = [one.result() for one in sent]
     assert {answer.status_code for answer in answers} == {HTTPStatus.SERVICE_UNAVAILABLE}
@@ -122,7 +122,7 @@ def test_twenty_costly_requests_leave_room_for_the_others(method: str, path: str
 
 
 def test_previews_of_great_sweeps_leave_room_for_pages(url: str, service: Service, conductor: Conductor) -> None:
-    """Real work, of which two are at once at it."""
+    """Real work, of which four are at once at it."""
     service.submissions.submit(SPEC.encode())
     conductor.begin()
     with ThreadPoolExecutor(20) as pool, httpx.Client(base_url=url, headers=BEARER, timeout=HANG_SECONDS) as http:
@@ -178,9 +178,9 @@ def test_a_preview_looks_at_its_deadline_while_it_expands(http: TestClient, monk
     assert seen == 100
 
 
-def test_a_lane_takes_no_more_than_wait_in_it() -> None:
+def test_only_so_many_requests_wait_for_a_turn() -> None:
     async def crowd() -> list[str]:
-        lane, done = Lane(Bounds(at_once=1, waiting=2, wait_seconds=0.05)), asyncio.Event()
+        lane, done = Turns(at_once=1, waiting=2, wait_seconds=0.05), asyncio.Event()
 
         async def one(hold: bool) -> str:
             try:
@@ -199,8 +199,8 @@ def test_a_lane_takes_no_more_than_wait_in_it() -> None:
         return [*found, await first, await one(False)]
 
     waited, too, refused, first, last = asyncio.run(crowd())
-    assert waited == too == "other costly requests were not done within 0.05 seconds; try again in a moment"
-    assert refused == "the server has as many costly requests to answer as it takes; try again in a moment"
+    assert waited == too == "other expensive requests did not end within 0.05 seconds; try again in a moment"
+    assert refused == "the server has as many expensive requests to answer as it takes; try again in a moment"
     assert first == last == "done"
 
 
