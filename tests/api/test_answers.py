@@ -112,9 +112,7 @@ def test_what_failed_is_asked_anew(
     assert (answers, made) == ([500, 200, 200], [running])
 
 
-def test_texts_are_compressed_and_secrets_are_not(
-    http: TestClient, stranger: TestClient, running: int, service: Service
-) -> None:
+def test_texts_are_compressed_and_secrets_are_not(http: TestClient, running: int, service: Service) -> None:
     asked = {"Accept-Encoding": "gzip"}
     for path in (f"/sweeps/{running}", "/v1/catalog", "/static/style.css", f"/v1/sweeps/{running}"):
         assert http.get(path, headers=asked).headers["Content-Encoding"] == "gzip", path
@@ -124,6 +122,8 @@ def test_texts_are_compressed_and_secrets_are_not(
         packed = b"".join(answer.iter_raw())
     assert b"<!doctype html>" in gzip.decompress(packed)
     assert len(packed) < 0.4 * len(gzip.decompress(packed))
-    assert "Content-Encoding" not in http.post("/v1/login-links", headers=asked).headers
-    assert "Content-Encoding" not in stranger.get("/login?next=" + "a" * 600, headers=asked).headers
-    assert "Content-Encoding" not in http.get("/v1/identity?nonce=" + 32 * "0", headers=asked).headers
+    for secret in (
+        http.post("/v1/login-links", headers=asked),
+        http.get("/v1/identity?nonce=" + 32 * "0", headers=asked),
+    ):
+        assert "Content-Encoding" not in secret.headers, "it is short, and nothing of the client's choice is beside it"
