@@ -1,6 +1,9 @@
-"""docs/claims.md: what the twins show, with the figures of the seeds."""
+"""docs/claims.md: what the twins show, with the figures of the seeds.
 
-from collections.abc import Iterator, Mapping, Sequence
+Twins that train the same find the same, so that a row may stand for several of them.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -10,24 +13,80 @@ from benchmarks.claims.claim import Claim, Taken, Unseen
 PAGE: Final = Path(__file__).parents[2] / "docs" / "claims.md"
 BEGIN: Final = "<!-- claims: begin -->"
 END: Final = "<!-- claims: end -->"
+_TITLE: Final = "What digits do not show:"
 _HEAD: Final = "| twin | claim | metric | of | against | effect [95 %] | bound | margin | held |"
 _RULE: Final = "|---|---|---|--:|--:|--:|--:|--:|---|"
 
 Found = Sequence[Assertion | Unseen]
 
 
-def table(found: Mapping[str, Found]) -> str:
-    """A row for each claim of each twin, the weakest of its pairs where there are several; then what is not seen."""
-    lines = [_HEAD, _RULE]
-    lines += [row(twin, one) for twin, ones in found.items() for one in ones if isinstance(one, Assertion)]
-    lines += ["", "What digits do not show:", "", "| twin | the paper's claim | why not here |", "|---|---|---|"]
+def table(found: Mapping[str, Found], page: str = "") -> str:
+    """A row for each finding, the weakest pair of its claim where there are several; then what is not seen.
+
+    Rows of twins that are not in `found` stay as they are on the `page`.
+    """
+    claimed, unseen = _kept(page, found)
+    for twin, ones in found.items():
+        claimed += [row(twin, one) for one in ones if isinstance(one, Assertion)]
+        unseen += [f"| `{twin}` | {one.unseen} | {one.why} |" for one in ones if isinstance(one, Unseen)]
+    rows, claims = _distinct(claimed), sum(len(twins_of(line)) for line in claimed)
+    count = (
+        f"{claims} claims, which are {len(rows)} distinct findings: where twins train the same, a row names them all."
+    )
+    lines = [count, "", _HEAD, _RULE, *rows]
     lines += [
-        f"| `{twin}` | {one.unseen} | {one.why} |"
-        for twin, ones in found.items()
-        for one in ones
-        if isinstance(one, Unseen)
+        "",
+        _TITLE,
+        "",
+        "| twin | the paper's claim | why not here |",
+        "|---|---|---|",
+        *sorted(unseen, key=twins_of),
     ]
     return "\n".join(lines)
+
+
+def _kept(page: str, replaced: Collection[str]) -> tuple[list[str], list[str]]:
+    """The rows of the page, of claims and of what is not seen, without the twins that are `replaced`."""
+    claimed, _, unseen = page.partition(BEGIN)[2].partition(END)[0].partition(_TITLE)
+    kept: tuple[list[str], list[str]] = ([], [])
+    for lines, text in zip(kept, (claimed, unseen), strict=True):
+        for line in text.splitlines():
+            if left := [twin for twin in twins_of(line) if twin not in replaced]:
+                lines.append(_named(line, left))
+    return kept
+
+
+def _distinct(rows: Iterable[str]) -> list[str]:
+    """The rows by twin, where several show the same numbers one with the twins of all and the strictest bound."""
+    found: dict[tuple[str, ...], list[str]] = {}
+    for line in rows:
+        found.setdefault(tuple(_cells(line)[2:6]), []).append(line)
+    merged = []
+    for same in found.values():
+        strictest = min(same, key=_bound)
+        merged.append(_named(strictest, sorted({twin for line in same for twin in twins_of(line)})))
+    return sorted(merged, key=twins_of)
+
+
+def _bound(line: str) -> float:
+    """The bound of a row, the smaller the stricter."""
+    side, _, value = _cells(line)[6].partition(" ")
+    return float(value.removeprefix("×")) * (1 if side == "below" else -1)
+
+
+def _cells(line: str) -> list[str]:
+    return [cell.strip() for cell in line.strip("|").split(" | ")]
+
+
+def twins_of(line: str) -> list[str]:
+    """The twins that a row is of; none where it is no row of a twin."""
+    return [name.strip("`") for name in _cells(line)[0].split(", ")] if line.startswith("| `") else []
+
+
+def _named(line: str, twins: Sequence[str]) -> str:
+    """The row with these twins in place of its own."""
+    rest = line.partition(" | ")[2]
+    return f"| {', '.join(f'`{twin}`' for twin in twins)} | {rest}"
 
 
 def row(twin: str, found: Assertion) -> str:
@@ -48,6 +107,11 @@ def row(twin: str, found: Assertion) -> str:
 
 def _metric(claim: Claim) -> str:
     return claim.metric if claim.at is None else f"{claim.metric} at {claim.at}"
+
+
+def has_seeds(page: str, seeds: Sequence[int]) -> bool:
+    """Whether the rows of the page are of these seeds."""
+    return f"trainings with the seeds {seeds[0]} to {seeds[-1]}," in page
 
 
 def put(page: str, content: str) -> str:
