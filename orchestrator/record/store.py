@@ -8,6 +8,7 @@ from orchestrator.record.migrations import migrate as upgrade
 from orchestrator.record.mlflow.mirror_states import MirrorStateReader
 from orchestrator.record.mlflow.outbox import OutboxReader, OutboxWriter
 from orchestrator.record.mlflow.runs import RunReader
+from orchestrator.record.page_check import PageCheck
 from orchestrator.record.reads.accounts import AccountReader
 from orchestrator.record.reads.artifacts import ArtifactReader
 from orchestrator.record.reads.audit import AuditReader
@@ -98,6 +99,7 @@ class Store:
         self.outbox = OutboxReader(database)
         self.mirror_states = MirrorStateReader(database)
         self.deliveries = DeliveryReader(database)
+        self.pages = PageCheck(database)
 
     @classmethod
     def of(cls, settings: Settings, migrate: bool = True) -> "Store":

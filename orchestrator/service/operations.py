@@ -10,7 +10,7 @@ from orchestrator.service.remembered import Remembered
 from orchestrator.settings import Settings
 from orchestrator.views.callers import caller
 from orchestrator.views.cluster import ClusterView
-from orchestrator.views.errors import UnavailableError
+from orchestrator.views.errors import MetricsweepError, UnavailableError
 from orchestrator.views.gauges import Gauges
 from orchestrator.views.health import Check, Disk, Readiness
 from orchestrator.views.quotas import QuotaUse
@@ -83,7 +83,8 @@ class Operations:
             yield Check(name="database", ok=False, detail=str(error))
             yield from self._beside()
             return
-        yield Check(name="database", ok=True, detail="answers")
+        damage = self._store.pages.damage()
+        yield Check(name="database", ok=damage is None, detail=damage or "answers")
         for name, check in (
             ("migrations", self._migrations), ("conductor", self._conductor), ("engine", self._engine),
             ("mlflow", self._mlflow), ("webhook", self._webhook),
@@ -152,5 +153,7 @@ def _asked(name: str, check: Callable[[], tuple[bool, str]]) -> Check:
         ok, detail = check()
     except Exception as error:
         log.warning("the check of %s failed: %s", name, error)
-        return Check(name=name, ok=False, detail=f"cannot be asked: {type(error).__name__}: {error}")
+        # What is no sentence of ours may hold a statement of the database with its values: that is for the log.
+        said = f": {error}" if isinstance(error, MetricsweepError | OSError) else ""
+        return Check(name=name, ok=False, detail=f"cannot be asked: {type(error).__name__}{said}")
     return Check(name=name, ok=ok, detail=detail)

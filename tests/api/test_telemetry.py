@@ -3,9 +3,12 @@
 import json
 import re
 import shutil
+import sqlite3
 import subprocess
 import threading
+import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -374,6 +377,24 @@ def test_a_full_disk_is_named(http: TestClient, conductor: Conductor, monkeypatc
     place = r"[\d.]+ GiB free, of which [\d.]+ GiB are needed"
     expected = rf"nothing new is begun, .* \(home: {place}, storage: {place}\); it goes on when there is room"
     assert re.fullmatch(expected, wrong(http)["disk"])
+
+
+def test_a_damaged_page_of_the_database_is_named_without_sql(
+    http: TestClient, conductor: Conductor, settings: Settings
+) -> None:
+    file = settings.resolved_home / "metricsweep.db"
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        (size,) = connection.execute("PRAGMA page_size").fetchone()
+        (page,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'candidate'").fetchone()
+    with file.open("r+b") as pages:
+        pages.seek((page - 1) * size)
+        pages.write(b"\xa5" * size)
+    deadline = time.monotonic() + 60
+    while "database" not in (found := wrong(http)):
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    assert found["database"] == "the database file is damaged (table candidate); restore a backup"
 
 
 def test_an_mlflow_that_refuses_is_named(tmp_path: Path, migrated: Callable[[Path], Path]) -> None:
