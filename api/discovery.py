@@ -28,8 +28,8 @@ def connect(url: str | None, token: str | None, home: Path) -> Client:
     and MetricsweepError where METRICSWEEP_TOKEN_FILE, which stands for a token that is not given, holds none.
     """
     if url and not token and (file := os.environ.get(TOKEN_FILE)):
-        token = secret_file(TOKEN_FILE, Path(file).absolute(), _first_line).value()
-    home = Path(os.path.abspath(home))
+        token = secret_file(TOKEN_FILE, Path(os.path.expanduser(file)).absolute(), _first_line).value()
+    home = Path(os.path.abspath(os.path.expanduser(home)))
     identity = known_of(home)
     if url:
         return Client(url, token) if token or identity is None else Client(url, auth=HomeProof(home, identity))

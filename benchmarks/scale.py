@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import optuna
+import sqlalchemy as sa
 from fastapi.testclient import TestClient
 
 from api.main import create_app
@@ -110,7 +111,7 @@ def expand(settings: Settings, shape: Shape) -> Told:
         told = _timed(conductor.conduct)
     named = {"longest": "longest wait to write, ms", "mean of the waits": "mean of the waits to write, ms"}
     told |= {name: waited[key] for key, name in named.items() if key in waited}
-    size = Path(settings.database.removeprefix("sqlite:///"))
+    size = Path(sa.make_url(settings.database).database or "")
     return told | ({"database megabytes": round(size.stat().st_size / 2**20, 1)} if size.is_file() else {})
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, ValidationInfo, field_validator
 
 from orchestrator.host import oidc_settings
-from orchestrator.host.addresses import collector, networks, told_address
+from orchestrator.host.addresses import collector, networks, of_this_user, sqlite_url, told_address
 from orchestrator.host.function_names import FUNCTION_NAME
 from orchestrator.host.logs import LogForm
 from orchestrator.host.oidc_settings import NewUsers
@@ -28,7 +28,10 @@ PREFIX: Final = "METRICSWEEP_"
 
 
 class Settings(BaseModel):
-    """Where things are: what is given, else what the environment says. Laptop and cluster differ in three URLs."""
+    """Where things are: what is given, else what the environment says. Laptop and cluster differ in three URLs.
+
+    A `~` at the start of a path is the home folder of the user, who may stand behind it (`~alice`).
+    """
 
     model_config = ConfigDict(
         extra="ignore",
@@ -148,6 +151,13 @@ class Settings(BaseModel):
 
     slot_growth: float = Field(default=1.5, gt=1)
     """A slot that holds so many times the memory that it held after its second training is replaced."""
+
+    @field_validator("*", mode="after")
+    @classmethod
+    def _is_of_this_user(cls, value: Any, info: ValidationInfo) -> Any:
+        if isinstance(value, Path):
+            return Path(os.path.expanduser(value))
+        return of_this_user(value) if info.field_name in {"database_url", "storage_url"} else value
 
     @field_validator("engine")
     @classmethod
@@ -271,7 +281,7 @@ class Settings(BaseModel):
     @property
     def database(self) -> str:
         """The SQLAlchemy URL in force."""
-        return self.database_url or f"sqlite:///{self.resolved_home / 'metricsweep.db'}"
+        return self.database_url or sqlite_url(self.resolved_home / "metricsweep.db")
 
     @property
     def storage(self) -> Path | str:

@@ -239,13 +239,13 @@ def _option(text: str) -> tuple[str, Any]:
 
 def _parts(chosen: argparse.Namespace) -> Path | None:
     folder = chosen.parts or os.environ.get("METRICSWEEP_PARTS")
-    return Path(folder) if folder else None
+    return Path(os.path.expanduser(folder)) if folder else None
 
 
 def _root(chosen: argparse.Namespace) -> Path:
     """The folder of data sets, as the service finds it too."""
     home = Path(os.environ.get("METRICSWEEP_HOME") or ".metricsweep")
-    return Path(chosen.data or os.environ.get("METRICSWEEP_DATA") or home / "data").expanduser()
+    return Path(os.path.expanduser(chosen.data or os.environ.get("METRICSWEEP_DATA") or home / "data"))
 
 
 def _write(path: Path, text: str) -> None:

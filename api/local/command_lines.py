@@ -11,6 +11,7 @@ from pydantic import SecretStr
 
 from api.local.log_file import KEPT, LOG_BYTES
 from api.local.process import ChildSpec
+from orchestrator.host.addresses import sqlite_url
 from orchestrator.host.niceness import NICENESS, SLOT_NICENESS
 from orchestrator.host.secret_settings import SECRET_FILES
 from orchestrator.settings import Settings
@@ -53,8 +54,8 @@ def mlflow_server(home: Path, socket: Path) -> ChildSpec:
         command=(
             *(sys.executable, "-m", "orchestrator.record.mlflow.server"),
             *("--workers", "1"),  # with more, every kept-alive request takes 45 ms longer (uvicorn#3149)
-            *("--backend-store-uri", f"sqlite:///{mlflow_store(home)}"),
-            *("--artifacts-destination", str(home / "mlartifacts")),
+            *("--backend-store-uri", sqlite_url(mlflow_store(home))),
+            *("--artifacts-destination", (home / "mlartifacts").absolute().as_uri()),
             *("--uvicorn-opts", "--log-level=info --no-access-log"),
         ),
         environment=MLFLOW_SWITCHES,

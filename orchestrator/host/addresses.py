@@ -1,9 +1,29 @@
-"""Addresses that settings name: networks of proxies, a collector of traces, and who is told by the webhook."""
+"""Addresses that settings name: networks of proxies, a collector of traces, the webhook, SQLite files."""
 
+import os
 from ipaddress import IPv4Network, IPv6Network, ip_network
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from orchestrator.host.loopback import is_loopback
+
+_SQLITE = "sqlite:///"
+
+
+def sqlite_url(file: Path) -> str:
+    """The SQLAlchemy URL of a SQLite file, whatever characters its path has.
+
+    `sqlalchemy.URL.create` makes an equal one, but commands that need the URL alone need not import SQLAlchemy.
+    """
+    return _SQLITE + str(file).replace("%", "%25").replace("?", "%3F").replace("#", "%23")
+
+
+def of_this_user(text: str) -> str:
+    """A folder, or the URL of a SQLite file, in which a `~` at the start is the home folder of the user."""
+    if text.startswith(f"{_SQLITE}~"):
+        user, slash, rest = text.removeprefix(_SQLITE).partition("/")
+        return sqlite_url(Path(os.path.expanduser(user))) + slash + rest
+    return os.path.expanduser(text)
 
 
 def networks(text: str) -> list[IPv4Network | IPv6Network]:

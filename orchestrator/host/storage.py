@@ -5,6 +5,7 @@ import os
 import shutil
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
+from urllib.parse import unquote
 
 from orchestrator.host.bucket import Address, Bucket, address
 
@@ -88,6 +89,8 @@ def opened(where: Path | str) -> Storage:
 
 def parsed(url: str) -> Path | Address:
     """A path, a file:// URL or an s3:// URL taken apart; raises ValueError."""
-    if url.startswith("file://") or "://" not in url:
-        return Path(url.removeprefix("file://"))
+    if url.startswith("file://"):
+        return Path(unquote(url.removeprefix("file://")))
+    if "://" not in url:
+        return Path(url)
     return address(url)

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
+from orchestrator.host.addresses import sqlite_url
 from orchestrator.record.column_types import metadata
 from orchestrator.record.database import Database
 from orchestrator.record.migrations import difference, migrate, refuse_newer
@@ -42,7 +43,7 @@ def dump(url: str, file: Path, password: Password) -> None:
 
     Raises UnavailableError, also where the database has the schema of another release.
     """
-    with closing(Database(url, password)) as source, closing(Database(f"sqlite:///{file}")) as target:
+    with closing(Database(url, password)) as source, closing(Database(sqlite_url(file))) as target:
         with source.reading() as reading, target.writing() as writing:
             _require_ours(reading)
             migrate(writing)
@@ -67,7 +68,7 @@ def loading(file: Path, url: str, password: Password) -> Iterator[None]:
 
     An older release's file is brought along. Raises ConflictError where the database holds anything, DamagedError.
     """
-    with closing(Database(f"sqlite:///{file}")) as source, closing(Database(url, password)) as target:
+    with closing(Database(sqlite_url(file))) as source, closing(Database(url, password)) as target:
         with _whole(), source.writing() as connection:
             migrate(connection)
         with source.reading() as reading, target.writing() as writing:
@@ -80,7 +81,7 @@ def loading(file: Path, url: str, password: Password) -> Iterator[None]:
 
 def require_restorable(file: Path) -> None:
     """Raise UnavailableError for a SQLite file of a newer release, DamagedError for one that is no database."""
-    with closing(Database(f"sqlite:///{file}")) as source, _whole(), source.reading() as connection:
+    with closing(Database(sqlite_url(file))) as source, _whole(), source.reading() as connection:
         refuse_newer(connection)
 
 

@@ -56,7 +56,7 @@ class Workplace:
     @property
     def data_root(self) -> Path:
         """This machine's: its own METRICSWEEP_DATA wins over the conductor's."""
-        return Path(os.environ.get("METRICSWEEP_DATA") or self.data)
+        return Path(os.path.expanduser(os.environ.get("METRICSWEEP_DATA") or self.data))
 
     def place(self, order: Order, folder: Path, stop: Callable[[], bool]) -> Place:
         """Where this attempt runs, writing to `folder`."""

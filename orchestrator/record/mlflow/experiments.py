@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+import sqlalchemy as sa
 from mlflow.exceptions import MlflowException
 from mlflow.tracking import MlflowClient
 
@@ -80,7 +81,7 @@ class Experiments:
         """A server chooses; a bare store would take `./mlruns` of the current folder."""
         if not self._url.startswith("sqlite:///"):
             return None
-        folder = Path(self._url.removeprefix("sqlite:///")).absolute().parent / "mlartifacts"
+        folder = Path(sa.make_url(self._url).database or "").absolute().parent / "mlartifacts"
         return (folder / uid).as_uri()
 
 

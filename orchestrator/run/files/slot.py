@@ -112,7 +112,7 @@ class FileSlot:
 
     def _workplace(self, given: Instruction) -> Workplace:
         """The conductor's, but for where the storage and one's own parts are on this machine."""
-        parts = os.environ.get("METRICSWEEP_PARTS")
+        parts = os.path.expanduser(os.environ.get("METRICSWEEP_PARTS", ""))
         told = WORKPLACES.validate_python(given.workplace)
         return replace(told, storage=self._storage, parts=Path(parts) if parts else told.parts)
 
