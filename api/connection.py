@@ -14,6 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from api.failures import ApiError, NewConnection, Unreachable
 from orchestrator.host.loopback import is_loopback
+from orchestrator.host.proxies import proxy_fault, proxy_variable
 from orchestrator.views.files import Rendered
 from orchestrator.views.pages import Page, each
 
@@ -43,6 +44,8 @@ class ServerConnection:
         # To read the system's certificates takes .02 to .04 s; with none, whatever is encrypted is refused.
         plain = self.url.startswith("http://") and not proxied
         known: ssl.SSLContext | bool = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if plain else True
+        if proxied and (fault := proxy_fault()):
+            raise Unreachable(f"{self.url} cannot be asked: {fault}")
         self._http = httpx.Client(headers=headers, timeout=SECONDS, trust_env=proxied, auth=auth, verify=known)
 
     def close(self) -> None:
@@ -127,6 +130,11 @@ class ServerConnection:
             raise self._silent(str(error) or type(error).__name__) from error
 
     def _silent(self, reason: str) -> Unreachable:
+        if variable := proxy_variable(self.url):
+            return Unreachable(
+                f"no metricsweep at {self.url}, asked through the proxy that {variable} names ({reason}); "
+                "if it can be reached without, name its host in no_proxy; else set METRICSWEEP_URL to the right address"
+            )
         return Unreachable(
             f"no metricsweep at {self.url} ({reason}); start one with `metricsweep serve`, or set METRICSWEEP_URL"
         )

@@ -2,8 +2,8 @@
 
 import json
 import logging
+import os
 import ssl
-import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from orchestrator.host.loopback import is_loopback
 from orchestrator.host.oidc_settings import is_private
+from orchestrator.host.proxies import proxy_fault, proxy_variable
 from orchestrator.views.errors import UnavailableError
 
 log = logging.getLogger(__name__)
@@ -48,16 +48,20 @@ async def exchange(
         "user-agent": "metricsweep",
         **(headers or {}),
     }
+    variable = proxy_variable(url)
+    if variable and (fault := proxy_fault()):
+        raise UnavailableError(f"{what} at {host} cannot be reached: {fault}")
     if body is not None:
         given["content-type"] = "application/x-www-form-urlencoded"
     try:
         async with (
-            httpx.AsyncClient(timeout=SECONDS, trust_env=False, proxy=_proxy(url, host), verify=_trusted()) as client,
+            httpx.AsyncClient(timeout=SECONDS, trust_env=False, proxy=_proxy(variable), verify=_trusted()) as client,
             client.stream("POST" if body is not None else "GET", url, content=body, headers=given) as response,
         ):
             text = await _bounded(response, what)
     except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
-        raise UnavailableError(f"{what} at {host} cannot be reached: {type(error).__name__}") from None
+        through = f" through the proxy that {variable} names" if variable else ""
+        raise UnavailableError(f"{what} at {host} cannot be reached{through}: {type(error).__name__}") from None
     return ProviderReply(response.status_code, _object(text, what, response.status_code))
 
 
@@ -88,8 +92,9 @@ def _object(text: bytes, what: str, status: int) -> dict[str, Any]:
     return said
 
 
-def _proxy(url: str, host: str) -> str | None:
+def _proxy(variable: str | None) -> str | None:
     """The proxy that the environment names for addresses beyond this machine."""
-    if is_loopback(host) or urllib.request.proxy_bypass(host):
+    if variable is None:
         return None
-    return urllib.request.getproxies().get(urlsplit(url).scheme)
+    address = os.environ[variable]
+    return address if "://" in address else f"http://{address}"

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from orchestrator.host.loopback import is_loopback
+from orchestrator.host.proxies import proxy_fault, proxy_variable
 from orchestrator.host.webhook_signature import signature
 from orchestrator.secrets import Secrets
 from orchestrator.settings import Settings
@@ -64,12 +65,16 @@ class Webhook:
             "webhook-timestamp": str(now),
             "webhook-signature": signature(self._keys(), message, now, body),
         }
+        proxied = None if is_loopback(self.host) else proxy_variable(self._url)
+        if not is_loopback(self.host) and (fault := proxy_fault()):
+            return Reply(False, f"cannot be reached: {fault}")
         try:
             return asyncio.run(self._post(headers, body))
         except TimeoutError:
             return Reply(False, f"no answer within {SECONDS:.0f} s")
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
-            return Reply(False, f"cannot be reached: {type(error).__name__}")  # its text may have the address
+            through = f" through the proxy that {proxied} names" if proxied else ""
+            return Reply(False, f"cannot be reached{through}: {type(error).__name__}")  # its text may have the address
 
     async def _post(self, headers: dict[str, str], body: bytes) -> Reply:
         # httpx bounds each of the steps, and somebody who sends a byte at times would keep us for ever. What is on this
