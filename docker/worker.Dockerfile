@@ -4,7 +4,7 @@ ARG PYTHON=3.11
 ARG BASE=python:${PYTHON}-slim
 FROM ${BASE}
 
-ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
+ENV PYTHONUNBUFFERED=1 PYTHONSAFEPATH=1 PYTHONDONTWRITEBYTECODE=1 PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 
 # The same number in both images: they write to one storage volume. New volumes take over these folders' owner.
 RUN useradd --uid 1000 --create-home metricsweep \

@@ -5,10 +5,11 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import psutil
 
@@ -21,6 +22,14 @@ PATIENCE = 300.0
 PARTS = Path(__file__).parent / "parts"
 """What tests add to the catalog: a loss that takes its time without computing."""
 
+PLANTED: Final = frozenset({
+    "yaml", "pydantic", "sqlalchemy", "alembic", "uvicorn", "fastapi", "starlette", "httpx", "jinja2", "typer", "rich",
+    "psutil", "ray", "optuna", "mlflow", "numpy", "pandas", "pyarrow", "torch", "torchvision", "sklearn", "scipy",
+    "faiss", "PIL", "filelock", "click", "setproctitle", "grpc", "msgpack", "google", "flask", "sitecustomize",
+    "usercustomize",
+})  # fmt: skip
+"""What others bring of what our processes import, and what Python looks for at its start."""
+
 
 @dataclass(frozen=True)
 class Served:
@@ -29,6 +38,8 @@ class Served:
     client: Client
     process: psutil.Process
     home: Path
+    planted: Path
+    """The file that lists the modules of the service's current folder that were run: it must never be made."""
 
 
 @contextmanager
@@ -37,18 +48,31 @@ def serving(home: Path, **settings: str) -> Iterator[Served]:
     port = free_port()
     plain = {key: value for key, value in os.environ.items() if not key.startswith(("METRICSWEEP_", "RAY_"))}
     plain[NICENESS] = os.environ[NICENESS]  # theirs, unlike all else that is Ray's
-    command = [sys.executable, "-m", "api.cli", "serve", "--home", str(home), "--port", str(port)]
-    said = home / "serve.out"
+    command = [sys.executable, "-P", "-m", "api.cli", "serve", "--home", str(home), "--port", str(port)]
+    said, planted = home / "serve.out", home / "planted.txt"
+    plant(home / "current", planted)
     with said.open("w") as log:
         environment = {**plain, "METRICSWEEP_LEASE_SECONDS": "4", "METRICSWEEP_PARTS": str(PARTS), **settings}
-        process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
+        process = subprocess.Popen(command, cwd=home / "current", env=environment, stdout=log, stderr=log)
     try:
         until(lambda: "Ctrl-C" in said.read_text(), "serve is ready", process)
         with Client(f"http://127.0.0.1:{port}", made_for(home).secret) as client:
-            yield Served(client, psutil.Process(process.pid), home)
+            yield Served(client, psutil.Process(process.pid), home, planted)
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(120)
+
+
+def plant(folder: Path, mark: Path, but: Collection[str] = ()) -> None:
+    """Fill a folder with modules of the names that processes import, each of which writes its name to `mark`.
+
+    `but` are names that are left out.
+    """
+    folder.mkdir()
+    names = {name for name in sys.stdlib_module_names if not name.startswith("_")} | PLANTED
+    program = f"open({str(mark)!r}, 'a').write(__name__ + chr(10))\n"
+    for name in names.difference(but):
+        (folder / f"{name}.py").write_text(program)
 
 
 def until(true: Callable[[], bool], what: str, process: subprocess.Popen[bytes] | None = None) -> None:

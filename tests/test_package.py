@@ -4,13 +4,33 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Final
 
+import httpx
 import metricsweep
 import pytest
 
+from orchestrator.host.identity import made_for
 from orchestrator.host.packages import hidden
 from tests.api.conftest import TOKEN, app, service, settings, url  # noqa: F401 - fixtures
 from tests.conftest import ROOT
+from tests.served import Served, plant, until
+
+SWEEP: Final = b"""\
+version: 1
+name: tiny
+recipe:
+  dataset: digits
+  backbone: {name: mlp, width: 4}
+  embedding: 4
+  loss: triplet
+  sampler: {name: balanced, classes: 2, per_class: 2}
+  iterations: 1
+  validation: {name: class_holdout, folds: 3, fold: 0}
+compare: {regularizer: [none]}
+repeat: {seed: [0]}
+slot: {cpus: 1, gpus: 0}
+"""
 
 
 def run_in(folder: Path, *command: str, **more: str) -> subprocess.CompletedProcess[str]:
@@ -55,22 +75,40 @@ def test_a_notebook_beside_a_package_of_that_name_is_told(tmp_path: Path, name: 
     assert said in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("command", "name"),
-    [
-        (("-m", "orchestrator", "healthy"), "workers"),
-        (("-m", "api"), "dashboards"),
-        (("-c", "from api.cli import main; main()", "serve"), "orchestrator"),
-    ],
-)
-def test_what_starts_beside_one_is_refused(tmp_path: Path, command: tuple[str, ...], name: str) -> None:
-    """As by the installed command, whose path has no current folder, while the processes that it starts have."""
-    theirs = own(tmp_path, name)
-    safe = {"PYTHONPATH": str(ROOT)} if command[0] == "-c" else {}
-    done = run_in(tmp_path, *(("-I",) if command[0] == "-c" else ()), *command, **safe)
-    assert done.returncode == 1, done.stderr
-    assert f"{theirs} comes before metricsweep's own package '{name}'" in done.stderr
-    assert not (tmp_path / ".metricsweep" / "metricsweep.db").exists()
+def test_what_is_started_runs_no_module_of_the_current_folder(tmp_path: Path) -> None:
+    """Neither a `secrets.py` nor a package `workers` that somebody left there.
+
+    Python itself imports a few modules before it finds ours: `python -P -m` runs none of these either.
+    """
+    ours = ("workers", "orchestrator", "dashboards", "api")
+    (tmp_path / "probe.py").write_text("import sys; print(*sys.modules)")
+    before = run_in(tmp_path, "-m", "probe").stdout.split()
+    ran = dict[str, str]()
+    for module, *arguments in (
+        ("workers", "catalog"), ("orchestrator", "healthy"), ("api.cli", "list"), ("orchestrator.run.files", "--help"),
+        ("orchestrator.run.ray", "--help"), ("orchestrator.record.mlflow.server", "--help"), ("api",),
+    ):  # fmt: skip
+        folder, mark = tmp_path / module, tmp_path / f"{module}.txt"
+        plant(folder, mark, before)
+        for name in set(ours) - {module.partition(".")[0]}:
+            (own(folder, name) / "__init__.py").write_text(f"open({str(mark)!r}, 'a').write(__name__)")
+        given = {"METRICSWEEP_HOME": str(tmp_path / "home"), "METRICSWEEP_TOKEN": "short"}  # the API ends at once
+        done = run_in(folder, "-m", module, *arguments, **given)
+        if mark.exists() or "Traceback" in done.stderr:
+            ran[module] = done.stderr + (mark.read_text() if mark.exists() else "")
+    assert ran == {}
+
+
+@pytest.mark.ray
+@pytest.mark.slow
+def test_a_service_runs_no_module_of_the_current_folder(served_home: Served) -> None:
+    """Neither do MLflow's server and Ray's workers."""
+    client = served_home.client
+    sweep = client.submit(SWEEP).id
+    headers = {"Authorization": f"Bearer {made_for(served_home.home).secret}"}
+    assert httpx.get(f"{client.url}/mlflow/version", headers=headers, trust_env=False, timeout=120).status_code == 200
+    until(lambda: client.sweep(sweep).state == "finished", "the sweep has finished")
+    assert not served_home.planted.exists(), served_home.planted.read_text()
 
 
 def test_a_folder_without_a_module_hides_nothing_of_a_wheel(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from workers.catalog import PartSourceError, load
 from workers.catalog.recipe_file import RecipeError, read, scalar
 from workers.contract import KINDS, Part, Place, Progress, Recipe, Stopped
 from workers.data import weights_command
-from workers.data.scratch import scratch
+from workers.data.scratch import claim_code_caches, scratch
 from workers.evaluation import identify_command
 
 _EXAMPLES: Final = """examples:
@@ -107,6 +107,7 @@ def _positive(text: str) -> int:
 
 
 def _train(chosen: argparse.Namespace) -> int:
+    claim_code_caches()
     # torch takes seconds to import, which the other commands and --help need not wait for.
     from workers.train import train
 
@@ -135,6 +136,7 @@ def _train(chosen: argparse.Namespace) -> int:
 
 
 def _evaluate(chosen: argparse.Namespace) -> int:
+    claim_code_caches()
     from workers.training import kept_weights  # torch: see _train
 
     kept = kept_weights.read(chosen.weights)

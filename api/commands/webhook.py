@@ -22,6 +22,6 @@ def webhook(
     server is asked, and nothing is tried again.
     """
     # The conductor's own command: no client of the API has it tell anybody anything.
-    command = [sys.executable, "-m", "orchestrator", "webhook"]
-    told = os.environ | {"PYTHONSAFEPATH": "1", "METRICSWEEP_HOME": str(home)}
+    command = [sys.executable, "-P", "-m", "orchestrator", "webhook"]
+    told = os.environ | {"METRICSWEEP_HOME": str(home)}
     raise typer.Exit(subprocess.run(command, check=False, env=told).returncode)  # noqa: S603 - our own command

@@ -1,6 +1,5 @@
 """`weights`: the published weights of backbones in this machine's data folder."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -36,6 +35,6 @@ def weights(
     """
     # The worker's own command: what knows of weights may be installed without a server, and the server without it.
     given = [*(names or []), *(f"--mirror={one}" for one in mirror or [])]
-    command = [sys.executable, "-m", "workers", "weights", action, *given, "--data", str(data or home / "data")]
-    done = subprocess.run(command, check=False, env=os.environ | {"PYTHONSAFEPATH": "1"})  # noqa: S603  our own command
+    command = [sys.executable, "-P", "-m", "workers", "weights", action, *given, "--data", str(data or home / "data")]
+    done = subprocess.run(command, check=False)  # noqa: S603  our own command
     raise typer.Exit(done.returncode)

@@ -184,12 +184,16 @@ def _plain(value: object) -> str:
 
 def inherited_environment(*, own_mlflow: bool = False) -> dict[str, str]:
     """This process's environment without our settings, another Ray's address and, for our own MLflow, any word to one.
+    No process looks for modules in its current folder.
 
     What a person told the `mlflow` command (a server with its password, plugins, remote assistants) is not for ours.
     """
     dropped = {PREFIX + name.upper() for name in Settings.model_fields} | {"RAY_ADDRESS"}
     words = ("MLFLOW_", "_MLFLOW_") if own_mlflow else ()
-    return {name: value for name, value in os.environ.items() if name not in dropped and not name.startswith(words)}
+    kept = {name: value for name, value in os.environ.items() if name not in dropped and not name.startswith(words)}
+    folders = kept.get("PYTHONPATH", "").split(os.pathsep)
+    kept["PYTHONPATH"] = os.pathsep.join(filter(None, folders))  # an empty one is the current folder
+    return kept | {"PYTHONSAFEPATH": "1"}
 
 
 _API: Final = frozenset({"api"})

@@ -2,7 +2,6 @@
 
 import os
 import sys
-from pathlib import Path
 
 from orchestrator.host.disk import disk_of
 from orchestrator.host.function_names import missing
@@ -23,14 +22,12 @@ def refuse_wrong_start(settings: Settings) -> None:
         raise MetricsweepError(
             unwritable(home, "Read-only file system" if disk_of(home).read_only else "no permission")
         )
-    # They are started by `python -m`, which looks in the current folder first.
-    first = None if os.environ.get("PYTHONSAFEPATH") else Path.cwd()
-    refuse_hidden(first)
+    refuse_hidden()
     try:
         catalogs.load(settings.parts)
     except catalogs.PartSourceError as error:
         raise MetricsweepError(f"METRICSWEEP_PARTS: {error}") from error
-    refuse_unknown_names(settings, [*([str(first)] if first else []), *sys.path])
+    refuse_unknown_names(settings, sys.path)
     refuse_newer_database(settings)
 
 

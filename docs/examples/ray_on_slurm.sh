@@ -18,7 +18,7 @@ export RAY_AUTH_MODE=token RAY_AUTH_TOKEN RAY_USAGE_STATS_ENABLED=0 RAY_GRACEFUL
 RAY_AUTH_TOKEN=$(od -An -N32 -tx1 /dev/urandom | tr -d ' \n')
 export RAY_TMPDIR=/tmp/ray-$SLURM_JOB_ID MALLOC_ARENA_MAX=1 METRICSWEEP_RAY_ADDRESS=$first:$port
 
-node=(python -m orchestrator.run.ray --grace=100 "--num-cpus=$cpus" --object-store-memory=268435456 --min-worker-port=0
+node=(python -P -m orchestrator.run.ray --grace=100 "--num-cpus=$cpus" --object-store-memory=268435456 --min-worker-port=0
   --max-worker-port=0 --dashboard-agent-listen-port=0 --include-log-monitor=false --disable-usage-stats --log-color=false)
 
 # USR1 comes to the steps two minutes before the limit: each node gives back what it trains, from a checkpoint on.

@@ -13,13 +13,12 @@ NAMES: Final = ("workers", "orchestrator", "dashboards", "api")
 _HOME: Final = Path(orchestrator.__file__).absolute().parents[1]
 
 
-def refuse_hidden(first: Path | None = None) -> None:
+def refuse_hidden() -> None:
     """Raise MetricsweepError where Python would take another package for one of ours.
 
-    It looks where this process does, and before that in `first`, as one does that is started there by `python -m`.
     `import metricsweep` asks the same in words of its own, before it dares to import anything of ours.
     """
-    if said := hidden([*([str(first)] if first else []), *sys.path]):
+    if said := hidden(sys.path):
         raise MetricsweepError("\n".join(said))
 
 

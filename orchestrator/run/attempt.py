@@ -28,7 +28,7 @@ from workers.contract import (
     Stopped,
     Train,
 )
-from workers.data.scratch import scratch, unmade
+from workers.data.scratch import claim_code_caches, scratch, unmade
 
 TRACE_CHARACTERS: Final = 8_000
 INFRASTRUCTURE: Final = (MemoryError, OSError, ConnectionError)
@@ -74,7 +74,8 @@ class Workplace:
 
 
 def resolve(name: str) -> Train:
-    """The function that `module:function` names; ValueError when there is none."""
+    """The function that `module:function` names; ValueError when there is none. Raises UnsafeFolderError."""
+    claim_code_caches()
     module, _, function = name.partition(":")
     try:
         return cast("Train", getattr(importlib.import_module(module), function))

@@ -8,11 +8,12 @@ from typing import cast
 from orchestrator.run.attempt import Workplace
 from orchestrator.views.nodes import Inspected, Node
 from workers.catalog import Finding, Inspect, Need
-from workers.data.scratch import scratch
+from workers.data.scratch import claim_code_caches, scratch
 
 
 def inspect(workplace: Workplace, needs: Sequence[Need]) -> list[Finding]:
     """What this machine's data root has of each need."""
+    claim_code_caches()
     module, _, function = (workplace.inspect or "").partition(":")
     inspecting = cast("Inspect", getattr(importlib.import_module(module), function))
     return inspecting(needs, workplace.data_root, scratch(), workplace.parts)

@@ -96,7 +96,7 @@ def test_every_file_that_is_named_is_there() -> None:
 
 
 def test_every_module_that_is_run_is_there() -> None:
-    pattern = re.compile(r"python -m ((?:api|benchmarks|orchestrator|tests|workers)[\w.]*\w)")
+    pattern = re.compile(r"python (?:-P )?-m ((?:api|benchmarks|orchestrator|tests|workers)[\w.]*\w)")
     run = [(_name(page), name) for page in PAGES for name in pattern.findall(page.read_text("utf-8"))]
     missing = [
         (page, name)

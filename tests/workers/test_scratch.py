@@ -1,8 +1,12 @@
 """The scratch folder: what other accounts could exchange is refused, with a sentence, and never read."""
 
+import getpass
 import os
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 import pytest
@@ -12,7 +16,7 @@ from tests.workers import trees
 from workers.contract import DataDamagedError
 from workers.data.decoded import Decoded, decoded, digest
 from workers.data.picture import Form, Picture
-from workers.data.scratch import UnsafeFolderError, opened, private, scratch
+from workers.data.scratch import _CODE_CACHES, UnsafeFolderError, opened, private, scratch
 
 SOMEBODY = 12_345
 root = pytest.mark.skipif(os.getuid() != 0, reason="only root can give a folder to another account")
@@ -169,17 +173,49 @@ def test_the_comparison_draws_from_no_generator_of_a_training(tmp_path: Path) ->
     assert torch.equal(again.pixels, first.pixels)
 
 
-def test_what_torch_compiles_lies_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    from torch import nn
+COMPILED: Final = """\
+dataset: digits
+backbone: {name: mlp, width: 8}
+embedding: 4
+sampler: {name: balanced, classes: 2, per_class: 2}
+loss: triplet
+optimizer: {name: sgd, lr: 0.01}
+iterations: 1
+select: {split: test}
+compile: true
+"""
 
-    from workers.contract import Part, Recipe
-    from workers.tasks._network import embedder
 
-    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "")
-    monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR")
-    recipe = Recipe(
-        dataset=Part(name="digits"), backbone=Part(name="mlp"), sampler=Part(name="balanced"),
-        loss=Part(name="triplet"), iterations=1, compile=True,
+def test_nothing_compiled_lies_where_another_account_could_have_put_it(tmp_path: Path) -> None:
+    """In a fresh process, since torch chooses its folder once."""
+    shared = tmp_path / "tmp"
+    guessed = [shared / f"torchinductor_{getpass.getuser()}", shared / getpass.getuser()]
+    for folder in guessed:
+        folder.mkdir(parents=True)
+    (tmp_path / "recipe.yaml").write_text(COMPILED)
+    chosen = {name: value for name, value in os.environ.items() if name not in _CODE_CACHES}
+    done = subprocess.run(
+        [sys.executable, "-m", "workers", "train", str(tmp_path / "recipe.yaml"), "--out", str(tmp_path / "out")],
+        env=chosen | {"TMPDIR": str(shared)}, capture_output=True, text=True, check=False,
     )  # fmt: skip
-    embedder(nn.Identity(), nn.Identity(), recipe)
-    assert Path(os.environ["TORCHINDUCTOR_CACHE_DIR"]) == scratch() / "inductor"
+    assert done.returncode == 0, done.stderr
+    assert [list(folder.iterdir()) for folder in guessed] == [[], []]
+    caches = shared / f"metricsweep-scratch-{os.getuid()}" / "code"
+    assert list((caches / "inductor").iterdir()), "it compiled"
+    assert {folder.stat().st_mode & 0o777 for folder in (caches, *caches.iterdir())} == {0o700}
+
+
+def test_a_slot_and_an_inspection_claim_the_caches_before_torch(tmp_path: Path) -> None:
+    for program in (
+        "from orchestrator.run.attempt import resolve; resolve('os:getcwd')",
+        "from orchestrator.run.attempt import Workplace; from orchestrator.run.inspection import inspect; "
+        "from pathlib import Path; inspect(Workplace('', '', Path(), inspect='builtins:filter'), ())",
+    ):
+        said = "import os, sys; assert 'torch' not in sys.modules; print(os.environ['TORCHINDUCTOR_CACHE_DIR'])"
+        chosen = {name: value for name, value in os.environ.items() if name not in _CODE_CACHES}
+        tried = f"try:\n    {program}\nexcept TypeError: pass\n{said}"
+        done = subprocess.run(
+            [sys.executable, "-c", tried], env=chosen | {"TMPDIR": str(tmp_path)}, capture_output=True, text=True,
+            check=False,
+        )  # fmt: skip
+        assert done.stdout.startswith(f"{tmp_path}/metricsweep-scratch-"), done.stderr

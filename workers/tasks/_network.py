@@ -1,6 +1,5 @@
 """What is trained: images to embeddings, in the precision and memory layout that the recipe asks for."""
 
-import os
 from collections.abc import Callable
 from typing import Final
 
@@ -9,7 +8,7 @@ from torch import nn
 
 from workers.contract import Recipe
 from workers.data.preprocess import SIGNED
-from workers.data.scratch import private, scratch
+from workers.data.scratch import claim_code_caches
 from workers.embeddings import geometry
 
 _TYPES: Final = {"none": None, "bf16": torch.bfloat16, "fp16": torch.float16}
@@ -82,7 +81,6 @@ def embedder(backbone: nn.Module, head: nn.Module, recipe: Recipe) -> Embedder:
     """The network of a recipe; its state has the same names whether it is compiled or not."""
     made = Embedder(backbone, head, recipe.precision, recipe.channels_last, recipe.embedding)
     if recipe.compile:
-        # torch's own choice has a name that anybody can guess, and it runs what it finds there.
-        os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(private(scratch() / "inductor")))
+        claim_code_caches()  # of a process in which `train` was called directly
         made.compile()
     return made

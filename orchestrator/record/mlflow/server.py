@@ -9,6 +9,7 @@ that whoever starts it holds and names by LISTEN_FD, where what is asked before 
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Final, NoReturn
 
 import uvicorn.main  # before MLflow, which protects its application where it sees uvicorn, as in the usual child
@@ -34,7 +35,9 @@ def _served_here(command: Sequence[str], *, extra_env: Mapping[str, str], **_: o
     handed = os.environ.get(SOCKET, "")
     if not handed.isdigit() and "--uds" not in command:
         raise SystemExit(f"neither {SOCKET} nor --uds names a socket, and MLflow asks nobody who they are")
-    uvicorn.main.main([*command[3:], *(["--fd", handed] if handed else [])], prog_name="uvicorn")
+    # By default uvicorn looks for modules in the current folder first.
+    place = ["--app-dir", str(Path(uvicorn.__file__).parents[1])]
+    uvicorn.main.main([*command[3:], *place, *(["--fd", handed] if handed else [])], prog_name="uvicorn")
     raise AssertionError("click ends the process")
 
 

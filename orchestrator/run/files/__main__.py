@@ -44,7 +44,7 @@ def main(arguments: list[str] | None = None) -> int:
     renewed = slot.run()
     log.info("slot %s leaves: %s", name, slot.why)
     if renewed:
-        again = [sys.executable, "-m", "orchestrator.run.files", *(arguments or sys.argv[1:])]
+        again = [sys.executable, "-P", "-m", "orchestrator.run.files", *(arguments or sys.argv[1:])]
         os.execv(sys.executable, again)  # noqa: S606  the same process to its scheduler
     return 0
 

@@ -1,5 +1,6 @@
 """The Ray cluster: joining it, and the nodes that it has."""
 
+import contextlib
 import time
 from typing import Final
 
@@ -17,13 +18,15 @@ def connect(address: str | None, patience: float = 30.0) -> None:
     deadline = time.monotonic() + patience
     while True:
         try:
-            ray.init(
-                address=address or "local",
-                namespace=NAMESPACE,
-                log_to_driver=False,
-                logging_level="error",
-                include_dashboard=False if not address else None,
-            )
+            # Ray has all workers search the current folder of its driver for modules; the root is nobody's to write to.
+            with contextlib.chdir("/"):
+                ray.init(
+                    address=address or "local",
+                    namespace=NAMESPACE,
+                    log_to_driver=False,
+                    logging_level="error",
+                    include_dashboard=False if not address else None,
+                )
             return
         except (ConnectionError, RuntimeError, ValueError) as error:
             if time.monotonic() > deadline:

@@ -81,7 +81,7 @@ class SlotJob:
     def script(self, variables: Mapping[str, str]) -> str:
         """What each of them runs. The slot takes the shell's place, so that Slurm's signals reach it."""
         resources = [f"--resource={name}={amount:g}" for name, amount in self.resources.items()]
-        slot = [self.python, "-m", "orchestrator.run.files", f"--idle={self.idle:g}", *resources]
+        slot = [self.python, "-P", "-m", "orchestrator.run.files", f"--idle={self.idle:g}", *resources]
         lines = [
             "#!/bin/bash",
             "# A slot of metricsweep, by `metricsweep slots --slurm`.",
