@@ -2,6 +2,7 @@
 
 import os
 import sys
+from pathlib import Path
 
 from orchestrator.host.disk import disk_of
 from orchestrator.host.function_names import missing

@@ -19,9 +19,7 @@ from workers.contract import DataDamagedError
 T = TypeVar("T")
 
 _WAITED: Final = 1.0  # seconds for a lock, after which is asked whether to go on waiting
-<<<<<<< HEAD
 _NAME_BYTES: Final = 64  # of a folder's name that tell people what is in it; its key tells it from others
-=======
 _CODE_CACHES: Final = {
     "TORCHINDUCTOR_CACHE_DIR": "inductor",
     "TRITON_CACHE_DIR": "triton",
@@ -31,7 +29,6 @@ _CODE_CACHES: Final = {
     "NUMBA_CACHE_DIR": "numba",
 }
 """The variables that name folders of compiled code, and the folders."""
->>>>>>> e3c5bdf (Run no module of the current folder, and keep compiled code in a private folder)
 _UNKNOWN: Final = 65_534
 """Who owns, seen from within a container without root, what is root's outside."""
 
@@ -80,12 +77,12 @@ def private(folder: Path) -> Path:
     return folder
 
 
-<<<<<<< HEAD
 def named(name: str, key: str) -> str:
     """The name of a folder in scratch: the beginning of `name`, which may be as long as a file system allows, and of
     the hash `key`."""
     return f"{os.fsencode(name)[:_NAME_BYTES].decode('utf-8', 'ignore')}-{key[:16]}"
-=======
+
+
 def claim_code_caches() -> None:
     """Have libraries keep the code that they compile in the scratch folder; call it before torch is imported.
 
@@ -99,7 +96,6 @@ def claim_code_caches() -> None:
             os.environ[variable] = str(private(folder / name))
     # The compiler keeps the headers that it prepares in its default place, whatever the variable above says.
     os.environ["TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS"] = "0"
->>>>>>> e3c5bdf (Run no module of the current folder, and keep compiled code in a private folder)
 
 
 def opened(path: Path) -> IO[bytes]:
