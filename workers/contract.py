@@ -238,6 +238,10 @@ class DataDamagedError(ValueError):
     """The files of a data set do not hold what they must."""
 
 
+class DataOptionError(ValueError):
+    """A hyper-parameter of a data set does not fit its files: the recipe is at fault, not the files."""
+
+
 class Train(Protocol):
     """The shape of `workers.train:train` and of any function that a test puts in its place.
 

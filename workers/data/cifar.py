@@ -15,9 +15,8 @@ import torch
 
 from workers.contract import DataDamagedError, DataMissingError
 from workers.data.encoded import stored
-from workers.data.file_content import note
 from workers.data.images import Images
-from workers.data.packs import find, read_jpegs, read_labels
+from workers.data.packs import find, read_jpegs, read_labels, reading
 from workers.data.picture import Form
 
 HALVES: Final = ("train", "test")
@@ -74,13 +73,8 @@ def contiguous(labels: npt.NDArray[Any]) -> torch.Tensor:
 
 def _checked(path: Path, read: _Reader) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
     """Pixels uint8 [n, 3072] and labels [n] of a file; raises DataMissingError, DataDamagedError."""
-    note(path)
-    try:
+    with reading(path):
         pixels, labels = read(path.read_bytes())
-    except FileNotFoundError as error:
-        raise DataMissingError(f"{path} is missing; fetch the data set again") from error
-    except (OSError, ValueError, KeyError, TypeError, EOFError, MemoryError, pickle.UnpicklingError) as error:
-        raise DataDamagedError(f"{path} cannot be read; fetch it again ({error})") from error
     if pixels.dtype != np.uint8 or pixels.shape != (len(labels), _PIXELS):
         raise DataDamagedError(f"{path}: expected {len(labels):,} images of {_PIXELS:,} bytes, found {pixels.shape}")
     return pixels, labels

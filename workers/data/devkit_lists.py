@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
-from workers.contract import DataDamagedError, DataMissingError
+from workers.contract import DataDamagedError, DataMissingError, DataOptionError
 from workers.data.packs import inside, read_text
 
 Noise = Literal["dropped", "kept"]
@@ -48,7 +48,7 @@ class DevkitLists(NamedTuple):
         return _probes(self.folder, self.lists / _PROBES, dropped=noise == "dropped", official=official)
 
     def strangers(self, sizes: Sequence[int], draw: int, noise: Noise) -> dict[int, list[str]]:
-        """The paths of the distractors of each size; raises DataMissingError, DataDamagedError, ValueError."""
+        """The paths of the distractors of each size; raises DataMissingError, DataDamagedError, DataOptionError."""
         return _strangers(self.folder, self.lists, sizes, draw, dropped=noise == "dropped")
 
 
@@ -82,7 +82,9 @@ def _probes(folder: Path, path: Path, *, dropped: bool, official: bool) -> list[
 
 def _strangers(folder: Path, lists: Path, sizes: Sequence[int], draw: int, *, dropped: bool) -> dict[int, list[str]]:
     if not sizes or list(sizes) != sorted(set(sizes)) or sizes[0] < 1 or draw < 1:
-        raise ValueError(f"dataset.sizes, dataset.draw: expected rising numbers from 1 on, found {[*sizes]} and {draw}")
+        raise DataOptionError(
+            f"dataset.sizes, dataset.draw: expected rising numbers from 1 on, found {[*sizes]} and {draw}"
+        )
     noisy = _noise(folder / "megaface_noises.txt") if dropped else frozenset()
     found = {}
     for size in sizes:

@@ -2,14 +2,17 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Final
 
 from workers import registry
 from workers.catalog.needs import Finding, Need
-from workers.contract import DataDamagedError, DataMissingError, Part
+from workers.contract import DataDamagedError, DataMissingError, DataOptionError, Part
 from workers.data import file_content, pretrained, weights
 from workers.data.fetch import BY_HAND, SOURCES
 from workers.data.images import faults
 from workers.data.looking import looking
+
+_LONGEST: Final = 1000  # characters of an error that nobody expected
 
 
 def inspect(needs: Sequence[Need], root: Path, scratch: Path, parts: Path | None = None) -> list[Finding]:
@@ -63,8 +66,14 @@ def _judged(look: Callable[[], Finding], dataset: Part | None) -> Finding:
         return Finding(state="missing", said=f"{error}{_advice(dataset)}")
     except DataDamagedError as error:
         return Finding(state="wrong", said=str(error))
-    except Exception:  # whatever else is wrong is the recipe's, and the training says it better
-        return Finding()
+    except (DataOptionError, weights.WeightsError, registry.UnknownPart):
+        return Finding()  # the recipe is at fault, and the training says it better
+    except Exception as error:  # nothing that a training would meet too may count as "ok"
+        return Finding(state="wrong", said=f"{_named(dataset)}{type(error).__name__}: {error}"[:_LONGEST])
+
+
+def _named(dataset: Part | None) -> str:
+    return f"{dataset.name}: " if dataset else ""
 
 
 def _look(need: Need, root: Path, scratch: Path, parts: Path | None) -> Finding:

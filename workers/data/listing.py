@@ -108,6 +108,7 @@ def _queries(split: Sequence[Listed]) -> torch.Tensor | None:
     return torch.tensor([bool(one.query) for one in split])
 
 
+_MOST_DIGITS: Final = 18
 _SUFFIXES: Final = {".jpg", ".jpeg", ".png", ".bmp", ".webp", ".ppm", ".pgm", ".tif", ".tiff", ".gif"}
 
 
@@ -173,6 +174,8 @@ def rows(path: Path, fields: int, skip: int = 0) -> list[list[str]]:
             raise DataDamagedError(f"{path}: line {number} has {len(parts)} of {fields} fields; fetch it again")
         if parts:
             table.append(parts)
+    if not table:
+        raise DataDamagedError(f"{path} lists nothing; fetch it again")
     return table
 
 
@@ -186,6 +189,6 @@ def joined(path: Path, labels: Mapping[str, str], names: Mapping[str, str]) -> l
 
 def number(path: Path, text: str) -> int:
     """A class number of a list; raises DataDamagedError."""
-    if not text.isdecimal():
-        raise DataDamagedError(f"{path}: expected the number of a class, found {text!r}")
+    if not text.isdecimal() or len(text) > _MOST_DIGITS:
+        raise DataDamagedError(f"{path}: expected the number of a class, found {text[:40]!r}")
     return int(text)

@@ -1,24 +1,48 @@
 """Reading the files of data sets: NumPy packs, MNIST's IDX files, texts and maps, with errors that say what to do."""
 
 import gzip
+import math
 import mmap
-import zipfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from workers.contract import DataDamagedError, DataMissingError
+from workers.contract import DataDamagedError, DataMissingError, DataOptionError
 from workers.data.file_content import note
-from workers.data.picture import Picture
+from workers.data.picture import Picture, shown
 
 Array = npt.NDArray[np.uint8]
 
-_IDX_BYTES = 0x08  # the type code of unsigned bytes
+MOST_EXPANDED: Final = 2**28
+"""The bytes to which a small compressed file may expand; a file of megabytes can hold gigabytes of zeros."""
+
+_MOST_RATIO: Final = 100  # how many times larger than its compressed form a larger array may be
+_IDX_BYTES: Final = 0x08  # the type code of unsigned bytes
+_MAT_COMPRESSED: Final = 15  # the type code of a compressed element
+
+
+@contextmanager
+def reading(path: Path, advice: str = "fetch it again") -> Iterator[None]:
+    """Note that a file is read, and name it in whatever is raised: a damaged file can make its reader raise anything.
+
+    Raises DataMissingError where the file is not there, else DataDamagedError.
+    """
+    note(path)
+    try:
+        yield
+    except (DataMissingError, DataDamagedError):
+        raise
+    except FileNotFoundError as error:
+        raise DataMissingError(f"{shown(path)} is missing; fetch the data set again") from error
+    except Exception as error:
+        why = str(error) or type(error).__name__
+        raise DataDamagedError(f"{shown(path)} cannot be read; {advice} ({why})") from error
 
 
 def find(root: Path, names: Sequence[str]) -> Path:
@@ -33,17 +57,21 @@ def find(root: Path, names: Sequence[str]) -> Path:
 
 
 def read_npz(path: Path, keys: Sequence[str]) -> list[npt.NDArray[np.generic]]:
-    """The arrays `keys` of a NumPy pack; nothing is unpickled. Raises DataDamagedError."""
-    note(path)
-    try:
-        with np.load(path, allow_pickle=False) as pack:
-            if missing := [key for key in keys if key not in pack.files]:
-                raise DataDamagedError(f"{path} has no array {missing[0]!r}; it holds {', '.join(pack.files)}")
-            return [pack[key] for key in keys]
-    except DataDamagedError:
-        raise
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise DataDamagedError(f"{path} cannot be read; fetch it again ({error})") from error
+    """The arrays `keys` of a NumPy pack; nothing is unpickled. Raises DataMissingError, DataDamagedError."""
+    with reading(path), np.load(path, allow_pickle=False) as pack:
+        if missing := [key for key in keys if key not in pack.files]:
+            raise DataDamagedError(f"{path} has no array {missing[0]!r}; it holds {', '.join(pack.files)}")
+        for member in pack.zip.infolist():
+            size, packed = member.file_size, member.compress_size
+            if member.filename.removesuffix(".npy") in keys and size > max(MOST_EXPANDED, _MOST_RATIO * packed):
+                raise ValueError(
+                    f"{member.filename} of {packed:,} bytes would expand to {size:,}, which no images do; "
+                    "save it uncompressed if that is right"
+                )
+        arrays = [pack[key] for key in keys]
+        if scalars := [key for key, one in zip(keys, arrays, strict=True) if not getattr(one, "ndim", 0)]:
+            raise ValueError(f"{scalars[0]} is no array")
+        return arrays
 
 
 def read_labels(path: Path) -> npt.NDArray[np.integer[Any]]:
@@ -62,7 +90,7 @@ def read_jpegs(path: Path, count: int) -> list[Picture]:
     content, offset = read_npz(path, ("jpeg", "offset"))
     whole = np.issubdtype(offset.dtype, np.integer) and offset.shape == (count + 1,)
     rising = whole and bool((np.diff(offset.astype(np.int64)) > 0).all())
-    if content.dtype != np.uint8 or not rising or offset[0] != 0 or offset[-1] != len(content):
+    if content.dtype != np.uint8 or content.ndim != 1 or not rising or offset[0] != 0 or offset[-1] != len(content):
         raise DataDamagedError(f"{path}: expected `offset` [n + 1] to rise from 0 to the length of `jpeg`")
     bounds = offset.tolist()
     return [
@@ -76,39 +104,32 @@ def read_text(path: Path, missing: str = "; fetch the data set again") -> str:
 
     Raises DataMissingError, DataDamagedError.
     """
-    note(path)
-    try:
-        return path.read_text("utf-8")
-    except FileNotFoundError as error:
-        raise DataMissingError(f"{path} is missing{missing}") from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataDamagedError(f"{path} cannot be read; fetch it again ({error})") from error
+    with reading(path):
+        try:
+            return path.read_text("utf-8")
+        except FileNotFoundError as error:
+            raise DataMissingError(f"{shown(path)} is missing{missing}") from error
 
 
 def mapped(path: Path) -> memoryview:
     """The bytes of a file, read as they are looked at. Raises DataMissingError, DataDamagedError."""
-    note(path)
-    try:
-        with path.open("rb") as file:
-            return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-    except FileNotFoundError as error:
-        raise DataMissingError(f"{path} is missing; fetch the data set again") from error
-    except (OSError, ValueError) as error:  # an empty file cannot be mapped
-        raise DataDamagedError(f"{path} cannot be read; fetch it again ({error})") from error
+    with reading(path), path.open("rb") as file:  # an empty file cannot be mapped
+        return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
 
 
 def read_idx(path: Path) -> Array:
     """The array of an IDX file of unsigned bytes, gzipped or not. Raises DataDamagedError."""
-    note(path)
-    try:
-        content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-        if len(content) < 4 or content[2] != _IDX_BYTES:
+    with reading(path), gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+        head = file.read(4)
+        if len(head) < 4 or head[2] != _IDX_BYTES:
             raise ValueError("it is no IDX file of bytes")
-        dimensions = content[3]
-        shape = np.frombuffer(content, ">u4", count=dimensions, offset=4).tolist()
-        return np.frombuffer(content, np.uint8, offset=4 + 4 * dimensions).reshape(shape)
-    except (OSError, ValueError, EOFError, zlib.error) as error:
-        raise DataDamagedError(f"{path} cannot be read; fetch it again ({error})") from error
+        shape = np.frombuffer(file.read(4 * head[3]), ">u4", count=head[3]).tolist()
+        if (size := math.prod(shape)) > MOST_EXPANDED:
+            raise ValueError(f"it declares {size:,} bytes, and the data sets in this format have fewer")
+        content = file.read(size + 1)  # no more, whatever the file expands to
+        if len(content) != size:
+            raise ValueError(f"it declares {size:,} bytes and has {'more' if len(content) > size else len(content)}")
+        return np.frombuffer(content, np.uint8).reshape(shape)
 
 
 def read_idx_pair(path: Path, side: int = 28) -> tuple[npt.NDArray[np.generic], npt.NDArray[np.generic]]:
@@ -123,23 +144,37 @@ def checked(
     """The images and labels, where these are images of bytes and of ten classes; raises DataDamagedError."""
     image, label = arrays
     count = len(label)
-    if image.dtype != np.uint8 or image.shape != (count, side, side) or not np.isin(label, np.arange(10)).all():
+    if (
+        label.ndim != 1
+        or image.dtype != np.uint8
+        or image.shape != (count, side, side)
+        or not np.isin(label, np.arange(10)).all()
+    ):
         raise DataDamagedError(f"{path}: expected {count:,} images of {side}x{side} bytes with labels 0 to 9")
     return image, label
 
 
 def names(path: Path) -> list[str]:
     """The names of the arrays in a NumPy pack; raises DataDamagedError."""
-    note(path)
-    try:
-        with np.load(path, allow_pickle=False) as pack:
-            return list(pack.files)
-    except (OSError, ValueError, EOFError, AttributeError, zipfile.BadZipFile, zlib.error) as error:
-        raise DataDamagedError(f"{path} cannot be read; fetch it again ({error})") from error
+    with reading(path), np.load(path, allow_pickle=False) as pack:
+        return list(pack.files)
 
 
 def inside(name: str) -> str:
-    """`name`, where it is a path below the data root; raises ValueError."""
+    """`name`, where it is a path below the data root; raises DataOptionError."""
     if not name or Path(name).is_absolute() or ".." in Path(name).parts:
-        raise ValueError(f"expected a path below the data root, found {name!r}")
+        raise DataOptionError(f"expected a path below the data root, found {name!r}")
     return name
+
+
+def check_expansion(content: bytes) -> None:
+    """Raise ValueError where a MATLAB file, version 5, would expand to more than MOST_EXPANDED bytes."""
+    order = "big" if content[126:128] == b"MI" else "little"
+    at, expanded = 128, 0
+    while at + 8 <= len(content):
+        kind, size = (int.from_bytes(content[at + part : at + part + 4], order) for part in (0, 4))  # type: ignore[arg-type]
+        if kind == _MAT_COMPRESSED:
+            expanded += len(zlib.decompressobj().decompress(content[at + 8 : at + 8 + size], MOST_EXPANDED + 1))
+        if expanded > MOST_EXPANDED:
+            raise ValueError(f"its {len(content):,} bytes expand to more than {MOST_EXPANDED:,}")
+        at += 8 + size

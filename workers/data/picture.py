@@ -206,7 +206,7 @@ def key(pictures: Sequence[Picture], form: Form) -> str:
         try:
             status = path.stat()
             stats[path] = status.st_size, status.st_mtime_ns
-        except OSError:
+        except (OSError, ValueError):  # a list may hold a name that no file can have
             missing.append(path)
     if missing:
         raise DataMissingError(

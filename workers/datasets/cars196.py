@@ -2,6 +2,7 @@
 
 import csv
 from collections.abc import Mapping, Sequence
+from io import BytesIO
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -11,8 +12,8 @@ from annotated_types import Ge
 
 from workers.contract import DataDamagedError, DataMissingError
 from workers.data import listing
-from workers.data.file_content import note
 from workers.data.listing import Listed, Source
+from workers.data.packs import check_expansion, reading
 from workers.data.picture import Form, Picture
 
 
@@ -113,24 +114,15 @@ def _listed(image: Path, label: int, models: Sequence[str]) -> Listed:
 
 def _models(path: Path) -> list[str]:
     """The names of the car models in the order of their numbers, where a MATLAB file has them: only people need it."""
-    try:
-        if path.is_file():
-            note(path)
-        return [str(name) for name in np.atleast_1d(scipy.io.loadmat(path, squeeze_me=True)["class_names"])]
-    except (OSError, KeyError, ValueError, TypeError):
-        return []
+    return [str(name) for name in np.atleast_1d(_mat(path).get("class_names", []))] if path.is_file() else []
 
 
 def _csv(path: Path) -> list[tuple[str, int]]:
     """File names and class numbers of `name,x1,y1,x2,y2,class`."""
-    note(path)
-    try:
-        with path.open(newline="", encoding="utf-8") as file:
-            rows = [row for row in csv.reader(file) if row]
-    except FileNotFoundError as error:
-        raise DataMissingError(f"{path} is missing; fetch the data set again") from error
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise DataDamagedError(f"{path} cannot be read; fetch it again ({error})") from error
+    with reading(path), path.open(newline="", encoding="utf-8") as file:
+        rows = [row for row in csv.reader(file) if row]
+    if not rows:
+        raise DataDamagedError(f"{path} is empty; fetch it again")
     if short := next((row for row in rows if len(row) != 6), None):
         raise DataDamagedError(f"{path}: expected a name, a box and a class, found {','.join(short)!r}")
     return [(row[0], _class(path, row[-1])) for row in rows]
@@ -138,15 +130,23 @@ def _csv(path: Path) -> list[tuple[str, int]]:
 
 def _field(path: Path, name: str) -> list[Any]:
     """A field of all `annotations` in a MATLAB file."""
-    if not path.is_file():
-        raise DataMissingError(f"{path} is missing; fetch the data set again")
-    note(path)
+    held = _mat(path)
     try:
-        annotations = scipy.io.loadmat(path, squeeze_me=True)["annotations"]
-        return list(np.atleast_1d(annotations)[name])
-    except (OSError, KeyError, ValueError, TypeError, IndexError, EOFError) as error:
+        return list(np.atleast_1d(held["annotations"])[name])
+    except (KeyError, ValueError, TypeError, IndexError) as error:
         advice = "the test annotations without labels will not do" if name == "class" else "fetch it again"
         raise DataDamagedError(f"{path} has no annotations with {name!r}; {advice}") from error
+
+
+def _mat(path: Path) -> dict[str, Any]:
+    """What a MATLAB file holds; raises DataMissingError, DataDamagedError."""
+    with reading(path):
+        content = path.read_bytes()
+        if content[:10] == b"MATLAB 7.3":
+            raise DataDamagedError(f"{path} is in the format of MATLAB 7.3, which is not read; save it with `-v7`")
+        check_expansion(content)
+        held: dict[str, Any] = scipy.io.loadmat(BytesIO(content), squeeze_me=True)
+        return held
 
 
 def _class(path: Path, value: Any) -> int:

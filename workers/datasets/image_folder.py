@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 from annotated_types import Ge
 
+from workers.contract import DataOptionError
 from workers.data import listing
 from workers.data.listing import Source
 from workers.data.packs import inside
@@ -40,7 +41,7 @@ class ImageFolder:
         classes = listing.class_folders(place)
         first = len(classes) // 2 if train_classes is None else train_classes
         if not 0 < first < len(classes):
-            raise ValueError(f"dataset.train_classes: expected 1 to {len(classes) - 1}, found {first}")
+            raise DataOptionError(f"dataset.train_classes: expected 1 to {len(classes) - 1}, found {first}")
         names = sorted(classes)
         halves = [[one for name in half for one in classes[name]] for half in (names[:first], names[first:])]
         source = Source(f"folder-{place.name}", Form(resize, side, upright=True), scratch)

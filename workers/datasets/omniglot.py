@@ -75,7 +75,7 @@ def _packed(path: Path) -> tuple[Images, Images]:
     """Both halves of the pack; raises DataDamagedError."""
     image, label, split = read_npz(path, ("image", "label", "split"))
     count = len(label)
-    if image.dtype != np.uint8 or image.shape != (count, 28, 28) or split.shape != (count,):
+    if image.dtype != np.uint8 or image.shape != (count, 28, 28) or not label.shape == split.shape == (count,):
         raise DataDamagedError(f"{path}: expected {count:,} images of 28x28 bytes, each with a label and a split")
     return _half(image, label, split == 0), _half(image, label, split == 1)
 

@@ -8,7 +8,7 @@ import numpy.typing as npt
 import torch
 from annotated_types import Ge
 
-from workers.contract import DataDamagedError
+from workers.contract import DataDamagedError, DataOptionError
 from workers.data import listing
 from workers.data.images import Images, content_hash
 from workers.data.listing import Listed, Source
@@ -49,7 +49,7 @@ class Packed:
             self.train, self.test, self.content = listing.load(source, train, test)
             return
         if side is not None:
-            raise ValueError(f"dataset.side: {file} holds pixels, which stay as they are; leave it out")
+            raise DataOptionError(f"dataset.side: {file} holds pixels, which stay as they are; leave it out")
         images = _pixels(path, len(labels))
         self.train, self.test = (_half(images, labels, tests == half) for half in (False, True))
         self.content = content_hash(self)
