@@ -16,6 +16,7 @@ from orchestrator.run.attempt import Workplace
 from orchestrator.run.inline import Inline
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
+from orchestrator.views.errors import InvalidSpecError
 from orchestrator.views.sweeps import SweepView
 from tests.workers import trees
 from workers import catalog as catalogs
@@ -78,16 +79,19 @@ class Installation:
         )
         self.service = Service.open(self.settings)
         self.store = Store.open(self.settings.database)
+        self.catalog = catalogs.LiveCatalog.at(self.parts)
 
     def run(self, name: str, **changes: Any) -> SweepView:
         """Submit a sweep of two trainings and have all of it trained by a new conductor."""
-        sweep = self.service.submissions.submit(self.spec(name, **changes)).id
+        return self.conduct(self.service.submissions.submit(self.spec(name, **changes)).id)
+
+    def conduct(self, sweep: int) -> SweepView:
+        """Have a new conductor do what there is to do."""
         settings = self.settings
         place = Workplace(
             settings.train, settings.storage, settings.data_root, settings.parts, inspect=settings.inspection
         )
-        catalog = catalogs.load(settings.parts)
-        Conductor(settings, self.store, Inline(place), catalog, None).conduct(until_idle=True)
+        Conductor(settings, self.store, Inline(place), self.catalog, None).conduct(until_idle=True)
         return self.service.sweeps.get(sweep)
 
     def spec(self, name: str, **changes: Any) -> bytes:
@@ -193,3 +197,70 @@ def test_the_file_that_an_own_data_set_declares_counts(installed: Installation) 
     (found, _) = installed.provenance(first.id)
     assert found["manifest"].startswith("sha256:")
     assert found["content"].startswith("sha256:")
+
+
+def test_an_own_data_set_that_declares_nothing_is_never_reused(installed: Installation) -> None:
+    undeclared = DATASET.replace("file: str, ", "").replace("root / file", "root / 'dots.bin'")
+    (installed.parts / "datasets" / "dots.py").write_text(undeclared)
+    (installed.data / "dots.bin").write_bytes(bytes(range(256)) * 8)
+    own = {"dataset": "dots"}
+    assert reused(installed.run("first", recipe=own)) == ("finished", 0)
+    assert reused(installed.run("second", recipe=own)) == ("finished", 0)
+
+
+def test_a_running_service_sees_parts_that_are_added_edited_and_broken(installed: Installation) -> None:
+    own = {"loss": "later", "dataset": "digits"}
+    with pytest.raises(InvalidSpecError, match="no loss named 'later'"):
+        installed.service.submissions.submit(installed.spec("first", recipe=own))
+    path = installed.parts / "losses" / "later.py"
+    path.write_text(LOSS.replace("class Circle", "class Later"))
+    assert installed.service.catalog().get("loss", "later") is not None
+    assert "later" in json.dumps(installed.service.json_schema())
+    assert reused(installed.run("first", recipe=own)) == ("finished", 0)
+    path.write_text(LOSS.replace("class Circle", "class Later").replace("self, embeddings", "self embeddings"))
+    with pytest.raises(InvalidSpecError, match=r"losses/later.py: line 14"):
+        installed.service.submissions.submit(installed.spec("second", recipe=own))
+    path.unlink()
+    with pytest.raises(InvalidSpecError, match="no loss named 'later'"):
+        installed.service.submissions.submit(installed.spec("third", recipe=own))
+
+
+def test_what_waits_is_planned_anew_once_its_loss_is_edited(installed: Installation) -> None:
+    own = {"loss": "circle", "dataset": "digits"}
+    installed.run("first", recipe=own)
+    sweep = installed.service.submissions.submit(installed.spec("second", recipe=own, fresh=True)).id
+    circle = installed.parts / "losses" / "circle.py"
+
+    def edit() -> bool:
+        if installed.service.sweeps.get(sweep).counts.total and "0.5" not in circle.read_text():
+            circle.write_text(LOSS.replace(".mean()", ".mean() * 0.5"))
+        return active()
+
+    active = installed.store.sweeps.active
+    installed.store.sweeps.active = edit  # type: ignore[method-assign]
+    found = installed.conduct(sweep)
+    assert (found.state, found.counts.finished) == ("finished", 2)
+    assert len({one["code"]["loss"] for one in installed.provenance(sweep)}) == 1
+    assert installed.provenance(sweep)[0]["code"] != installed.provenance(1)[0]["code"]
+
+
+def test_trainings_wait_while_the_files_are_not_those_that_they_were_planned_with(installed: Installation) -> None:
+    sweep = installed.service.submissions.submit(installed.spec("first")).id
+    birds, kept = installed.data / "birds", installed.data / "kept"
+    shutil.copytree(birds, kept)
+    active = installed.store.sweeps.active
+
+    def exchange() -> bool:
+        if installed.service.sweeps.get(sweep).counts.total and kept.exists():
+            paint(birds)
+            kept.rename(installed.data / "whole")
+        return active()
+
+    installed.store.sweeps.active = exchange  # type: ignore[method-assign]
+    found = installed.conduct(sweep)
+    assert (found.state, found.counts.waiting, found.counts.failed) == ("running", 2, 0)
+    assert "image_folder folder=birds" in (found.notice or "")
+    assert "other files than when the sweep was planned" in (found.notice or "")
+    shutil.rmtree(birds)
+    (installed.data / "whole").rename(birds)
+    assert installed.conduct(sweep).counts.finished == 2

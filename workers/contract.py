@@ -25,9 +25,10 @@ from workers.recipe.validation import ClassHoldout, CrossValidation, ImageHoldou
 
 __all__ = [
     "BEST_TEST", "DEFAULT_TASK", "FOLDERS", "GOES_WITH", "KEPT_FILES", "KINDS", "PART_FIELDS", "TEST_SET",
-    "CheckpointError", "ClassHoldout", "CrossValidation", "DataDamagedError", "DataMissingError", "Distance",
-    "Evaluate", "Frozen", "ImageHoldout", "NoValidation", "Part", "Pins", "Place", "Progress", "Recipe", "Result",
-    "Select", "Stopped", "Train", "Validation", "canonical_json", "fingerprint_of",
+    "CheckpointError", "ClassHoldout", "CodeChangedError", "CrossValidation", "DataDamagedError",
+    "DataMissingError", "Distance", "Evaluate", "Frozen", "ImageHoldout", "NoValidation", "Part", "Pins",
+    "Place", "Progress", "Recipe", "Result", "Select", "Stopped", "Train", "Validation", "canonical_json",
+    "fingerprint_of",
 ]  # fmt: skip
 
 KEPT_FILES: Final = ("best.pt", "final.pt")
@@ -240,6 +241,10 @@ class DataDamagedError(ValueError):
 
 class DataOptionError(ValueError):
     """A hyper-parameter of a data set does not fit its files: the recipe is at fault, not the files."""
+
+
+class CodeChangedError(RuntimeError):
+    """An own part has another source here than the recipe was planned with: planned anew, it is trained."""
 
 
 class Train(Protocol):

@@ -4,7 +4,8 @@ import importlib
 import importlib.util
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from importlib.machinery import FileFinder, ModuleSpec, SourceFileLoader
 from pathlib import Path
@@ -115,9 +116,13 @@ class _OwnFolder:
 
     def __init__(self) -> None:
         self._known: tuple[Path, own_code.Stamp] | None = None
+        self.held = 0
+        """How many trainings go on, each with the code that it began with."""
 
     def begin(self, parts: Path) -> bool:
         """Forget all modules of an own folder where another one is asked for, or a file of it has changed."""
+        if self.held and self._known is not None and self._known[0] == parts:
+            return False
         now = parts, own_code.stamp(parts)
         if self._known == now:
             return False
@@ -134,6 +139,23 @@ class _OwnFolder:
 
 
 _own, _importing = _OwnFolder(), RLock()
+
+
+@contextmanager
+def unchanged(parts: Path | None) -> Iterator[None]:
+    """Take up edited own parts now, and none while it lasts: a training ends with the code that it began with."""
+    if parts is None:
+        yield
+        return
+    with _importing:
+        if not _own.held:
+            _own.begin(parts)
+        _own.held += 1
+    try:
+        yield
+    finally:
+        with _importing:
+            _own.held -= 1
 
 
 def _forget(folder: Path) -> None:

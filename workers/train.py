@@ -7,6 +7,7 @@ from pathlib import Path
 import torch
 from pydantic import JsonValue
 
+from workers import registry
 from workers.contract import CrossValidation, Place, Progress, Recipe, Result, Stopped
 from workers.evaluation.query_scores import NotedScores
 from workers.tasks import Diverged
@@ -32,7 +33,7 @@ def train(recipe: Recipe, place: Place, report: Callable[[Progress], None], resu
     """
     allocator.keep_freed()
     device = determinism.device(place.device)
-    with determinism.applied(device, place.threads), torch.enable_grad():
+    with registry.unchanged(place.parts), determinism.applied(device, place.threads), torch.enable_grad():
         several = isinstance(recipe.validation, CrossValidation)
         result = (cross_validate if several else _one)(recipe, place, device, report, resume)
         (place.storage / LAST).unlink(missing_ok=True)

@@ -30,7 +30,7 @@ from orchestrator.run.engine import Engine
 from orchestrator.settings import Settings
 from orchestrator.views import events
 from orchestrator.views.errors import FOR_ALL
-from workers.catalog import Catalog, usual_needs
+from workers.catalog import Catalog, PartSourceError, usual_needs
 
 log = logging.getLogger(__name__)
 
@@ -51,6 +51,7 @@ class Chores:
         tracker: Tracker | None,
     ) -> None:
         self._store, self._writer, self._catalog = store, writer, catalog
+        self._unreadable = ""
         self._retries = Retries()
         self._expansion = Expansion(store, writer, catalog)
         self._searches = Searches(store, writer, catalog)
@@ -72,6 +73,7 @@ class Chores:
 
     def do(self, *, finalize: bool) -> None:
         """Expand queued sweeps, apply requests and settle what ended; `finalize`: also if it was just looked for."""
+        self._refresh()
         self._renewal.renew()  # before anything of an older release is given out, adopted or judged
         self.hindrances.look_at_disks()
         queued, requests = self._store.sweeps.queued(), self._store.requests.pending()
@@ -93,6 +95,16 @@ class Chores:
             self._writer.changes.prune()
             self._writer.deliveries.prune(self._tells)
             self._pruned = time.monotonic()
+
+    def _refresh(self) -> None:
+        """Take up own parts that were added or edited; while one cannot be read all stay as they were."""
+        try:
+            self._catalog.refresh()
+            self._unreadable = ""
+        except (PartSourceError, OSError) as error:
+            if str(error) != self._unreadable:
+                log.warning("the folder of own parts cannot be read, and its parts stay as they were: %s", error)
+            self._unreadable = str(error)
 
     def _carry_out(self, requests: Iterable[PendingRequest]) -> None:
         for request in requests:

@@ -35,7 +35,8 @@ def conduct(settings: Settings, *, until_idle: bool, when_told: bool = False) ->
     """
     own_folder(settings.resolved_home)
     begin_tracing("conductor", settings.traces_url)
-    catalog, engine = catalogs.load(settings.parts), _engine(settings)  # an engine's library may take seconds to load
+    catalog = catalogs.LiveCatalog.at(settings.parts)
+    engine = _engine(settings)  # an engine's library may take seconds to load
     if when_told and not sys.stdin.readline():
         return 1  # who was to tell is gone
     storage.opened(settings.storage).check()

@@ -19,6 +19,7 @@ class Renewal:
     def __init__(self, store: Store, writer: Writer, catalog: Catalog) -> None:
         self._store, self._writer, self._catalog = store, writer, catalog
         self._changed: dict[str, tuple[Change, ...]] | None = None
+        self._seen = catalog.changes  # the state of the catalog that this is of
 
     @property
     def outdated(self) -> frozenset[str]:
@@ -29,18 +30,24 @@ class Renewal:
         """Plan anew what waits or runs under older versions; gives by sweep what was done, in words.
 
         A training that runs is stopped: its slot holds the code of another release, of which a part that it imports
-        late would be of this one.
+        late would be of this one. Where only own code was edited it trains on with the code that it began with.
         """
         said: dict[int, str] = {}
-        while found := self._store.trainings.outdated(self.outdated):
+        while found := self._store.trainings.outdated(self.outdated, self._edited):
             renewed = [self._renewed(one) for one in found]
             for sweep, words in self._writer.trainings.plan_anew(renewed, self.outdated, self._words).items():
                 log.warning("sweep %d: %s", sweep, words)
                 said[sweep] = words
         return said
 
+    @property
+    def _edited(self) -> frozenset[str]:
+        """The stamps of which nothing but own code changed."""
+        return frozenset(stamp for stamp, its in self._known().items() if all(one.own_code for one in its))
+
     def _known(self) -> dict[str, tuple[Change, ...]]:
-        if self._changed is None:
+        if self._changed is None or self._seen != self._catalog.changes:
+            self._seen = self._catalog.changes
             found = ((stamp, changes(stamp, self._catalog)) for stamp in self._store.trainings.stamps())
             self._changed = {stamp: changed for stamp, changed in found if changed}
         return self._changed

@@ -9,7 +9,8 @@ from orchestrator.plan.grid import Plan
 from orchestrator.plan.needs import Contents
 from orchestrator.plan.reading import document
 from orchestrator.spec.spec import Spec
-from workers.catalog import Catalog
+from orchestrator.views.errors import InvalidSpecError
+from workers.catalog import Catalog, PartSourceError, Problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +21,14 @@ class Checked:
     plan: Plan
     notes: tuple[str, ...] = ()
     """What the subset that was taken of the spec can no longer show, a sentence each."""
+
+
+def refresh(catalog: Catalog) -> None:
+    """Read what changed of the own parts; raises InvalidSpecError where one of them cannot be read."""
+    try:
+        catalog.refresh()
+    except PartSourceError as error:
+        raise InvalidSpecError([Problem("", f"the folder of own parts cannot be read: {error}")]) from error
 
 
 def read(

@@ -18,6 +18,7 @@ from orchestrator.run.work_directory import WorkDirectory, work_directory_for
 from orchestrator.views.orders import FailureKind, Order
 from workers.contract import (
     CheckpointError,
+    CodeChangedError,
     DataDamagedError,
     DataMissingError,
     Evaluate,
@@ -31,7 +32,7 @@ from workers.contract import (
 from workers.data.scratch import claim_code_caches, scratch, unmade
 
 TRACE_CHARACTERS: Final = 8_000
-INFRASTRUCTURE: Final = (MemoryError, OSError, ConnectionError)
+INFRASTRUCTURE: Final = (MemoryError, OSError, ConnectionError, CodeChangedError)
 """Errors that say more about the machine than about the recipe, so that another attempt may help."""
 MISSING: Final = (FileNotFoundError, NotADirectoryError, PermissionError)
 """Errors of the operating system that another attempt meets again."""

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from orchestrator.plan.extension import extension
 from orchestrator.plan.needs import Contents
-from orchestrator.plan.validated import read
+from orchestrator.plan.validated import read, refresh
 from orchestrator.publish.published import library
 from orchestrator.record.store import Store
 from orchestrator.record.writes.backlog import ADDED
@@ -58,6 +58,7 @@ class SweepCommands:
         NumbersChangedError where the sweep was trained under older versions, ConflictError where too many trials of the
         owner would wait, UnavailableError while a disk has too little room.
         """
+        refresh(self._catalog)
         contents = Contents.of(self._store.data.planned_content(sweep), self._store.data.findings())
         checked = read(body, self._catalog, library.PrintedLines(), contents)
         spec, text = checked.spec.model_dump(mode="json"), body.decode("utf-8-sig")

@@ -1,5 +1,6 @@
 """What a client can ask for: submit, look, cancel, retry, export. Reads the store, appends requests, trains nothing."""
 
+from contextlib import suppress
 from typing import Any
 
 from orchestrator.host.private import own_folder
@@ -73,7 +74,7 @@ class Service:
     def open(cls, settings: Settings) -> "Service":
         """The service over the settings' database, which is made or migrated if need be."""
         own_folder(settings.resolved_home)
-        return cls(settings, Store.of(settings), catalogs.load(settings.parts))
+        return cls(settings, Store.of(settings), catalogs.LiveCatalog.at(settings.parts))
 
     def close(self) -> None:
         """Close the store."""
@@ -98,12 +99,14 @@ class Service:
         ]  # fmt: skip
 
     def catalog(self) -> Catalog:
-        """The parts that exist."""
+        """The parts that exist now; a folder with a part that cannot be read stays as it was."""
+        with suppress(catalogs.PartSourceError):
+            self._catalog.refresh()
         return self._catalog
 
     def json_schema(self) -> dict[str, Any]:
         """The JSON schema of a spec."""
-        return schema.json_schema(self._catalog)
+        return schema.json_schema(self.catalog())
 
     def vega(self) -> bytes:
         """The scripts that draw figures in a browser without a network."""

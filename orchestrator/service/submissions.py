@@ -9,7 +9,7 @@ from orchestrator.plan.missing_data import absences
 from orchestrator.plan.needs import Contents, agreed
 from orchestrator.plan.reading.lines import lines
 from orchestrator.plan.unschedulable import crowded, shortages
-from orchestrator.plan.validated import Checked, read
+from orchestrator.plan.validated import Checked, read, refresh
 from orchestrator.publish.published import library
 from orchestrator.record.store import Store
 from orchestrator.record.writes.submissions import NewSweep
@@ -83,6 +83,7 @@ class SpecSubmissions:
 
     def _read(self, body: bytes) -> Checked:
         """The spec checked, with the content that the nodes' data had when they were last looked at."""
+        refresh(self._catalog)
         contents = Contents(agreed(self._store.data.findings()))
         return read(body, self._catalog, library.PrintedLines(), contents)
 

@@ -1,6 +1,7 @@
 """Tables computed from what is known now: of one sweep, or over the cells of several."""
 
 from collections.abc import Callable, Hashable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final, Literal, TypeVar
 
@@ -24,7 +25,7 @@ from orchestrator.views.outcomes import SweepOutcomes
 from orchestrator.views.query_sums import QuerySource, nowhere
 from orchestrator.views.sweeps import Heat
 from orchestrator.views.verdicts import VerdictsView
-from workers.catalog import Catalog, unknown
+from workers.catalog import Catalog, PartSourceError, unknown
 
 View = Literal["merge", "difference"]
 _WORDY: Final = ("html", "json")
@@ -104,7 +105,10 @@ class TableQueries:
         return value
 
     def _stamp(self, sweep: int) -> str:
-        return f"{self._store.sweeps.change(sweep)} {self._store.requests.looks(sweep)}"
+        with suppress(PartSourceError):
+            self._catalog.refresh()  # a cell says where own code has changed since
+        state = self._store.sweeps.change(sweep), self._store.requests.looks(sweep), self._catalog.changes
+        return " ".join(map(str, state))
 
     def _page(self, sweep: int, name: str, heat: Heat) -> str:
         outcomes = self._outcomes(sweep, name)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from workers.catalog import Catalog, changes, complete, load, own_code, stamp
-from workers.contract import Part, Recipe
+from workers.contract import CodeChangedError, Part, Recipe
 from workers.registry import find
 from workers.training import pins
 
@@ -107,7 +107,7 @@ def test_a_worker_refuses_a_recipe_for_other_code(parts: Path) -> None:
     planned = recipe(load(parts))
     pins.check(planned, parts)
     edit(parts / "losses/_terms.py", "SCALE = ONE", "SCALE = 2 * ONE")
-    with pytest.raises(ValueError, match=r"the code of own loss 'circle' is sha256:.* was edited since the sweep"):
+    with pytest.raises(CodeChangedError, match=r"the code of own loss 'circle' is sha256:.* was edited since"):
         pins.check(planned, parts)
 
 

@@ -12,7 +12,7 @@ from workers.catalog.bounds import Bounds
 from workers.catalog.clustering_cost import NEEDS, STARTS, Clustering, stated
 from workers.catalog.defaults import complete
 from workers.catalog.holdings import Holdings, holds, selected
-from workers.catalog.inventory import Catalog, load, metric_entry, metric_problem, parse_metric
+from workers.catalog.inventory import Catalog, LiveCatalog, load, metric_entry, metric_problem, parse_metric
 from workers.catalog.near_names import comparing, near
 from workers.catalog.needs import UNKNOWN, Finding, Inspect, Need, decisive, need_of, undeclared, usual_needs
 from workers.catalog.parameter import LONGEST_LIST, LONGEST_TEXT, Parameter
@@ -36,6 +36,7 @@ __all__ = [
     "FurtherMetrics",
     "Holdings",
     "Inspect",
+    "LiveCatalog",
     "Need",
     "Parameter",
     "PartSourceError",

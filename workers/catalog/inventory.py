@@ -5,6 +5,8 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Final
 
+from pydantic import PrivateAttr
+
 from workers.catalog import own_code
 from workers.catalog.signature import Entry, PartSourceError, read
 from workers.catalog.wording import listed, unknown
@@ -21,6 +23,14 @@ class Catalog(Frozen):
     """The parts that exist, in the order of their kinds and names."""
 
     entries: list[Entry]
+
+    def refresh(self) -> None:
+        """Nothing: these are the parts of one moment."""
+
+    @property
+    def changes(self) -> int:
+        """How often it has changed: never."""
+        return 0
 
     @cached_property
     def _by_name(self) -> dict[tuple[str, str], Entry]:
@@ -76,6 +86,49 @@ class Catalog(Frozen):
         file = parse_metric(metric)[0]
         entry, ended = self.get("metric", file), {parse_metric(name)[0] for name in task.stated("ended")}
         return file in ended or (entry is not None and entry.facts.get("needs") in ended)
+
+
+class LiveCatalog(Catalog):
+    """The catalog of a process that goes on: what holds it sees the files of own parts as `refresh` found them last."""
+
+    _parts: Path | None = PrivateAttr()
+    _now: Catalog = PrivateAttr()
+    _changes: int = PrivateAttr(default=0)
+
+    @classmethod
+    def at(cls, parts: Path | None) -> "LiveCatalog":
+        """That of the built-in parts and those in the folder `parts`; raises PartSourceError."""
+        now = load(parts)
+        made = cls(entries=now.entries)
+        made._parts, made._now = parts, now
+        return made
+
+    def refresh(self) -> None:
+        """Read the own parts that were added, edited or removed since.
+
+        Raises PartSourceError where one cannot be read; the parts stay as they were then.
+        """
+        if self._parts is not None and (now := load(self._parts)) is not self._now:
+            self.__dict__["entries"] = now.entries
+            self._now = now
+            self._changes += 1
+
+    @property
+    def changes(self) -> int:
+        """How often it has changed, so that what was made of it can be made anew."""
+        return self._changes
+
+    @property
+    def _by_name(self) -> dict[tuple[str, str], Entry]:
+        return self._now._by_name
+
+    @property
+    def _by_kind(self) -> dict[str, list[Entry]]:
+        return self._now._by_kind
+
+    @property
+    def _declared(self) -> dict[tuple[str, str], list[str]]:
+        return self._now._declared
 
 
 def given(task: Entry) -> list[str]:

@@ -18,6 +18,8 @@ class Change(Frozen):
     then: str
     """The version that the training was planned with."""
     now: str
+    own_code: bool = False
+    """Whether it is the source of an own part, which may change at any time."""
 
     def __str__(self) -> str:
         return f"{self.what} ({self.then}, now {self.now})"
@@ -58,7 +60,7 @@ def changes(stamped: str, catalog: Catalog) -> tuple[Change, ...]:
     ]
     code, source = code_of(parts, computed, catalog), said.get("code", {})
     changed += [
-        Change(what=f"code of {_named(key, named)}", then=source[key][7:15], now=code[key][7:15])
+        Change(what=f"code of {_named(key, named)}", then=source[key][7:15], now=code[key][7:15], own_code=True)
         for key in source
         if key in code and code[key] != source[key]
     ]

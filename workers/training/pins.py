@@ -9,7 +9,7 @@ from workers.catalog.defaults import PRECISION_VERSIONS, code_of
 from workers.catalog.inner_parts import inner_of, named
 from workers.catalog.inventory import Catalog, load, parse_metric
 from workers.catalog.needs import UNKNOWN, need_of
-from workers.contract import DataDamagedError, Place, Recipe
+from workers.contract import CodeChangedError, DataMissingError, Place, Recipe
 from workers.data.file_content import below, content
 from workers.data.images import files
 
@@ -17,7 +17,10 @@ _EDITED: Final = "it was edited since the sweep was planned, or this machine has
 
 
 def check(recipe: Recipe, parts: Path | None) -> None:
-    """Raise ValueError where this machine's parts or data are not the ones that the recipe's fingerprint stands for."""
+    """Raise ValueError where this machine's parts or data are not the ones that the recipe's fingerprint stands for.
+
+    Raises CodeChangedError where that is the source of an own part.
+    """
     versions = recipe.pins.versions
     wanted = [(kind, recipe.part(kind).name, versions.get(kind)) for kind in recipe.kinds]
     wanted += [(one.entry.kind, one.entry.name, versions.get(one.path)) for one in inner_of(recipe, load(parts))]
@@ -52,7 +55,7 @@ def check(recipe: Recipe, parts: Path | None) -> None:
 def check_content(recipe: Recipe, place: Place) -> str | None:
     """The content of the files that the recipe reads of the data root, where it is pinned.
 
-    Raises DataDamagedError where these are other files than the recipe's fingerprint stands for.
+    Raises DataMissingError where these are other files than the recipe's fingerprint stands for.
     """
     pinned = recipe.pins.content
     if pinned is None or pinned.startswith(UNKNOWN):
@@ -63,7 +66,7 @@ def check_content(recipe: Recipe, place: Place) -> str | None:
         read |= files(recipe.dataset, place.data_root, place.scratch, place.parts)
     here = content(read, place.scratch)
     if here != pinned:
-        raise DataDamagedError(
+        raise DataMissingError(
             f"{need} in {place.data_root.absolute()}: other files than when the sweep was planned (content "
             f"{here[:15]}, expected {pinned[:15]}); put these back, or submit the sweep again"
         )
@@ -71,7 +74,7 @@ def check_content(recipe: Recipe, place: Place) -> str | None:
 
 
 def _check_code(recipe: Recipe, metrics: Sequence[str], catalog: Catalog) -> None:
-    """Raise ValueError where an own part has another source here than the recipe's fingerprint stands for."""
+    """Raise CodeChangedError where an own part has another source here than the recipe's fingerprint stands for."""
     if not recipe.pins.versions:
         return  # a recipe that was never completed stands for whatever code there is
     parts = named(recipe, catalog)
@@ -81,4 +84,4 @@ def _check_code(recipe: Recipe, metrics: Sequence[str], catalog: Catalog) -> Non
             kind, _, option = key.partition(".")
             part = f"{kind} {(option if kind == 'metric' else parts.get(key, option))!r}"
             found = f"the code of own {part} is {here.get(key)}, and the recipe is for {pinned.get(key)}"
-            raise ValueError(f"pins: {found}: {_EDITED}; submit the sweep again")
+            raise CodeChangedError(f"pins: {found}: {_EDITED}; submit the sweep again")

@@ -83,14 +83,18 @@ class TrainingReader(Access):
         with self._database.reading() as connection:
             return list(connection.execute(sa.select(training.c.stamp).distinct()).scalars())
 
-    def outdated(self, stamps: Collection[str]) -> list[Outdated]:
-        """A few of the trainings with such a stamp that wait or run for some trial, oldest first."""
+    def outdated(self, stamps: Collection[str], waiting_only: Collection[str] = ()) -> list[Outdated]:
+        """A few of the trainings with such a stamp that wait or run for some trial, oldest first.
+
+        Those with one of the stamps `waiting_only` only while they wait.
+        """
         if not stamps:
             return []
         columns = (training.c.id, training.c.stamp, training.c.recipe)
         query = (
             sa.select(*columns, (~wanted_by_active(training.c.id)).label("evaluated"))
             .where(training.c.state.in_(TRIAL_ACTIVE), training.c.stamp.in_(list(stamps)), wanted(training.c.id))
+            .where(sa.or_(training.c.state == TrialState.WAITING, training.c.stamp.not_in(list(waiting_only))))
             .order_by(training.c.id)
             .limit(AT_ONCE)
         )
