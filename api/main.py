@@ -11,7 +11,6 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from api import problems
 from api.access.auth import Authentication, AuthMiddleware, bearer
-from api.answers.sharing import SharedAnswers
 from api.mlflow import passage, rules
 from api.mlflow.upstream import Upstream
 from api.oidc.login import ProviderLogin
@@ -163,7 +162,6 @@ def create_app(service: Service, settings: Settings) -> FastAPI:
                 is_open=access.open_paths.__contains__,
                 is_stream=events.is_stream,
             ),
-            Middleware(SharedAnswers),
             Middleware(BodyLimit, is_upload=rules.is_upload),
         ],
     )

@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.record.reads import recent
+from orchestrator.host import cache
+from orchestrator.record.reads import headway
 from orchestrator.record.store import Store
+from orchestrator.service import tables
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from tests.api.two_worlds import SECRET, two_worlds
@@ -31,8 +33,9 @@ TRIALS = 4
 @pytest.fixture
 def _all_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
     """And what took any time at all is kept for hours."""
-    monkeypatch.setattr(recent, "LARGE", 1)
-    monkeypatch.setattr(recent, "SHARE", 1e9)
+    monkeypatch.setattr(headway, "LARGE", 1)
+    monkeypatch.setattr(tables, "LARGE", 1)
+    monkeypatch.setattr(cache, "SHARE", 1e9)
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """What is measured of the service, in Prometheus' text format: one process's requests, and what all share."""
 
+import time
 from collections.abc import Iterable, Iterator
 from typing import Final
 
@@ -44,15 +45,16 @@ class _Shared(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """The metrics; without a database those that need none."""
-        remembered = self._service.operations.gauges
         try:
-            gauges = remembered.get()
+            entry = self._service.operations.gauges()
         except UnavailableError:
-            gauges = None
-        yield _one("metricsweep_database_up", "1 where the database answers.", float(gauges is not None))
-        yield _one("metricsweep_collection_age_seconds", "Age of what was read from the database.", remembered.age)
-        yield _one("metricsweep_collection_duration_seconds", "How long reading it took.", remembered.took)
-        if gauges is not None:
+            entry = None
+        yield _one("metricsweep_database_up", "1 where the database answers.", float(entry is not None))
+        if entry is not None:
+            age = time.monotonic() - entry.computed
+            yield _one("metricsweep_collection_age_seconds", "Age of what was read from the database.", age)
+            yield _one("metricsweep_collection_duration_seconds", "How long reading it took.", entry.took)
+            gauges = entry.value
             yield from _states(gauges)
             yield from _slots(gauges)
             yield from _lags(gauges)

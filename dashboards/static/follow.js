@@ -28,11 +28,11 @@ function pause(change) {
   return change.type === "progress" ? SLOWLY : LATER;
 }
 
-function heard({ data: { live, id, change } }) {
+function heard({ data: { live, change } }) {
   if (live !== undefined) return tell("live", live);
   const seconds = pause(change);
   if (change) tell("told", change);
-  if (seconds !== null) tell("changed", { id, seconds, needed: change?.type !== "progress" });
+  if (seconds !== null) tell("changed", { seconds });
 }
 
 function join() {

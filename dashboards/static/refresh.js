@@ -69,8 +69,6 @@ function seconds() {
 }
 
 let live = false; // events come
-let change = 0; // the last one that the page must show
-let tag = ""; // of what it shows
 let timer = 0;
 let due = Infinity; // when the next look is, by performance.now()
 let looked = performance.now();
@@ -93,14 +91,6 @@ function plan(took = 0) {
   if (pause) lookAt(performance.now() + Math.max(pause * 1000, 4 * took));
 }
 
-/** An answer that another page got within a second will do, unless it is older than what we heard of. */
-function ask() {
-  const headers = { Accept: "text/html", "Cache-Control": `max-age=${live ? 2 : 1}` };
-  if (change) headers["Metricsweep-Change"] = change;
-  if (tag) headers["If-None-Match"] = tag;
-  return fetch(location.href, { headers, cache: "no-store" });
-}
-
 function show(text) {
   const page = new DOMParser().parseFromString(text, "text/html");
   document.title = page.title;
@@ -115,11 +105,10 @@ async function turn() {
   due = Infinity;
   missed = null;
   try {
-    const answer = await ask();
+    const answer = await fetch(location.href, { headers: { Accept: "text/html" }, cache: "no-store" });
     if (answer.redirected) return location.assign(answer.url); // the login ran out
-    if (!answer.ok && answer.status !== 304) throw new Error(`status ${answer.status}`);
-    if (answer.status !== 304) show(await answer.text());
-    tag = answer.headers.get("ETag") ?? "";
+    if (!answer.ok) throw new Error(`status ${answer.status}`);
+    show(await answer.text());
     say(asked()?.said ?? "");
     away = false;
   } catch {
@@ -133,8 +122,7 @@ async function turn() {
 }
 
 function changed({ detail }) {
-  const { id, seconds: pause, needed } = detail;
-  if (needed) change = Math.max(change, id);
+  const { seconds: pause } = detail;
   if (looking && (!missed || pause < missed.seconds)) missed = detail;
   if (looking) return;
   const earliest = Math.max(looked + pause * 1000, performance.now());

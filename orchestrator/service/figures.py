@@ -20,7 +20,7 @@ class FigureQueries:
 
     def render(self, sweep: int, name: str, file_format: str, heading: bool = True) -> Rendered:
         """A figure of a sweep in one of the formats, drawn from what is known now; `heading`: with its words."""
-        outcomes = self._store.outcomes.lately(sweep)
+        outcomes = self._store.outcomes.of(sweep)
         return figures.rendering.render(
             figures.drawing.draw(outcomes, name, self._catalog, self._sources, heading=heading), file_format
         )

@@ -30,7 +30,7 @@ class FrameQueries:
 
     def candidates(self, sweep: int) -> Iterator[bytes]:
         """A sweep's candidates with their means."""
-        outcomes = self._store.outcomes.lately(sweep)
+        outcomes = self._store.outcomes.of(sweep)
         return frames.candidates(outcomes, direction(selection(outcomes.spec).metric, self._catalog))
 
     def curves(self, sweep: int, key: str | None = None) -> Iterator[bytes]:

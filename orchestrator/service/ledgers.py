@@ -5,12 +5,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from orchestrator.host.cache import Cache
 from orchestrator.publish.bundle import rebuilding
 from orchestrator.publish.ledger import ledger, rendering
 from orchestrator.publish.ledger.findings import LedgerFinding, findings, published_tables
 from orchestrator.publish.ledger.standing import WITHIN
 from orchestrator.record.store import Store
-from orchestrator.service.stamped_cache import StampedCache
 from orchestrator.views.deadline import timely
 from orchestrator.views.errors import NotFoundError
 from orchestrator.views.files import Rendered
@@ -28,7 +28,7 @@ class LedgerQueries:
 
     def __init__(self, store: Store, catalog: Catalog) -> None:
         self._store, self._catalog = store, catalog
-        self._kept: StampedCache[tuple[int, float], list[LedgerFinding]] = StampedCache(MOST_KEPT)
+        self._kept: Cache[tuple[int, float], list[LedgerFinding]] = Cache(MOST_KEPT)
 
     def summaries(self) -> list[LedgerSummary]:
         """Every paper with how many of its numbers stand how."""
@@ -51,7 +51,7 @@ class LedgerQueries:
 
     def _of_sweep(self, sweep: int, within: float) -> list[LedgerFinding]:
         stamp = self._store.sweeps.change(sweep)
-        return self._kept.get(
+        return self._kept.stamped(
             (sweep, within), stamp, lambda: findings(self._store.outcomes.of(sweep), self._catalog, within)
         )
 

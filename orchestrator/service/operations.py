@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from orchestrator.host import disk, storage
+from orchestrator.host.cache import Cache, Cached
 from orchestrator.record.store import Store
-from orchestrator.service.remembered import Remembered
 from orchestrator.settings import Settings
 from orchestrator.views.callers import caller
 from orchestrator.views.cluster import ClusterView
@@ -32,26 +32,30 @@ class Operations:
     def __init__(self, settings: Settings, store: Store) -> None:
         self._settings, self._store = settings, store
         self._storage = storage.opened(settings.storage)
-        self._ready = Remembered(self._checked, READY_SECONDS, READY_SHARE)
-        self._cluster = Remembered(self._look, CLUSTER_SECONDS)
-        self.gauges: Remembered[Gauges] = Remembered(lambda: store.gauges.read(settings.owner_slots), GAUGES_SECONDS)
-        """What is measured of the database."""
-        self._uses = Remembered(store.quotas.uses, QUOTA_SECONDS)
+        self._ready: Cache[str, Readiness] = Cache(1, READY_SECONDS, READY_SHARE)
+        self._cluster: Cache[str, ClusterView] = Cache(1, CLUSTER_SECONDS)
+        self._gauges: Cache[str, Gauges] = Cache(1, GAUGES_SECONDS)
+        self._uses: Cache[str, list[QuotaUse]] = Cache(1, QUOTA_SECONDS)
 
     def ready(self) -> Readiness:
         """Whether the service can do its work, and what is missing."""
-        return self._ready.get()
+        return self._ready.get("", self._checked)
+
+    def gauges(self) -> Cached[Gauges]:
+        """What is measured of the database, with its age; raises UnavailableError."""
+        return self._gauges.entry("", lambda: self._store.gauges.read(self._settings.owner_slots))
 
     def cluster(self) -> ClusterView:
         """Nodes, slots and the queue, with the sweeps that the caller sees; raises UnavailableError."""
-        return self._cluster.get() if caller().seen is None else self._look()
+        return self._cluster.get("", self._look) if caller().seen is None else self._look()
 
     def quotas(self, *, anew: bool = False) -> list[QuotaUse]:
         """What users and projects may have, and have used: the caller and its projects, or all for administrators.
 
         `anew`: a quota was set just now. Raises UnavailableError.
         """
-        who, uses = caller(), self._uses.anew() if anew else self._uses.get()
+        who, read = caller(), self._store.quotas.uses
+        uses = self._uses.renew("", read) if anew else self._uses.get("", read)
         if who.seen is None:
             return uses
         mine = {("user", who.name), *(("project", name) for name in self._store.accounts.names_of(who.seen))}

@@ -3,8 +3,9 @@
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Final, Literal
 
+from orchestrator.host.cache import Cache
 from orchestrator.publish import formats
 from orchestrator.publish.optimism import optimism
 from orchestrator.publish.select import direction, selection
@@ -12,10 +13,7 @@ from orchestrator.publish.tables import contrast, merge, published_comparison
 from orchestrator.publish.tables.judged_cells import JudgedTable, judged
 from orchestrator.publish.tables.shading import counts_by_cell, shaded
 from orchestrator.publish.tables.table_data import Numbers, Table
-from orchestrator.record.reads import recent
-from orchestrator.record.reads.recent import Recent
 from orchestrator.record.store import Store
-from orchestrator.service.stamped_cache import StampedCache
 from orchestrator.settings import Settings
 from orchestrator.spec.table import Covers
 from orchestrator.views.errors import ConflictError, NotFoundError
@@ -29,10 +27,10 @@ from workers.catalog import Catalog, PartSourceError, unknown
 
 View = Literal["merge", "difference"]
 _WORDY: Final = ("html", "json")
+LARGE: Final = 1_000
+"""Trials of a sweep from which on its tables are expensive."""
 MOST_KEPT: Final = 64
-"""Tables of pages, and tables as files, that are remembered."""
-Key = TypeVar("Key", bound=Hashable)
-Value = TypeVar("Value")
+"""Tables, in a page or as a file, that are cached."""
 
 
 class TableQueries:
@@ -40,9 +38,7 @@ class TableQueries:
 
     def __init__(self, settings: Settings, store: Store, catalog: Catalog, queries: QuerySource = nowhere) -> None:
         self._settings, self._store, self._catalog, self._queries = settings, store, catalog, queries
-        self._pages: StampedCache[tuple[int, str, Heat], str] = StampedCache(MOST_KEPT)
-        self._files: StampedCache[tuple[int, str, str, bool | None, Numbers], Rendered] = StampedCache(MOST_KEPT)
-        self._recent: Recent[Hashable, Any] = Recent(MOST_KEPT)
+        self._cache: Cache[Hashable, Any] = Cache(MOST_KEPT)
 
     def render(
         self,
@@ -52,15 +48,16 @@ class TableQueries:
         show_tuned: bool | None = None,
         numbers: Numbers = "own",
     ) -> Rendered:
-        """A table of a sweep in one of the formats, computed from what is known now, or was lately: see `_kept`.
+        """A table of a sweep in one of the formats, computed from what is known now; see `_cached`.
 
         Of own numbers HTML and JSON say in words whether cells are better than their baselines; other formats have
         marks for it where the table's `verdicts` ask for them.
         """
         key = (sweep, name, file_format, show_tuned, numbers)
-        return self._kept(
-            self._files, key, sweep, lambda: self._rendered(sweep, name, file_format, show_tuned, numbers)
+        rendered: Rendered = self._cached(
+            key, sweep, lambda: self._rendered(sweep, name, file_format, show_tuned, numbers)
         )
+        return rendered
 
     def _rendered(self, sweep: int, name: str, file_format: str, show_tuned: bool | None, numbers: Numbers) -> Rendered:
         outcomes = self._outcomes(sweep, name)
@@ -83,7 +80,7 @@ class TableQueries:
 
     def optimism(self, sweep: int) -> OptimismView:
         """By how much the best candidate of each cell looks better than it is; NotFoundError."""
-        outcomes = self._store.outcomes.lately(sweep)
+        outcomes = self._store.outcomes.of(sweep)
         return optimism(outcomes, direction(selection(outcomes.spec).metric, self._catalog))
 
     def html(self, sweep: int, name: str, heat: Heat = "none") -> str:
@@ -91,18 +88,18 @@ class TableQueries:
 
         It is computed anew only when a trial of the sweep has begun or ended since: pages ask every few seconds.
         """
-        return self._kept(self._pages, (sweep, name, heat), sweep, lambda: self._page(sweep, name, heat))
+        page: str = self._cached((sweep, name, heat), sweep, lambda: self._page(sweep, name, heat))
+        return page
 
-    def _kept(self, cache: StampedCache[Key, Value], key: Key, sweep: int, compute: Callable[[], Value]) -> Value:
-        """Computed anew where a trial has begun or ended since; of a large sweep that goes on, a recent one."""
+    def _cached(self, key: Hashable, sweep: int, compute: Callable[[], Any]) -> Any:
+        """Compute a table again once a trial has begun or ended; refresh that of a large sweep in the background."""
 
-        def current() -> Value:
-            return cache.get(key, self._stamp(sweep), compute)
+        def current() -> Any:
+            return self._cache.stamped(key, self._stamp(sweep), compute)
 
-        if self._store.sweeps.trials_of_going(sweep) < recent.LARGE:  # nor where who asks may not see it
+        if self._store.sweeps.trials_of_going(sweep) < LARGE:  # raises where the caller may not see it
             return current()
-        value: Value = self._recent.get((cache is self._pages, key), current, current)
-        return value
+        return self._cache.get(("large", key), current, current)
 
     def _stamp(self, sweep: int) -> str:
         with suppress(PartSourceError):
@@ -146,7 +143,7 @@ class TableQueries:
         return self._named(self._of(sweep), name)
 
     def _of(self, sweep: int) -> SweepOutcomes:
-        return replace(self._store.outcomes.lately(sweep), queries=self._queries)
+        return replace(self._store.outcomes.of(sweep), queries=self._queries)
 
     def _named(self, outcomes: SweepOutcomes, name: str) -> SweepOutcomes:
         tables = outcomes.spec.get("tables", {})

@@ -1,17 +1,9 @@
 """A sweep's tables in every format over HTTP."""
 
-import random
-
 import pytest
 from fastapi.testclient import TestClient
 
-from orchestrator.record.reads import recent
-from orchestrator.record.store import Store
-from orchestrator.service.service import Service
-from orchestrator.service.tables import TableQueries
-from orchestrator.settings import Settings
 from tests.api.played import SPEC, YAML, Conductor
-from workers import catalog
 
 FORMATS = {
     "latex": ("text/", b"toprule"),
@@ -90,46 +82,3 @@ def test_verdicts_stand_by_themselves_and_in_the_json_of_the_table(
     assert http.get("/v1/sweeps/2/verdicts?covers=classes").status_code == 422
     assert http.get("/v1/sweeps/2/verdicts?table=mian").status_code == 404
     assert http.get("/v1/sweeps/9/verdicts").status_code == 404
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_of_a_large_sweep_that_goes_on_it_is_byte_for_byte_what_reading_all_gives(
-    service: Service, http: TestClient, conductor: Conductor, settings: Settings, monkeypatch: pytest.MonkeyPatch,
-    seed: int,
-) -> None:  # fmt: skip
-    """At each moment of a life in which trials end in every way, wait again, are cancelled and get more seeds."""
-    monkeypatch.setattr(recent, "SHARE", 0)  # none may be some seconds old
-    drawn, seeds = random.Random(seed), [0, 1]
-    http.post("/v1/sweeps", content=SPEC, headers=YAML)
-    conductor.begin()
-
-    def extend() -> None:
-        seeds.append(len(seeds))
-        http.post("/v1/sweeps/1/extend", content=SPEC.replace("[0, 1]", str(seeds)), headers=YAML)
-        conductor.obey()
-
-    def steer(what: str, trial: str = "") -> None:
-        http.post(f"/v1/sweeps/1/{what}", params={"trial": trial} if trial else {})
-        conductor.obey()
-
-    def end(ending: str) -> None:
-        if conductor.store.sweeps.get(1).counts.waiting and conductor.store.sweeps.get(1).state == "running":
-            if ending == "failed":
-                conductor.fail()
-            else:
-                conductor.finish(drawn.random(), diverged=ending == "diverged")
-
-    moments = [
-        *[lambda: end("finished")] * 6, lambda: end("failed"), lambda: end("diverged"), lambda: steer("retry"),
-        lambda: steer("cancel"), extend, extend, conductor.settle,
-    ]  # fmt: skip
-    for _ in range(25):
-        drawn.choice(moments)()
-        whole = TableQueries(settings, Store.open(settings.database, migrate=False), catalog.load())
-        with monkeypatch.context() as large:
-            large.setattr(recent, "LARGE", 1)
-            kept = [service.tables.render(1, "main", form).content for form in ("json", "latex", "html")]
-            page, judged = service.tables.html(1, "main"), service.tables.verdicts(1)
-        assert kept == [whole.render(1, "main", form).content for form in ("json", "latex", "html")]
-        assert (page, judged) == (whole.html(1, "main"), whole.verdicts(1))
-        whole._store.close()

@@ -18,7 +18,6 @@ import yaml
 from fastapi.testclient import TestClient
 from prometheus_client.parser import text_string_to_metric_families
 
-from orchestrator.service.remembered import Remembered
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.cluster import GpuUsage, ProcessUsage, SlotReport
@@ -137,7 +136,7 @@ def test_requests_are_told_by_their_routes(http: TestClient) -> None:
 @pytest.fixture
 def _at_one_moment(service: Service) -> None:
     """Nothing that is remembered grows old, however slow the machine is."""
-    for remembered in (service.operations.gauges, service.operations._ready):
+    for remembered in (service.operations._gauges, service.operations._ready):
         remembered._now = lambda: 0.0
 
 
@@ -152,37 +151,6 @@ def test_scrapes_do_not_load_the_server(busy: TestClient, statements: list[str])
     for thread in threads:
         thread.join()
     assert len(statements) == reads
-
-
-def test_what_takes_long_is_computed_seldom() -> None:
-    clock, computed = [0.0], []
-
-    def slow() -> int:
-        clock[0] += 3.0
-        computed.append(clock[0])
-        return len(computed)
-
-    value = Remembered(slow, 5.0, now=lambda: clock[0])
-    for _ in range(130):
-        value.get()
-        clock[0] += 1.0
-    assert computed == [3.0, 66.0, 129.0], "three seconds of work take a twentieth of the time"
-    assert value.get() == 3
-
-
-def test_an_error_is_remembered_too() -> None:
-    clock, asked = [0.0], []
-
-    def away() -> int:
-        asked.append(clock[0])
-        raise UnavailableError("away")
-
-    value = Remembered(away, 5.0, now=lambda: clock[0])
-    for _ in range(12):
-        with pytest.raises(UnavailableError):
-            value.get()
-        clock[0] += 1.0
-    assert asked == [0.0, 5.0, 10.0]
 
 
 def test_without_a_database_the_rest_is_told(

@@ -225,7 +225,7 @@ def test_pages_of_a_browser_share_a_stream_and_show_what_it_tells(
     for page in pages:
         page.on(
             "request",
-            lambda request: "max-age" in request.headers.get("cache-control", "") and looks.append(request.url),
+            lambda request: request.resource_type == "fetch" and looks.append(request.url),
         )
         page.goto(f"/sweeps/{busy}")
         expect(page.locator("#main")).to_have_attribute("data-live", "")

@@ -15,6 +15,7 @@ from orchestrator.conduct.finalization import Finalization
 from orchestrator.conduct.retries import Retries
 from orchestrator.conduct.slot_watch import SlotWatch
 from orchestrator.conduct.standby import Standby
+from orchestrator.host.cache import Cache
 from orchestrator.record import schema
 from orchestrator.record.store import Store
 from orchestrator.record.tracker import Exhibit
@@ -22,7 +23,6 @@ from orchestrator.run.attempt import Workplace
 from orchestrator.run.files.engine import FileSlots
 from orchestrator.run.files.held import JoinedSlot
 from orchestrator.run.ray.slot_handle import HeldSlot
-from orchestrator.service.remembered import Remembered
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.errors import FencedError, MetricsweepError
@@ -41,7 +41,7 @@ from tests.simulation.tracking import Tracking
 from tests.simulation.transactions import Transactions
 from tests.simulation.world import Process, World
 
-CLOCKED = (Availability, Capacity, Finalization, Remembered, Retries, SlotWatch, Standby)
+CLOCKED = (Availability, Cache, Capacity, Finalization, Retries, SlotWatch, Standby)
 LEASE_SECONDS = 6.0
 MOST_TURNS = 60_000
 """Turns within which a world comes to rest once nothing disturbs it; the longest of thousands took a tenth."""

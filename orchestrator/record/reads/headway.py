@@ -6,16 +6,17 @@ from typing import Any, Final, NamedTuple
 import sqlalchemy as sa
 
 from orchestrator.cost.time_left import TimeLeft
+from orchestrator.host.cache import Cache
 from orchestrator.record.database import Database
-from orchestrator.record.reads import recent
 from orchestrator.record.reads.expansion import is_expanded
 from orchestrator.record.reads.pace import Pace
-from orchestrator.record.reads.recent import Recent
 from orchestrator.record.reads.steps import DONE, StepCounter, StepTally, counted, tallies
 from orchestrator.views.lifecycle import SWEEP_ENDED, SweepState
 from orchestrator.views.sweeps import Counts, StepCount
 
 _KEPT: Final = 256  # sweeps
+LARGE: Final = 1_000
+"""Trials of a sweep from which on what is computed of all of them is expensive."""
 
 
 class Headway(NamedTuple):
@@ -31,7 +32,7 @@ class Headways:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._steps, self._pace = StepCounter(), Pace()
-        self._recent: Recent[tuple[int, str, int], Headway] = Recent(_KEPT)
+        self._cache: Cache[tuple[int, str, int], Headway] = Cache(_KEPT)
 
     def of(
         self, connection: sa.Connection, rows: Sequence[sa.Row[Any]], counts: Mapping[int, Counts]
@@ -43,7 +44,7 @@ class Headways:
         headways = {row.id: Headway(counted(StepTally(), row.total), None) for row in rows if not is_expanded(row)}
         rows = [row for row in rows if row.id not in headways]
         ended = {row.id for row in rows if row.state in SWEEP_ENDED}
-        tallied = tallies(connection, [row.id for row in rows if row.id not in ended and row.total < recent.LARGE])
+        tallied = tallies(connection, [row.id for row in rows if row.id not in ended and row.total < LARGE])
         for row in rows:
             if row.id in ended:
                 headways[row.id] = Headway(self._steps.of_ended(connection, row.id, row.total, counts[row.id]), None)
@@ -61,7 +62,7 @@ class Headways:
             with self._database.reading() as own:
                 return reckoned(own)
 
-        return self._recent.get((row.id, row.state, row.total), reckoned, beside)
+        return self._cache.get((row.id, row.state, row.total), reckoned, beside)
 
     def _reckoned(self, connection: sa.Connection, row: sa.Row[Any], steps: StepTally) -> Headway:
         left = None

@@ -7,15 +7,14 @@ from typing import Any, Final
 import sqlalchemy as sa
 
 from orchestrator.record import schema
-from orchestrator.record.database import Access, Database, chunked
+from orchestrator.record.database import Access, chunked
 from orchestrator.record.existence import absence, require_sweep
-from orchestrator.record.reads import recent, trial_outcomes
+from orchestrator.record.reads import trial_outcomes
 from orchestrator.record.reads.expansion import is_expanded, unexpanded
-from orchestrator.record.reads.kept_outcomes import KeptOutcomes, planned
 from orchestrator.record.reads.trial_outcomes import values_of
-from orchestrator.record.schema import cell, training, trial
+from orchestrator.record.schema import candidate, cell, training, trial
 from orchestrator.views.errors import NotFoundError
-from orchestrator.views.lifecycle import SWEEP_GOING, TrialState
+from orchestrator.views.lifecycle import TrialState
 from orchestrator.views.outcomes import SweepOutcomes, TrialOutcome
 from orchestrator.views.planned import Candidate, Cell
 from orchestrator.views.provenance import TrialProvenance
@@ -29,12 +28,17 @@ _HEAD: Final = sa.select(
 ).where(schema.sweep.c.id == sa.bindparam("sweep"))
 
 
+_SWEEP: Final[sa.BindParameter[int]] = sa.bindparam("sweep")
+_CELLS: Final = sa.select(cell.c.cell, cell.c.labels).where(cell.c.sweep_id == _SWEEP).order_by(cell.c.cell)
+_CANDIDATES: Final = (
+    sa.select(candidate.c.cell, candidate.c.candidate, candidate.c.labels)
+    .where(candidate.c.sweep_id == _SWEEP)
+    .order_by(candidate.c.cell, candidate.c.candidate)
+)
+
+
 class OutcomeReader(Access):
     """Reads what trainings gave."""
-
-    def __init__(self, database: Database) -> None:
-        super().__init__(database)
-        self._kept = KeptOutcomes()
 
     def of(self, sweep: int, only: Collection[int] | None = None, *, trials: bool = True) -> SweepOutcomes:
         """Every trial of a sweep with its result's metrics, a metric that is not a number as NaN; raises NotFoundError.
@@ -49,16 +53,6 @@ class OutcomeReader(Access):
             cells, candidates = planned(connection, sweep, only)
             read = tuple(trial_outcomes.of_sweep(connection, sweep, only)) if trials else ()
             return _outcomes(head, cells, candidates, read)
-
-    def lately(self, sweep: int) -> SweepOutcomes:
-        """The same, of a large sweep that goes on without reading again what has not changed since the last time."""
-        with self._database.reading() as connection:
-            head = _head(connection, sweep)
-            if is_expanded(head) and head.state in SWEEP_GOING and head.total >= recent.LARGE:
-                read = self._kept.of(connection, sweep, head.uid)
-                return _outcomes(head, read.cells, read.candidates, read.trials)
-        self._kept.forget(sweep)
-        return self.of(sweep)
 
     def cells(self, sweep: int) -> tuple[Cell, ...]:
         """A sweep's cells in order; none before it is expanded."""
@@ -120,6 +114,20 @@ def _provenances(metrics: sa.ColumnElement[Any]) -> sa.Select[Any]:
 
 _WHOLE: Final = _provenances(training.c.metrics)
 _UNMEASURED: Final = _provenances(sa.null())
+
+
+def planned(
+    connection: sa.Connection, sweep: int, only: Collection[int] | None = None
+) -> tuple[tuple[Cell, ...], tuple[Candidate, ...]]:
+    """A sweep's cells and their candidates in order; with `only`, these cells alone."""
+    cells, candidates = _CELLS, _CANDIDATES
+    if only is not None:
+        cells, candidates = cells.where(cell.c.cell.in_(only)), candidates.where(candidate.c.cell.in_(only))
+    its = {"sweep": sweep}
+    return (
+        tuple(Cell(one.cell, one.labels) for one in connection.execute(cells, its)),
+        tuple(Candidate(one.cell, one.candidate, one.labels) for one in connection.execute(candidates, its)),
+    )
 
 
 def _head(connection: sa.Connection, sweep: int) -> sa.Row[Any]:

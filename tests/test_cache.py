@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from orchestrator.record.reads.recent import BESIDE, SHARE, Recent
+from orchestrator.host.cache import BACKGROUND, SHARE, Cache
 
 
 class Clock:
@@ -21,7 +21,7 @@ class Clock:
 
 def test_what_may_be_old_is_computed_for_a_twentieth_of_the_time() -> None:
     clock = Clock()
-    cache: Recent[str, float] = Recent(2, clock)
+    cache: Cache[str, float] = Cache(2, now=clock)
 
     def compute() -> float:
         clock.at += 2.0
@@ -39,7 +39,7 @@ def test_what_may_be_old_is_computed_for_a_twentieth_of_the_time() -> None:
 
 def test_who_asks_while_another_computes_gets_what_was() -> None:
     clock, begun, go_on = Clock(), threading.Event(), threading.Event()
-    cache: Recent[str, str] = Recent(2, clock)
+    cache: Cache[str, str] = Cache(2, now=clock)
 
     def slow() -> str:
         begun.set()
@@ -60,7 +60,7 @@ def test_who_asks_while_another_computes_gets_what_was() -> None:
 
 def test_all_who_ask_first_wait_for_one() -> None:
     begun, go_on, computed = threading.Event(), threading.Event(), []
-    cache: Recent[str, int] = Recent(2)
+    cache: Cache[str, int] = Cache(2)
 
     def compute() -> int:
         begun.set()
@@ -78,7 +78,7 @@ def test_all_who_ask_first_wait_for_one() -> None:
 
 def test_who_waited_for_one_that_failed_computes() -> None:
     begun, go_on = threading.Event(), threading.Event()
-    cache: Recent[str, str] = Recent(2)
+    cache: Cache[str, str] = Cache(2)
 
     def fails() -> str:
         begun.set()
@@ -97,7 +97,7 @@ def test_who_waited_for_one_that_failed_computes() -> None:
 
 def test_what_cannot_be_computed_keeps_nobody_from_trying_again() -> None:
     clock = Clock()
-    cache: Recent[str, str] = Recent(2, clock)
+    cache: Cache[str, str] = Cache(2, now=clock)
 
     def fails() -> str:
         raise ValueError("not now")
@@ -111,7 +111,7 @@ def test_what_cannot_be_computed_keeps_nobody_from_trying_again() -> None:
 
 def test_what_was_computed_last_stays() -> None:
     clock = Clock()
-    cache: Recent[str, float] = Recent(2, clock)
+    cache: Cache[str, float] = Cache(2, now=clock)
 
     def compute() -> float:
         clock.at += 1.0
@@ -120,7 +120,7 @@ def test_what_was_computed_last_stays() -> None:
     assert [cache.get(key, compute) for key in "abcbca"] == [1.0, 2.0, 3.0, 2.0, 3.0, 4.0]
 
 
-def _until(cache: Recent[str, str], value: str) -> None:
+def _until(cache: Cache[str, str], value: str) -> None:
     """Wait until a value was computed beside."""
     while cache.get("a", lambda: "never") != value:
         time.sleep(0.001)
@@ -128,7 +128,7 @@ def _until(cache: Recent[str, str], value: str) -> None:
 
 def test_what_is_a_little_old_is_computed_beside() -> None:
     clock = Clock()
-    cache: Recent[str, str] = Recent(2, clock)
+    cache: Cache[str, str] = Cache(2, now=clock)
 
     def taking(value: str) -> str:
         clock.at += 1.0
@@ -147,7 +147,7 @@ def test_what_is_a_little_old_is_computed_beside() -> None:
 
 def test_what_cannot_be_computed_beside_is_told_to_who_asks_next() -> None:
     clock = Clock()
-    cache: Recent[str, str] = Recent(2, clock)
+    cache: Cache[str, str] = Cache(2, now=clock)
 
     def taking() -> str:
         clock.at += 1.0
@@ -167,7 +167,7 @@ def test_what_cannot_be_computed_beside_is_told_to_who_asks_next() -> None:
 
 def test_so_many_are_computed_beside_at_once() -> None:
     clock, go_on = Clock(), threading.Event()
-    cache: Recent[str, str] = Recent(8, clock)
+    cache: Cache[str, str] = Cache(8, now=clock)
 
     def taking() -> str:
         clock.at += 1.0
@@ -177,9 +177,28 @@ def test_so_many_are_computed_beside_at_once() -> None:
         assert go_on.wait(60)
         return "beside"
 
-    keys = [str(number) for number in range(BESIDE + 1)]
+    keys = [str(number) for number in range(BACKGROUND + 1)]
     for key in keys:
         cache.get(key, taking)
     clock.at += SHARE + 0.1
-    assert [cache.get(key, lambda: "now", slow) for key in keys] == ["old"] * BESIDE + ["now"]
+    assert [cache.get(key, lambda: "now", slow) for key in keys] == ["old"] * BACKGROUND + ["now"]
     go_on.set()
+
+
+def test_a_value_is_computed_once_for_a_stamp() -> None:
+    cache: Cache[str, int] = Cache(2)
+    made: list[int] = []
+
+    def compute() -> int:
+        made.append(len(made))
+        return made[-1]
+
+    assert [cache.stamped("a", stamp, compute) for stamp in ("1", "1", "2")] == [0, 0, 1]
+
+
+def test_a_renewed_value_was_computed_after_the_call() -> None:
+    cache: Cache[str, int] = Cache(2, seconds=60.0)
+    numbers = iter(range(3))
+    assert [cache.get("a", lambda: next(numbers)) for _ in range(2)] == [0, 0]
+    assert cache.renew("a", lambda: next(numbers)) == 1
+    assert cache.get("a", lambda: next(numbers)) == 1
