@@ -54,12 +54,20 @@ COST: Final = {
     ],
 }  # fmt: skip
 
+REUSE: Final = {
+    "trainings": 36,
+    "of": 120,
+    "first": "2026-11-19T09:12:00Z",
+    "last": "2026-11-20T18:40:00Z",
+}
+
 SUBMITTED: Final = {
     "id": 7,
     "uid": "0b6f2c5e-2f57-4a53-9d0a-3f6f1b0c8a11",
     "created": True,
     "warnings": WARNINGS,
     "notes": [],
+    "reuse": REUSE,
     "cost": COST,
 }
 
@@ -73,6 +81,7 @@ PREVIEW: Final = {
     "evaluated": 0,
     "exact": True,
     "cost": COST,
+    "reuse": REUSE,
     "warnings": [],
     "notes": ["table 'main': the difference of recall@1 to regularizer none is left out: that is not taken"],
 }
@@ -112,6 +121,7 @@ SUMMARY: Final[dict[str, Any]] = {
 SWEEPS: Final = {"items": [SUMMARY], "next_cursor": None}
 
 SWEEP: Final = SUMMARY | {
+    "reuse": REUSE,
     "spec": {"version": 1, "name": "sec-on-digits"},
     "text": "version: 1\nname: sec-on-digits\n",
     "problems": [

@@ -126,6 +126,8 @@ def _run(settings: Settings, body: bytes) -> int:
         ended = service.sweeps.get(submitted.id)
         for name in ended.tables:
             sys.stdout.buffer.write(service.tables.render(submitted.id, name, "markdown").content)
+        if ended.reuse:
+            print(ended.reuse.said, file=sys.stderr)
         if ended.notice:
             print(ended.notice, file=sys.stderr)
         return 0 if ended.state == "finished" else 1

@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -147,7 +148,15 @@ def reused(sweep: SweepView) -> tuple[str, int]:
 
 def test_what_did_not_change_is_reused(installed: Installation) -> None:
     assert reused(installed.run("first")) == ("finished", 0)
-    assert reused(installed.run("second")) == ("finished", 2)
+    second = installed.run("second")
+    assert reused(second) == ("finished", 2)
+    today = f"{datetime.now(UTC):%Y-%m-%d}"
+    said = f"2 of 2 trainings are reused, trained on {today}; `fresh: true` trains again"
+    assert second.reuse is not None
+    submitted = installed.service.submissions.submit(installed.spec("third"))
+    assert submitted.reuse is not None
+    preview = installed.service.submissions.preview(installed.spec("third"))
+    assert [second.reuse.said, submitted.reuse.said, preview.said[-1]] == 3 * [said]
 
 
 def test_painted_images_are_trained_on_anew_and_the_old_ones_are_known_again(installed: Installation) -> None:

@@ -120,6 +120,8 @@ def verdict(sweep: "SweepView", console: Output) -> int:
     ):
         facts += [f"{number} {word}"] if number else []
     console.print(f"sweep {sweep.id} {sweep.name}: {sweep.state}{took}; {', '.join(facts)}")
+    if sweep.reuse:
+        console.print(f"  {sweep.reuse.said}")
     if sweep.error:
         console.print(f"  {sweep.error}")
     for problem in sweep.problems[:10]:

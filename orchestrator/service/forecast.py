@@ -15,6 +15,7 @@ from orchestrator.spec.slot import Slot
 from orchestrator.views import resources
 from orchestrator.views.errors import UnavailableError
 from orchestrator.views.submissions import Preview
+from orchestrator.views.sweeps import Reuse
 from workers.catalog import Catalog
 from workers.contract import Recipe
 
@@ -63,6 +64,7 @@ def forecast(checked: Checked, store: "Store | None", catalog: Catalog, project:
     reusing = store is not None and not spec.fresh and not adaptive
     within = store.accounts.reusing(project) if store is not None and reusing else 0
     known = store.trainings.known(trials, within) if store is not None and reusing else set[str]()
+    times = store.trainings.trained(known, within) if store is not None and known else None
     evaluated, unreached = _evaluable(checked, store if reusing else None, known, within)
     demands: dict[str, Demand] = defaultdict(Demand)
     for fingerprint, share in shares.items():
@@ -82,6 +84,7 @@ def forecast(checked: Checked, store: "Store | None", catalog: Catalog, project:
         cached=sum(trials[fingerprint] for fingerprint in known),
         evaluated=sum(trials[fingerprint] for fingerprint in evaluated),
         exact=not adaptive,
+        reuse=Reuse(trainings=len(known), of=len(trials), first=times[0], last=times[1]) if times else None,
         cost=cost.model_copy(update={"at_most": list(_bounds(checked, shares))}),
         notes=[*checked.notes, *([_trained_for(unreached)] if unreached else [])],
     )

@@ -66,7 +66,8 @@ class SpecSubmissions:
         told = {"warnings": self._warnings(checked), "notes": list(checked.notes)}
         if checked.plan.trial_count > MOST_TRIALS:
             return submitted.model_copy(update=told)
-        return submitted.model_copy(update=told | {"cost": forecast(checked, self._store, self._catalog, project).cost})
+        found = forecast(checked, self._store, self._catalog, project)
+        return submitted.model_copy(update=told | {"cost": found.cost, "reuse": found.reuse})
 
     def preview(self, body: bytes, project: str | None = None) -> Preview:
         """What a spec would become in a project, how much is known already, and what the rest would cost.

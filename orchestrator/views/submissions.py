@@ -4,6 +4,7 @@ from pydantic import Field
 
 from orchestrator.cost.view import Cost
 from orchestrator.views.pages import View
+from orchestrator.views.sweeps import Reuse
 
 
 class Preview(View):
@@ -22,6 +23,8 @@ class Preview(View):
     exact: bool = True
     """False where a search proposes candidates: then all counts but that of the cells are at most so many."""
     cost: Cost
+    reuse: Reuse | None = None
+    """What would be reused, by the data as it was last looked at; the sweep itself says what was."""
     warnings: list[str] = Field(default_factory=list)
     """Slots that no node which was ever seen can hold and data that no machine has: their trials would wait."""
     notes: list[str] = Field(default_factory=list)
@@ -29,10 +32,11 @@ class Preview(View):
 
     @property
     def said(self) -> list[str]:
-        """In words, two lines: how many of what there would be, and what would come of them."""
+        """In words: how many of what there would be, what would come of them, and what of it was trained before."""
         most = "" if self.exact else "at most "
         counts = f"{self.cells} cells, {most}{self.candidates} candidates, {most}{self.trials} trials"
-        return [f"{self.name}: {counts}", self._evaluated if self.evaluated else f"{most}{self._trained}"]
+        trained = self._evaluated if self.evaluated else f"{most}{self._trained}"
+        return [f"{self.name}: {counts}", trained, *([self.reuse.said] if self.reuse else [])]
 
     @property
     def _evaluated(self) -> str:
@@ -60,5 +64,7 @@ class Submitted(View):
     """Slots that no node which was ever seen can hold and data that no machine has: their trials wait."""
     notes: list[str] = Field(default_factory=list)
     """What the subset that `only` and `without` take can no longer show."""
+    reuse: Reuse | None = None
+    """What is reused, by the data as it was last looked at; none of more than 2,000 trials."""
     cost: Cost | None = None
     """What is still to be trained; none of more than 2,000 trials, of which a preview tells."""

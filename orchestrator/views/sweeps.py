@@ -149,8 +149,30 @@ class GridCell(View):
     candidates: list[GridCandidate]
 
 
+class Reuse(View):
+    """What a sweep takes from trainings that had finished before."""
+
+    trainings: int
+    of: int
+    """The different trainings of the sweep."""
+    first: datetime
+    """When the oldest of them was trained,"""
+    last: datetime
+    """and the newest."""
+
+    @property
+    def said(self) -> str:
+        """In words, with the way to train them again."""
+        days = sorted({f"{self.first:%Y-%m-%d}", f"{self.last:%Y-%m-%d}"})
+        when = f"on {days[0]}" if len(days) == 1 else f"between {days[0]} and {days[1]}"
+        return f"{self.trainings:,} of {self.of:,} trainings are reused, trained {when}; `fresh: true` trains again"
+
+
 class SweepView(SweepSummary):
     """One sweep whole."""
+
+    reuse: Reuse | None = None
+    """What it takes from earlier trainings; none where it takes nothing."""
 
     spec: dict[str, Any]
     text: str  # as it was posted

@@ -25,7 +25,7 @@ from orchestrator.record.schema import cell, training, trial
 from orchestrator.views.errors import NotFoundError
 from orchestrator.views.lifecycle import SWEEP_GOING, TRIAL_ACTIVE, SweepState
 from orchestrator.views.pages import Page
-from orchestrator.views.sweeps import Counts, GridCell, PartUse, SweepSummary, SweepView
+from orchestrator.views.sweeps import Counts, GridCell, PartUse, Reuse, SweepSummary, SweepView
 
 _LISTED = (
     "id", "uid", "name", "state", "created", "started", "ended", "total", "actor", "priority", "error", "notice",
@@ -139,7 +139,10 @@ class SweepReader(Access):
             summary = _summary(row, counts[sweep], self._headways.of(connection, [row], counts)[sweep])
             found, asked = problems(connection, sweep) if is_expanded(row) else [], latest_requests(connection, sweep)
             tags = _tags(connection, [sweep]).get(sweep, [])
-        return SweepView(**summary, tags=tags, spec=row.spec, text=row.text, problems=found, requests=asked)
+            reuse = _reuse(connection, sweep) if counts[sweep].reused else None
+        return SweepView(
+            **summary, reuse=reuse, tags=tags, spec=row.spec, text=row.text, problems=found, requests=asked
+        )
 
     def grid(self, sweep: int, most: int | None = None) -> list[GridCell]:
         """A sweep's cells with their candidates and trials; raises NotFoundError.
@@ -198,6 +201,16 @@ class SweepReader(Access):
             rows = connection.execute(_TO_SETTLE).all()
         # Not asked of the database: SQLite would begin by those that are not open, the cells of a year.
         return [(row.sweep_id, row.cell) for row in rows if not row.open]
+
+
+def _reuse(connection: sa.Connection, sweep: int) -> Reuse | None:
+    """When the trainings ended that a sweep reuses."""
+    reused, ended = sa.case((trial.c.reused, trial.c.training_id)), sa.case((trial.c.reused, training.c.ended))
+    trainings, every = sa.func.count(sa.distinct(reused)), sa.func.count(sa.distinct(trial.c.training_id))
+    query = sa.select(trainings, every, sa.func.min(ended), sa.func.max(ended))
+    query = query.join(training, training.c.id == trial.c.training_id).where(trial.c.sweep_id == sweep)
+    count, of, first, last = connection.execute(query).one()
+    return Reuse(trainings=count, of=of, first=first, last=last) if first is not None else None
 
 
 def _counts(connection: sa.Connection, rows: Sequence[sa.Row[Any]]) -> dict[int, Counts]:

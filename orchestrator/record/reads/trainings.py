@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -66,6 +67,18 @@ class TrainingReader(Access):
                 # Not asked of the database: SQLite would begin by the state, with a year of finished trainings.
                 found.update(row.fingerprint for row in rows if row.state == TrialState.FINISHED)
         return found
+
+    def trained(self, fingerprints: Collection[str], project: int) -> tuple[datetime, datetime] | None:
+        """When the first and the last of these trainings ended that are for sweeps of a project."""
+        times: list[datetime] = []
+        with self._database.reading() as connection:
+            within = reachable(closed_to(connection, project))
+            for chunk in chunked(fingerprints, 1_000):
+                query = sa.select(sa.func.min(training.c.ended), sa.func.max(training.c.ended))
+                finished = training.c.state == TrialState.FINISHED
+                row = connection.execute(query.where(training.c.fingerprint.in_(chunk), finished, *within)).one()
+                times += [one for one in row if one is not None]
+        return (min(times), max(times)) if times else None
 
     def evaluable(self, planned: Collection[PlannedTrial], project: int) -> tuple[set[str], list[str]]:
         """The fingerprints of those that kept weights can stand for, and the keys for which others are trained.
