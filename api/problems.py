@@ -17,6 +17,7 @@ from starlette.routing import compile_path
 
 import orchestrator
 from dashboards import pages
+from orchestrator.host.disk import is_disk_error
 from orchestrator.settings import Settings
 from orchestrator.views.errors import (
     ConflictError,
@@ -128,6 +129,7 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(RequestValidationError, _invalid_request)
     app.add_exception_handler(MetricsweepError, _our_error)
+    app.add_exception_handler(OSError, _system_error)
 
 
 async def _http_error(request: Request, error: Exception) -> Response:
@@ -158,6 +160,12 @@ async def _invalid_request(request: Request, error: Exception) -> Response:
     ]
     noun = "problem" if len(found) == 1 else "problems"
     return answer(request, details(request, 422, f"The request has {len(found)} {noun}.", problems=found))
+
+
+async def _system_error(request: Request, error: Exception) -> Response:
+    if not (isinstance(error, OSError) and is_disk_error(error)):
+        raise error
+    return await _our_error(request, UnavailableError(f"a disk of the server takes no more: {error.strerror}"))
 
 
 async def _our_error(request: Request, error: Exception) -> Response:

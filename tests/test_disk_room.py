@@ -8,7 +8,7 @@ import pytest
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.errors import UnavailableError
-from tests.disk_limits import SmallDisk, small_disk
+from tests.disk_limits import SmallDisk, read_only, small_disk
 from tests.inline_conductor import conduct
 from tests.test_conductor import spec
 
@@ -77,3 +77,14 @@ def test_no_sweep_and_no_extension_is_taken_meanwhile(service: Service, settings
     disk.empty()
     service.commands.extend(sweep, wider)
     assert service.submissions.submit(spec(name="another")).created
+
+
+def test_a_home_that_becomes_read_only_is_like_a_full_disk(
+    service: Service, settings: Settings, disk: SmallDisk
+) -> None:
+    with read_only(settings.resolved_home):
+        with pytest.raises(UnavailableError, match=r"\(home: read-only, storage: read-only\)"):
+            service.submissions.submit(spec())
+        (check,) = (one for one in service.operations.ready().checks if one.name == "disk")
+        assert (check.ok, "home: read-only" in check.detail) == (False, True)
+    assert service.submissions.submit(spec()).created

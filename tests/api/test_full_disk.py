@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from fastapi.testclient import TestClient
 
 from api.local import record
 from api.local.serve import Stack
@@ -14,6 +15,7 @@ from orchestrator.host.disk import replace_file
 from orchestrator.record.store import Store
 from orchestrator.settings import Settings
 from orchestrator.views.errors import MetricsweepError
+from tests.api.conftest import TOKEN
 from tests.api.test_serve import Told, ours, pid_of, wait_until
 from tests.disk_limits import files_of_at_most, read_only, small_disk
 
@@ -133,3 +135,16 @@ def test_a_file_is_replaced_whole_and_stays_what_it_was(tmp_path: Path) -> None:
     replace_file(Path(os.devnull), b"nothing")
     assert (file.read_bytes(), file.stat().st_mode & 0o777, link.is_symlink()) == (b"new", 0o640, True)
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([file.name, link.name, long.name])
+
+
+def test_who_logs_out_on_a_disk_that_takes_nothing_is_out_and_learns_why(
+    stranger: TestClient, settings: Settings
+) -> None:
+    stranger.post("/login", data={"token": TOKEN})
+    assert stranger.get("/v1/sweeps").status_code == 200
+    with read_only(settings.resolved_home):
+        refused = stranger.post("/logout")
+    assert (refused.status_code, refused.json()["detail"]) == (
+        503, "a disk of the server takes no more: Read-only file system",
+    )  # fmt: skip
+    assert stranger.get("/v1/sweeps").status_code == 401
