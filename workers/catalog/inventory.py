@@ -8,7 +8,8 @@ from typing import Final
 from pydantic import PrivateAttr
 
 from workers.catalog import own_code
-from workers.catalog.signature import Entry, PartSourceError, read
+from workers.catalog.near_names import near
+from workers.catalog.signature import NAME, Entry, PartSourceError, read
 from workers.catalog.wording import listed, unknown
 from workers.contract import DEFAULT_TASK, FOLDERS, KINDS, Frozen, Part
 
@@ -144,6 +145,8 @@ def _names(entry: Entry | None) -> list[str]:
 
 def load(parts: Path | None = None) -> Catalog:
     """The catalog of the built-in parts and those in the folder `parts`; raises PartSourceError."""
+    if parts is not None:
+        _check_folders(parts)
     files = [(kind, *file) for kind in KINDS for file in part_files(kind, parts).values()]
     stamped = tuple((kind, path, own, path.stat().st_mtime_ns) for kind, path, own in files)
     return _catalog(stamped, parts, own_code.stamp(parts) if parts else ())
@@ -181,6 +184,36 @@ def part_files(kind: str, parts: Path | None = None) -> Mapping[str, tuple[Path,
             raise PartSourceError(f"{path}: a built-in {kind} is named {path.stem!r} already; rename this file")
         found[path.stem] = (path, True)
     return dict(sorted(found.items()))
+
+
+def _check_folders(parts: Path) -> None:
+    """Raise PartSourceError for a folder that holds parts, and that is not named as the folder of any kind is."""
+    if (
+        parts.name in FOLDERS.values()
+        and _sources(parts)
+        and not any((parts / one).is_dir() for one in FOLDERS.values())
+    ):
+        raise PartSourceError(
+            f"{parts}: the folder of own parts holds folders such as {parts.name}/; name the one above, {parts.parent}"
+        )
+    for folder in sorted(parts.iterdir()) if parts.is_dir() else ():
+        if folder.name in FOLDERS.values() or not folder.is_dir() or not NAME.fullmatch(folder.name.casefold()):
+            continue
+        right = FOLDERS.get(folder.name.casefold()) or near(folder.name, FOLDERS.values())
+        kind = next((kind for kind, one in FOLDERS.items() if one == right), None)
+        if right and kind and any(_is_part(kind, path) for path in _sources(folder)):
+            raise PartSourceError(
+                f"{folder}: no kind of part has a folder of this name; did you mean {right!r}? Rename it; a folder "
+                "without parts may have any name that begins with _"
+            )
+
+
+def _is_part(kind: str, path: Path) -> bool:
+    """Whether a file has the form of a part, other than a module that parts share."""
+    try:
+        return not path.stem.startswith(("test_", "conftest")) and bool(read(kind, path, own=True))
+    except PartSourceError as error:
+        return "before the `*`" in str(error)
 
 
 def _sources(folder: Path) -> list[Path]:

@@ -18,6 +18,16 @@ UNKNOWN: Final = "unknown"
 """How `pins.content` begins where nobody could tell the content: such a training is of one sweep alone."""
 
 
+PATHS: Final = ("file", "folder", "weights")
+"""Hyper-parameters of built-in parts that name something below the data root."""
+
+
+def below_root(path: str) -> bool:
+    """Whether a path stays below the folder that it is relative to, as far as its text says."""
+    parts = Path(path).parts
+    return bool(path) and not Path(path).is_absolute() and ".." not in parts and path[0] != "~" and "\0" not in path
+
+
 class Need(Frozen):
     """What one training reads; a machine's data root may hold it or not."""
 

@@ -6,6 +6,7 @@ from typing import Any
 from workers.catalog.chosen import Chosen
 from workers.catalog.inner_parts import filled, holders
 from workers.catalog.inventory import Catalog
+from workers.catalog.needs import PATHS, below_root
 from workers.catalog.parameter import Parameter
 from workers.catalog.signature import Entry
 from workers.catalog.wording import Problem, listed, meant, shown, unknown
@@ -34,7 +35,9 @@ def part_problems(kind: str, value: Any, catalog: Catalog, path: str = "") -> It
                 known = [parameter.name for parameter in entry.parameters]
                 suggestion = meant(option, sorted(known)) if known else "it has none"
                 raise ValueError(f"{kind} {name!r} has no hyper-parameter {shown(option)}; {suggestion}")
-            parameter.cast(given)
+            value = parameter.cast(given)
+            if option in PATHS and "root" in entry.asks and not entry.own and isinstance(value, str):
+                _require_below_root(value)
         except ValueError as error:
             yield Problem(path=f"{path}.{option}", message=str(error))
             continue
@@ -44,6 +47,12 @@ def part_problems(kind: str, value: Any, catalog: Catalog, path: str = "") -> It
         if parameter.required and parameter.name not in options:
             message = f"is missing; {kind} {name!r} needs {parameter.expected}"
             yield Problem(path=f"{path}.{parameter.name}", message=message)
+
+
+def _require_below_root(path: str) -> None:
+    if not below_root(path):
+        right = "such as 'birds/images'; the data root is METRICSWEEP_DATA, or HOME/data"
+        raise ValueError(f"expected a path below the data root, {right}; found {shown(path)}")
 
 
 def _inner_problems(entry: Entry, holder: Parameter, given: Any, catalog: Catalog) -> Iterator[Problem]:

@@ -3,7 +3,7 @@
 import ast
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,6 +21,25 @@ _SEVERAL: Final = {"int": "ints", "float": "floats", "str": "strs", "texts": "st
 """The type of a list by that of what it has."""
 _METADATA: Final = ("label", "paper", "version", "formula")
 _WRITTEN_OUT: Final = (*_METADATA, "added")  # what decides a fingerprint must not get lost
+
+
+_OF_A_MODULE: Final = (
+    "dim", "classes", "images", "channels", "side", "batch", "epoch", "network", "root", "scratch",
+)  # fmt: skip
+OFFERED: Final[Mapping[str, Sequence[str]]] = {
+    "task": ("model", "loss", "regularizer", "eta", "batches", "measures", "figures", "device", "seed"),
+    "loss": _OF_A_MODULE,
+    "regularizer": _OF_A_MODULE,
+    "backbone": _OF_A_MODULE,
+    "head": (*_OF_A_MODULE, "features"),
+    "dataset": ("root", "scratch"),
+    "sampler": ("labels", "generator"),
+    "optimizer": ("groups",),
+    "schedule": ("total", "unit"),
+    "eta_schedule": ("eta", "total", "epoch", "unit"),
+    "metric": (),
+}
+"""What the trainer can give a part of each kind: the names that may stand before the `*`."""
 
 
 class PartSourceError(ValueError):
@@ -95,6 +114,7 @@ def read(kind: str, path: Path, own: bool = False) -> Entry:
             literals.update(_literals(node))
         parameters, asks, optional = _signature(chain)
         _check_added(literals.get("added", []), parameters)
+        _check_asks(kind, asks)
         return Entry(
             kind=kind,
             name=path.stem,
@@ -169,6 +189,21 @@ def _check_added(added: JsonValue, parameters: list[Parameter]) -> None:
             f"hyper-parameters with a default, {listed(known)}" if known else "hyper-parameters; none has a default"
         )
         raise ValueError(f"`added` must be a list of {wanted}; found {shown(added)}")
+
+
+def _check_asks(kind: str, asks: list[str]) -> None:
+    """Raise ValueError for a name before the `*` that the trainer does not offer, such as a hyper-parameter."""
+    strange = [name for name in asks if name not in OFFERED[kind]]
+    if not strange:
+        return
+    names = ", ".join(f"`{name}`" for name in strange)
+    what = "stand" if len(strange) > 1 else "stands"
+    offered = f"offers a {kind} {listed(OFFERED[kind])}" if OFFERED[kind] else f"offers a {kind} nothing"
+    right = f"def __init__(self, {''.join(f'{name}, ' for name in asks if name not in strange)}*, {strange[0]}: ...)"
+    raise ValueError(
+        f"{names} {what} before the `*` of `__init__`, where a part asks the trainer, "
+        f"which {offered}; a hyper-parameter stands behind the `*`: `{right}`"
+    )
 
 
 def _signature(chain: list[ast.ClassDef]) -> tuple[list[Parameter], list[str], list[str]]:

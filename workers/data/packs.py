@@ -13,6 +13,7 @@ from typing import Any, Final, cast
 import numpy as np
 import numpy.typing as npt
 
+from workers.catalog.needs import below_root
 from workers.contract import DataDamagedError, DataMissingError, DataOptionError
 from workers.data.file_content import note
 from workers.data.picture import Picture, shown
@@ -162,7 +163,7 @@ def names(path: Path) -> list[str]:
 
 def inside(name: str) -> str:
     """`name`, where it is a path below the data root; raises DataOptionError."""
-    if not name or Path(name).is_absolute() or ".." in Path(name).parts:
+    if not below_root(name):
         raise DataOptionError(f"expected a path below the data root, found {name!r}")
     return name
 

@@ -12,6 +12,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
+from workers.catalog.needs import below_root
 from workers.contract import DataDamagedError, DataMissingError
 from workers.data import published_weights
 from workers.data.file_content import digests
@@ -48,8 +49,7 @@ class Weights(NamedTuple):
 
 def find(root: Path, path: str) -> Path:
     """The file `path` under the data root; raises WeightsError."""
-    place = (root / path).resolve()
-    if Path(path).is_absolute() or not place.is_relative_to(root.resolve()):
+    if not below_root(path) or not (place := (root / path).resolve()).is_relative_to(root.resolve()):
         raise WeightsError(f"weights {path!r}: give a path relative to the data folder, and within it")
     if not place.is_file():
         raise WeightsMissingError(
