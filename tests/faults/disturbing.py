@@ -38,6 +38,11 @@ def deafen(installation: Installation, process: int) -> None:
     _pace(installation, {**json.loads((installation.home / PACE).read_text()), "deaf": process})
 
 
+def outgrow(installation: Installation, process: int) -> None:
+    """Have what a process trains take more memory than it may have."""
+    _pace(installation, {**json.loads((installation.home / PACE).read_text()), "hold": None, "grow": process})
+
+
 def _pace(installation: Installation, told: dict[str, Any]) -> None:
     """All at once, for trainings read it at every step."""
     file = installation.home / PACE

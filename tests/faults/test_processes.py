@@ -8,14 +8,17 @@ import subprocess
 import sys
 import time
 import uuid
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import psutil
 import pytest
 
 from api.failures import Unreachable
+from orchestrator.run.out_of_memory import ADVICE
 from tests.faults.conftest import Note, moments
-from tests.faults.disturbing import HELD, begin, go_on, goes_on, held, recovery, trains, wait, whole
+from tests.faults.disturbing import HELD, begin, go_on, goes_on, held, outgrow, recovery, trains, wait, whole
 from tests.faults.evidence import heard, holders, inspect, rows, total
 from tests.faults.installation import Installation
 from tests.faults.sweeps import STEPS, poisoned, spec
@@ -60,6 +63,39 @@ def test_a_worker_is_killed_in_a_trial(standing: Installation, note: Note, momen
     seconds = standing.until(lambda: second_attempts(standing, training), "the training goes on")
     found = whole(standing, sweep, body)
     note("SIGKILL of a worker in a trial", found, moment=moment, seconds=seconds)
+
+
+@pytest.fixture
+def small_memory() -> Iterator[Path]:
+    """A control group of this machine whose processes may take 64 MiB beyond what they have."""
+    groups = dict(line.split(":", 2)[1:] for line in Path("/proc/self/cgroup").read_text().splitlines())
+    older = "memory" in groups
+    root = Path("/sys/fs/cgroup/memory" if older else "/sys/fs/cgroup")
+    made = root / groups.get("memory", groups.get("", "/")).strip("/") / f"metricsweep-{uuid.uuid4().hex[:8]}"
+    try:
+        made.mkdir()
+        (made / ("memory.limit_in_bytes" if older else "memory.max")).write_text(str(64 * 2**20))
+    except OSError as error:
+        pytest.skip(f"needs a control group for memory: {error}")
+    yield made
+    made.rmdir()
+
+
+def test_the_kernel_kills_a_worker_that_takes_too_much_memory(
+    standing: Installation, note: Note, small_memory: Path
+) -> None:
+    body = spec()
+    sweep = begin(standing, body, hold=HELD)
+    training, process = held(standing, sweep)[0]
+    (small_memory / "cgroup.procs").write_text(str(process))
+    outgrow(standing, process)
+    seconds = standing.until(lambda: second_attempts(standing, training), "the training goes on")
+    assert not psutil.pid_exists(process)
+    found = whole(standing, sweep, body)
+    query = "SELECT a.reason FROM attempt a JOIN training t ON t.id = a.training_id WHERE t.uid = :uid AND a.number = 1"
+    reason = rows(standing.settings.database, query, uid=training)[0].reason
+    assert ADVICE in reason, reason
+    note("The kernel's OOM killer takes a worker", found, seconds=seconds)
 
 
 def tried_again(installation: Installation) -> set[str]:

@@ -16,6 +16,8 @@ EVERY = 5
 """Steps between two checkpoints."""
 POISON = 0.5
 """The learning rate whose process kills itself in its third step, in every attempt."""
+GROWTH = 512 * 2**20
+"""Bytes that a process takes at once when it is told to grow."""
 LEDGER, PACE = "ledger", "pace.json"
 """Beside the storage folder: a file of steps for each training; how long a step takes, which one none passes, who is
 deaf."""
@@ -34,6 +36,8 @@ def counted(recipe: Recipe, place: Place, report: Callable[[Progress], None], re
             time.sleep(0.02)
         if _asked(place, home):
             raise Stopped
+        if _pace(home).get("grow") == os.getpid():
+            bytearray(GROWTH)
         time.sleep(pace.get("seconds", 0.0))
         step += 1
         state = int(sha256(f"{seed}:{state}:{step}".encode()).hexdigest()[:12], 16)

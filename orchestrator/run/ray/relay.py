@@ -50,7 +50,7 @@ class Relay(tune.Trainable):  # type: ignore[misc]
             if final:
                 worn = ray.get(self._actor.describe.remote()).get("worn")
         except (ValueError, RayActorError, ActorUnschedulableError, RuntimeEnvSetupError) as error:
-            return {**self._shown, "lost": f"{type(error).__name__}: {error}"[:500], "done": True}
+            return {**self._shown, "lost": _cause(error), "done": True}
         for message in messages:
             self._seen = message.seq
             self._show(message)
@@ -69,6 +69,13 @@ class Relay(tune.Trainable):  # type: ignore[misc]
 
     def __repr__(self) -> str:
         return f"relay of {self._slot}" if hasattr(self, "_slot") else "relay"
+
+
+def _cause(error: Exception) -> str:
+    """Ray's sentences about a slot that died, without the lines of the actor's fields: what may have killed it comes
+    last."""
+    sentences = " ".join(line for line in str(error).splitlines() if not line.startswith("\t"))
+    return f"{type(error).__name__}: {' '.join(sentences.split())}"[:500]
 
 
 def _shown(body: Mapping[str, Any]) -> dict[str, Any]:
