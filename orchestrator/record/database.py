@@ -57,6 +57,14 @@ def _sqlite_begin(connection: sa.Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
 
+_LOST_AFTER: Final = {
+    "connect_timeout": 10, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3,
+    "tcp_user_timeout": 25_000,
+}  # fmt: skip
+"""libpq's settings with which a Postgres whose machine is gone without a word is noticed within 25 s. By the system's
+own, whoever waits for an answer waits for two hours. What the database's URL says comes first."""
+
+
 class Database:
     """An engine with transactions of two kinds: those that read one moment, and those that write."""
 
@@ -79,12 +87,14 @@ class Database:
         if self.sqlite:
             sa.event.listen(engine, "connect", _sqlite_connected)
             sa.event.listen(engine, "begin", _sqlite_begin)
-        elif not url.password:
+        else:
             sa.event.listen(engine, "do_connect", self._connecting)
         return engine
 
     def _connecting(self, dialect: Any, record: Any, args: Any, parameters: dict[str, Any]) -> None:
-        if password := self._password():
+        for name, value in _LOST_AFTER.items():
+            parameters.setdefault(name, value)
+        if "password" not in parameters and (password := self._password()):
             parameters["password"] = password
 
     def _reading(self, engine: sa.Engine) -> sa.Engine:
