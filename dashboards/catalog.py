@@ -10,6 +10,7 @@ from markupsafe import Markup
 
 from dashboards.rendering import render
 from dashboards.wording import plain
+from orchestrator.views.data import DataFinding
 from orchestrator.views.sweeps import PartUse
 from workers.catalog import Catalog, Entry
 
@@ -29,13 +30,13 @@ def catalog_page(catalog: Catalog) -> str:
     return render("catalog.html", None, groups=[one for one in groups if one[2]], first=_first)
 
 
-def part_page(entry: Entry, uses: Sequence[PartUse]) -> str:
-    """One part, with the sweeps among the newest that used it."""
+def part_page(entry: Entry, uses: Sequence[PartUse], found: Sequence[DataFinding] = ()) -> str:
+    """One part, with the sweeps among the newest that used it, and what nodes have of its files."""
     return render(
         "part.html", None, part=entry, heading=KINDS.get(entry.kind, entry.kind), uses=uses, looked=USES,
         formula=mathml(entry.formula) if entry.formula else None, paragraphs=_paragraphs(entry.doc),
         facts=[(name.replace("_", " "), _said(value)) for name, value in entry.facts.items()],
-        example=_example(entry),
+        example=_example(entry), found=found,
     )  # fmt: skip
 
 

@@ -200,7 +200,8 @@ class Squares:
     def __init__(self, root, scratch):
         halves = [[Listed(Picture(path), path.parent.name) for path in sorted((root / half).glob("*/*.png"))]
                   for half in ("seen", "unseen")]
-        self.train, self.test, self.content = listing.load(Source("squares", Form("square", 8), scratch), *halves)
+        source = Source("squares", Form("square", 8), scratch)
+        self.train, self.test, self.content, self.notes = listing.load(source, *halves)
         assert isinstance(self.train, Images)
 '''
 

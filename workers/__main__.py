@@ -205,12 +205,14 @@ def _verify(chosen: argparse.Namespace) -> int:
         for size, among in (split.distractors or {}).items():
             print(f"       {len(among):,} distractors of the list of {size:,}")
     print(f"content {images.content_hash(dataset)}")
+    for line in images.notes(dataset):
+        print(line)
     wrong = images.faults(dataset)
     if lenient:
         wrong += images.miscounts(type(dataset), {name: split.counts for name, split in splits.items()})
     if wrong:
         raise ValueError(f"{chosen.name}: {'; '.join(wrong)}")
-    print("as expected")
+    print("as expected, but for what is said above" if images.notes(dataset) else "as expected")
     return 0
 
 

@@ -26,4 +26,5 @@ def part(kind: Word, name: Word, service: Asked) -> HTMLResponse:
     entry = next((one for one in service.catalog().of(kind) if one.name == name), None)
     if entry is None:
         raise HTTPException(404, f"no {kind} named {name!r}")
-    return HTMLResponse(catalog.part_page(entry, service.sweeps.using(kind, name, catalog.USES)))
+    found = [one for one in service.data() if name in one.data.split()] if kind in {"dataset", "backbone"} else []
+    return HTMLResponse(catalog.part_page(entry, service.sweeps.using(kind, name, catalog.USES), found))

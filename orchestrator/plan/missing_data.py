@@ -35,7 +35,13 @@ def absences(spec: Spec, catalog: Catalog, found: Sequence[Inspected]) -> list[s
 def _announced(need: Need, known: Sequence[Inspected]) -> str | None:
     if need.stored is not None and all(one.finding.state != "wrong" for one in known):
         return _fetched(need, known)
-    return absence(need, known) or _partial(need, known)
+    return absence(need, known) or _partial(need, known) or _noted(need, known)
+
+
+def _noted(need: Need, found: Sequence[Inspected]) -> str | None:
+    """What was passed over of data that are there."""
+    noted = [one for one in found if one.finding.state == "ok" and one.finding.said]
+    return f"{need}: {_where(noted)}" if noted else None
 
 
 def absence(need: Need, found: Sequence[Inspected]) -> str | None:

@@ -16,5 +16,5 @@ class DataFinding(BaseModel):
     """A data set, with those hyper-parameters that decide on its files, and weights."""
     state: Literal["ok", "missing", "wrong", "unknown"]
     said: str
-    """Where was looked, what was found and how to get it; empty where it is there."""
+    """Where was looked, what was found and how to get it; where it is there, what was passed over and why."""
     looked: datetime

@@ -77,9 +77,21 @@ def test_what_is_wrong_is_said_and_whether_any_node_will_do(
     several = [found(f"n{number}", said=f"{number} is missing") for number in range(5)]
     assert re.fullmatch(r"no node has cub200: (on n\d: \d is missing; ){3}and so on 2 more; .*", warning(*several))
     assert warning(found("lab", "unknown")) == ""
-    assert warning(found("lab", "ok")) == ""
+    assert warning(found("lab", "ok", "")) == ""
     assert warning(found("lab", minutes=9)).endswith("until it is there (as of 9 minutes ago)")
     assert warning(found("lab", minutes=600)).endswith("(as of 10 hours ago)")
+
+
+def test_what_was_passed_over_is_said_at_submit_and_in_the_catalog(
+    http: TestClient, store: Store, conductor: Conductor
+) -> None:
+    passed = "passed over 2 images in formats that are not read (.heic 2): a/1.heic, a/2.heic"
+    conductor.writer.data.note_findings([found("lab", "ok", passed), found("hall")], ["lab", "hall"])
+    assert passed not in "".join(warned(http)), "that a node has nothing is more"
+    conductor.writer.data.note_findings([found("lab", "ok", passed)], ["lab"])
+    assert warned(http) == [f"cub200: on lab: {passed}"]
+    assert passed in http.get("/catalog/dataset/cub200").text
+    assert passed not in http.get("/catalog/dataset/sop").text
 
 
 def test_a_need_of_every_cell_is_said_once(http: TestClient, store: Store, conductor: Conductor) -> None:

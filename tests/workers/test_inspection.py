@@ -150,7 +150,7 @@ def test_the_other_lists_of_photographs_are_found(tmp_path: Path) -> None:
 
 
 def test_a_pack_with_other_content_is_wrong(tmp_path: Path) -> None:
-    image = np.zeros((4, 8, 8), np.uint8)
+    image = np.arange(4 * 64, dtype=np.uint8).reshape(4, 8, 8)
     np.savez(tmp_path / "birds.npz", image=image, label=np.array([0, 0, 1, 1]))
     assert finding(need("packed", file="birds.npz"), tmp_path, tmp_path) == Finding()
     found = finding(need("packed", file="birds.npz", content="sha256:" + 64 * "0"), tmp_path, tmp_path)

@@ -72,7 +72,10 @@ class Finding(Frozen):
     state: Literal["ok", "missing", "wrong", "unknown"] = "ok"
     """`wrong`: files are there, but not with the counts or content that they must have. `unknown`: not to be seen."""
     said: str = ""
-    """Where was looked, what was found, what would be right and how to get it."""
+    """Where was looked, what was found, what would be right and how to get it.
+
+    Where it is `ok`: what was passed over and why.
+    """
     content: dict[str, str] = Field(default_factory=dict, exclude_if=lambda value: not value)
     """Hashes of the bytes that are read: `data`, of all files of the data set and of `files`; `weights`."""
     counts: dict[str, dict[str, int]] = Field(default_factory=dict, exclude_if=lambda value: not value)

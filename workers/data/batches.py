@@ -13,7 +13,7 @@ import torch
 from workers import registry
 from workers.contract import Place, Recipe
 from workers.data.augmentation import Augment
-from workers.data.images import Batch, Images, load
+from workers.data.images import Batch, Images, load, notes, read
 from workers.data.prefetch import onto, prefetcher
 from workers.data.splits import Splits, splits
 from workers.data.stored_features import FeatureSet, Tell, frozen, stored
@@ -67,6 +67,8 @@ class Batches:
     ) -> None:
         self._device, self._views = device, views
         dataset = load(recipe.part("dataset"), place.data_root, place.scratch, place.parts)
+        for line in (read(dataset), *notes(dataset)):
+            tell(f"data: {line}")
         held = frozen(recipe, place.parts)
         seen = stored(recipe, held, dataset, place, device, tell) if held else dataset
         self.splits = _on(device, splits(recipe, seen))

@@ -190,6 +190,17 @@ def test_sets(dataset: DataSet) -> dict[str, Images]:
     return {f"test_{name}": one for name, one in tests.items()}
 
 
+def read(dataset: DataSet) -> str:
+    """How many images of how many classes a data set has."""
+    counted = [(name, getattr(dataset, name)) for name in ("train", "test")]
+    return ", ".join(f"{len(images):,} images of {images.classes:,} classes {name}" for name, images in counted)
+
+
+def notes(dataset: DataSet) -> tuple[str, ...]:
+    """What a data set says of its files: what it passed over and why, and what looks like a mistake."""
+    return tuple(getattr(dataset, "notes", ()))
+
+
 def load(part: Part, root: Path, scratch: Path, parts: Path | None = None) -> DataSet:
     """The data set, verified against its facts; the last few stay in memory, so that a warm process pays once.
 

@@ -9,7 +9,7 @@ from workers.catalog.needs import Finding, Need
 from workers.contract import DataDamagedError, DataMissingError, DataOptionError, Part
 from workers.data import file_content, pretrained, weights
 from workers.data.fetch import BY_HAND, SOURCES
-from workers.data.images import faults
+from workers.data.images import faults, notes
 from workers.data.looking import looking
 
 _LONGEST: Final = 1000  # characters of an error that nobody expected
@@ -23,14 +23,14 @@ def inspect(needs: Sequence[Need], root: Path, scratch: Path, parts: Path | None
 def _finding(need: Need, root: Path, scratch: Path, parts: Path | None) -> Finding:
     """All that is not as it must be: whoever mounts a folder wants to know of the weights, too."""
     looked = [_judged(look, need.dataset) for look in _looks(need, root, scratch, parts)]
-    if said := [one for one in looked if one.said]:
+    if said := [one for one in looked if one.state != "ok"]:
         state = "wrong" if any(one.state == "wrong" for one in said) else "missing"
         return Finding(state=state, said="; and ".join(one.said for one in said))
     found = {name: digest for one in looked for name, digest in one.content.items()}
     counts = {split: numbers for one in looked for split, numbers in one.counts.items()}
     if wrong := [_differing(need, name, root, found) for name in need.content if need.content[name] != found.get(name)]:
         return Finding(state="wrong", said="; and ".join(wrong), content=found, counts=counts)
-    return Finding(content=found, counts=counts)
+    return Finding(said="; ".join(one.said for one in looked if one.said), content=found, counts=counts)
 
 
 def _differing(need: Need, name: str, root: Path, found: Mapping[str, str]) -> str:
@@ -79,16 +79,18 @@ def _named(dataset: Part | None) -> str:
 def _look(need: Need, root: Path, scratch: Path, parts: Path | None) -> Finding:
     """Raise DataMissingError or DataDamagedError where a training would; else what the files hold."""
     reading, counts = file_content.below(root, need.files), dict[str, dict[str, int]]()
+    said: tuple[str, ...] = ()
     if (part := need.dataset) is not None:
         with looking() as look, file_content.noting() as read:
             dataset = registry.build("dataset", part, parts, root=root, scratch=scratch)
             if wrong := faults(dataset, pixels=not look.undecoded):
                 raise DataDamagedError(f"{part.name} in {root.absolute()}: {'; '.join(wrong)}")
         reading.files |= read.files
+        said = notes(dataset)
         splits = {"train": dataset.train, "test": dataset.test}
         counts = {name: {"classes": split.classes, "images": len(split)} for name, split in splits.items()}
     content = {"data": file_content.content(reading.files, scratch)} if reading.files else {}
-    return Finding(content=content, counts=counts)
+    return Finding(said="; ".join(said), content=content, counts=counts)
 
 
 def _advice(part: Part | None) -> str:

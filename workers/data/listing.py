@@ -11,10 +11,12 @@ import torch
 
 from workers.contract import DataDamagedError, DataMissingError
 from workers.data.encoded import stored
-from workers.data.file_content import note_folder
+from workers.data.file_content import digests
 from workers.data.images import Images, miscounts
 from workers.data.packs import read_text
 from workers.data.picture import Form, Picture
+
+_MOST_DIGITS: Final = 18
 
 
 class Listed(NamedTuple):
@@ -33,6 +35,8 @@ class Content(NamedTuple):
     train: Images
     test: Images
     content: str
+    notes: tuple[str, ...]
+    """What is remarkable, such as images that are in both splits."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +59,7 @@ def load(source: Source, train: Sequence[Listed], test: Sequence[Listed]) -> Con
     `decoded` raises.
     """
     (first, second), content = _load(source, {"train": train, "test": test})
-    return Content(first, second, content)
+    return Content(first, second, content, () if source.official else tuple(_shared(train, test, source.scratch)))
 
 
 def load_half(source: Source, name: Literal["train", "test"], listed: Sequence[Listed]) -> tuple[Images, str]:
@@ -85,6 +89,27 @@ def _load(source: Source, halves: Mapping[str, Sequence[Listed]]) -> tuple[list[
     return images, f"sha256:{content.hexdigest()}"
 
 
+def _shared(train: Sequence[Listed], test: Sequence[Listed], scratch: Path) -> Iterator[str]:
+    """That files have the same content in both splits, by the hash of their bytes."""
+    lying = digests({str(one.picture.path) for one in (*train, *test) if one.picture.content is None}, scratch)
+
+    def digest(picture: Picture) -> str:
+        if picture.content is None:
+            return lying[os.path.abspath(picture.path)]
+        return hashlib.sha256(picture.content).hexdigest()
+
+    yield from shared(*([(digest(one.picture), str(one.picture)) for one in split] for split in (train, test)))
+
+
+def shared(train: Iterable[tuple[str, str]], test: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """That images, (hash, name) each, have the same hash in both splits."""
+    trained = dict(train)
+    both = [(name, trained[digest]) for digest, name in test if digest in trained]
+    if both:
+        images = "1 image of the test classes is" if len(both) == 1 else f"{len(both):,} images of the test classes are"
+        yield f"warning: {images} in the training classes too, such as {both[0][0]}, which is {both[0][1]}"
+
+
 def _counts(split: Sequence[Listed]) -> dict[str, int]:
     queries = sum(bool(one.query) for one in split)
     return {"classes": len({one.label for one in split}), "images": len(split), "queries": queries}
@@ -106,46 +131,6 @@ def _queries(split: Sequence[Listed]) -> torch.Tensor | None:
     if all(one.query is None for one in split):
         return None
     return torch.tensor([bool(one.query) for one in split])
-
-
-_MOST_DIGITS: Final = 18
-_SUFFIXES: Final = {".jpg", ".jpeg", ".png", ".bmp", ".webp", ".ppm", ".pgm", ".tif", ".tiff", ".gif"}
-
-
-def class_folders(folder: Path) -> dict[str, list[Listed]]:
-    """The images of each class, in the order of their paths, of a folder with a folder for each class.
-
-    Hidden files and files with another suffix than that of an image are no images. Raises DataMissingError,
-    DataDamagedError.
-    """
-    if not folder.is_dir():
-        raise DataMissingError(
-            f"the folder {folder.name} is missing: looked in {folder.parent.absolute()}; put it there, or set "
-            "METRICSWEEP_DATA (or --data) to the folder that holds it"
-        )
-    classes: dict[str, list[Listed]] = {}
-    for entry in _entries(folder):
-        if entry.is_dir() and (files := [Listed(Picture(Path(path)), entry.name) for path in _files(entry.path)]):
-            classes[entry.name] = files
-    if len(classes) < 2:
-        raise DataDamagedError(f"{folder}: expected folders of images, one a class; found {len(classes)}")
-    return classes
-
-
-def _entries(folder: str | Path) -> list[os.DirEntry[str]]:
-    """What is in a folder and not hidden, by name."""
-    note_folder(folder)
-    with os.scandir(folder) as entries:
-        return sorted((entry for entry in entries if not entry.name.startswith(".")), key=lambda entry: entry.name)
-
-
-def _files(folder: str) -> Iterator[str]:
-    """The images in a folder at any depth; a million files are listed in seconds, where pathlib takes a minute."""
-    for entry in _entries(folder):
-        if entry.is_dir(follow_symlinks=False):
-            yield from _files(entry.path)
-        elif os.path.splitext(entry.name)[1].lower() in _SUFFIXES and entry.is_file():  # noqa: PTH122 - see above
-            yield entry.path
 
 
 def folder(root: Path, names: Sequence[str], holding: str) -> Path:

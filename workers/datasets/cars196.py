@@ -52,7 +52,7 @@ class Cars196:
         self.official, self.expected = official, content
         every = _every(root)
         source = Source("cars196", Form(resize, side), scratch, type(self), official)
-        self.train, self.test, self.content = listing.load(
+        self.train, self.test, self.content, self.notes = listing.load(
             source, [one for one in every if int(one.label) <= 98], [one for one in every if int(one.label) > 98]
         )
 

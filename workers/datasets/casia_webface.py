@@ -9,6 +9,7 @@ from annotated_types import Ge
 
 from workers.contract import DataDamagedError, DataMissingError
 from workers.data import face_pairs, listing, record_io
+from workers.data.class_folders import class_folders
 from workers.data.images import Images
 from workers.data.listing import Listed, Source
 from workers.data.packs import read_text
@@ -51,7 +52,10 @@ class CasiaWebface:
         content: str | None = None,
     ) -> None:
         self.official, self.expected = official, content
-        listed = _recorded(root) or _foldered(root)
+        self.notes: tuple[str, ...] = ()
+        listed = _recorded(root)
+        if not listed:
+            listed, self.notes = _foldered(root)
         source = Source("casia_webface", Form("square", side), scratch, type(self), official)
         self.train, trained = listing.load_half(source, "train", listed)
         self.test, tested = face_pairs.load(test, root, scratch, side, official)
@@ -123,12 +127,13 @@ def _compare(path: Path, listed: Sequence[Listed]) -> None:
         raise DataDamagedError(f"{path} says {fields[0]} people, and train.rec has {people:,}; fetch both again")
 
 
-def _foldered(root: Path) -> list[Listed]:
-    """The faces in a folder for each person."""
+def _foldered(root: Path) -> tuple[list[Listed], tuple[str, ...]]:
+    """The faces in a folder for each person, and what was passed over."""
     folder = next((root / name for name in _FOLDERS if (root / name).is_dir()), None)
     if folder is None:
         raise DataMissingError(
             f"{_RECORDS[0]}/train.rec is missing: looked in {root.absolute()} for it and for {' or '.join(_FOLDERS)}; "
             "put the data set there, or set METRICSWEEP_DATA (or --data) to the folder that holds it"
         )
-    return [one for images in listing.class_folders(folder).values() for one in images]
+    classes, notes = class_folders(folder)
+    return [one for images in classes.values() for one in images], notes

@@ -51,7 +51,7 @@ class Cub200:
             for name, label in listing.joined(path, labels, names)
         ]
         source = Source("cub200", Form(resize, side), scratch, type(self), official)
-        self.train, self.test, self.content = listing.load(
+        self.train, self.test, self.content, self.notes = listing.load(
             source, [one for one in every if int(one.label) <= 100], [one for one in every if int(one.label) > 100]
         )
 

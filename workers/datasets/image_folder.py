@@ -7,6 +7,7 @@ from annotated_types import Ge
 
 from workers.contract import DataOptionError
 from workers.data import listing
+from workers.data.class_folders import class_folders
 from workers.data.listing import Source
 from workers.data.packs import inside
 from workers.data.picture import Form
@@ -16,8 +17,9 @@ class ImageFolder:
     """A folder under the data root whose folders are the classes, with images at any depth in them.
 
     In the order of their names the first `train_classes` classes train and the others test; none: the first half.
-    Hidden files and files with another suffix than that of an image are no images. Images are turned as the
-    orientation in their EXIF data says. With `content` other images than those with this hash are refused.
+    Links to files and folders count. What is hidden, what a NAS leaves and what has another suffix than that of an
+    image is passed over, with a note. Images are turned as the orientation in their EXIF data says. With `content`
+    other images than those with this hash are refused.
     """
 
     label = "Image folder"
@@ -38,11 +40,12 @@ class ImageFolder:
     ) -> None:
         self.expected = content
         place = root / inside(folder)
-        classes = listing.class_folders(place)
+        classes, notes = class_folders(place)
         first = len(classes) // 2 if train_classes is None else train_classes
         if not 0 < first < len(classes):
             raise DataOptionError(f"dataset.train_classes: expected 1 to {len(classes) - 1}, found {first}")
         names = sorted(classes)
         halves = [[one for name in half for one in classes[name]] for half in (names[:first], names[first:])]
         source = Source(f"folder-{place.name}", Form(resize, side, upright=True), scratch)
-        self.train, self.test, self.content = listing.load(source, *halves)
+        self.train, self.test, self.content, repeated = listing.load(source, *halves)
+        self.notes = notes + repeated

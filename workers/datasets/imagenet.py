@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar, Final, Literal
 from annotated_types import Ge
 
 from workers.data import listing
+from workers.data.class_folders import class_folders
 from workers.data.listing import Source
 from workers.data.picture import Form
 
@@ -43,9 +44,8 @@ class Imagenet:
     ) -> None:
         self.official, self.expected = official, content
         folder = listing.folder(root, _FOLDERS, "train")
-        halves = [
-            [one for images in listing.class_folders(folder / half).values() for one in images]
-            for half in ("train", "val")
-        ]
+        read = [class_folders(folder / half) for half in ("train", "val")]
+        halves = [[one for images in half.classes.values() for one in images] for half in read]
         source = Source("imagenet", Form(resize, side), scratch, type(self), official)
-        self.train, self.test, self.content = listing.load(source, *halves)
+        self.train, self.test, self.content, repeated = listing.load(source, *halves)
+        self.notes = tuple(note for half in read for note in half.notes) + repeated

@@ -53,7 +53,7 @@ class InShop:
         self.official, self.expected = official, content
         train, test = _halves(root, "img_highres" if highres else "img")
         source = Source("inshop", Form(resize, side), scratch, type(self), official)
-        self.train, self.test, self.content = listing.load(source, train, test)
+        self.train, self.test, self.content, self.notes = listing.load(source, train, test)
 
 
 def _halves(root: Path, images: str) -> tuple[list[Listed], list[Listed]]:

@@ -43,7 +43,7 @@ class Omniglot:
         folder = _folder(root)
         source = Source("omniglot", Form("box", 28, "ink"), scratch)
         # Its hash is that of `manifest`: over the pixels as the pack has them, which is compared where it is loaded.
-        self.train, self.test, _ = listing.load(source, *(_drawings(folder / half) for half in _HALVES))
+        self.train, self.test, *_ = listing.load(source, *(_drawings(folder / half) for half in _HALVES))
 
 
 def _folder(root: Path) -> Path:

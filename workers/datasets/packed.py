@@ -1,5 +1,6 @@
 """Packed: a data set in one NumPy file, such as a subset that someone put together."""
 
+import hashlib
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -46,13 +47,19 @@ class Packed:
             form = Form("keep") if side is None else Form("shorter", side)
             source = Source(f"packed-{path.stem}", form, scratch)
             train, test = ([every[place] for place in np.flatnonzero(tests == half)] for half in (False, True))
-            self.train, self.test, self.content = listing.load(source, train, test)
+            self.train, self.test, self.content, self.notes = listing.load(source, train, test)
             return
         if side is not None:
             raise DataOptionError(f"dataset.side: {file} holds pixels, which stay as they are; leave it out")
         images = _pixels(path, len(labels))
         self.train, self.test = (_half(images, labels, tests == half) for half in (False, True))
         self.content = content_hash(self)
+        digests = [
+            (hashlib.sha256(one.numpy().data).hexdigest(), f"image {place} of {path}")
+            for place, one in enumerate(images)
+        ]
+        halves = ([digests[place] for place in np.flatnonzero(tests == half)] for half in (False, True))
+        self.notes = tuple(listing.shared(*halves))
 
 
 def _divided(path: Path, held: list[str]) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:

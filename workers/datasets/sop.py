@@ -45,7 +45,7 @@ class Sop:
         folder = listing.folder(root, ["Stanford_Online_Products"], "Ebay_train.txt")
         source = Source("sop", Form(resize, side), scratch, type(self), official)
         halves = [_listed(folder, folder / f"Ebay_{half}.txt") for half in ("train", "test")]
-        self.train, self.test, self.content = listing.load(source, *halves)
+        self.train, self.test, self.content, self.notes = listing.load(source, *halves)
 
 
 def _listed(folder: Path, path: Path) -> list[Listed]:
