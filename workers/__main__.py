@@ -253,11 +253,16 @@ def _root(chosen: argparse.Namespace) -> Path:
 
 
 def _write(path: Path, text: str) -> None:
-    """Write a file aside and rename it, so that it is never half there."""
+    """Write a file aside and rename it, so that it is never half there; after an error the old one is as it was."""
     path.parent.mkdir(parents=True, exist_ok=True)
     aside = path.with_name(f".{path.name}.{os.getpid()}")
-    aside.write_text(text, "utf-8")
-    aside.replace(path)
+    try:
+        aside.write_text(text, "utf-8")
+        aside.replace(path)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error
+    finally:
+        aside.unlink(missing_ok=True)
 
 
 if __name__ == "__main__":

@@ -54,6 +54,18 @@ def back_up(settings: Settings, folder: Path, tell: Told) -> Manifest:
     storage = opened(settings.storage)
     _require_empty(folder)
     own_folder(folder)
+    try:
+        return _written(settings, storage, folder, tell)
+    except BaseException:
+        for path in folder.iterdir():  # what was written of it takes room, and would be in the way of another try
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
+        raise
+
+
+def _written(settings: Settings, storage: Storage, folder: Path, tell: Told) -> Manifest:
     tell("the database")
     # First: whatever it names is in the storage by then, and what comes later is not named.
     snapshot(settings.database, folder / DATABASE, lambda: Secrets(settings).database_password)

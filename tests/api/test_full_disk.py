@@ -112,6 +112,22 @@ def test_an_export_on_a_full_disk_leaves_the_older_file(tmp_path: Path) -> None:
         assert sorted(path.name for path in disk.folder.iterdir()) == ["filler", "table.md"]
 
 
+def test_a_backup_without_room_leaves_nothing_and_can_be_tried_again(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    Store.open(f"sqlite:///{home}/metricsweep.db").close()
+    (home / "storage" / "1").mkdir(parents=True)
+    (home / "storage" / "1" / "best.pt").write_bytes(b"x" * 1_000_000)
+    with small_disk(tmp_path / "small", "2m") as disk:
+        disk.fill(but=900_000)  # the database fits, and not the weights
+        wanted = ["backup", str(disk.folder / "backup"), "--home", str(home)]
+        refused = command(*wanted)
+        assert (refused.returncode, len(refused.stderr.splitlines())) == (1, 1), refused.stderr
+        assert "No space left on device" in refused.stderr
+        assert list((disk.folder / "backup").iterdir()) == []
+        disk.empty()
+        assert command(*wanted).returncode == 0
+
+
 def test_a_full_disk_behind_the_standard_output_is_an_error(tmp_path: Path) -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
