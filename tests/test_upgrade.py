@@ -1,4 +1,4 @@
-"""What the commit before the numbers changed had trained, taken on by a release of which parts have other versions."""
+"""What parts of earlier versions had trained, taken on by a release whose parts have other versions."""
 
 import csv
 import json
@@ -55,9 +55,9 @@ CHANGED = raised(map=1, normface=1)
 
 @pytest.fixture
 def home(settings: Settings) -> Settings:
-    """An installation as 3d33c10 left it."""
+    """An installation whose parts had earlier versions."""
     with sqlite3.connect(settings.resolved_home / "metricsweep.db") as connection:
-        connection.executescript((TRAINED / "3d33c10.sql").read_text(encoding="utf-8"))
+        connection.executescript((TRAINED / "home.sql").read_text(encoding="utf-8"))
     connection.close()
     shutil.copytree(TRAINED / "storage", settings.resolved_home / "storage", dirs_exist_ok=True)
     return settings
@@ -298,7 +298,7 @@ def test_a_bundle_of_old_numbers_says_so_and_is_rebuilt_to_the_byte(home: Settin
 
 
 def test_this_release_trains_what_waits_under_its_own_versions(home: Settings, store: Store) -> None:
-    """With the real catalog and the real training: the numbers of this release are others than those of 3d33c10."""
+    """With the real catalog and the real training: the numbers of this release are others than those of the home."""
     stamped = rows(store, "SELECT DISTINCT stamp FROM training WHERE recipe LIKE '%normface%'")
     said = {one.what for row in stamped for one in changes(row[0], TODAY)}
     assert said >= {"loss 'normface'", "metric 'map'", "metric 'recall'"}

@@ -13,7 +13,7 @@ from threading import RLock
 from types import CodeType, ModuleType
 from typing import Any
 
-from workers.catalog import former_names, own_code
+from workers.catalog import own_code
 from workers.catalog.inner_parts import holders
 from workers.catalog.inventory import load, part_files
 from workers.catalog.signature import Entry, PartSourceError
@@ -191,7 +191,6 @@ def _import(name: str, path: Path) -> ModuleType:
     if spec is None or spec.loader is None:
         raise PartSourceError(f"{path}: cannot be imported")
     module = importlib.util.module_from_spec(spec)
-    former_names.honour()
     sys.modules[name] = module  # dataclasses and pickle look a class's module up there
     try:
         spec.loader.exec_module(module)

@@ -90,10 +90,11 @@ def _whole() -> Iterator[None]:
     """DamagedError for a file that is no database, or holds what no column takes: SQLite keeps anything in any."""
     try:
         yield
-    except (sa.exc.DatabaseError, ValueError, TypeError) as error:
-        if isinstance(error, sa.exc.OperationalError) and not isinstance(error.orig, sqlite3.Error):
+    except (sa.exc.DatabaseError, UnavailableError, ValueError, TypeError) as error:
+        cause = error.__cause__ if isinstance(error, UnavailableError) else error
+        if cause is None or (isinstance(cause, sa.exc.OperationalError) and not isinstance(cause.orig, sqlite3.Error)):
             raise  # the other database is away
-        said = (str(getattr(error, "orig", error)).splitlines() or [type(error).__name__])[0]
+        said = (str(getattr(cause, "orig", cause)).splitlines() or [type(cause).__name__])[0]
         raise DamagedError(f"the database of the backup cannot be copied: {said}; nothing was kept") from error
 
 

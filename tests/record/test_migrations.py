@@ -1,4 +1,4 @@
-"""The schema's versions: the steps give what `schema.py` says, and old databases are brought along."""
+"""The schema's versions: the steps give what `schema.py` says, and whatever opens a database brings it along."""
 
 import subprocess
 import sys
@@ -12,18 +12,12 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
-from orchestrator.record import migrations, schema
+from orchestrator.record import migrations
 from orchestrator.record.column_types import metadata
 from orchestrator.record.database import Database
 from orchestrator.record.migrations import config, migrate
-from orchestrator.record.reads.listed_rows import Sought
 from orchestrator.record.store import Store
 from orchestrator.views.errors import UnavailableError
-from orchestrator.views.filters import parse
-from tests.record.sample import lease, run_all
-from tests.record.transfer import restore
-
-RELEASED = Path(__file__).parent / "released"
 
 
 def differences(url: str) -> list[object]:
@@ -53,10 +47,9 @@ def test_a_column_without_a_step_is_noticed(tmp_path: Path) -> None:
     assert differences(url)
 
 
-def test_the_steps_are_one_line_and_every_version_is_kept() -> None:
+def test_the_steps_are_one_line() -> None:
     steps = list(ScriptDirectory.from_config(config()).walk_revisions())
     assert all(step.is_head or len(step.nextrev) == 1 for step in steps)
-    assert {step.revision for step in steps} == {dump.stem for dump in RELEASED.glob("*.sql")}
     assert [step.revision for step in steps if step.is_head] == [migrations._newest()]
 
 
@@ -67,48 +60,6 @@ def test_a_database_of_this_version_is_opened_without_alembic(
     for name in [name for name in sys.modules if name.partition(".")[0] == "alembic"] or ["alembic"]:
         monkeypatch.setitem(sys.modules, name, None)
     Store.open(f"sqlite:///{migrated(tmp_path)}").close()
-
-
-@pytest.mark.parametrize("dump", sorted(RELEASED.glob("*.sql")), ids=lambda dump: dump.stem)
-def test_a_database_of_every_version_is_brought_along(dump: Path, database_url: str, tmp_path: Path) -> None:
-    restore(dump, database_url, tmp_path)
-    store = Store.open(database_url)
-    assert differences(database_url) == []
-    (sweep,) = store.sweeps.page().items
-    assert (sweep.name, sweep.counts.finished, sweep.counts.failed) == ("released", 3, 1)
-    first = store.trials.page(sweep.id).items[0]
-    assert store.trials.get(first.id).metrics["best/validation/map@r"] == 0.5
-    assert store.logs.of(first.id).text == "step 10\n"
-    placed = Sought(parse("margin:.2 map@r>=0.4 validation/map@r:0.5.. -loss:triplet"))
-    assert [row.trial for row in store.listings.page(placed, "-map@r", (), None, 10, count=True).items] == [4, 3]
-    fence = lease(store)
-    store.writer(fence).trials.retry(sweep.id)
-    assert run_all(store, fence) == 1
-    store.close()
-
-
-@pytest.mark.parametrize(
-    ("state", "total", "started"),
-    [("failed", 4, True), ("cancelled", 4, True), ("running", 4, True), ("queued", 4, False), ("cancelled", 6, False)],
-)
-def test_what_a_former_release_extended_after_its_cancellation_has_started(
-    database_url: str, tmp_path: Path, state: str, total: int, started: bool
-) -> None:
-    """It was cancelled before it had trials, and kept no start; one that lacks rows has not started."""
-    restore(RELEASED / "0020.sql", database_url, tmp_path)
-    engine = sa.create_engine(database_url)
-    with engine.begin() as connection:
-        left = sa.text("UPDATE sweep SET started = NULL, state = :state, total = :total")
-        connection.execute(left, {"state": state, "total": total})
-    engine.dispose()
-    store = Store.open(database_url)
-    found = store.sweeps.get(1)
-    with store.database.reading() as connection:
-        first = connection.execute(sa.select(sa.func.min(schema.trial.c.started))).scalar_one()
-    assert (found.state, found.started) == (state, first if started else None)
-    shown = len(store.trials.page(1).items), found.counts.total, len(store.outcomes.of(1).trials)
-    assert shown == ((4, 4, 4) if started else (0, 0, 0))
-    store.close()
 
 
 def test_many_that_open_at_once_migrate_once(database_url: str) -> None:

@@ -1,13 +1,11 @@
 """A part is found by its file name and built from what it asks for."""
 
-import importlib
 import sys
 from pathlib import Path
 
 import pytest
 
 from workers.catalog import PartSourceError, load
-from workers.catalog.former_names import FORMER
 from workers.contract import Part
 from workers.registry import UnknownPart, build, find
 
@@ -44,17 +42,6 @@ def test_finds_a_researchers_own_part_and_imports_it_once(parts: Path) -> None:
     assert sys.modules[found.__module__].__file__ == str(parts / "schedules" / "mine.py")
     with pytest.raises(UnknownPart):
         find("schedule", "mine")
-
-
-@pytest.mark.parametrize("former", sorted(FORMER))
-def test_an_own_part_may_import_a_module_by_its_former_name(parts: Path, former: str) -> None:
-    lines = f"from workers import {former.removeprefix('workers.')} as short\nimport {former} as whole\n"
-    (parts / "schedules" / "mine.py").write_text(lines + SCHEDULE)
-    module = sys.modules[find("schedule", "mine", parts).__module__]
-    today = importlib.import_module(FORMER[former])
-    assert module.__dict__["short"] is module.__dict__["whole"] is today
-    assert today.__spec__ is not None
-    assert (today.__name__, today.__spec__.name) == (FORMER[former], FORMER[former])
 
 
 def test_an_edited_part_is_imported_again(parts: Path) -> None:

@@ -10,7 +10,6 @@ from typing import Any, Final
 import torch
 
 from workers.contract import CheckpointError, Recipe
-from workers.training import former_checkpoint
 
 FORMAT: Final = 2
 """The version of what checkpoints hold: since 2 the states of a task's modules by name."""
@@ -51,8 +50,6 @@ def load(path: Path) -> dict[str, Any]:
         if damaged is not None:
             raise CheckpointError(f"checkpoint {path} is damaged: {damaged} differs from its checksum")
         state = torch.load(path, map_location="cpu", weights_only=True)
-        if isinstance(state, dict) and state.get("format") == 1:
-            state = former_checkpoint.brought_up(state)
     except CheckpointError:
         raise
     except Exception as error:  # zlib.error, struct.error, NotImplementedError: damage decides what a reader raises

@@ -55,15 +55,11 @@ def _lines(view: MacrosView) -> Iterator[str]:
     yield "\\makeatother"
 
 
-def _macro(one: MacroNumber, minus: str = r"\ensuremath{-}") -> str:
+def _macro(one: MacroNumber) -> str:
     runs = f"(95 % CI {one.interval}, n = {one.seeds})" if one.seeds > 1 else f"(n = {one.seeds})"
     fields = (one.value, one.interval, one.std, str(one.seeds), runs)
-    return f"\\ms@number{{{one.name}}}" + "".join(f"{{{_MINUS.sub(lambda _: minus, escape(text))}}}" for text in fields)
-
-
-def _lines_of(one: MacroNumber) -> tuple[str, str]:
-    """How a macro is written, and how former releases wrote it: with a hyphen for the minus."""
-    return _macro(one), _macro(one, "-")
+    texts = (_MINUS.sub(lambda _: r"\ensuremath{-}", escape(text)) for text in fields)
+    return f"\\ms@number{{{one.name}}}" + "".join(f"{{{text}}}" for text in texts)
 
 
 def read(path: Path, text: str) -> MacroFile | None:
@@ -81,7 +77,7 @@ def read(path: Path, text: str) -> MacroFile | None:
             if lines[line].startswith(_NUMBER):
                 number = MacroNumber.model_validate_json(lines[line].removeprefix(_NUMBER))
                 numbers[number.name] = (line + 2, number)
-                edited |= {number.name} if lines[line + 1] not in _lines_of(number) else set()
+                edited |= {number.name} if lines[line + 1] != _macro(number) else set()
         return MacroFile(path, address, numbers, frozenset(edited))
     except (ValueError, ValidationError, KeyError, TypeError, IndexError) as error:
         raise DamagedError(f"{path}, line {line + 1}: the macros cannot be read; write them again") from error
