@@ -1,6 +1,7 @@
 """Further metrics of what has finished are evaluated of its kept weights, by the inline engine."""
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +132,16 @@ class TestSubmitted:
         conduct(settings)
         assert not any(path.exists() for path in kept)
         assert sorted(one.name for one in settings.storage.iterdir() if one.is_dir()) == []
+
+    def test_a_table_before_further_metrics_has_the_numbers_of_then(self, service: Service, settings: Settings) -> None:
+        sweep = service.submissions.submit(wider(tune={})).id
+        conduct(settings)
+        then = datetime.now(UTC)
+        service.commands.extend(sweep, wider("nmi_sec", tune={}))
+        conduct(settings)
+        view = service.drifts.of(f"{sweep}@{then.isoformat()}", str(sweep), "main")
+        assert {(one.metric, one.change) for one in view.cells} == {("nmi_sec", "appeared")}
+        assert view.unchanged == len(view.cells)
 
     @pytest.mark.parametrize("extended", [False, True])
     def test_what_was_cancelled_before_is_evaluated_too(

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -14,8 +13,6 @@ from orchestrator.record.store import Store
 from orchestrator.views.drift import DriftView, RunFacts
 from orchestrator.views.errors import ConflictError, NotFoundError
 from orchestrator.views.files import Rendered
-from orchestrator.views.lifecycle import TrialState
-from orchestrator.views.outcomes import SweepOutcomes, TrialOutcome
 from orchestrator.views.provenance import TrialProvenance
 from workers.catalog import Catalog, unknown
 
@@ -47,10 +44,9 @@ class DriftQueries:
                 f"{place!r} names no table; say a sweep, such as 7, or 7@2026-11-20T12:00 for that time"
             )
         sweep, moment = int(found[1]), None if found[2] is None else _moment(found[2])
-        outcomes = self._store.outcomes.of(sweep)
+        outcomes = self._store.outcomes.of(sweep) if moment is None else self._store.outcomes.at(sweep, moment)
         title = f"sweep {sweep} ({outcomes.name})"
         if moment is not None:
-            outcomes = _as_of(outcomes, self._store.outcomes.ended(sweep), moment)
             title += f" at {moment:%Y-%m-%d %H:%M} UTC{self._whether_known(sweep, moment)}"
         return TableSource(title, outcomes, self._catalog, lambda trials: self._facts(sweep, trials))
 
@@ -103,18 +99,6 @@ def _moment(text: str) -> datetime:
         return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     except (ValueError, OverflowError) as error:  # an offset may lead out of the years that there are
         raise ConflictError(f"{text!r} is no time; write it as 2026-11-20 or 2026-11-20T12:00") from error
-
-
-def _as_of(outcomes: SweepOutcomes, ended: Mapping[int, datetime], moment: datetime) -> SweepOutcomes:
-    """The outcomes as they were: what ended later was still to come."""
-
-    def then(one: TrialOutcome) -> TrialOutcome:
-        known = ended.get(one.trial)
-        if known is not None and known <= moment:
-            return one
-        return replace(one, state=TrialState.WAITING, diverged=False, values={}, coming=(), seconds=None)
-
-    return replace(outcomes, trials=tuple(then(one) for one in outcomes.trials))
 
 
 def _fact(one: TrialProvenance) -> RunFacts:

@@ -45,6 +45,41 @@ def test_a_sweep_at_two_times(http: TestClient, moment: str) -> None:
     assert late.startswith("From sweep 1 (four-trials) to sweep 1 (four-trials) at 2999-01-01 00:00 UTC (still to come")
 
 
+def at(http: TestClient, moment: str) -> list[tuple[str, str, str, str]]:
+    """Cell, metric, and what a number was and is, from a time on."""
+    view = http.get("/v1/drift", params={"before": f"1@{moment}", "after": "1"}).json()
+    return [
+        (one["labels"]["loss"], one["metric"], one["change"], one["before"]["text"] if one["before"] else "")
+        for one in view["cells"]
+    ]
+
+
+def test_numbers_shown_before_an_extension_by_seeds_did_not_appear_by_it(
+    http: TestClient, conductor: Conductor
+) -> None:
+    http.post("/v1/sweeps", content=SPEC, headers=YAML)
+    conductor.begin()
+    for value in (0.5, 0.6, 0.7, 0.8):
+        conductor.finish(value)
+    then = datetime.now(UTC).isoformat()
+    wider = SPEC.replace("[0, 1]", "[0, 1, 2]").replace("[triplet, semihard]", "[triplet, semihard, contrastive]")
+    assert http.post("/v1/sweeps/1/extend", content=wider, headers=YAML).status_code == 202
+    conductor.obey()
+    assert {(loss, change) for loss, _, change, _ in at(http, then)} <= {
+        ("triplet", "pending"),
+        ("semihard", "pending"),
+    }
+    for _ in range(5):
+        conductor.finish(0.9)
+    found = at(http, then)
+    assert {(loss, change) for loss, _, change, _ in found} == {
+        ("triplet", "changed"), ("semihard", "changed"), ("contrastive", "appeared"),
+    }  # fmt: skip
+    before = {(loss, text) for loss, _, change, text in found if change == "changed"}
+    assert before == {("triplet", "55.00"), ("semihard", "75.00")}
+    assert at(http, datetime.now(UTC).isoformat()) == []
+
+
 @pytest.mark.parametrize(
     ("before", "status", "says"),
     [

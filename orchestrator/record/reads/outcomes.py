@@ -1,6 +1,7 @@
 """What a sweep's tables are computed from, and every trial with what stands behind its numbers."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -12,8 +13,8 @@ from orchestrator.record.existence import absence, require_sweep
 from orchestrator.record.reads import trial_outcomes
 from orchestrator.record.reads.expansion import is_expanded, unexpanded
 from orchestrator.record.reads.trial_outcomes import values_of
-from orchestrator.record.schema import candidate, cell, training, trial
-from orchestrator.views.errors import NotFoundError
+from orchestrator.record.schema import candidate, cell, request, training, trial
+from orchestrator.views.errors import ConflictError, NotFoundError
 from orchestrator.views.lifecycle import TrialState
 from orchestrator.views.outcomes import SweepOutcomes, TrialOutcome
 from orchestrator.views.planned import Candidate, Cell
@@ -35,6 +36,31 @@ _CANDIDATES: Final = (
     .where(candidate.c.sweep_id == _SWEEP)
     .order_by(candidate.c.cell, candidate.c.candidate)
 )
+_LATER: Final = sa.select(request.c.arguments).where(
+    request.c.sweep_id == sa.bindparam("sweep"), request.c.kind == "extend", request.c.applied > sa.bindparam("moment")
+)
+_ENDED: Final = (
+    sa.select(trial.c.id, trial.c.training_id, sa.func.coalesce(training.c.ended, trial.c.ended).label("measured"))
+    .join(training, training.c.id == trial.c.training_id)
+    .where(trial.c.sweep_id == sa.bindparam("sweep"), trial.c.ended <= sa.bindparam("moment"))
+)
+
+
+def _former_metrics(
+    connection: sa.Connection, trainings: Collection[int], moment: datetime
+) -> dict[int, Mapping[str, Any]]:
+    """By training, the metrics of the one that its trials showed at a time: its source, or one that it inherits."""
+    new, found = training.alias(), dict[int, Mapping[str, Any]]()
+    pairs = sa.or_(training.c.id == new.c.source, training.c.heir == new.c.id)
+    for chunk in chunked(dict.fromkeys(trainings), _AT_ONCE):
+        query = (
+            sa.select(new.c.id, training.c.metrics)
+            .join(training, pairs)
+            .where(new.c.id.in_(chunk), training.c.state == TrialState.FINISHED, training.c.ended <= moment)
+            .order_by(training.c.ended)
+        )
+        found |= {row.id: row.metrics for row in connection.execute(query)}
+    return found
 
 
 class OutcomeReader(Access):
@@ -61,11 +87,38 @@ class OutcomeReader(Access):
             rows = [] if unexpanded(connection, sweep) else connection.execute(query).all()
         return tuple(Cell(row.cell, row.labels) for row in rows)
 
-    def ended(self, sweep: int) -> dict[int, datetime]:
-        """When each trial of a sweep ended that has."""
-        query = sa.select(trial.c.id, trial.c.ended).where(trial.c.sweep_id == sweep, trial.c.ended.is_not(None))
+    def at(self, sweep: int, moment: datetime) -> SweepOutcomes:
+        """A sweep as it was at a time: the rows of that time's plan, and of these what had ended by then.
+
+        Extensions keep where their trials begin. A trial that has further metrics since has those of the training
+        that it showed before. ConflictError where that is not known; NotFoundError.
+        """
+        now = self.of(sweep)
         with self._database.reading() as connection:
-            return {row.id: row.ended for row in connection.execute(query)}
+            later = connection.execute(_LATER, {"sweep": sweep, "moment": moment}).scalars()
+            begin = min((one["position"] for one in later if one and "position" in one), default=None)
+            ended = {row.id: row for row in connection.execute(_ENDED, {"sweep": sweep, "moment": moment})}
+            measured = [row.training_id for row in ended.values() if row.measured > moment]
+            former = _former_metrics(connection, measured, moment)
+        if missing := sum(one not in former for one in measured):
+            raise ConflictError(
+                f"what sweep {sweep} showed at {moment:%Y-%m-%d %H:%M} UTC is not known: {missing} of its trainings "
+                "were replaced since; compare with a bundle of that time"
+            )
+
+        def then(one: TrialOutcome) -> TrialOutcome:
+            row = ended.get(one.trial)
+            if row is None:
+                return replace(one, state=TrialState.WAITING, diverged=False, values={}, coming=(), seconds=None)
+            return replace(one, values=values_of(former[row.training_id])) if row.training_id in former else one
+
+        planned = tuple(then(one) for one in now.trials if begin is None or one.position < begin)
+        gone = {(one.cell, one.candidate) for one in now.trials} - {(one.cell, one.candidate) for one in planned}
+        candidates = tuple(one for one in now.candidates if (one.cell, one.index) not in gone)
+        empty = {cell for cell, _ in gone} - {one.cell for one in candidates}
+        return replace(
+            now, cells=tuple(one for one in now.cells if one.index not in empty), candidates=candidates, trials=planned
+        )
 
     def provenance(self, sweep: int, cell: int | None = None) -> Iterator[TrialProvenance]:
         """A sweep's trials, or those of one cell without their metrics, in the order of the plan; raises NotFoundError.
