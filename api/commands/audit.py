@@ -1,12 +1,11 @@
 """`audit`: who did what when, as lines of JSON."""
 
-import sys
 from typing import Annotated
 
 import typer
 
 from api.commands.options import HOME, Home, Token, Url, managing
-from orchestrator.host.printable import printable_json
+from api.commands.terminal import write_json
 
 
 def audit(
@@ -18,4 +17,4 @@ def audit(
     """Print who did what when, from where, a line of JSON each; of the home, or by --url."""
     with managing(url, token, home) as people:
         for one in people.audit(after):
-            sys.stdout.write(printable_json(one.model_dump_json()) + "\n")
+            write_json(one.model_dump_json())

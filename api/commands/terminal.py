@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import sys
 import unicodedata
 from collections.abc import Mapping, Sequence
@@ -54,8 +55,12 @@ class Output:
         said = printable(text)
         if style and self.is_terminal and not os.environ.get("NO_COLOR"):
             said = f"{_STYLES[style]}{said}{_PLAIN}"
+        self.write(f"{said}\n")
+
+    def write(self, shown: str) -> None:
+        """Write what is fit to be shown; a character that the stream's encoding lacks is escaped."""
         encoding = self.stream.encoding or "utf-8"
-        self.stream.write(said.encode(encoding, "backslashreplace").decode(encoding) + "\n")
+        self.stream.write(shown.encode(encoding, "backslashreplace").decode(encoding))
         self.stream.flush()  # the other stream's lines stay where they belong
 
 
@@ -72,7 +77,10 @@ def print_markdown(text: str) -> None:
     from rich.markdown import Markdown
 
     # A link shows where it leads: its text may say something else.
-    Console(file=out.stream, highlight=False).print(Markdown(printable(text), hyperlinks=False))
+    console = Console(file=out.stream, highlight=False)
+    with console.capture() as laid_out:
+        console.print(Markdown(printable(text), hyperlinks=False))
+    out.write(laid_out.get())
 
 
 def print_json(value: "BaseModel | Sequence[BaseModel]") -> None:
@@ -80,7 +88,17 @@ def print_json(value: "BaseModel | Sequence[BaseModel]") -> None:
     plain: Any = (
         [one.model_dump(mode="json") for one in value] if isinstance(value, Sequence) else value.model_dump(mode="json")
     )
-    sys.stdout.write(printable_json(json.dumps(plain, indent=2, ensure_ascii=False)) + "\n")
+    write_json(json.dumps(plain, indent=2, ensure_ascii=False))
+
+
+def write_json(text: str) -> None:
+    """A line of JSON on stdout, or several; what the encoding of stdout lacks is escaped as JSON escapes it."""
+    shown, encoding = printable_json(text), sys.stdout.encoding or "utf-8"
+    try:
+        shown.encode(encoding)
+    except UnicodeEncodeError:
+        shown = re.sub(r"[^\x00-\x7f]+", lambda found: json.dumps(found[0])[1:-1], shown)
+    sys.stdout.write(shown + "\n")
 
 
 def print_rows(rows: Sequence[Mapping[str, str]], numbers: Sequence[str] = ()) -> None:

@@ -1,5 +1,6 @@
 """A frame of pandas from the stream of Arrow that the server sends."""
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,10 +11,14 @@ if TYPE_CHECKING:  # late, since the commands wait for neither
     import pyarrow
 
 FRAME_SECONDS: Final = 600.0
+_NUMBER: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 
 def frame(connection: ServerConnection, path: str, query: Query | None = None) -> "pandas.DataFrame":
-    """A frame from Arrow's stream; columns of names and values become a column each."""
+    """A frame from Arrow's stream; columns of names and values become a column each.
+
+    A column of labels that are all numbers, such as `seed` or `regularizer.eta`, holds numbers.
+    """
     import pandas
     import pyarrow
 
@@ -29,8 +34,24 @@ def frame(connection: ServerConnection, path: str, query: Query | None = None) -
             ending = " std" if name == "deviations" else ""
             for key, values in wide.items():
                 column = f"{key}{ending}"
-                extra[column if column not in plain else f"{column}_"] = values
+                extra[column if column not in plain else f"{column}_"] = (
+                    _numbers(values) if name == "labels" else values
+                )
     return pandas.concat([rows, pandas.DataFrame(extra, index=rows.index)], axis=1)
+
+
+def _numbers(labels: Any) -> Any:
+    """Labels as numbers where all that there are can be read as such; others stay text."""
+    import pandas
+
+    given = [label for label in labels if label is not None]
+    if not given or not all(map(_NUMBER.fullmatch, given)):
+        return labels
+    if all(label.lstrip("+-").isdigit() for label in given):
+        whole = [None if label is None else int(label) for label in labels]
+        if all(abs(one) < 2**63 for one in whole if one is not None):
+            return pandas.array(whole, dtype="int64" if len(given) == len(labels) else "Int64")
+    return pandas.array([float("nan") if label is None else float(label) for label in labels], dtype="float64")
 
 
 def _wide(column: "pyarrow.ChunkedArray") -> Mapping[str, Any]:

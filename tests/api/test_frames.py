@@ -50,7 +50,7 @@ def test_trials_are_rows_with_their_labels_and_metrics(client: Client, sweep: in
     for row, one in zip(frame.to_dict("records"), summaries, strict=True):
         known = client.trial(one.id)
         labels = known.labels
-        assert {axis: row[axis] for axis in labels} == dict(labels)
+        assert {axis: str(row[axis]) for axis in labels} == dict(labels)
         finite = {key: value for key, value in (known.metrics or {}).items() if value is not None}
         assert {key: row[key] for key in finite} == finite
         assert json.loads(row["recipe"])["seed"] == known.recipe["seed"]
@@ -65,6 +65,20 @@ def test_candidates_are_those_of_the_cells(client: Client, sweep: int) -> None:
         for row in frame.to_dict("records")
     }
     assert found == expected
+
+
+def test_labels_that_are_numbers_are_numbers(client: Client, conductor: Conductor) -> None:
+    tune = "tune:\n  regularizer.eta:\n    - {values: [0.5, 1], when: {regularizer: sec}}\n"
+    compare = "  loss: [triplet, semihard]\n  regularizer: [none, sec]\n  embedding: [8, 16]\n"
+    text = SPEC.replace("  loss: [triplet, semihard]\n", compare).replace("repeat:", f"{tune}repeat:")
+    made = client.submit(text.replace("rows: [loss]", "rows: [loss, regularizer, embedding]").encode())
+    conductor.begin()
+    trials, candidates = client.notebook(made.id).trials(), client.notebook(made.id).candidates()
+    kinds = {name: trials[name].dtype.kind for name in ("seed", "embedding", "regularizer.eta", "loss")}
+    assert kinds == {"seed": "i", "embedding": "i", "regularizer.eta": "f", "loss": "O"}
+    assert set(trials["seed"]) == {0, 1}
+    assert set(candidates["regularizer.eta"].dropna()) == {0.5, 1.0}
+    assert set(candidates.loc[candidates["regularizer"] == "none", "regularizer.eta"].isna()) == {True}
 
 
 def test_curves_are_points(client: Client, sweep: int) -> None:

@@ -1,6 +1,7 @@
 """What the command line prints: no text of a server, a spec or an option reaches the terminal as a command."""
 
 import http.server
+import io
 import json
 import threading
 from collections.abc import Iterator
@@ -9,14 +10,19 @@ from typing import ClassVar
 
 import pytest
 from fastapi.testclient import TestClient
+from pydantic import BaseModel
 
 from api.client import Client
 from api.commands import terminal
-from api.commands.terminal import Output, print_markdown, print_rows
+from api.commands.terminal import Output, print_json, print_markdown, print_rows
 from tests.api.played import SPEC, Conductor, Into
 from tests.api.test_cli import metricsweep
 
 EVIL = "\x1b]0;owned\x07\x1b[31m\x9b2J\u202e[red]\r"
+
+
+class SweepName(BaseModel):
+    name: str
 
 
 def harmless(text: str) -> bool:
@@ -144,12 +150,24 @@ def test_columns_stand_below_one_another(capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_a_narrow_encoding_loses_no_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    import io
-
     raw = io.BytesIO()
     monkeypatch.setattr("sys.stdout", io.TextIOWrapper(raw, encoding="ascii"))
     Output().print("λ = 0.1")
     assert raw.getvalue() == b"\\u03bb = 0.1\n"
+
+
+def test_json_and_markdown_escape_what_an_encoding_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    raw = io.BytesIO()
+    stream = io.TextIOWrapper(raw, encoding="ascii")
+    stream.isatty = lambda: True  # type: ignore[method-assign]
+    monkeypatch.setattr("sys.stdout", stream)
+    monkeypatch.setenv("TERM", "xterm")
+    print_json(SweepName(name="損失 😀 é"))
+    stream.flush()
+    assert json.loads(raw.getvalue()) == {"name": "損失 😀 é"}
+    print_markdown("λ = **0.1**")
+    stream.flush()
+    assert b"\\u03bb" in raw.getvalue()
 
 
 def test_the_version() -> None:

@@ -78,6 +78,12 @@ def test_plain_scalars_are_those_of_yaml_1_2(text: str, value: Any) -> None:
         (b"a: " + b"9" * 5000, "line 1, column 4: the number 9999999999999999999999999999999999999... does not fit"),
         (b"a: b: c", "line 1, column 5: mapping values are not allowed here"),
         (b"a:\n\tb: 1", "line 2, column 1: a tab stands where YAML wants spaces"),
+        ("a:\n  b: 1\n\u00a0 c: 2\nd: 1".encode(), "line 3, column 1: a no-break space stands where YAML wants spaces"),
+        ("a: {b: 1}\n\u00a0 c: 2\nd: 1".encode(), "line 2, column 1: a no-break space stands where YAML wants spaces"),
+        ("a: 1\nb:\u00a02\nc: 3".encode(), "line 2, column 3: a no-break space stands where YAML wants spaces"),
+        ("a: \u3000b".encode(), "line 1, column 4: an ideographic space stands where YAML wants spaces"),
+        ("a: 1\nb\u00a0: 2".encode(), "line 2, column 1: a no-break space stands where YAML wants spaces"),
+        ("a:\n  - \u2003b: 1".encode(), "line 2, column 5: an em space stands where YAML wants spaces"),
         (b"a: 1\n---\nb: 2", "line 2, column 1: a second document starts here; a spec is one document"),
         (b"", "the spec is empty"),
         (b"# nothing\n", "the spec is empty"),
@@ -95,6 +101,11 @@ def test_plain_scalars_are_those_of_yaml_1_2(text: str, value: Any) -> None:
 )
 def test_refuses_with_the_place(text: bytes, message: str) -> None:
     assert refusal(text)[0].startswith(message)
+
+
+def test_blanks_that_are_no_spaces_may_stand_within_text() -> None:
+    text = "a: x\u00a0y\nb: '\u00a0z'\nc: |\n  \u00a0w\n"
+    assert parse(text.encode()) == {"a": "x\u00a0y", "b": "\u00a0z", "c": "\u00a0w\n"}
 
 
 def test_tells_all_problems_of_values_at_once() -> None:

@@ -1,6 +1,7 @@
 """Reads what was posted, YAML 1.2 or JSON, into plain data; refuses what is malformed, ambiguous or too large."""
 
 import re
+import unicodedata
 from typing import Any, Final, NamedTuple, NoReturn, Protocol
 
 from yaml.cyaml import CParser  # type: ignore[attr-defined]
@@ -32,6 +33,10 @@ MOST_KEYS: Final = 10_000
 """Keys of one mapping."""
 
 _SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]")
+_BLANKS: Final = "\u00a0\u1680\u2000-\u200b\u202f\u205f\u2060\u3000\ufeff"
+"""What looks like a space and is none to YAML: pages and word processors bring it."""
+_BLANK: Final = re.compile(f"(?:^[ ]*(?:-[ ]+)*|[:,{{\\[-][ ]*)([{_BLANKS}])")  # where only spaces may stand
+_EDGE: Final = re.compile(f"^[{_BLANKS}]|[{_BLANKS}]$")
 _LONGEST: Final = 300  # characters of a message, since a tag or a key may fill the whole spec
 
 
@@ -180,6 +185,8 @@ class _Building:
             return items if tag == "seq" else self._strange(event, tag)
         if tag.startswith("!"):
             return self._strange(event, tag)
+        if event.implicit[0] and (edge := _EDGE.search(event.value)):  # in quotes it may stand anywhere
+            return self._note(event.start_mark, _blank(edge[0]))
         try:
             return read(tag, event.value)
         except ValueError as error:
@@ -262,12 +269,23 @@ def _copy(value: Any) -> Any:
     return [_copy(inner) for inner in value] if isinstance(value, list) else value
 
 
+def _blank(character: str) -> str:
+    name = unicodedata.name(character).lower()
+    return f"{'an' if name[0] in 'aeiou' else 'a'} {name} stands where YAML wants spaces"
+
+
 def _refuse_yaml(error: MarkedYAMLError, text: str) -> NoReturn:
-    """The parser's own words, on one line."""
-    mark = error.problem_mark or error.context_mark
+    """The parser's own words, on one line; a blank that is no space, which it takes for text, is what went wrong."""
+    told = error.problem_mark or error.context_mark
+    mark: _Mark | None = told
     found = error.problem or error.context or "this is not YAML"
-    if "cannot start any token" in found and mark and text[mark.index : mark.index + 1] == "\t":
+    lines = text.splitlines()[: mark.line + 1] if mark else []
+    blanks = [(n, at) for n, line in enumerate(lines) if (at := _BLANK.search(line))]
+    if "cannot start any token" in found and told and text[told.index : told.index + 1] == "\t":
         found = "a tab stands where YAML wants spaces"
+    elif blanks:
+        line, at = blanks[-1]
+        mark, found = _Spot(line, at.start(1)), _blank(at[1])
     elif error.context and error.problem:
         found = f"{found} ({error.context})"
     _refuse(mark, " ".join(found.replace("in this context", "here").split()))
