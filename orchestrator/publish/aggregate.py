@@ -134,3 +134,9 @@ class Means(Mapping[str, Statistic]):
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
+
+    @property
+    def undefined(self) -> tuple[str, ...]:
+        """The keys that have no value in some repeat, though it was computed: a recall of no query."""
+        shared = (key for key in self._repeats[0] if all(key in values for values in self._repeats))
+        return tuple(key for key in shared if key not in self)

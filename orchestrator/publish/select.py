@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, cast
 
-from orchestrator.publish.aggregate import CandidateOutcome, by_cell, of_cell
+from orchestrator.publish.aggregate import CandidateOutcome, Means, by_cell, of_cell
 from orchestrator.publish.labels import metric_better
 from orchestrator.views.deadline import timely
 from orchestrator.views.errors import ConflictError
@@ -46,21 +46,35 @@ def summaries_of(candidates: Mapping[int, Sequence[CandidateOutcome]], key: str,
 
 
 def summary_of(cell: int, candidates: Sequence[CandidateOutcome], key: str, better: Better) -> CellSummary:
-    """The best of some candidates of a cell by the mean of the metric `key`; the first of equals."""
+    """The best of some candidates of a cell by the mean of the metric `key`; the first of equals.
+
+    Where `key` has no value in any of them nothing is selected, but an only candidate is shown with what it has.
+    """
     eligible = [one for one in candidates if one.status == "complete" and key in one.scores]
     sign = 1 if better == "higher" else -1
     chosen = max(eligible, key=lambda one: sign * one.scores[key].mean, default=None)  # the first of equals
+    finished = [one for one in candidates if one.status == "complete"]
+    if chosen is None and len(finished) == len(candidates) == 1:
+        chosen = finished[0]
+    undefined = () if chosen is None else _undefined(chosen)
+    if chosen is None and any(key in _undefined(one) for one in finished):
+        undefined = (key,)
     return CellSummary(
         cell=cell,
         status=_status(candidates, found=chosen is not None),
         candidate=None if chosen is None else chosen.index,
         labels={} if chosen is None else chosen.labels,
         selection_key=key,
-        score=None if chosen is None else chosen.scores[key],
+        score=None if chosen is None else chosen.scores.get(key),
         metrics={} if chosen is None else dict(chosen.metrics),
         candidates=len(candidates),
         coming=() if chosen is None else chosen.coming,
+        undefined=undefined,
     )
+
+
+def _undefined(candidate: CandidateOutcome) -> tuple[str, ...]:
+    return candidate.metrics.undefined if isinstance(candidate.metrics, Means) else ()
 
 
 def _status(candidates: Sequence[CandidateOutcome], *, found: bool) -> Status:

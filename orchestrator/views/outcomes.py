@@ -74,3 +74,4 @@ class CellSummary:
     metrics: Mapping[str, Statistic]  # keyed checkpoint/split/metric
     candidates: int  # how many competed: the cell's selection budget
     coming: tuple[str, ...] = ()  # metrics that are still being evaluated of some repeat
+    undefined: tuple[str, ...] = ()  # keys that were computed and have no value, such as a recall of no query

@@ -6,6 +6,7 @@ import pytest
 from orchestrator.publish import aggregate
 from orchestrator.publish.select import direction, selection, summaries, summarize
 from orchestrator.publish.statistics import statistic
+from orchestrator.publish.tables.table import build
 from orchestrator.views.errors import ConflictError
 from orchestrator.views.lifecycle import TrialState
 from orchestrator.views.outcomes import SweepOutcomes, TrialOutcome
@@ -89,7 +90,8 @@ def test_how_far_a_cell_has_come(candidates, status, selected):
 
 def test_a_score_that_is_no_number_is_not_eligible():
     assert summarize(outcomes([math.nan, 0.9], [0.1, 0.2]), 0, "higher").candidate == 1
-    assert summarize(outcomes([math.nan]), 0, "higher").status == "failed"
+    both = summarize(outcomes([math.nan], [math.nan]), 0, "higher")
+    assert (both.status, both.candidate, both.undefined) == ("failed", None, (KEY,))
 
 
 def test_a_metric_that_one_repeat_lacks_has_no_mean():
@@ -136,3 +138,42 @@ def test_of_candidates_that_lose_only_the_score_is_computed(monkeypatch):
     found = summarize(outcomes(*[[score / 10, score / 10] for score in range(1, 9)]), 0, "higher")
     assert (found.candidate, set(found.metrics)) == (7, {KEY, "best/test/map@r"})
     assert len(computed) == 8 + 1, "each one's score, and what else the best one has"
+
+
+def _of_no_query(etas: tuple[str, ...]):
+    """One loss whose recall and MAP@R have no value, though its trainings finished; another has them."""
+    layout = {"rows": ["loss"], "columns": [], "metrics": ["recall@1", "map@r", "nmi"]}
+    found = sweeps.grid({"loss": ["triplet", "semihard"]}, sweeps.spec(tables={"main": layout}), seeds=2)
+    trials = [
+        replace(one, values={k: math.nan if "nmi" not in k else v for k, v in one.values.items()})
+        if one.cell == 0
+        else one
+        for one in found.trials
+    ]
+    candidates = found.candidates
+    for n, _ in enumerate(etas[1:], start=1):
+        candidates = (*candidates, Candidate(0, n, {"eta": str(n)}))
+        trials += [
+            replace(one, candidate=n, trial=100 + one.repeat) for one in trials if one.cell == 0 and one.candidate == 0
+        ]
+    return build(replace(found, candidates=candidates, trials=tuple(trials)), "main", sweeps.catalog())
+
+
+def test_a_metric_of_no_query_says_so_beside_the_numbers_that_there_are():
+    table = _of_no_query(("1",))
+    cells = table.panels[0].rows[0].cells
+    assert [(one.text, one.mark) for one in cells[:2]] == [("–", None), ("–", None)]
+    assert cells[2].statistic is not None
+    assert cells[0].note == "best/test/recall@1 has no value"
+    assert table.notes == (
+        "R@1 and MAP@R have no value in Triplet: no class has two test images, so that there is no query.",
+    )
+
+
+def test_where_nothing_can_be_selected_for_want_of_values_the_table_says_so():
+    table = _of_no_query(("1", "2"))
+    cells = table.panels[0].rows[0].cells
+    assert {(one.text, one.mark) for one in cells} == {("–", None)}
+    assert "best/validation/map@r has no value" in cells[0].note
+    assert "No candidate can be selected in Triplet: MAP@R has no value in any of them." in table.notes
+    assert all(entry.symbol != "failed" for entry in table.legend)

@@ -1,7 +1,7 @@
 """The words around a table: what was averaged, what was selected by what, from how many, and what is missing."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final, get_args
 
 from orchestrator.publish.labels import metric_entry, metric_title, metric_unit
@@ -60,7 +60,28 @@ def notes(facts: TableFacts) -> tuple[str, ...]:
     if dropped:
         where = few([facts.cell_name(cell) for cell in dropped])
         exceptions.append(f"Some candidates did not finish ok in every repeat and were not eligible: {where}.")
-    return tuple(exceptions)
+    return (*exceptions, *_undefined(facts))
+
+
+def _undefined(facts: TableFacts) -> Iterator[str]:
+    """Which metrics have no value in which cells, though all was trained."""
+    titles: dict[tuple[str, bool, tuple[int, ...]], list[str]] = {}
+    for column in (one for panel in facts.panels for one in panel.columns if one.kind == "metric"):
+        cells = tuple(cell for cell, summary in facts.summaries.items() if column.key in summary.undefined)
+        if cells:
+            titles.setdefault((column.split, column.over_queries, cells), []).append(without_arrow(column.title))
+    for (split, queries, cells), found in titles.items():
+        where = few([facts.cell_name(cell) for cell in cells])
+        named = listed([*dict.fromkeys(found)])
+        verb = "has" if len(dict.fromkeys(found)) == 1 else "have"
+        images = _images(split) if split in {"train", "validation", "test"} else f"images of the {_images(split)}"
+        why = f": no class has two {images}, so that there is no query" if queries else ""
+        yield f"{named} {verb} no value in {where}{why}."
+    selected = [cell for cell, summary in facts.summaries.items() if summary.candidate is None and summary.undefined]
+    if selected:
+        metric = metric_title(facts.select.metric, facts.names.parts)
+        where = few([facts.cell_name(cell) for cell in selected])
+        yield f"No candidate can be selected in {where}: {metric} has no value in any of them."
 
 
 def legend(facts: TableFacts) -> tuple[LegendEntry, ...]:

@@ -51,7 +51,8 @@ class EntryWriter:
         if metric is None and column.key.rpartition("/")[2] in summary.coming:
             return self._coming(summary)
         if metric is None:
-            note = f"{column.key} was not computed in every repeat" if summary.candidate is not None else ""
+            why = "has no value" if column.key in summary.undefined else "was not computed in every repeat"
+            note = f"{column.key} {why}" if summary.candidate is not None else ""
             return replace(self.absent(note, summary.cell), mark=mark)
         center = self._center(summary, column.key)
         written = self._number(summary, metric, column, _provenance(summary, metric.n), center)
@@ -122,6 +123,8 @@ class EntryWriter:
         return TableCell(label, note=note, cell=summary.cell)
 
     def _marked(self, summary: CellSummary, mark: Mark) -> TableCell:
+        if mark == "failed" and summary.undefined:
+            return self.absent(f"{summary.selection_key} has no value, by which candidates are selected", summary.cell)
         return TableCell(self.marks[mark], mark=mark, note=mark_meaning(mark, self.state), cell=summary.cell)
 
     def _coming(self, summary: CellSummary) -> TableCell:
