@@ -161,7 +161,7 @@ def joined(
     for split in session.tests:
         with session.measures.noting((scores if scores is not None else {}).setdefault(split, {})):
             found |= {f"{prefix}/{split}/{name}": value for name, value in together.evaluate(split, names).items()}
-    return {key: value for key, value in found.items() if math.isfinite(value)}
+    return found
 
 
 def separated(folds: Sequence[Mapping[str, float]]) -> dict[str, float]:

@@ -1,6 +1,5 @@
 """The weights that a training kept, measured again: metrics that nobody had asked for cost no second training."""
 
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -161,7 +160,7 @@ def _of_splits(
             values |= measured(session, split, [name for name in wanted if name not in left_out])
     if {*names} & {*session.ended, *getattr(session.task, "trained", ())}:
         values |= ended(session, step, names)
-    return {f"{prefix}/{key}": value for key, value in values.items() if math.isfinite(value)}
+    return {f"{prefix}/{key}": value for key, value in values.items()}
 
 
 def _beside(session: Session, names: Sequence[str], noted: NotedScores | None) -> list[str]:
