@@ -19,8 +19,9 @@ def finish(session: Session, last: LastCheckpoint, journal: ProgressLog, dear: b
     weights that are best on these, keyed `best_test/test/map@r`, where the recipe asks for it.
 
     What is dear of test images is computed of the weights that were chosen, and only if `dear`. Leaves the weights that
-    are kept in the model: the best, or the last where the recipe selects these. NaN is no value. Raises Diverged, and Stopped when
-    asked to stop while the task measures at the end; a checkpoint that was written there is gone on from there.
+    are kept in the model: the best, or the last where the recipe selects these. A metric without a value is NaN. Raises
+    Diverged, and Stopped when asked to stop while the task measures at the end; a checkpoint that was written there is
+    gone on from there.
     """
     names, evaluations = session.among(session.metrics), session.ending.found
     if session.step not in evaluations:
