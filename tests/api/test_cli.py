@@ -160,13 +160,15 @@ def test_what_a_sweep_costs_is_said_before_it_starts(
         "work: 100 steps, 1,600 images through the network, and up to 34,215 by evaluations",
         "hours: about 0.0021 (0.0021 to 0.0021) on cpu",
     ]
-    lines = metricsweep(url, "submit", more, "--dry-run").stdout.splitlines()
-    assert re.fullmatch(
-        r"3 of 8 trainings are reused, trained (on|between) .*; `fresh: true` trains again", lines.pop(2)
-    )
-    assert lines == told
-    assert metricsweep(url, "submit", more).stdout.splitlines()[:4] == told
-    assert metricsweep("", "expand", more, "--home", settings.home).stdout.splitlines() == told
+    reuse = re.compile(r"3 of 8 trainings are reused, trained (on|between) .*; `fresh: true` trains again")
+    for command in (
+        (url, "submit", more, "--dry-run"),
+        (url, "submit", more),
+        ("", "expand", more, "--home", settings.home),
+    ):
+        lines = metricsweep(*command).stdout.splitlines()
+        assert reuse.fullmatch(lines.pop(2))
+        assert lines[:4] == told
     more.write_text(SPEC.replace("iterations: 20", "iterations: 40\n  evaluate_every: 2"))
     assert "hours: about 0.0033 (0.0033 to 0.0033) on cpu" in metricsweep(url, "submit", more, "--dry-run").stdout
     more.write_text(SPEC.replace("iterations: 20", "iterations: 40"))
