@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import threading
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,6 +20,7 @@ from orchestrator.run.inline import Inline
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.errors import InvalidSpecError
+from orchestrator.views.lifecycle import SWEEP_ENDED
 from orchestrator.views.sweeps import SweepView
 from tests.workers import trees
 from workers import catalog as catalogs
@@ -88,12 +91,16 @@ class Installation:
 
     def conduct(self, sweep: int) -> SweepView:
         """Have a new conductor do what there is to do."""
+        self.conductor().conduct(until_idle=True)
+        return self.service.sweeps.get(sweep)
+
+    def conductor(self) -> Conductor:
+        """A conductor whose trainings run in its own process."""
         settings = self.settings
         place = Workplace(
             settings.train, settings.storage, settings.data_root, settings.parts, inspect=settings.inspection
         )
-        Conductor(settings, self.store, Inline(place), self.catalog, None).conduct(until_idle=True)
-        return self.service.sweeps.get(sweep)
+        return Conductor(settings, self.store, Inline(place), self.catalog, None)
 
     def spec(self, name: str, **changes: Any) -> bytes:
         recipe = {
@@ -273,3 +280,58 @@ def test_trainings_wait_while_the_files_are_not_those_that_they_were_planned_wit
     shutil.rmtree(birds)
     (installed.data / "whole").rename(birds)
     assert installed.conduct(sweep).counts.finished == 2
+
+
+TUTORIAL: dict[str, Any] = {
+    "recipe": {
+        "dataset": {"name": "image_folder", "folder": "shapes", "side": 8},
+        "validation": {"name": "class_holdout", "folds": 2, "fold": 0},
+    },
+    "select": {"metric": "map@r", "split": "validation"},
+}
+
+
+@pytest.fixture
+def conducted(installed: Installation) -> Iterator[Installation]:
+    """The installation with a conductor that goes on."""
+    conductor = installed.conductor()
+    thread = threading.Thread(target=conductor.conduct)
+    thread.start()
+    while not installed.store.lease.conducted():
+        time.sleep(0.01)
+    yield installed
+    conductor.close()
+    thread.join()
+
+
+def test_too_few_classes_of_a_folder_are_refused_with_the_way_out(conducted: Installation) -> None:
+    shapes = conducted.data / "shapes"
+    for classes in (4, 6, 7):
+        shutil.rmtree(shapes, ignore_errors=True)
+        trees.class_folders(shapes, {f"class{number}": 4 for number in range(classes)})
+        with pytest.raises(InvalidSpecError) as refused:
+            conducted.service.submissions.submit(conducted.spec("few", **TUTORIAL))
+        said = str(refused.value)
+        assert f"image_folder's {classes // 2} training classes" in said, said
+        assert "`dataset.train_classes`), or hold nothing out (`validation: none`)" in said
+    trees.class_folders(shapes, {f"class{number}": 4 for number in range(8)})
+    sweep = conducted.service.submissions.submit(conducted.spec("enough", **TUTORIAL)).id
+    while (found := conducted.service.sweeps.get(sweep)).state not in SWEEP_ENDED:
+        time.sleep(0.05)
+    assert (found.state, found.counts.finished) == ("finished", 2), found.problems
+
+
+def test_a_submit_counts_what_is_reused_by_the_files_that_are_there(conducted: Installation) -> None:
+    sweep = conducted.service.submissions.submit(conducted.spec("first")).id
+    while conducted.service.sweeps.get(sweep).state not in SWEEP_ENDED:
+        time.sleep(0.05)
+    assert conducted.service.submissions.submit(conducted.spec("second")).reuse is not None
+    paint(conducted.data / "birds")
+    assert conducted.service.submissions.submit(conducted.spec("third")).reuse is None
+
+
+def test_a_sweep_whose_folder_has_too_few_classes_fails_before_it_trains(installed: Installation) -> None:
+    trees.class_folders(installed.data / "shapes", dict.fromkeys("abcdef", 4))
+    found = installed.run("few", **TUTORIAL)
+    assert (found.state, found.counts.total) == ("failed", 0)
+    assert "image_folder's 3 training classes" in (found.error or "")

@@ -65,6 +65,15 @@ def agreed(found: Iterable[Inspected]) -> dict[str, dict[str, str]]:
     return {key: dict(counted.most_common(1)[0][0]) for key, counted in votes.items()}
 
 
+def counted(found: Iterable[Inspected]) -> dict[str, dict[str, dict[str, int]]]:
+    """The classes and images that nodes found in data sets, by the key of the need of the data set alone."""
+    return {
+        Need(dataset=one.need.dataset).key: one.finding.counts
+        for one in found
+        if one.finding.state == "ok" and one.finding.counts
+    }
+
+
 class Needs:
     """What recipes need; the trials of a sweep name few data sets and backbones, and each pair is looked up once."""
 

@@ -56,6 +56,8 @@ WRITERS: Final[Mapping[str, Mapping[tuple[str, str], frozenset[str]]]] = {
         ("insert", "request"): _ASKED,
         ("insert", "change"): _CHANGED,
         ("insert", "audit"): _columns(audit),
+        ("insert", "need"): _columns(need),
+        ("update", "need"): frozenset({"asked"}),
         # What people say is theirs: nothing is decided by it, and the conductor only deletes it with its sweep.
         ("insert", "note"): _columns(note),
         ("update", "note"): frozenset({"text", "actor", "changed"}),

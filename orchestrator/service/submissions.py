@@ -1,12 +1,14 @@
 """Specs on their way in: what one would become, and the sweep that it is queued as."""
 
 import hashlib
+import time
 import uuid
 from collections.abc import Sequence
+from typing import Final
 
 from orchestrator.host import disk
 from orchestrator.plan.missing_data import absences
-from orchestrator.plan.needs import Contents, agreed
+from orchestrator.plan.needs import Contents, agreed, counted, needs
 from orchestrator.plan.reading.lines import lines
 from orchestrator.plan.unschedulable import crowded, shortages
 from orchestrator.plan.validated import Checked, read, refresh
@@ -17,14 +19,20 @@ from orchestrator.service.forecast import forecast
 from orchestrator.service.outlook import MOST_TRIALS
 from orchestrator.settings import Settings
 from orchestrator.views.errors import UnavailableError
+from orchestrator.views.nodes import Inspected
 from orchestrator.views.submissions import Preview, Submitted
-from workers.catalog import Catalog, Problem
+from workers.catalog import Catalog, Need, Problem
 
 
 def require_disk_room(settings: Settings) -> None:
     """Raise UnavailableError while a disk has too little room for what a sweep would write."""
     if troubles := disk.troubles(settings.places):
         raise UnavailableError(disk.held(troubles))
+
+
+LOOK_SECONDS: Final = 5.0
+"""How long a submit waits for the nodes to look at its data."""
+LOOK_PAUSE: Final = 0.1
 
 
 class SpecSubmissions:
@@ -83,10 +91,30 @@ class SpecSubmissions:
         return lines(body, problems)
 
     def _read(self, body: bytes) -> Checked:
-        """The spec checked, with the content that the nodes' data had when they were last looked at."""
+        """The spec checked, also against what the nodes' data hold now, and expanded for that content."""
         refresh(self._catalog)
-        contents = Contents(agreed(self._store.data.findings()))
-        return read(body, self._catalog, library.PrintedLines(), contents)
+        checked = read(body, self._catalog, library.PrintedLines())
+        wanted = [one for one in needs(checked.spec, self._catalog) if one.held]
+        if not wanted:
+            return checked
+        found, fresh = self._looked(wanted)
+        catalog = self._catalog.counting(counted(found)) if fresh else self._catalog
+        return read(body, catalog, library.PrintedLines(), Contents(agreed(found)))
+
+    def _looked(self, wanted: Sequence[Need]) -> tuple[list[Inspected], bool]:
+        """What the nodes have of some needs, and whether they looked just now; else as they saw it last."""
+        keys = {one.key for one in wanted}
+        looks = self._settings.inspection is not None and self._store.lease.conducted()
+        asked = self._store.submissions.ask_look(wanted) if looks else None
+        until = time.monotonic() + LOOK_SECONDS
+        while True:
+            found = [one for one in self._store.data.findings() if one.need.key in keys]
+            fresh = [one for one in found if asked is not None and one.looked >= asked]
+            if fresh == found and keys <= {one.need.key for one in fresh}:
+                return found, True
+            if asked is None or time.monotonic() > until:
+                return found, False
+            time.sleep(LOOK_PAUSE)
 
     def _warnings(self, checked: Checked) -> list[str]:
         """What would wait; where trainings run in the conductor's process, every slot is that."""

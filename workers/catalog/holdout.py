@@ -40,11 +40,25 @@ def _classes(draft: RecipeDraft) -> Iterator[Problem]:
         of_all = f"{_possessive(dataset.entry.name)} {counted(total, 'training class')}"
         after = f"fold {most.fold} of {most.folds} is held out for validation"
         message = f"only {remaining} of {of_all} remain after {after}"
+        message += f"; {_way_out(dataset, validation)}" if _chosen(dataset) else ""
         if held < FEWEST_CLASSES:
             fold = f"fold {least.fold} of {least.folds}"
-            needs = f"validation needs at least {FEWEST_CLASSES}; take fewer folds"
+            needs = f"validation needs at least {FEWEST_CLASSES}; {_way_out(dataset, validation)}"
             yield Problem(path="validation.folds", message=f"{fold} holds out {held} of {of_all}, but {needs}")
     yield from _drawn(draft.parts.get("sampler"), remaining, message)
+
+
+def _chosen(dataset: Chosen) -> bool:
+    """Whether the recipe says how many of the classes train."""
+    return dataset.entry.parameter("train_classes") is not None
+
+
+def _way_out(dataset: Chosen, validation: ClassHoldout | CrossValidation) -> str:
+    """What to change where a hold-out is too small, or leaves too little."""
+    if not _chosen(dataset):
+        return "take fewer folds"
+    folds = "take fewer folds, " if validation.folds > FEWEST_CLASSES else ""
+    return f"{folds}let more classes train (`dataset.train_classes`), or hold nothing out (`validation: none`)"
 
 
 @lru_cache(maxsize=256)

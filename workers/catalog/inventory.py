@@ -20,10 +20,26 @@ EMBEDDINGS: Final = "embeddings"
 """What a metric reads that says nothing of it."""
 
 
+Counts = Mapping[str, Mapping[str, Mapping[str, int]]]
+"""By the key of the need of a data set alone: classes and images of its splits, as nodes found them."""
+
+
 class Catalog(Frozen):
     """The parts that exist, in the order of their kinds and names."""
 
     entries: list[Entry]
+    _counts: Counts = PrivateAttr(default_factory=dict)
+
+    def counting(self, counts: Counts) -> "Catalog":
+        """The same parts, where data sets that state no counts have those that were found in the data."""
+        made = Catalog(entries=self.entries)
+        made._counts = counts
+        return made
+
+    @property
+    def counts(self) -> Counts:
+        """What is known of the data."""
+        return self._counts
 
     def refresh(self) -> None:
         """Nothing: these are the parts of one moment."""

@@ -51,6 +51,11 @@ class Need(Frozen):
         later = {name for name in ("pretrained", "stored") if said[name] is None}  # so that older keys stay as they are
         return fingerprint_of({name: value for name, value in said.items() if name not in later})[:16]
 
+    @property
+    def held(self) -> bool:
+        """Whether it names files of the data root."""
+        return bool(self.dataset or self.files or self.weights)
+
     def holding(self, pins: Pins) -> "Need":
         """The same with the content that a recipe with these pins is for."""
         data = pins.content if self.dataset or self.files else None

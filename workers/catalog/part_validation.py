@@ -1,12 +1,13 @@
 """What is wrong with one part of a recipe as it was written, and the part as it was chosen."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from workers.catalog.chosen import Chosen
 from workers.catalog.inner_parts import filled, holders
 from workers.catalog.inventory import Catalog
-from workers.catalog.needs import PATHS, below_root
+from workers.catalog.needs import PATHS, below_root, need_of
 from workers.catalog.parameter import Parameter
 from workers.catalog.signature import Entry
 from workers.catalog.wording import Problem, listed, meant, shown, unknown
@@ -88,4 +89,16 @@ def chosen_part(kind: str, value: Any, catalog: Catalog) -> Chosen:
     entry = catalog.get(kind, name)
     if entry is None:
         raise LookupError(f"{kind} {name!r} has problems")
-    return Chosen(entry, filled(entry, options, catalog))
+    return _counted(Chosen(entry, filled(entry, options, catalog)), catalog)
+
+
+def _counted(chosen: Chosen, catalog: Catalog) -> Chosen:
+    """A data set that states no counts has those that were found in its files."""
+    if chosen.entry.kind != "dataset" or not catalog.counts or "classes" in chosen.entry.facts:
+        return chosen
+    need = need_of(Part.model_validate({"name": chosen.entry.name, **chosen.options}), None, catalog)
+    found = catalog.counts.get(need.key) if need is not None else None
+    if not found:
+        return chosen
+    facts = {name: {split: one[name] for split, one in found.items()} for name in ("classes", "images")}
+    return replace(chosen, entry=chosen.entry.model_copy(update={"facts": {**chosen.entry.facts, **facts}}))

@@ -1,6 +1,7 @@
 """What the machines' data roots have of what trainings need: the needs of sweeps, and what inspections found."""
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
@@ -39,6 +40,12 @@ class DataReader(Access):
         with self._database.reading() as connection:
             rows = connection.execute(query.order_by(finding.c.host, finding.c.node, finding.c.need)).all()
         return [_read(row) for row in rows]
+
+    def asked_looks(self, since: datetime) -> list[tuple[Need, datetime]]:
+        """What clients have wanted looked for since then, and when."""
+        query = sa.select(need.c.reads, need.c.asked).where(need.c.asked > since)
+        with self._database.reading() as connection:
+            return [(Need.model_validate(row.reads), row.asked) for row in connection.execute(query)]
 
     def planned_content(self, sweep_id: int) -> PlannedContent | None:
         """The content that a sweep is planned with; None where that is not decided, or none of its trainings reads."""

@@ -1,6 +1,6 @@
 """What clients append, sweeps and requests, and what became of the requests. No client changes a row that exists."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -8,8 +8,8 @@ from typing import Any, Literal
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
-from orchestrator.record import schema
-from orchestrator.record.database import Access, FencedAccess
+from orchestrator.record import cluster_tables, schema
+from orchestrator.record.database import Access, FencedAccess, insertion
 from orchestrator.record.existence import DELETE, require_lasting, require_sweep
 from orchestrator.record.steering import chosen_project, require_steered
 from orchestrator.record.writes.audit import tell
@@ -22,6 +22,7 @@ from orchestrator.views.changes import ChangeKind
 from orchestrator.views.errors import ConflictError, NotFoundError
 from orchestrator.views.lifecycle import SweepState
 from orchestrator.views.submissions import Submitted
+from workers.catalog import Need
 
 RequestKind = Literal[
     "cancel", "retry", "pause", "resume", "priority", "extend", "delete", "collect", "mirror", "resolve", "halt"
@@ -81,6 +82,17 @@ class Submissions(Access):
                 raise
             return known
         return Submitted(id=added, uid=new.uid, created=True)
+
+    def ask_look(self, needs: Sequence[Need]) -> datetime:
+        """Have every node look for these needs; findings that are not older than what is given are of that look."""
+        now = datetime.now(UTC)
+        with self._database.writing() as connection:
+            for one in needs:
+                row = insertion(connection, cluster_tables.need).values(
+                    key=one.key, reads=one.model_dump(mode="json"), asked=now
+                )
+                connection.execute(row.on_conflict_do_update(index_elements=["key"], set_={"asked": now}))
+        return now
 
     def _known(self, new: NewSweep) -> Submitted | None:
         if new.idempotency_key is None:

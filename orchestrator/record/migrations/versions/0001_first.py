@@ -93,6 +93,7 @@ def upgrade() -> None:
         "need",
         sa.Column("key", sa.String(length=16), nullable=False),
         sa.Column("reads", sa.JSON(), nullable=False),
+        sa.Column("asked", sa.DateTime(timezone=True), nullable=True),
         sa.PrimaryKeyConstraint("key", name=op.f("pk_need")),
     )
     op.create_table(
