@@ -168,8 +168,8 @@ def test_the_table_of_writers_names_what_exists() -> None:
         for (_, table), columns in writes.items():
             assert columns <= _names(table)
     changed = {table for name, table in WRITERS["client"] if name in {"update", "delete"}}
-    assert changed == {"note", "tag"}  # of all else the client only appends
-    assert not changed & {table for name, table in WRITERS["conductor"] if name != "delete"}
+    assert changed == {"need", "note", "tag"}  # of all else the client only appends; of a need it says when to look
+    assert not (changed - {"need"}) & {table for name, table in WRITERS["conductor"] if name != "delete"}
 
 
 def test_the_two_sides_share_no_object(sqlite_store: Store) -> None:
