@@ -36,12 +36,15 @@ def file(address: str, folder: Path | None = None) -> GuideFile | None:
     root = (folder or FOLDER).resolve()
     if "\0" in address:
         return None
-    place = (root / address).resolve()
-    if place.is_dir():
-        place /= "index.html"
-    if not place.is_relative_to(root) or not place.is_file():
+    try:
+        place = (root / address).resolve()
+        if place.is_dir():
+            place /= "index.html"
+        if not place.is_relative_to(root) or not place.is_file():
+            return None
+        content = place.read_bytes()
+    except OSError:  # a name that is longer than a file system takes
         return None
-    content = place.read_bytes()
     media_type = mimetypes.guess_type(place.name)[0] or "application/octet-stream"
     page = media_type == "text/html"
     if media_type.startswith("text/"):

@@ -57,7 +57,7 @@ def test_only_files_of_the_guide_are_given(http: TestClient, tmp_path: Path, mon
     (tmp_path / "secret.txt").write_text("secret")
     (site / "deep" / "index.html").write_text("<script>one()</script><p>text")
     monkeypatch.setattr(guide, "FOLDER", site)
-    for address in ("../secret.txt", "%2e%2e/secret.txt", "deep/../../secret.txt", "no.html", "%00"):
+    for address in ("../secret.txt", "%2e%2e/secret.txt", "deep/../../secret.txt", "no.html", "%00", "a" * 9_000):
         assert http.get(f"/docs/guide/{address}").status_code == 404, address
     page = http.get("/docs/guide/deep/")
     assert page.headers["Content-Type"] == "text/html; charset=utf-8"
