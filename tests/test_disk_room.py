@@ -1,16 +1,23 @@
 """While a disk has too little room nothing new is taken, written or begun; above the limit all goes on by itself."""
 
-from collections.abc import Iterator
+import errno
+import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from orchestrator.conduct.conductor import Conductor
+from orchestrator.record.store import Store
+from orchestrator.run.attempt import Workplace
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.errors import UnavailableError
 from tests.disk_limits import SmallDisk, read_only, small_disk
-from tests.inline_conductor import conduct
+from tests.inline_conductor import Wiretapped, conduct
 from tests.test_conductor import spec
+from workers import catalog as catalogs
 
 LEFT = 256 * 1024
 """Bytes that are left: the database can be written, and a twentieth of the disk is more."""
@@ -88,3 +95,24 @@ def test_a_home_that_becomes_read_only_is_like_a_full_disk(
         (check,) = (one for one in service.operations.ready().checks if one.name == "disk")
         assert (check.ok, "home: read-only" in check.detail) == (False, True)
     assert service.submissions.submit(spec()).created
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO])
+def test_a_conductor_holds_while_the_engine_finds_no_room(service: Service, settings: Settings, number: int) -> None:
+    """As when Ray Tune cannot write the state of its experiment."""
+    sweep = service.submissions.submit(spec()).id
+    left = iter([OSError(number, os.strerror(number))])
+
+    def failing(claim: Callable[..., Any]) -> Callable[..., Any]:
+        def claim_or_fail() -> Any:
+            for error in left:
+                raise error
+            return claim()
+
+        return claim_or_fail
+
+    store = Store.open(settings.database)
+    engine = Wiretapped(Workplace(settings.train, settings.storage, settings.data_root), next_order=failing)
+    Conductor(settings, store, engine, catalogs.load(), None).conduct(until_idle=True)
+    store.close()
+    assert service.sweeps.get(sweep).state == "finished"

@@ -376,3 +376,16 @@ def test_whatever_a_request_fails_in_is_its_own_trouble(
     assert (found[odd] or "").startswith("refused: this version knows no request of the kind")
     assert list(found.values())[2:] == ["priority 4", "refused: RecursionError: too deep ?"]
     assert service.sweeps.get(sweep).state == "finished"
+
+
+def test_a_spec_with_which_too_many_trials_would_wait_is_refused(settings: Settings, service: Service) -> None:
+    limited = Service.open(settings.model_copy(update={"owner_trials": 10}))
+    sweep = limited.submissions.submit(spec()).id
+    with pytest.raises(ConflictError, match=r"^8 trials of this owner wait already and the spec adds 8, but no more"):
+        limited.submissions.submit(spec(name="another"))
+    assert len(limited.sweeps.page(None, None, None, 10).items) == 1
+    conduct(settings)
+    with pytest.raises(ConflictError, match=r"^0 trials of this owner wait already and the spec adds 16, but no more"):
+        limited.commands.extend(sweep, spec(repeat={"seed": [0, 1, 2, 3, 4, 5]}))
+    assert limited.submissions.submit(spec(name="another")).created
+    limited.close()
