@@ -72,7 +72,8 @@ def _one(
     if resume is not None:
         session.resume(resume)
     journal = ProgressLog(session.total, session.length.every, session.curves, report)
-    journal.tell(session.step, {}, f"training from step {session.step} on {device}")
+    began = f"training from step {session.step} on {device}"
+    journal.tell(session.step, {}, "\n".join([began, *session.remarks]))
     metrics: dict[str, float] = {}
     artifacts: list[str] = []
     queries: dict[str, JsonValue] = {}

@@ -67,8 +67,8 @@ class Batches:
     ) -> None:
         self._device, self._views = device, views
         dataset = load(recipe.part("dataset"), place.data_root, place.scratch, place.parts)
-        for line in (read(dataset), *notes(dataset)):
-            tell(f"data: {line}")
+        self.remarks = tuple(f"data: {line}" for line in (read(dataset), *notes(dataset)))
+        """Lines for the log: what was read, what was passed over."""
         held = frozen(recipe, place.parts)
         seen = stored(recipe, held, dataset, place, device, tell) if held else dataset
         self.splits = _on(device, splits(recipe, seen))

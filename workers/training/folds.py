@@ -89,7 +89,8 @@ def _journal(session: Session, done: Sequence[Fold], folds: int, report: Callabl
         before=sum(fold.total for fold in done),
         folds=(len(done), folds),
     )
-    journal.tell(session.step, {}, f"fold {len(done)} of {folds} from step {session.step} on {session.device}")
+    began = f"fold {len(done)} of {folds} from step {session.step} on {session.device}"
+    journal.tell(session.step, {}, "\n".join([began, *([] if done else session.remarks)]))
     return journal
 
 

@@ -64,6 +64,7 @@ class Session:
         views = getattr(registry.find("task", recipe.task.name, place.parts), "views", 1)
         self.batches = None if recipe.dataset is None else Batches(recipe, place, device, seed, views, tell)
         self.content = pins.check_content(recipe, place)
+        self.remarks = self.batches.remarks if self.batches else ()
         images, batch = (len(self.batches.splits.train), self.batches.sampler.batch) if self.batches else (1, 1)
         self.length: Length = length(recipe, images, batch)
         self.total = self.length.total
