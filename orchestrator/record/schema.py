@@ -107,6 +107,7 @@ training: Final = sa.Table(
     sa.Column("best_step", sa.Integer),
     sa.Column("seconds", DOUBLE),
     sa.Column("result", sa.JSON(none_as_null=True)),  # the rest of it: curves, provenance, artifacts
+    sa.Column("origin", sa.Text, nullable=False, default="", server_default=""),  # of data and code, of the result
     sa.Column("error", sa.Text),
     sa.Column("trace", sa.Text),
     sa.Column("started", UtcTime),

@@ -96,6 +96,8 @@ class CellView(BaseModel):
     numbers: list[CellNumber]
     candidates: list[CellCandidate]
     """The selected one first, then the others in their order."""
+    mixed: list[str] = Field(default_factory=list)
+    """In which data, code and versions of parts the runs of the selected candidate differ."""
     mlflow_url: str | None = None
     remark: Remark = Field(default_factory=Remark)
 

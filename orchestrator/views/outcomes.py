@@ -24,6 +24,7 @@ class TrialOutcome:
     values: Mapping[str, float] = field(default_factory=dict)
     """The result's metrics, keyed checkpoint/split/metric; empty unless finished."""
     stamp: str = ""  # of the versions that a finished one was planned with
+    origin: str = ""  # of the data and code that a finished one was trained with (views.provenance.origin_of)
     coming: tuple[str, ...] = ()  # metrics that are being evaluated of its kept weights
     position: int = 0  # in the order in which the sweep came to hold it
     seconds: float | None = None  # that a finished one was trained

@@ -1,10 +1,61 @@
 """What stands behind a number: a trial with the recipe, the result and the provenance of its training."""
 
-from collections.abc import Mapping
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from orchestrator.views.outcomes import TrialOutcome
+
+_ORIGINS: Final = {
+    "manifest": "data", "content": "files", "weights": "weights", "code": "own code", "git_commit": "commits",
+    "metricsweep": "versions of metricsweep",
+}  # fmt: skip
+"""What the runs behind one number should share, by its key in a result's provenance."""
+_FEW: Final = 3
+
+
+def origin_of(provenance: Mapping[str, Any]) -> str:
+    """What a training was made of, as JSON: its data, weights and code as far as the provenance has them."""
+    versions = provenance.get("versions")
+    known = {**provenance, **({"metricsweep": versions.get("metricsweep")} if isinstance(versions, Mapping) else {})}
+    held = {key: known[key] for key in _ORIGINS if known.get(key)}
+    return json.dumps(held, sort_keys=True, separators=(",", ":")) if held else ""
+
+
+def mixture(runs: Iterable[TrialOutcome]) -> tuple[str, ...]:
+    """In which data, code and versions of parts the trainings behind one number differ, in words; empty: in none."""
+    values: defaultdict[tuple[str, str], dict[str, None]] = defaultdict(dict)
+    made = dict.fromkeys((one.origin, one.stamp) for one in runs)
+    for origin, stamp in made if len(made) > 1 else ():
+        for key, held in (json.loads(origin) if origin else {}).items():
+            for path, value in _leaves(held):
+                values[_ORIGINS.get(key, key), path][value] = None
+        for part, version in (json.loads(stamp).get("versions", {}) if stamp else {}).items():
+            values["version", part][str(version)] = None
+    return tuple(
+        f"{what}{f' of {path}' if path else ''}: {', '.join([*found][:_FEW])}{' ...' if len(found) > _FEW else ''}"
+        for (what, path), found in values.items()
+        if len(found) > 1
+    )
+
+
+def _leaves(held: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    if isinstance(held, Mapping):
+        for name, inner in held.items():
+            yield from _leaves(inner, f"{path}.{name}" if path else str(name))
+    else:
+        yield path, _brief(str(held))
+
+
+def _brief(value: str) -> str:
+    """A hash by its beginning, a commit with what says that it was changed."""
+    kind, colon, digest = value.partition(":")
+    if colon:
+        return f"{kind}:{digest[:12]}"
+    commit, dash, word = value.partition("-")
+    return commit[:12] + dash + word if len(commit) == 40 else value
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,12 @@
 """A sweep's tables in every format over HTTP."""
 
+from html import unescape
+
 import pytest
 from fastapi.testclient import TestClient
 
-from tests.api.played import SPEC, YAML, Conductor
+from orchestrator.views import events
+from tests.api.played import SPEC, YAML, Conductor, result
 
 FORMATS = {
     "latex": ("text/", b"toprule"),
@@ -31,6 +34,22 @@ def test_a_running_sweep_has_a_table_in_every_format(http: TestClient, path: str
     assert media_type in answer.headers["content-type"] or name == "latex"
     assert sign in answer.content
     assert "filename" in answer.headers["content-disposition"]
+
+
+def test_a_cell_of_runs_on_different_data_is_marked(http: TestClient, conductor: Conductor) -> None:
+    http.post("/v1/sweeps", content=SPEC, headers=YAML)
+    conductor.begin()
+    for manifest in ("a", "b", "a", "a"):
+        told = {"device": "cpu", "manifest": f"sha256:{manifest * 64}"}
+        done = result().model_copy(update={"provenance": told})
+        conductor.writer.events.write(events.Finished(conductor.start().attempt, done))
+    told = http.get("/v1/sweeps/1/tables/main", params={"format": "json"}).json()
+    mixed = {row["headings"][0]: row["cells"][0].get("mixed") for row in told["panels"][0]["rows"]}
+    words = "data: sha256:aaaaaaaaaaaa, sha256:bbbbbbbbbbbb"
+    assert mixed == {"Triplet": words, "Semihard triplet": None}
+    assert [http.get(f"/v1/sweeps/1/cells/{cell}").json()["mixed"] for cell in (0, 1)] == [[words], []]
+    assert words in http.get("/sweeps/1/cells/0").text
+    assert "◊" in unescape(http.get("/sweeps/1").text)
 
 
 def test_a_table_that_is_known_is_not_sent_again(http: TestClient, path: str, conductor: Conductor) -> None:

@@ -1,3 +1,6 @@
+import csv
+import io
+import json
 from dataclasses import replace
 
 import pytest
@@ -9,6 +12,7 @@ from orchestrator.publish.tables.table_data import Heading
 from orchestrator.views.errors import NotFoundError
 from orchestrator.views.planned import Cell
 from orchestrator.views.printing import printed
+from orchestrator.views.provenance import origin_of
 from tests.publish import sweeps
 
 
@@ -326,6 +330,44 @@ def test_the_deviation_decides_on_the_decimals_of_a_number_that_is_no_percent(va
     table = build(replace(found, trials=tuple(trials)), "main", sweeps.catalog())
     cells = [row.cells[0] for row in table.panels[0].rows]
     assert [f"{one.text} ± {one.std}" if one.std else one.text for one in cells] == expected
+
+
+def _mixed_runs():
+    """Triplet's second run has other data and code, semihard's all share theirs, n-pair's versions of parts differ."""
+    layout = {"rows": ["loss"], "columns": [], "metrics": ["recall@1", "nmi"], "show_tuned": False}
+    compare = {"loss": ["triplet", "semihard", "normalized_npair"]}
+    found = sweeps.grid(compare, sweeps.spec(tables={"main": layout}), seeds=2)
+
+    def made(one):
+        other = one.repeat == 1
+        data = "sha256:" + ("b" if other and one.cell == 0 else "a") * 64
+        code = {"git_commit": ("d" if other and one.cell == 0 else "c") * 40, "versions": {"metricsweep": "0.1.0"}}
+        version = 2 if other and one.cell == 2 else 1
+        stamp = json.dumps({"parts": {}, "metric": "map@r", "precision": None, "manifest": None,
+                            "versions": {"loss": version}})  # fmt: skip
+        return replace(one, origin=origin_of({"manifest": data, **code}), stamp=stamp)
+
+    return build(replace(found, trials=tuple(map(made, found.trials))), "main", sweeps.catalog())
+
+
+def test_numbers_of_runs_with_different_data_code_or_versions_are_marked_in_every_format():
+    table = _mixed_runs()
+    rows = {row.texts[0]: row.cells[0].mixed for row in table.panels[0].rows}
+    assert rows == {
+        "Triplet": "commits: cccccccccccc, dddddddddddd; data: sha256:aaaaaaaaaaaa, sha256:bbbbbbbbbbbb",
+        "Semihard triplet": "",
+        "Normalized N-pair": "version of loss: 1, 2",
+    }
+    note = f"The runs of Triplet differ in more than their seeds ({rows['Triplet']})."
+    assert note in table.notes
+    for name, sign in {"markdown": "◊", "html": "&#9674;", "latex": "$\\diamond$", "svg": "◊"}.items():
+        text = render(table, name).content.decode()
+        assert text.count(sign) == 4 + 1, name  # two numbers each of two rows, and the legend
+        assert "differ in more than their seeds" in text or name == "svg"
+    read = json.loads(render(table, "json").content)
+    assert [row["cells"][0].get("mixed", "") for row in read["panels"][0]["rows"]] == list(rows.values())
+    lines = csv.DictReader(io.StringIO(render(table, "csv").content.decode(), newline=""))
+    assert [line["mixed"] for line in lines][::2] == list(rows.values())
 
 
 def test_bold_compares_a_metric_with_equal_decimals_in_every_column():

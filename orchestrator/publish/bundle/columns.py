@@ -13,7 +13,7 @@ from orchestrator.views.errors import DamagedError
 from orchestrator.views.lifecycle import TrialState
 from orchestrator.views.outcomes import TrialOutcome
 from orchestrator.views.planned import Candidate, Cell, Labels
-from orchestrator.views.provenance import TrialProvenance
+from orchestrator.views.provenance import TrialProvenance, origin_of
 from workers.catalog import stamp
 
 _LABELS: Final = pa.map_(pa.string(), pa.string())
@@ -81,16 +81,19 @@ def read_trials(trials: bytes, metrics: bytes) -> tuple[TrialOutcome, ...]:
         values.setdefault(row["trial"], {})[row["key"]] = row["value"]
     wanted = ["trial", "cell", "candidate", "repeat", "repeat_labels", "state", "diverged", "reused", "recipe"]
     outcomes = []
-    for position, row in enumerate(rows(trials, TRIALS, "trials", [*wanted, "seconds"])):
+    for position, row in enumerate(rows(trials, TRIALS, "trials", [*wanted, "seconds", "provenance"])):
         try:
             state = TrialState(row.pop("state"))
         except ValueError as error:
             raise DamagedError(f"the trials of the bundle cannot be read: {error}") from error
         labels, recipe = dict(row.pop("repeat_labels")), row.pop("recipe")
+        origin = origin_of(json.loads(row.pop("provenance")))
         planned = stamp(json.loads(recipe)) if state is TrialState.FINISHED else ""
         its = values.get(row["trial"], {})
         outcomes.append(
-            TrialOutcome(**row, repeat_labels=labels, state=state, values=its, stamp=planned, position=position)
+            TrialOutcome(
+                **row, repeat_labels=labels, state=state, values=its, stamp=planned, origin=origin, position=position
+            )
         )
     return tuple(outcomes)
 

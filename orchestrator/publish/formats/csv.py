@@ -26,7 +26,8 @@ def render(table: Table) -> bytes:
     compared with a published one has columns for that too, whichever of its numbers it shows; rows that are quoted
     from it have no other numbers, and the status `quoted`. Imported ones have their mean, deviation and n, the status
     `imported`, and columns for where they come from and how they compare with an own row. Where some numbers are of
-    older versions the last column says `older` or `mixed`.
+    older versions a column says `older` or `mixed`; where the runs of some differ in data, code or versions of parts
+    the last column says how.
     """
     axes = list(dict.fromkeys(axis for row, column, _ in _entries(table) for axis in (*row.labels, *column.labels)))
     every = (*table.summaries.values(), *table.tested.values())
@@ -38,7 +39,10 @@ def render(table: Table) -> bytes:
     tested = _TESTED if any(cell.comparison for _, _, cell in _entries(table)) else ()
     taken = _IMPORTED if any(cell.imported for _, _, cell in _entries(table)) else ()
     aged = ("versions",) if table.ages else ()
-    out.writerow([guarded(title) for title in (*axes, *tuned, *_NUMBERS, *center, *tested, *paper, *taken, *aged)])
+    blend = ("mixed",) if any(cell.mixed for _, _, cell in _entries(table)) else ()
+    out.writerow(
+        [guarded(title) for title in (*axes, *tuned, *_NUMBERS, *center, *tested, *paper, *taken, *aged, *blend)]
+    )
     for row, column, cell in _entries(table):
         summary = None if cell.cell is None else table.summary(column, cell.cell)
         labels = {**row.labels, **column.labels}
@@ -49,6 +53,7 @@ def render(table: Table) -> bytes:
         more += _quoted(cell.quotation) if paper else []
         more += _imported(cell.imported) if taken else []
         more += ["" if cell.cell is None else table.ages.get(cell.cell, "")] if aged else []
+        more += [cell.mixed] if blend else []
         out.writerow([*(guarded(text) for text in texts), *_numbers(column, cell, summary), *more])
     return written.getvalue().encode()
 

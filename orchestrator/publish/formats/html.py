@@ -108,7 +108,7 @@ def _cell(cell: TableCell, table: Table, room: int) -> str:
         attributes += f' colspan="{cell.span}"'
     if cell.cell is not None:
         attributes += f' data-cell="{cell.cell}"'
-    if note := "; ".join(filter(None, (cell.note, cell.doubt))):
+    if note := "; ".join(filter(None, (cell.note, cell.mixed, cell.doubt))):
         attributes += f' title="{_text(note)}"'
     return f"<td{attributes}>{_linked(_content(cell, room), cell, table)}</td>"
 

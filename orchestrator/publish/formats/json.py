@@ -92,6 +92,8 @@ def _cell(cell: TableCell) -> dict[str, Any]:
         fields["center"] = cell.center
     if cell.count is not None:
         fields["runs"] = cell.count
+    if cell.mixed:
+        fields["mixed"] = cell.mixed
     if cell.comparison is not None:
         fields["comparison"] = _comparison(cell.comparison)
     if cell.verdict is not None:

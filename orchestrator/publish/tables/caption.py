@@ -18,7 +18,7 @@ from orchestrator.publish.tables.runs import usual_count
 from orchestrator.publish.tables.selections import words
 from orchestrator.publish.tables.significance import meanings
 from orchestrator.publish.tables.significance import words as tests
-from orchestrator.publish.tables.table_data import SETTLED, LegendEntry, Mark
+from orchestrator.publish.tables.table_data import MIXED_SIGN, SETTLED, LegendEntry, Mark
 from orchestrator.views.printing import DECIMALS, decimals_of, printed
 
 _STOPPING: Final[Mapping[str, str]] = {
@@ -60,7 +60,17 @@ def notes(facts: TableFacts) -> tuple[str, ...]:
     if dropped:
         where = few([facts.cell_name(cell) for cell in dropped])
         exceptions.append(f"Some candidates did not finish ok in every repeat and were not eligible: {where}.")
-    return (*exceptions, *_undefined(facts))
+    return (*exceptions, *_undefined(facts), *_mixed(facts))
+
+
+def _mixed(facts: TableFacts) -> Iterator[str]:
+    """Which cells average runs that differ in more than their repeats, and in what."""
+    cells: dict[str, dict[int, None]] = {}
+    for entry in facts.entries():
+        if entry.mixed and entry.cell is not None:
+            cells.setdefault(entry.mixed, {})[entry.cell] = None
+    for how, found in cells.items():
+        yield f"The runs of {few([facts.cell_name(cell) for cell in found])} differ in more than their seeds ({how})."
 
 
 def _undefined(facts: TableFacts) -> Iterator[str]:
@@ -100,7 +110,10 @@ def legend(facts: TableFacts) -> tuple[LegendEntry, ...]:
     if any(cell.count for cell in facts.entries()):
         usual = "" if facts.layout.counts == "always" else f", not {usual_count(facts.panels)}"
         counts = [LegendEntry("(n)", f"of n runs{usual}")]
-    return (*marks, *signs, *counts)
+    mixed = []
+    if any(cell.mixed for cell in facts.entries()):
+        mixed = [LegendEntry(MIXED_SIGN, "runs with different data, code or versions of parts")]
+    return (*marks, *signs, *mixed, *counts)
 
 
 def _title(facts: TableFacts, placement: Placement) -> str:

@@ -18,7 +18,7 @@ from orchestrator.views.lifecycle import TrialState
 from orchestrator.views.links import Links
 from orchestrator.views.outcomes import Statistic, SweepOutcomes, TrialOutcome
 from orchestrator.views.planned import Cell, Labels
-from orchestrator.views.provenance import TrialProvenance
+from orchestrator.views.provenance import TrialProvenance, mixture
 from workers.catalog import Catalog, changes
 
 Aging = Callable[[str], Sequence[str]]
@@ -89,6 +89,13 @@ def trace(outcomes: SweepOutcomes, cell: int, evidence: Iterable[TrialProvenance
         selection_key=select.key,
         numbers=list(_numbers(outcomes, cell, catalog)),
         candidates=sorted(listed, key=lambda one: not one.selected),
+        mixed=list(
+            mixture(
+                one
+                for one in outcomes.trials_of(cell)
+                if one.candidate == summary.candidate and one.state is TrialState.FINISHED
+            )
+        ),
     )
 
 

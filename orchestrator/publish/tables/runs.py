@@ -8,7 +8,9 @@ from typing import Literal
 from orchestrator.publish.aggregate import Place, run_values
 from orchestrator.publish.tables.significance import Comparison, Test, compare, holm
 from orchestrator.publish.tables.table_data import Column, Panel, TableCell
+from orchestrator.views.lifecycle import TrialState
 from orchestrator.views.outcomes import CellSummary, TrialOutcome
+from orchestrator.views.provenance import mixture
 
 Beside = tuple[CellSummary, CellSummary]
 """A cell and its baseline."""
@@ -33,6 +35,27 @@ def usual_count(panels: Sequence[Panel]) -> int | None:
     """The number of runs that most cells have, the larger of equals; none where there are none."""
     found = {cell.cell: n for column, cell in _places(panels) if (n := _count(column, cell))}
     return max(((times, n) for n, times in Counter(found.values()).items()), default=(0, None))[1]
+
+
+def mixed(
+    panels: Sequence[Panel],
+    chosen: Callable[[Column, int], CellSummary],
+    runs: Mapping[Place, Sequence[TrialOutcome]],
+) -> tuple[Panel, ...]:
+    """The panels with a mark on each number whose runs differ in data, code or versions of parts."""
+    known: dict[Place, str] = {}
+
+    def change(column: Column, cell: TableCell) -> TableCell:
+        summary = None if cell.cell is None or cell.statistic is None else chosen(column, cell.cell)
+        if summary is None or summary.candidate is None:
+            return cell
+        place = summary.cell, summary.candidate
+        if place not in known:
+            finished = (one for one in runs.get(place, ()) if one.state is TrialState.FINISHED)
+            known[place] = "; ".join(mixture(finished))
+        return replace(cell, mixed=known[place]) if known[place] else cell
+
+    return tuple(_changed(panel, change) for panel in panels)
 
 
 def compared(

@@ -22,7 +22,7 @@ from orchestrator.publish.tables.facts import TableFacts
 from orchestrator.publish.tables.headings import Headings, grouped
 from orchestrator.publish.tables.layout import Placement, Point, metric_form, panels, parse, place
 from orchestrator.publish.tables.query_evidence import QueryEvidence
-from orchestrator.publish.tables.runs import Beside, compared, counted
+from orchestrator.publish.tables.runs import Beside, compared, counted, mixed
 from orchestrator.publish.tables.table_data import (
     Column,
     LegendEntry,
@@ -149,6 +149,8 @@ def build(
     if it.block is not None:
         built = embolden(built, it.block, it.chosen, it.runs if doubts else None)
     built = counted(built, layout.counts)
+    if it.published is None:
+        built = mixed(built, it.chosen, it.runs)
     if layout.against:
         built = compared(built, it.beside, it.runs, layout.test)
     aged = Ages() if it.published else ages(outcomes, [it.select.key, *_keys(built)], catalog)

@@ -31,6 +31,9 @@ Selected = Literal["validation", "test"]
 PENDING: Final = "…"
 """What stands for a number or a label that is still to come."""
 
+MIXED_SIGN: Final = "◊"
+"""What follows a number whose runs were trained with different data, code or versions of parts."""
+
 SETTLED: Final = frozenset({"complete", "failed", "diverged"})
 """The statuses of a cell that will not change unless it is retried."""
 
@@ -112,6 +115,7 @@ class TableCell:
     center: float | None = None  # what is printed, unrounded, where it is not the mean
     count: int | None = None  # the number of runs, where it is printed
     comparison: Comparison | None = None  # with the baseline, run by run
+    mixed: str = ""  # in what the runs behind it differ: data, code, versions of parts
     doubt: str = ""  # why its being bold may rest on noise, where that was asked for
     shade: str = ""  # the class of its colour on a page
     verdict: CellVerdict | None = None  # whether it is better than its baseline, where that was asked for
@@ -133,9 +137,11 @@ class TableCell:
 
     @property
     def after(self) -> str:
-        """What is printed small behind a number: how it compares with the baseline, and of how many runs it is."""
+        """What is printed small behind a number: whether its runs differ, how it compares, and of how many it is."""
         count = "" if self.count is None else f"({self.count})"
-        return (self.comparison.sign if self.comparison else "") + self.judged + count
+        return (
+            (MIXED_SIGN if self.mixed else "") + (self.comparison.sign if self.comparison else "") + self.judged + count
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ _MATH: Final = {
     "∝": r"\propto", "⟨": r"\langle", "⟩": r"\rangle", "↔": r"\leftrightarrow", "⇒": r"\Rightarrow",
     "⇔": r"\Leftrightarrow", "′": r"^{\prime}", "⊤": r"\top", "⊥": r"\bot", "∉": r"\notin", "≪": r"\ll",
     "≫": r"\gg", "≃": r"\simeq", "∘": r"\circ", "✓": r"\surd", "✔": r"\surd", "✗": r"\times", "✘": r"\times",
-    "★": r"\star",
+    "★": r"\star", "◊": r"\diamond",
     **{sign: f"^{{{n}}}" for n, sign in zip("0456789+-", "⁰⁴⁵⁶⁷⁸⁹⁺⁻", strict=True)},
     **{sign: f"_{{{n}}}" for n, sign in zip("0123456789", "₀₁₂₃₄₅₆₇₈₉", strict=True)},
 }  # fmt: skip

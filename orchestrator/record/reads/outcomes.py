@@ -18,7 +18,7 @@ from orchestrator.views.errors import ConflictError, NotFoundError
 from orchestrator.views.lifecycle import TrialState
 from orchestrator.views.outcomes import SweepOutcomes, TrialOutcome
 from orchestrator.views.planned import Candidate, Cell
-from orchestrator.views.provenance import TrialProvenance
+from orchestrator.views.provenance import TrialProvenance, origin_of
 from workers.catalog import stamp
 
 _AT_ONCE: Final = 500
@@ -206,7 +206,7 @@ def _provenance(row: Any) -> TrialProvenance:
     outcome = TrialOutcome(
         trial=row.id, cell=row.cell, candidate=row.candidate, repeat=row.repeat, repeat_labels=row.repeat_labels,
         state=state, diverged=row.diverged, reused=row.reused, values=values_of(row.metrics) if finished else {},
-        stamp=stamp(row.recipe) if finished else "",
+        stamp=stamp(row.recipe) if finished else "", origin=origin_of(row.provenance or {}) if finished else "",
     )  # fmt: skip
     return TrialProvenance(
         outcome=outcome, uid=row.uid, training=row.training, fingerprint=row.fingerprint, recipe=row.recipe,

@@ -22,6 +22,7 @@ def _whole() -> sa.Select[Any]:
             trial.c.diverged, trial.c.reused, trial.c.position, trial.c.seconds,
             sa.case((trial.c.state == TrialState.FINISHED, training.c.metrics)).label("metrics"),
             sa.case((trial.c.state == TrialState.FINISHED, training.c.stamp), else_="").label("stamp"),
+            sa.case((trial.c.state == TrialState.FINISHED, training.c.origin), else_="").label("origin"),
             # of a trial that no evaluation waits for SQLite would write the text `null`, for each to be decoded
             sa.case((_NEW.c.id.is_not(None), _NEW.c.recipe["metrics"])).label("coming"),
         )
@@ -57,7 +58,8 @@ def _read(rows: Iterable[sa.Row[Any]]) -> Iterator[TrialOutcome]:
         yield TrialOutcome(
             trial=row.id, cell=row.cell, candidate=row.candidate, repeat=row.repeat, repeat_labels=row.repeat_labels,
             state=TrialState(row.state), diverged=row.diverged, reused=row.reused, values=values_of(row.metrics),
-            stamp=sys.intern(row.stamp), coming=tuple(row.coming or ()), position=row.position, seconds=row.seconds,
+            stamp=sys.intern(row.stamp), origin=sys.intern(row.origin),
+            coming=tuple(row.coming or ()), position=row.position, seconds=row.seconds,
         )  # fmt: skip
 
 

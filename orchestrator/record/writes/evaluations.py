@@ -19,6 +19,7 @@ from orchestrator.record.writes.trial_places import take_results
 from orchestrator.views.extension import MeasuredTrial
 from orchestrator.views.lifecycle import TRIAL_STEPS, TrialState, before
 from orchestrator.views.planned import PlannedTrial
+from orchestrator.views.provenance import origin_of
 from workers.contract import Result
 
 _CHUNK: Final = 500
@@ -248,6 +249,7 @@ def completed(connection: sa.Connection, source: int, evaluated: Result) -> dict
         "best_step": known.best_step,
         "seconds": known.seconds,
         "result": {**result, "provenance": {**result.get("provenance", {}), "evaluated": facts}},
+        "origin": origin_of(result.get("provenance", {})),
         "step": known.step,
         "total_steps": known.total_steps,
     }

@@ -32,6 +32,7 @@ from orchestrator.views.events import (
 )
 from orchestrator.views.lifecycle import TRIAL_ACTIVE, TRIAL_STEPS, TrialState, before
 from orchestrator.views.orders import FailureKind
+from orchestrator.views.provenance import origin_of
 from workers.contract import Result
 
 MAX_TRACE: Final = 65_536
@@ -198,6 +199,7 @@ def _trained(recipe: Mapping[str, Any], result: Result) -> dict[str, Any]:
         "best_step": result.best_step,
         "seconds": result.seconds,
         "result": dump_result(result),
+        "origin": origin_of(result.provenance),
         "step": result.steps,
     }
 

@@ -211,6 +211,7 @@ def upgrade() -> None:
         sa.Column("best_step", sa.Integer(), nullable=True),
         sa.Column("seconds", sa.Float(precision=53), nullable=True),
         sa.Column("result", sa.JSON(none_as_null=True), nullable=True),
+        sa.Column("origin", sa.Text(), server_default="", nullable=False),
         sa.Column("error", sa.Text(), nullable=True),
         sa.Column("trace", sa.Text(), nullable=True),
         sa.Column("started", sa.DateTime(timezone=True), nullable=True),
