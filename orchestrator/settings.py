@@ -120,7 +120,10 @@ class Settings(BaseModel):
     lease_seconds: float = Field(default=15.0, gt=0)
     """How long a conductor that stopped renewing is still believed alive."""
     request_seconds: float = Field(default=60.0, gt=0)
-    """How long the API works on one costly request, such as a dry run or a table, before it gives up with a 503."""
+    """How long the API works on one costly request, such as a table, before it gives up with a 503.
+
+    Of a spec, which is submitted or tried out, the work is counted instead.
+    """
     read_rate: float = Field(default=100.0, ge=0, allow_inf_nan=False)
     """Requests a second that a token may send to read, ten seconds' worth at once; 0: as many as it likes."""
     write_rate: float = Field(default=10.0, ge=0, allow_inf_nan=False)

@@ -4,6 +4,7 @@ A thread cannot be stopped from outside, so expensive work checks `orchestrator.
 """
 
 import asyncio
+import math
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any, ClassVar, Final
@@ -74,6 +75,16 @@ class Expensive(APIRoute):
                     watching.cancel()
 
         return in_turn
+
+
+class ExpensiveSpec(Expensive):
+    """A route that checks a spec. Its work is bounded by counts, which are the same on a busy machine, and not by time.
+
+    `orchestrator.plan.problems.effort` counts the steps of the check; the number of trials and the bytes of their
+    recipes (`orchestrator.plan.checking.extent`) bound the expansion.
+    """
+
+    work_seconds = math.inf
 
 
 class ExpensiveBundle(Expensive):

@@ -9,7 +9,7 @@ from api.dependencies import Actor, Asked
 from api.openapi import documented, shown
 from api.paging import Paged
 from api.protection.limits import Id, Priority, spec_body
-from api.protection.turns import Expensive
+from api.protection.turns import ExpensiveSpec
 from api.routes.sweeps import SPEC_CONTENT
 from orchestrator.views.mirror import MirrorView
 from orchestrator.views.pages import Page
@@ -17,7 +17,7 @@ from orchestrator.views.requests import RequestView
 from orchestrator.views.sweeps import SweepView
 
 router = APIRouter(prefix="/v1", tags=["requests"], responses=documented(401, 403, 421, 422, 500, 503))
-extending = APIRouter(prefix="/v1", tags=["requests"], route_class=Expensive, responses=router.responses)
+extending = APIRouter(prefix="/v1", tags=["requests"], route_class=ExpensiveSpec, responses=router.responses)
 
 _ASKED = shown(examples.SWEEP, "Asked for; `Location` says what becomes of it.", 202)
 

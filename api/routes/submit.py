@@ -9,7 +9,7 @@ from starlette.exceptions import HTTPException
 
 from api.dependencies import Asked, person
 from api.protection.limits import BODY_BYTES, spec_body
-from api.protection.turns import Expensive
+from api.protection.turns import ExpensiveSpec
 from dashboards import editor, gallery
 from dashboards.editor import Draft
 from orchestrator.cost.words import cost_in_words
@@ -21,7 +21,7 @@ FIRST: Final = "digits"
 """The preset that stands in an editor which nothing else was asked for."""
 
 router = APIRouter(include_in_schema=False)
-checking = APIRouter(include_in_schema=False, route_class=Expensive)
+checking = APIRouter(include_in_schema=False, route_class=ExpensiveSpec)
 
 
 @router.get("/submit", response_class=HTMLResponse)

@@ -10,14 +10,14 @@ from api.dependencies import Actor, Asked
 from api.openapi import documented, shown
 from api.paging import Paged
 from api.protection.limits import SPEC_TYPES, Id, IdempotencyKey, Name, Priority, ProjectName, SweepTag, spec_body
-from api.protection.turns import Expensive
+from api.protection.turns import ExpensiveSpec
 from orchestrator.views.lifecycle import SweepState
 from orchestrator.views.pages import Page
 from orchestrator.views.submissions import Preview, Submitted
 from orchestrator.views.sweeps import GridCell, SweepSummary, SweepView
 
 router = APIRouter(prefix="/v1/sweeps", tags=["sweeps"], responses=documented(401, 403, 421, 422, 500, 503))
-posting = APIRouter(prefix="/v1/sweeps", tags=["sweeps"], route_class=Expensive, responses=router.responses)
+posting = APIRouter(prefix="/v1/sweeps", tags=["sweeps"], route_class=ExpensiveSpec, responses=router.responses)
 
 _EXAMPLE: Any = yaml.safe_load(examples.SPEC)
 SPEC_CONTENT: dict[str, Any] = {kind: {"schema": {"type": "object"}, "example": _EXAMPLE} for kind in SPEC_TYPES}

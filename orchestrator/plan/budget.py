@@ -6,6 +6,7 @@ from itertools import islice
 from math import isfinite
 from typing import Any, Final, NamedTuple
 
+from orchestrator.plan.problems import effort
 from orchestrator.plan.reading.points import MOST_TRIALS, Point, cells_of, count, points, recipe_of
 from orchestrator.spec.axis import Choice
 from orchestrator.spec.label import label_of
@@ -22,6 +23,7 @@ FACTORS: Final = (1.0, *(2.0**power for step in range(1, 11) for power in (-step
 """On a candidate's own learning rate, in the order in which they are tried: 1, 1/2, 2, 1/4, 4, ... 1/1024, 1024."""
 
 _PLACE: Final = "select.budget"
+_CHARACTERS: Final = 2_000  # of a recipe that are written in a step of `effort`
 
 
 def candidates_of(spec: Spec, cell: Point, catalog: Catalog) -> Iterator[Point]:
@@ -93,7 +95,10 @@ class _Pick(NamedTuple):
 def _at_rates(spec: Spec, cell: Point, given: list[Point], catalog: Catalog) -> Iterator[_Pick]:
     recipes = [recipe_of(spec, cell, one) for one in given]
     rates = [_rate(recipe, catalog) for recipe in recipes]
-    others = [canonical_json(apply(recipe, [{RATE: None}])) for recipe in recipes]  # alike but for the rate
+    others = []
+    for recipe in recipes:  # alike but for the rate
+        others.append(canonical_json(apply(recipe, [{RATE: None}])))
+        effort.spend(1 + len(others[-1]) // _CHARACTERS)
     seen: set[tuple[str, str]] = set()
     for factor in FACTORS:
         for point, rate, other in zip(given, rates, others, strict=True):
