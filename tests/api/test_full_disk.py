@@ -71,6 +71,22 @@ def test_the_supervisor_outlives_a_home_that_becomes_read_only(tmp_path: Path) -
         wait_until(lambda: pid_of(folder, "conductor") != conductor)
 
 
+def test_a_process_whose_line_of_being_ready_was_lost_is_started_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("api.local.supervision.READY_SECONDS", 2.0)
+    told, folder, log = Told(), tmp_path / "stand-ins", tmp_path / "home" / "logs" / "conductor.log"
+    with Stack(elsewhere(tmp_path / "home"), told, ours(folder)) as stack:
+        stack.start()
+        log.unlink()
+        log.symlink_to(os.devnull)  # which loses all lines
+        os.kill(pid_of(folder, "conductor"), signal.SIGKILL)
+        wait_until(lambda: "not ready after 2 s; starting again" in told.of("conductor"))
+        assert told.of("conductor").count("ready") == 1
+        log.unlink()
+        wait_until(lambda: told.of("conductor").count("ready") == 2)
+
+
 def test_a_start_on_a_full_disk_is_refused_in_a_sentence(tmp_path: Path) -> None:
     with small_disk(tmp_path / "small", "256k") as disk:
         (disk.folder / "home").mkdir()
