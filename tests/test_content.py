@@ -1,9 +1,11 @@
 """What is reused was trained by the code and on the files that are there: edited own parts and changed images train."""
 
+import io
 import json
 import shutil
 import threading
 import time
+import zipfile
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -200,6 +202,19 @@ def test_an_edited_own_loss_and_a_module_that_it_imports_are_trained_anew(instal
     assert reused(installed.run("fourth", recipe=own)) == ("finished", 0)
     code = [installed.provenance(sweep)[0]["code"]["loss"] for sweep in (1, 3, 4)]
     assert len(set(code)) == 3
+
+
+def test_the_source_of_an_own_loss_is_kept_with_the_result_and_in_the_bundle(installed: Installation) -> None:
+    own = {"loss": "circle", "dataset": "digits"}
+    sweep = installed.run("first", recipe=own).id
+    (installed.parts / "losses" / "circle.py").unlink()
+    with installed.service.bundles.make(sweep) as file, zipfile.ZipFile(file) as bundle:
+        (entry,) = json.loads(bundle.read("manifest.json"))["own_code"]
+        packed = bundle.read(entry["file"])
+    assert entry["code"] == installed.provenance(sweep)[0]["code"]
+    with zipfile.ZipFile(io.BytesIO(packed)) as archive:
+        assert archive.namelist() == ["losses/_scale.py", "losses/circle.py"]
+        assert archive.read("losses/circle.py").decode() == LOSS
 
 
 def test_the_file_that_an_own_data_set_declares_counts(installed: Installation) -> None:

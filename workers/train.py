@@ -8,10 +8,20 @@ import torch
 from pydantic import JsonValue
 
 from workers import registry
+from workers.catalog import own_code
 from workers.contract import CrossValidation, Place, Progress, Recipe, Result, Stopped
 from workers.evaluation.query_scores import NotedScores
 from workers.tasks import Diverged
-from workers.training import allocator, checkpoint, determinism, figure_files, kept_weights, provenance, query_files
+from workers.training import (
+    allocator,
+    checkpoint,
+    determinism,
+    figure_files,
+    kept_weights,
+    pins,
+    provenance,
+    query_files,
+)
 from workers.training.allocator import release
 from workers.training.final_metrics import finish
 from workers.training.folds import cross_validate
@@ -34,8 +44,11 @@ def train(recipe: Recipe, place: Place, report: Callable[[Progress], None], resu
     allocator.keep_freed()
     device = determinism.device(place.device)
     with registry.unchanged(place.parts), determinism.applied(device, place.threads), torch.enable_grad():
-        several = isinstance(recipe.validation, CrossValidation)
+        several, code = isinstance(recipe.validation, CrossValidation), pins.own_sources(recipe, place.parts)
         result = (cross_validate if several else _one)(recipe, place, device, report, resume)
+        if code and result.artifacts:
+            kept = figure_files.write(place.storage, {own_code.FILE: own_code.packed(code)})
+            result = result.model_copy(update={"artifacts": [*result.artifacts, *kept]})
         (place.storage / LAST).unlink(missing_ok=True)
         facts = provenance.facts(device, place.threads)
         return result.model_copy(update={"provenance": {**facts, **result.provenance}})

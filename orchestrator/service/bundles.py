@@ -11,15 +11,16 @@ from orchestrator.publish.bundle.making import Material
 from orchestrator.publish.bundle.rebuilding import RebuildReport
 from orchestrator.publish.figures.sketch import Sources
 from orchestrator.publish.verdicts import query_files
+from orchestrator.record.figure_files import FigureFiles
 from orchestrator.record.store import Store
-from workers.catalog import Catalog
+from workers.catalog import OWN_CODE, Catalog
 
 
 class BundleQueries:
     """Packs sweeps."""
 
-    def __init__(self, store: Store, catalog: Catalog, sources: Sources) -> None:
-        self._store, self._catalog, self._sources = store, catalog, sources
+    def __init__(self, store: Store, catalog: Catalog, sources: Sources, files: FigureFiles) -> None:
+        self._store, self._catalog, self._sources, self._files = store, catalog, sources, files
 
     def make(self, sweep: int) -> IO[bytes]:
         """A sweep's archive as an open file at its beginning, which is gone once it is closed; NotFoundError."""
@@ -33,6 +34,7 @@ class BundleQueries:
             evidence=self._store.outcomes.provenance(sweep),
             catalog=self._catalog,
             sources=self._sources,
+            own_code=lambda trial: self._files.read(trial, OWN_CODE).content,
             looks=self._store.requests.looks(sweep),
         )
         file = cast(IO[bytes], TemporaryFile())  # noqa: SIM115 - the caller reads and closes it

@@ -66,7 +66,7 @@ class Service:
         self.papers = PaperQueries(store, catalog)
         self.drifts = DriftQueries(store, catalog)
         self.ledgers = LedgerQueries(store, catalog)
-        self.bundles = BundleQueries(store, catalog, sources)
+        self.bundles = BundleQueries(store, catalog, sources, files)
         self.operations = Operations(settings, store)
         self.retention = Retention(settings, store, catalog)
 

@@ -15,6 +15,7 @@ from workers.catalog.holdings import Holdings, holds, selected
 from workers.catalog.inventory import Catalog, LiveCatalog, load, metric_entry, metric_problem, parse_metric
 from workers.catalog.near_names import comparing, near
 from workers.catalog.needs import UNKNOWN, Finding, Inspect, Need, decisive, need_of, undeclared, usual_needs
+from workers.catalog.own_code import FILE as OWN_CODE
 from workers.catalog.parameter import LONGEST_LIST, LONGEST_TEXT, Parameter
 from workers.catalog.signature import Entry, PartSourceError
 from workers.catalog.validation import RecipeValidation, problems
@@ -25,6 +26,7 @@ __all__ = [
     "LONGEST_LIST",
     "LONGEST_TEXT",
     "NEEDS",
+    "OWN_CODE",
     "STARTS",
     "UNKNOWN",
     "Bounds",

@@ -2,7 +2,9 @@
 
 import ast
 import hashlib
+import io
 import os
+import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
@@ -12,6 +14,9 @@ from workers.contract import FOLDERS
 PACKAGE: Final = "metricsweep_parts"
 """The package that the own folder is while its parts are loaded: `from ._ranges import positive` finds its modules."""
 _PASSED_OVER: Final = frozenset({"__pycache__", "site-packages", "node_modules"})
+
+FILE: Final = "own_code.zip"
+"""The file with the own code of a training, which it keeps."""
 
 Stamp = tuple[tuple[str, int, int], ...]
 """Every Python file below the own folder with its size and time: equal stamps stand for equal sources."""
@@ -64,6 +69,15 @@ def digest(found: Mapping[str, bytes]) -> str:
     for name, content in sorted(found.items()):
         whole.update(f"{name}\0{hashlib.sha256(content).hexdigest()}\n".encode())
     return f"sha256:{whole.hexdigest()}"
+
+
+def packed(found: Mapping[str, bytes]) -> bytes:
+    """Some sources as a zip archive: the same sources give the same bytes."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in sorted(found.items()):
+            archive.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
+    return file.getvalue()
 
 
 def _used(tree: ast.Module, path: Path, parts: Path) -> Iterator[Path]:

@@ -5,11 +5,12 @@ from pathlib import Path
 from typing import Final
 
 from workers import registry
+from workers.catalog import own_code
 from workers.catalog.defaults import PRECISION_VERSIONS, code_of
-from workers.catalog.inner_parts import inner_of, named
+from workers.catalog.inner_parts import entry_at, inner_of, named
 from workers.catalog.inventory import Catalog, load, parse_metric
 from workers.catalog.needs import UNKNOWN, need_of
-from workers.contract import CodeChangedError, DataMissingError, Place, Recipe
+from workers.contract import FOLDERS, CodeChangedError, DataMissingError, Place, Recipe
 from workers.data.file_content import below, content
 from workers.data.images import files
 
@@ -50,6 +51,18 @@ def check(recipe: Recipe, parts: Path | None) -> None:
             f"pins: the recipe is for content {recipe.pins.manifest} of dataset {recipe.dataset.name!r}; "
             f"this machine has {manifest}"
         )
+
+
+def own_sources(recipe: Recipe, parts: Path | None) -> dict[str, bytes]:
+    """The sources of the own parts of a recipe by their paths below the own folder; empty where it has none."""
+    found: dict[str, bytes] = {}
+    names = named(recipe, load(parts)) if recipe.pins.code else {}
+    for key in recipe.pins.code:
+        kind, _, option = key.partition(".")
+        entry = entry_at(key, names, load(parts)) if kind != "metric" else load(parts).get("metric", option)
+        if entry is not None and entry.own and parts is not None:
+            found |= own_code.sources(parts / FOLDERS[entry.kind] / f"{entry.name}.py", parts)
+    return found
 
 
 def check_content(recipe: Recipe, place: Place) -> str | None:

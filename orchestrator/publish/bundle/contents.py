@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict
 
 from orchestrator.publish.tables.table_data import Numbers
 from orchestrator.views.provenance import TrialProvenance
+from workers.contract import canonical_json
 
 POSTED, SPEC, SWEEP, CATALOG, README = "spec.yaml", "spec.json", "sweep.json", "catalog.json", "README.md"
 CELLS, CANDIDATES = "data/cells.parquet", "data/candidates.parquet"
@@ -35,6 +36,7 @@ WORDS: Final = """\
 - `data/metrics.parquet`: every result metric of every trial.
 - `data/queries.parquet`, where a table covers test queries: what these scored, summed up by class.
 - `data/cells.parquet`, `data/candidates.parquet`: the labels of cells and candidates.
+- `code/<hash>.zip`: the source of own parts that trainings used; `own_code` in the manifest says which hashes.
 - `catalog.json`: the parts with the labels that the tables print; `published/`: what the papers printed.
 
 `metricsweep rebuild FILE.zip` makes every table again from the data and compares it with the one inside.
@@ -114,6 +116,8 @@ class BundleFacts:
     devices: Counter[str] = field(default_factory=Counter)
     data: dict[str, Counter[str]] = field(default_factory=dict)
     versions: dict[str, Counter[str]] = field(default_factory=dict)
+    code: dict[str, int] = field(default_factory=dict)
+    """By what own code it stands for, as JSON, a trial that kept its source."""
 
     def passing(self, found: Iterable[TrialProvenance]) -> Iterator[TrialProvenance]:
         """The same trials, noted."""
@@ -124,6 +128,8 @@ class BundleFacts:
                 self.devices[one.device or "unknown"] += 1
             if one.data_hash:
                 self.data.setdefault(one.dataset, Counter())[one.data_hash] += 1
+            if code := one.provenance.get("code"):
+                self.code.setdefault(canonical_json(code), one.outcome.trial)
             for package, number in one.versions.items():
                 self.versions.setdefault(package, Counter())[number] += 1
             yield one

@@ -1,7 +1,8 @@
 """Makes the bundle of a sweep: its tables from the very trials that it holds."""
 
+import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from tempfile import TemporaryFile
@@ -45,6 +46,7 @@ class Material:
     evidence: Iterable[TrialProvenance]
     catalog: Catalog
     sources: Sources  # of figures
+    own_code: Callable[[int], bytes]  # the archive that the training of a trial kept; raises NotFoundError
     looks: Sequence[SweepLook] = ()
 
 
@@ -64,8 +66,10 @@ def make(material: Material, out: IO[bytes]) -> None:
             writer.add(contents.QUERIES, sums)
         for id_ in _papers(outcomes.spec):
             writer.add(f"published/{id_.lower()}.csv", library.text(id_).encode())
+        own = list(_code(facts, material, writer, skipped))
         said = {"sweep": material.head.model_dump(mode="json"), "made_with": contents.made_with(), **facts.said()}
-        made = {"tables": tables, "ledgers": kept, "verdicts": said_of_cells, "figures": drawn}
+        made = {"own_code": own} if own else {}
+        made |= {"tables": tables, "ledgers": kept, "verdicts": said_of_cells, "figures": drawn}
         writer.finish({**said, **made, "skipped": skipped})
 
 
@@ -88,6 +92,20 @@ def _data(material: Material, facts: BundleFacts, writer: ArchiveWriter) -> tupl
     writer.add(contents.CELLS, columns.cells(material.outcomes.cells))
     writer.add(contents.CANDIDATES, columns.candidates(material.outcomes.candidates))
     return tuple(kept)
+
+
+def _code(
+    facts: BundleFacts, material: Material, writer: ArchiveWriter, skipped: list[dict[str, str]]
+) -> Iterator[dict[str, Any]]:
+    """The source of own parts, once for all trials that were trained with it."""
+    for code, trial in sorted(facts.code.items()):
+        file = f"code/{hashlib.sha256(code.encode()).hexdigest()[:16]}.zip"
+        try:
+            writer.add(file, material.own_code(trial))
+        except NotFoundError as error:
+            skipped.append({"own_code": code, "reason": str(error)})
+            continue
+        yield {"file": file, "code": json.loads(code)}
 
 
 def _texts(material: Material) -> Iterator[tuple[str, bytes]]:
