@@ -156,7 +156,7 @@ GRID: Final = [
 
 CELL: Final[dict[str, Any]] = {
     "sweep": 7, "sweep_name": "sec-on-digits", "index": 0, "labels": {"loss": "triplet", "regularizer": "sec"},
-    "status": "complete", "selection_key": "best/validation/map@r", "mlflow_url": None,
+    "status": "complete", "selection_key": "best/validation/map@r", "mlflow_url": None, "mixed": [],
     "remark": {"note": "", "tags": ["paper"], "actor": None, "changed": None},
     "numbers": [
         {
