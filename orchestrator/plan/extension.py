@@ -8,15 +8,22 @@ from orchestrator.plan.grid import Plan
 from orchestrator.views.errors import InvalidSpecError, NumbersChangedError
 from orchestrator.views.extension import Extension, MeasuredTrial, TrialKey
 from orchestrator.views.planned import Candidate, Cell, Labels, PlannedTrial
-from workers.catalog import Catalog, Problem, changes, complete, further_metrics
+from workers.catalog import Catalog, Problem, changes, complete, further_metrics, shown
 
 _Key = tuple[tuple[str, str], ...]
 
 
 def extension(
-    places: Sequence[TrialKey], plan: Plan, text: str, spec: Mapping[str, Any], catalog: Catalog
+    places: Sequence[TrialKey],
+    plan: Plan,
+    text: str,
+    spec: Mapping[str, Any],
+    catalog: Catalog,
+    former: Mapping[str, Any] | None = None,
 ) -> Extension:
     """What `plan` has beyond the `places`; InvalidSpecError when it lacks one of them or would train it otherwise.
+
+    `former` is the sweep's spec before, so that the error names the fields that differ.
 
     NumbersChangedError where it would do so because versions are others today than when the sweep was planned.
     """
@@ -39,11 +46,31 @@ def extension(
             changed.append(_said(at, chosen, trial.repeat_labels))
     measuring.require_reach()
     if changed:
-        raise InvalidSpecError([Problem("", f"would train differently what the sweep has: {_few(changed)}")])
+        differing = _differing(former or {}, spec)
+        found = f"; {', '.join(differing)}" if differing else ""
+        raise InvalidSpecError([Problem("", f"would train differently what the sweep has: {_few(changed)}{found}")])
     if known:
         lacking = [_said(one.cell_labels, one.candidate_labels, one.repeat_labels) for one in known.values()]
         raise InvalidSpecError([Problem("", f"lacks what the sweep has: {_few(lacking)}")])
     return Extension(text, spec, plan.trial_count, numbering.cells, numbering.candidates, added, measuring.measured)
+
+
+def _differing(former: Mapping[str, Any], spec: Mapping[str, Any]) -> list[str]:
+    """The fields of the recipe and of the selection that differ, with both values: `recipe.iterations was 5, is 9`."""
+    found = []
+    for block in ("recipe", "select"):
+        old, new = _flat(former.get(block) or {}, block), _flat(spec.get(block) or {}, block)
+        paths = [path for path in dict.fromkeys([*old, *new]) if old.get(path) != new.get(path)]
+        found += [f"{path} was {shown(old.get(path))}, is {shown(new.get(path))}" for path in paths]
+    return found[:10]
+
+
+def _flat(block: Mapping[str, Any], path: str) -> dict[str, Any]:
+    """The values of a nested mapping by their paths."""
+    found: dict[str, Any] = {}
+    for key, value in block.items():
+        found |= _flat(value, f"{path}.{key}") if isinstance(value, Mapping) and value else {f"{path}.{key}": value}
+    return found
 
 
 def _require_today(places: Sequence[TrialKey], catalog: Catalog) -> None:

@@ -62,9 +62,10 @@ class SweepCommands:
         contents = Contents.of(self._store.data.planned_content(sweep), self._store.data.findings())
         checked = read(body, self._catalog, library.PrintedLines(), contents)
         spec, text = checked.spec.model_dump(mode="json"), body.decode("utf-8-sig")
-        if self._store.sweeps.get(sweep).state is SweepState.QUEUED:
+        former = self._store.sweeps.get(sweep)
+        if former.state is SweepState.QUEUED:
             raise ConflictError(f"sweep {sweep} is not expanded yet; try again in a moment")
-        wider = extension(self._store.trials.keys(sweep), checked.plan, text, spec, self._catalog)
+        wider = extension(self._store.trials.keys(sweep), checked.plan, text, spec, self._catalog, former.spec)
         self._store.collection.require_kept(wider.measured, checked.spec.fresh)
         require_disk_room(self._settings)
         return self._ask("extend", sweep, None, actor, {"text": text, "spec": spec, ADDED: len(wider.trials)})

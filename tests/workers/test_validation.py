@@ -85,7 +85,7 @@ def test_the_empty_recipe_says_what_it_lacks() -> None:
         ),
         ({"loss": {"name": "triplet", "mining": "x"}}, "loss.mining", "expected one of 'all', 'hard', found 'x'"),
         ({"loss": {"name": "triplet", "cap": 1.5}}, "loss.cap", "expected a whole number, or null, found 1.5"),
-        ({"regularizer": "sec"}, "regularizer.eta", "is missing; regularizer 'sec' needs a number"),
+        ({"regularizer": "sec"}, "regularizer.eta", "is missing; regularizer 'sec' needs `eta`, a number"),
         (
             {"optimizer": {"name": "adam", "lr": "1e-3"}},
             "optimizer.lr",

@@ -17,12 +17,14 @@ from workers.catalog.near_names import comparing, near
 from workers.catalog.needs import UNKNOWN, Finding, Inspect, Need, decisive, need_of, undeclared, usual_needs
 from workers.catalog.own_code import FILE as OWN_CODE
 from workers.catalog.parameter import LONGEST_LIST, LONGEST_TEXT, Parameter
+from workers.catalog.part_validation import BATCH, meant_of_parts
 from workers.catalog.signature import Entry, PartSourceError
 from workers.catalog.validation import RecipeValidation, problems
 from workers.catalog.versions import Change, changes, edition, stamp
 from workers.catalog.wording import Problem, brief, listed, meant, not_computed, sentence, shown, unknown
 
 __all__ = [
+    "BATCH",
     "LONGEST_LIST",
     "LONGEST_TEXT",
     "NEEDS",
@@ -57,6 +59,7 @@ __all__ = [
     "listed",
     "load",
     "meant",
+    "meant_of_parts",
     "metric_entry",
     "metric_problem",
     "near",

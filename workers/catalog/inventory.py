@@ -10,12 +10,14 @@ from pydantic import PrivateAttr
 from workers.catalog import own_code
 from workers.catalog.near_names import near
 from workers.catalog.signature import NAME, Entry, PartSourceError, read
-from workers.catalog.wording import listed, unknown
+from workers.catalog.wording import listed, shown, unknown
 from workers.contract import DEFAULT_TASK, FOLDERS, KINDS, Frozen, Part
 
 BUILT_IN: Final = Path(__file__).parents[1]
 """The folder that holds the folders of the built-in parts."""
 
+_USUAL_NAMES: Final = {"r": "recall", "rec": "recall", "acc": "accuracy"}
+"""Abbreviations of metrics in the literature, such as R@1."""
 EMBEDDINGS: Final = "embeddings"
 """What a metric reads that says nothing of it."""
 
@@ -252,7 +254,9 @@ def metric_problem(name: str, catalog: Catalog) -> str | None:
     file, k = parse_metric(name)
     entry = catalog.get("metric", file)
     if entry is None:
-        return unknown("metric", file, catalog.names("metric"))
+        meant = _USUAL_NAMES.get(file.casefold()) or near(file, catalog.names("metric"))
+        right = f"no metric named {shown(name)}; did you mean '{meant}@{(k or '').casefold()}'?"
+        return right if meant and k else unknown("metric", file, catalog.names("metric"))
     parameter = entry.parameter("k")
     if k is None:
         return f"metric {file!r} needs a k, such as '{file}@1'" if parameter and parameter.required else None

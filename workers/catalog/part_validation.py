@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from workers.catalog.chosen import Chosen
 from workers.catalog.inner_parts import filled, holders
@@ -11,7 +11,18 @@ from workers.catalog.needs import PATHS, below_root, need_of
 from workers.catalog.parameter import Parameter
 from workers.catalog.signature import Entry
 from workers.catalog.wording import Problem, listed, meant, shown, unknown
-from workers.contract import DEFAULT_TASK, Part
+from workers.contract import DEFAULT_TASK, PART_FIELDS, Part
+
+BATCH: Final = ("batch_size", "batchsize", "batch")
+"""What the size of a batch is called elsewhere; here it is the sampler's."""
+
+
+def meant_of_parts(name: str, catalog: Catalog) -> str | None:
+    """What would be right for a field of the recipe that is a hyper-parameter of parts; None where it is none."""
+    if name in BATCH:
+        return "the batch is `sampler.classes` x `sampler.per_class`, or `sampler.batch` of sampler 'shuffle'"
+    kinds = [kind for kind in PART_FIELDS if any(one.parameter(name) for one in catalog.of(kind))]
+    return f"did you mean {' or '.join(repr(f'{kind}.{name}') for kind in kinds)}?" if kinds else None
 
 
 def part_problems(kind: str, value: Any, catalog: Catalog, path: str = "") -> Iterator[Problem]:
@@ -35,6 +46,8 @@ def part_problems(kind: str, value: Any, catalog: Catalog, path: str = "") -> It
             if parameter is None:
                 known = [parameter.name for parameter in entry.parameters]
                 suggestion = meant(option, sorted(known)) if known else "it has none"
+                if kind == "sampler" and option in BATCH and entry.parameter("per_class"):
+                    suggestion = "the batch is `classes` x `per_class`"
                 raise ValueError(f"{kind} {name!r} has no hyper-parameter {shown(option)}; {suggestion}")
             value = parameter.cast(given)
             if option in PATHS and "root" in entry.asks and not entry.own and isinstance(value, str):
@@ -46,7 +59,7 @@ def part_problems(kind: str, value: Any, catalog: Catalog, path: str = "") -> It
             yield from _inner_problems(entry, parameter, given, catalog)
     for parameter in entry.parameters:
         if parameter.required and parameter.name not in options:
-            message = f"is missing; {kind} {name!r} needs {parameter.expected}"
+            message = f"is missing; {kind} {name!r} needs `{parameter.name}`, {parameter.expected}"
             yield Problem(path=f"{path}.{parameter.name}", message=message)
 
 

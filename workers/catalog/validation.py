@@ -13,7 +13,7 @@ from workers.catalog.compatibility import disagreements
 from workers.catalog.draft import RecipeDraft
 from workers.catalog.holdings import holds, not_held, selected
 from workers.catalog.inventory import Catalog
-from workers.catalog.part_validation import chosen_part, meant_task, part_problems
+from workers.catalog.part_validation import chosen_part, meant_of_parts, meant_task, part_problems
 from workers.catalog.wording import Problem, meant, sentence, shown
 from workers.contract import (
     DEFAULT_TASK,
@@ -71,7 +71,7 @@ class RecipeValidation:
         if key not in self._fields:
             kept = tuple(recipe.values())  # so that no other object gets the identity of one of these
             given = {name: one if name in PART_FIELDS else self._whole(one) for name, one in recipe.items()}
-            self._fields[key] = kept, _fields(given)
+            self._fields[key] = kept, _fields(given, self._catalog)
         return self._fields[key][1]
 
     def _whole(self, value: Any) -> Any:
@@ -105,8 +105,8 @@ class _Fields(NamedTuple):
     length: int | None
 
 
-def _fields(given: Mapping[str, Any]) -> _Fields:
-    found = list(_field_problems(given))
+def _fields(given: Mapping[str, Any], catalog: Catalog) -> _Fields:
+    found = list(_field_problems(given, catalog))
     faulty = {problem.path.partition(".")[0] for problem in found}
     sound = {name: _judged(name, value) for name, value in given.items() if name not in faulty}
     lengths = {name: sound.pop(name) for name in _LENGTHS if name in sound}
@@ -140,7 +140,7 @@ def _whole(value: Any, depth: int = 4) -> Any:
     return value
 
 
-def _field_problems(given: Mapping[str, Any]) -> Iterator[Problem]:
+def _field_problems(given: Mapping[str, Any], catalog: Catalog) -> Iterator[Problem]:
     lengths = {name for name in _LENGTHS if given.get(name) is not None}
     told: Counter[int | str] = Counter()
     try:
@@ -149,7 +149,7 @@ def _field_problems(given: Mapping[str, Any]) -> Iterator[Problem]:
         for details in error.errors(include_url=False):
             if details["loc"] and told[details["loc"][0]] < MOST_PROBLEMS:
                 told[details["loc"][0]] += 1
-                yield Problem(path=_path(details), message=_message(details))
+                yield Problem(path=_path(details), message=_message(details, catalog))
     # The contract says so too, but only once every field by itself is right.
     if len(lengths) > 1 and not lengths.intersection(map(str, told)):
         yield Problem(path="epochs", message="`iterations` is given too; leave out one of them")
@@ -181,9 +181,11 @@ _SAID_OF_FIGURES: Final = {
 """What is said of a recipe's fields that have several forms."""
 
 
-def _message(error: ErrorDetails) -> str:
+def _message(error: ErrorDetails, catalog: Catalog) -> str:
     name = str(error["loc"][-1])
     if error["type"] == "extra_forbidden":
+        if len(error["loc"]) == 1 and (right := meant_of_parts(name, catalog)):
+            return f"a recipe has no field {shown(name)}; {right}"
         owner = "a recipe" if len(error["loc"]) == 1 else f"`{error['loc'][0]}`"
         owner = f"figure {error['loc'][2]!r}" if error["loc"][0] == "figures" else owner
         return f"{owner} has no field {shown(name)}; {meant(name, sorted(_siblings(error)))}"

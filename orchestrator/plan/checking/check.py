@@ -16,7 +16,7 @@ from orchestrator.plan.reading.entries import Nameable
 from orchestrator.plan.reading.figure_layout import read_figures
 from orchestrator.plan.reading.layout import read_tables
 from orchestrator.plan.reading.points import MOST_TRIALS, count_trials
-from orchestrator.plan.reading.reader import KEYS, SpecDraft, read
+from orchestrator.plan.reading.reader import KEYS, SpecDraft, as_meant, read
 from orchestrator.plan.reading.subset import narrowed
 from orchestrator.spec.spec import Spec
 from orchestrator.views.errors import InvalidSpecError
@@ -47,6 +47,7 @@ def _checked(
 ) -> Spec:
     problems = Findings()
     whole = read(document, problems)
+    document = as_meant(document)
     whole = replace(whole, spec=_selecting(whole.spec, catalog))
     too_many = _too_many(whole)
     problems += too_many

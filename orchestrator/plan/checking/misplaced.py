@@ -7,7 +7,7 @@ from orchestrator.spec.axis import Group
 from orchestrator.spec.label import flow
 from orchestrator.spec.patch import Rule
 from orchestrator.spec.spec import Spec
-from workers.catalog import Catalog, Problem, listed, meant
+from workers.catalog import BATCH, Catalog, Problem, listed, meant
 
 
 class Misplaced:
@@ -59,6 +59,8 @@ class Misplaced:
         kind, _, option = path.partition(".")
         entries = [self._catalog.get(kind, name) for name in names]
         known = dict.fromkeys(one.name for entry in entries if entry for one in entry.parameters)
+        if kind == "sampler" and option in BATCH and "per_class" in known:
+            return "the batch is `classes` x `per_class`"
         return meant(option, known) if known else "it has none"
 
     def _having(self, path: str, axis: str, among: list[str] | None) -> list[str]:

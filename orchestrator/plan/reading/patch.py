@@ -1,11 +1,12 @@
 """Patches: reading what is posted at a path of the recipe, and applying it."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from orchestrator.spec.patch import Patch, Sources
 from orchestrator.spec.recipe import ELSEWHERE, FIELDS, PARTS
-from workers.catalog import Problem, meant, shown
+from workers.catalog import BATCH, Problem, load, meant, meant_of_parts, shown
 
 
 def path_problem(path: str) -> str | None:
@@ -14,7 +15,8 @@ def path_problem(path: str) -> str | None:
     if field in ELSEWHERE:
         return ELSEWHERE[field]
     if field not in FIELDS:
-        return f"a recipe has no field {shown(field)}; {meant(field, FIELDS)}"
+        right = _of_parts().get(field) or meant(field, FIELDS)
+        return f"a recipe has no field {shown(field)}; {right}"
     if dot and field not in PARTS:
         return f"{shown(field)} is a plain value and has nothing within it"
     if dot and (not option or "." in option):
@@ -75,3 +77,11 @@ def _set_by(patch: Patch) -> Iterable[str]:
         yield path
         if path in PARTS and isinstance(value, dict):
             yield from (f"{path}.{option}" for option in value if option != "name")
+
+
+@lru_cache(maxsize=1)
+def _of_parts() -> dict[str, str]:
+    """What would be right for the name of a hyper-parameter where a field of the recipe is expected."""
+    catalog = load()
+    names = {*BATCH, *(one.name for entry in catalog.entries for one in entry.parameters)}
+    return {name: right for name in names if (right := meant_of_parts(name, catalog))}

@@ -47,12 +47,20 @@ class SpecDraft:
     """The recipe's fields whose values are unknown, so that nothing can be said of them."""
 
 
+def as_meant(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The document with misspelt keys as they were meant, so that one mistake is one problem."""
+    renamed = {key: near(key, KEYS) for key in document if isinstance(key, str) and key not in KEYS}
+    free = {key: right for key, right in renamed.items() if right is not None and right not in document}
+    return {free.get(key, key): value for key, value in document.items()} if free else document
+
+
 def read(document: Mapping[str, Any], problems: list[Problem]) -> SpecDraft:
     """The draft of a posted mapping; notes what is wrong with its form."""
-    reader = _Reader(document, problems)
     for key in document:
         if key not in KEYS:
             problems.append(Problem(key, f"there is no key {shown(key)} in a spec; {meant(key, KEYS)}"))
+    document = as_meant(document)
+    reader = _Reader(document, problems)
     reader.version()
     recipe, sources = reader.recipe()
     search = reader.search()
