@@ -318,7 +318,7 @@ def test_a_metric_that_there_is_not_is_refused(url: str, spec: Path) -> None:
     metricsweep(url, "submit", spec)
     answer = metricsweep(url, "extend", 1, "--metric", "recal@1")
     assert answer.exit_code == 2
-    assert "tables.main.metrics[2]  no metric named 'recal'; did you mean 'recall'?" in answer.stderr
+    assert "tables.main.metrics[2]  no metric named 'recal@1'; did you mean 'recall@1'?" in answer.stderr
 
 
 def test_a_command_says_what_became_of_its_request(

@@ -75,7 +75,7 @@ def test_its_weights_are_what_a_training_needs() -> None:
         (3, {}, "backbone.of", "expected a backbone, found 3"),
         ({"width": 1}, {}, "backbone.of", "expected a backbone by its name, or a mapping with `name`"),
         ("frozen", {}, "backbone.of", "backbone 'frozen' holds a part itself; expected one of 'alexnet'"),
-        ("timm_model", {}, "backbone.of.architecture", "is missing; backbone 'timm_model' needs a text"),
+        ("timm_model", {}, "backbone.of.architecture", "is missing; backbone 'timm_model' needs `architecture`, a text"),
         ("resnet18", {}, "backbone.of", "random weights here, and backbone 'frozen' never trains them; give it `weigh"),
         ("mobilenet_v1", {}, "backbone.of", "never trains them; give it `weights`"),
         ("small_cnn", {}, "backbone.of", "never trains them; backbones that can have others: 'alexnet', 'bn_incept"),
@@ -124,7 +124,7 @@ def test_a_task_that_looks_again_is_refused() -> None:
 def test_one_that_is_missing_is_asked_for() -> None:
     raw = {**DIGITS, "backbone": "frozen"}
     (found,) = problems(raw, CATALOG)
-    assert (found.path, found.message) == ("backbone.of", "is missing; backbone 'frozen' needs a backbone")
+    assert (found.path, found.message) == ("backbone.of", "is missing; backbone 'frozen' needs `of`, a backbone")
 
 
 def test_a_part_may_be_optional_within_another() -> None:

@@ -311,7 +311,7 @@ class TestAgreement:
     @pytest.mark.parametrize(
         ("metric", "message"),
         [
-            ("recal@1", "no metric named 'recal'; did you mean 'recall'?"),
+            ("recal@1", "no metric named 'recal@1'; did you mean 'recall@1'?"),
             ("recall@0", "no metric 'recall@0'; after the @ stands a whole number of at least 1, such as 'recall@1'"),
             ("recall@", "no metric 'recall@'; after the @ stands a whole number of at least 1, such as 'recall@1'"),
             ("recall@01", "no metric 'recall@01'; after the @ stands a whole number of at least 1, such as 'recall@1'"),
