@@ -75,7 +75,7 @@ def test_its_weights_are_what_a_training_needs() -> None:
         (3, {}, "backbone.of", "expected a backbone, found 3"),
         ({"width": 1}, {}, "backbone.of", "expected a backbone by its name, or a mapping with `name`"),
         ("frozen", {}, "backbone.of", "backbone 'frozen' holds a part itself; expected one of 'alexnet'"),
-        ("timm_model", {}, "backbone.of.architecture", "is missing; backbone 'timm_model' needs `architecture`, a text"),
+        ("timm_model", {}, "backbone.of.architecture", "is missing; backbone 'timm_model' needs `architecture`, a"),
         ("resnet18", {}, "backbone.of", "random weights here, and backbone 'frozen' never trains them; give it `weigh"),
         ("mobilenet_v1", {}, "backbone.of", "never trains them; give it `weights`"),
         ("small_cnn", {}, "backbone.of", "never trains them; backbones that can have others: 'alexnet', 'bn_incept"),
