@@ -100,7 +100,7 @@ def test_nothing_is_left_of_a_failure_or_a_crash(tmp_path: Path) -> None:
         decoded("four", files, Form("square", 16), tmp_path)
     assert folders(tmp_path) == []
     files[2].path.write_bytes(good)
-    name = f"four-{key(files, Form('square', 16))[:16]}"
+    name = f"four-{key(files, Form('square', 16), tmp_path)[:16]}"
     (tmp_path / "decoded" / f".{name}").mkdir()  # as a process that was killed leaves it
     (tmp_path / "decoded" / f".{name}" / "pixels").write_bytes(b"half")
     decoded("four", files, Form("square", 16), tmp_path)
@@ -152,3 +152,17 @@ def test_a_split_shares_the_pixels() -> None:
     assert uneven.images.data_ptr() == pixels.data_ptr()
     assert uneven.take(torch.tensor([1, 0])).images[0, 0].tolist() == [[24, 25, 26, 27], [0, 0, 0, 0]]
     assert uneven.take(torch.tensor([], dtype=torch.int64)).images.shape == (0, 3, 0, 0)
+
+
+def test_what_is_decoded_is_known_by_content_whatever_the_times_of_files_say(tmp_path: Path) -> None:
+    files = pictures(tmp_path)
+    before = decoded("four", files, Form("square", 16), tmp_path).digest
+    path, status = files[2].path, files[2].path.stat()
+    with Image.open(path) as image:
+        painted = Image.new(image.mode, image.size)
+    aside = path.with_suffix(".new.png")
+    painted.save(aside)
+    aside.write_bytes(aside.read_bytes().ljust(status.st_size, b"\0"))
+    os.utime(aside, ns=(status.st_atime_ns, status.st_mtime_ns))
+    aside.replace(path)
+    assert decoded("four", files, Form("square", 16), tmp_path).digest != before

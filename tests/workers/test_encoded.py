@@ -159,7 +159,9 @@ def test_damaged_images_are_told_before_a_step(tmp_path: Path) -> None:
     files[5].write_bytes(files[0].read_bytes())
     with pytest.raises(DataDamagedError, match=f"{files[2]} cannot be read: it is cut off or no image; fetch"):
         folder(tmp_path)
-    assert not [path for path in (tmp_path / "scratch").rglob("*") if path.is_file() and path.suffix != ".lock"]
+    assert not [
+        path for path in (tmp_path / "scratch" / "encoded").rglob("*") if path.is_file() and path.suffix != ".lock"
+    ]
     files[2].unlink()
     found = folder(tmp_path)
     files[0].write_bytes(b"exchanged while it trains")

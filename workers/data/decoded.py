@@ -53,7 +53,7 @@ def decoded(name: str, pictures: Sequence[Picture], form: Form, scratch: Path) -
     UnsafeFolderError where another account could exchange what is read; and OSError on a full disk. While somebody only
     looks at the data set nothing is decoded, and what is there is not hashed again.
     """
-    folder = private(scratch / "decoded") / named(name, key(pictures, form))
+    folder = private(scratch / "decoded") / named(name, key(pictures, form, scratch))
     if (look := looking.current()) is not None:
         return _read(folder, trusting=True) or sketched(pictures, form, look)
     if (images := _read(folder)) is not None:

@@ -82,7 +82,7 @@ def encoded(name: str, pictures: Sequence[Picture], form: Form, scratch: Path) -
     What that found, shapes and a hash, is kept in `scratch`. Raises what `decoded` raises. While somebody only looks at
     the data set nothing is decoded.
     """
-    folder = private(scratch / "encoded") / named(name, key(pictures, form))
+    folder = private(scratch / "encoded") / named(name, key(pictures, form, scratch))
     images = _read(folder, pictures, form)
     if images is not None:
         return images

@@ -19,6 +19,7 @@ from PIL import Image, ImageOps, features
 from tqdm import tqdm  # type: ignore[import-untyped]
 
 from workers.contract import DataDamagedError, DataMissingError
+from workers.data.file_content import digests
 
 Resize = Literal["shorter", "square", "box", "keep"]
 
@@ -198,24 +199,23 @@ def shown(path: str | Path) -> str:
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
-def key(pictures: Sequence[Picture], form: Form) -> str:
-    """What decoded pictures depend on: a hash of the form and of each file's name, size and time."""
-    stats: dict[Path, tuple[int, int]] = {}
-    missing = []
-    for path in dict.fromkeys(picture.path for picture in pictures):
+def key(pictures: Sequence[Picture], form: Form, scratch: Path) -> str:
+    """What decoded pictures depend on: a hash of the form and of each file's name and content."""
+    paths, missing = dict.fromkeys(picture.path for picture in pictures), []
+    for path in paths:
         try:
-            status = path.stat()
-            stats[path] = status.st_size, status.st_mtime_ns
+            path.stat()
         except (OSError, ValueError):  # a list may hold a name that no file can have
             missing.append(path)
     if missing:
         raise DataMissingError(
             several([*map(shown, missing)], "is missing", "put the files there, or fetch the data set again")
         )
+    held = digests(map(str, paths), scratch)
     decoders = [PIL.__version__, *(features.version(name) for name in ("jpg", "libjpeg_turbo"))]
     digest = hashlib.sha256(json.dumps([_FORMAT, decoders, asdict(form)]).encode())
     for picture in pictures:
-        digest.update(os.fsencode(picture.name or picture.path) + f"\0{stats[picture.path]}\n".encode())
+        digest.update(os.fsencode(picture.name or picture.path) + f"\0{held[os.path.abspath(picture.path)]}\n".encode())
     return digest.hexdigest()
 
 
