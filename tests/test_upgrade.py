@@ -56,8 +56,9 @@ CHANGED = raised(map=1, normface=1)
 @pytest.fixture
 def home(settings: Settings) -> Settings:
     """An installation whose parts had earlier versions."""
+    Store.open(settings.database).close()
     with sqlite3.connect(settings.resolved_home / "metricsweep.db") as connection:
-        connection.executescript((TRAINED / "home.sql").read_text(encoding="utf-8"))
+        connection.executescript("PRAGMA foreign_keys = OFF;" + (TRAINED / "home.sql").read_text(encoding="utf-8"))
     connection.close()
     shutil.copytree(TRAINED / "storage", settings.resolved_home / "storage", dirs_exist_ok=True)
     return settings

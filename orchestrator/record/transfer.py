@@ -92,7 +92,9 @@ def _whole() -> Iterator[None]:
         yield
     except (sa.exc.DatabaseError, UnavailableError, ValueError, TypeError) as error:
         cause = error.__cause__ if isinstance(error, UnavailableError) else error
-        if cause is None or (isinstance(cause, sa.exc.OperationalError) and not isinstance(cause.orig, sqlite3.Error)):
+        if isinstance(error, UnavailableError) and not isinstance(cause, sa.exc.DatabaseError):
+            raise  # the schema is a newer release's
+        if isinstance(cause, sa.exc.OperationalError) and not isinstance(cause.orig, sqlite3.Error):
             raise  # the other database is away
         said = (str(getattr(cause, "orig", cause)).splitlines() or [type(cause).__name__])[0]
         raise DamagedError(f"the database of the backup cannot be copied: {said}; nothing was kept") from error

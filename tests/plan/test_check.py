@@ -356,7 +356,7 @@ def test_a_part_within_a_part_is_blamed_at_its_place(small: Small, told: Told, c
         ("recipe.backbone.of", "backbone 'resnet18' has no hyper-parameter 'pol'; did you mean 'pool'?")
     ]
     ((place, said),) = told(small(recipe={**recipe, "backbone": "frozen"}))
-    assert (place, said) == ("recipe.backbone", "is missing; backbone 'frozen' needs a backbone")
+    assert (place, said) == ("recipe.backbone", "is missing; backbone 'frozen' needs `of`, a backbone")
     axis = {"backbone.of": [{"label": "18", "patch": {"backbone.of": network}}, "resnet50"]}
     frozen = {**recipe, "backbone": {"name": "frozen", "of": network}}
     ((place, said),) = told(small(recipe=frozen, compare=axis))

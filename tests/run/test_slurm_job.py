@@ -50,7 +50,7 @@ def test_the_slot_takes_the_place_of_the_shell(tmp_path: Path) -> None:
     script = SlotJob(setup=("module load cuda",), python="/opt/my python").script({"METRICSWEEP_STORAGE_URL": "/a b"})
     assert script.splitlines()[-2:] == [
         "module load cuda",
-        "exec '/opt/my python' -m orchestrator.run.files --idle=300",
+        "exec '/opt/my python' -P -m orchestrator.run.files --idle=300",
     ]
     assert "export METRICSWEEP_STORAGE_URL='/a b'" in script
 

@@ -268,7 +268,7 @@ class TestFaces:
         assert spread.tolist() == pytest.approx([1.0] * 4, abs=1e-3)
 
     def test_dropout_is_a_share(self) -> None:
-        with pytest.raises(ValueError, match=r"at least 0 and below 1, found 1\.0"):
+        with pytest.raises(ValueError, match=r"at least 0 and below 1; found 1\.0"):
             made("ir18", dropout=1.0)
 
 

@@ -80,7 +80,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert told["best/test/recall@1"] == measured["best/test/recall@1"]
     assert told["best/test/recall@3"] >= told["best/test/recall@1"]
     assert main(["evaluate", str(kept), "--metric", "recal@1"]) == 1
-    assert "did you mean 'recall'" in capsys.readouterr().err
+    assert "did you mean 'recall@1'" in capsys.readouterr().err
     assert main(["evaluate", str(kept), "--metric", "modes"]) == 1
     assert "reads samples" in capsys.readouterr().err
     assert main(["evaluate", str(tmp_path / "none.pt"), "--metric", "recall@1"]) == 1

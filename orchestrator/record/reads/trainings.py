@@ -74,10 +74,10 @@ class TrainingReader(Access):
         with self._database.reading() as connection:
             within = reachable(closed_to(connection, project))
             for chunk in chunked(fingerprints, 1_000):
-                query = sa.select(sa.func.min(training.c.ended), sa.func.max(training.c.ended))
-                finished = training.c.state == TrialState.FINISHED
-                row = connection.execute(query.where(training.c.fingerprint.in_(chunk), finished, *within)).one()
-                times += [one for one in row if one is not None]
+                query = sa.select(training.c.state, training.c.ended)
+                rows = connection.execute(query.where(training.c.fingerprint.in_(chunk), *within))
+                # As in `known`, SQLite would begin by the state.
+                times += [row.ended for row in rows if row.state == TrialState.FINISHED and row.ended is not None]
         return (min(times), max(times)) if times else None
 
     def evaluable(self, planned: Collection[PlannedTrial], project: int) -> tuple[set[str], list[str]]:
