@@ -12,7 +12,7 @@ _NAMES: Final = ("http_proxy", "https_proxy", "all_proxy")
 
 
 def proxy_variable(url: str) -> str | None:
-    """The variable that names the proxy by which `url` is asked for; None where it is asked for directly, or is no URL."""
+    """The variable that names the proxy by which `url` is asked for; None where it is asked directly or is no URL."""
     try:
         split = urlsplit(url)
         if is_loopback(split.hostname or "") or urllib.request.proxy_bypass(split.hostname or ""):
