@@ -153,3 +153,8 @@ def test_a_hostile_spec_is_a_problem(http: TestClient, service: Service, body: b
 def test_a_path_cannot_leave_the_static_folder(http: TestClient, tmp_path: Path) -> None:
     for name in ("..%2f..%2fpyproject.toml", "%2e%2e%2fpages.py", "nothing.css", "..\\pages.py"):
         assert http.get(f"/static/{name}").status_code == 404
+
+
+def test_a_long_content_type_is_refused_unread(http: TestClient) -> None:
+    answer = http.post("/v1/sweeps", content=b"name: x", headers={"Content-Type": "application/yaml;" + "a" * 300})
+    assert (answer.status_code, answer.headers["content-type"]) == (415, "application/problem+json")
