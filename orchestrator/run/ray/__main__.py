@@ -17,6 +17,8 @@ from typing import Final
 
 from orchestrator.host.logs import begin_logging
 from orchestrator.run.departure import LOOK_SECONDS, VARIABLE, Departure
+from orchestrator.run.ray import require_tokens
+from orchestrator.views.errors import MetricsweepError
 
 log = logging.getLogger("orchestrator.run.ray")
 
@@ -129,10 +131,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options, words = parser.parse_known_args(arguments)
     begin_logging()
     try:
+        require_tokens()
         command = command_of(words, os.environ)
         with tempfile.TemporaryDirectory(prefix="metricsweep-node-") as folder:
             return RayNode(command, Path(folder), options.grace, options.heard).run()
-    except (OSError, ValueError) as error:
+    except (MetricsweepError, OSError, ValueError) as error:
         print(error, file=sys.stderr)
         return 1
 

@@ -17,6 +17,7 @@ from orchestrator.host.niceness import NICENESS, SLOT_NICENESS
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.dispatch import Dispatch
 from orchestrator.run.engine import Broker, Site
+from orchestrator.run.ray import require_tokens
 from orchestrator.run.ray.assignment import Assignment
 from orchestrator.run.ray.cluster import alive_nodes, connect
 from orchestrator.run.ray.demand import ClusterDemand
@@ -203,7 +204,8 @@ class RayTune:
 
 
 def engine(site: Site) -> RayTune:
-    """The engine `ray_tune`."""
+    """The engine `ray_tune`; raises MetricsweepError where the installed Ray knows no token."""
+    require_tokens()
     return RayTune(site.workplace, site.address, site.scratch, site.slots, LINGER_SECONDS)
 
 
