@@ -8,7 +8,7 @@ from dashboards.rendering import render
 from orchestrator.views.ledger import LedgerEntry, LedgerEvidence, LedgerSummary, LedgerTable, LedgerView, Standing
 
 STANDINGS: Final = get_args(Standing)
-EXPORTS: Final = ("latex", "markdown", "csv", "json", "svg")
+EXPORTS: Final = ("latex", "markdown", "csv", "json")
 
 
 @dataclass(frozen=True, slots=True)

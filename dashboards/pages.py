@@ -19,7 +19,7 @@ from orchestrator.views.resolutions import ResolutionView
 from orchestrator.views.sweeps import GridCell, SweepSummary, SweepView
 from orchestrator.views.trials import LogView, TrialView
 
-EXPORTS: Final = ("latex", "markdown", "csv", "json", "html", "png")
+EXPORTS: Final = ("latex", "markdown", "csv", "json", "html")
 FIGURE_EXPORTS: Final = ("pdf", "svg", "png", "json", "csv")
 SECONDS: Final = {"active": 3, "list": 15}
 """How often a page asks for itself again: while what it shows is active, and a list in which nothing is."""

@@ -71,5 +71,4 @@ def test_from_images_to_latex(served_home: Served, tmp_path: Path) -> None:
     latex = (tmp_path / "shapes.tex").read_text()
     assert "\\toprule" in latex
     assert latex.count("{\\scriptsize$\\pm$") == 8  # two metrics of four cells
-    assert (tmp_path / "shapes.png").read_bytes().startswith(b"\x89PNG")
     assert "alpha" in said["metricsweep catalog loss proxy_anchor"]

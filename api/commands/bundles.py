@@ -25,7 +25,7 @@ def rebuild(
     file: Annotated[Path, typer.Argument(metavar="FILE.zip", callback=readable, help="A bundle.")],
     table: Annotated[str | None, typer.Option("--table", help="Only this table.", metavar="NAME")] = None,
     file_format: Annotated[
-        str | None, typer.Option("--format", help="Only this format: latex, markdown, html, csv, json, png, svg ...")
+        str | None, typer.Option("--format", help="Only this format: latex, markdown, html, csv or json ...")
     ] = None,
     folder: Annotated[
         Path | None, typer.Option("--out", file_okay=False, metavar="DIR", help="Write what was rebuilt here.")

@@ -20,9 +20,7 @@ def compare(
     ] = "merge",
     file_format: Annotated[
         str | None,
-        typer.Option(
-            "--format", help="latex, markdown, html, csv, json, png or svg; by default as the file ends, or markdown."
-        ),
+        typer.Option("--format", help="latex, markdown, html, csv or json; by default as the file ends, or markdown."),
     ] = None,
     file: Annotated[Path | None, typer.Option("--out", dir_okay=False, help="Write it to this file.")] = None,
     url: Url = None,

@@ -14,7 +14,6 @@ from api.commands.terminal import WRONG, err
 if TYPE_CHECKING:
     from orchestrator.views.files import Rendered
 
-_FORMATS: Final = {".tex": "latex", ".html": "html", ".json": "json"}
 _SIDE: Final = "A sweep (7), it at a time (7@2026-11-20T12:00, UTC), or a bundle (out.zip)."
 
 
@@ -25,7 +24,7 @@ def drift(
         str | None, typer.Option("--table", help="A table of both; by default the first.", metavar="NAME")
     ] = None,
     file_format: Annotated[
-        str | None, typer.Option("--format", help="text, html, latex or json; by default as the file ends, or text.")
+        str | None, typer.Option("--format", help="text or json; by default as the file ends, or text.")
     ] = None,
     file: Annotated[Path | None, typer.Option("--out", dir_okay=False, help="Write it to this file.")] = None,
     url: Url = None,
@@ -33,7 +32,7 @@ def drift(
     home: Home = HOME,
 ) -> None:
     """Say which cells of a table changed, by what, and whether by more than noise."""
-    wanted = file_format or _FORMATS.get(file.suffix if file else "", "text")
+    wanted = file_format or ("json" if file and file.suffix == ".json" else "text")
     files = [_bundle(side) for side in (before, after)]
     if not any(files):
         with connect(url, token, home) as client:

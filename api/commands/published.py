@@ -33,7 +33,7 @@ def published(
         str | None,
         typer.Option(
             "--format",
-            help="markdown, csv or json; with --like also latex, html, png or svg. By default as the file ends.",
+            help="markdown, csv or json; with --like also latex or html. By default as the file ends.",
         ),
     ] = None,
     file: Annotated[Path | None, typer.Option("--out", dir_okay=False, help="Write it to this file.")] = None,

@@ -14,9 +14,7 @@ from orchestrator.host.disk import replace_file
 if TYPE_CHECKING:
     from api.client import Client
 
-SUFFIXES: Final = {
-    ".tex": "latex", ".md": "markdown", ".html": "html", ".csv": "csv", ".json": "json", ".png": "png", ".svg": "svg",
-}  # fmt: skip
+SUFFIXES: Final = {".tex": "latex", ".md": "markdown", ".html": "html", ".csv": "csv", ".json": "json"}
 
 
 def table(
@@ -26,7 +24,7 @@ def table(
         str | None,
         typer.Option(
             "--format",
-            help="latex, latex_document, markdown, html, csv, json, png or svg; by default as the file ends.",
+            help="latex, latex_document, markdown, html, csv or json; by default as the file ends.",
         ),
     ] = None,
     file: Annotated[
@@ -69,14 +67,11 @@ def table(
 
 
 def emit(content: bytes, format_name: str, file: Path | None) -> None:
-    """Write a table to the file, or print it; what is no text is not printed on a terminal."""
+    """Write a table to the file, or print it."""
     if file is not None:
         replace_file(file, content)
         err.print(f"wrote {file}")
         return
-    if format_name == "png" and sys.stdout.isatty():
-        err.print("metricsweep: a png is no text; say where it goes with --out FILE.png")
-        raise typer.Exit(WRONG)
     if not sys.stdout.isatty():
         sys.stdout.buffer.write(content)
     elif format_name == "markdown":
@@ -100,10 +95,10 @@ def print_table(client: "Client", sweep: int, name: str) -> None:
 
 
 def write_tables(client: "Client", sweep: int, names: list[str], stem: str, folder: Path) -> list[Path]:
-    """Write every table as LaTeX, Markdown, CSV and PNG; returns the files."""
+    """Write every table as LaTeX, Markdown and CSV; returns the files."""
     written = []
     for name in names:
-        for suffix in (".tex", ".md", ".csv", ".png"):
+        for suffix in (".tex", ".md", ".csv"):
             path = folder / f"{plain(stem)}-{plain(name)}{suffix}"
             replace_file(path, client.table(sweep, name, SUFFIXES[suffix]).content)
             written.append(path)

@@ -53,7 +53,7 @@ def compare(
     ] = "merge",
     file_format: Annotated[
         str,
-        Query(alias="format", pattern="^[a-z0-9_]{1,32}$", description="latex, markdown, html, csv, json, png or svg."),
+        Query(alias="format", pattern="^[a-z0-9_]{1,32}$", description="latex, markdown, html, csv or json."),
     ] = "json",
     if_none_match: Annotated[str | None, Header(max_length=1000)] = None,
 ) -> Response:

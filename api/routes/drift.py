@@ -27,8 +27,6 @@ _SIDE = "A sweep's number, or it at a time (UTC unless it says otherwise)."
             "content": {
                 "application/json": {"example": {"table": "main", "unchanged": 23, "cells": []}},
                 "text/plain": {"example": "From sweep 7 at 2026-11-20 12:00 UTC to sweep 7: ..."},
-                "text/html": {"example": "<figure></figure>"},
-                "application/x-tex": {"example": "\\begin{longtable}"},
             },
         }
     },
@@ -41,9 +39,7 @@ def drift(
         str | None,
         Query(max_length=100, pattern=r"^[^\x00/]+$", description="A table of both; by default the first."),
     ] = None,
-    file_format: Annotated[
-        str, Query(alias="format", pattern="^[a-z]{1,16}$", description="json, text, html or latex.")
-    ] = "json",
+    file_format: Annotated[str, Query(alias="format", pattern="^[a-z]{1,16}$", description="json or text.")] = "json",
 ) -> Response:
     """Cells are matched by their labels; a sweep at a time counts what had ended by then."""
     return as_file(service.drifts.render(before, after, table, file_format))

@@ -37,8 +37,7 @@ _EXAMPLES = {
     responses={
         200: {
             "description": "The table as it stands: cells that have not ended, failed or diverged are marked as such.",
-            "content": {kind: {"example": example} for kind, example in _EXAMPLES.items()}
-            | {"image/png": {"schema": {"type": "string", "contentMediaType": "image/png"}}},
+            "content": {kind: {"example": example} for kind, example in _EXAMPLES.items()},
         },
         304: {"description": "The table has not changed since `If-None-Match`."},
     },
@@ -49,7 +48,7 @@ def table(
     service: Asked,
     file_format: Annotated[
         str,
-        Query(alias="format", pattern="^[a-z0-9_]{1,32}$", description="latex, markdown, html, csv, json, png or svg."),
+        Query(alias="format", pattern="^[a-z0-9_]{1,32}$", description="latex, markdown, html, csv or json."),
     ] = "json",
     tuned: Annotated[bool | None, Query(description="Show the selected candidate; else as the spec says.")] = None,
     numbers: Annotated[

@@ -21,7 +21,7 @@ from workers.catalog import Catalog
 
 log = logging.getLogger(__name__)
 
-TABLE_FORMATS: Final = ("latex", "markdown", "html", "csv", "json", "svg", "png")
+TABLE_FORMATS: Final = ("latex", "markdown", "html", "csv", "json")
 FIGURE_FORMATS: Final = ("svg", "png", "csv")
 SPEC_FILE: Final = "spec.yaml"
 

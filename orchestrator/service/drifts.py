@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from orchestrator.publish.bundle import columns, rebuilding
-from orchestrator.publish.drift import drift, rendering
-from orchestrator.publish.drift.state import TableSource
+from orchestrator.publish.drift import TableSource, drift, render
 from orchestrator.record.store import Store
 from orchestrator.views.drift import DriftView, RunFacts
 from orchestrator.views.errors import ConflictError, NotFoundError
@@ -31,11 +30,11 @@ class DriftQueries:
         NotFoundError where a sweep or the table is not there, ConflictError for what names no sweep or time.
         """
         sources = self._source(before), self._source(after)
-        return drift.drift(*sources, _table(sources, table))
+        return drift(*sources, _table(sources, table))
 
     def render(self, before: str, after: str, table: str | None, file_format: str) -> Rendered:
         """The same as a file."""
-        return rendering.render(self.of(before, after, table), file_format)
+        return render(self.of(before, after, table), file_format)
 
     def _source(self, place: str) -> TableSource:
         found = _PLACE.fullmatch(place.strip())
@@ -67,7 +66,7 @@ class DriftQueries:
 def between_bundles(before: Path, after: Path, table: str | None, file_format: str) -> Rendered:
     """The difference of the tables of two bundles, asking no server; raises DamagedError and NotFoundError."""
     sources = _packed(before), _packed(after)
-    return rendering.render(drift.drift(*sources, _table(sources, table)), file_format)
+    return render(drift(*sources, _table(sources, table)), file_format)
 
 
 def _packed(file: Path) -> TableSource:

@@ -115,9 +115,9 @@ def test_bundles_tell_the_same_as_the_database(
     assert {cause["said"] for one in view["cells"] for cause in one["causes"]} == {
         "evaluate_every 2 → 21, iterations 20 → 211"
     }
-    out = tmp_path / "drift.html"
+    out = tmp_path / "drift.json"
     assert metricsweep("drift", *files, "--out", out).exit_code == 0
-    assert out.read_text().startswith('<figure class="metricsweep-drift">')
+    assert json.loads(out.read_text()) == view
     assert metricsweep("drift", tmp_path / "none.zip", files[0]).exit_code == 2
     assert metricsweep("drift", files[0], "1@2026-11-20").exit_code == 2
 

@@ -14,7 +14,6 @@ FORMATS = {
     "html": ("text/html", b"<table"),
     "csv": ("text/csv", b","),
     "json": ("application/json", b"{"),
-    "png": ("image/png", b"\x89PNG"),
 }
 
 

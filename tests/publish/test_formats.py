@@ -3,10 +3,8 @@ import io
 import json
 import re
 from html.parser import HTMLParser
-from xml.etree import ElementTree
 
 import pytest
-from PIL import Image
 
 from orchestrator.publish.formats import names, render
 from orchestrator.publish.tables.table import build
@@ -14,7 +12,7 @@ from orchestrator.views.errors import NotFoundError
 from tests.publish import sweeps
 
 EXAMPLES = {"rich": sweeps.rich, "svmax": sweeps.svmax, "tiny": sweeps.tiny}
-TEXTUAL = ("csv", "html", "json", "latex", "markdown", "svg")
+TEXTUAL = ("csv", "html", "json", "latex", "markdown")
 
 
 def table(example):
@@ -22,7 +20,7 @@ def table(example):
 
 
 def test_the_formats_are_the_files():
-    assert names() == ["csv", "html", "json", "latex", "latex_document", "markdown", "png", "svg"]
+    assert names() == ["csv", "html", "json", "latex", "latex_document", "markdown"]
 
 
 def test_an_unknown_format_names_those_there_are():
@@ -45,28 +43,14 @@ def test_golden(example, name, golden):
 @pytest.mark.parametrize("name", names())
 def test_files_are_named_after_sweep_and_table(name):
     found = render(table("rich"), name)
-    assert re.fullmatch(r"sec-on-digits-7-main\.(csv|html|json|tex|md|png|svg)", found.filename)
+    assert re.fullmatch(r"sec-on-digits-7-main\.(csv|html|json|tex|md)", found.filename)
     assert found.media_type.partition(";")[0] in {
-        "text/csv", "text/html", "application/json", "application/x-tex", "text/markdown", "image/png", "image/svg+xml",
-    }  # fmt: skip
-
-
-@pytest.mark.parametrize("example", EXAMPLES)
-def test_the_picture_is_twice_the_drawing(example):
-    picture = render(table(example), "png").content
-    assert picture.startswith(b"\x89PNG\r\n\x1a\n")
-    drawing = ElementTree.fromstring(render(table(example), "svg").content)
-    size = tuple(int.from_bytes(picture[at : at + 4], "big") for at in (16, 20))
-    assert size == (2 * int(drawing.get("width", "0")), 2 * int(drawing.get("height", "0")))
-
-
-def test_a_picture_of_a_very_large_table_is_bounded():
-    layout = {"rows": ["loss", "seed"], "columns": ["dataset"], "metrics": ["nmi"]}
-    compare = {"loss": [f"a{n}" for n in range(30)], "seed": [str(n) for n in range(20)], "dataset": ("x" * 600, "y")}
-    outcomes = sweeps.grid(compare, sweeps.spec(tables={"main": layout}), seeds=1)
-    picture = render(build(outcomes, "main", sweeps.catalog()), "png").content
-    wide, high = (int.from_bytes(picture[at : at + 4], "big") for at in (16, 20))
-    assert wide * high < 16.1e6
+        "text/csv",
+        "text/html",
+        "application/json",
+        "application/x-tex",
+        "text/markdown",
+    }
 
 
 def test_csv_has_one_line_for_each_cell_and_metric():
@@ -134,23 +118,3 @@ def test_markdown_rows_have_equally_many_cells():
     assert len(lines) == 2 + 9
     assert {len(re.findall(r"(?<!\\)\|", line)) for line in lines} == {13}
     assert len({len(line) for line in lines}) == 1  # padded: it reads as plain text too
-
-
-@pytest.mark.parametrize(
-    "layout",
-    [
-        {"caption": "W" * 200 + " and words", "metrics": ["nmi"]},
-        {"metrics": [{"metric": "nmi", "label": "ЩЖШЫЮМФщжюы" * 4}]},
-        {"metrics": [{"metric": "nmi", "label": "ΩΨΦΘωψπ…ŒÆœæ—ÀÉ" * 2}]},
-        {"labels": {"regularizer": {"sec": "A regularizer of a very long name, (η = 0.5) " * 3}}, "metrics": ["nmi"]},
-        {"labels": {"dataset": {"digits": "A data set that is wider than its columns " * 3}}, "metrics": ["nmi"]},
-        {"missing": "nothing is known of this", "titles": {"loss": "A title above narrow labels " * 2}},
-    ],
-)
-def test_nothing_of_a_picture_is_cut_off(layout):
-    main = {**sweeps.digits().spec["tables"]["main"], **layout}
-    drawn = render(build(sweeps.digits(tables={"main": main}), "main", sweeps.catalog()), "png")
-    picture = Image.open(io.BytesIO(drawn.content))
-    wide, high = picture.size
-    left, top, right, bottom = picture.convert("L").point(lambda value: 255 * (value < 200)).getbbox()
-    assert min(left, top, wide - right, high - bottom) >= 12, (picture.size, left, top, right, bottom)

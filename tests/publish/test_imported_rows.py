@@ -177,8 +177,7 @@ def test_every_format_says_what_they_are():
         "label": "SEC (lab B)", "source": "lab_b.csv", "mean": 0.991, "std": 0.004, "n": 5, "test": None,
     }  # fmt: skip
     assert told[0]["cells"][0]["imported"]["test"]["word"] == "higher"
-    for name in ("markdown", "svg", "png"):
-        assert render(built(THEIRS), name).content
+    assert render(built(THEIRS), "markdown").content
 
 
 @pytest.mark.latex

@@ -207,7 +207,7 @@ def test_words_stand_in_html_and_json_and_marks_in_print_where_asked_for():
     assert first["verdict"]["word"] == "better"
     assert first["verdict"]["p"] < first["verdict"]["needs"]
     assert "Verdicts against regularizer none" in wordy.caption
-    for name in ("latex", "markdown", "csv", "svg"):
+    for name in ("latex", "markdown", "csv"):
         body = render(plain, name).content
         assert b"Verdicts" not in body
     marked = render(found.shown(marks=True), "latex").content.decode()

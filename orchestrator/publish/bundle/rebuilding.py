@@ -168,11 +168,8 @@ def _difference(inside: bytes, again: bytes) -> str:
     """Where two files differ first."""
     if inside == again:
         return ""
-    try:
-        pairs = zip_longest(inside.decode().splitlines(), again.decode().splitlines())
-    except UnicodeDecodeError:
-        return f"{len(inside):,} bytes inside, {len(again):,} rebuilt"
-    for number, (old, new) in enumerate(pairs, 1):
+    before, after = (one.decode(errors="replace").splitlines() for one in (inside, again))
+    for number, (old, new) in enumerate(zip_longest(before, after), 1):
         if old != new:
             return f"line {number}: {_shown(old)} inside, {_shown(new)} rebuilt"
     return "their line ends"

@@ -7,8 +7,7 @@ import altair as alt
 
 from orchestrator.publish.figures import palette
 from orchestrator.publish.figures.sketch import FigureDrawing, Plot, Sketch, Value
-from orchestrator.publish.tables.letter_widths import width
-from orchestrator.publish.tables.plain import one_line
+from orchestrator.publish.tables.plain import one_line, width
 
 FONT: Final = "Liberation Sans, Arial, Helvetica, sans-serif"
 """Letters that every machine has or imitates; sizes are in points, since a unit of the drawing is one."""
@@ -121,7 +120,7 @@ def _empty() -> Any:
 
 def _heading(title: str, lines: Sequence[str], space: float) -> Any:
     broken = [line for text in lines for line in _broken(one_line(text), space)]
-    shown = list(_broken(one_line(title), space, size=_TITLE, bold=True))
+    shown = list(_broken(one_line(title), space, size=_TITLE * 1.1))
     if not shown and not broken:
         return None
     return alt.TitleParams(
@@ -130,11 +129,11 @@ def _heading(title: str, lines: Sequence[str], space: float) -> Any:
     )  # fmt: skip
 
 
-def _broken(text: str, space: float, *, size: float = _PROSE, bold: bool = False) -> Iterator[str]:
+def _broken(text: str, space: float, *, size: float = _PROSE) -> Iterator[str]:
     line = ""
     for word in text.split(" "):
         longer = f"{line} {word}" if line else word
-        if line and width(longer, size, bold=bold) > space:
+        if line and width(longer, size) > space:
             yield line
             longer = word
         line = longer

@@ -10,7 +10,6 @@ import vl_convert
 
 from orchestrator.publish.figures import vega
 from orchestrator.publish.figures.figure import Figure
-from orchestrator.publish.figures.settled_pdf import settled
 from orchestrator.publish.formats.csv import guarded
 from orchestrator.views.errors import NotFoundError
 from orchestrator.views.files import FIGURE_FORMATS, Rendered
@@ -46,7 +45,7 @@ def _png(figure: Figure) -> bytes:
 
 def _pdf(figure: Figure) -> bytes:
     drawn: bytes = vl_convert.vegalite_to_pdf(figure.specification, vl_version=vega.version())
-    return settled(drawn)
+    return drawn
 
 
 def _csv(figure: Figure) -> bytes:

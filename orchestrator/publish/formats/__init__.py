@@ -29,7 +29,6 @@ def render(table: Table, format_name: str) -> Rendered:
     """The table as a file; NotFoundError names the formats there are."""
     if format_name not in names():
         raise NotFoundError(unknown("table format", format_name, names()))
-    # By name and only now: what a format needs (vl_convert draws the PNG) is loaded by who asks for it.
     chosen = cast(TableFormat, importlib.import_module(f"{__name__}.{format_name}"))
     return Rendered(
         content=chosen.render(table), media_type=chosen.media_type, filename=f"{table.file_stem}{chosen.suffix}"

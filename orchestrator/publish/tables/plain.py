@@ -1,4 +1,4 @@
-"""Text as one printable line: what every format makes of a label before it escapes it."""
+"""A label as one printable line, as every format writes it, and about how wide that line is."""
 
 import re
 import unicodedata
@@ -6,6 +6,7 @@ from typing import Final
 
 _UNPRINTABLE: Final = frozenset({"Cc", "Cf", "Cs"})  # control characters, direction marks, half surrogates
 _FIXED_BLANKS: Final = "\u00a0\u2009\u202f"
+_FIRST_WIDE: Final = 0x2E80  # from here on (Chinese, Japanese, Korean, emoji) characters fill a square
 
 
 def one_line(text: str) -> str:
@@ -13,3 +14,14 @@ def one_line(text: str) -> str:
     blanks = "".join(" " if one.isspace() and one not in _FIXED_BLANKS else one for one in text)
     kept = (one for one in blanks if unicodedata.category(one) not in _UNPRINTABLE and one not in "\ufffe\uffff")
     return re.sub(" +", " ", "".join(kept)).strip()
+
+
+def width(text: str, size: float) -> float:
+    """About how wide a text is in a sans-serif font of that size, in the same unit; rather too wide than too narrow."""
+    return size * sum(_advance(character) for character in text)
+
+
+def _advance(character: str) -> float:
+    if ord(character) >= _FIRST_WIDE or character in "…—":
+        return 1.0
+    return 0.7 if character.isupper() or character in "mwMW%@" else 0.55

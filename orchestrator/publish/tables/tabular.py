@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from orchestrator.publish.tables.entries import PARTIAL_SIGN
-from orchestrator.publish.tables.letter_widths import width
+from orchestrator.publish.tables.plain import width
 from orchestrator.publish.tables.table_data import Column, Heading, Panel, TableCell, TableRow
 from orchestrator.publish.tables.tex_characters import escape
 
