@@ -1,4 +1,4 @@
-"""The tables of sweeps, what became of them, and who conducts; who may write which column stands in writers.py."""
+"""The tables of sweeps, what became of them, and who conducts."""
 
 from typing import Final
 

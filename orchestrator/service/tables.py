@@ -13,6 +13,7 @@ from orchestrator.publish.tables import contrast, merge, published_comparison
 from orchestrator.publish.tables.judged_cells import JudgedTable, judged
 from orchestrator.publish.tables.shading import counts_by_cell, shaded
 from orchestrator.publish.tables.table_data import Numbers, Table
+from orchestrator.record.reads.headway import LARGE
 from orchestrator.record.store import Store
 from orchestrator.settings import Settings
 from orchestrator.spec.table import Covers
@@ -27,8 +28,6 @@ from workers.catalog import Catalog, PartSourceError, unknown
 
 View = Literal["merge", "difference"]
 _WORDY: Final = ("html", "json")
-LARGE: Final = 1_000
-"""Trials of a sweep from which on its tables are expensive."""
 MOST_KEPT: Final = 64
 """Tables, in a page or as a file, that are cached."""
 

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.publish.published import Number, PublishedTable, check, load, names
+from orchestrator.publish.published import Number, PublishedTable, load, names
 from orchestrator.publish.published.glossary import Glossary
 from orchestrator.publish.published.number import PrintedPlace, Units, read
 from orchestrator.views.errors import NotFoundError
+from tests.publish.printed_folder import compare
 from workers import catalog
 
 FACES_AND_SSL = {"SEC-T4", "SEC-T5", "SEC-T11", "SEC-T12", "REB-T1", "SVMax-T5"}
@@ -162,9 +163,10 @@ class TestFinding:
 class TestAgainstTheSharedFolder:
     """The same numbers in another form, where it is there."""
 
-    def test_every_value_and_nothing_else(self, shared: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        assert check.main([str(shared / "published")]) == check.OK
-        assert "1618 numbers of 23 tables there, 1618 of 23 here: all alike" in capsys.readouterr().out
+    def test_every_value_and_nothing_else(self, shared: Path) -> None:
+        found = compare(shared / "published")
+        assert (found.tables, found.compared, found.differences) == (23, 1618, ())
+        assert sum(len(load(name).numbers) for name in names()) == 1618
 
     @pytest.mark.parametrize(
         ("column", "value", "says"),
@@ -182,7 +184,7 @@ class TestAgainstTheSharedFolder:
         lines = self._lines(folder / "sec_t3_dml.csv")
         next(one for one in lines if bool(one["hyperparameters"]) == (column == "hyperparameters"))[column] = value
         self._write(folder / "sec_t3_dml.csv", lines)
-        (difference,) = check.compare(folder).differences
+        (difference,) = compare(folder).differences
         assert says in difference
 
     def test_a_missing_and_a_strange_line_are_found(self, shared: Path, tmp_path: Path) -> None:
@@ -191,17 +193,10 @@ class TestAgainstTheSharedFolder:
         lines[0]["dataset"] = "digits"
         lines.append(lines[1])
         self._write(folder / "sec_t3_dml.csv", lines)
-        missing, twice, ours = check.compare(folder).differences
+        missing, twice, ours = compare(folder).differences
         assert "digits" in missing
         assert "stands twice" in twice
         assert "59.85 is not in the folder" in ours
-        assert check.main([str(folder)]) == check.DIFFERENT
-
-    def test_a_folder_without_numbers_is_wrong(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        assert check.main([str(tmp_path)]) == check.WRONG
-        assert check.main([str(tmp_path / "nothing")]) == check.WRONG
-        assert check.main([]) == check.WRONG
-        assert "there is no folder" in capsys.readouterr().err
 
     @staticmethod
     def _copied(shared: Path, folder: Path) -> Path:

@@ -13,7 +13,6 @@ from orchestrator.record import store as store_module
 from orchestrator.record.column_types import metadata
 from orchestrator.record.database import FencedAccess
 from orchestrator.record.store import Store
-from orchestrator.record.writers import WRITERS
 from orchestrator.record.writes.lease import LeaseWriter
 from orchestrator.views.callers import Role, Scope
 from orchestrator.views.cluster import SlotReport
@@ -24,6 +23,7 @@ from orchestrator.views.nodes import Inspected, Node
 from orchestrator.views.outcomes import CellSummary
 from orchestrator.views.quotas import Quota
 from tests.record.sample import claimed, fail, lease, new_sweep, run_all, started
+from tests.record.writers import WRITERS
 from workers.catalog import Finding, Need
 from workers.contract import Part
 

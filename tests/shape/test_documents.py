@@ -13,7 +13,7 @@ from typer.main import get_command
 from api.cli import COMMANDS, app
 from api.main import create_app
 from orchestrator.settings import Settings
-from orchestrator.views.state_diagram import diagrams
+from tests.state_diagram import diagrams
 
 ROOT = Path(__file__).parents[2]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]

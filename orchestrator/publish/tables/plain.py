@@ -6,6 +6,7 @@ from typing import Final
 
 _UNPRINTABLE: Final = frozenset({"Cc", "Cf", "Cs"})  # control characters, direction marks, half surrogates
 _FIXED_BLANKS: Final = "\u00a0\u2009\u202f"
+_NARROW: Final = frozenset(" ijlftrI.,:;!|/()[]'")
 _FIRST_WIDE: Final = 0x2E80  # from here on (Chinese, Japanese, Korean, emoji) characters fill a square
 
 
@@ -24,4 +25,6 @@ def width(text: str, size: float) -> float:
 def _advance(character: str) -> float:
     if ord(character) >= _FIRST_WIDE or character in "…—":
         return 1.0
-    return 0.7 if character.isupper() or character in "mwMW%@" else 0.55
+    if character in _NARROW:
+        return 0.3
+    return 0.7 if character.isupper() or character in "mw%@" else 0.55

@@ -10,7 +10,7 @@ from orchestrator.views.lifecycle import SWEEP_ENDED, SWEEP_STEPS, TRIAL_ENDED, 
 HEADER = """\
 # States
 
-Made from `orchestrator/views/lifecycle.py` by `python -m orchestrator.views.state_diagram --write docs/states.md`; a
+Made from `orchestrator/views/lifecycle.py` by `python -m tests.state_diagram --write docs/states.md`; a
 test compares. Every change of a state in the database names the state that it leaves.
 """
 
