@@ -19,7 +19,7 @@ from tests.workers import faces
 from workers import catalog, registry
 from workers.__main__ import main
 from workers.contract import DataDamagedError, DataMissingError, Part
-from workers.data import images, pair_pickle, record_io
+from workers.data import images, record_io
 from workers.data.face_pairs import SETS
 from workers.data.images import Images
 
@@ -226,8 +226,6 @@ def test_pairs_that_python_2_pickled(tmp_path: Path) -> None:
     content = faces.python_2(held, same)
     assert pickle.loads(content, encoding="bytes") == (held, same)
     (tmp_path / "lfw.bin").write_bytes(content)
-    read = pair_pickle.read(tmp_path / "lfw.bin")
-    assert ([bytes(one) for one in read.images], read.same) == (held, same)
     one = load("lfw", tmp_path)
     faces.bin_file(tmp_path / "lfw.bin", each=2)
     assert load("lfw", tmp_path).content == one.content
@@ -250,37 +248,28 @@ class _Trap:
 def hostile(folder: Path) -> dict[str, tuple[bytes, str]]:
     held, same = faces.pairs()
     whole = pickle.dumps((held, same))
-    other = "makes something else than bytes, lists, tuples and booleans"
+    named = "which is not loaded"
     return {
-        "code": (pickle.dumps(_Trap(folder / "sprung")), other),
-        "code within": (pickle.dumps((held, [_Trap(folder / "sprung")])), other),
-        "numbers for booleans": (pickle.dumps((held, [1, 0] * 10)), other),
-        "NumPy's booleans": (pickle.dumps((held, list(np.array(same)))), other),
-        "arrays for images": (pickle.dumps(([np.frombuffer(one, np.uint8) for one in held], same)), other),
-        "a text": (pickle.dumps(("images", same)), other),
+        "code": (pickle.dumps(_Trap(folder / "sprung")), named),
+        "code within": (pickle.dumps((held, [_Trap(folder / "sprung")])), named),
+        "numbers for booleans": (pickle.dumps((held, [1, 0] * 10)), "pair 0 is int"),
+        "NumPy's booleans": (pickle.dumps((held, list(np.array(same)))), named),
+        "arrays for images": (pickle.dumps(([np.frombuffer(one, np.uint8) for one in held], same)), named),
+        "a text": (pickle.dumps(("images", same)), "found something else"),
         "nothing": (b"", "cannot be read"),
-        "a cut": (whole[: len(whole) // 2], "is cut off"),
-        "no end": (whole[:-1], "is cut off"),
-        "a length past the end": (b"\x80\x04B\xff\xff\xff\xff.", r"at byte \d: the file of \d+ bytes is cut off"),
-        "a huge memo": (b"\x80\x02]r\xff\xff\xff\xff.", "found something else"),
-        "what no memo has": (b"\x80\x02j\xff\xff\xff\xff.", "has nothing to work on"),
-        "what no stack has": (b"\x80\x02\x86.", "has nothing to work on"),
-        "to append to bytes": (b"\x80\x02U\x01xU\x01xa.", "has nothing to work on"),
-        "no mark": (b"\x80\x02]e.", "has nothing to work on"),
-        "two values": (b"\x80\x02]].", "it ends with more or less than one value"),
-        "a mark that is open": (b"\x80\x02(].", "it ends with more or less than one value"),
-        "a line without end": (b"I" + b"0" * 1000, "has nothing to work on"),
+        "a cut": (whole[: len(whole) // 2], "cannot be read"),
+        "no end": (whole[:-1], "cannot be read"),
+        "a length past the end": (b"\x80\x04B\xff\xff\xff\xff.", "expected 4294967295 bytes"),
+        "a huge memo": (b"\x80\x02]r\xff\xff\xff\xff.", "keeps a value under 4,294,967,295"),
         "nesting": (b"\x80\x02" + b"]" * 90_000 + b"a" * 89_999 + b".", "found something else"),
         "lists in themselves": (b"\x80\x02]q\x00" + b"h\x00a" * 50_000 + b".", "found something else"),
-        "more steps than any": (b"\x80\x02]" + b"\x880" * 10 + b"(1" * 3, other),
         "steps without end": (b"\x80\x02" + b"](e" * 500_000, "it takes more than 1,000,000 steps"),
-        "marks and values": (b"\x80\x02" + b"\x88" * 90_000 + b"(l" * 90_000 + b".", "more or less than one"),
         "fewer booleans": (pickle.dumps((held, same[:-1])), "found 40 images and 19 booleans"),
         "no pairs": (pickle.dumps(([], [])), "found 0 images and 0 booleans"),
         "one list": (pickle.dumps(held), "found something else"),
         "three lists": (pickle.dumps((held, same, same)), "found something else"),
-        "lists for images": (pickle.dumps(([[]] * 40, same)), "image 0 is no bytes"),
-        "bytes for booleans": (pickle.dumps((held, held[:20])), "pair 0 has no boolean"),
+        "lists for images": (pickle.dumps(([[]] * 40, same)), "image 0 is list"),
+        "bytes for booleans": (pickle.dumps((held, held[:20])), "pair 0 is bytes"),
         "images that are none": (pickle.dumps(([b"no image", *held[1:]], same)), r"image 0 of .* cannot be read"),
     }  # fmt: skip
 

@@ -1,19 +1,21 @@
 """Faces with the pairs that are verified of them: InsightFace's `.bin` files, and lists as LFW prints its own."""
 
 import hashlib
+import pickle
+import pickletools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from io import BytesIO
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, NoReturn
 
 import numpy as np
 import torch
 
 from workers.contract import DataDamagedError, DataMissingError
-from workers.data import pair_pickle
 from workers.data.encoded import stored
 from workers.data.images import Images
-from workers.data.packs import read_text
+from workers.data.packs import read_text, reading
 from workers.data.pair_set import PairSet
 from workers.data.picture import Form, Picture
 
@@ -21,6 +23,7 @@ _FOLDS: Final = 10
 _LIST: Final = "pairs.txt"
 _HOLDING: Final = (".", "faces_webface_112x112", "faces_webface", "faces_emore", "faces_vgg_112x112")
 _SUFFIXES: Final = (".jpg", ".png", ".jpeg", ".bmp")
+_MOST_STEPS: Final = 1_000_000  # of a pickle; CFP-FP takes 42,000
 _SAME, _APART = 3, 4  # fields of a line: a person and two numbers; a person and a number, twice
 
 
@@ -99,16 +102,57 @@ def _drawn(source: PairSource, root: Path) -> _Drawn:
 
 def _pickled(path: Path) -> _Drawn:
     """The pairs of a `.bin`; an image that several pairs show is one image. Nobody is named, so each is of its own."""
-    held = pair_pickle.read(path)
+    contents, same = _unpickled(path)
     places: dict[bytes, int] = {}
     pictures: list[Picture] = []
     shown = []
-    for number, content in enumerate(held.images):
+    for number, content in enumerate(contents):
         place = places.setdefault(hashlib.sha256(content).digest(), len(places))
         if place == len(pictures):
             pictures.append(Picture(path, content, f"image {number} of {path}"))
         shown.append(place)
-    return _Drawn(path, pictures, [*range(len(pictures))], _pairs(shown, held.same, _folds(len(held.same))))
+    return _Drawn(path, pictures, [*range(len(pictures))], _pairs(shown, same, _folds(len(same))))
+
+
+class _PlainUnpickler(pickle.Unpickler):
+    """Makes what the language writes itself (bytes, lists, tuples, booleans) and never looks up a class or function."""
+
+    def find_class(self, module_name: str, global_name: str, /) -> NoReturn:
+        """Refuse: whatever a pickle can run, it finds by this."""
+        raise pickle.UnpicklingError(f"it names {module_name}.{global_name}, which is not loaded")
+
+
+def _unpickled(path: Path) -> tuple[list[bytes], list[bool]]:
+    """The contents of the images, two for each pair, and whether both show one person; of Python 2 or 3.
+
+    Raises DataMissingError, and DataDamagedError for a file that holds anything else.
+    """
+    wanted = "expected (list of images as bytes, list of booleans, one for each two images)"
+    with reading(path, f"{wanted}, as InsightFace pickles them"):
+        content = path.read_bytes()
+        _check_steps(content)
+        found: Any = _PlainUnpickler(BytesIO(content), encoding="bytes").load()
+    if not isinstance(found, tuple | list) or len(found) != 2 or not all(isinstance(part, list) for part in found):
+        raise DataDamagedError(f"{path}: {wanted}, found something else")
+    images, same = found
+    for place, image in enumerate(images):
+        if not isinstance(image, bytes):
+            raise DataDamagedError(f"{path}: {wanted}; image {place} is {type(image).__name__}")
+    for place, answer in enumerate(same):
+        if not isinstance(answer, bool):
+            raise DataDamagedError(f"{path}: {wanted}; pair {place} is {type(answer).__name__}")
+    if not same or len(images) != 2 * len(same):
+        raise DataDamagedError(f"{path}: {wanted}; found {len(images):,} images and {len(same):,} booleans")
+    return images, same
+
+
+def _check_steps(content: bytes) -> None:
+    """Raise ValueError where loading a pickle would take time or memory that its size does not account for."""
+    for count, (step, argument, at) in enumerate(pickletools.genops(content)):
+        if count >= _MOST_STEPS:
+            raise ValueError(f"it takes more than {_MOST_STEPS:,} steps")
+        if step.name.endswith("PUT") and argument > _MOST_STEPS:  # Unpickler makes room for all keys below
+            raise ValueError(f"at byte {at:,}: it keeps a value under {argument:,}, above {_MOST_STEPS:,}")
 
 
 def _folds(count: int) -> list[int]:

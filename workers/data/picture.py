@@ -57,7 +57,7 @@ class Picture:
     """An image as it lies on disk."""
 
     path: Path
-    content: memoryview | None = None
+    content: bytes | memoryview | None = None
     """Its bytes where `path` holds many images."""
     name: str = ""
     """What a message calls it, where it is not the path."""
