@@ -15,7 +15,7 @@ import psutil
 
 from api.client import Client
 from orchestrator.host.identity import made_for
-from orchestrator.host.niceness import NICENESS
+from orchestrator.host.slot_environment import NICENESS
 from tests.ports import free_port
 
 PATIENCE = 300.0

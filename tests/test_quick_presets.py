@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.host.niceness import NICENESS
+from orchestrator.host.slot_environment import NICENESS
 from orchestrator.plan.checking.check import check
 from orchestrator.plan.reading.document import parse
 from orchestrator.service.service import Service

@@ -12,8 +12,8 @@ from pydantic import SecretStr
 from api.local.log_file import KEPT, LOG_BYTES
 from api.local.process import ChildSpec
 from orchestrator.host.addresses import sqlite_url
-from orchestrator.host.niceness import NICENESS, SLOT_NICENESS
 from orchestrator.host.secret_settings import SECRET_FILES
+from orchestrator.host.slot_environment import for_slots
 from orchestrator.settings import Settings
 
 PREFIX: Final = "METRICSWEEP_"
@@ -94,8 +94,7 @@ def ray_head(folder: Path, ports: Mapping[str, int], token: str, settings: Setti
             # Each file of its session's logs, those of the slots too: by default 512 MiB, five times, or without end.
             "RAY_ROTATION_MAX_BYTES": str(LOG_BYTES),
             "RAY_ROTATION_BACKUP_COUNT": str(KEPT),
-            "MALLOC_ARENA_MAX": "1",  # of a slot's memory: see docs/decisions/freed-memory.md
-            NICENESS: os.environ.get(NICENESS, SLOT_NICENESS),
+            **for_slots(os.environ),
         },
         port=ports["ray"],
         says="Ray runtime started",  # its first server listens a second before there is a node
@@ -172,10 +171,13 @@ def own_environments(settings: Settings) -> dict[str, dict[str, str]]:
     of_conductor = ("webhook_secret_file", "mlflow_token_file", "mlflow_password_file")
     told["conductor"] = {name: getattr(settings, name) for name in WEBHOOK} | both
     told["conductor"] |= {name: files.get(name) for name in of_conductor}
-    return {
+    environments = {
         child: {PREFIX + name.upper(): _plain(value) for name, value in values.items() if value is not None}
         for child, values in told.items()
     }
+    if settings.engine == "inline":  # the conductor itself trains
+        environments["conductor"] |= for_slots(os.environ)
+    return environments
 
 
 def _plain(value: object) -> str:

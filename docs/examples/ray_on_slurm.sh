@@ -16,7 +16,9 @@ port=$((20000 + SLURM_JOB_ID % 20000))  # other jobs of the node have other ones
 export SRUN_CPUS_PER_TASK=$cpus  # a step would have one CPU
 export RAY_AUTH_MODE=token RAY_AUTH_TOKEN RAY_USAGE_STATS_ENABLED=0 RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S=0
 RAY_AUTH_TOKEN=$(od -An -N32 -tx1 /dev/urandom | tr -d ' \n')
-export RAY_TMPDIR=/tmp/ray-$SLURM_JOB_ID MALLOC_ARENA_MAX=1 METRICSWEEP_RAY_ADDRESS=$first:$port
+# Slots keep the memory that they free for the next step.
+export MALLOC_ARENA_MAX=1 MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=2147483647 MALLOC_TOP_PAD_=67108864
+export RAY_TMPDIR=/tmp/ray-$SLURM_JOB_ID METRICSWEEP_RAY_ADDRESS=$first:$port
 
 node=(python -P -m orchestrator.run.ray --grace=100 "--num-cpus=$cpus" --object-store-memory=268435456 --min-worker-port=0
   --max-worker-port=0 --dashboard-agent-listen-port=0 --include-log-monitor=false --disable-usage-stats --log-color=false)

@@ -4,6 +4,7 @@ import os
 import threading
 from collections.abc import Callable
 
+from orchestrator.host.slot_environment import MALLOC
 from orchestrator.run.files.post import room
 from orchestrator.run.slurm.job import SlotJob
 from orchestrator.run.slurm.keeper import Keeper
@@ -36,7 +37,7 @@ def keep_by_slurm(
 
 def _variables(settings: Settings) -> dict[str, str]:
     """What a slot is told: where things are, and no secret."""
-    told = {"METRICSWEEP_STORAGE_URL": str(settings.storage), "MALLOC_ARENA_MAX": "1"}
+    told = {"METRICSWEEP_STORAGE_URL": str(settings.storage), **MALLOC}
     if settings.data is not None:
         told["METRICSWEEP_DATA"] = os.path.abspath(settings.data)
     if settings.parts is not None:

@@ -40,6 +40,7 @@ from api.local.refusals import refuse_open_host, refuse_unknown_names
 from api.local.serve import Stack
 from api.local.supervision import FIRST_DELAY, Supervision
 from orchestrator.host.secret_settings import SECRET_FILES
+from orchestrator.host.slot_environment import MALLOC
 from orchestrator.run.departure import Departure
 from orchestrator.settings import Settings
 from orchestrator.views.errors import ConflictError, MetricsweepError, UnavailableError
@@ -918,6 +919,7 @@ def test_the_real_services(home: Path, tmp_path: Path, monkeypatch: pytest.Monke
         )
         inherited = psutil.Process(actor).environ()
         assert inherited["METRICSWEEP_DATA"] == str(home / "data")
+        assert inherited.items() >= MALLOC.items(), "its slots keep the memory that they free for the next step"
         assert Departure.named_by(inherited) is not None, "its slots hear that the service ends"
         assert not {"METRICSWEEP_DATABASE_URL", "METRICSWEEP_TOKEN"} & set(inherited)
 

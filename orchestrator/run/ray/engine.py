@@ -13,7 +13,7 @@ from typing import Final
 import ray
 from ray.exceptions import RayError
 
-from orchestrator.host.niceness import NICENESS, SLOT_NICENESS
+from orchestrator.host.slot_environment import for_slots
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.dispatch import Dispatch
 from orchestrator.run.engine import Broker, Site
@@ -49,7 +49,6 @@ ENVIRONMENT: Final = {
     "RAY_AIR_NEW_OUTPUT": "0",
     "RAY_CHDIR_TO_TRIAL_DIR": "0",
     "RAY_USAGE_STATS_ENABLED": "0",
-    "MALLOC_ARENA_MAX": "1",  # for the slots of a local Ray: see docs/decisions/freed-memory.md
 }
 
 
@@ -73,7 +72,7 @@ class RayTune:
         self._inspections = Inspections(workplace)
         self._tried = float("-inf")
         os.environ.update(ENVIRONMENT)
-        os.environ.setdefault(NICENESS, SLOT_NICENESS)
+        os.environ.update(for_slots(os.environ))
         logging.getLogger("ray.tune").setLevel(logging.ERROR)  # it would lament the files that we never let it write
 
     def run(self, broker: Broker) -> None:
