@@ -151,7 +151,7 @@ def _check_steps(content: bytes) -> None:
     for count, (step, argument, at) in enumerate(pickletools.genops(content)):
         if count >= _MOST_STEPS:
             raise ValueError(f"it takes more than {_MOST_STEPS:,} steps")
-        if step.name.endswith("PUT") and argument > _MOST_STEPS:  # Unpickler makes room for all keys below
+        if step.name.endswith("PUT") and argument and argument > _MOST_STEPS:  # Unpickler makes room for all keys below
             raise ValueError(f"at byte {at:,}: it keeps a value under {argument:,}, above {_MOST_STEPS:,}")
 
 
