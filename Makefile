@@ -11,7 +11,7 @@ RUNNABLE := .venv/.runnable
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
 
-install: $(INSTALLED) ## make .venv and install the project with its workers and its tests (about 6 GB, a few minutes)
+install: $(INSTALLED) ## make .venv and install the project with its server, workers and tests (about 6 GB, a few minutes)
 
 define install
 @found=$$(PYTHON="$(PYTHON)" sh .ci/python) || exit 1; clear=--clear; \
@@ -20,11 +20,11 @@ $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[
 endef
 
 $(INSTALLED): pyproject.toml constraints.txt
-	$(call install,worker$(comma)traces$(comma)docs$(comma)dev)
+	$(call install,server$(comma)worker$(comma)traces$(comma)docs$(comma)dev)
 	touch $(RUNNABLE) $(INSTALLED)
 
 $(RUNNABLE): pyproject.toml constraints.txt # what trains, serves and shows; not what only tests and checks need
-	$(call install,worker$(comma)docs)
+	$(call install,server$(comma)worker$(comma)docs)
 	touch $(RUNNABLE)
 
 demo: $(RUNNABLE) dashboards/guide ## run sweeps/digits.yaml through the real service and write its table to build/digits

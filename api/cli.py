@@ -44,6 +44,7 @@ from api.commands import (
     weights,
 )
 from api.commands.terminal import EXIT_CODES, FAILED, err, explain, out
+from orchestrator.host.packages import brought_by
 from orchestrator.host.printable import printable
 
 COMMANDS: Final[tuple[tuple[str, Callable[..., None], str], ...]] = (
@@ -122,7 +123,8 @@ class Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Run the command that was given."""
         try:
-            result = super().invoke(ctx)
+            with brought_by("server"):
+                result = super().invoke(ctx)
             sys.stdout.flush()  # here, so that a full disk behind it is an error like any other
             return result
         except (typer.Exit, typer.Abort, TyperException, KeyboardInterrupt):

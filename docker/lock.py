@@ -16,8 +16,8 @@ from typing import Any, Final
 
 ROOT: Final = Path(__file__).parents[1]
 IMAGES: Final[Mapping[str, list[str]]] = {
-    "control": [".[traces]", "sphinx", "myst-parser", "furo", "setuptools"],
-    "worker": [".[worker,traces]", "setuptools"],
+    "control": [".[server,traces]", "sphinx", "myst-parser", "furo", "setuptools"],
+    "worker": [".[server,worker,traces]", "setuptools"],
 }
 """What each image asks for: setuptools builds our own wheel, and the guide's tools leave again."""
 HEAD: Final = "# What the {image} image installs, of Python {python} on {machine}: `python docker/lock.py` writes it.\n"

@@ -8,9 +8,8 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from orchestrator.host.logs import begin_logging
-from orchestrator.host.packages import refuse_hidden
+from orchestrator.host.packages import brought_by, refuse_hidden
 from orchestrator.host.private import write_for_us_alone
-from orchestrator.record.store import Store
 from orchestrator.secrets import Secrets
 from orchestrator.settings import Settings, problems
 from orchestrator.views.errors import FencedError, MetricsweepError
@@ -35,7 +34,8 @@ def main(arguments: list[str] | None = None) -> int:
         refuse_hidden()
         settings = Settings()
         begin_logging(settings.log_format, Secrets(settings).hidden)
-        return _done(settings, options)
+        with brought_by("server"):
+            return _done(settings, options)
     except FencedError as error:
         print(error, file=sys.stderr)
         return FENCED
@@ -92,6 +92,8 @@ def _conduct(settings: Settings, *, until_idle: bool, when_told: bool = False) -
 
 def _healthy(settings: Settings) -> int:
     """For a supervisor: a conductor that stands by is as healthy as the one that holds the lease."""
+    from orchestrator.record.store import Store
+
     store = Store.of(settings, migrate=False)
     try:
         conducted = store.lease.conducted()
@@ -137,6 +139,7 @@ def _run(settings: Settings, body: bytes) -> int:
 
 def _study(settings: Settings, sweep: int, cell: int, file: Path) -> int:
     from orchestrator.conduct import searches
+    from orchestrator.record.store import Store
 
     store = Store.of(settings)
     try:

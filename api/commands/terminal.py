@@ -13,7 +13,6 @@ from orchestrator.host.disk import is_disk_error
 from orchestrator.host.printable import one_line, printable, printable_json
 from orchestrator.views.errors import InvalidSpecError, MetricsweepError, NotFoundError, TooLargeError
 
-# Neither the client nor rich, nor what they bring, is imported before a command needs it: see benchmarks/start.py.
 if TYPE_CHECKING:
     from pydantic import BaseModel
 

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from api.commands.options import HOME, Home
+from orchestrator.host.packages import require
 
 
 def weights(
@@ -34,6 +35,7 @@ def weights(
     that broke goes on where it ended.
     """
     # The worker's own command: what knows of weights may be installed without a server, and the server without it.
+    require("torch", "worker")
     given = [*(names or []), *(f"--mirror={one}" for one in mirror or [])]
     command = [sys.executable, "-P", "-m", "workers", "weights", action, *given, "--data", str(data or home / "data")]
     done = subprocess.run(command, check=False)  # noqa: S603  our own command

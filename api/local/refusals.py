@@ -7,7 +7,7 @@ from pathlib import Path
 from orchestrator.host.disk import disk_of
 from orchestrator.host.function_names import missing
 from orchestrator.host.loopback import is_loopback
-from orchestrator.host.packages import refuse_hidden
+from orchestrator.host.packages import refuse_hidden, require
 from orchestrator.secrets import Secrets
 from orchestrator.service.owner import refuse_newer_database
 from orchestrator.settings import ENGINES, Settings
@@ -17,6 +17,7 @@ from workers import catalog as catalogs
 
 def refuse_wrong_start(settings: Settings) -> None:
     """Raise MetricsweepError for whatever would end one of the processes as soon as it has started."""
+    require("fastapi", "server")
     refuse_open_host(settings)
     home = settings.resolved_home
     if home.exists() and not os.access(home, os.W_OK | os.X_OK):

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from api.connection import Query, ServerConnection
+from orchestrator.host.packages import brought_by
 
 if TYPE_CHECKING:  # late, since the commands wait for neither
     import pandas
@@ -19,8 +20,9 @@ def frame(connection: ServerConnection, path: str, query: Query | None = None) -
 
     A column of labels that are all numbers, such as `seed` or `regularizer.eta`, holds numbers.
     """
-    import pandas
-    import pyarrow
+    with brought_by("notebook"):
+        import pandas
+        import pyarrow
 
     with connection.streamed(path, FRAME_SECONDS, query) as pieces:
         whole = pyarrow.py_buffer(b"".join(pieces))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from api.connection import ServerConnection
 from api.failures import ApiError, Unreachable
 from api.notebooks.frame import frame
+from orchestrator.host.packages import brought_by
 from orchestrator.views.lifecycle import SWEEP_ENDED
 
 if TYPE_CHECKING:  # late, since the commands wait for neither
@@ -88,13 +89,15 @@ class SweepNotebook:
 
     def figure(self, name: str) -> "altair.Chart":
         """A figure as an Altair chart, to be shown or changed."""
-        import altair
+        with brought_by("notebook"):
+            import altair
 
         return altair.Chart.from_dict(json.loads(self._client.figure(self.id, name, "json").content))
 
     def wait(self) -> "SweepView":
         """Wait until it has ended, with a bar that counts steps; a server that is away for a minute is waited for."""
-        from tqdm import tqdm  # type: ignore[import-untyped]
+        with brought_by("notebook"):
+            from tqdm import tqdm  # type: ignore[import-untyped]
 
         # Text, which every notebook shows: the bars of widgets need a package of their own.
         with (

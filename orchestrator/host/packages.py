@@ -1,8 +1,10 @@
-"""Our packages' names are general ones: whether another package of such a name comes first on a path."""
+"""The installation: whether another package hides one of ours, and which extra brings a package that is missing."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib.machinery import PathFinder
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
@@ -11,6 +13,27 @@ from orchestrator.views.errors import MetricsweepError
 
 NAMES: Final = ("workers", "orchestrator", "dashboards", "api")
 _HOME: Final = Path(orchestrator.__file__).absolute().parents[1]
+
+
+@contextmanager
+def brought_by(extra: str) -> Iterator[None]:
+    """Turn the import of a package that is not installed into a MetricsweepError that names the extra of ours."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if not package or package in NAMES:
+            raise
+        raise MetricsweepError(
+            f"the package '{package}' is not installed; `pip install \"metricsweep[{extra}]\"` brings it"
+        ) from error
+
+
+def require(package: str, extra: str) -> None:
+    """Raise the MetricsweepError of `brought_by` where a package that another process imports is not installed."""
+    with brought_by(extra):
+        if find_spec(package) is None:
+            raise ModuleNotFoundError(name=package)
 
 
 def refuse_hidden() -> None:

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from orchestrator.publish import formats
-from orchestrator.publish.bundle import rebuilding
 from orchestrator.publish.macros import whole_table
 from orchestrator.publish.macros.macros import macros
 from orchestrator.publish.macros.manuscript import Disagreement, manuscript
@@ -75,6 +74,8 @@ def _of_table(table: WholeTable, whole: Whole | None) -> Iterator[Disagreement]:
 
 def bundled(bundles: Iterable[Path]) -> tuple[Records, Whole]:
     """The records of some bundles, told apart by the id of their sweeps; raises DamagedError."""
+    from orchestrator.publish.bundle import rebuilding  # pyarrow, which a client of a server lacks
+
     known = {}
     for path in bundles:
         with path.open("rb") as source:

@@ -3,16 +3,15 @@
 import importlib.metadata
 import re
 import subprocess
-import tomllib
 from collections.abc import Collection
 from pathlib import Path
 
 import pytest
-from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
+from tests.extras import PROJECT, canonical, installed
+
 ROOT = Path(__file__).parents[2]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 
 def chosen(
@@ -113,7 +112,7 @@ def test_every_installed_version_is_pinned() -> None:
     names = {canonical(name): version for name, version in pinned.items()}
     unpinned = {
         f"{needed}=={importlib.metadata.version(needed)}"
-        for needed in closure()
+        for needed in installed(PROJECT["optional-dependencies"])
         if names.get(canonical(needed)) != importlib.metadata.version(needed)
     }
     assert unpinned == set()
@@ -123,40 +122,8 @@ def test_every_installed_version_is_pinned() -> None:
 def test_every_pinned_version_takes_an_early_patch_of_python(python: str) -> None:
     """Debian 12 has 3.11.2, on which one that asked for 3.11.5 ended both commands of the README."""
     needs = {
-        needed: importlib.metadata.distribution(needed).metadata.json.get("requires_python") for needed in closure()
+        needed: importlib.metadata.distribution(needed).metadata.json.get("requires_python")
+        for needed in installed(PROJECT["optional-dependencies"])
     }
     refusing = {name for name, versions in needs.items() if versions and not SpecifierSet(versions).contains(python)}
     assert refusing == set()
-
-
-def canonical(name: str) -> str:
-    return re.sub(r"[-_.]+", "-", name).lower()
-
-
-def closure() -> set[str]:
-    """The distributions that the project, its workers and its tests need, as far as they are installed."""
-    asked = [*PROJECT["dependencies"], *(line for extra in PROJECT["optional-dependencies"].values() for line in extra)]
-    waiting, seen = [Requirement(line) for line in asked], set()
-    while waiting:
-        requirement = waiting.pop()
-        key = (canonical(requirement.name), frozenset(requirement.extras))
-        if key in seen:
-            continue
-        seen.add(key)
-        try:
-            further = importlib.metadata.requires(requirement.name) or []
-        except importlib.metadata.PackageNotFoundError:
-            continue
-        for line in further:
-            found = Requirement(line)
-            if found.marker is None or any(found.marker.evaluate({"extra": extra}) for extra in {"", *key[1]}):
-                waiting.append(found)
-    return {name for name, _ in seen if installed(name)}
-
-
-def installed(name: str) -> bool:
-    try:
-        importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return False
-    return True
