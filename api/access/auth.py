@@ -51,9 +51,6 @@ class Authentication:
         self._secrets = Secrets(settings)
         self._proxies = settings.proxies
         self.secret = self._tokens[0]  # of which what is asked twice makes the same
-        # A session names a row of the database, so servers share sessions only where they share a database server.
-        local = settings.database.startswith("sqlite")
-        self._place = self.identity.secret if local else settings.database
         self.sessions = Sessions(self.sealing, settings.resolved_home)
         self.codes = Codes()
         self.patience = LoginPatience()
@@ -68,11 +65,8 @@ class Authentication:
         return (*self._secrets.tokens, self.identity.secret)
 
     def sealing(self) -> str:
-        """The key that seals cookies and names them: the home's own, and a new one after the token changes.
-
-        Several API servers that share a chosen token and a database server have the same key.
-        """
-        return seal(self._tokens[0], "cookies", self._place)
+        """The key that seals cookies and names them: the home's own, and a new one after the token changes."""
+        return seal(self._tokens[0], "cookies", self.identity.secret)
 
     def is_token(self, given: str) -> bool:
         """Whether a text is a token of this server."""

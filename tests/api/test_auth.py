@@ -191,11 +191,21 @@ def test_two_homes_of_one_host_have_two_cookies(tmp_path: Path) -> None:
         assert two.of(Request({"type": "http", "headers": [(b"cookie", cookie.encode())]})) is None
 
 
-def test_servers_with_one_token_and_one_database_server_know_each_others_sessions(tmp_path: Path) -> None:
+def test_a_session_of_one_home_opens_no_other_on_the_same_postgres(
+    service: Service, settings: Settings, tmp_path: Path
+) -> None:
+    """Also with one chosen token, and whatever the cookie is called."""
     shared = {"token": SecretStr(TOKEN), "database_url": "postgresql+psycopg://metricsweep@postgres/metricsweep"}
-    one, two = (Authentication(Settings(home=tmp_path / name, **shared)).sessions for name in ("one", "two"))
-    cookie = f"{one.cookie}={one.sealed(BrowserSession('x', int(time.time()) + 60, 3))}"
-    assert two.of(Request({"type": "http", "headers": [(b"cookie", cookie.encode())]})) is not None
+    one, two = (
+        create_app(service, settings.model_copy(update={"home": tmp_path / name, **shared})) for name in ("one", "two")
+    )
+    with TestClient(one, base_url=URL, follow_redirects=False) as client:
+        assert client.post("/login", data={"token": TOKEN}, headers={"Origin": URL}).status_code == 303
+        ((name, value),) = client.cookies.items()
+        assert client.get("/v1/sweeps").status_code == 200
+    with TestClient(two, base_url=URL, follow_redirects=False) as client:
+        for called in (name, two.state.access.sessions.cookie):
+            assert client.get("/v1/sweeps", headers={"Cookie": f"{called}={value}"}).status_code == 401, called
 
 
 def test_a_token_s_file_is_exchanged_without_a_restart(service: Service, settings: Settings, tmp_path: Path) -> None:
