@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import Depends, Header, Path, Request
 
 from api.access.auth import Authentication
-from api.oidc.login import ProviderLogin
+from api.auth.oidc import ProviderLogin
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.callers import caller

@@ -11,9 +11,9 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from api import problems
 from api.access.auth import Authentication, AuthMiddleware, bearer
+from api.auth.oidc import LoginSession, ProviderLogin
 from api.mlflow import passage, rules
 from api.mlflow.upstream import Upstream
-from api.oidc.login import ProviderLogin
 from api.openapi import OPENAPI_PATH, documented, openapi
 from api.protection.guards import HostsAndOrigins, PeerAddress, ResponseHeaders
 from api.protection.limits import BodyLimit
@@ -37,7 +37,6 @@ from api.routes import (
     listing_pages,
     listings,
     logins,
-    oidc,
     pages,
     papers,
     parts,
@@ -163,12 +162,13 @@ def create_app(service: Service, settings: Settings) -> FastAPI:
                 is_stream=events.is_stream,
             ),
             Middleware(BodyLimit, is_upload=rules.is_upload),
+            *([Middleware(LoginSession, secret=access.sealing)] if settings.oidc_issuer else []),
         ],
     )
     app.state.service = service
     app.state.settings = settings
     app.state.access = access
-    app.state.provider = ProviderLogin.of(settings, access.sealing)
+    app.state.provider = ProviderLogin(settings) if settings.oidc_issuer else None
     app.state.exposition = exposition
     app.state.turns = Turns()
     app.state.feed = Feed(service)
@@ -181,7 +181,7 @@ def create_app(service: Service, settings: Settings) -> FastAPI:
     app.include_router(telemetry.router)
     app.include_router(logins.open_router)
     app.include_router(logins.pages_router)
-    app.include_router(oidc.router)
+    app.include_router(logins.provider_router)
     for router in PAGES:
         app.include_router(router)
     app.include_router(passage.router)

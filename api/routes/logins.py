@@ -1,5 +1,10 @@
-"""Logging in and out with a browser, the links that log in once, and the proof of whose server this is."""
+"""Logging in and out with a browser: by token, by a link that works once, or by a provider of OpenID Connect.
 
+And what tells a client whose server this is, and who it is itself.
+"""
+
+import json
+import logging
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Final
 
@@ -10,17 +15,24 @@ from pydantic import BaseModel
 
 from api.access.codes import CODE_SECONDS, OneTimeLogin
 from api.access.sessions import BrowserSession
+from api.auth import oidc
 from api.dependencies import Admission, Asked, ByProvider
 from api.openapi import documented, shown
 from dashboards import pages
 from orchestrator.host.identity import IDENTITY_PATH, NONCE
 from orchestrator.views.accounts import CallerView
 from orchestrator.views.callers import OWNER, Caller, Scope, caller, calling
-from orchestrator.views.errors import NotAllowedError
+from orchestrator.views.errors import LoginRefusedError, NotAllowedError, NotFoundError
 
+log = logging.getLogger(__name__)
 router = APIRouter(prefix="/v1", tags=["login"], responses=documented(401, 403, 421, 500))
 open_router = APIRouter(tags=["login"], responses=documented(421, 500))
 pages_router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
+provider_router = APIRouter(prefix=oidc.PATH, include_in_schema=False, default_response_class=HTMLResponse)
+
+CALLBACK: Final = f"{oidc.PATH}/callback"
+MOST_PATH: Final = 1_000
+"""Characters of a path that a login by a provider leads to: it is kept in a cookie."""
 
 IDENTIFIED: Final = {"home": "8e1f0c2d9a7b4653", "proof": 8 * "0f1e2d3c"}
 
@@ -151,9 +163,40 @@ def leave(access: Admission, service: Asked, request: Request) -> Response:
     return answer
 
 
+@provider_router.get("")
+async def begin(provider: ByProvider, request: Request, then: Then = "/") -> Response:
+    """The link of the login page: sends the browser to the provider."""
+    login, path = _set_up(provider), local(then)
+    request.session["next"] = path if len(json.dumps(path)) <= MOST_PATH else "/"
+    return await login.begin(request, _here(request, CALLBACK))
+
+
+@provider_router.get("/callback")
+async def come_back(access: Admission, service: Asked, provider: ByProvider, request: Request) -> Response:
+    """The page to which the provider sends the browser: gives it a session, if this browser began the login."""
+    login = _set_up(provider)
+    try:
+        person = await login.person(request)
+        with calling(OWNER, _address(request)):
+            who = await run_in_threadpool(service.people.logins.enter, person, login.terms)
+    except LoginRefusedError as error:
+        return await _not_let_in(login, access, request, error)
+    answer = RedirectResponse(local(request.session.get("next", "/")), status_code=303)
+    access.sessions.begin(request, answer, who.token, int(login.terms.seconds))
+    request.session.clear()
+    return answer
+
+
+@provider_router.get("/logout")
+async def leave_provider(provider: ByProvider, request: Request) -> Response:
+    """The link shown after a logout: out of the provider too. It may ask first, since no ID token is kept."""
+    url = await _set_up(provider).logout_url(_here(request, "/login"))
+    return RedirectResponse(url or "/login", status_code=303)
+
+
 def form(provider: ByProvider, message: str, then: str = "/", *, left: bool = False) -> str:
     """The login page; `left`: the browser was just logged out of what a provider had logged it in to."""
-    shown = None if provider is None else pages.NamedProvider(provider.name, left and provider.provider.logs_out)
+    shown = None if provider is None else pages.NamedProvider(provider.name, left and provider.logs_out)
     return pages.login_page(message, local(then), shown)
 
 
@@ -173,7 +216,7 @@ def _name(who: Caller) -> str:
 
 async def _entered(request: Request, then: str, who: Caller, how: str) -> Response:
     app = request.app.state
-    with calling(who, request.client.host if request.client else ""):
+    with calling(who, _address(request)):
         await run_in_threadpool(app.service.accounts.entered, who, how)
     answer = RedirectResponse(local(then), status_code=303)
     app.access.sessions.begin(request, answer, who.token)
@@ -182,8 +225,39 @@ async def _entered(request: Request, then: str, who: Caller, how: str) -> Respon
 
 async def _refused(access: Admission, request: Request, message: str, then: str = "/") -> Response:
     """The form again, after a while; at once, with a 429, where too many wait."""
-    waited = await access.patience.after_wrong(request.client.host if request.client else "somebody")
+    waited = await access.patience.after_wrong(_address(request))
     return HTMLResponse(form(request.app.state.provider, message, then), status_code=401 if waited else 429)
+
+
+async def _not_let_in(
+    login: oidc.ProviderLogin, access: Admission, request: Request, error: LoginRefusedError
+) -> Response:
+    """The form with the reason; after a while where the provider proved nobody's identity."""
+    who = f"; subject {error.subject}" if error.subject else ""
+    log.warning("a login by OpenID Connect is refused: %s%s", error, who)
+    with calling(OWNER, _address(request)):
+        await run_in_threadpool(request.app.state.service.people.logins.refused, f"{error}{who}")
+    message = f"You were not let in: {error}."
+    if error.subject:
+        message += f" An administrator may link a user with you by your subject there, {error.subject}."
+        return HTMLResponse(form(login, message), status_code=403)
+    waited = await access.patience.after_wrong(_address(request))
+    return HTMLResponse(form(login, message), status_code=401 if waited else 429)
+
+
+def _set_up(provider: ByProvider) -> oidc.ProviderLogin:
+    if provider is None:
+        raise NotFoundError("no provider logs people in here (METRICSWEEP_OIDC_ISSUER)")
+    return provider
+
+
+def _here(request: Request, path: str) -> str:
+    """The address of a page, by the name that the browser uses: `HostsAndOrigins` and the provider both check it."""
+    return f"{request.url.scheme}://{request.headers['host']}{path}"
+
+
+def _address(request: Request) -> str:
+    return request.client.host if request.client else ""
 
 
 def local(path: str) -> str:

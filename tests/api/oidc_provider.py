@@ -1,4 +1,4 @@
-"""Providers of OpenID Connect: one that PyPI has, as a process, and one of ours that does whatever a test says."""
+"""Providers of OpenID Connect: `oidc-provider-mock` as a process, and one that deviates as a test asks."""
 
 import hashlib
 import json
@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 import httpx
 from joserfc import jwt
-from joserfc.jwk import OctKey, RSAKey
+from joserfc.jwk import RSAKey
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
@@ -55,22 +55,23 @@ def mock_provider(*users: dict[str, Any]) -> Iterator[str]:
 
 
 class PlayedProvider:
-    """A provider that keeps the rules, PKCE and the client's secret among them, but for what a test changes."""
+    """A provider that follows the standard, including PKCE and the client's secret, except where a test changes it."""
 
     def __init__(self) -> None:
         self.issuer = ""
-        self.key = KEY
+        self.keys: dict[str, Any] = {"keys": [KEY.as_dict(private=False)]}
         self.people: dict[str, dict[str, Any]] = {"17": {"preferred_username": "ada"}}
         self.who = "17"
         """Who is logged in there."""
         self.discovery: dict[str, Any] = {}
         self.claims: dict[str, Any] = {}
-        """What an ID token says otherwise; None: it lacks it."""
-        self.algorithm, self.signed_by = "RS256", self.key
+        """Changed claims of the ID token; None removes a claim."""
+        self.algorithm: str = "RS256"
+        self.signed_by: Any = KEY
         self.answers: dict[str, Response] = {}
-        """By path, what is answered whatever is asked."""
+        """Fixed answers by path."""
         self.raw: str | None = None
-        """The ID token, whatever was asked."""
+        """A fixed ID token."""
         self.userinfo: dict[str, Any] | None = None
         self.codes: dict[str, dict[str, str]] = {}
         self.asked: list[str] = []
@@ -94,7 +95,7 @@ class PlayedProvider:
             said = {name: f"{self.issuer}/{path}" for name, path in names.items()} | {"issuer": self.issuer}
             return JSONResponse({k: v for k, v in (said | self.discovery).items() if v is not None})
         if path == "/keys":
-            return JSONResponse({"keys": [self.key.as_dict(private=False)]})
+            return JSONResponse(self.keys)
         if path == "/userinfo" and self.userinfo is not None:
             return JSONResponse(self.userinfo)
         return Response(status_code=404)
@@ -109,7 +110,8 @@ class PlayedProvider:
         return RedirectResponse(f"{asked['redirect_uri']}?{urlencode({'code': code, 'state': asked['state']})}", 302)
 
     def _token(self, form: dict[str, list[str]], shown: str) -> Response:
-        if httpx.BasicAuth(CLIENT, SECRET)._auth_header != shown:
+        in_body = (form.get("client_id", [""])[0], form.get("client_secret", [""])[0])
+        if in_body != (CLIENT, SECRET) and httpx.BasicAuth(CLIENT, SECRET)._auth_header != shown:
             return JSONResponse({"error": "invalid_client"}, 401)
         asked = self.codes.pop(form["code"][0], None)
         proof = hashlib.sha256(form.get("code_verifier", [""])[0].encode()).digest()
@@ -132,14 +134,9 @@ class PlayedProvider:
             "nonce": asked["nonce"],
         }
         said |= self.people.get(self.who, {}) | self.claims
-        header = {"alg": self.algorithm, "kid": "one"}
+        header = {"alg": self.algorithm, "kid": self.signed_by.kid}
         kept = {name: value for name, value in said.items() if value is not None}
         return jwt.encode(header, kept, self.signed_by, algorithms=[self.algorithm])
-
-
-def by_shared_secret() -> OctKey:
-    """The key of a signature that whoever knows the client's secret could make."""
-    return OctKey.import_key(SECRET)
 
 
 def query(address: str) -> dict[str, str]:

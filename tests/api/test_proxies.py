@@ -1,16 +1,17 @@
 """Proxy variables of the environment: what cannot be used is named, and so is the proxy that was asked and failed."""
 
-import asyncio
-
 import httpx
 import pytest
+from fastapi.testclient import TestClient
 
 from api.client import Client
 from api.failures import Unreachable
-from api.oidc.exchanges import exchange
+from api.main import create_app
 from orchestrator.conduct.webhook import Webhook
 from orchestrator.host.proxies import proxy_fault, proxy_variable
-from orchestrator.views.errors import UnavailableError
+from orchestrator.service.service import Service
+from orchestrator.settings import Settings
+from tests.api.conftest import URL
 
 AWAY = "http://127.0.0.1:9"
 FAULTS = {
@@ -69,10 +70,14 @@ def test_the_proxy_is_that_of_the_scheme_else_of_all_and_none_of_excepted_hosts(
     assert [*found.values()] == ["http_proxy", "ALL_PROXY", None, None]
 
 
-def test_a_login_provider_and_a_webhook_name_the_variable_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_login_provider_and_a_webhook_name_the_variable_too(
+    monkeypatch: pytest.MonkeyPatch, service: Service, settings: Settings
+) -> None:
+    more = {"oidc_issuer": "https://login.example.org", "oidc_client_id": "metricsweep"}
+    browser = TestClient(create_app(service, settings.model_copy(update=more)), base_url=URL)
     webhook = Webhook("https://hooks.example.org", lambda: (b"k" * 32,))
     for value, said in (("socks5://127.0.0.1:9", "https_proxy names a SOCKS proxy"), (AWAY, "that https_proxy names")):
         monkeypatch.setenv("https_proxy", value)
         assert said in webhook.post("msg_1", b"{}").said
-        with pytest.raises(UnavailableError, match=said):
-            asyncio.run(exchange("https://login.example.org/keys"))
+        login = browser.get("/login/oidc")
+        assert (login.status_code, said in login.text) == (503, True)
