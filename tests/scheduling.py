@@ -35,6 +35,7 @@ TOGETHER: Final[Mapping[str, tuple[str, ...]]] = {
     "served": (
         "tests/test_deploy.py",
         "tests/test_killed_conductor.py",
+        "tests/test_own_parts_served.py",
         "tests/test_quick_svmax.py",
         "tests/test_storm.py",
         "tests/test_tutorial.py",

@@ -180,6 +180,25 @@ def test_the_base_recipe_is_blamed_for_its_own(small: Small, told: Told) -> None
     ]
 
 
+def test_a_misspelt_part_is_reported_also_where_an_axis_always_replaces_it(small: Small, told: Told) -> None:
+    anchor = "no loss named 'proxy_ancor'; did you mean 'proxy_anchor'?"
+    secc = "no regularizer named 'secc'; did you mean 'sec'?"
+    cases: list[tuple[dict[str, Any], list[tuple[str, str]]]] = [
+        ({"recipe.loss": "proxy_ancor"}, [("recipe.loss", anchor)]),
+        ({"recipe.loss": "proxy_ancor", "compare.loss": ["triplet", "margin"]}, [("recipe.loss", anchor)]),
+        (
+            {"recipe.loss": {"name": "proxy_ancor", "alpha": 3}, "compare.loss": ["triplet", "margn"]},
+            [("recipe.loss", anchor), ("compare.loss[1]", "no loss named 'margn'; did you mean 'margin'?")],
+        ),
+        (
+            {"recipe.loss": "proxy_ancor", "compare.loss": ["triplet"], "compare.regularizer": ["none", "secc"]},
+            [("recipe.loss", anchor), ("compare.regularizer[1]", secc)],
+        ),
+    ]
+    found = [told(small(**changes)) for changes, _ in cases]
+    assert found == [expected for _, expected in cases]
+
+
 def test_two_axes_of_one_role_may_not_set_one_path(small: Small, told: Told, checked: Checked) -> None:
     large = {"label": "large", "patch": {"backbone": "mlp", "embedding": 256}}
     document = small(compare={"backbone": ["mlp", large], "embedding": [32, 64]})

@@ -1,7 +1,7 @@
 """Whether the recipes of a spec's combinations are sound: what is wrong, and which line of the document is to blame."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final
 
@@ -16,7 +16,8 @@ from orchestrator.spec.axis import ROLES
 from orchestrator.spec.patch import apply
 from orchestrator.spec.when import applies
 from orchestrator.views.planned import Labels
-from workers.catalog import Catalog, Problem, RecipeValidation, holds, listed
+from workers.catalog import Catalog, Problem, RecipeValidation, holds, listed, unknown
+from workers.contract import PART_FIELDS
 
 MOST_PROBLEMS: Final = 200
 """Different problems after which no more recipes are looked at."""
@@ -57,7 +58,20 @@ class Soundness:
         if not self._found and not self._misplaced.found:  # else a repeat would tell the same once more
             self._look_at_repeats()
         told = [Problem(one.path, one.message + self._where(*found)) for one, found in self._found.items()]
-        return [*told, *self._misplaced.problems()]
+        return [*told, *self._misplaced.problems(), *self._unknown_parts({one.path for one in told})]
+
+    def _unknown_parts(self, told: Collection[str]) -> Iterator[Problem]:
+        """Parts that do not exist and that no combination trains, since something else always replaces them."""
+        settings: list[Setting] = [*self._spec.rules]
+        for groups in (self._spec.compare | self._spec.tune).values():
+            settings += (choice for group in groups for choice in group.choices)
+        base = {path: setter.source for path, setter in self._base.items()}
+        patches = [(self._spec.recipe, base, ""), *((one.patch, one.sources, one.source) for one in settings)]
+        for patch, sources, source in patches:
+            for kind in PART_FIELDS:
+                name, path = named_part(kind, patch), sources.get(kind, source or f"recipe.{kind}")
+                if name and path not in told and self._catalog.get(kind, name) is None:
+                    yield Problem(path, unknown(kind, name, self._catalog.names(kind)))
 
     def _look_at(self, combination: Combination) -> None:
         labels = {**combination.cell.labels, **combination.candidate.labels}
