@@ -8,7 +8,7 @@ from typing import Any, Final
 from sphinx.application import Sphinx
 
 ORDER: Final = {
-    "Begin": ("tutorial", "presets", "vocabulary"),
+    "Begin": ("tutorial", "presets"),
     "Write": (
         "spec",
         "adaptive-search",
@@ -26,9 +26,9 @@ ORDER: Final = {
     "Know": ("notebooks", "bundle", "clustering", "figure-data", "reliability", "connections", "scale"),
     "Extend": ("add-a-part",),
     "Reference": ("api", "reference/rest", "reference/python"),
-    "Background": ("results/index", "decisions/index"),
+    "Background": ("results", "decisions/index"),
 }
-FOLDERS: Final = ("results", "decisions")
+FOLDERS: Final = ("decisions",)
 """Whose pages stand below an index of their own."""
 
 

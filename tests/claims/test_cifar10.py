@@ -51,7 +51,7 @@ def accuracy(data: Path, folder: Path, *edits: str) -> float:
 
 
 def test_it_beats_an_untrained_network(shared: Path, tmp_path: Path) -> None:
-    """With seeds 0 to 2: .330, .333, .345 against .246, .246, .231; docs/results/cifar10_cpu.md has the whole set."""
+    """With seeds 0 to 2: .330, .333, .345 against .246, .246, .231; docs/results.md has the whole set."""
     for half in TAKEN:
         take(shared / "data", tmp_path, half)
     untrained = accuracy(tmp_path, tmp_path, "recipe.iterations=1", "recipe.optimizer.lr=1.0e-12")
