@@ -26,7 +26,7 @@ class Packed:
     """
 
     label = "Packed"
-    version = 1
+    version = 2
     manifest = None
 
     def __init__(

@@ -90,7 +90,7 @@ def render_standalone(table: Table) -> bytes:
     body = render(table).decode().rstrip("\n")
     unicode = not all(line.isascii() for line in _floats(table))
     lines = (
-        *(("% !TeX program = xelatex",) if unicode else ()),
+        *(("% !TeX program = xelatex", "% Compile this document with XeLaTeX or LuaLaTeX.") if unicode else ()),
         "\\documentclass[10pt]{article}",
         f"\\usepackage[paperwidth={page + 30}mm,paperheight={high}mm,margin=15mm]{{geometry}}",
         "\\usepackage{booktabs,graphicx,multirow}",
@@ -106,7 +106,7 @@ def render_standalone(table: Table) -> bytes:
 
 def _fonts(body: str) -> Iterator[str]:
     """The preamble of a document that is not ASCII: the first installed font of those that are likely to do."""
-    yield "\\usepackage{fontspec} % stops pdflatex: this document needs XeLaTeX or LuaLaTeX"
+    yield "\\usepackage{fontspec} % stops pdflatex with an error"
     yield _first_installed("\\setmainfont", _WORLD_FONTS)
     if _ASIAN.search(body):
         yield "\\providecommand{\\eastasian}{}"
