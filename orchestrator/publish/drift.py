@@ -1,13 +1,13 @@
 """How a table differs from another one, or from itself at another time: number by number, by what, and how much."""
 
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from orchestrator.publish.aggregate import Repeat, run_values, runs_of
 from orchestrator.publish.labels import axis_title
-from orchestrator.publish.statistics import statistic
+from orchestrator.publish.statistics import holm, statistic, welch
 from orchestrator.publish.tables import published_comparison
 from orchestrator.publish.tables.layout import fixed_label
 from orchestrator.publish.tables.significance import paired_t
@@ -141,34 +141,11 @@ class ChangedRuns:
         old, new = ([*(one or self.shared).values()] for one in (self.before, self.after))
         if min(len(old), len(new)) < 2:
             return None, f"{_counted(len(old))} against {_counted(len(new))}: two of each are needed"
-        p = welch(old, new)
+        sides = statistic(old), statistic(new)
+        if max(one.std or 0.0 for one in sides) <= _LAST_BITS:
+            return None, "no spread between runs"
         word = "new ones" if self.after else "that stayed"
-        reason = f"Welch's t-test of {_counted(len(old))} against {len(new)} {word}"
-        return (p, reason) if p is not None else (None, "no spread between runs")
-
-
-def welch(left: Sequence[float], right: Sequence[float]) -> float | None:
-    """The two-sided p of Welch's t-test (Biometrika 34, 1947); none where neither side varies."""
-    one, other = statistic(left), statistic(right)
-    parts = [((found.std or 0.0) ** 2 / found.n, found.n - 1) for found in (one, other)]
-    squared = sum(part for part, _ in parts)
-    if squared <= _LAST_BITS**2:
-        return None
-    from scipy.special import stdtr  # only now: it takes half a second
-
-    degrees = squared**2 / sum(part**2 / free for part, free in parts)
-    return float(2 * stdtr(degrees, -abs(one.mean - other.mean) / math.sqrt(squared)))
-
-
-def holm(found: Collection[float | None]) -> list[float | None]:
-    """Each p corrected by Holm's step-down method over all that there are."""
-    tested = sorted((p, at) for at, p in enumerate(found) if p is not None)
-    corrected: dict[int, float] = {}
-    least = 0.0
-    for rank, (p, at) in enumerate(tested):
-        least = max(least, min(1.0, p * (len(tested) - rank)))
-        corrected[at] = least
-    return [corrected.get(at) for at in range(len(found))]
+        return welch(*sides), f"Welch's t-test of {_counted(len(old))} against {len(new)} {word}"
 
 
 def _counted(runs: int) -> str:

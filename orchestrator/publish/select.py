@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, cast
 
-from orchestrator.publish.aggregate import CandidateOutcome, Means, by_cell, of_cell
+from orchestrator.publish.aggregate import CandidateOutcome, Means, by_cell
 from orchestrator.publish.labels import metric_better
 from orchestrator.views.deadline import timely
 from orchestrator.views.errors import ConflictError
@@ -28,11 +28,6 @@ def direction(metric: str, parts: Catalog) -> Better:
             f"nothing can be selected by '{metric}': the catalog gives it no direction (better = higher or lower)"
         )
     return cast(Better, better)
-
-
-def summarize(outcomes: SweepOutcomes, cell: int, better: Better) -> CellSummary:
-    """One cell's selected candidate: the best mean selection score; a tie goes to the earlier candidate."""
-    return summary_of(cell, of_cell(outcomes, cell), selection(outcomes.spec).key, better)
 
 
 def summaries(outcomes: SweepOutcomes, better: Better, by: str | None = None) -> list[CellSummary]:

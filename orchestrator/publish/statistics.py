@@ -1,7 +1,7 @@
-"""What is computed from repeats: mean, sample standard deviation, standard error and Student-t interval."""
+"""What is computed from repeats: mean, deviation, standard error, Student-t interval, Welch's test and Holm's correction."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from orchestrator.views.outcomes import Statistic
 
@@ -38,3 +38,22 @@ def half_interval(found: Statistic, level: float = 0.95) -> float | None:
     from scipy.special import stdtrit
 
     return float(stdtrit(found.n - 1, (1 + level) / 2)) * error
+
+
+def welch(one: Statistic, other: Statistic) -> float:
+    """The two-sided p of Welch's t-test (Biometrika 34, 1947) of two means that both have a deviation."""
+    from scipy.stats import ttest_ind_from_stats  # only now: scipy.stats takes a second
+
+    sides = (one.mean, one.std, one.n, other.mean, other.std, other.n)
+    return float(ttest_ind_from_stats(*sides, equal_var=False).pvalue)
+
+
+def holm(found: Iterable[float | None]) -> list[float | None]:
+    """Each p corrected by Holm's step-down method over all that there are."""
+    kept = list(found)
+    tested = sorted((p, at) for at, p in enumerate(kept) if p is not None)
+    least = 0.0
+    for rank, (p, at) in enumerate(tested):
+        least = max(least, min(1.0, p * (len(tested) - rank)))
+        kept[at] = least
+    return kept

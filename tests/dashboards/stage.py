@@ -132,7 +132,7 @@ class Stage:
     def settle(self) -> None:
         """Settle the cells, and then the sweeps, whose trials have all ended."""
         for sweep, cell in self.store.sweeps.cells_to_settle():
-            summary = select.summarize(self.store.outcomes.of(sweep), cell, "higher")
+            summary = select.summaries(self.store.outcomes.of(sweep), "higher")[cell]
             self.writer.events.write(events.CellSettled(sweep, summary))
         for sweep in self.writer.sweeps.unsettled():
             self.writer.events.write(events.SweepSettled(sweep))

@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 
 from orchestrator.publish import aggregate
-from orchestrator.publish.select import direction, selection, summaries, summarize
+from orchestrator.publish.select import direction, selection, summaries
 from orchestrator.publish.statistics import statistic
 from orchestrator.publish.tables.table import build
 from orchestrator.views.errors import ConflictError
@@ -39,7 +39,7 @@ def outcomes(*candidates, spec=None):
 
 
 def test_the_best_mean_score_wins_and_its_test_metrics_are_shown():
-    found = summarize(outcomes([0.5, 0.7], [0.6, 0.8], [0.9, 0.1]), 0, "higher")
+    found = summaries(outcomes([0.5, 0.7], [0.6, 0.8], [0.9, 0.1]), "higher")[0]
     assert (found.status, found.candidate, found.labels) == ("complete", 1, {"eta": "1"})
     assert found.score.mean == pytest.approx(0.7)
     assert found.score.std == pytest.approx(0.1 * math.sqrt(2))
@@ -48,17 +48,17 @@ def test_the_best_mean_score_wins_and_its_test_metrics_are_shown():
 
 
 def test_lower_may_be_better():
-    assert summarize(outcomes([0.5], [0.4], [0.6]), 0, "lower").candidate == 1
+    assert summaries(outcomes([0.5], [0.4], [0.6]), "lower")[0].candidate == 1
 
 
 @pytest.mark.parametrize("better", ["higher", "lower"])
 def test_a_tie_goes_to_the_earlier(better):
-    assert summarize(outcomes([0.5], [0.5]), 0, better).candidate == 0
+    assert summaries(outcomes([0.5], [0.5]), better)[0].candidate == 0
 
 
 @pytest.mark.parametrize("bad", ["failed", "diverged", "pruned"])
 def test_a_candidate_with_a_repeat_that_did_not_finish_ok_is_not_eligible(bad):
-    found = summarize(outcomes([0.5, 0.5], [0.9, bad]), 0, "higher")
+    found = summaries(outcomes([0.5, 0.5], [0.9, bad]), "higher")[0]
     assert (found.status, found.candidate, found.candidates) == ("complete", 0, 2)
 
 
@@ -82,15 +82,15 @@ def test_a_candidate_with_a_repeat_that_did_not_finish_ok_is_not_eligible(bad):
     ],
 )
 def test_how_far_a_cell_has_come(candidates, status, selected):
-    found = summarize(outcomes(*candidates), 0, "higher")
+    found = summaries(outcomes(*candidates), "higher")[0]
     assert (found.status, found.candidate) == (status, selected)
     assert (found.score is None) == (selected is None)
     assert found.candidates == len(candidates)
 
 
 def test_a_score_that_is_no_number_is_not_eligible():
-    assert summarize(outcomes([math.nan, 0.9], [0.1, 0.2]), 0, "higher").candidate == 1
-    both = summarize(outcomes([math.nan], [math.nan]), 0, "higher")
+    assert summaries(outcomes([math.nan, 0.9], [0.1, 0.2]), "higher")[0].candidate == 1
+    both = summaries(outcomes([math.nan], [math.nan]), "higher")[0]
     assert (both.status, both.candidate, both.undefined) == ("failed", None, (KEY,))
 
 
@@ -98,7 +98,7 @@ def test_a_metric_that_one_repeat_lacks_has_no_mean():
     whole = outcomes([0.5, 0.7])
     first, second = whole.trials
     cut = replace(second, values={KEY: 0.7, "best/test/map@r": math.nan})
-    found = summarize(replace(whole, trials=(first, cut)), 0, "higher")
+    found = summaries(replace(whole, trials=(first, cut)), "higher")[0]
     assert set(found.metrics) == {KEY}
 
 
@@ -112,11 +112,6 @@ def test_a_metric_that_one_repeat_lacks_has_no_mean():
 )
 def test_the_selection_key_follows_the_split(split, key):
     assert selection({"select": {"metric": "map@r", "split": split}}).key == key
-
-
-def test_all_summaries_are_the_single_ones():
-    whole = sweeps.rich()
-    assert summaries(whole, "higher") == [summarize(whole, cell.index, "higher") for cell in whole.cells]
 
 
 @pytest.mark.parametrize("metric", ["norm_var", "nothing_of_that_name"])
@@ -135,7 +130,7 @@ def test_of_candidates_that_lose_only_the_score_is_computed(monkeypatch):
         return statistic(values)
 
     monkeypatch.setattr(aggregate, "statistic", counting)
-    found = summarize(outcomes(*[[score / 10, score / 10] for score in range(1, 9)]), 0, "higher")
+    found = summaries(outcomes(*[[score / 10, score / 10] for score in range(1, 9)]), "higher")[0]
     assert (found.candidate, set(found.metrics)) == (7, {KEY, "best/test/map@r"})
     assert len(computed) == 8 + 1, "each one's score, and what else the best one has"
 

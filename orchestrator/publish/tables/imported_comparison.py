@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
+from orchestrator.publish import statistics
 from orchestrator.publish.tables.significance import LEVEL
 from orchestrator.views.outcomes import Statistic
 
@@ -58,12 +59,7 @@ def tested(imported: Statistic, own: Statistic | None, name: str) -> ImportedCom
     if why := _untestable(imported, own):
         return ImportedComparison(name, difference, why=why)
     assert own is not None
-    assert imported.std is not None
-    assert own.std is not None
-    from scipy.stats import ttest_ind_from_stats  # only now: scipy.stats takes a second
-
-    sides = (imported.mean, imported.std, imported.n, own.mean, own.std, own.n)
-    return ImportedComparison(name, difference, float(ttest_ind_from_stats(*sides, equal_var=False).pvalue))
+    return ImportedComparison(name, difference, statistics.welch(imported, own))
 
 
 def _untestable(imported: Statistic, own: Statistic | None) -> str:
@@ -81,9 +77,5 @@ def _untestable(imported: Statistic, own: Statistic | None) -> str:
 
 def holm(found: Mapping[tuple[int, ...], ImportedComparison]) -> dict[tuple[int, ...], ImportedComparison]:
     """The tests of a table, their p corrected by Holm's step-down method over all that there are."""
-    there = sorted((one.p, place) for place, one in found.items() if one.p is not None)
-    corrected, least = {}, 0.0
-    for rank, (p, place) in enumerate(there):
-        least = max(least, min(1.0, p * (len(there) - rank)))
-        corrected[place] = least
-    return {place: replace(one, corrected=corrected.get(place)) for place, one in found.items()}
+    corrected = statistics.holm(one.p for one in found.values())
+    return {place: replace(one, corrected=p) for (place, one), p in zip(found.items(), corrected, strict=True)}

@@ -5,7 +5,7 @@ from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeVar
 
-from orchestrator.publish.statistics import statistic
+from orchestrator.publish import statistics
 
 Test = Literal["t", "wilcoxon"]
 
@@ -54,18 +54,13 @@ def compare(own: Mapping[Place, float], base: Mapping[Place, float], baseline: i
 
 def holm(found: Mapping[Place, Comparison]) -> dict[Place, Comparison]:
     """The comparisons of a table with their p corrected by Holm's step-down method over all that were tested."""
-    tested = sorted((one.p, place) for place, one in enumerate(found.values()) if one.p is not None)
-    corrected: dict[int, float] = {}
-    least = 0.0
-    for rank, (p, place) in enumerate(tested):
-        least = max(least, min(1.0, p * (len(tested) - rank)))
-        corrected[place] = least
-    return {place: replace(one, corrected=corrected.get(number)) for number, (place, one) in enumerate(found.items())}
+    corrected = statistics.holm(one.p for one in found.values())
+    return {place: replace(one, corrected=p) for (place, one), p in zip(found.items(), corrected, strict=True)}
 
 
 def paired_t(differences: Sequence[float], noise: float = 0.0) -> float | None:
     """The two-sided p of a paired t-test; none where the differences do not vary by more than `noise`."""
-    found = statistic(differences)
+    found = statistics.statistic(differences)
     if found.std is None or found.std <= noise:
         return None
     from scipy.special import stdtr  # only now: it takes half a second, and most tables test nothing
