@@ -1,4 +1,4 @@
-"""What is computed from repeats: mean, deviation, standard error, Student-t interval, Welch's test and Holm's correction."""
+"""What is computed from repeats: mean, deviation, standard error, intervals, Welch's test, Holm's correction."""
 
 import math
 from collections.abc import Iterable, Sequence
