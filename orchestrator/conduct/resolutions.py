@@ -8,7 +8,7 @@ from orchestrator.host.log_context import about
 from orchestrator.plan.further_seeds import with_seeds
 from orchestrator.plan.validated import read
 from orchestrator.publish.published import library
-from orchestrator.publish.tables.resolution_step import Added, ResolutionStep, resolution_step
+from orchestrator.publish.tables.resolution import Added, ResolutionStep, resolution_step
 from orchestrator.record.reads.requests import PendingRequest
 from orchestrator.record.reads.resolutions import GoingResolution
 from orchestrator.record.store import Store, Writer

@@ -5,10 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from orchestrator.publish import formats
-from orchestrator.publish.macros import whole_table
-from orchestrator.publish.macros.macros import macros
-from orchestrator.publish.macros.manuscript import Disagreement, manuscript
-from orchestrator.publish.macros.whole_table import WholeTable
+from orchestrator.publish.macros import macros_of
+from orchestrator.publish.manuscript import Disagreement, WholeTable, read_manuscript, read_table
 from orchestrator.publish.tables import published_comparison
 from orchestrator.views.errors import ConflictError, NotFoundError
 from orchestrator.views.macros import MacroAddress, MacrosView
@@ -43,7 +41,7 @@ def check(paper: Path, records: Records, whole: Whole | None = None) -> Manuscri
 
     NotFoundError, ConflictError and DamagedError for what is no paper.
     """
-    read = manuscript(paper)
+    read = read_manuscript(paper)
     disagreements = [*read.strange()]
     for file in read.files:
         try:
@@ -64,7 +62,7 @@ def check(paper: Path, records: Records, whole: Whole | None = None) -> Manuscri
 def _of_table(table: WholeTable, whole: Whole | None) -> Iterator[Disagreement]:
     """Where a table that was taken in whole is not what the records say."""
     try:
-        today = whole_table.read(table.path, whole(table.sweep, table.table)) if whole else None
+        today = read_table(table.path, whole(table.sweep, table.table)) if whole else None
     except NotFoundError as error:
         yield Disagreement(f"{table.path}:1", "", f"its table is not there: {error}", [str(table.path)])
         return
@@ -90,7 +88,7 @@ def bundled(bundles: Iterable[Path]) -> tuple[Records, Whole]:
         packed = known.get(of.uid)
         if packed is None:
             raise NotFoundError(f"no bundle is of sweep {of.sweep} with the id {of.uid}")
-        return macros(packed.outcomes, of.uid, of.table, packed.catalog, of.prefix)
+        return macros_of(packed.outcomes, of.uid, of.table, packed.catalog, of.prefix)
 
     def whole(sweep: int, table: str) -> str:
         packed = next((one for one in known.values() if one.head.id == sweep), None)

@@ -1,8 +1,7 @@
 """The numbers of a table as macros for a paper."""
 
-from orchestrator.publish.macros import macro_file
-from orchestrator.publish.macros.macro_name import PREFIX
-from orchestrator.publish.macros.macros import macros
+from orchestrator.publish import macros
+from orchestrator.publish.macros import PREFIX, macros_of
 from orchestrator.record.store import Store
 from orchestrator.views.files import Rendered
 from orchestrator.views.macros import MacroFormat, MacrosView
@@ -18,14 +17,14 @@ class PaperQueries:
     def macros(self, sweep: int, table: str, prefix: str = PREFIX) -> MacrosView:
         """A table as macros. Raises NotFoundError for an unknown table, ConflictError for a prefix TeX cannot read."""
         uid = self._store.sweeps.get(sweep).uid
-        return macros(self._store.outcomes.of(sweep), uid, table, self._catalog, prefix)
+        return macros_of(self._store.outcomes.of(sweep), uid, table, self._catalog, prefix)
 
     def render(self, sweep: int, table: str, file_format: MacroFormat, prefix: str = PREFIX) -> Rendered:
         """The same as a file of LaTeX or JSON."""
         view = self.macros(sweep, table, prefix)
         stem = f"sweep-{sweep}-macros"
         if file_format == "latex":
-            text = macro_file.written(view)
+            text = macros.written(view)
             return Rendered(content=text.encode(), media_type="application/x-tex", filename=f"{stem}.tex")
         text = view.model_dump_json(indent=2) + "\n"
         return Rendered(content=text.encode(), media_type="application/json", filename=f"{stem}.json")

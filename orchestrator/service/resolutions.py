@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from orchestrator.plan.further_seeds import with_seeds
-from orchestrator.publish.tables.resolution_step import ResolutionStep, resolution_step
+from orchestrator.publish.tables.resolution import ResolutionStep, resolution_step
 from orchestrator.record.store import Store
 from orchestrator.spec.spec import Spec
 from orchestrator.views.errors import ConflictError, NotFoundError

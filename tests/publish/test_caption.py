@@ -4,7 +4,7 @@ import pytest
 
 from orchestrator.publish.labels import axis_title, choice_label, metric_title
 from orchestrator.publish.tables import merge
-from orchestrator.publish.tables.budget import budget
+from orchestrator.publish.tables.caption import budget
 from orchestrator.publish.tables.table import build
 from tests.publish import sweeps
 from workers.catalog import load

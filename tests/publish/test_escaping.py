@@ -12,9 +12,9 @@ from orchestrator.publish.formats import names, render
 from orchestrator.publish.formats.csv import guarded
 from orchestrator.publish.formats.html import _text
 from orchestrator.publish.formats.markdown import escape as markdown
-from orchestrator.publish.tables.plain import one_line
+from orchestrator.publish.labels import escape as tex
+from orchestrator.publish.labels import one_line
 from orchestrator.publish.tables.table import build
-from orchestrator.publish.tables.tex_characters import escape as tex
 from tests.publish import sweeps
 
 NASTY = r"""100% & $x_1^2$ #{a} \b ~c <i>"d"</i> | `e` 'f' -- é ß η ± µ … 中 😀 !` """

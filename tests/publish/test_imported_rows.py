@@ -9,7 +9,7 @@ from scipy.stats import ttest_ind
 
 from orchestrator.publish.formats import render
 from orchestrator.publish.formats.latex import render_standalone
-from orchestrator.publish.macros.macros import macros
+from orchestrator.publish.macros import macros_of
 from orchestrator.publish.statistics import statistic
 from orchestrator.publish.tables.imported_comparison import holm
 from orchestrator.publish.tables.imported_comparison import tested as welch
@@ -73,7 +73,7 @@ def test_they_are_no_numbers_of_the_sweep():
     assert all(cell.statistic is None and cell.cell is None and not cell.bold for cell in imported(table)[0].cells)
     assert table.summaries == plain.summaries
     assert table.panels[0].rows[2:] == plain.panels[0].rows[1:], "neither bold nor counts have changed"
-    named = [macros(outcomes(*rows), "uid", "main", sweeps.catalog(), "ms").numbers for rows in ((), (THEIRS,))]
+    named = [macros_of(outcomes(*rows), "uid", "main", sweeps.catalog(), "ms").numbers for rows in ((), (THEIRS,))]
     assert named[0] == named[1]
 
 

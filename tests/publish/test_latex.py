@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from orchestrator.publish.formats.latex import render, render_standalone
-from orchestrator.publish.tables.plain import one_line
+from orchestrator.publish.labels import _ACCENTS, _MATH, _PLAIN, escape, one_line
 from orchestrator.publish.tables.table import build
-from orchestrator.publish.tables.tex_characters import _ACCENTS, _MATH, _PLAIN, escape
 from tests.publish import presets, sweeps
 from tests.publish.test_escaping import nasty
 

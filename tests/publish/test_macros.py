@@ -7,9 +7,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.publish.formats import render
-from orchestrator.publish.macros.macro_file import read, written
-from orchestrator.publish.macros.macro_name import checked_prefix, macro_names
-from orchestrator.publish.macros.macros import macros
+from orchestrator.publish.macros import checked_prefix, macro_names, macros_of, read, written
 from orchestrator.publish.tables.published_comparison import build
 from orchestrator.service.manuscripts import ManuscriptReport, check
 from orchestrator.views.errors import ConflictError, DamagedError, NotFoundError
@@ -33,7 +31,7 @@ def outcomes(seeds: int = 3, **given: object) -> SweepOutcomes:
 
 
 def table(given: SweepOutcomes | None = None, prefix: str = "ms") -> MacrosView:
-    return macros(given or outcomes(), "uid-7", "main", sweeps.catalog(), prefix)
+    return macros_of(given or outcomes(), "uid-7", "main", sweeps.catalog(), prefix)
 
 
 @pytest.fixture
@@ -163,7 +161,7 @@ def test_what_is_no_paper_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConflictError, match="a spec is checked by `metricsweep submit --dry-run"):
         checked(tmp_path / "spec.yaml")
     with pytest.raises(NotFoundError):
-        macros(outcomes(), "uid-7", "mian", sweeps.catalog())
+        macros_of(outcomes(), "uid-7", "mian", sweeps.catalog())
 
 
 def test_a_number_below_zero_has_a_minus(paper: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from orchestrator.publish.formats import names, render
-from orchestrator.publish.tables.budget import budget
+from orchestrator.publish.tables.caption import budget
 from orchestrator.publish.tables.table import build
 from orchestrator.publish.tables.table_data import Heading, Table
 from orchestrator.views.lifecycle import TrialState

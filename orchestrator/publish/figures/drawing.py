@@ -10,7 +10,7 @@ from orchestrator.publish.figures.points import points
 from orchestrator.publish.figures.sketch import FigureDrawing, Sketch, Sources, Value
 from orchestrator.publish.labels import Names
 from orchestrator.publish.select import direction, selection
-from orchestrator.publish.tables.ages import ages
+from orchestrator.publish.tables.caption import ages
 from orchestrator.spec.figure import FigureSpec
 from orchestrator.views.errors import ConflictError, NotFoundError
 from orchestrator.views.files import FIGURE_FORMATS, FigureView

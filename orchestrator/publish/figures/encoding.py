@@ -7,7 +7,7 @@ import altair as alt
 
 from orchestrator.publish.figures import palette
 from orchestrator.publish.figures.sketch import Sketch
-from orchestrator.publish.tables.plain import width
+from orchestrator.publish.labels import width
 
 PLAIN: Final = ".6~g"
 """The format of plain numbers; without the digits Vega would write 80 as 8e+1."""

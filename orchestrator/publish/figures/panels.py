@@ -7,7 +7,7 @@ import altair as alt
 
 from orchestrator.publish.figures import palette
 from orchestrator.publish.figures.sketch import FigureDrawing, Plot, Sketch, Value
-from orchestrator.publish.tables.plain import one_line, width
+from orchestrator.publish.labels import one_line, width
 
 FONT: Final = "Liberation Sans, Arial, Helvetica, sans-serif"
 """Letters that every machine has or imitates; sizes are in points, since a unit of the drawing is one."""

@@ -6,7 +6,7 @@ from orchestrator.publish.figures import files
 from orchestrator.publish.figures.points import FigurePoint
 from orchestrator.publish.figures.sketch import FigureDrawing, Sketch
 from orchestrator.publish.labels import metric_title
-from orchestrator.publish.tables.budget import budget
+from orchestrator.publish.tables.caption import budget
 from orchestrator.spec.figure import ON_THE_WAY
 
 _MANY = 4  # points that a note names

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from orchestrator.publish.labels import escape, unicode_note
 from orchestrator.publish.ledger.printed_entry import line
-from orchestrator.publish.tables.tex_characters import escape, unicode_note
 from orchestrator.views.ledger import LedgerView
 
 _SIGNS: Final = {"reproduced": "yes", "not reproduced": "no", "underpowered": "unclear", "not run": ""}

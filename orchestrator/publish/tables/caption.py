@@ -1,25 +1,303 @@
 """The words around a table: what was averaged, what was selected by what, from how many, and what is missing."""
 
 import math
-from collections.abc import Iterator, Mapping
-from typing import Final, get_args
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, get_args
 
-from orchestrator.publish.labels import metric_entry, metric_title, metric_unit
+from orchestrator.publish.aggregate import CandidateOutcome
+from orchestrator.publish.labels import Names, metric_entry, metric_title, metric_unit
 from orchestrator.publish.optimism import optimism
+from orchestrator.publish.published import PublishedTable
+from orchestrator.publish.published.held import held_recipe
 from orchestrator.publish.select import direction
-from orchestrator.publish.tables import frozen_backbones
-from orchestrator.publish.tables.averaging import averaged, runs
-from orchestrator.publish.tables.budget import budget
 from orchestrator.publish.tables.column_titles import without_arrow
 from orchestrator.publish.tables.entries import PARTIAL_SIGN, EntryWriter, mark_meaning
-from orchestrator.publish.tables.facts import TableFacts, few, listed, lower
 from orchestrator.publish.tables.layout import Placement
 from orchestrator.publish.tables.runs import usual_count
 from orchestrator.publish.tables.selections import words
-from orchestrator.publish.tables.significance import meanings
+from orchestrator.publish.tables.significance import Comparison, meanings
 from orchestrator.publish.tables.significance import words as tests
-from orchestrator.publish.tables.table_data import MIXED_SIGN, SETTLED, LegendEntry, Mark
+from orchestrator.publish.tables.table_data import MIXED_SIGN, SETTLED, Age, LegendEntry, Mark, Panel, TableCell
+from orchestrator.spec.table import Spread, TableSpec
+from orchestrator.views.lifecycle import TrialState
+from orchestrator.views.outcomes import CellSummary, SweepOutcomes
+from orchestrator.views.planned import Cell, Labels
 from orchestrator.views.printing import DECIMALS, decimals_of, printed
+from workers.catalog import Catalog, Change, changes, parse_metric
+from workers.contract import Select
+
+
+def budget(
+    cells: Mapping[int, Labels], counts: Mapping[int, int], printed: Callable[[str, str], str], *, filled: bool = False
+) -> str:
+    """One sentence, by the axis that decides the budget where one does; "" when nothing was tuned.
+
+    `cells` are the labels by cell, `counts` the candidates by cell, `printed` turns an axis and a label into text;
+    `filled`: cells with fewer were filled up by learning rates.
+    """
+    sizes = sorted(set(counts.values()))
+    if not sizes or sizes == [1]:
+        return ""
+    if len(sizes) == 1:
+        how = ", with other learning rates where a cell had fewer" if filled else ""
+        return f"Selection budget: {_candidates(sizes[0])} in every cell{how}."
+    axes = dict.fromkeys(axis for labels in cells.values() for axis in labels)
+    for axis in axes:
+        by_label = _by_label(axis, cells, counts)
+        if all(len(found) == 1 for found in by_label.values()):
+            return f"Selection budget: {_listed(axis, {k: min(v) for k, v in by_label.items()}, printed)}."
+    return f"Selection budget: {sizes[0]} to {_candidates(sizes[-1])} a cell."
+
+
+def _by_label(axis: str, cells: Mapping[int, Labels], counts: Mapping[int, int]) -> dict[str, set[int]]:
+    found: dict[str, set[int]] = {}
+    for cell, labels in cells.items():
+        found.setdefault(labels.get(axis, ""), set()).add(counts[cell])
+    return found
+
+
+def _listed(axis: str, sizes: Mapping[str, int], printed: Callable[[str, str], str]) -> str:
+    names: dict[int, list[str]] = {}
+    for label, size in sizes.items():
+        names.setdefault(size, []).append(printed(axis, label) if label else f"no {axis}")
+    (first, found), *others = names.items()
+    return "; ".join(
+        (f"{_candidates(first)} for {', '.join(found)}", *(f"{n} for {', '.join(labels)}" for n, labels in others))
+    )
+
+
+def _candidates(n: int) -> str:
+    return "1 candidate" if n == 1 else f"{n} candidates"
+
+
+@dataclass(frozen=True, slots=True)
+class TableFacts:
+    """What the words are made from."""
+
+    outcomes: SweepOutcomes
+    layout: TableSpec
+    names: Names
+    select: Select
+    summaries: Mapping[int, CellSummary]
+    panels: Sequence[Panel]
+    block: frozenset[str] | None
+    candidates: Mapping[int, Sequence[CandidateOutcome]]  # by cell
+    published: PublishedTable | None = None  # whose numbers the table holds in place of the sweep's
+    aged: str = ""  # which numbers are of older versions
+
+    def entries(self) -> Iterable[TableCell]:
+        """Every place of the body."""
+        return (cell for panel in self.panels for row in panel.rows for cell in row.cells)
+
+    def comparisons(self) -> list[Comparison]:
+        """Each comparison with a baseline once."""
+        return list({id(one): one for cell in self.entries() if (one := cell.comparison)}.values())
+
+    @property
+    def baseline(self) -> str:
+        """The cells that others are compared with, in words; "" where the layout asks for none."""
+        found = (f"{lower(self.names.said(axis))} {self.names.label(axis, label)}"
+                 for axis, label in (self.layout.against or {}).items())  # fmt: skip
+        return ", ".join(found)
+
+    def cell_name(self, cell: int) -> str:
+        """A cell by its labels, in print."""
+        labels = next(one.labels for one in self.outcomes.cells if one.index == cell)
+        return " / ".join(self.names.label(axis, label) for axis, label in labels.items()) or "the only cell"
+
+
+def lower(title: str) -> str:
+    """A title within a sentence: `Loss` -> loss, but `SEC weight` and `η` stay."""
+    return title.lower() if title[:1].isupper() and title[1:].islower() else title
+
+
+def few(names: Sequence[str], most: int = 4) -> str:
+    """Some names in a sentence, and how many more there are."""
+    return listed(names) if len(names) <= most else f"{', '.join(names[:most])} and {len(names) - most} more"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names in a sentence: `a, b and c`."""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+WORDS: Final[Mapping[Age, str]] = {"older": "numbers of older versions", "mixed": "numbers of several versions"}
+
+
+@dataclass(frozen=True)
+class Ages:
+    """Of the cells of a sweep, or of several in one table."""
+
+    cells: Mapping[int, Age] = field(default_factory=dict)  # those whose numbers are all of today's versions have none
+    changed: tuple[str, ...] = ()  # what has other numbers today, such as `metric 'map' (version 1, now 2)`
+    whole: bool = False  # whether every cell that has numbers has older ones alone
+
+    def said(self, name: Callable[[int], str]) -> str:
+        """One sentence, with the cells by `name`; "" where all is of today."""
+        if not self.cells:
+            return ""
+        what = listed(self.changed)
+        if self.whole:
+            return f"Numbers of older versions: {what}."
+        found = {age: [name(cell) for cell, one in self.cells.items() if one == age] for age in WORDS}
+        where = "; ".join(f"{WORDS[age]} in {few(names)}" for age, names in found.items() if names)
+        return f"Versions are MIXED, since numbers changed in {what}: {where}."
+
+
+def ages(outcomes: SweepOutcomes, keys: Collection[str], catalog: Catalog) -> Ages:
+    """What is said of results that are shown, or selected by, under some keys such as `best/test/recall@1`."""
+    shown = {f"metric {parse_metric(key.rpartition('/')[2])[0]!r}" for key in keys}
+    known: dict[str, tuple[Change, ...]] = {}
+    outdated: defaultdict[int, set[bool]] = defaultdict(set)
+    for trial in outcomes.trials:
+        if trial.state is TrialState.FINISHED:
+            if trial.stamp not in known:
+                its = changes(trial.stamp, catalog)
+                known[trial.stamp] = tuple(
+                    one for one in its if one.what in shown or not one.what.startswith("metric ")
+                )
+            outdated[trial.cell].add(bool(known[trial.stamp]))
+    if not any(known.values()):
+        return Ages()
+    aged: dict[int, Age] = {
+        cell: "mixed" if False in old else "older" for cell, old in sorted(outdated.items()) if True in old
+    }
+    changed = tuple(sorted({str(one) for some in known.values() for one in some}))
+    return Ages(aged, changed, all(aged.get(cell) == "older" for cell in outdated))
+
+
+_SPREADS: Final[Mapping[Spread, str]] = {
+    "std": " ± standard deviation",
+    "se": " ± standard error",
+    "ci95": " ± half the 95 % Student-t interval",
+    "none": "",
+}
+
+
+def averaged(facts: TableFacts) -> str:
+    """What each number is, over which runs."""
+    sizes = sorted({n for one in facts.summaries.values() if (n := runs(one))})
+    spread = _spread(facts.layout) if any(cell.std for cell in facts.entries()) else ""
+    what = f"{facts.layout.center}{spread}"
+    without = _unspread(facts)
+    if sizes == [1]:
+        covered = spread if facts.layout.covers == "queries" else ""
+        return f"Test metrics of a single run ({_repeats(facts, 1)}){covered}.{without}"
+    reproduced = _reproduced(facts)
+    if len(sizes) > 1:
+        over = reproduced or "unequal numbers of repeats"
+        return f"Test metrics, {what} over {over}: {_unequal(facts, sizes)}.{without}"
+    if reproduced:
+        return f"Test metrics, {what} over {reproduced}.{without}"
+    planned = len({one.repeat for one in facts.outcomes.trials})
+    n = sizes[0] if sizes else planned
+    return f"Test metrics, {what} over {_repeats(facts, n)}.{without}" if n else ""
+
+
+def _unspread(facts: TableFacts) -> str:
+    """Which numbers have no spread, since none covers queries, and why; "" where all have one."""
+    why = dict.fromkeys(cell.unspread for cell in facts.entries() if cell.unspread)
+    return f" No spread: {few(list(why), 2)}." if why else ""
+
+
+def _spread(layout: TableSpec) -> str:
+    """What stands after a number, and what it covers where that is not seeds alone."""
+    if not layout.covers_queries:
+        return _SPREADS[layout.shown_spread]
+    what = "standard error" if layout.shown_spread == "se" else "half the 95 % Student-t interval"
+    if layout.covers == "queries":
+        return f" ± {what} over other test queries (clustered by class), of these trainings"
+    return f" ± {what} over other seeds and other test queries (crossed, queries clustered by class)"
+
+
+def runs(summary: CellSummary) -> int:
+    """Over how many runs a cell is averaged: a reproduced winner has more than it was selected by."""
+    least = summary.score.n if summary.score else 0
+    return max((found.n for found in summary.metrics.values()), default=least)
+
+
+def _reproduced(facts: TableFacts) -> str:
+    """`the best trial + 10 reproductions`: the winner of a search, trained again; "" where none was."""
+    asked = int((facts.outcomes.spec.get("search") or {}).get("reproduce") or 0)
+    shown = [one for one in facts.summaries.values() if one.score] if asked else []
+    # What candidates are compared by is what the search trained of each; one alone is compared by all that it has.
+    first = [one.score.n for one in shown if one.score and one.candidates > 1]
+    trials = min(first, default=max(1, max((runs(one) for one in shown), default=0) - asked))
+    again = sorted({more for one in shown if (more := runs(one) - trials) > 0})
+    if not again:
+        return ""
+    best = "the best trial" if trials == 1 else f"the best candidate's {trials} trials"
+    most = f"{again[-1]} reproduction" + ("s" if again[-1] > 1 else "")
+    return f"{best} + " + (most if len(again) == 1 else f"{again[0]} to {most}")
+
+
+def _repeats(facts: TableFacts, n: int) -> str:
+    """`3 seeds (0, 1, 2)`: the labels of the repeat axes, or the recipe's seed where nothing is repeated."""
+    labels: dict[str, dict[str, None]] = {}
+    for trial in facts.outcomes.trials:
+        for axis, label in trial.repeat_labels.items():
+            labels.setdefault(axis, {})[label] = None
+    if not labels:
+        recipe = facts.outcomes.spec.get("recipe") or {}
+        return f"seed {recipe.get('seed', 0)}"
+    noun = next(iter(labels)) if len(labels) == 1 else "repeat"
+    values = "; ".join(", ".join(shown) for shown in labels.values())
+    return f"{noun} {values}" if n == 1 else f"{n} {noun}s ({values})"
+
+
+def _unequal(facts: TableFacts, sizes: Sequence[int]) -> str:
+    cells = {n: [one.cell for one in facts.summaries.values() if runs(one) == n] for n in sizes}
+    most = max(sizes, key=lambda n: len(cells[n]))
+    others = (f"n = {n} in {few([facts.cell_name(cell) for cell in cells[n]])}" for n in sizes if n != most)
+    return "; ".join((f"n = {most} in {len(cells[most])} cells", *others))
+
+
+def _frozen(facts: TableFacts) -> str:
+    """Which cells have a frozen backbone, and of which network the features are; "" where none has one."""
+    spec = facts.outcomes.spec
+    if not any(_network(backbone, facts) for backbone in _backbones(spec)):
+        return ""
+    found = {cell.index: _network(_of_cell(facts, cell), facts) for cell in facts.outcomes.cells}
+    networks = [*dict.fromkeys(name for name in found.values() if name)]
+    if not networks:
+        return ""
+    of = f"frozen: head and loss are trained on features of {listed(networks)}"
+    if all(found.values()):
+        return f"The backbone is {of}."
+    return f"In {few([facts.cell_name(cell) for cell, name in found.items() if name])} the backbone is {of}."
+
+
+def _network(backbone: Any, facts: TableFacts) -> str:
+    """The network whose features a backbone takes, in print; "" where it takes images."""
+    if not isinstance(backbone, Mapping):
+        return ""
+    entry = facts.names.parts.get("backbone", str(backbone.get("name")))
+    if entry is None or entry.facts.get("reads") != "features":
+        return ""
+    of = backbone.get("of")
+    if of is None:  # the sweeps of a comparison hold several, which its caption says
+        return ""
+    name = str(of.get("name") if isinstance(of, Mapping) else of)
+    within = facts.names.parts.get("backbone", name)
+    return within.label if within else name
+
+
+def _backbones(spec: Mapping[str, Any]) -> Iterator[Any]:
+    """All backbones that stand in a spec."""
+    yield (spec.get("recipe") or {}).get("backbone")
+    for role in ("compare", "tune"):
+        for groups in (spec.get(role) or {}).values():
+            yield from (choice["patch"].get("backbone") for group in groups for choice in group["choices"])
+    yield from (rule["patch"].get("backbone") for rule in spec.get("rules") or ())
+
+
+def _of_cell(facts: TableFacts, cell: Cell) -> Any:
+    """The backbone of the candidate that a cell shows, or of the cell before anything is tuned where it shows none."""
+    summary = facts.summaries.get(cell.index)
+    return held_recipe(facts.outcomes.spec, cell.labels, summary.labels if summary else None).get("backbone")
+
 
 _STOPPING: Final[Mapping[str, str]] = {
     "median": "the median rule",
@@ -39,7 +317,7 @@ def caption(facts: TableFacts, placement: Placement) -> str:
     lead = facts.published.title if facts.published else own_title
     lead = lead if lead[-1] in ".!?" else lead + "."
     own = (
-        _aged, _loud, frozen_backbones.words, averaged, _splits, _units, _rules, _tested, _selected, _selections,
+        _aged, _loud, _frozen, averaged, _splits, _units, _rules, _tested, _selected, _selections,
         _optimistic, _stopped, _budget, _bold, _done,
     )  # fmt: skip
     said = (say(facts) for say in ((_printed, _units, _bold) if facts.published else own))

@@ -10,15 +10,13 @@ from orchestrator.publish.labels import Names, metric_better, metric_over_querie
 from orchestrator.publish.published import PublishedTable
 from orchestrator.publish.select import direction, selection, summaries_of
 from orchestrator.publish.tables import doubt, replica, selections
-from orchestrator.publish.tables.ages import Ages, ages
-from orchestrator.publish.tables.caption import caption, legend, notes
+from orchestrator.publish.tables.caption import Ages, TableFacts, ages, caption, legend, notes
 from orchestrator.publish.tables.centers import Centers
 from orchestrator.publish.tables.column_titles import column_titles
 from orchestrator.publish.tables.cover import Cover
 from orchestrator.publish.tables.differences import Baselines
 from orchestrator.publish.tables.emphasis import doubted, embolden
 from orchestrator.publish.tables.entries import EntryWriter, spanned
-from orchestrator.publish.tables.facts import TableFacts
 from orchestrator.publish.tables.headings import Headings, grouped
 from orchestrator.publish.tables.layout import Placement, Point, metric_form, panels, parse, place
 from orchestrator.publish.tables.query_evidence import QueryEvidence

@@ -1,1 +1,0 @@
-"""A table as macros of LaTeX, and the papers that use them."""
