@@ -12,7 +12,7 @@ import yaml
 from scipy import stats
 
 from orchestrator.conduct.race_session import RaceSession
-from orchestrator.publish.verdicts.race import beaten
+from orchestrator.publish.verdicts.boundary import beaten
 from orchestrator.record.reads.pruning import Competitor
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from orchestrator.publish.verdicts.race import beaten
+from orchestrator.publish.verdicts.boundary import beaten
 from orchestrator.record.reads.pruning import Competitor, RecordedEvaluation
 from orchestrator.record.writes.pruning import PruningDecision
 from orchestrator.spec.prune import Race

@@ -12,7 +12,7 @@ from orchestrator.host.traces import span
 from orchestrator.plan import grid
 from orchestrator.plan.extension import extension
 from orchestrator.plan.needs import Contents
-from orchestrator.publish.verdicts import query_files
+from orchestrator.publish.verdicts import judgement
 from orchestrator.record.existence import REFUSED
 from orchestrator.record.figure_files import FigureFiles
 from orchestrator.record.reads.requests import PendingRequest
@@ -42,9 +42,7 @@ class Requests:
         self._store, self._writer, self._catalog, self._renewal = store, writer, catalog, renewal
         self._tracker, self._storage = tracker, opened(storage)
         self._collection = Collection(store, writer, catalog, self._storage)
-        self.resolutions = Resolutions(
-            store, writer, catalog, query_files.source(FigureFiles(store, storage).arrays_of)
-        )
+        self.resolutions = Resolutions(store, writer, catalog, judgement.source(FigureFiles(store, storage).arrays_of))
         """Those that go on."""
 
     def apply(self, asked: PendingRequest) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 from orchestrator.host.log_context import about
 from orchestrator.plan.further_seeds import with_seeds
 from orchestrator.plan.validated import read
-from orchestrator.publish.published import library
+from orchestrator.publish import papers
 from orchestrator.publish.tables.resolution import Added, ResolutionStep, resolution_step
 from orchestrator.record.reads.requests import PendingRequest
 from orchestrator.record.reads.resolutions import GoingResolution
@@ -121,7 +121,7 @@ class Resolutions:
         view = self._store.sweeps.get(sweep)
         seeds = {one.cell: one.seeds for one in coming.cells}
         text = with_seeds(view.text.encode(), Spec.model_validate(view.spec), step.labels, seeds)
-        checked = read(text, self._catalog, library.PrintedLines())
+        checked = read(text, self._catalog, papers.PrintedLines())
         return {"text": text.decode("utf-8-sig"), "spec": checked.spec.model_dump(mode="json")}
 
 

@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from orchestrator.publish import papers
 from orchestrator.publish.formats.markdown import escape
 from orchestrator.publish.labels import axis_title
-from orchestrator.publish.published import Number, PublishedTable, library
+from orchestrator.publish.papers import Number, PublishedTable
 from orchestrator.views.errors import NotFoundError
 from orchestrator.views.files import Rendered
 from orchestrator.views.planned import Labels
@@ -70,7 +71,7 @@ def render(table: PublishedTable, format_name: str) -> Rendered:
         case "markdown":
             text, suffix = "\n\n".join(_blocks(table)) + "\n", ".md"
         case "csv":
-            text, suffix = library.text(table.id), ".csv"
+            text, suffix = papers.text(table.id), ".csv"
         case _:
             text, suffix = view(table).model_dump_json(indent=2) + "\n", ".json"
     name = f"{table.id.lower()}{suffix}"

@@ -10,7 +10,7 @@ from orchestrator.publish.bundle.contents import Head
 from orchestrator.publish.bundle.making import Material
 from orchestrator.publish.bundle.rebuilding import RebuildReport
 from orchestrator.publish.figures.sketch import Sources
-from orchestrator.publish.verdicts import query_files
+from orchestrator.publish.verdicts import judgement
 from orchestrator.record.figure_files import FigureFiles
 from orchestrator.record.store import Store
 from workers.catalog import OWN_CODE, Catalog
@@ -29,7 +29,7 @@ class BundleQueries:
             head=Head.model_validate(view.model_dump(include=set(Head.model_fields))),
             text=view.text,
             outcomes=replace(
-                self._store.outcomes.of(sweep, trials=False), queries=query_files.source(self._sources.arrays)
+                self._store.outcomes.of(sweep, trials=False), queries=judgement.source(self._sources.arrays)
             ),
             evidence=self._store.outcomes.provenance(sweep),
             catalog=self._catalog,

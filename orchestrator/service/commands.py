@@ -6,7 +6,7 @@ from typing import Any, Literal
 from orchestrator.plan.extension import extension
 from orchestrator.plan.needs import Contents
 from orchestrator.plan.validated import read, refresh
-from orchestrator.publish.published import library
+from orchestrator.publish import papers
 from orchestrator.record.store import Store
 from orchestrator.record.writes.backlog import ADDED
 from orchestrator.record.writes.submissions import RequestKind
@@ -60,7 +60,7 @@ class SweepCommands:
         """
         refresh(self._catalog)
         contents = Contents.of(self._store.data.planned_content(sweep), self._store.data.findings())
-        checked = read(body, self._catalog, library.PrintedLines(), contents)
+        checked = read(body, self._catalog, papers.PrintedLines(), contents)
         spec, text = checked.spec.model_dump(mode="json"), body.decode("utf-8-sig")
         former = self._store.sweeps.get(sweep)
         if former.state is SweepState.QUEUED:

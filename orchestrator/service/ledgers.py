@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Final
 
 from orchestrator.host.cache import Cache
+from orchestrator.publish import ledger, ledger_files
 from orchestrator.publish.bundle import rebuilding
-from orchestrator.publish.ledger import ledger, rendering
-from orchestrator.publish.ledger.findings import LedgerFinding, findings, published_tables
-from orchestrator.publish.ledger.standing import WITHIN
+from orchestrator.publish.ledger import WITHIN, LedgerFinding, findings, published_tables
 from orchestrator.record.store import Store
 from orchestrator.views.deadline import timely
 from orchestrator.views.errors import NotFoundError
@@ -41,7 +40,7 @@ class LedgerQueries:
 
     def render(self, paper: str, file_format: str, within: float = WITHIN) -> Rendered:
         """The same as a file; NotFoundError where there is no such paper or format."""
-        return rendering.render(self.of(paper, within), file_format)
+        return ledger_files.render(self.of(paper, within), file_format)
 
     def _findings(self, within: float) -> Iterator[LedgerFinding]:
         for use, spec in timely(self._store.sweeps.specs(MOST_SWEEPS)):
@@ -59,7 +58,7 @@ class LedgerQueries:
 def from_bundles(bundles: Sequence[Path], paper: str, file_format: str, within: float = WITHIN) -> Rendered:
     """The ledger of a paper from bundles alone, asking no server; raises DamagedError and NotFoundError."""
     name = ledger.known_paper(paper)
-    return rendering.render(ledger.ledger(name, _packed(bundles, within), within), file_format)
+    return ledger_files.render(ledger.ledger(name, _packed(bundles, within), within), file_format)
 
 
 def _packed(bundles: Iterable[Path], within: float) -> Iterator[LedgerFinding]:

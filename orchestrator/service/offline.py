@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 def preview(body: bytes, settings: "Settings") -> "Preview":
     """What a spec would become: known and measured is what the home folder's database holds."""
     from orchestrator.plan.validated import read
-    from orchestrator.publish.published import library
+    from orchestrator.publish import papers
     from orchestrator.service.forecast import forecast_here
     from workers import catalog as catalogs
 
     catalog = catalogs.load(settings.parts)
-    return forecast_here(read(body, catalog, library.PrintedLines()), settings, catalog)
+    return forecast_here(read(body, catalog, papers.PrintedLines()), settings, catalog)
 
 
 def with_values(body: bytes, assignments: Sequence[str]) -> bytes:
@@ -52,18 +52,16 @@ def subset_of(body: bytes, only: Sequence[str], without: Sequence[str]) -> bytes
 
 def published_tables() -> "list[PublishedSummary]":
     """The papers' tables that are known."""
-    from orchestrator.publish import paper
-    from orchestrator.publish.published import library
+    from orchestrator.publish import paper, papers
 
-    return [paper.summary(library.load(name)) for name in library.names()]
+    return [paper.summary(papers.load(name)) for name in papers.names()]
 
 
 def published_file(table_id: str, file_format: str) -> "Rendered":
     """One of the papers' tables as a file of its own."""
-    from orchestrator.publish import paper
-    from orchestrator.publish.published import library
+    from orchestrator.publish import paper, papers
 
-    return paper.render(library.load(table_id), file_format)
+    return paper.render(papers.load(table_id), file_format)
 
 
 def published_like(
@@ -78,19 +76,18 @@ def published_like(
     Raises InvalidSpecError for a wrong spec, NotFoundError where there is no such table or format.
     """
     from orchestrator.plan.validated import read
-    from orchestrator.publish import formats
-    from orchestrator.publish.published import library
+    from orchestrator.publish import formats, papers
     from orchestrator.publish.tables import published_comparison
     from orchestrator.views.lifecycle import SweepState
     from orchestrator.views.outcomes import NO_SWEEP, SweepOutcomes
     from workers import catalog as catalogs
 
     catalog = catalogs.load(settings.parts)
-    checked = read(body, catalog, library.PrintedLines())
+    checked = read(body, catalog, papers.PrintedLines())
     spec = checked.spec.model_dump(mode="json")
     chosen = name if name is not None else next(iter(spec["tables"]), "")
     if chosen in spec["tables"]:
-        spec["tables"][chosen]["published"] = library.load(table_id).id
+        spec["tables"][chosen]["published"] = papers.load(table_id).id
     cells, candidates = tuple(checked.plan.cells), tuple(checked.plan.candidates)
     outcomes = SweepOutcomes(NO_SWEEP, checked.spec.name, SweepState.QUEUED, spec, cells, candidates, ())
     return formats.render(published_comparison.build(outcomes, chosen, catalog, numbers="published"), file_format)

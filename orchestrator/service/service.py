@@ -5,10 +5,9 @@ from typing import Any
 
 from orchestrator.host.private import own_folder
 from orchestrator.plan import schema
-from orchestrator.publish import figures, paper
+from orchestrator.publish import figures, paper, papers
 from orchestrator.publish.figures.sketch import Sources
-from orchestrator.publish.published import library
-from orchestrator.publish.verdicts import query_files
+from orchestrator.publish.verdicts import judgement
 from orchestrator.record.figure_files import FigureFiles
 from orchestrator.record.store import Store
 from orchestrator.service import offline
@@ -46,7 +45,7 @@ class Service:
     def __init__(self, settings: Settings, store: Store, catalog: Catalog) -> None:
         self._store, self._catalog = store, catalog
         links, files = Links(settings.mlflow_pages), FigureFiles(store, settings.storage)
-        queries = query_files.source(files.arrays_of)
+        queries = judgement.source(files.arrays_of)
         sources = Sources(store.curves.of_trials, files.arrays_of, files.pictures_of)
         self.accounts = AccountQueries(store)
         self.people = People(store, settings.oidc_issuer)
@@ -86,7 +85,7 @@ class Service:
 
     def published_table(self, table_id: str) -> PublishedView:
         """One of the papers' tables with all its numbers."""
-        return paper.view(library.load(table_id))
+        return paper.view(papers.load(table_id))
 
     def data(self) -> list[DataFinding]:
         """What the nodes' data roots have, as they were last seen."""

@@ -12,7 +12,7 @@ from orchestrator.plan.needs import Contents, agreed, counted, needs
 from orchestrator.plan.reading.lines import lines
 from orchestrator.plan.unschedulable import crowded, shortages
 from orchestrator.plan.validated import Checked, read, refresh
-from orchestrator.publish.published import library
+from orchestrator.publish import papers
 from orchestrator.record.store import Store
 from orchestrator.record.writes.submissions import NewSweep
 from orchestrator.service.forecast import forecast
@@ -93,13 +93,13 @@ class SpecSubmissions:
     def _read(self, body: bytes) -> Checked:
         """The spec checked, also against what the nodes' data hold now, and expanded for that content."""
         refresh(self._catalog)
-        checked = read(body, self._catalog, library.PrintedLines())
+        checked = read(body, self._catalog, papers.PrintedLines())
         wanted = [one for one in needs(checked.spec, self._catalog) if one.held]
         if not wanted:
             return checked
         found, fresh = self._looked(wanted)
         catalog = self._catalog.counting(counted(found)) if fresh else self._catalog
-        return read(body, catalog, library.PrintedLines(), Contents(agreed(found)))
+        return read(body, catalog, papers.PrintedLines(), Contents(agreed(found)))
 
     def _looked(self, wanted: Sequence[Need]) -> tuple[list[Inspected], bool]:
         """What the nodes have of some needs, and whether they looked just now; else as they saw it last."""

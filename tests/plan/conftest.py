@@ -9,13 +9,13 @@ import pytest
 
 from orchestrator.plan.checking.check import check
 from orchestrator.plan.reading.document import parse
-from orchestrator.publish.published import library
+from orchestrator.publish import papers
 from orchestrator.spec.spec import Spec
 from orchestrator.views.errors import InvalidSpecError
 from tests.plan.hostile_bodies.body import RECIPE
 from workers.catalog import Catalog, load
 
-PUBLISHED = library.PrintedLines()
+PUBLISHED = papers.PrintedLines()
 DIGITS = Path(__file__).parents[2] / "sweeps" / "digits.yaml"
 
 DESIGN = b"""

@@ -16,9 +16,7 @@ from orchestrator.plan.grid import Plan, expand
 from orchestrator.plan.reading.document import parse
 from orchestrator.plan.reading.edit import edited
 from orchestrator.plan.schema import json_schema
-from orchestrator.publish.published import PublishedTable, load
-from orchestrator.publish.published.held import held_labels
-from orchestrator.publish.published.protocol import protocol_of
+from orchestrator.publish.papers import PublishedTable, held_labels, load, protocol_of
 from orchestrator.publish.tables import layout, replica
 from orchestrator.spec.spec import Spec
 from tests.workers import published

@@ -12,9 +12,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from orchestrator.publish.statistics import half_interval, statistic
-from orchestrator.publish.verdicts.judgement import Evidence, judge
-from orchestrator.publish.verdicts.query_spread import half_width, spread
-from orchestrator.publish.verdicts.spending import ANY, LEAST, planned
+from orchestrator.publish.verdicts.boundary import ANY, LEAST, planned
+from orchestrator.publish.verdicts.judgement import Evidence, half_width, judge, spread
 
 LEVEL: Final = 0.05
 RESAMPLES: Final = 200

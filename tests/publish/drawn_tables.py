@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from orchestrator.publish.tables.significance import LEVEL, compare, holm
+from orchestrator.publish.verdicts.boundary import Spending
 from orchestrator.publish.verdicts.judgement import CellVerdict, Evidence, judge
-from orchestrator.publish.verdicts.spending import Spending
 
 LOSSES, REGULARIZERS = 2, 3
 

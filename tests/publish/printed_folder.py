@@ -8,12 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from orchestrator.publish.published.glossary import glossary
-from orchestrator.publish.published.library import PublishedTable, load, meant, names, renamed
-from orchestrator.publish.published.number import Number
+from orchestrator.publish.papers import Number, PublishedTable, glossary, load, names
 
 _COLUMNS: Final = frozenset({"table", "dataset", "loss", "regularizer", "hyperparameters", "metric", "printed"})
 _SETTINGS: Final = "hyperparameters"
+_OURS: Final = {("ISA-T2", "multi_similarity"): "multi_similarity mined=false"}
+"""What a row is called here that the folder calls otherwise."""
+_METRICS: Final = {
+    ("REB-T4", "inshop", "recall@2"): "recall@10",
+    ("REB-T4", "inshop", "recall@3"): "recall@20",
+}
+"""Columns that stand here under another metric than the paper prints above them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +76,12 @@ def _position(table: PublishedTable, line: Mapping[str, str]) -> int | None:
     """Where the number of a line stands among the table's."""
     names_of = glossary(table.paper)
     given = dict(one.partition("=")[::2] for one in line[_SETTINGS].split(";") if one)
-    labels = {axis: meant(table, axis, line[axis]) for axis in ("dataset", "loss", "regularizer")} | given
+    labels = {
+        axis: _OURS.get((table.id, line[axis]), line[axis]) for axis in ("dataset", "loss", "regularizer")
+    } | given
     mine = names_of.ours(labels)
-    metric = renamed(table, mine.get("dataset", ""), names_of.metric(line["metric"]))
+    metric = names_of.metric(line["metric"])
+    metric = _METRICS.get((table.id, mine.get("dataset", ""), metric), metric)
     found = table.find({axis: mine.get(axis, "") for axis in table.axes}, metric)
     # By identity: that is quicker than comparing all their labels.
     return next((at for at, number in enumerate(table.numbers) if number is found), None)

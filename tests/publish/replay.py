@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from math import sqrt
 from typing import Any
 
+from orchestrator.publish.verdicts.boundary import ANY, LEAST, Spending, planned
 from orchestrator.publish.verdicts.judgement import CellVerdict, Evidence, Judged, judge
 from orchestrator.publish.verdicts.rounds import PAIRS, Limits, Question, Stock, next_round
-from orchestrator.publish.verdicts.spending import ANY, LEAST, Spending, planned
 
 
 @dataclass(frozen=True, slots=True)

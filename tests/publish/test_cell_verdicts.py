@@ -9,9 +9,8 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.publish.verdicts.boundary import EXACT, boundary
+from orchestrator.publish.verdicts.boundary import ANY, EXACT, LEAST, Spending, boundary, planned
 from orchestrator.publish.verdicts.judgement import Evidence, judge
-from orchestrator.publish.verdicts.spending import ANY, LEAST, Spending, planned
 from tests.publish.drawn_tables import Rule, false_rate, repeated
 
 FIVE = (0.010, 0.020, 0.015, 0.012, 0.017)

@@ -7,8 +7,7 @@ import pytest
 from orchestrator.plan import grid
 from orchestrator.plan.checking import check
 from orchestrator.plan.reading import document
-from orchestrator.publish.published import load
-from orchestrator.publish.published.held import held_labels
+from orchestrator.publish.papers import held_labels, load
 from workers import catalog
 
 SPEC = """

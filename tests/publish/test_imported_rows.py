@@ -11,9 +11,9 @@ from orchestrator.publish.formats import render
 from orchestrator.publish.formats.latex import render_standalone
 from orchestrator.publish.macros import macros_of
 from orchestrator.publish.statistics import statistic
-from orchestrator.publish.tables.imported_comparison import holm
-from orchestrator.publish.tables.imported_comparison import tested as welch
 from orchestrator.publish.tables.published_comparison import build
+from orchestrator.publish.tables.significance import corrected
+from orchestrator.publish.tables.significance import tested as welch
 from orchestrator.views.outcomes import Statistic
 from tests.publish import sweeps
 from tests.publish.test_latex import compiled
@@ -115,7 +115,7 @@ def test_welchs_test_is_that_of_the_runs_themselves():
     ],
 )
 def test_a_word_stands_where_nothing_can_be_tested(theirs, own, why):
-    (found,) = holm({(0,): welch(theirs, own, "ours")}).values()
+    (found,) = corrected({(0,): welch(theirs, own, "ours")}).values()
     assert (found.word, found.why, found.p, found.corrected, found.sign) == ("untested", why, None, None, "")
 
 

@@ -12,7 +12,7 @@ from orchestrator.publish.formats import render
 from orchestrator.publish.formats.latex import render_standalone
 from orchestrator.publish.tables.judged_cells import judged
 from orchestrator.publish.tables.table import build
-from orchestrator.publish.verdicts.spending import ANY, planned
+from orchestrator.publish.verdicts.boundary import ANY, planned
 from orchestrator.views.extension import SweepLook
 from orchestrator.views.lifecycle import TrialState
 from tests.publish import sweeps

@@ -6,13 +6,9 @@ import random
 
 import pytest
 
-from orchestrator.publish.ledger.findings import findings
-from orchestrator.publish.ledger.ledger import known_paper, ledger
-from orchestrator.publish.ledger.rendering import render
-from orchestrator.publish.ledger.standing import stance
-from orchestrator.publish.published import load, names
-from orchestrator.publish.published.number import PrintedPlace, Units, read
-from orchestrator.publish.published.protocol import protocol_of
+from orchestrator.publish.ledger import findings, known_paper, ledger, stance
+from orchestrator.publish.ledger_files import render
+from orchestrator.publish.papers import PrintedPlace, Units, load, names, protocol_of, read
 from orchestrator.publish.statistics import statistic
 from orchestrator.views.errors import NotFoundError
 from orchestrator.views.outcomes import CellSummary, Statistic

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from orchestrator.publish.paper import FORMATS, render, summary, view
-from orchestrator.publish.published import load, names
+from orchestrator.publish.papers import load, names
 from orchestrator.views.errors import NotFoundError
 from orchestrator.views.published import PublishedView
 

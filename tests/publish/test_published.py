@@ -6,9 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.publish.published import Number, PublishedTable, load, names
-from orchestrator.publish.published.glossary import Glossary
-from orchestrator.publish.published.number import PrintedPlace, Units, read
+from orchestrator.publish.papers import Glossary, Number, PrintedPlace, PublishedTable, Units, load, names, read
 from orchestrator.views.errors import NotFoundError
 from tests.publish.printed_folder import compare
 from workers import catalog

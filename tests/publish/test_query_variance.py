@@ -14,10 +14,9 @@ from orchestrator.publish.bundle import columns, query_columns
 from orchestrator.publish.formats import render
 from orchestrator.publish.tables.judged_cells import judged
 from orchestrator.publish.tables.table import build
-from orchestrator.publish.verdicts import query_files
-from orchestrator.publish.verdicts.judgement import Evidence, judge
-from orchestrator.publish.verdicts.query_spread import half_width, spread
-from orchestrator.publish.verdicts.spending import ANY, planned
+from orchestrator.publish.verdicts import judgement
+from orchestrator.publish.verdicts.boundary import ANY, planned
+from orchestrator.publish.verdicts.judgement import Evidence, half_width, judge, spread
 from orchestrator.views.errors import DamagedError
 from orchestrator.views.extension import SweepLook
 from tests.publish import sweeps
@@ -162,7 +161,7 @@ def sweep(*, seeds=5, covers="both", metrics=("recall@1", "nmi"), gain=0.2, file
         return found, {one: f"the training of trial {one} kept no {name}.npz" for one in asked if one not in found}
 
     return replace(
-        outcomes, trials=tuple(trials), queries=query_files.source(read),
+        outcomes, trials=tuple(trials), queries=judgement.source(read),
         candidates=tuple(one for one in outcomes.candidates if one.index == 0),
     )  # fmt: skip
 

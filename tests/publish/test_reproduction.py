@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from orchestrator.publish.published.number import PrintedPlace, Units, read
+from orchestrator.publish.papers import PrintedPlace, Units, read
 from orchestrator.publish.statistics import statistic
 from orchestrator.publish.tables.reproduction import MEANING, compare
 from orchestrator.views.outcomes import CellSummary, Statistic

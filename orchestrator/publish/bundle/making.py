@@ -8,18 +8,14 @@ from itertools import islice
 from tempfile import TemporaryFile
 from typing import IO, Any, Final
 
-from orchestrator.publish import figures, formats
+from orchestrator.publish import figures, formats, ledger, ledger_files, papers
 from orchestrator.publish.bundle import columns, contents
 from orchestrator.publish.bundle.archive import ArchiveWriter
 from orchestrator.publish.bundle.contents import BundleFacts, Head, PackedLedger, Rendering
 from orchestrator.publish.bundle.query_columns import RecordedSums
 from orchestrator.publish.bundle.verdict_files import looks_file, verdict_files
 from orchestrator.publish.figures.sketch import Sources
-from orchestrator.publish.ledger import ledger
-from orchestrator.publish.ledger import rendering as ledgers
-from orchestrator.publish.ledger.findings import findings, published_tables
-from orchestrator.publish.ledger.standing import WITHIN
-from orchestrator.publish.published import library
+from orchestrator.publish.ledger import WITHIN, findings, published_tables
 from orchestrator.publish.tables import published_comparison
 from orchestrator.publish.tables.layout import parse
 from orchestrator.publish.tables.table_data import Numbers
@@ -67,7 +63,7 @@ def make(material: Material, out: IO[bytes]) -> None:
         if (sums := queries.file()) is not None:
             writer.add(contents.QUERIES, sums)
         for id_ in _papers(outcomes.spec):
-            writer.add(f"published/{id_.lower()}.csv", library.text(id_).encode())
+            writer.add(f"published/{id_.lower()}.csv", papers.text(id_).encode())
         own = list(_code(facts, material, writer, skipped))
         said = {"sweep": material.head.model_dump(mode="json"), "made_with": contents.made_with(), **facts.said()}
         made = {"own_code": own} if own else {}
@@ -150,8 +146,8 @@ def _ledgers(outcomes: SweepOutcomes, catalog: Catalog, writer: ArchiveWriter) -
     found = findings(outcomes, catalog, WITHIN) if papers else []
     for paper in papers:
         view = ledger.ledger(paper, found, WITHIN)
-        for format_name in ledgers.formats():
-            made = ledgers.render(view, format_name)
+        for format_name in ledger_files.formats():
+            made = ledger_files.render(view, format_name)
             file = f"ledger/{paper.lower()}.{made.filename.rpartition('.')[2]}"
             writer.add(file, made.content)
             yield PackedLedger(paper=paper, format=format_name, file=file)
@@ -188,6 +184,6 @@ def _papers(spec: Mapping[str, Any]) -> Iterator[str]:
     wanted = (parse(spec, name).published for name in spec.get("tables") or {})
     for id_ in dict.fromkeys(one for one in wanted if one):
         try:
-            yield library.load(id_).id
+            yield papers.load(id_).id
         except NotFoundError:
             continue

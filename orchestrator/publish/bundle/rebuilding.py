@@ -8,15 +8,12 @@ from typing import IO, Any, Final
 
 from pydantic import TypeAdapter, ValidationError
 
-from orchestrator.publish import formats
+from orchestrator.publish import formats, ledger, ledger_files
 from orchestrator.publish.bundle import columns, contents, query_columns
 from orchestrator.publish.bundle.archive import Reader, opened
 from orchestrator.publish.bundle.contents import Head, PackedLedger, PackedVerdicts, Rendering
 from orchestrator.publish.bundle.verdict_files import read_looks, verdict_files
-from orchestrator.publish.ledger import ledger
-from orchestrator.publish.ledger import rendering as ledgers
-from orchestrator.publish.ledger.findings import findings
-from orchestrator.publish.ledger.standing import WITHIN
+from orchestrator.publish.ledger import WITHIN, findings
 from orchestrator.publish.tables import published_comparison
 from orchestrator.publish.tables.table_data import Numbers, Table
 from orchestrator.views.errors import DamagedError, NotFoundError
@@ -115,7 +112,7 @@ def _ledgers(archive: Reader, data: Unpacked, format_name: str | None) -> Iterat
     found = findings(data.outcomes, data.catalog, WITHIN) if wanted else []
     views = {paper: ledger.ledger(paper, found, WITHIN) for paper in dict.fromkeys(one.paper for one in wanted)}
     for one in wanted:
-        content = ledgers.render(views[one.paper], one.format).content
+        content = ledger_files.render(views[one.paper], one.format).content
         yield Rebuilt(one, content, _difference(archive.read(one.file), content))
 
 

@@ -8,8 +8,7 @@ from typing import Any
 from orchestrator.publish.statistics import interval, standard_error
 from orchestrator.publish.tables.significance import Comparison
 from orchestrator.publish.tables.table_data import Column, ImportedValue, Panel, Quotation, Table, TableCell, TableRow
-from orchestrator.publish.verdicts.judgement import CellVerdict
-from orchestrator.publish.verdicts.query_spread import QuerySpread
+from orchestrator.publish.verdicts.judgement import CellVerdict, QuerySpread
 from orchestrator.views.outcomes import NO_SWEEP, CellSummary, Statistic
 
 media_type = "application/json"

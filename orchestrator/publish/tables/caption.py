@@ -9,8 +9,7 @@ from typing import Any, Final, get_args
 from orchestrator.publish.aggregate import CandidateOutcome
 from orchestrator.publish.labels import Names, metric_entry, metric_title, metric_unit
 from orchestrator.publish.optimism import optimism
-from orchestrator.publish.published import PublishedTable
-from orchestrator.publish.published.held import held_recipe
+from orchestrator.publish.papers import PublishedTable, held_recipe
 from orchestrator.publish.select import direction
 from orchestrator.publish.tables.column_titles import without_arrow
 from orchestrator.publish.tables.entries import PARTIAL_SIGN, EntryWriter, mark_meaning

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from orchestrator.publish.aggregate import Place
 from orchestrator.publish.tables.query_evidence import QueryEvidence
 from orchestrator.publish.tables.table_data import Column
-from orchestrator.publish.verdicts.query_spread import QuerySpread, half_width
+from orchestrator.publish.verdicts.judgement import QuerySpread, half_width
 from orchestrator.spec.table import Covers, Spread
 from orchestrator.views.outcomes import CellSummary, TrialOutcome
 

@@ -10,8 +10,8 @@ from orchestrator.publish.aggregate import runs_of
 from orchestrator.publish.tables.differences import Baselines
 from orchestrator.publish.tables.query_evidence import Queries, QueryEvidence
 from orchestrator.publish.tables.table_data import Column, Table, TableCell
+from orchestrator.publish.verdicts.boundary import ANY, LEAST, Spending, planned
 from orchestrator.publish.verdicts.judgement import Evidence
-from orchestrator.publish.verdicts.spending import ANY, LEAST, Spending, planned
 from orchestrator.spec.table import TableSpec, VerdictSpec
 from orchestrator.views.extension import SweepLook
 from orchestrator.views.lifecycle import TRIAL_ENDED, TrialState

@@ -7,9 +7,16 @@ from typing import Final
 
 from orchestrator.publish.labels import metric_unit
 from orchestrator.publish.statistics import half_interval, standard_error
-from orchestrator.publish.tables.imported_comparison import HIGHER, LOWER, ImportedComparison, Word, holm, tested
 from orchestrator.publish.tables.quoted_rows import free_sign
-from orchestrator.publish.tables.significance import LEVEL
+from orchestrator.publish.tables.significance import (
+    IMPORTED_HIGHER,
+    IMPORTED_LOWER,
+    LEVEL,
+    ImportedComparison,
+    Word,
+    corrected,
+    tested,
+)
 from orchestrator.publish.tables.table_data import (
     Column,
     Heading,
@@ -26,7 +33,7 @@ from orchestrator.views.outcomes import Statistic
 from orchestrator.views.printing import printed
 from workers.catalog import Catalog
 
-_SIGNS: Final[tuple[tuple[Word, str], ...]] = (("higher", HIGHER), ("lower", LOWER))
+_SIGNS: Final[tuple[tuple[Word, str], ...]] = (("higher", IMPORTED_HIGHER), ("lower", IMPORTED_LOWER))
 Tests = Mapping[tuple[int, ...], ImportedComparison]
 """By panel, row and column."""
 
@@ -44,7 +51,7 @@ def imported(table: Table, layout: TableSpec, catalog: Catalog) -> Table:
     panels = [writer.panel(panel) for panel in table.panels]
     if all(panel is before for panel, before in zip(panels, table.panels, strict=True)):
         return table
-    tests = holm({
+    tests = corrected({
         (p, r, c): test
         for p, panel in enumerate(panels)
         for r, c, test in _tests(panel, layout, table)

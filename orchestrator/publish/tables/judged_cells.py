@@ -8,8 +8,8 @@ from typing import Final
 from orchestrator.publish.tables.evidence import CellPair, Judgeable, baseline_labels, cell_pairs
 from orchestrator.publish.tables.layout import parse
 from orchestrator.publish.tables.table_data import Column, LegendEntry, Panel, Table, TableCell, TableRow
+from orchestrator.publish.verdicts.boundary import ANY
 from orchestrator.publish.verdicts.judgement import CellVerdict, Judged, judge
-from orchestrator.publish.verdicts.spending import ANY
 from orchestrator.spec.table import Covers, VerdictSpec
 from orchestrator.views.extension import SweepLook
 from orchestrator.views.outcomes import SweepOutcomes

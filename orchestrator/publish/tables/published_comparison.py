@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, get_args
 
-from orchestrator.publish.published import Number, PublishedTable
-from orchestrator.publish.published.held import held_labels
+from orchestrator.publish.papers import Number, PublishedTable, held_labels
 from orchestrator.publish.tables import replica, subcolumns, table
 from orchestrator.publish.tables.imported_rows import imported
 from orchestrator.publish.tables.layout import parse

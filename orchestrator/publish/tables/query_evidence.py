@@ -5,9 +5,8 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from orchestrator.publish.tables.table_data import Column
-from orchestrator.publish.verdicts.judgement import Evidence
-from orchestrator.publish.verdicts.query_spread import QuerySpread, spread
-from orchestrator.publish.verdicts.spending import LEAST
+from orchestrator.publish.verdicts.boundary import LEAST
+from orchestrator.publish.verdicts.judgement import Evidence, QuerySpread, spread
 from orchestrator.spec.table import Covers
 from orchestrator.views.outcomes import TrialOutcome
 from orchestrator.views.query_sums import QuerySource, QuerySums

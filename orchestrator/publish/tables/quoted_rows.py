@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from orchestrator.publish.published import Number, PublishedTable
+from orchestrator.publish.papers import Number, PublishedTable
 from orchestrator.publish.tables import replica
 from orchestrator.publish.tables.reproduction import Reproduction
 from orchestrator.publish.tables.table_data import (

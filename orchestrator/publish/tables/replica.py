@@ -3,8 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from orchestrator.publish.published import Number, PublishedTable, load
-from orchestrator.publish.published.held import held_labels
+from orchestrator.publish.papers import Number, PublishedTable, held_labels, load
 from orchestrator.publish.select import selection
 from orchestrator.spec.table import DELTA, TableSpec
 from orchestrator.views.errors import ConflictError

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from orchestrator.publish.published.number import Number
+from orchestrator.publish.papers import Number
 from orchestrator.publish.statistics import interval
 from orchestrator.views.outcomes import CellSummary, Statistic
 

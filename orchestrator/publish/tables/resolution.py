@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from orchestrator.publish.tables import published_comparison
 from orchestrator.publish.tables.evidence import CellPair, Judgeable
 from orchestrator.publish.tables.judged_cells import JudgedTable, judged
+from orchestrator.publish.verdicts.boundary import LEAST
 from orchestrator.publish.verdicts.judgement import CellVerdict
 from orchestrator.publish.verdicts.rounds import Limits, Question, Round, Stock, next_round
-from orchestrator.publish.verdicts.spending import LEAST
 from orchestrator.spec.seeds import SeedAxis, seed_axis
 from orchestrator.spec.spec import Spec
 from orchestrator.views.errors import ConflictError

@@ -7,7 +7,7 @@ from typing import Literal
 
 from orchestrator.publish.aggregate import CandidateOutcome, Place, by_cell, runs_of
 from orchestrator.publish.labels import Names, metric_better, metric_over_queries
-from orchestrator.publish.published import PublishedTable
+from orchestrator.publish.papers import PublishedTable
 from orchestrator.publish.select import direction, selection, summaries_of
 from orchestrator.publish.tables import doubt, replica, selections
 from orchestrator.publish.tables.caption import Ages, TableFacts, ages, caption, legend, notes

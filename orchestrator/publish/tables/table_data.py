@@ -5,12 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple
 
-from orchestrator.publish.published import Number, PublishedTable
-from orchestrator.publish.tables.imported_comparison import ImportedComparison
+from orchestrator.publish.papers import Number, PublishedTable
 from orchestrator.publish.tables.reproduction import Reproduction
-from orchestrator.publish.tables.significance import Comparison
-from orchestrator.publish.verdicts.judgement import CellVerdict
-from orchestrator.publish.verdicts.query_spread import QuerySpread
+from orchestrator.publish.tables.significance import Comparison, ImportedComparison
+from orchestrator.publish.verdicts.judgement import CellVerdict, QuerySpread
 from orchestrator.spec.table import Center, Covers, Spread
 from orchestrator.spec.unit import Unit
 from orchestrator.views.outcomes import NO_SWEEP, CellSummary, Statistic

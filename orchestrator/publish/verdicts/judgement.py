@@ -1,17 +1,196 @@
 """Better, worse, equivalent or unresolved: what paired differences say of a table's comparisons, all taken together."""
 
+import hashlib
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Literal, TypeVar
+from math import sqrt
+from typing import Any, Final, Literal, TypeVar
 
 from orchestrator.publish.statistics import statistic
-from orchestrator.publish.verdicts.boundary import Boundary, boundary
-from orchestrator.publish.verdicts.prospect import Prospect
-from orchestrator.publish.verdicts.query_spread import QuerySpread, needed, p_value
-from orchestrator.publish.verdicts.spending import ANY, LEAST, Spending
+from orchestrator.publish.verdicts.boundary import ANY, LEAST, Boundary, Prospect, Spending, boundary
 from orchestrator.spec.table import Covers
+from orchestrator.views.deadline import timely
 from orchestrator.views.outcomes import Statistic
+from orchestrator.views.query_sums import QuerySource, QuerySums
+
+AT_ONCE: Final = 8
+"""Files whose scores are held at a time: SOP's have 60,000 queries."""
+
+Arrays = Mapping[str, Any]
+ArrayFiles = Callable[[Sequence[int], str], tuple[Mapping[int, Arrays], Mapping[int, str]]]
+"""The arrays of a data file by trial, and for each trial without them why that is."""
+
+_SAID: Final = frozenset({"query", "class", "checkpoint", "data"})
+
+
+def source(read: ArrayFiles) -> QuerySource:
+    """The sums of trainings whose files are read by `read`."""
+
+    def of(trials: Sequence[int], split: str) -> tuple[Mapping[int, QuerySums], Mapping[int, str]]:
+        name = "queries" if split == "test" else f"queries-{split}"
+        scores: dict[int, QuerySums] = {}
+        missing: dict[int, str] = {}
+        asked = list(dict.fromkeys(trials))
+        for first in timely(range(0, len(asked), AT_ONCE)):
+            some = asked[first : first + AT_ONCE]
+            arrays, troubles = read(some, name)
+            missing |= {trial: _told(why, name) for trial, why in troubles.items()}
+            for trial, held in arrays.items():
+                try:
+                    scores[trial] = summed(held)
+                except (KeyError, ValueError, TypeError) as error:
+                    reason = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
+                    missing[trial] = f"{name}.npz of trial {trial} is not as it should be: {reason}"
+        return scores, missing
+
+    return of
+
+
+def _told(why: str, name: str) -> str:
+    """Why there is no file, and what helps where an older release has trained."""
+    helps = "an older release trained it; ask for a further metric, and its kept weights are evaluated"
+    return f"{why}: {helps}" if why.endswith(f"kept no {name}.npz") else why
+
+
+def summed(arrays: Arrays) -> QuerySums:
+    """What a file holds; raises KeyError for what it lacks and ValueError for what cannot be."""
+    import numpy as np
+
+    queries, classes = (_whole(arrays[name], name) for name in ("query", "class"))
+    if len(classes) != len(queries):
+        raise ValueError(f"{len(queries):,} queries have {len(classes):,} classes")
+    numbers, places = np.unique(classes, return_inverse=True)
+    sums = {}
+    for name in sorted(arrays.keys() - _SAID):
+        scores = np.asarray(arrays[name], dtype=np.float64)
+        if scores.shape != queries.shape or not bool(np.isfinite(scores).all()):
+            raise ValueError(
+                f"{name[:60]!r} has the shape {[*scores.shape]} for {len(queries):,} queries, or no numbers"
+            )
+        sums[name] = np.bincount(places, weights=scores, minlength=len(numbers))
+    data, checkpoint = str(arrays["data"]), str(arrays["checkpoint"])
+    if checkpoint not in ("best", "last"):
+        raise ValueError("its scores are neither of the best weights nor of the last")
+    digest = hashlib.sha256(f"{data}\n".encode() + queries.tobytes() + classes.tobytes()).hexdigest()
+    return QuerySums(digest, checkpoint, np.bincount(places, minlength=len(numbers)), sums)
+
+
+def _whole(array: Any, name: str) -> Any:
+    import numpy as np
+
+    found = np.asarray(array)
+    if found.ndim != 1 or found.dtype.kind not in "iu" or not len(found):
+        raise ValueError(
+            f"{name!r} has the shape {[*found.shape]} of {found.dtype}, and is to be whole numbers in a row"
+        )
+    return np.ascontiguousarray(found, dtype=np.int64)
+
+
+LEAST_CLASSES: Final = 2
+"""Classes below which nothing tells how their queries vary."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuerySpread:
+    """The variances of a mean over runs and queries; all are of that mean, in squares of what the metric is in.
+
+    Queries of a class are alike, so that classes are what was drawn (clusters; Miller 2024, arXiv 2411.00640, eq. 4;
+    Liang & Zeger, Biometrika 73, 1986, 13-22). Every run answers the same queries: seeds are crossed with classes, as
+    readers with cases in the comparison of two imaging methods (Dorfman, Berbaum & Metz, Invest Radiol 27, 1992,
+    723-731).
+    """
+
+    runs: int
+    classes: int
+    queries: int
+    seeds: float  # s^2 / runs of the runs' means; 0 for one run
+    between: float  # by classes, of the mean of these very runs
+    within: float  # of the two together: what a class does in one run alone; 0 for one run
+
+    @property
+    def persistent(self) -> float:
+        """What the queries add however many runs there are."""
+        return max(0.0, self.between - self.within)
+
+    @property
+    def both(self) -> float:
+        """Over seeds and queries: seeds + between - within, at least either of the first two, which are parts of it."""
+        return max(self.seeds + self.persistent, self.between)
+
+    @property
+    def freedom(self) -> float:
+        """The degrees of freedom of `both` (Satterthwaite, Biometrics Bull 2, 1946, 110-114), for 2 runs and more.
+
+        Hillis (Stat Med 26, 2007, 596-619) has the term of the runs alone, which counts on many cases; with 5 classes
+        its intervals are too narrow. A difference of variances can make the degrees
+        vanish: they are those of the smaller sample at least.
+        """
+        runs, classes = self.runs - 1, self.classes - 1
+        parts = self.seeds**2 / runs
+        if self.both > self.seeds:
+            parts += self.between**2 / classes + self.within**2 / (runs * classes)
+        return max(self.both**2 / parts, min(runs, classes)) if parts else float(min(runs, classes))
+
+
+def spread(sums: Sequence[Any], counts: Any) -> QuerySpread:
+    """Of runs [n] of which each has the sum of its scores by class, and of the queries of each class: [classes] both.
+
+    The scores of one cell, or the differences of two cells query by query. Raises ValueError for fewer than two classes
+    with queries.
+    """
+    import numpy as np
+
+    size, scores = np.asarray(counts, dtype=np.float64), np.asarray(sums, dtype=np.float64)
+    runs, classes = scores.shape
+    if classes < LEAST_CLASSES:
+        raise ValueError(f"its queries are of {classes} class: {LEAST_CLASSES} are needed")
+    share = size / size.sum()
+    means = scores.sum(axis=1) / size.sum()
+    apart = scores / size.sum() - share * means.mean()  # a linearized ratio: what each class moves the mean by
+    by_class = apart.mean(axis=0)
+    few = classes / (classes - 1)
+    between = few * float(np.square(by_class).sum())
+    seeds = within = 0.0
+    if runs > 1:
+        of_means = means - means.mean()
+        rest = apart - by_class - share * of_means[:, None]
+        pairs = runs * (runs - 1)
+        seeds = float(np.square(of_means).sum()) / pairs
+        within = few * float(np.square(rest).sum()) / pairs
+    return QuerySpread(runs, classes, int(size.sum()), seeds, between, within)
+
+
+def half_width(found: QuerySpread, covers: str, level: float = 0.95) -> float | None:
+    """Half the interval of the mean by Student's t that covers `queries` or `both`; none for `both` of one run."""
+    return None if covers == "both" and found.runs < 2 else needed(found, covers, 1 - level)
+
+
+def needed(found: QuerySpread, covers: str, p: float) -> float:
+    """How far from zero the mean has to be for this p of two sides."""
+    from scipy.special import stdtrit
+
+    return max(float(-stdtrit(freedom, p / 2)) * sqrt(variance) for variance, freedom in _counted(found, covers))
+
+
+def p_value(found: QuerySpread, covers: str, mean: float) -> float:
+    """Of two sides, of a mean that is zero in truth; for a variance above zero."""
+    from scipy.special import stdtr
+
+    counted = [(variance, freedom) for variance, freedom in _counted(found, covers) if variance]
+    return max(float(2 * stdtr(freedom, -abs(mean) / sqrt(variance))) for variance, freedom in counted)
+
+
+def _counted(found: QuerySpread, covers: str) -> list[tuple[float, float]]:
+    """Variances with their degrees of freedom.
+
+    What covers both is never less wide than what covers either, though it may have more degrees of freedom.
+    """
+    queries = (found.between, float(found.classes - 1))
+    if covers == "queries":
+        return [queries]
+    return [(found.both, found.freedom), (found.seeds, float(found.runs - 1)), queries]
+
 
 Judged = Literal["better", "worse", "equivalent", "unresolved", "untested"]
 

@@ -1,1 +1,0 @@
-"""What own runs say of the papers' numbers."""
