@@ -11,7 +11,7 @@ import pytest
 from orchestrator.__main__ import main
 from orchestrator.conduct.conductor import Conductor
 from orchestrator.publish import formats
-from orchestrator.publish.tables.table import build
+from orchestrator.publish.tables.build import build_own
 from orchestrator.record.store import Store
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.engine import Site
@@ -107,7 +107,7 @@ def test_the_format_of_the_page_renders_a_table(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(formats, "__path__", [*formats.__path__, str(tmp_path)])
     importlib.invalidate_caches()
     assert "tsv" in formats.names()
-    table = build(sweeps.tiny(), "main", sweeps.catalog())
+    table = build_own(sweeps.tiny(), "main", sweeps.catalog())
     rendered = formats.render(table, "tsv")
     assert rendered.filename.endswith(".tsv")
     lines = [line.split("\t") for line in rendered.content.decode().splitlines()]

@@ -9,7 +9,7 @@ from typing import Any, Final
 from orchestrator.publish import figures, formats
 from orchestrator.publish.figures.sketch import Sources
 from orchestrator.publish.select import direction, selection
-from orchestrator.publish.tables import published_comparison
+from orchestrator.publish.tables import build
 from orchestrator.publish.tables.layout import parse
 from orchestrator.publish.verdicts import judgement
 from orchestrator.record.figure_files import FigureFiles
@@ -62,7 +62,7 @@ class Exhibits:
     def _tables(self, outcomes: SweepOutcomes, files: dict[str, bytes]) -> Iterator[str]:
         """Their captions; into `files` their files."""
         for name in outcomes.spec["tables"]:
-            built = published_comparison.build(outcomes, name, self._catalog)
+            built = build.build(outcomes, name, self._catalog)
             for format_name in TABLE_FORMATS:
                 rendered = formats.render(built, format_name)
                 files[f"tables/{name}/{rendered.filename}"] = rendered.content

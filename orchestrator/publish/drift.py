@@ -8,7 +8,7 @@ from typing import Any, Final
 from orchestrator.publish.aggregate import Repeat, run_values, runs_of
 from orchestrator.publish.labels import axis_title
 from orchestrator.publish.statistics import holm, statistic, welch
-from orchestrator.publish.tables import published_comparison
+from orchestrator.publish.tables import build
 from orchestrator.publish.tables.layout import fixed_label
 from orchestrator.publish.tables.significance import paired_t
 from orchestrator.publish.tables.table_data import Column, TableCell
@@ -71,7 +71,7 @@ class ShownNumber:
 def numbers(source: TableSource, name: str, axes: Collection[str]) -> dict[NumberKey, ShownNumber]:
     """Every number of a table by what names it; `axes` are those of both tables, held ones too. NotFoundError."""
     outcomes = source.outcomes
-    built = published_comparison.build(outcomes, name, source.catalog)
+    built = build.build(outcomes, name, source.catalog)
     cells = {cell.index: cell for cell in outcomes.cells}
     shown = [*built.summaries.values(), *built.tested.values()]
     runs = runs_of(outcomes, {(one.cell, one.candidate) for one in shown if one.candidate is not None})

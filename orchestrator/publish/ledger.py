@@ -9,7 +9,7 @@ from typing import Any, Final
 from orchestrator.publish.papers import Number, PaperProtocol, PublishedTable, held_recipe, load, names, protocol_of
 from orchestrator.publish.select import selection
 from orchestrator.publish.statistics import half_interval
-from orchestrator.publish.tables import published_comparison
+from orchestrator.publish.tables import build
 from orchestrator.publish.tables.layout import parse
 from orchestrator.publish.tables.table_data import Column, Table, TableCell
 from orchestrator.spec.label import label_of
@@ -208,7 +208,7 @@ def published_tables(spec: Mapping[str, Any]) -> dict[str, PublishedTable]:
 def _of_table(
     outcomes: SweepOutcomes, name: str, catalog: Catalog, within: float, cells: Mapping[int, Cell]
 ) -> Iterator[LedgerFinding]:
-    built = published_comparison.build(outcomes, name, catalog)
+    built = build.build(outcomes, name, catalog)
     paper = built.published
     if paper is None:
         return

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from orchestrator.publish.labels import escape
 from orchestrator.publish.statistics import interval
-from orchestrator.publish.tables import published_comparison
+from orchestrator.publish.tables import build
 from orchestrator.publish.tables.table_data import Column, Table, TableCell
 from orchestrator.views.errors import ConflictError, DamagedError
 from orchestrator.views.macros import MacroAddress, MacroNumber, MacrosView
@@ -146,7 +146,7 @@ NO_NUMBER = "no number"
 def macros_of(outcomes: SweepOutcomes, uid: str, name: str, catalog: Catalog, prefix: str = PREFIX) -> MacrosView:
     """The table `name` as macros; NotFoundError where there is none, ConflictError where it has no number to name."""
     checked_prefix(prefix)
-    built = published_comparison.build(outcomes, name, catalog)
+    built = build.build(outcomes, name, catalog)
     places = list(_places(built))
     if not places:
         raise ConflictError(f"table '{name}' of sweep {outcomes.sweep} has no cell with a metric, so no number to name")

@@ -7,7 +7,7 @@ from pathlib import Path
 from orchestrator.publish import formats
 from orchestrator.publish.macros import macros_of
 from orchestrator.publish.manuscript import Disagreement, WholeTable, read_manuscript, read_table
-from orchestrator.publish.tables import published_comparison
+from orchestrator.publish.tables import build
 from orchestrator.views.errors import ConflictError, NotFoundError
 from orchestrator.views.macros import MacroAddress, MacrosView
 
@@ -94,8 +94,6 @@ def bundled(bundles: Iterable[Path]) -> tuple[Records, Whole]:
         packed = next((one for one in known.values() if one.head.id == sweep), None)
         if packed is None:
             raise NotFoundError(f"no bundle is of sweep {sweep}")
-        return formats.render(
-            published_comparison.build(packed.outcomes, table, packed.catalog), "latex"
-        ).content.decode()
+        return formats.render(build.build(packed.outcomes, table, packed.catalog), "latex").content.decode()
 
     return today, whole

@@ -77,7 +77,7 @@ def published_like(
     """
     from orchestrator.plan.validated import read
     from orchestrator.publish import formats, papers
-    from orchestrator.publish.tables import published_comparison
+    from orchestrator.publish.tables import build
     from orchestrator.views.lifecycle import SweepState
     from orchestrator.views.outcomes import NO_SWEEP, SweepOutcomes
     from workers import catalog as catalogs
@@ -90,7 +90,7 @@ def published_like(
         spec["tables"][chosen]["published"] = papers.load(table_id).id
     cells, candidates = tuple(checked.plan.cells), tuple(checked.plan.candidates)
     outcomes = SweepOutcomes(NO_SWEEP, checked.spec.name, SweepState.QUEUED, spec, cells, candidates, ())
-    return formats.render(published_comparison.build(outcomes, chosen, catalog, numbers="published"), file_format)
+    return formats.render(build.build(outcomes, chosen, catalog, numbers="published"), file_format)
 
 
 def imported_rows(content: bytes, name: str, **options: Any) -> "FileRows":

@@ -9,9 +9,9 @@ from orchestrator.host.cache import Cache
 from orchestrator.publish import formats
 from orchestrator.publish.optimism import optimism
 from orchestrator.publish.select import direction, selection
-from orchestrator.publish.tables import contrast, merge, published_comparison
-from orchestrator.publish.tables.judged_cells import JudgedTable, judged
-from orchestrator.publish.tables.shading import counts_by_cell, shaded
+from orchestrator.publish.tables import build, compare
+from orchestrator.publish.tables.cells import counts_by_cell, shaded
+from orchestrator.publish.tables.evidence import JudgedTable, judged
 from orchestrator.publish.tables.table_data import Numbers, Table
 from orchestrator.record.reads.headway import LARGE
 from orchestrator.record.store import Store
@@ -60,7 +60,7 @@ class TableQueries:
 
     def _rendered(self, sweep: int, name: str, file_format: str, show_tuned: bool | None, numbers: Numbers) -> Rendered:
         outcomes = self._outcomes(sweep, name)
-        built = published_comparison.build(outcomes, name, self._catalog, show_tuned=show_tuned, numbers=numbers)
+        built = build.build(outcomes, name, self._catalog, show_tuned=show_tuned, numbers=numbers)
         wordy = file_format in _WORDY
         if numbers == "own" and (wordy or _marks(outcomes, name)):
             built = self._judged(built, outcomes).shown(marks=not wordy)
@@ -74,7 +74,7 @@ class TableQueries:
         """
         outcomes = self._of(sweep)
         chosen = name if name is not None else next(iter(outcomes.spec.get("tables") or {}), "")
-        built = published_comparison.build(self._named(outcomes, chosen), chosen, self._catalog)
+        built = build.build(self._named(outcomes, chosen), chosen, self._catalog)
         return self._judged(built, outcomes, covers).view({cell.index: cell.labels for cell in outcomes.cells})
 
     def optimism(self, sweep: int) -> OptimismView:
@@ -108,7 +108,7 @@ class TableQueries:
 
     def _page(self, sweep: int, name: str, heat: Heat) -> str:
         outcomes = self._outcomes(sweep, name)
-        built = published_comparison.build(outcomes, name, self._catalog, doubts=True)
+        built = build.build(outcomes, name, self._catalog, doubts=True)
         built = self._judged(built, outcomes).shown(marks=False)
         built = shaded(built, heat, counts_by_cell(outcomes))
         return formats.render(self._addressed(built, here=True), "html").content.decode()
@@ -118,8 +118,8 @@ class TableQueries:
 
         NotFoundError where a sweep or the table is not there, ConflictError where they do not compare.
         """
-        if not 2 <= len(sweeps) <= (2 if view == "difference" else merge.MOST):
-            most = "two" if view == "difference" else f"2 to {merge.MOST}"
+        if not 2 <= len(sweeps) <= (2 if view == "difference" else compare.MOST):
+            most = "two" if view == "difference" else f"2 to {compare.MOST}"
             raise ConflictError(f"the view {view} compares {most} sweeps, not {len(sweeps)}")
         several = [self._of(sweep) for sweep in sweeps]
         tables = several[0].spec.get("tables") or {}
@@ -127,9 +127,9 @@ class TableQueries:
         if chosen not in tables:
             raise NotFoundError(f"in sweep {sweeps[0]}: {unknown('table', chosen, tables)}")
         if view == "difference":
-            built = contrast.table(several[0], several[1], chosen, self._catalog)
+            built = compare.contrasted(several[0], several[1], chosen, self._catalog)
         else:
-            built = merge.table(several, chosen, self._catalog)
+            built = compare.merged(several, chosen, self._catalog)
         rendered = formats.render(self._addressed(built, here=False), file_format)
         suffix = rendered.filename.rpartition(".")[2]
         stem = "-".join(("compare", *map(str, sweeps), chosen, view))

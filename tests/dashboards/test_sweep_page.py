@@ -119,7 +119,7 @@ def test_the_address_keeps_what_the_tables_are_coloured_by(stage: Stage, applica
 def test_a_table_is_computed_anew_only_when_something_changed(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     sweep = stage.submit(SMALL_SPEC)
     first = stage.service.tables.html(sweep, "main")
-    monkeypatch.setattr("orchestrator.publish.tables.published_comparison.build", None)
+    monkeypatch.setattr("orchestrator.publish.tables.build.build", None)
     assert stage.service.tables.html(sweep, "main") == first
     stage.finish()
     with pytest.raises(TypeError):

@@ -17,7 +17,7 @@ from orchestrator.plan.reading.document import parse
 from orchestrator.plan.reading.edit import edited
 from orchestrator.plan.schema import json_schema
 from orchestrator.publish.papers import PublishedTable, held_labels, load, protocol_of
-from orchestrator.publish.tables import layout, replica
+from orchestrator.publish.tables import layout, other_rows
 from orchestrator.spec.spec import Spec
 from tests.workers import published
 from workers.catalog import Catalog, complete
@@ -294,7 +294,7 @@ def test_every_printed_number_has_a_cell(plans: Plans, name: str) -> None:
         for cell in plan.cells:
             labels = held_labels(spec, cell.labels, table, plans.catalog)
             here = {axis: layout.fixed_label(spec, axis) for axis in wanted.columns} | labels
-            found = [replica.number(table, labels, column.name) for column in wanted.metrics_at(here)]
+            found = [other_rows.number(table, labels, column.name) for column in wanted.metrics_at(here)]
             reached |= {id(number) for number in found if number is not None}
         missed = [one for one in table.numbers if id(one) not in reached and not one.metric.startswith("delta:")]
         others = [
@@ -466,7 +466,7 @@ def test_mlrc_is_compared_with_what_was_quoted_from_it(plans: Plans) -> None:
         wanted = layout.parse(spec, name)
         for cell in plan.cells:
             labels = held_labels(spec, cell.labels, table, plans.catalog)
-            columns = [column for column in wanted.metrics_at(labels) if replica.number(table, labels, column.name)]
+            columns = [column for column in wanted.metrics_at(labels) if other_rows.number(table, labels, column.name)]
             assert not any(column.separated for column in columns)
             quoted[cell.labels["loss"]] += len(columns) if wanted.published else 0
     own = {"searched proxy_anchor", "searched proxy_isa"}  # single models in the paper

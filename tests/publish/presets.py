@@ -8,7 +8,7 @@ import yaml
 from orchestrator.plan.checking.check import check
 from orchestrator.plan.grid import expand
 from orchestrator.plan.reading.document import parse
-from orchestrator.publish.tables.published_comparison import build
+from orchestrator.publish.tables.build import build
 from orchestrator.publish.tables.table_data import Table
 from orchestrator.views.outcomes import SweepOutcomes
 from workers.catalog import Catalog, load

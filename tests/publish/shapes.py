@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from orchestrator.publish.tables.table import build
+from orchestrator.publish.tables.build import build_own
 from orchestrator.publish.tables.table_data import Table
 from orchestrator.views.outcomes import SweepOutcomes
 from tests.publish import sweeps
@@ -62,4 +62,4 @@ def tables() -> dict[str, Table]:
         "rich": sweeps.rich(),
         "svmax": sweeps.svmax(),
     }
-    return {name: build(outcomes, "main", sweeps.catalog(), doubts=True) for name, outcomes in made.items()}
+    return {name: build_own(outcomes, "main", sweeps.catalog(), doubts=True) for name, outcomes in made.items()}

@@ -8,7 +8,7 @@ import pytest
 
 from orchestrator.publish.formats import names, render
 from orchestrator.publish.statistics import half_interval, standard_error
-from orchestrator.publish.tables.table import build
+from orchestrator.publish.tables.build import build_own
 from tests.publish import sweeps
 
 KEY = "best/test/recall@1"
@@ -16,7 +16,7 @@ KEY = "best/test/recall@1"
 
 def table_of(outcomes, **layout):
     layout = {"rows": ["loss", "regularizer"], "columns": [], "metrics": ["recall@1", "norm_var"], **layout}
-    return build(replace(outcomes, spec={**outcomes.spec, "tables": {"main": layout}}), "main", sweeps.catalog())
+    return build_own(replace(outcomes, spec={**outcomes.spec, "tables": {"main": layout}}), "main", sweeps.catalog())
 
 
 def outcomes(seeds=5):

@@ -3,15 +3,15 @@ from dataclasses import replace
 import pytest
 
 from orchestrator.publish.labels import axis_title, choice_label, metric_title
-from orchestrator.publish.tables import merge
+from orchestrator.publish.tables import compare
+from orchestrator.publish.tables.build import build_own
 from orchestrator.publish.tables.caption import budget
-from orchestrator.publish.tables.table import build
 from tests.publish import sweeps
 from workers.catalog import load
 
 
 def caption(outcomes, **show):
-    return build(outcomes, "main", sweeps.catalog(), **show).caption
+    return build_own(outcomes, "main", sweeps.catalog(), **show).caption
 
 
 def test_it_says_what_a_reader_needs_to_trust_the_numbers():
@@ -37,14 +37,14 @@ def test_a_frozen_backbone_is_said():
     given = sweeps.digits()
     outcomes = replace(given, spec={**given.spec, "recipe": {**given.spec["recipe"], "backbone": FROZEN}})
     said = "The backbone is frozen: head and loss are trained on features of MobileNetV2."
-    assert said in build(outcomes, "main", load()).caption
-    assert "frozen" not in build(given, "main", load()).caption
+    assert said in build_own(outcomes, "main", load()).caption
+    assert "frozen" not in build_own(given, "main", load()).caption
 
 
 def test_where_some_are_frozen_these_are_named():
     given = sweeps.digits()
     rules = [{"when": {"loss": ["triplet"], "regularizer": ["sec"]}, "patch": {"backbone": FROZEN}}]
-    found = build(replace(given, spec={**given.spec, "rules": rules}), "main", load()).caption
+    found = build_own(replace(given, spec={**given.spec, "rules": rules}), "main", load()).caption
     assert "In Triplet / SEC the backbone is frozen: head and loss are trained on features of MobileNetV2." in found
 
 
@@ -59,7 +59,7 @@ def test_a_comparison_says_of_no_sweep_that_another_one_is_frozen():
 
     def caption(*backbones, **layout):
         several = [sweep(number, backbone, **layout) for number, backbone in enumerate(backbones, 1)]
-        return merge.table(several, "main", load()).caption
+        return compare.merged(several, "main", load()).caption
 
     assert told in caption(FROZEN, FROZEN)
     assert told not in caption(FROZEN, {"name": "small_cnn"})
@@ -77,15 +77,15 @@ def test_columns_of_a_metric_by_a_rule_of_its_own_say_so():
     metrics = ["recall@1", "recall_sec@1", {"metric": "recall_sec@2", "label": "R@2"}]
     outcomes = sweeps.digits(tables={"main": {**table, "metrics": metrics}})
     said = "SEC R@1 and R@2 by the rule of SEC's code, where a tie is a hit."
-    assert said in build(outcomes, "main", load()).caption
+    assert said in build_own(outcomes, "main", load()).caption
     plain = sweeps.digits(tables={"main": {**table, "metrics": ["recall@1"]}})
-    assert "rule" not in build(plain, "main", load()).caption
+    assert "rule" not in build_own(plain, "main", load()).caption
 
 
 def test_it_says_by_which_clustering_nmi_and_f1_are():
     def said(*metrics):
         table = {**sweeps.digits().spec["tables"]["main"], "metrics": list(metrics)}
-        return build(sweeps.digits(tables={"main": table}), "main", load()).caption
+        return build_own(sweeps.digits(tables={"main": table}), "main", load()).caption
 
     faiss = "NMI and F1 of clusters by faiss's k-means (one random start, 20 iterations)."
     sec = "NMI and F1 of clusters by k-means as in SEC's code (k-means++, the tightest of 10 starts)."
@@ -114,7 +114,7 @@ def test_an_incomplete_table_says_so():
 
 
 def test_candidates_that_were_not_eligible_are_noted():
-    notes = build(sweeps.rich(), "main", sweeps.catalog()).notes
+    notes = build_own(sweeps.rich(), "main", sweeps.catalog()).notes
     assert len(notes) == 1
     assert "Omniglot / Semihard triplet / SEC" in notes[0]
 
@@ -124,7 +124,7 @@ def test_early_stopping_is_said_with_its_rule_and_is_no_exception():
         return "pruned" if labels["regularizer"] == "sec" and candidate == 1 and repeat else "ok"
 
     compare = {"loss": ("triplet", "semihard"), "regularizer": ("none", "sec")}
-    table = build(sweeps.grid(compare, sweeps.spec(prune={"name": "asha"}), fate=fate), "main", sweeps.catalog())
+    table = build_own(sweeps.grid(compare, sweeps.spec(prune={"name": "asha"}), fate=fate), "main", sweeps.catalog())
     assert "Hopeless candidates stopped early by asynchronous successive halving, judged by MAP@R on the validation " \
         "split: 2 of 8." in table.caption  # fmt: skip
     assert table.notes == ()

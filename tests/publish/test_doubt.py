@@ -2,8 +2,7 @@
 
 from collections.abc import Mapping
 
-from orchestrator.publish.tables.bold import Contender, best
-from orchestrator.publish.tables.doubt import doubts
+from orchestrator.publish.tables.cells import Contender, best, doubts
 
 Values = Mapping[tuple[int, ...], list[float]]
 

@@ -14,7 +14,7 @@ from orchestrator.publish.formats.html import _text
 from orchestrator.publish.formats.markdown import escape as markdown
 from orchestrator.publish.labels import escape as tex
 from orchestrator.publish.labels import one_line
-from orchestrator.publish.tables.table import build
+from orchestrator.publish.tables.build import build_own
 from tests.publish import sweeps
 
 NASTY = r"""100% & $x_1^2$ #{a} \b ~c <i>"d"</i> | `e` 'f' -- é ß η ± µ … 中 😀 !` """
@@ -128,7 +128,7 @@ def test_numbers_and_plain_text_are_not(text):
 
 @pytest.mark.parametrize("name", names())
 def test_a_table_of_nasty_labels_is_whole_in_every_format(name):
-    table = build(nasty(), "main", sweeps.catalog())
+    table = build_own(nasty(), "main", sweeps.catalog())
     assert render(table, name).content
 
 

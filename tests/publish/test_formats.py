@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 import pytest
 
 from orchestrator.publish.formats import names, render
-from orchestrator.publish.tables.table import build
+from orchestrator.publish.tables.build import build_own
 from orchestrator.views.errors import NotFoundError
 from tests.publish import sweeps
 
@@ -16,7 +16,7 @@ TEXTUAL = ("csv", "html", "json", "latex", "markdown")
 
 
 def table(example):
-    return build(EXAMPLES[example](), "main", sweeps.catalog())
+    return build_own(EXAMPLES[example](), "main", sweeps.catalog())
 
 
 def test_the_formats_are_the_files():

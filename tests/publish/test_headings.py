@@ -4,7 +4,7 @@ import html
 from dataclasses import replace
 
 from orchestrator.publish.formats import render
-from orchestrator.publish.tables.table import build
+from orchestrator.publish.tables.build import build_own
 from tests.publish import sweeps
 
 METRICS = ["recall@1", {"metric": "map@r", "label": "mAP"}, "norm_var"]
@@ -14,7 +14,7 @@ ALL = {"arrows": True, "groups": "several", "lead": "contents"}
 def built(made=sweeps.digits, **layout):
     outcomes = made()
     tables = {"main": {**outcomes.spec["tables"]["main"], **layout}}
-    return build(replace(outcomes, spec={**outcomes.spec, "tables": tables}), "main", sweeps.catalog())
+    return build_own(replace(outcomes, spec={**outcomes.spec, "tables": tables}), "main", sweeps.catalog())
 
 
 def titles(table):

@@ -11,7 +11,7 @@ from orchestrator.publish.formats import render
 from orchestrator.publish.formats.latex import render_standalone
 from orchestrator.publish.macros import macros_of
 from orchestrator.publish.statistics import statistic
-from orchestrator.publish.tables.published_comparison import build
+from orchestrator.publish.tables.build import build
 from orchestrator.publish.tables.significance import corrected
 from orchestrator.publish.tables.significance import tested as welch
 from orchestrator.views.outcomes import Statistic

@@ -10,8 +10,8 @@ import pytest
 
 from orchestrator.publish.formats import render
 from orchestrator.publish.formats.latex import render_standalone
-from orchestrator.publish.tables.judged_cells import judged
-from orchestrator.publish.tables.table import build
+from orchestrator.publish.tables.build import build_own
+from orchestrator.publish.tables.evidence import judged
 from orchestrator.publish.verdicts.boundary import ANY, planned
 from orchestrator.views.extension import SweepLook
 from orchestrator.views.lifecycle import TrialState
@@ -47,7 +47,7 @@ def sweep(*, seeds=5, noise=0.004, losses=("triplet", "semihard"), **verdicts):
 
 
 def verdicts_of(outcomes, looks=()):
-    return judged(build(outcomes, "main", sweeps.catalog()), outcomes, looks)
+    return judged(build_own(outcomes, "main", sweeps.catalog()), outcomes, looks)
 
 
 def view(outcomes, looks=()):

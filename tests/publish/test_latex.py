@@ -10,7 +10,7 @@ import pytest
 
 from orchestrator.publish.formats.latex import render, render_standalone
 from orchestrator.publish.labels import _ACCENTS, _MATH, _PLAIN, escape, one_line
-from orchestrator.publish.tables.table import build
+from orchestrator.publish.tables.build import build_own
 from tests.publish import presets, sweeps
 from tests.publish.test_escaping import nasty
 
@@ -59,7 +59,8 @@ def labelled(labels, caption="Loss"):
         "rows": ["loss"], "columns": [], "metrics": ["nmi"], "labels": {"loss": dict(zip(keys, labels, strict=True))},
         "titles": {"loss": labels[0]}, "caption": caption,
     }  # fmt: skip
-    return build(sweeps.grid({"loss": keys}, sweeps.spec(tables={"main": layout}), seeds=2), "main", sweeps.catalog())
+    grid = sweeps.grid({"loss": keys}, sweeps.spec(tables={"main": layout}), seeds=2)
+    return build_own(grid, "main", sweeps.catalog())
 
 
 def deep():
@@ -92,7 +93,7 @@ class TestCompiled:
 
     @pytest.mark.parametrize("example", EXAMPLES)
     def test_a_document_compiles_without_complaint(self, example, tmp_path):
-        document = render_standalone(build(EXAMPLES[example](), "main", sweeps.catalog()))
+        document = render_standalone(build_own(EXAMPLES[example](), "main", sweeps.catalog()))
         if not document.isascii() and not font_installed("Noto Serif CJK SC"):
             pytest.skip("no font with Chinese characters is installed")
         log = compiled(document, tmp_path, "pdflatex" if document.isascii() else "xelatex")
@@ -100,7 +101,7 @@ class TestCompiled:
         assert not re.search(r"^!|LaTeX Warning: (?!Label)|Missing character", log, re.MULTILINE)
 
     def test_two_tables_go_into_a_paper_of_two_columns(self, tmp_path):
-        wide, narrow = (render(build(one(), "main", sweeps.catalog())) for one in (sweeps.rich, sweeps.tiny))
+        wide, narrow = (render(build_own(one(), "main", sweeps.catalog())) for one in (sweeps.rich, sweeps.tiny))
         assert b"table*" in wide
         assert b"table*" not in narrow
         paper = (
@@ -129,11 +130,11 @@ class TestCompiled:
         compare = {"loss": [f"loss {n}" for n in range(10)], "regularizer": ["a", "b", "c"], "dataset": ["x", "y", "z"]}
         panels = [{"dataset": [one]} for one in "xyz"]
         outcomes = sweeps.grid(compare, sweeps.spec(tables={"main": {**layout, "panels": panels}}), seeds=1)
-        text = render(build(outcomes, "main", sweeps.catalog())).decode("ascii")
+        text = render(build_own(outcomes, "main", sweeps.catalog())).decode("ascii")
         assert text.count("\\begin{table}") == 3
         assert text.count("\\caption{Continued.}") == 2
         assert text.count("\\label") == 1
-        log = compiled(render_standalone(build(outcomes, "main", sweeps.catalog())), tmp_path)
+        log = compiled(render_standalone(build_own(outcomes, "main", sweeps.catalog())), tmp_path)
         assert "Float too large" not in log
 
     def test_no_cell_title_or_caption_is_read_as_an_option(self, tmp_path):
@@ -221,7 +222,7 @@ class TestCompiled:
 
 
 def test_the_fragment_is_ascii_and_names_its_packages():
-    lines = render(build(sweeps.rich(), "main", sweeps.catalog())).decode("ascii").splitlines()
+    lines = render(build_own(sweeps.rich(), "main", sweeps.catalog())).decode("ascii").splitlines()
     assert lines[1] == "% Needs \\usepackage{booktabs,graphicx,multirow}."
     assert lines[2] == "\\begin{table*}[tbp]"
     assert lines[-1] == "\\end{table*}"
@@ -237,28 +238,28 @@ def test_a_table_says_which_engines_read_it():
 
 
 def test_signs_of_deviations_stand_in_one_line():
-    text = render(build(sweeps.digits(), "main", sweeps.catalog())).decode("ascii")
+    text = render(build_own(sweeps.digits(), "main", sweeps.catalog())).decode("ascii")
     assert "±" not in text
     assert re.search(r"59\.80\{\\scriptsize\$\\pm\$2\.91\\phantom\{0\}\}", text)
     assert re.search(r"\{\\scriptsize\$\\pm\$15\.08\}", text)
 
 
 def test_panels_of_equal_columns_share_a_tabular_and_others_do_not():
-    both = render(build(panels(), "main", sweeps.catalog())).decode("ascii")
+    both = render(build_own(panels(), "main", sweeps.catalog())).decode("ascii")
     assert both.count("\\toprule") == 2
     assert both.count("\\begin{tabular}") == 1
     unequal = sweeps.svmax(panels=[{"optimizer.lr": ["0.01"]}, {"optimizer.lr": ["0.001"]}])
-    assert render(build(unequal, "main", sweeps.catalog())).decode("ascii").count("\\begin{tabular}") == 3
+    assert render(build_own(unequal, "main", sweeps.catalog())).decode("ascii").count("\\begin{tabular}") == 3
 
 
 def test_a_heading_stands_above_rows_that_say_more_than_its_first():
-    text = render(build(sweeps.svmax(), "main", sweeps.catalog())).decode("ascii")
+    text = render(build_own(sweeps.svmax(), "main", sweeps.catalog())).decode("ascii")
     assert "    Triplet\\dag{} &  & 0.598" in text
     assert "\\multirow" not in text.split("\\begin{tabular}")[1]
 
 
 def test_signs_are_set_as_mathematics():
-    text = render(build(sweeps.svmax(), "main", sweeps.catalog())).decode("ascii")
+    text = render(build_own(sweeps.svmax(), "main", sweeps.catalog())).decode("ascii")
     assert "& $+$1.58 &" in text
     assert "& $-$7.78 &" in text
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from orchestrator.publish.formats import names, render
-from orchestrator.publish.tables.table import build
+from orchestrator.publish.tables.build import build_own
 from orchestrator.publish.tables.table_data import Heading
 from orchestrator.views.errors import ConflictError, NotFoundError
 from orchestrator.views.outcomes import NO_SWEEP
@@ -16,7 +16,7 @@ from tests.publish import sweeps
 
 
 def built(outcomes, **show):
-    return build(outcomes, "main", sweeps.catalog(), **show)
+    return build_own(outcomes, "main", sweeps.catalog(), **show)
 
 
 def rows(table, panel=0):

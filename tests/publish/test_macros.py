@@ -8,7 +8,7 @@ import pytest
 
 from orchestrator.publish.formats import render
 from orchestrator.publish.macros import checked_prefix, macro_names, macros_of, read, written
-from orchestrator.publish.tables.published_comparison import build
+from orchestrator.publish.tables.build import build
 from orchestrator.service.manuscripts import ManuscriptReport, check
 from orchestrator.views.errors import ConflictError, DamagedError, NotFoundError
 from orchestrator.views.macros import MacrosView

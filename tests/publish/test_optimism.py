@@ -8,7 +8,7 @@ from itertools import product
 import pytest
 
 from orchestrator.publish.optimism import expected_best, optimism
-from orchestrator.publish.tables.table import build
+from orchestrator.publish.tables.build import build_own
 from orchestrator.views.lifecycle import TrialState
 from orchestrator.views.outcomes import SweepOutcomes, TrialOutcome
 from orchestrator.views.planned import Candidate, Cell
@@ -79,7 +79,7 @@ def test_a_caption_says_it_where_that_is_asked_for() -> None:
         table = {"rows": ["loss", "regularizer"], "columns": [], "metrics": ["recall@1"], **layout}
         compare = {"loss": ("triplet", "semihard"), "regularizer": ("none", "sec")}
         made = sweeps.grid(compare, sweeps.spec(tables={"main": table}), seeds=seeds)
-        return build(made, "main", sweeps.catalog()).caption
+        return build_own(made, "main", sweeps.catalog()).caption
 
     lead = "How optimistic the selected candidates' MAP@R on the validation split is, by leaving each repeat out:"
     assert lead not in caption()

@@ -8,8 +8,8 @@ from orchestrator.plan import grid
 from orchestrator.plan.checking.check import check
 from orchestrator.plan.reading.document import parse
 from orchestrator.publish.figures.drawing import parse as parse_figure
+from orchestrator.publish.tables.build import build_own
 from orchestrator.publish.tables.layout import parse as parse_table
-from orchestrator.publish.tables.table import build
 from orchestrator.publish.tables.table_data import Table
 from orchestrator.views.errors import InvalidSpecError
 from orchestrator.views.outcomes import NO_SWEEP, SweepOutcomes
@@ -36,7 +36,7 @@ def shown(table: str) -> Table:
     spec = check(parse(f"{SPEC}tables: {{main: {table}}}".encode()), PARTS)
     cells = tuple(grid.expand(spec, PARTS).cells)
     stored: dict[str, Any] = spec.model_dump(mode="json")
-    return build(SweepOutcomes(NO_SWEEP, "held", "queued", stored, cells, (), ()), "main", PARTS)
+    return build_own(SweepOutcomes(NO_SWEEP, "held", "queued", stored, cells, (), ()), "main", PARTS)
 
 
 def texts(table: str) -> list[tuple[str, ...]]:

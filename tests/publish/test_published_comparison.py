@@ -8,7 +8,7 @@ import pytest
 
 from orchestrator.publish.formats import names, render
 from orchestrator.publish.formats.latex import render_standalone
-from orchestrator.publish.tables.published_comparison import build
+from orchestrator.publish.tables.build import build
 from orchestrator.publish.tables.table_data import Heading
 from orchestrator.views.errors import ConflictError, NotFoundError
 from tests.publish import sweeps

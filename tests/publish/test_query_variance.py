@@ -12,8 +12,8 @@ import pytest
 
 from orchestrator.publish.bundle import columns, query_columns
 from orchestrator.publish.formats import render
-from orchestrator.publish.tables.judged_cells import judged
-from orchestrator.publish.tables.table import build
+from orchestrator.publish.tables.build import build_own
+from orchestrator.publish.tables.evidence import judged
 from orchestrator.publish.verdicts import judgement
 from orchestrator.publish.verdicts.boundary import ANY, planned
 from orchestrator.publish.verdicts.judgement import Evidence, half_width, judge, spread
@@ -167,7 +167,7 @@ def sweep(*, seeds=5, covers="both", metrics=("recall@1", "nmi"), gain=0.2, file
 
 
 def verdicts_of(outcomes, covers=None):
-    return judged(build(outcomes, "main", sweeps.catalog()), outcomes, (), covers)
+    return judged(build_own(outcomes, "main", sweeps.catalog()), outcomes, (), covers)
 
 
 def view(outcomes, covers=None):
@@ -185,7 +185,7 @@ def test_a_table_covers_seeds_unless_it_says_otherwise_and_reads_no_file_then():
     plain = replace(sweep(covers="seeds"), queries=refuse)
     one = recall(plain)
     assert (one.covers, one.queries, one.error_queries) == ("seeds", None, None)
-    assert "covers" not in json.loads(render(build(plain, "main", sweeps.catalog()), "json").content)
+    assert "covers" not in json.loads(render(build_own(plain, "main", sweeps.catalog()), "json").content)
     assert "query" not in verdicts_of(plain).said()
 
 
@@ -218,7 +218,7 @@ def test_a_plan_of_one_seed_spends_its_share_once_however_often_it_is_extended()
         trials = tuple(replace(one, position=at) for at, one in enumerate(order[: 2 * seeds]))
         grown = replace(outcomes, trials=trials)
         looks = [SweepLook(datetime(2026, 1, 1, tzinfo=UTC), 2 * at, 2 * at) for at in range(1, seeds)]
-        found = judged(build(grown, "main", sweeps.catalog()), grown, looks)
+        found = judged(build_own(grown, "main", sweeps.catalog()), grown, looks)
         one = next(verdict for place, verdict in found.verdicts.items() if place[2] == KEY)
         assert one.pairs == seeds
         spent.append(one.needs)
@@ -272,7 +272,7 @@ def test_queries_of_one_class_tell_nothing():
 
 def test_a_spread_behind_a_number_covers_what_the_table_says():
     def cells(covers, **more):
-        return json.loads(render(build(sweep(covers=covers, **more), "main", sweeps.catalog()), "json").content)
+        return json.loads(render(build_own(sweep(covers=covers, **more), "main", sweeps.catalog()), "json").content)
 
     widths, captions = {}, {}
     for covers in ("seeds", "queries", "both"):

@@ -8,7 +8,7 @@ import pytest
 
 from orchestrator.publish.formats import render
 from orchestrator.publish.formats.latex import render_standalone
-from orchestrator.publish.tables.published_comparison import build
+from orchestrator.publish.tables.build import build
 from tests.publish import presets, sweeps
 from tests.publish.test_latex import compiled
 

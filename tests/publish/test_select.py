@@ -6,7 +6,7 @@ import pytest
 from orchestrator.publish import aggregate
 from orchestrator.publish.select import direction, selection, summaries
 from orchestrator.publish.statistics import statistic
-from orchestrator.publish.tables.table import build
+from orchestrator.publish.tables.build import build_own
 from orchestrator.views.errors import ConflictError
 from orchestrator.views.lifecycle import TrialState
 from orchestrator.views.outcomes import SweepOutcomes, TrialOutcome
@@ -151,7 +151,7 @@ def _of_no_query(etas: tuple[str, ...]):
         trials += [
             replace(one, candidate=n, trial=100 + one.repeat) for one in trials if one.cell == 0 and one.candidate == 0
         ]
-    return build(replace(found, candidates=candidates, trials=tuple(trials)), "main", sweeps.catalog())
+    return build_own(replace(found, candidates=candidates, trials=tuple(trials)), "main", sweeps.catalog())
 
 
 def test_a_metric_of_no_query_says_so_beside_the_numbers_that_there_are():

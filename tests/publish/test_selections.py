@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from orchestrator.publish.formats import names, render
+from orchestrator.publish.tables.build import build_own
 from orchestrator.publish.tables.caption import budget
-from orchestrator.publish.tables.table import build
 from orchestrator.publish.tables.table_data import Heading, Table
 from orchestrator.views.lifecycle import TrialState
 from orchestrator.views.outcomes import SweepOutcomes
@@ -47,7 +47,7 @@ def outcomes(**layout: Any) -> SweepOutcomes:
 
 
 def built(given: SweepOutcomes, **show: Any) -> Table:
-    return build(given, "main", sweeps.catalog(), **show)
+    return build_own(given, "main", sweeps.catalog(), **show)
 
 
 def test_each_metric_stands_under_each_selection_and_then_the_difference() -> None:
@@ -168,7 +168,7 @@ def test_secs_budgets_are_stated() -> None:
         counts[one.cell] = counts.get(one.cell, 0) + 1
     by_label = {(cell.labels["regularizer"], counts[cell.index]) for cell in given.cells}
     assert by_label == {("none", 1), ("l2", 7), ("sec", 3)}
-    caption = build(given, "main", presets.catalog()).caption
+    caption = build_own(given, "main", presets.catalog()).caption
     assert "Selection budget: 1 candidate for none; 7 for w/ L2-reg; 3 for w/ SEC." in caption
 
 

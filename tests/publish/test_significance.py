@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from orchestrator.publish.formats import names, render
 from orchestrator.publish.formats.latex import render_standalone
+from orchestrator.publish.tables.build import build_own
 from orchestrator.publish.tables.significance import HIGHER, LEVEL, LOWER, Comparison, compare, holm, paired_t, wilcoxon
-from orchestrator.publish.tables.table import build
 from orchestrator.views.lifecycle import TrialState
 from tests.publish import sweeps
 from tests.publish.test_latex import compiled
@@ -51,7 +51,7 @@ def shifted(shifts, seeds=5, noise=0.01, **layout):
 
 
 def built(outcomes):
-    return build(outcomes, "main", sweeps.catalog())
+    return build_own(outcomes, "main", sweeps.catalog())
 
 
 def cells(table):

@@ -12,7 +12,7 @@ from orchestrator.plan.reading.document import parse
 from orchestrator.publish.figures import drawing
 from orchestrator.publish.figures.sketch import Sources
 from orchestrator.publish.formats import render
-from orchestrator.publish.tables import published_comparison
+from orchestrator.publish.tables import build
 from orchestrator.spec.spec import Spec
 from orchestrator.views.outcomes import SweepOutcomes
 from tests.publish.presets import SWEEPS, catalog
@@ -57,12 +57,12 @@ def lay_out(spec: Spec, whole: Spec) -> None:
     """Draw every table and figure of a subset, also as the paper prints it."""
     it = outcomes(spec)
     for name, table in spec.tables.items():
-        built = published_comparison.build(it, name, catalog())
+        built = build.build(it, name, catalog())
         assert built.panels
         assert all(panel.rows and panel.columns for panel in built.panels)
         assert render(built, "latex").content
         if table.published:
-            published_comparison.build(it, name, catalog(), numbers="published")
+            build.build(it, name, catalog(), numbers="published")
     for name in spec.figures:
         drawing.draw(it, name, catalog(), NO_DATA)
     assert set(spec.tables) <= set(whole.tables)

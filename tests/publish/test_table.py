@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from orchestrator.publish.formats import names, render
-from orchestrator.publish.tables.bold import Contender, best
-from orchestrator.publish.tables.table import build
+from orchestrator.publish.tables.build import build_own
+from orchestrator.publish.tables.cells import Contender, best
 from orchestrator.publish.tables.table_data import Heading
 from orchestrator.views.errors import NotFoundError
 from orchestrator.views.planned import Cell
@@ -22,7 +22,7 @@ def with_table(outcomes, **table):
 
 
 def built(outcomes, **show):
-    return build(outcomes, "main", sweeps.catalog(), **show)
+    return build_own(outcomes, "main", sweeps.catalog(), **show)
 
 
 def with_values(outcomes, values):
@@ -190,7 +190,7 @@ class TestHeadings:
             "candidates": tuple(one for one in several.candidates if one.cell in cells),
             "trials": tuple(one for one in several.trials if one.cell in cells),
         }
-        rows = build(replace(several, **kept), "main", sweeps.catalog()).panels[0].rows
+        rows = build_own(replace(several, **kept), "main", sweeps.catalog()).panels[0].rows
         assert [row.texts for row in rows] == [("a", "e"), ("a", "f"), ("b", "e"), ("c", "e"), ("d", "e")]
         assert [row.rule for row in rows] == [None, None, 0, None, None]  # after the group, and nowhere else
 
@@ -297,7 +297,7 @@ class TestPanels:
 
 def test_an_unknown_table_names_those_there_are():
     with pytest.raises(NotFoundError, match=r"no table named 'mian'.*main"):
-        build(sweeps.digits(), "mian", sweeps.catalog())
+        build_own(sweeps.digits(), "mian", sweeps.catalog())
 
 
 def test_the_deviation_may_be_left_out():
@@ -327,7 +327,7 @@ def test_the_deviation_decides_on_the_decimals_of_a_number_that_is_no_percent(va
     trials = [
         replace(one, values={**one.values, "best/test/norm_var": values[one.cell][one.repeat]}) for one in found.trials
     ]
-    table = build(replace(found, trials=tuple(trials)), "main", sweeps.catalog())
+    table = build_own(replace(found, trials=tuple(trials)), "main", sweeps.catalog())
     cells = [row.cells[0] for row in table.panels[0].rows]
     assert [f"{one.text} ± {one.std}" if one.std else one.text for one in cells] == expected
 
@@ -347,7 +347,7 @@ def _mixed_runs():
                             "versions": {"loss": version}})  # fmt: skip
         return replace(one, origin=origin_of({"manifest": data, **code}), stamp=stamp)
 
-    return build(replace(found, trials=tuple(map(made, found.trials))), "main", sweeps.catalog())
+    return build_own(replace(found, trials=tuple(map(made, found.trials))), "main", sweeps.catalog())
 
 
 def test_numbers_of_runs_with_different_data_code_or_versions_are_marked_in_every_format():
@@ -378,7 +378,7 @@ def test_bold_compares_a_metric_with_equal_decimals_in_every_column():
     trials = [
         replace(one, values={**one.values, "best/test/spread": values[one.cell][one.repeat]}) for one in found.trials
     ]
-    table = build(replace(found, trials=tuple(trials)), "main", sweeps.catalog())
+    table = build_own(replace(found, trials=tuple(trials)), "main", sweeps.catalog())
     (panel,) = table.panels
     assert len({column.decimals for column in panel.columns}) == 1
     assert [cell.bold for cell in panel.rows[0].cells] == [False, True, False, True]

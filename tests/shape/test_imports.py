@@ -53,7 +53,7 @@ PLANTED = [
     ("dashboards/__init__.py", "import orchestrator.views.errors", {VIEWS}),
     ("orchestrator/service/service.py", "import orchestrator.conduct.conductor", {CONDUCTOR, FLOORS, REACH}),
     ("orchestrator/run/engine.py", "import orchestrator.record.tracker", {FLOORS}),
-    ("orchestrator/plan/reading/document.py", "import orchestrator.publish.tables.table", {FLOORS}),
+    ("orchestrator/plan/reading/document.py", "import orchestrator.publish.tables.build", {FLOORS}),
     ("orchestrator/publish/statistics.py", "import orchestrator.plan.reading.document", {FLOORS}),
     ("orchestrator/record/tracker.py", "import orchestrator.run.engine", {FLOORS}),
     ("orchestrator/views/events.py", "import orchestrator.host.private", {FLOORS, CYCLES}),

@@ -16,7 +16,7 @@ from orchestrator.publish.bundle.query_columns import RecordedSums
 from orchestrator.publish.bundle.verdict_files import looks_file, verdict_files
 from orchestrator.publish.figures.sketch import Sources
 from orchestrator.publish.ledger import WITHIN, findings, published_tables
-from orchestrator.publish.tables import published_comparison
+from orchestrator.publish.tables import build
 from orchestrator.publish.tables.layout import parse
 from orchestrator.publish.tables.table_data import Numbers
 from orchestrator.views import deadline
@@ -127,7 +127,7 @@ def _tables(
     for name in outcomes.spec.get("tables") or {}:
         for numbers in _COMPARED if parse(outcomes.spec, name).published else _COMPARED[:1]:
             try:
-                built = published_comparison.build(outcomes, name, catalog, numbers=numbers)
+                built = build.build(outcomes, name, catalog, numbers=numbers)
             except ENDED:
                 raise
             except MetricsweepError as error:

@@ -14,7 +14,7 @@ from orchestrator.publish.bundle.archive import Reader, opened
 from orchestrator.publish.bundle.contents import Head, PackedLedger, PackedVerdicts, Rendering
 from orchestrator.publish.bundle.verdict_files import read_looks, verdict_files
 from orchestrator.publish.ledger import WITHIN, findings
-from orchestrator.publish.tables import published_comparison
+from orchestrator.publish.tables import build
 from orchestrator.publish.tables.table_data import Numbers, Table
 from orchestrator.views.errors import DamagedError, NotFoundError
 from orchestrator.views.outcomes import SweepOutcomes
@@ -156,7 +156,7 @@ def _rebuilt(archive: Reader, outcomes: SweepOutcomes, catalog: Catalog, wanted:
     for one in wanted:
         key = (one.table, one.numbers)
         if key not in built:
-            built[key] = published_comparison.build(outcomes, one.table, catalog, numbers=one.numbers)
+            built[key] = build.build(outcomes, one.table, catalog, numbers=one.numbers)
         content = formats.render(built[key], one.format).content
         yield Rebuilt(one, content, _difference(archive.read(one.file), content))
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from orchestrator.publish.bundle.contents import PackedVerdicts
-from orchestrator.publish.tables import published_comparison
-from orchestrator.publish.tables.judged_cells import judged
+from orchestrator.publish.tables import build
+from orchestrator.publish.tables.evidence import judged
 from orchestrator.views.errors import MetricsweepError
 from orchestrator.views.extension import SweepLook
 from orchestrator.views.outcomes import SweepOutcomes
@@ -32,7 +32,7 @@ def verdict_files(
     labels = {cell.index: cell.labels for cell in outcomes.cells}
     for name in outcomes.spec.get("tables") or {}:
         try:
-            found = judged(published_comparison.build(outcomes, name, catalog), outcomes, looks)
+            found = judged(build.build(outcomes, name, catalog), outcomes, looks)
         except MetricsweepError:  # a table that cannot be built is named in the manifest already
             continue
         if found.pairs:

@@ -6,8 +6,7 @@ from itertools import groupby
 from typing import Final
 
 from orchestrator.publish.labels import one_line
-from orchestrator.publish.tables.doubt import SIGN
-from orchestrator.publish.tables.entries import PARTIAL_SIGN
+from orchestrator.publish.tables.cells import PARTIAL_SIGN, SIGN
 from orchestrator.publish.tables.table_data import Column, Heading, Panel, Table, TableCell, TableRow
 from orchestrator.views.outcomes import NO_SWEEP
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from orchestrator.publish.labels import escape, unicode_note, width
-from orchestrator.publish.tables.entries import PARTIAL_SIGN
+from orchestrator.publish.tables.cells import PARTIAL_SIGN
 from orchestrator.publish.tables.table_data import Column, Heading, Panel, Table, TableCell, TableRow
 from orchestrator.views.outcomes import NO_SWEEP
 

@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Sequence
 
 from orchestrator.publish.labels import one_line
-from orchestrator.publish.tables.entries import PARTIAL_SIGN
+from orchestrator.publish.tables.cells import PARTIAL_SIGN
 from orchestrator.publish.tables.table_data import Panel, Table, TableCell
 
 media_type = "text/markdown; charset=utf-8"

@@ -11,11 +11,8 @@ from orchestrator.publish.labels import Names, metric_entry, metric_title, metri
 from orchestrator.publish.optimism import optimism
 from orchestrator.publish.papers import PublishedTable, held_recipe
 from orchestrator.publish.select import direction
-from orchestrator.publish.tables.column_titles import without_arrow
-from orchestrator.publish.tables.entries import PARTIAL_SIGN, EntryWriter, mark_meaning
-from orchestrator.publish.tables.layout import Placement
-from orchestrator.publish.tables.runs import usual_count
-from orchestrator.publish.tables.selections import words
+from orchestrator.publish.tables.cells import PARTIAL_SIGN, EntryWriter, mark_meaning, usual_count
+from orchestrator.publish.tables.layout import Placement, without_arrow, words
 from orchestrator.publish.tables.significance import Comparison, meanings
 from orchestrator.publish.tables.significance import words as tests
 from orchestrator.publish.tables.table_data import MIXED_SIGN, SETTLED, Age, LegendEntry, Mark, Panel, TableCell

@@ -7,9 +7,8 @@ from typing import Any
 
 from orchestrator.publish.aggregate import CandidateOutcome, Means, of_cell
 from orchestrator.publish.select import direction, selection, summary_of
-from orchestrator.publish.tables import published_comparison
-from orchestrator.publish.tables.differences import Baselines
-from orchestrator.publish.tables.layout import metric_form, parse
+from orchestrator.publish.tables import build
+from orchestrator.publish.tables.layout import Baselines, metric_form, parse
 from orchestrator.publish.tables.table_data import Column, Table, TableCell
 from orchestrator.spec.table import TableSpec
 from orchestrator.views.cells import CellCandidate, CellNumber, CellTrial, CellView, ComparedCell
@@ -186,7 +185,7 @@ def _numbers(outcomes: SweepOutcomes, cell: int, catalog: Catalog) -> Iterator[C
     """What the cell fills in each table of the spec; a table that cannot be made is passed over."""
     for name in outcomes.spec.get("tables") or {}:
         try:
-            table = published_comparison.build(outcomes, name, catalog)
+            table = build.build(outcomes, name, catalog)
         except (ConflictError, NotFoundError):
             continue
         for panel in table.panels:

@@ -3,9 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from orchestrator.publish.tables import published_comparison
-from orchestrator.publish.tables.evidence import CellPair, Judgeable
-from orchestrator.publish.tables.judged_cells import JudgedTable, judged
+from orchestrator.publish.tables import build
+from orchestrator.publish.tables.evidence import CellPair, Judgeable, JudgedTable, judged
 from orchestrator.publish.verdicts.boundary import LEAST
 from orchestrator.publish.verdicts.judgement import CellVerdict
 from orchestrator.publish.verdicts.rounds import Limits, Question, Round, Stock, next_round
@@ -193,7 +192,7 @@ def resolution_step(
     axis = seed_axis(Spec.model_validate(outcomes.spec))
     if axis is None:
         raise ConflictError(f"sweep {outcomes.sweep} repeats its trainings by no seed, so that none can be added")
-    its_verdicts = judged(published_comparison.build(outcomes, table, catalog), outcomes, looks)
+    its_verdicts = judged(build.build(outcomes, table, catalog), outcomes, looks)
     per_seed = pairs_a_seed(outcomes, axis)
     candidates = dict.fromkeys((cell.index for cell in outcomes.cells), 0)
     pruned = pruned_candidates(outcomes)

@@ -1,30 +1,49 @@
-"""Cells to a table: headings, printed numbers, bold and marks, for any format to write."""
+"""Builds a table of a sweep: its own numbers, those of the published table that it names, or both."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
+from typing import Any, Final, Literal, get_args
 
 from orchestrator.publish.aggregate import CandidateOutcome, Place, by_cell, runs_of
 from orchestrator.publish.labels import Names, metric_better, metric_over_queries
-from orchestrator.publish.papers import PublishedTable
+from orchestrator.publish.papers import Number, PublishedTable, held_labels
 from orchestrator.publish.select import direction, selection, summaries_of
-from orchestrator.publish.tables import doubt, replica, selections
+from orchestrator.publish.tables import cells, layout, other_rows
 from orchestrator.publish.tables.caption import Ages, TableFacts, ages, caption, legend, notes
-from orchestrator.publish.tables.centers import Centers
-from orchestrator.publish.tables.column_titles import column_titles
-from orchestrator.publish.tables.cover import Cover
-from orchestrator.publish.tables.differences import Baselines
-from orchestrator.publish.tables.emphasis import doubted, embolden
-from orchestrator.publish.tables.entries import EntryWriter, spanned
-from orchestrator.publish.tables.headings import Headings, grouped
-from orchestrator.publish.tables.layout import Placement, Point, metric_form, panels, parse, place
-from orchestrator.publish.tables.query_evidence import QueryEvidence
-from orchestrator.publish.tables.runs import Beside, compared, counted, mixed
+from orchestrator.publish.tables.cells import (
+    Beside,
+    Centers,
+    Cover,
+    EntryWriter,
+    compared,
+    counted,
+    doubted,
+    embolden,
+    mixed,
+    spanned,
+)
+from orchestrator.publish.tables.evidence import QueryEvidence
+from orchestrator.publish.tables.layout import (
+    Baselines,
+    Headings,
+    Placement,
+    Point,
+    column_titles,
+    grouped,
+    metric_form,
+    panels,
+    parse,
+    place,
+)
+from orchestrator.publish.tables.other_rows import imported, quoted
+from orchestrator.publish.tables.reproduction import MEANING, Reproduction, Word, compare
 from orchestrator.publish.tables.table_data import (
     Column,
     LegendEntry,
+    Numbers,
     Panel,
+    Quotation,
     Selected,
     Table,
     TableCell,
@@ -32,13 +51,14 @@ from orchestrator.publish.tables.table_data import (
 )
 from orchestrator.spec.table import MetricColumn, TableSpec
 from orchestrator.spec.unit import Unit
+from orchestrator.views.errors import NotFoundError
 from orchestrator.views.outcomes import CellSummary, SweepOutcomes, TrialOutcome
 from orchestrator.views.planned import Cell, Labels
-from orchestrator.views.printing import DECIMALS, decimals_of
+from orchestrator.views.printing import DECIMALS, decimals_of, printed
 from workers.catalog import Catalog
 from workers.contract import BEST_TEST, Select
 
-Numbers = Literal["own", "published"]
+BuiltNumbers = Literal["own", "published"]
 
 
 @dataclass(frozen=True)
@@ -121,13 +141,13 @@ class _Build:
         return None if found is None else self.chosen(column, found.index)
 
 
-def build(
+def build_own(
     outcomes: SweepOutcomes,
     name: str,
     catalog: Catalog,
     *,
     show_tuned: bool | None = None,
-    numbers: Numbers = "own",
+    numbers: BuiltNumbers = "own",
     doubts: bool = False,
 ) -> Table:
     """The table `name` of the sweep's spec; `show_tuned` overrides the spec's. NotFoundError when there is none.
@@ -141,7 +161,7 @@ def build(
     if numbers == "published":  # what is printed was selected once
         alone = {"selections": [], "flattery": False, "against": None, "center": "mean"}
         layout = layout.model_copy(update=alone)
-    it = _start(outcomes, layout, catalog, replica.source(layout, name) if numbers == "published" else None)
+    it = _start(outcomes, layout, catalog, other_rows.source(layout, name) if numbers == "published" else None)
     laid_out = [_panel(it, points) for points in panels(it.placement, layout)]
     built = tuple([panel for panel in laid_out if panel.columns] or laid_out)
     if it.block is not None:
@@ -165,7 +185,7 @@ def build(
         panels=built,
         caption=caption(facts, it.placement),
         notes=notes(facts),
-        legend=(*legend(facts), *([LegendEntry(doubt.SIGN, doubt.MEANING)] if doubted(built) else [])),
+        legend=(*legend(facts), *([LegendEntry(cells.SIGN, cells.MEANING)] if doubted(built) else [])),
         summaries=it.summaries,
         std=layout.shown_spread != "none",
         center=layout.center,
@@ -193,7 +213,7 @@ def _start(outcomes: SweepOutcomes, layout: TableSpec, catalog: Catalog, publish
         if "test" in layout.selections:
             tested = summaries_of(candidates, select.beside_key, better)
     else:
-        shown = replica.summaries(outcomes, layout, published, catalog)
+        shown = other_rows.summaries(outcomes, layout, published, catalog)
     names = Names(catalog, layout.labels, layout.titles)
     chosen, by_test = ({one.cell: one for one in those} for those in (shown, tested))
     return _Build(outcomes, layout, names, select, place(outcomes, layout), candidates, chosen, published, by_test)
@@ -208,7 +228,7 @@ def _panel(it: _Build, points: Sequence[Point]) -> Panel:
     levels = [*it.headings.over(under, rows)]
     if it.layout.groups == "several" and len(wanted) == len(it.placement.columns):  # the only panel
         levels = [level for level in levels if len(level) > 1]
-    levels += [selections.level(under, every)] if it.layout.selections else []
+    levels += [layout.level(under, every)] if it.layout.selections else []
     levels += [grouped(under, every, lambda column: column.over)] if any(column.over for column in every) else []
     return Panel(
         groups=tuple(levels),
@@ -280,7 +300,7 @@ def _cell(it: _Build, row: Point, under: Point, column: Column) -> TableCell:
         return it.writer.absent("not in this sweep")
     summary = it.chosen(column, cell.index)
     if column.kind == "flattery":
-        key = selections.honest_key(column, it.select)
+        key = layout.honest_key(column, it.select)
         return it.writer.flattery(summary, it.tested[cell.index], key, column)
     if column.kind == "tuned":
         return it.writer.tuned(summary, column.name)
@@ -289,3 +309,126 @@ def _cell(it: _Build, row: Point, under: Point, column: Column) -> TableCell:
     if it.published is not None:
         return it.writer.difference_told(summary, column)
     return it.writer.difference(summary, it.compared(cell, column.delta, column), column)
+
+
+_SAYS: Final[Mapping[str, str]] = {
+    "difference": "Shown is own mean minus the number printed in {id}, where both are there.",
+    "both": "The columns headed paper hold what is printed in {id}.",
+    "verdict": "Verdicts compare with the numbers printed in {id}; the tolerance is half the 95 % Student-t interval "
+    "of the own mean, and half a printed digit.",
+}
+
+_QUOTES: Final = ("own", "both")
+"""The views in which rows stand that are quoted or imported: the others are about own numbers."""
+
+_FORM: Final[Mapping[str, Mapping[str, Any]]] = {
+    "difference": {"bold": "none", "std": False, "against": None, "center": "mean"},  # a difference has none of these
+    # A long word that stood across a cell's metrics would stand in each of their columns.
+    "both": {"diverged": "diverged"},
+    "verdict": {"diverged": "diverged"},
+}
+"""What a table's layout has otherwise in a view."""
+
+
+def build(
+    outcomes: SweepOutcomes,
+    name: str,
+    catalog: Catalog,
+    *,
+    show_tuned: bool | None = None,
+    numbers: Numbers = "own",
+    doubts: bool = False,
+) -> Table:
+    """The table `name` of the sweep's spec, showing those numbers.
+
+    Whatever it shows, its cells hold what is printed there, where the table names a published one. NotFoundError where
+    there is no such table, ConflictError where it names no published one and `numbers` needs it. With `doubts` a bold
+    number says where its lead may be noise.
+    """
+    if numbers == "published":
+        built = build_own(outcomes, name, catalog, show_tuned=show_tuned, numbers="published")
+        layout = parse(outcomes.spec, name)
+        return quoted(built, layout, other_rows.source(layout, name))
+    if numbers in _FORM:
+        outcomes = replace(outcomes, spec=_formed(outcomes.spec, name, _FORM[numbers]))
+    own = build_own(outcomes, name, catalog, show_tuned=show_tuned, doubts=doubts)
+    layout = parse(outcomes.spec, name)
+    own = imported(own, layout, catalog) if numbers in _QUOTES else own
+    paper = _paper(layout, name, numbers)
+    if paper is None:
+        return own
+    held = {cell.index: held_labels(outcomes.spec, cell.labels, paper, catalog) for cell in outcomes.cells}
+    quoting = _Quoting(paper, held, own.summaries)
+    compared = replace(own, published=paper, panels=tuple(quoting.panel(panel) for panel in own.panels))
+    if numbers in _QUOTES:
+        compared = quoted(compared, layout, paper)
+    return compared if numbers == "own" else _viewed(compared, paper, layout, numbers)
+
+
+def _formed(spec: Mapping[str, Any], name: str, form: Mapping[str, Any]) -> dict[str, Any]:
+    """The spec with some of a table's keys changed."""
+    tables = spec.get("tables") or {}
+    return {**spec, "tables": {**tables, **({name: {**tables[name], **form}} if name in tables else {})}}
+
+
+def _paper(layout: TableSpec, name: str, numbers: Numbers) -> PublishedTable | None:
+    """The published table that a layout names; own numbers do without one, or (in an old sweep) one that is gone."""
+    if numbers != "own":
+        return other_rows.source(layout, name)
+    try:
+        return other_rows.source(layout, name) if layout.published is not None else None
+    except NotFoundError:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Quoting:
+    """Puts published numbers, and how they were reproduced, into the cells of a table of own numbers."""
+
+    paper: PublishedTable
+    held: Mapping[int, Labels]  # by cell
+    summaries: Mapping[int, CellSummary]
+
+    def panel(self, panel: Panel) -> Panel:
+        """A panel whose metric cells know their published numbers."""
+        rows = (
+            replace(row, cells=tuple(self._cell(*pair) for pair in zip(panel.columns, row.cells, strict=True)))
+            for row in panel.rows
+        )
+        return replace(panel, rows=tuple(rows))
+
+    def _cell(self, column: Column, cell: TableCell) -> TableCell:
+        if column.kind != "metric" or cell.cell is None:
+            return cell
+        number = other_rows.number(self.paper, self.held[cell.cell], column.name)
+        if number is None:
+            return cell
+        found = compare(cell.statistic, self.summaries[cell.cell], number)
+        words = "; ".join(one for one in (cell.note, _told(self.paper.id, number, found, column)) if one)
+        return replace(cell, quotation=Quotation(number, found), note=words)
+
+
+def _told(paper: str, number: Number, found: Reproduction, column: Column) -> str:
+    tuned = ", ".join(f"{axis} = {label}" for axis, label in number.tuned.items())
+    said = [f"{paper} prints {number.printed}" + (f" ({tuned})" if tuned else "")]
+    said += [f"from {number.source}"] if number.source else []
+    if found.difference is not None:
+        said.append(f"difference {printed(found.difference, column.unit, column.decimals, signed=True)}")
+    if found.tolerance is not None:
+        said.append(f"tolerance {printed(found.tolerance, column.unit, column.decimals)}")
+    return ", ".join((*said, *([found.word] if found.word else [])))
+
+
+def _viewed(own: Table, paper: PublishedTable, layout: TableSpec, numbers: Numbers) -> Table:
+    cells = (cell for panel in own.panels for row in panel.rows for cell in row.cells)
+    words = {cell.quotation.reproduction.word for cell in cells if cell.quotation}
+    known = {one.symbol for one in own.legend}
+    meant = [LegendEntry(word, MEANING[word]) for word in get_args(Word) if word in words - known]
+    return replace(
+        own,
+        panels=tuple(other_rows.VIEWS[numbers](panel, layout.missing) for panel in own.panels),
+        caption=f"{own.caption} {_SAYS[numbers].format(id=paper.id)}",
+        notes=(*own.notes, *([f"{paper.id}: {paper.note}"] if paper.note else [])),
+        legend=(*own.legend, *(meant if numbers == "verdict" else [])),
+        numbers=numbers,
+    )
