@@ -6,7 +6,7 @@ from typing import Any, Final, Literal
 
 from orchestrator.publish import figures
 from orchestrator.publish.aggregate import by_cell
-from orchestrator.publish.figures.traces import averaged, smoothed, thinned, thinned_band
+from orchestrator.publish.figures.sketch import averaged, smoothed, thinned, thinned_band
 from orchestrator.publish.select import direction, selection, summary_of
 from orchestrator.record.reads.curves import Points
 from orchestrator.record.store import Store
@@ -80,7 +80,7 @@ class CurveQueries:
 
     def chart(self, found: CurveLines, *, log: bool = False) -> dict[str, Any]:
         """The same as a Vega-Lite figure."""
-        return figures.interactive.chart(found, figures.training.curve_title(found.key, self._catalog), log=log)
+        return figures.pages.lines_chart(found, figures.pages.curve_title(found.key, self._catalog), log=log)
 
     def _of_trials(self, trials: Sequence[int]) -> list[_Line]:
         found = []

@@ -36,20 +36,20 @@ class PlotQueries:
             upwards = y or ("recall@1" if plot == "norms" else choice.score)
             sought = wanted.sought(across, upwards, colour, path="plot")
             points = self._store.plots.points(sought, (across, upwards), colour)
-            return figures.listing_plots.scatter(points, across, upwards, colour)
+            return figures.pages.scatter(points, across, upwards, colour)
         if plot == "distribution":
             number, colour = x or y or choice.score, colour if wanted.sweep else "sweep"
             points = self._store.plots.points(wanted.sought(number, colour, path="plot"), (number,), colour)
-            return figures.listing_plots.distribution(points, number, colour)
+            return figures.pages.distribution(points, number, colour)
         if plot == "history":
             number = y or choice.score
             sought = wanted.sought(number, colour, "ended", path="plot")
             points = self._store.plots.history(sought, number, colour, higher=self._higher(number))
-            return figures.listing_plots.history(points, number, colour)
+            return figures.pages.history(points, number, colour)
         if plot == "parallel":
             names = list(dict.fromkeys([*choice.axes, *([x] if x else []), y or choice.score]))[-MOST_COLUMNS:]
             points = self._store.plots.points(wanted.sought(*names, colour, path="plot"), names, colour)
-            return figures.listing_plots.parallel(points, names, colour)
+            return figures.pages.parallel(points, names, colour)
         return self._means(plot, wanted, choice, (x, y, colour))
 
     def _means(self, plot: Plot, wanted: ListingWish, choice: "_Choice", said: tuple[str, str, str]) -> dict[str, Any]:
@@ -59,11 +59,11 @@ class PlotQueries:
         if plot == "sensitivity":
             axis, number = x or choice.axis, y or choice.score
             points = self._store.plots.means(wanted.sought(axis, number, colour, path="plot"), (axis, colour), number)
-            return figures.listing_plots.sensitivity(points, axis, number, colour)
+            return figures.pages.sensitivity(points, axis, number, colour)
         axis, other = x or choice.axis, y or choice.other
         sought = wanted.sought(axis, other, choice.score, path="plot")
         points = self._store.plots.means(sought, (axis, other), choice.score)
-        return figures.listing_plots.heat(points, axis, other, choice.score)
+        return figures.pages.heat(points, axis, other, choice.score)
 
     def _importance(self, wanted: ListingWish, choice: "_Choice", number: str) -> dict[str, Any]:
         candidates = ListingWish(wanted.where, "candidates", wanted.sweep)
@@ -76,7 +76,7 @@ class PlotQueries:
         shares = _importances(asked)
         of = f"{len(points.rows):,} of {points.total:,}"
         said = f"PED-ANOVA (Optuna) over the means of {of} candidates; it says what goes with it, not what causes it"
-        return figures.listing_plots.importance(shares, number, points.total, said)
+        return figures.pages.importance(shares, number, points.total, said)
 
     def _higher(self, number: str) -> bool:
         """Whether more of it is better."""

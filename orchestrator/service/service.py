@@ -109,4 +109,4 @@ class Service:
 
     def vega(self) -> bytes:
         """The scripts that draw figures in a browser without a network."""
-        return figures.vega.bundle().encode()
+        return figures.rendering.bundle().encode()

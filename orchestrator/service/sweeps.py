@@ -71,7 +71,7 @@ class SweepQueries:
 
     def cell_figure(self, cell: CellView) -> dict[str, Any] | None:
         """A cell's candidates by their scores, as a Vega-Lite figure; none where nothing competes."""
-        return figures.candidates.chart(cell)
+        return figures.pages.candidates_chart(cell)
 
     def compared(self, sweep: int, index: int) -> ComparedCell:
         """A cell of a sweep as it stands beside others; NotFoundError."""

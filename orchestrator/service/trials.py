@@ -44,7 +44,7 @@ class TrialQueries:
 
     def curves_figure(self, trial: int) -> dict[str, Any]:
         """A trial's curves as a Vega-Lite figure."""
-        return figures.training.curves(self._store.curves.of(trial), f"Trial {trial}", self._catalog)
+        return figures.pages.curves(self._store.curves.of(trial), f"Trial {trial}", self._catalog)
 
     def neighbours(self, trial: int) -> list[Neighbour]:
         """The trials that a trial is compared with, and how their recipes differ."""

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from orchestrator.publish.figures import drawing, raster
-from orchestrator.publish.figures.figure import Figure
+from orchestrator.publish.figures import drawing, style
+from orchestrator.publish.figures.drawing import Figure
 from orchestrator.publish.figures.sketch import Arrays, CurvePoints, Sources
 from orchestrator.views.outcomes import SweepOutcomes
 from tests.publish import sweeps
@@ -108,7 +108,7 @@ FILES = {
 
 def pictures(trials: Sequence[int], file: str) -> tuple[dict[int, bytes], dict[int, str]]:
     """A sheet of each trial, of a shade of its own; the fifth has lost its own."""
-    found = {trial: raster.png(np.full((40, 60, 3), 20 * (trial % 12), np.uint8)) for trial in trials if trial != 5}
+    found = {trial: style.png(np.full((40, 60, 3), 20 * (trial % 12), np.uint8)) for trial in trials if trial != 5}
     return found, {trial: f"{file}.png of trial 5 is not in the storage any more" for trial in trials if trial == 5}
 
 

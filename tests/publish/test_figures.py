@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from orchestrator.publish.figures import drawing, palette, raster, rendering
+from orchestrator.publish.figures import drawing, rendering, style
 from orchestrator.publish.figures.kinds import curves, distribution, images
 from orchestrator.publish.figures.sketch import Sources
 from orchestrator.views.errors import ConflictError, NotFoundError
@@ -175,9 +175,9 @@ def test_sheets_are_drawn_as_they_are_kept() -> None:
     ("content", "why"),
     [
         (b"GIF89a", "it is no PNG file"),
-        (raster.png(np.zeros((1, 1, 3), np.uint8))[:18], "it ends early"),
+        (style.png(np.zeros((1, 1, 3), np.uint8))[:18], "it ends early"),
         (
-            raster.png(np.zeros((1, 1, 3), np.uint8)).replace(b"\0\0\0\1\0\0\0\1", b"\0\1\0\0\0\1\0\0"),
+            style.png(np.zeros((1, 1, 3), np.uint8)).replace(b"\0\0\0\1\0\0\0\1", b"\0\1\0\0\0\1\0\0"),
             "at most 40,000,000",
         ),
     ],
@@ -188,7 +188,7 @@ def test_what_is_no_picture_of_a_fair_size_is_told(content: bytes, why: str) -> 
 
 
 def test_sheets_beyond_what_a_figure_may_hold_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(images, "MOST_BYTES", int(3.5 * len(raster.png(np.full((40, 60, 3), 20, np.uint8)))))
+    monkeypatch.setattr(images, "MOST_BYTES", int(3.5 * len(style.png(np.full((40, 60, 3), 20, np.uint8)))))
     drawn = draw({"kind": "images", "data": "panels", "facet": ["regularizer", "optimizer.lr"]})
     assert "3 sheets are not drawn" in said(drawn)
     assert len(data(drawn)) == 3
@@ -367,10 +367,10 @@ def test_densities_have_an_area_of_one_and_repeats_count_alike() -> None:
 
 def test_series_differ_in_colour_dash_and_shape() -> None:
     series = range(40)
-    looks = list(zip(palette.colours(series), map(str, palette.dashes(series)), strict=True))
+    looks = list(zip(style.colours(series), map(str, style.dashes(series)), strict=True))
     assert len(set(looks)) == 40
-    assert len(set(zip(palette.colours(series), palette.shapes(series), strict=True))) == 40
-    assert len(set(palette.colours(range(7)))) == 7
+    assert len(set(zip(style.colours(series), style.shapes(series), strict=True))) == 40
+    assert len(set(style.colours(range(7)))) == 7
 
 
 def test_large_clouds_are_thinned() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from orchestrator.publish.figures import interactive
+from orchestrator.publish.figures import pages
 from orchestrator.views.curves import CurveLine, CurveLines
 
 
@@ -19,7 +19,7 @@ def test_what_no_line_leads_to_is_a_dot(values: list[float | None], alone: list[
     points = [(float(at), value) for at, value in enumerate(values)]
     line = CurveLine(label="seed 0", sweep=1, cell=0, candidate=0, trials=[1], runs=1, points=points)
     found = CurveLines(key="validation/map@r", x="step", smoothing=0.0, keys=["validation/map@r"], traces=[line])
-    figure = interactive.chart(found, "MAP@R", log=True)
+    figure = pages.lines_chart(found, "MAP@R", log=True)
     drawn = [row["alone"] for row in figure["datasets"]["points"] if row["y"] is not None]
     assert drawn == [one for one, value in zip(alone, values, strict=True) if value is not None and value > 0]
     seen = figure["layer"][-1]["encoding"]["opacity"]

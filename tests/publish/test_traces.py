@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from orchestrator.publish.figures.traces import averaged, smoothed, thinned, thinned_band
+from orchestrator.publish.figures.sketch import averaged, smoothed, thinned, thinned_band
 
 
 def test_smoothing_is_debiased_and_passes_over_gaps() -> None:

@@ -9,17 +9,9 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from orchestrator.publish.figures import (
-        candidates,
-        drawing,
-        interactive,
-        listing_plots,
-        rendering,
-        training,
-        vega,
-    )
+    from orchestrator.publish.figures import drawing, pages, rendering
 
-__all__ = ["candidates", "drawing", "interactive", "listing_plots", "rendering", "training", "vega"]
+__all__ = ["drawing", "pages", "rendering"]
 
 
 def __getattr__(name: str) -> ModuleType:

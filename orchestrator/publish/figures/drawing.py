@@ -1,13 +1,13 @@
 """A sweep's outcomes to one of its figures: what is selected, what its kind draws of it, and the words over it."""
 
 import importlib
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, Protocol, cast
 
-from orchestrator.publish.figures import panels, wording
-from orchestrator.publish.figures.figure import Figure
-from orchestrator.publish.figures.points import points
-from orchestrator.publish.figures.sketch import FigureDrawing, Sketch, Sources, Value
+from orchestrator.publish.figures import style, wording
+from orchestrator.publish.figures.sketch import FigureDrawing, Sketch, Sources, Value, points
 from orchestrator.publish.labels import Names
 from orchestrator.publish.select import direction, selection
 from orchestrator.publish.tables.caption import ages
@@ -16,6 +16,25 @@ from orchestrator.views.errors import ConflictError, NotFoundError
 from orchestrator.views.files import FIGURE_FORMATS, FigureView
 from orchestrator.views.outcomes import SweepOutcomes
 from workers.catalog import Catalog, unknown
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A figure with everything that a format needs."""
+
+    name: str
+    sweep: int
+    sweep_name: str
+    specification: dict[str, Any]
+    columns: Sequence[str]  # of the data
+    rows: Sequence[Sequence[Value]]
+
+    @property
+    def file_stem(self) -> str:
+        """The name of a file that holds this figure, without its suffix: ASCII letters, digits, dot and hyphens."""
+        stem = re.sub(r"[^A-Za-z0-9]+", "-", f"{self.sweep_name}-{self.sweep}-{self.name}").strip("-").lower()
+        return stem[:100]
+
 
 MOST_POINTS: Final = 2_000
 """Points that a figure can have: nobody tells more of them apart."""
@@ -39,7 +58,7 @@ def draw(outcomes: SweepOutcomes, name: str, catalog: Catalog, sources: Sources,
     missing = wording.notes(it, drawing)
     caption = wording.caption(it, drawing)
     title, lines = (wording.title(it), [" ".join(caption), *missing]) if heading else ("", missing)
-    specification = {**panels.assembled(it, drawing, title, lines), "usermeta": _facts(it, caption, missing)}
+    specification = {**style.assembled(it, drawing, title, lines), "usermeta": _facts(it, caption, missing)}
     columns, rows = _table(drawing)
     return Figure(
         name=name,

@@ -9,9 +9,8 @@ import altair as alt
 import numpy as np
 from numpy.typing import NDArray
 
-from orchestrator.publish.figures import files, palette, wording
-from orchestrator.publish.figures.points import FigurePoint
-from orchestrator.publish.figures.sketch import Arrays, Datum, FigureDrawing, PanelGrid, Plot, Sketch
+from orchestrator.publish.figures import sketch, style, wording
+from orchestrator.publish.figures.sketch import Arrays, Datum, FigureDrawing, FigurePoint, PanelGrid, Plot, Sketch
 
 BINS: Final = 48
 """Squares of a panel along each of its sides."""
@@ -37,7 +36,7 @@ class _Looks:
 
 def draw(it: Sketch) -> FigureDrawing:
     """One plot of all panels, of one repeat of each training."""
-    pooled = files.read(it, _looks, first=True)
+    pooled = sketch.read(it, _looks, first=True)
     shown = [(point, looks) for point, (looks,) in pooled.found]
     reach = max((looks.reach for _, looks in shown), default=1.0)
     steps = sorted({int(step) for _, looks in shown for step in looks.steps})
@@ -53,7 +52,7 @@ def draw(it: Sketch) -> FigureDrawing:
 
 
 def _looks(arrays: Arrays) -> _Looks:
-    steps, target, centres = files.vector(arrays, "step"), _plane(arrays, "target"), _plane(arrays, "centres")
+    steps, target, centres = sketch.vector(arrays, "step"), _plane(arrays, "target"), _plane(arrays, "centres")
     xy = np.asarray(arrays["xy"], dtype=np.float64)
     if xy.ndim != 3 or xy.shape[0] != len(steps) or xy.shape[2] != 2 or not xy.size or not bool(np.isfinite(xy).all()):
         raise ValueError(f"xy has the shape {[*xy.shape]}, or holds what is no number")
@@ -116,7 +115,7 @@ def _chart(reach: float) -> Any:
     corners = {"x": -reach, "x2": reach, "y": -reach, "y2": reach}
     frame = alt.Chart().transform_aggregate(n="count()", groupby=["column", "row"])
     frame = frame.transform_calculate(**{name: str(value) for name, value in corners.items()})
-    frame = frame.mark_rect(filled=False, stroke=palette.PALE, strokeWidth=0.6).encode(x=x, x2="x2", y=y, y2="y2")
+    frame = frame.mark_rect(filled=False, stroke=style.PALE, strokeWidth=0.6).encode(x=x, x2="x2", y=y, y2="y2")
     return alt.layer(frame, drawn)
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import altair as alt
 
-from orchestrator.publish.figures import encoding, measures, palette, wording
+from orchestrator.publish.figures import style, wording
 from orchestrator.publish.figures.sketch import Datum, FigureDrawing, Plot, Sketch
 
 
@@ -12,22 +12,22 @@ def draw(it: Sketch) -> FigureDrawing:
     """One plot a metric."""
     said = f"Test metrics, {wording.averaged(it)}."
     if it.layout.reference is not None:
-        said += f" Black marks: {measures.title_of(it, it.layout.reference)}."
+        said += f" Black marks: {wording.title_of(it, it.layout.reference)}."
     return FigureDrawing([_plot(it, metric) for metric in it.layout.metrics], said=said)
 
 
 def _plot(it: Sketch, metric: str) -> Plot:
-    scale = measures.factor(measures.unit_of(it, metric))
+    scale = wording.factor(wording.unit_of(it, metric))
     axis = it.layout.x or ""
     texts = it.printed(axis)
     data = []
-    for point, statistic in measures.statistics(it, metric):
-        values = measures.values(statistic, it.layout.error, scale) | {"x": texts[point.labels.get(axis, "")]}
+    for point, statistic in wording.statistics(it, metric):
+        values = wording.values(statistic, it.layout.error, scale) | {"x": texts[point.labels.get(axis, "")]}
         if it.layout.reference is not None:
-            bound = measures.measured(it, point, it.layout.reference)
+            bound = wording.measured(it, point, it.layout.reference)
             values["reference"] = None if bound is None else bound.mean * scale
-        data.append(Datum(point.labels, values | measures.provenance(point)))
-    title = measures.title_of(it, metric)
+        data.append(Datum(point.labels, values | wording.provenance(point)))
+    title = wording.title_of(it, metric)
     beside = len(it.domain(it.layout.colour)) if it.layout.colour else 1
     return Plot(metric, _chart(it, title), data, least=(10 * beside * len(texts), 0))
 
@@ -35,20 +35,20 @@ def _plot(it: Sketch, metric: str) -> Plot:
 def _chart(it: Sketch, title: str) -> Any:
     axis = it.layout.x or ""
     named = it.names.said(axis)
-    placed: dict[str, Any] = {"x": encoding.across(it, axis)}
+    placed: dict[str, Any] = {"x": style.across(it, axis)}
     if it.layout.colour is not None and it.layout.colour != axis:
         order = list(it.printed(it.layout.colour).values())
         placed["xOffset"] = alt.XOffset("colour:N", sort=order, scale=alt.Scale(domain=order, paddingInner=0.12))
-    tooltip = encoding.tips(it, {"x:N": named, "mean:Q": title, "low:Q": "from", "high:Q": "to", "n:Q": "n"})
+    tooltip = style.tips(it, {"x:N": named, "mean:Q": title, "low:Q": "from", "high:Q": "to", "n:Q": "n"})
     base = alt.Chart().transform_filter("isValid(datum.mean)").encode(**placed)
-    y = encoding.value_axis(title, zero=True)
+    y = style.value_axis(title, zero=True)
     layers = [
-        base.mark_bar(opacity=0.85).encode(y=y, color=encoding.colour(it, symbol="square"), tooltip=tooltip),
+        base.mark_bar(opacity=0.85).encode(y=y, color=style.colour(it, symbol="square"), tooltip=tooltip),
         base.transform_filter("isValid(datum.low)")
-        .mark_rule(strokeWidth=0.9, color=palette.INK)
+        .mark_rule(strokeWidth=0.9, color=style.INK)
         .encode(y="low:Q", y2="high:Q"),
     ]
     if it.layout.reference is not None:
         bound = base.transform_filter("isValid(datum.reference)")
-        layers.append(bound.mark_tick(thickness=1.6, color=palette.INK, bandSize=14).encode(y="reference:Q"))
+        layers.append(bound.mark_tick(thickness=1.6, color=style.INK, bandSize=14).encode(y="reference:Q"))
     return alt.layer(*layers)

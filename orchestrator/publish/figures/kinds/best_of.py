@@ -2,7 +2,7 @@
 
 import altair as alt
 
-from orchestrator.publish.figures import encoding, measures
+from orchestrator.publish.figures import style, wording
 from orchestrator.publish.figures.kinds.curves import MOST_ALTOGETHER
 from orchestrator.publish.figures.sketch import Datum, FigureDrawing, Plot, Sketch
 from orchestrator.publish.optimism import optimism
@@ -12,7 +12,7 @@ from orchestrator.publish.select import direction
 def draw(it: Sketch) -> FigureDrawing:
     """One line a cell, from one candidate to as many as have finished in every repeat."""
     metric = it.select.key.partition("/")[2]
-    scale = measures.factor(measures.unit_of(it, metric))
+    scale = wording.factor(wording.unit_of(it, metric))
     cells = {one.cell: one for one in optimism(it.outcomes, direction(it.select.metric, it.parts)).cells}
     most = max(2, MOST_ALTOGETHER // max(1, len(it.drawn)))
     data = [
@@ -20,15 +20,15 @@ def draw(it: Sketch) -> FigureDrawing:
         for point in it.drawn
         for n, best in enumerate(cells[point.summary.cell].expected[:most], 1)
     ]
-    title = measures.title_of(it, metric)
-    x = encoding.number_axis("candidates", [float(datum.values["x"] or 0) for datum in data])
-    y = encoding.value_axis(f"expected best {title}", log=it.layout.y_scale == "log")
-    tooltip = encoding.tips(it, {"x:Q": "candidates", "mean:Q": f"expected best {title}"})
+    title = wording.title_of(it, metric)
+    x = style.number_axis("candidates", [float(datum.values["x"] or 0) for datum in data])
+    y = style.value_axis(f"expected best {title}", log=it.layout.y_scale == "log")
+    tooltip = style.tips(it, {"x:Q": "candidates", "mean:Q": f"expected best {title}"})
     base = alt.Chart().transform_filter("isValid(datum.mean)")
-    base = base.encode(x=x, y=y, color=encoding.colour(it, symbol="shape"))
+    base = base.encode(x=x, y=y, color=style.colour(it, symbol="shape"))
     layers = [
-        *encoding.dashed(it, base, "line"),
-        base.mark_point(filled=True, opacity=1, size=20).encode(shape=encoding.shape(it), tooltip=tooltip),
+        *style.dashed(it, base, "line"),
+        base.mark_point(filled=True, opacity=1, size=20).encode(shape=style.shape(it), tooltip=tooltip),
     ]
     said = (
         "Expected best mean score of so many candidates drawn with replacement from those that finished in every "

@@ -8,7 +8,7 @@ import altair as alt
 import numpy as np
 from numpy.typing import NDArray
 
-from orchestrator.publish.figures import encoding, files, measures, wording
+from orchestrator.publish.figures import sketch, style, wording
 from orchestrator.publish.figures.sketch import Arrays, CurvePoints, Datum, FigureDrawing, Plot, Sketch
 from orchestrator.publish.statistics import statistic
 from orchestrator.views.outcomes import Statistic
@@ -39,20 +39,20 @@ def _key(it: Sketch, metric: str) -> str:
 
 
 def _plot(it: Sketch, key: str, curves: Mapping[int, Mapping[str, CurvePoints]]) -> Plot:
-    scale = measures.factor(measures.unit_of(it, key))
+    scale = wording.factor(wording.unit_of(it, key))
     most = max(2, min(MOST_POINTS, MOST_ALTOGETHER // max(1, len(it.drawn))))
     data = []
     for point in it.drawn:
         repeats = [curves.get(trial.trial, {}).get(key) or () for trial in point.trials]
         for step, mean in thinned(mean_curve(repeats), most):
-            data.append(Datum(point.labels, {"step": step} | measures.values(mean, it.layout.error, scale)))
-    title = measures.title_of(it, key)
-    base = alt.Chart().transform_filter("isValid(datum.mean)").encode(x=_steps(data), color=encoding.colour(it))
-    y = encoding.value_axis(title, log=it.layout.y_scale == "log")
-    tooltip = encoding.tips(it, {"step:Q": "iteration", "mean:Q": title, "low:Q": "from", "high:Q": "to", "n:Q": "n"})
+            data.append(Datum(point.labels, {"step": step} | wording.values(mean, it.layout.error, scale)))
+    title = wording.title_of(it, key)
+    base = alt.Chart().transform_filter("isValid(datum.mean)").encode(x=_steps(data), color=style.colour(it))
+    y = style.value_axis(title, log=it.layout.y_scale == "log")
+    tooltip = style.tips(it, {"step:Q": "iteration", "mean:Q": title, "low:Q": "from", "high:Q": "to", "n:Q": "n"})
     layers = [
         base.transform_filter("isValid(datum.low)").mark_area(opacity=0.2).encode(y="low:Q", y2="high:Q"),
-        base.mark_line().encode(y=y, strokeDash=encoding.dash(it), tooltip=tooltip),
+        base.mark_line().encode(y=y, strokeDash=style.dash(it), tooltip=tooltip),
     ]
     return Plot(key, alt.layer(*layers), data)
 
@@ -78,13 +78,13 @@ def thinned(points: Sequence[tuple[int, Statistic]], most: int) -> Sequence[tupl
 
 def _steps(data: Sequence[Datum]) -> Any:
     longest = max((int(datum.values["step"] or 0) for datum in data), default=0)
-    axis = alt.Axis(format="~s" if longest >= 10_000 else encoding.PLAIN, grid=False, tickCount=5)
+    axis = alt.Axis(format="~s" if longest >= 10_000 else style.PLAIN, grid=False, tickCount=5)
     return alt.X("step:Q", title="iteration", scale=alt.Scale(nice=False, zero=False), axis=axis)
 
 
 def _norm_traces(it: Sketch) -> FigureDrawing:
     """||f|| of a few training images, a line each, of one repeat."""
-    pooled = files.read(it, _traces, first=True)
+    pooled = sketch.read(it, _traces, first=True)
     data = [
         Datum(point.labels, {"step": int(step), "mean": float(value), "image": image})
         for point, ((steps, norms),) in pooled.found
@@ -93,15 +93,15 @@ def _norm_traces(it: Sketch) -> FigureDrawing:
     ]
     base = alt.Chart().transform_filter("isValid(datum.mean)").mark_line(strokeWidth=0.8, opacity=0.7)
     title = "norm"
-    y = encoding.value_axis(title, log=it.layout.y_scale == "log")
-    chart = base.encode(x=_steps(data), y=y, detail="image:N", color=encoding.colour(it), strokeDash=encoding.dash(it))
+    y = style.value_axis(title, log=it.layout.y_scale == "log")
+    chart = base.encode(x=_steps(data), y=y, detail="image:N", color=style.colour(it), strokeDash=style.dash(it))
     said = f"Norms of the embeddings of single training images, of {wording.first_repeat(it)}."
     return FigureDrawing([Plot("norm", alt.layer(chart), data)], said=said, notes=pooled.notes)
 
 
 def _traces(arrays: Arrays) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The iterations [w] and the norms [w, n], of at most `MOST_POINTS` windows and 20 images."""
-    steps = files.vector(arrays, "step")
+    steps = sketch.vector(arrays, "step")
     norms = np.asarray(arrays["norm"], dtype=np.float64)
     if norms.ndim != 2 or len(norms) != len(steps):
         raise ValueError(f"norm has the shape {[*norms.shape]}")

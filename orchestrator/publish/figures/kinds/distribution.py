@@ -9,7 +9,7 @@ import altair as alt
 import numpy as np
 from numpy.typing import NDArray
 
-from orchestrator.publish.figures import encoding, files, wording
+from orchestrator.publish.figures import sketch, style, wording
 from orchestrator.publish.figures.sketch import Arrays, Datum, FigureDrawing, Plot, Sketch
 from orchestrator.spec.figure import QUANTITIES
 from orchestrator.views.planned import Labels
@@ -57,10 +57,10 @@ _SHOWN: Final = {
 
 def draw(it: Sketch) -> FigureDrawing:
     """One plot a quantity; each outline is the mean density over the repeats of a point's selected candidate."""
-    name = files.figure_of(it)
+    name = sketch.figure_of(it)
     wanted = it.layout.show or QUANTITIES.get(name, ())
     quantities = [one for one in _FORMS if one.name in wanted]
-    pooled = files.read(it, _windows if it.layout.windows else partial(_histograms, wanted=quantities))
+    pooled = sketch.read(it, _windows if it.layout.windows else partial(_histograms, wanted=quantities))
     held = [one for _, repeats in pooled.found for one in repeats]
     plots = []
     for quantity in dict.fromkeys(quantity for one in held for quantity in one):
@@ -72,7 +72,7 @@ def draw(it: Sketch) -> FigureDrawing:
         ]
         plots.append(_plot(it, quantity, data))
     each = ", each panel since the one before it" if it.layout.windows else ""
-    said = f"{_SHOWN.get(name, name).format(split=files.split_of(it))}{each}: densities over {wording.repeats(it)}."
+    said = f"{_SHOWN.get(name, name).format(split=sketch.split_of(it))}{each}: densities over {wording.repeats(it)}."
     return FigureDrawing(plots, said=said, notes=pooled.notes)
 
 
@@ -82,11 +82,11 @@ def _histograms(arrays: Arrays, wanted: Sequence[Quantity]) -> Mapping[Quantity,
 
 def _windows(arrays: Arrays) -> Mapping[Quantity, Histogram]:
     """The angles of each window by themselves, in as many bins as all of them together have."""
-    steps, bins = files.vector(arrays, "step"), len(files.vector(arrays, "edges")) - 1
+    steps, bins = sketch.vector(arrays, "step"), len(sketch.vector(arrays, "edges")) - 1
     angles = np.asarray(arrays["angle"], dtype=np.float64)
     if angles.ndim != 2 or len(angles) != len(steps) or not angles.size or not bool(np.isfinite(angles).all()):
         raise ValueError(f"angle has the shape {[*angles.shape]}, or holds what is no number")
-    means, variances = (files.vector(arrays, f"window_{name}", len(steps)) for name in ("mean", "var"))
+    means, variances = (sketch.vector(arrays, f"window_{name}", len(steps)) for name in ("mean", "var"))
     found = {}
     for step, turned, mean, variance in zip(steps, angles, means, variances, strict=True):
         counts, edges = np.histogram(turned, bins=bins)
@@ -96,8 +96,8 @@ def _windows(arrays: Arrays) -> Mapping[Quantity, Histogram]:
 
 
 def _histogram(arrays: Arrays, quantity: Quantity) -> Histogram:
-    edges = files.vector(arrays, quantity.edges)
-    counts = files.vector(arrays, quantity.counts, len(edges) - 1)
+    edges = sketch.vector(arrays, quantity.edges)
+    counts = sketch.vector(arrays, quantity.counts, len(edges) - 1)
     if not (np.diff(edges) > 0).all() or not (counts >= 0).all() or not counts.sum():
         raise ValueError(f"{quantity.counts} is no histogram with something in it")
     # Where the file has no moments of the values themselves, those of the bins' middles are near enough.
@@ -105,7 +105,7 @@ def _histogram(arrays: Arrays, quantity: Quantity) -> Histogram:
     mean = float(middles @ shares)
     variance = float((middles - mean) ** 2 @ shares)
     if quantity.mean is not None and quantity.variance is not None:
-        mean, variance = files.scalar(arrays, quantity.mean), files.scalar(arrays, quantity.variance)
+        mean, variance = sketch.scalar(arrays, quantity.mean), sketch.scalar(arrays, quantity.variance)
     return Histogram(edges, counts, mean, variance)
 
 
@@ -151,12 +151,12 @@ def _plot(it: Sketch, quantity: Quantity, data: Sequence[Datum]) -> Plot:
     x = alt.X(
         "x:Q", title=quantity.title, scale=alt.Scale(zero=False, nice=False), axis=alt.Axis(grid=False, tickCount=5)
     )
-    y = encoding.value_axis("density", zero=True)
-    colour = encoding.colour(it)
+    y = style.value_axis("density", zero=True)
+    colour = style.colour(it)
     placed = base.encode(x=x, y=y, color=colour)
     layers = [
         placed.mark_area(interpolate="step-after", opacity=0.18),
-        placed.mark_line(interpolate="step-after", strokeWidth=1).encode(strokeDash=encoding.dash(it)),
+        placed.mark_line(interpolate="step-after", strokeWidth=1).encode(strokeDash=style.dash(it)),
     ]
     if it.layout.moments:
         words = alt.Chart().transform_filter("isValid(datum.text)").transform_calculate(down="6 + 9 * datum.rank")

@@ -2,7 +2,7 @@
 
 from typing import Final, NamedTuple
 
-from orchestrator.publish.figures import files, raster, wording
+from orchestrator.publish.figures import sketch, style, wording
 from orchestrator.publish.figures.sketch import Datum, FigureDrawing, Plot, Sketch, Value
 
 MOST_BYTES: Final = 48 * 2**20
@@ -28,7 +28,7 @@ class Sheet(NamedTuple):
 
 def draw(it: Sketch) -> FigureDrawing:
     """One plot, a panel a point."""
-    pooled = files.pictures(it, lambda trial, content: Sheet(trial, content, *raster.size(content)))
+    pooled = sketch.pictures(it, lambda trial, content: Sheet(trial, content, *style.size(content)))
     data, left_out, held = [], 0, 0
     sheets = []
     for point, (sheet,) in pooled.found:
@@ -40,14 +40,14 @@ def draw(it: Sketch) -> FigureDrawing:
         values: dict[str, Value] = {
             "trial": sheet.trial,
             "file": f"{it.layout.data}.png",
-            "picture": raster.address(sheet.content),
+            "picture": style.address(sheet.content),
         }
         data.append(Datum(point.labels, values))
-    name = files.figure_of(it)
-    shown = _SHOWN.get(name, name).format(split=files.split_of(it))
+    name = sketch.figure_of(it)
+    shown = _SHOWN.get(name, name).format(split=sketch.split_of(it))
     notes = [f"{left_out} sheets are not drawn: all are more than {MOST_BYTES // 2**20} MiB."] if left_out else []
     width = max((round(_POINTS * one.width) for one in sheets), default=0)
     tall = max((one.height / one.width for one in sheets), default=0.0)
-    plot = Plot(name, raster.chart, data, tall=tall, least=(width, 0), unlisted=("picture",))
+    plot = Plot(name, style.chart, data, tall=tall, least=(width, 0), unlisted=("picture",))
     said = f"{shown}; {wording.first_repeat(it)}."
     return FigureDrawing([plot], said=said, notes=[*pooled.notes, *notes])

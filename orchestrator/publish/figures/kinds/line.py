@@ -5,7 +5,7 @@ from typing import Any
 
 import altair as alt
 
-from orchestrator.publish.figures import encoding, files, measures, wording
+from orchestrator.publish.figures import sketch, style, wording
 from orchestrator.publish.figures.sketch import Datum, FigureDrawing, Plot, Sketch, Value
 
 
@@ -19,61 +19,61 @@ def draw(it: Sketch) -> FigureDrawing:
 
 
 def _plot(it: Sketch, metric: str) -> Plot:
-    scale = measures.factor(measures.unit_of(it, metric))
-    axis, numeric = it.layout.x or "", encoding.is_numeric(it)
+    scale = wording.factor(wording.unit_of(it, metric))
+    axis, numeric = it.layout.x or "", style.is_numeric(it)
     texts = it.printed(axis)
     data = []
-    for point, statistic in measures.statistics(it, metric):
+    for point, statistic in wording.statistics(it, metric):
         label = point.labels.get(axis, "")
-        x: Value = encoding.number(label) if numeric else texts[label]
+        x: Value = style.number(label) if numeric else texts[label]
         # A point to which an axis of numbers does not apply is a level: the baseline without an eta, for one.
-        placed = measures.values(statistic, it.layout.error, scale) | {"x": x, "level": int(x is None)}
-        data.append(Datum(point.labels, placed | measures.provenance(point)))
-    title = measures.title_of(it, metric)
+        placed = wording.values(statistic, it.layout.error, scale) | {"x": x, "level": int(x is None)}
+        data.append(Datum(point.labels, placed | wording.provenance(point)))
+    title = wording.title_of(it, metric)
     return Plot(metric, alt.layer(*_layers(it, title, data)), data)
 
 
 def _layers(it: Sketch, title: str, data: list[Datum]) -> list[Any]:
     axis = it.layout.x or ""
-    named, numeric = it.names.said(axis), encoding.is_numeric(it)
+    named, numeric = it.names.said(axis), style.is_numeric(it)
     known = [value for datum in data if isinstance(value := datum.values["x"], float)]
     log = it.layout.x_scale == "log"
-    x = encoding.number_axis(named, known, log=log) if numeric else encoding.across(it, axis)
-    y = encoding.value_axis(title, log=it.layout.y_scale == "log")
-    colour = encoding.colour(it, symbol="shape")
-    tooltip = encoding.tips(
+    x = style.number_axis(named, known, log=log) if numeric else style.across(it, axis)
+    y = style.value_axis(title, log=it.layout.y_scale == "log")
+    colour = style.colour(it, symbol="shape")
+    tooltip = style.tips(
         it, {f"x:{'Q' if numeric else 'N'}": named, "mean:Q": title, "low:Q": "from", "high:Q": "to", "n:Q": "n"}
     )
     base = alt.Chart().transform_filter("isValid(datum.mean) && datum.level === 0").encode(x=x, color=colour)
     layers = [
         base.transform_filter("isValid(datum.low)").mark_rule(strokeWidth=0.8).encode(y="low:Q", y2="high:Q"),
-        *encoding.dashed(it, base.encode(y=y), "line"),
-        base.mark_point(filled=True, opacity=1, size=28).encode(y=y, shape=encoding.shape(it), tooltip=tooltip),
+        *style.dashed(it, base.encode(y=y), "line"),
+        base.mark_point(filled=True, opacity=1, size=28).encode(y=y, shape=style.shape(it), tooltip=tooltip),
     ]
     if any(datum.values["level"] for datum in data):
         level = alt.Chart().transform_filter("datum.level === 1").encode(y=y, color=colour)
-        layers += encoding.dashed(it, level, "rule", strokeWidth=1.2)
+        layers += style.dashed(it, level, "rule", strokeWidth=1.2)
     return layers
 
 
 def _spectrum(it: Sketch) -> FigureDrawing:
     """Singular values, largest first: the mean over repeats."""
-    pooled = files.read(it, partial(files.vector, name="singular"))
+    pooled = sketch.read(it, partial(sketch.vector, name="singular"))
     data = [
-        Datum(point.labels, {"x": rank} | _above_zero(measures.values(found, it.layout.error, 1.0)))
+        Datum(point.labels, {"x": rank} | _above_zero(wording.values(found, it.layout.error, 1.0)))
         for point, repeats in pooled.found
-        for rank, found in enumerate(files.means(repeats), start=1)
+        for rank, found in enumerate(sketch.means(repeats), start=1)
     ]
     title, log = "singular value", it.layout.y_scale == "log"
     x = alt.X("x:Q", title="rank", scale=alt.Scale(nice=False), axis=alt.Axis(grid=False, tickMinStep=1))
-    base = alt.Chart().transform_filter("isValid(datum.mean)").encode(x=x, color=encoding.colour(it))
-    y = encoding.value_axis(title, log=log, zero=not log)
-    tooltip = encoding.tips(it, {"x:Q": "rank", "mean:Q": title, "n:Q": "n"})
+    base = alt.Chart().transform_filter("isValid(datum.mean)").encode(x=x, color=style.colour(it))
+    y = style.value_axis(title, log=log, zero=not log)
+    tooltip = style.tips(it, {"x:Q": "rank", "mean:Q": title, "n:Q": "n"})
     layers = [
         base.transform_filter("isValid(datum.low)").mark_area(opacity=0.2).encode(y="low:Q", y2="high:Q"),
-        base.mark_line().encode(y=y, strokeDash=encoding.dash(it), tooltip=tooltip),
+        base.mark_line().encode(y=y, strokeDash=style.dash(it), tooltip=tooltip),
     ]
-    said = f"Singular values of the directions of the {files.split_of(it)} embeddings, {wording.averaged(it)}."
+    said = f"Singular values of the directions of the {sketch.split_of(it)} embeddings, {wording.averaged(it)}."
     return FigureDrawing([Plot("singular", alt.layer(*layers), data)], said=said, notes=pooled.notes)
 
 

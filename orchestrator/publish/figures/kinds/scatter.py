@@ -10,9 +10,8 @@ import altair as alt
 import numpy as np
 from numpy.typing import NDArray
 
-from orchestrator.publish.figures import files, palette, stages, wording
-from orchestrator.publish.figures.sketch import Arrays, Datum, FigureDrawing, Plot, Sketch
-from orchestrator.publish.figures.stages import Stage
+from orchestrator.publish.figures import sketch, style, wording
+from orchestrator.publish.figures.sketch import Arrays, Datum, FigureDrawing, Plot, Sketch, Stage
 from orchestrator.views.planned import Labels
 
 MOST_POINTS: Final = 2_000
@@ -47,13 +46,13 @@ class Cloud:
 
 def draw(it: Sketch) -> FigureDrawing:
     """One plot, or one a stage; a panel a point, of one repeat each: embeddings of several trainings share no axes."""
-    name = files.figure_of(it)
+    name = sketch.figure_of(it)
     staged = name == "tsne_stages"
-    pooled = files.read(it, partial(stages.read, convert=_stage) if staged else _whole, first=True)
+    pooled = sketch.read(it, partial(sketch.read_stages, convert=_stage) if staged else _whole, first=True)
     every = [cloud for _, (found,) in pooled.found for cloud in found.values()]
     classes = [str(one) for one in sorted({int(label) for cloud in every for label in np.unique(cloud.label)})]
     plots = []
-    wanted, absent = stages.drawn(it, [found for _, (found,) in pooled.found])
+    wanted, absent = sketch.drawn(it, [found for _, (found,) in pooled.found])
     for stage in wanted:
         data = [
             datum for point, (found,) in pooled.found if stage in found for datum in _data(found[stage], point.labels)
@@ -61,7 +60,7 @@ def draw(it: Sketch) -> FigureDrawing:
         chart = _chart(classes, data, circle=name == "unit_circle")
         plots.append(Plot(stage.key if staged else name, chart, data, title=stage.title if staged else "", square=True))
     stars = "; stars are what the loss has learned of each class" if any(len(one.proxies) for one in every) else ""
-    shown = _SHOWN.get(name, name).format(split=files.split_of(it))
+    shown = _SHOWN.get(name, name).format(split=sketch.split_of(it))
     said = f"{shown}, by class{stars}; {wording.first_repeat(it)}."
     left_out = max((cloud.count for cloud in every if cloud.count > len(cloud.xy)), default=0)
     notes = [f"At most {MOST_POINTS:,} of {left_out:,} images are drawn in a panel."] if left_out else []
@@ -80,14 +79,14 @@ def _data(cloud: Cloud, labels: Labels) -> Iterator[Datum]:
 
 def _whole(arrays: Arrays) -> Mapping[Stage, Cloud]:
     """The only look of a file that knows no stages."""
-    return {Stage(0, epochs=False): _cloud(arrays["xy"], files.vector(arrays, "label"))}
+    return {Stage(0, epochs=False): _cloud(arrays["xy"], sketch.vector(arrays, "label"))}
 
 
 def _stage(arrays: Arrays, at: int) -> Cloud:
-    cloud = _cloud(arrays["xy"][at], files.vector(arrays, "label"))
+    cloud = _cloud(arrays["xy"][at], sketch.vector(arrays, "label"))
     if "proxy_xy" not in arrays:
         return cloud
-    proxies = _cloud(arrays["proxy_xy"][at], files.vector(arrays, "proxy_label"))
+    proxies = _cloud(arrays["proxy_xy"][at], sketch.vector(arrays, "proxy_label"))
     return replace(cloud, proxies=proxies.xy, owner=proxies.label)
 
 
@@ -107,10 +106,10 @@ def _chart(classes: Sequence[str], data: Sequence[Datum], *, circle: bool) -> An
         for channel, field in ((alt.X, "x"), (alt.Y, "y"))
     )
     colour = alt.Color(
-        "class:N", title="Class", scale=alt.Scale(domain=list(classes), range=palette.colours(classes)), **legend
+        "class:N", title="Class", scale=alt.Scale(domain=list(classes), range=style.colours(classes)), **legend
     )
     shape = alt.Shape(
-        "class:N", title="Class", scale=alt.Scale(domain=list(classes), range=palette.shapes(classes)), **legend
+        "class:N", title="Class", scale=alt.Scale(domain=list(classes), range=style.shapes(classes)), **legend
     )
     size, opacity = (16, 0.75) if len(data) <= 4_000 else (8, 0.6)
     starred = any("proxy" in datum.values for datum in data)
@@ -125,6 +124,6 @@ def _chart(classes: Sequence[str], data: Sequence[Datum], *, circle: bool) -> An
         turn = alt.Chart().transform_aggregate(n="count()", groupby=["column", "row"])
         turn = turn.transform_calculate(turn="sequence(0, 6.35, 0.05)").transform_flatten(["turn"])
         turn = turn.transform_calculate(x="cos(datum.turn)", y="sin(datum.turn)")
-        line = turn.mark_line(strokeWidth=0.6, color=palette.PALE).encode(x=x, y=y, order="turn:Q")
+        line = turn.mark_line(strokeWidth=0.6, color=style.PALE).encode(x=x, y=y, order="turn:Q")
         layers.insert(0, line)
     return alt.layer(*layers)
