@@ -191,7 +191,7 @@ class Client:
     def table(
         self, sweep: int, name: str, file_format: str, tuned: bool | None = None, numbers: str = "own"
     ) -> Rendered:
-        """A table as a file: latex, markdown, html, csv or json; `numbers` says whose (docs/published.md)."""
+        """A table as a file: latex, markdown, html, csv or json; `numbers` says whose (docs/papers.md)."""
         query = {"format": file_format, "tuned": None if tuned is None else str(tuned).lower(), "numbers": numbers}
         return self._connection.file(f"/v1/sweeps/{sweep}/tables/{quote(name, safe='')}", query)
 

@@ -18,7 +18,7 @@ class EvidenceClient:
         self._connection = connection
 
     def ledgers(self) -> "list[LedgerSummary]":
-        """Every paper with how many of its numbers stand how (docs/ledger.md)."""
+        """Every paper with how many of its numbers stand how (docs/papers.md)."""
         from orchestrator.views.ledger import LedgerSummary
 
         return self._connection.ask(list[LedgerSummary], "GET", "/v1/ledgers")
@@ -39,7 +39,7 @@ class EvidenceClient:
         return self._connection.file("/v1/drift", query)
 
     def macros(self, sweep: int, table: str, prefix: str = "ms") -> "MacrosView":
-        """A table as macros of LaTeX (docs/macros.md)."""
+        """A table as macros of LaTeX (docs/papers.md)."""
         from orchestrator.views.macros import MacrosView
 
         query = {"format": "json", "prefix": prefix}
@@ -50,7 +50,7 @@ class EvidenceClient:
         return self._connection.file(_macros(sweep, table), {"format": file_format, "prefix": prefix})
 
     def optimism(self, sweep: int) -> "OptimismView":
-        """By how much the best candidate of each cell looks better than it is (docs/optimism.md)."""
+        """By how much the best candidate of each cell looks better than it is (docs/verdicts.md)."""
         from orchestrator.views.optimism import OptimismView
 
         return self._connection.ask(OptimismView, "GET", f"/v1/sweeps/{sweep}/optimism")

@@ -267,7 +267,7 @@ def test_metrics_are_added_to_the_spec_that_a_sweep_has(url: str, spec: Path, co
     assert (told["counts"]["finished"], told["requests"][0]["state"]) == (4, "done")
 
 
-IMPORTED = (ROOT / "docs" / "imported.md").read_text(encoding="utf-8")
+IMPORTED = (ROOT / "docs" / "papers.md").read_text(encoding="utf-8").partition("\n## Other people's numbers\n")[2]
 
 
 def test_the_page_on_imported_numbers_is_followed(
