@@ -10,15 +10,13 @@ from starlette.middleware.gzip import DEFAULT_EXCLUDED_CONTENT_TYPES, GZipMiddle
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from api import problems
-from api.access.auth import Authentication, AuthMiddleware, bearer
+from api.auth.gate import Authentication, AuthMiddleware, bearer
 from api.auth.oidc import LoginSession, ProviderLogin
+from api.http.middleware import BodyLimit, HostsAndOrigins, PeerAddress, RateLimit, Rates, ResponseHeaders
+from api.http.turns import Turns
 from api.mlflow import passage, rules
 from api.mlflow.upstream import Upstream
 from api.openapi import OPENAPI_PATH, documented, openapi
-from api.protection.guards import HostsAndOrigins, PeerAddress, ResponseHeaders
-from api.protection.limits import BodyLimit
-from api.protection.rates import RateLimit, Rates
-from api.protection.turns import Turns
 from api.routes import (
     audit,
     catalog,

@@ -8,10 +8,9 @@ from fastapi.responses import StreamingResponse
 from starlette.background import BackgroundTask
 
 from api import examples
-from api.dependencies import Asked
+from api.dependencies import Asked, Id
+from api.http.turns import Expensive, ExpensiveBundle
 from api.openapi import documented, shown
-from api.protection.limits import Id
-from api.protection.turns import Expensive, ExpensiveBundle
 from orchestrator.views.cells import CellView
 
 router = APIRouter(

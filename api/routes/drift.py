@@ -5,8 +5,8 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 
 from api.dependencies import Asked
+from api.http.turns import Expensive
 from api.openapi import documented
-from api.protection.turns import Expensive
 from api.routes.tables import as_file
 
 router = APIRouter(

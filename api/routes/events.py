@@ -8,9 +8,8 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from api.dependencies import Admission, Asked
+from api.dependencies import Admission, Asked, Id
 from api.openapi import documented
-from api.protection.limits import Id
 from api.streams import wire
 from api.streams.feed import Feed
 from api.streams.stream import Listener, Stream

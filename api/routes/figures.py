@@ -4,10 +4,9 @@ from typing import Annotated, Final
 
 from fastapi import APIRouter, Header, Path, Query, Response
 
-from api.dependencies import Asked, Named
+from api.dependencies import Asked, Id, Named
+from api.http.turns import Expensive
 from api.openapi import documented, shown
-from api.protection.limits import Id
-from api.protection.turns import Expensive
 from api.routes.tables import as_file
 from orchestrator.views.files import FigureFile, FigureView
 

@@ -6,10 +6,9 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Query
 from fastapi.responses import StreamingResponse
 
-from api.dependencies import Asked
+from api.dependencies import Asked, Id
+from api.http.turns import Expensive
 from api.openapi import documented
-from api.protection.limits import Id
-from api.protection.turns import Expensive
 from orchestrator.service.frames import MEDIA_TYPE
 
 router = APIRouter(prefix="/v1", tags=["frames"], responses=documented(401, 403, 404, 409, 421, 422, 500, 503))

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Query
 from fastapi.responses import HTMLResponse
 
 from api.dependencies import Asked
-from api.protection.turns import Expensive
+from api.http.turns import Expensive
 from api.routes.ledgers import PaperName, Within
 from dashboards import ledger
 

@@ -6,9 +6,8 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query
 from fastapi.responses import HTMLResponse
 
-from api.dependencies import Asked
-from api.protection.limits import Cursor, Id, Limit
-from api.protection.turns import Expensive
+from api.dependencies import Asked, Cursor, Id, Limit
+from api.http.turns import Expensive
 from api.routes.listings import named
 from dashboards import comparison, listing
 from dashboards.listing import ListingAddress

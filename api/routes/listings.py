@@ -5,10 +5,9 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Depends, Path, Query
 from fastapi.responses import JSONResponse
 
-from api.dependencies import Asked
+from api.dependencies import Asked, Paged
+from api.http.turns import Expensive
 from api.openapi import documented, shown
-from api.paging import Paged
-from api.protection.turns import Expensive
 from orchestrator.service.listings import ListingWish
 from orchestrator.service.plots import Plot
 from orchestrator.views.filters import LONGEST

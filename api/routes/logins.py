@@ -13,9 +13,8 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from pydantic import BaseModel
 
-from api.access.codes import CODE_SECONDS, OneTimeLogin
-from api.access.sessions import BrowserSession
 from api.auth import oidc
+from api.auth.sessions import CODE_SECONDS, BrowserSession, OneTimeLogin
 from api.dependencies import Admission, Asked, ByProvider
 from api.openapi import documented, shown
 from dashboards import pages

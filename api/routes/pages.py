@@ -6,9 +6,8 @@ from fastapi import APIRouter, Form, Request
 from fastapi.responses import HTMLResponse, RedirectResponse
 from starlette.exceptions import HTTPException
 
-from api.dependencies import Asked, person
-from api.protection.limits import Cursor, Id, Limit, Name, SweepTag
-from api.protection.turns import Expensive
+from api.dependencies import Asked, Cursor, Id, Limit, Name, SweepTag, person
+from api.http.turns import Expensive
 from api.routes.cells import CellIndex
 from dashboards import pages
 from orchestrator.cost.words import cost_in_words

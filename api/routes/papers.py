@@ -4,10 +4,9 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Response
 
-from api.dependencies import Asked, Named
+from api.dependencies import Asked, Id, Named
+from api.http.turns import Expensive
 from api.openapi import documented
-from api.protection.limits import Id
-from api.protection.turns import Expensive
 from api.routes.tables import as_file
 
 router = APIRouter(

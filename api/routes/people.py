@@ -6,10 +6,8 @@ from fastapi import APIRouter, Form, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool
 
-from api.dependencies import Asked, ByProvider
+from api.dependencies import AccountName, Asked, ByProvider, Cursor, Paged
 from api.openapi import documented, shown
-from api.paging import Paged
-from api.protection.limits import AccountName, Cursor
 from dashboards import people as people_page
 from orchestrator.host.oidc_settings import issuer as issuer_of
 from orchestrator.views.accounts import ACCOUNT_NAME, UserView

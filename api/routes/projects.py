@@ -6,10 +6,8 @@ from fastapi import APIRouter, Form, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 from pydantic import BaseModel, ConfigDict, StrictBool
 
-from api.dependencies import Asked
+from api.dependencies import AccountName, Asked, Paged, UserName
 from api.openapi import documented, shown
-from api.paging import Paged
-from api.protection.limits import AccountName, UserName
 from api.routes.people import BACK, USER, FormName, Name, back
 from orchestrator.views.accounts import ProjectView, UserView
 from orchestrator.views.callers import Role

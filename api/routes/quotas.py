@@ -5,9 +5,8 @@ from typing import Annotated, Any, Final, Self
 from fastapi import APIRouter, Path
 from pydantic import ConfigDict, JsonValue, model_validator
 
-from api.dependencies import Asked
+from api.dependencies import AccountName, Asked
 from api.openapi import documented, shown
-from api.protection.limits import AccountName
 from orchestrator.views.quotas import Quota, QuotaKind, QuotaUse
 
 EXAMPLE: Final[list[dict[str, Any]]] = [

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from starlette.exceptions import HTTPException
 
-from api.protection.guards import SECURITY_HEADERS
+from api.http.middleware import SECURITY_HEADERS
 from api.routes.static import kept
 from dashboards import guide, rendering
 

@@ -6,9 +6,8 @@ from fastapi import APIRouter, Form, Request
 from fastapi.responses import RedirectResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from api.dependencies import Actor, Asked, person
+from api.dependencies import Actor, Asked, Id, person
 from api.openapi import documented, shown
-from api.protection.limits import Id
 from api.routes.cells import CellIndex
 from orchestrator.views.remarks import LONGEST_NOTE, LONGEST_TAG, MOST_TAGS, Remark, TagChange
 

@@ -5,11 +5,9 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Depends, Query, Response
 
 from api import examples
-from api.dependencies import Actor, Asked
+from api.dependencies import Actor, Asked, Id, Paged, Priority, spec_body
+from api.http.turns import ExpensiveSpec
 from api.openapi import documented, shown
-from api.paging import Paged
-from api.protection.limits import Id, Priority, spec_body
-from api.protection.turns import ExpensiveSpec
 from api.routes.sweeps import SPEC_CONTENT
 from orchestrator.views.mirror import MirrorView
 from orchestrator.views.pages import Page

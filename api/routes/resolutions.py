@@ -6,10 +6,9 @@ from fastapi import APIRouter, Depends, Form, Query, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 
 from api import examples
-from api.dependencies import Actor, Asked, person
+from api.dependencies import Actor, Asked, Id, person
+from api.http.turns import Expensive
 from api.openapi import documented, shown
-from api.protection.limits import Id
-from api.protection.turns import Expensive
 from orchestrator.views.resolutions import ResolutionBudget, ResolutionView
 from orchestrator.views.sweeps import SweepView
 

@@ -6,10 +6,9 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Query
 from fastapi.responses import HTMLResponse
 
-from api.dependencies import Actor, Asked
+from api.dependencies import Actor, Asked, Id
+from api.http.turns import ExpensiveBundle
 from api.openapi import documented, shown
-from api.protection.limits import Id
-from api.protection.turns import ExpensiveBundle
 from dashboards import pages
 from orchestrator.views.collection import CollectionPolicy, CollectionView, StorageView
 from orchestrator.views.lifecycle import SWEEP_ENDED, TrialState

@@ -7,9 +7,9 @@ from fastapi import APIRouter, Depends, Form, Query, Request
 from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.exceptions import HTTPException
 
-from api.dependencies import Asked, person
-from api.protection.limits import BODY_BYTES, spec_body
-from api.protection.turns import ExpensiveSpec
+from api.dependencies import Asked, person, spec_body
+from api.http.middleware import BODY_BYTES
+from api.http.turns import ExpensiveSpec
 from dashboards import editor, gallery
 from dashboards.editor import Draft
 from orchestrator.cost.words import cost_in_words

@@ -6,11 +6,21 @@ import yaml
 from fastapi import APIRouter, Depends, Query, Response
 
 from api import examples
-from api.dependencies import Actor, Asked
+from api.dependencies import (
+    SPEC_TYPES,
+    Actor,
+    Asked,
+    Id,
+    IdempotencyKey,
+    Name,
+    Paged,
+    Priority,
+    ProjectName,
+    SweepTag,
+    spec_body,
+)
+from api.http.turns import ExpensiveSpec
 from api.openapi import documented, shown
-from api.paging import Paged
-from api.protection.limits import SPEC_TYPES, Id, IdempotencyKey, Name, Priority, ProjectName, SweepTag, spec_body
-from api.protection.turns import ExpensiveSpec
 from orchestrator.views.lifecycle import SweepState
 from orchestrator.views.pages import Page
 from orchestrator.views.submissions import Preview, Submitted

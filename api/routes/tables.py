@@ -6,10 +6,9 @@ from urllib.parse import quote
 
 from fastapi import APIRouter, Header, Query, Response
 
-from api.dependencies import Asked, Named
+from api.dependencies import Asked, Id, Named
+from api.http.turns import Expensive
 from api.openapi import documented
-from api.protection.limits import Id
-from api.protection.turns import Expensive
 from orchestrator.views.files import Rendered
 from orchestrator.views.optimism import OptimismView
 from orchestrator.views.verdicts import VerdictsView

@@ -6,10 +6,8 @@ from fastapi import APIRouter, Form, Query, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from api.dependencies import Admission, Asked
+from api.dependencies import Admission, Asked, Cursor, Id, IdempotencyKey, Paged
 from api.openapi import documented, shown
-from api.paging import Paged
-from api.protection.limits import Cursor, Id, IdempotencyKey
 from dashboards import people as people_page
 from orchestrator.views.accounts import ACCOUNT_NAME, NewTokenView, TokenView
 from orchestrator.views.callers import Scope, caller

@@ -6,10 +6,8 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse
 
 from api import examples
-from api.dependencies import Asked
+from api.dependencies import Asked, Id, Offset, Paged
 from api.openapi import documented, shown
-from api.paging import Paged
-from api.protection.limits import Id, Offset
 from orchestrator.views.lifecycle import TrialState
 from orchestrator.views.pages import Page
 from orchestrator.views.trials import Curve, LogView, TrialSummary, TrialView

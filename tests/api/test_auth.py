@@ -15,9 +15,9 @@ from fastapi.testclient import TestClient
 from pydantic import SecretStr, ValidationError
 from starlette.requests import cookie_parser
 
-from api.access import codes, patience, sessions
-from api.access.auth import Authentication
-from api.access.sessions import SESSION_SECONDS, BrowserSession
+from api.auth import sessions
+from api.auth.gate import Authentication
+from api.auth.sessions import SESSION_SECONDS, BrowserSession
 from api.main import create_app
 from api.routes.events import _listener
 from orchestrator.host.secret_settings import LEAST_TOKEN
@@ -34,8 +34,8 @@ CLOSED = ["/v1/sweeps", "/v1/catalog", "/v1/openapi.json", "/v1/nothing", "/"]
 @pytest.fixture(autouse=True)
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wrong ones wait, but not long."""
-    monkeypatch.setattr(patience, "FIRST_PAUSE", 0.001)
-    monkeypatch.setattr(patience, "LONGEST_PAUSE", 0.01)
+    monkeypatch.setattr(sessions, "FIRST_PAUSE", 0.001)
+    monkeypatch.setattr(sessions, "LONGEST_PAUSE", 0.01)
 
 
 @pytest.fixture
@@ -162,7 +162,7 @@ def test_a_session_ends_and_cannot_be_made(
         status(Authentication(Settings(home=tmp_path / "elsewhere")).sessions.sealed(BrowserSession("one", until)))
         == 401
     )
-    monkeypatch.setattr(sessions, "time", SimpleNamespace(time=lambda: float(until) + 1))
+    monkeypatch.setattr(sessions, "time", SimpleNamespace(time=lambda: float(until) + 1, monotonic=time.monotonic))
     assert status(good) == 401
 
 
@@ -304,13 +304,13 @@ def test_of_many_at_once_one_gets_in(app: FastAPI, access: Authentication) -> No
 
 
 def test_a_code_runs_out_and_the_oldest_gives_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    kept = codes.Codes()
+    kept = sessions.Codes()
     owners = kept.new()
-    made = [kept.new(user=7, token=1) for _ in range(codes.MOST_CODES + 1)]
+    made = [kept.new(user=7, token=1) for _ in range(sessions.MOST_CODES + 1)]
     assert [bool(kept.use(made[0])), bool(kept.use(made[1]))] == [False, True]
     assert kept.use(owners), "a user's links take no room from others"
-    later = time.monotonic() + codes.CODE_SECONDS + 1
-    monkeypatch.setattr(codes, "time", SimpleNamespace(monotonic=lambda: later))
+    later = time.monotonic() + sessions.CODE_SECONDS + 1
+    monkeypatch.setattr(sessions, "time", SimpleNamespace(monotonic=lambda: later))
     assert not kept.use(made[2])
 
 
@@ -320,9 +320,9 @@ def test_a_code_runs_out_and_the_oldest_gives_way(monkeypatch: pytest.MonkeyPatc
 @pytest.fixture
 def slow(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wrong ones wait until they are given up."""
-    monkeypatch.setattr(patience, "FIRST_PAUSE", 3600.0)
-    monkeypatch.setattr(patience, "LONGEST_PAUSE", 3600.0)
-    monkeypatch.setattr(patience, "MOST_WAITING", 5)
+    monkeypatch.setattr(sessions, "FIRST_PAUSE", 3600.0)
+    monkeypatch.setattr(sessions, "LONGEST_PAUSE", 3600.0)
+    monkeypatch.setattr(sessions, "MOST_WAITING", 5)
 
 
 @pytest.mark.usefixtures("slow")
@@ -363,14 +363,14 @@ def test_the_wait_grows_and_is_forgiven(monkeypatch: pytest.MonkeyPatch) -> None
     async def sleep(seconds: float) -> None:
         waited.append(seconds)
 
-    monkeypatch.setattr(patience, "FIRST_PAUSE", 0.25)
-    monkeypatch.setattr(patience, "LONGEST_PAUSE", 4.0)
-    monkeypatch.setattr(patience, "asyncio", SimpleNamespace(sleep=sleep))
-    waiting = patience.LoginPatience()
+    monkeypatch.setattr(sessions, "FIRST_PAUSE", 0.25)
+    monkeypatch.setattr(sessions, "LONGEST_PAUSE", 4.0)
+    monkeypatch.setattr(sessions, "asyncio", SimpleNamespace(sleep=sleep))
+    waiting = sessions.LoginPatience()
     for _ in range(6):
         asyncio.run(waiting.after_wrong("somebody"))
     assert waited == [0.25, 0.5, 1.0, 2.0, 4.0, 4.0]
-    later = time.monotonic() + patience.FORGIVEN_SECONDS + 1
-    monkeypatch.setattr(patience, "time", SimpleNamespace(monotonic=lambda: later))
+    later = time.monotonic() + sessions.FORGIVEN_SECONDS + 1
+    monkeypatch.setattr(sessions, "time", SimpleNamespace(monotonic=lambda: later))
     asyncio.run(waiting.after_wrong("somebody"))
     assert waited[-1] == 0.25

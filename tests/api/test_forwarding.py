@@ -9,8 +9,8 @@ import pytest
 from fastapi import Request
 from fastapi.testclient import TestClient
 
+from api.http.middleware import PEER
 from api.main import create_app
-from api.protection.guards import PEER
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from tests.api.conftest import BEARER, URL

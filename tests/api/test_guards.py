@@ -3,8 +3,8 @@
 import pytest
 from fastapi.testclient import TestClient
 
+from api.http.middleware import SECURITY_HEADERS
 from api.main import create_app
-from api.protection.guards import SECURITY_HEADERS
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from tests.api.conftest import URL

@@ -281,7 +281,7 @@ def test_a_file_is_kept_and_cannot_act_as_a_page(client: httpx.Client, mlflow: C
 def test_bodies_are_bounded(client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
     answer = client.post("/mlflow/api/2.0/mlflow/runs/log-batch", content=b"x" * 1_100_000)
     assert answer.status_code == 413
-    monkeypatch.setattr("api.protection.limits.UPLOAD_BYTES", 2_000_000)
+    monkeypatch.setattr("api.http.middleware.UPLOAD_BYTES", 2_000_000)
     answer = client.put("/mlflow/api/2.0/mlflow-artifacts/artifacts/0/large", content=b"x" * 2_100_000)
     assert answer.status_code == 413
 

@@ -13,8 +13,7 @@ from joserfc.jwk import OctKey, RSAKey
 from pydantic import SecretStr, ValidationError
 from starlette.responses import JSONResponse, RedirectResponse, Response, StreamingResponse
 
-from api.access import patience
-from api.auth import oidc
+from api.auth import oidc, sessions
 from api.main import create_app
 from orchestrator.record.writes import logins
 from orchestrator.service.logins import MOST_REFUSED, Logins
@@ -34,8 +33,8 @@ DISCOVERY = "/.well-known/openid-configuration"
 
 @pytest.fixture(autouse=True)
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patience, "FIRST_PAUSE", 0.001)
-    monkeypatch.setattr(patience, "LONGEST_PAUSE", 0.01)
+    monkeypatch.setattr(sessions, "FIRST_PAUSE", 0.001)
+    monkeypatch.setattr(sessions, "LONGEST_PAUSE", 0.01)
 
 
 @pytest.fixture

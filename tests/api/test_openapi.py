@@ -19,7 +19,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from api import examples
-from api.access import patience
+from api.auth import sessions as patience
 from api.routes import data as data_route
 from api.routes import figures as figures_route
 from api.routes import health as health_route

@@ -7,8 +7,8 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
+from api.http.middleware import BODY_BYTES
 from api.problems import STATUS, ProblemDetails
-from api.protection.limits import BODY_BYTES
 from orchestrator.record.tracker import LostError
 from orchestrator.service.service import Service
 from orchestrator.views.errors import DamagedError, FencedError, MetricsweepError, UnavailableError

@@ -12,9 +12,9 @@ from starlette.types import Receive, Scope, Send
 
 from api.connection import ServerConnection
 from api.failures import ApiError
+from api.http import middleware
+from api.http.middleware import RateLimit, Rates, TokenBuckets
 from api.main import create_app
-from api.protection import rates
-from api.protection.rates import RateLimit, Rates, TokenBuckets
 from api.routes.events import is_stream
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
@@ -85,7 +85,7 @@ def test_a_rate_of_nothing_limits_nothing_and_a_slow_one_gives_one() -> None:
 
 
 def test_buckets_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rates, "MOST_KEPT", 10)
+    monkeypatch.setattr(middleware, "MOST_KEPT", 10)
     buckets = TokenBuckets(1.0, lambda: 0.0)
     for number in range(100):
         buckets.take(number)

@@ -15,8 +15,8 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from api.protection import turns
-from api.protection.turns import Turns
+from api.http import turns
+from api.http.turns import Turns
 from orchestrator.plan import completed
 from orchestrator.service.bundles import BundleQueries
 from orchestrator.service.commands import SweepCommands

@@ -76,7 +76,7 @@ PLANTED = [
     ("workers/embeddings/geometry.py", "import mlflow", {MLFLOW}),
     ("orchestrator/run/engine.py", "from mlflow import MlflowClient", {MLFLOW}),
     ("workers/embeddings/geometry.py", "import sqlalchemy", {DATABASE}),
-    ("api/access/auth.py", "import authlib", {OPENID}),
+    ("api/auth/gate.py", "import authlib", {OPENID}),
     ("orchestrator/run/engine.py", "import alembic", {DATABASE}),
     ("dashboards/__init__.py", "import vl_convert", {FIGURES}),
     ("orchestrator/views/events.py", "import altair", {FIGURES}),

@@ -1,10 +1,12 @@
-"""Who may ask: a bearer token for programs, a session for people who logged in with it, or with a one-time link.
+"""Who may ask, and what: a bearer token for programs, a session for people.
 
-A token is the server's own, which opens everything, or a user's, which opens what that user may.
+A token is the server's own, which opens everything, or a user's, which opens what that user may. Which sweeps a user
+sees and steers is decided where rows are read and written, in `orchestrator.record`.
 """
 
 import base64
 import ipaddress
+import re
 from contextlib import suppress
 from typing import Final
 from urllib.parse import quote
@@ -13,25 +15,33 @@ from fastapi import Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import RedirectResponse, Response
 from fastapi.security import HTTPBearer
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Send
+from starlette.types import Scope as ConnectionScope
 
-from api.access.codes import Codes
-from api.access.patience import LONGEST_PAUSE, LoginPatience
-from api.access.permissions import refusal
-from api.access.sessions import Sessions
+from api.auth.oidc import PATH as PROVIDER_PATH
+from api.auth.sessions import LONGEST_PAUSE, Codes, LoginPatience, Sessions
+from api.http.middleware import PEER, SAFE_METHODS
 from api.problems import answer, details, is_page
-from api.protection.guards import PEER, SAFE_METHODS
 from orchestrator.host.identity import IDENTITY_PATH, Identity, made_for, same, seal
 from orchestrator.secrets import Secrets
 from orchestrator.service.accounts import AccountQueries
 from orchestrator.settings import Settings
-from orchestrator.views.callers import OWNER, Caller, calling
+from orchestrator.views.callers import OWNER, Caller, Scope, calling
 from orchestrator.views.errors import UnavailableError
 
 OPEN_PATHS: Final = frozenset({"/healthz", "/readyz", "/login", IDENTITY_PATH})
 SCHEMA_PATH: Final = "/v1/schema"
-PROVIDER_PATHS: Final = frozenset({"/login/oidc", "/login/oidc/callback", "/login/oidc/logout"})
+PROVIDER_PATHS: Final = frozenset(PROVIDER_PATH + end for end in ("", "/callback", "/logout"))
 """Open where a provider logs people in."""
+METRICS_PATH: Final = "/metrics"
+OWN: Final = frozenset({"/login", "/logout", "/v1/login-links", "/submit/check"})
+"""What concerns the caller alone and changes nothing of anybody's."""
+TOKENS: Final = re.compile(r"(/v1)?/tokens(/.*)?")
+"""Callers' own tokens, viewers' too: to make or revoke a token takes a token that may write."""
+FOR_ADMINS: Final = re.compile(
+    r"/v1/(storage|collections|audit)|/sweeps/[^/]*/storage|/v1/quotas/.*|(/v1/(users|projects)|/people)(/.*)?"
+)
+"""What concerns all projects: the audit, users, and files, which projects share."""
 
 Headers = list[tuple[bytes, bytes]]
 
@@ -97,7 +107,7 @@ class AuthMiddleware:
         self.access = access
         self.mlflow = mlflow
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: ConnectionScope, receive: Receive, send: Send) -> None:
         """Pass on who may; a browser is sent to the login page, a program gets a 401."""
         if scope["type"] == "websocket":  # nothing here speaks it
             await send({"type": "websocket.close", "code": 1008})
@@ -200,3 +210,27 @@ async def wrong(request: Request, access: Authentication, detail: str) -> Respon
         return answer(request, details(request, 401, detail), {"WWW-Authenticate": "Bearer"})
     detail = f"{detail}, and too many wrong ones wait for their answer"
     return answer(request, details(request, 429, detail), {"Retry-After": f"{LONGEST_PAUSE:.0f}"})
+
+
+def refusal(method: str, path: str, who: Caller, mlflow: str) -> str | None:
+    """Why a caller may not make this request; None where it may. `mlflow` is the path of MLflow."""
+    if who.user is None:
+        return None
+    in_mlflow = path == mlflow or path.startswith(f"{mlflow}/")
+    if path == METRICS_PATH:
+        allowed, said = who.administers or who.scope is Scope.METRICS, "what is measured is for administrators"
+    elif who.scope is Scope.METRICS:
+        allowed, said = False, f"your token opens {METRICS_PATH} and nothing else"
+    elif in_mlflow:
+        allowed, said = who.opens_mlflow, "MLflow knows no projects: it is for members of all of them"
+    elif who.scope is Scope.MLFLOW:
+        allowed, said = False, "your token opens MLflow and nothing else"
+    elif TOKENS.fullmatch(path):
+        allowed = method in SAFE_METHODS or who.scope in (Scope.WRITE, Scope.ADMIN)
+        said = "a token that may only read makes and ends no tokens"
+    elif FOR_ADMINS.fullmatch(path):
+        allowed, said = who.administers, "what concerns all projects is for administrators"
+    else:
+        allowed = method in SAFE_METHODS or path in OWN or who.steers
+        said = "you may look, and change nothing: that takes a member, and a token that may write"
+    return None if allowed else said

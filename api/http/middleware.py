@@ -1,23 +1,31 @@
-"""What stands around every request: security headers, a request id, and the check of Host and Origin."""
+"""Middleware around every request: headers and ids, the check of Host and Origin, limits of rates and bodies."""
 
 import asyncio
 import ipaddress
 import logging
+import math
 import socket
+import time
 import uuid
-from collections.abc import Iterable
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
 
 from fastapi import Request
 from fastapi.responses import Response
 from starlette.datastructures import MutableHeaders
+from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.problems import answer, details
+from orchestrator.host.identity import IDENTITY_PATH
 from orchestrator.host.log_context import about
 from orchestrator.settings import Settings
+from orchestrator.views.callers import Caller, caller
 
 log = logging.getLogger(__name__)
 
@@ -38,6 +46,17 @@ SECURITY_HEADERS: Final = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
+BODY_BYTES: Final = 1024 * 1024
+UPLOAD_BYTES: Final = 1024**3
+"""The largest file that MLflow is passed, as a stream that nobody holds."""
+CONTENT_TYPE_BYTES: Final = 256
+"""A content type with its boundary has 80; reading its parameters takes quadratic time."""
+BURST_SECONDS: Final = 10.0
+"""Whoever was silent for so long may send as much at once as this time allows."""
+MOST_KEPT: Final = 20_000
+"""Buckets that are kept; beyond them those are forgotten that were used longest ago."""
+UNCOUNTED: Final = frozenset({"/healthz", "/readyz", IDENTITY_PATH})
+"""What watchdogs and our own commands ask before anything else; each costs no more than to be refused."""
 
 
 class PeerAddress:
@@ -181,3 +200,133 @@ def _is_address(name: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+class BodyLimit:
+    """ASGI middleware that refuses a body over 1 MiB while it comes in, and a content type over 256 bytes.
+
+    An upload, as `is_upload` knows it by method and path, may be larger, since it is passed on while it comes in.
+    """
+
+    def __init__(self, app: ASGIApp, is_upload: Callable[[str, str], bool]) -> None:
+        self.app = app
+        self.is_upload = is_upload
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on with a `receive` that counts."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        if len(dict(scope["headers"]).get(b"content-type", b"")) > CONTENT_TYPE_BYTES:
+            request = Request(scope)
+            detail = f"the content type is over {CONTENT_TYPE_BYTES} bytes"
+            await answer(request, details(request, 415, detail))(scope, receive, send)
+            return
+        seen, most = 0, UPLOAD_BYTES if self.is_upload(scope["method"], scope["path"]) else BODY_BYTES
+
+        async def counted() -> Message:
+            nonlocal seen
+            event = await receive()
+            seen += len(event.get("body", b""))
+            if seen > most:
+                raise too_large(f"the body is over {most} bytes ({most // 1024**2} MiB)")
+            return event
+
+        await self.app(scope, counted, send)
+
+
+def too_large(detail: str) -> HTTPException:
+    """A 413, as an HTTPException: FastAPI turns any other exception of `receive` into a 400."""
+    return HTTPException(413, detail, headers={"Connection": "close"})
+
+
+class TokenBuckets:
+    """A bucket each: it holds what `BURST_SECONDS` bring, and every request takes one.
+
+    Of a bucket only the moment is kept at which it will be full again (the generic cell rate algorithm).
+    """
+
+    def __init__(self, rate: float, now: Callable[[], float] = time.monotonic) -> None:
+        self._rate, self._now = rate, now
+        self._full: OrderedDict[Hashable, float] = OrderedDict()
+
+    def take(self, key: Hashable) -> float:
+        """Seconds until the next request of this key is answered; 0: this one is. A rate of 0 limits nothing."""
+        if not self._rate:
+            return 0.0
+        now, cost = self._now(), 1 / self._rate
+        full = max(self._full.pop(key, now), now) + cost
+        wait = full - now - max(BURST_SECONDS, cost)
+        if wait > 1e-9:  # what is refused takes nothing
+            self._full[key] = full - cost
+            return wait
+        self._full[key] = full
+        while len(self._full) > MOST_KEPT:
+            self._full.popitem(last=False)
+        return 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """Requests a second: those that read, those that change something, and those that anybody may send."""
+
+    read: float
+    write: float
+    open: float
+
+    @classmethod
+    def of(cls, settings: Settings) -> "Rates":
+        """As the settings have them."""
+        return cls(settings.read_rate, settings.write_rate, settings.open_rate)
+
+
+class RateLimit:
+    """ASGI middleware behind the check of who asks; `is_open` knows the paths for which nobody is asked."""
+
+    def __init__(
+        self, app: ASGIApp, rates: Rates, mlflow: str, is_open: Callable[[str], bool],
+        is_stream: Callable[[str, str], bool], now: Callable[[], float] = time.monotonic,
+    ) -> None:  # fmt: skip
+        self.app, self.mlflow, self.is_open, self.is_stream = app, f"{mlflow}/", is_open, is_stream
+        self._buckets = {name: TokenBuckets(getattr(rates, name), now) for name in ("read", "write", "open")}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass on what is within its rate; anything else is a 429 that says when to come back."""
+        wait, whose = self._wait(scope) if scope["type"] == "http" else (0.0, "")
+        if not wait:
+            await self.app(scope, receive, send)
+            return
+        request, seconds = Request(scope), math.ceil(wait)
+        detail = f"{whose} sent more requests than are answered; come back in {seconds} s"
+        problem = details(request, 429, detail, type="urn:metricsweep:problem:too-many-requests")
+        await answer(request, problem, {"Retry-After": str(seconds)})(scope, receive, send)
+
+    def _wait(self, scope: Scope) -> tuple[float, str]:
+        method, path = scope["method"], scope["path"]
+        if path in UNCOUNTED or path.startswith("/static/") or self.is_stream(method, path):
+            return 0.0, ""  # streams are counted by connections
+        if self.is_open(path):
+            return self._buckets["open"].take(_network(scope)), "this address"
+        who, mirrored = caller(), path.startswith(self.mlflow)
+        if mirrored and who.user is None:
+            return 0.0, ""  # the conductor, which mirrors every run
+        # MLflow's client asks by POST, and an epoch of a notebook is a request.
+        kind = "read" if mirrored or method in SAFE_METHODS else "write"
+        return self._buckets[kind].take(_key(who, scope)), "this token"
+
+
+def _key(who: Caller, scope: Scope) -> Hashable:
+    """Whose bucket it is: a token's, a user's for whom a proxy asks; many share the server's token: an address's."""
+    if who.token is not None:
+        return "token", who.token
+    return ("user", who.user) if who.user is not None else _network(scope)
+
+
+def _network(scope: Scope) -> Hashable:
+    """From where it came; of IPv6 the network, of which one machine has all addresses."""
+    host = scope["client"][0] if scope.get("client") else ""
+    with suppress(ValueError):
+        address = ipaddress.ip_address(host)
+        if address.version == 6 and address.ipv4_mapped is None:
+            return "network", int(address) >> 64
+    return "address", host

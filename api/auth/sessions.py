@@ -1,6 +1,8 @@
-"""Browsers that have logged in: a session is a sealed cookie, and ends by itself, by logging out, or with the token."""
+"""Browsers that log in: sessions, one-time codes, and the wait after a wrong token."""
 
+import asyncio
 import json
+import logging
 import secrets
 import threading
 import time
@@ -8,7 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from fastapi import Request
 from fastapi.responses import Response
@@ -16,9 +18,20 @@ from fastapi.responses import Response
 from orchestrator.host.identity import same, seal
 from orchestrator.host.private import own_text
 
+log = logging.getLogger(__name__)
+
 ENDED_FILE: Final = "sessions.ended"
 """Keeps which sessions were ended early until they would have ended anyway: a restart brings none of them back."""
 SESSION_SECONDS: Final = 30 * 24 * 3600
+CODE_SECONDS: Final = 3600
+MOST_CODES: Final = 20
+"""Unused codes of one user; the user's oldest makes room for the next."""
+FIRST_PAUSE: Final = 0.25
+LONGEST_PAUSE: Final = 4.0
+FORGIVEN_SECONDS: Final = 60.0
+"""How long after the last wrong one they are forgotten."""
+MOST_WAITING: Final = 32
+_LOG_SECONDS: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,3 +119,75 @@ class Sessions:
         if session.token is not None:
             said += f".{session.token}"
         return f"{said}.{seal(self._secret, 'session', said)}"
+
+
+class OneTimeLogin(NamedTuple):
+    """What a code opens."""
+
+    user: int | None
+    """The user's id; `None` stands for the owner, who holds a token of the server."""
+    token: int | None
+    """The user's token with which the session ends."""
+
+
+class Codes:
+    """The unused codes, in memory; safe to share between threads."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[float, OneTimeLogin]] = {}
+        self._lock = threading.Lock()
+
+    def new(self, user: int | None = None, token: int | None = None) -> str:
+        """A fresh code for a session of a user's token; by default for a session of the owner."""
+        code = secrets.token_urlsafe(32)
+        with self._lock:
+            now = time.monotonic()
+            self._known = {known: kept for known, kept in self._known.items() if kept[0] > now}
+            own = [known for known, (_, login) in self._known.items() if login.user == user]
+            for oldest in own[: max(0, len(own) - MOST_CODES + 1)]:
+                del self._known[oldest]
+            self._known[code] = now + CODE_SECONDS, OneTimeLogin(user, token)
+        return code
+
+    def known(self, code: str) -> OneTimeLogin | None:
+        """What a code would open; it still opens it afterwards."""
+        with self._lock:
+            return self._valid(self._known.get(code))
+
+    def use(self, code: str) -> OneTimeLogin | None:
+        """What a code opens; it opens once."""
+        with self._lock:
+            return self._valid(self._known.pop(code, None))
+
+    @staticmethod
+    def _valid(kept: tuple[float, OneTimeLogin] | None) -> OneTimeLogin | None:
+        return kept[1] if kept and kept[0] > time.monotonic() else None
+
+
+class LoginPatience:
+    """How long those wait who were wrong, whoever they are: one line for the whole server, of bounded length.
+
+    Whoever is right is never asked to wait, so that guessing locks nobody out. Only for use in one event loop.
+    """
+
+    def __init__(self) -> None:
+        self.waiting = 0
+        self._wrong = 0
+        self._last = self._logged = -FORGIVEN_SECONDS
+
+    async def after_wrong(self, who: str) -> bool:
+        """Wait as long as a wrong one must; False where too many wait already, and this one is to come back later."""
+        now = time.monotonic()
+        self._wrong = 1 if now - self._last > FORGIVEN_SECONDS else self._wrong + 1
+        self._last = now
+        if now - self._logged > _LOG_SECONDS:
+            self._logged = now
+            log.warning("a wrong token or code from %s; %d wrong ones in a row", who, self._wrong)
+        if self.waiting >= MOST_WAITING:
+            return False
+        self.waiting += 1
+        try:
+            await asyncio.sleep(min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** min(self._wrong - 1, 10)))
+        finally:
+            self.waiting -= 1
+        return True

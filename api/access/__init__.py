@@ -1,1 +1,0 @@
-"""Who may ask: tokens, sessions, one-time codes, and the account at the other end."""

@@ -1,0 +1,1 @@
+"""What surrounds every request: checks, limits, headers, and turns for expensive ones."""
