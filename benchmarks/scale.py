@@ -1,13 +1,12 @@
 """What a trial costs the service as sweeps grow to 100,000 trials: submit, expand, schedule, list, tables, memory.
 
-    python -m benchmarks.scale [10x10x10 10x100x10 100x100x10 10000x1x10] [--database-url URL] [--peer 500] [--mlflow]
+    python -m benchmarks.scale [10x10x10 10x100x10 100x100x10 10000x1x10] [--database-url URL] [--peer 500]
 
 A sweep of each shape, cells x candidates x seeds, runs through the real API, the real conductor and the inline engine
-with a training function that takes no time; MLflow is away, or, with `--mlflow`, told of all into its own store in a
-file, as `serve` has it told. While the conductor expands, somebody beside asks to write every 50 ms, on SQLite. Each
-step is a process of its own, so that its memory can be told apart; the memory is the peak above what the process held
-before the step. Beside it Optuna asks and tells `--peer` trials of a random search over its own storage on SQLite. On
-two free cores the four shapes take half an hour.
+with a training function that takes no time; MLflow is away. While the conductor expands, another process asks to write
+every 50 ms, on SQLite. Each step is a process of its own, so that its memory can be told apart; the memory is the peak
+above what the process held before the step. Optuna asks and tells `--peer` trials of a random search over its own
+storage on SQLite. On two free cores the four shapes take half an hour.
 """
 
 import argparse
@@ -31,13 +30,11 @@ import sqlalchemy as sa
 from fastapi.testclient import TestClient
 
 from api.main import create_app
-from benchmarks import mlflow_file
 from benchmarks.bystander import beside
 from benchmarks.memory import peak, resident
 from benchmarks.sweep_of import Shape, body
 from orchestrator.conduct.conductor import Conductor
 from orchestrator.record.store import Store
-from orchestrator.record.tracker import Tracker
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.engine import Broker
 from orchestrator.run.inline import Inline
@@ -116,13 +113,9 @@ def expand(settings: Settings, shape: Shape) -> Told:
 
 
 def schedule(settings: Settings, shape: Shape) -> Told:
-    """From the first claim to the last settled cell, and until MLflow is told of it where there is one."""
-    engine, tracker = Timed(_workplace(settings)), mlflow_file.tracker(settings)
-    began, size = time.process_time(), mlflow_file.size(settings)
-    told = _timed(functools.partial(_conductor(settings, engine, tracker).conduct, until_idle=True))
-    if tracker is not None:
-        told |= {"told MLflow after its end, s": mlflow_file.tell(settings, tracker)}
-        told |= {"bytes of MLflow a trial": round((mlflow_file.size(settings) - size) / shape.trials)}
+    """From the first claim to the last settled cell."""
+    engine, began = Timed(_workplace(settings)), time.process_time()
+    told = _timed(functools.partial(_conductor(settings, engine).conduct, until_idle=True))
     told |= {"CPU ms a trial": round(1000 * (time.process_time() - began) / shape.trials, 2)}
     if len(engine.at) != shape.trials:
         raise SystemExit(f"{len(engine.at)} of {shape.trials} trials finished")
@@ -187,8 +180,8 @@ def _workplace(settings: Settings) -> Workplace:
     return Workplace(settings.train, settings.storage, settings.data_root)
 
 
-def _conductor(settings: Settings, engine: Inline, tracker: Tracker | None = None) -> Conductor:
-    return Conductor(settings, Store.open(settings.database), engine, catalogs.load(), tracker)
+def _conductor(settings: Settings, engine: Inline) -> Conductor:
+    return Conductor(settings, Store.open(settings.database), engine, catalogs.load(), None)
 
 
 def _cursors(http: TestClient, shape: Shape) -> tuple[str, str]:
@@ -237,13 +230,13 @@ def optuna_peer(trials: int) -> float:
         return round(1000 * (time.perf_counter() - began) / trials, 2)
 
 
-def measured(shape: Shape, database_url: str, mlflow: bool) -> Told:
+def measured(shape: Shape, database_url: str) -> Told:
     """Every step for one shape, each in a process of its own."""
     with tempfile.TemporaryDirectory() as home:
         told: Told = {"trials": shape.trials}
         for step in STEPS:
             command = [sys.executable, "-m", "benchmarks.scale", str(shape), "--step", step, "--home", home]
-            command += ["--database-url", database_url, *(["--mlflow"] if mlflow else [])]
+            command += ["--database-url", database_url]
             done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
             told[step] = json.loads(done.stdout)
             if "seconds" in told[step]:
@@ -258,7 +251,6 @@ def main() -> None:
     parser.add_argument("shapes", nargs="*", default=SHAPES)
     parser.add_argument("--database-url", default="", help="an empty database; with it, one shape alone")
     parser.add_argument("--peer", type=int, default=500)
-    parser.add_argument("--mlflow", action="store_true", help="tell MLflow of all, into a store in a file")
     parser.add_argument("--step", choices=STEPS, help=argparse.SUPPRESS)
     parser.add_argument("--home", help=argparse.SUPPRESS)
     chosen = parser.parse_args()
@@ -266,12 +258,11 @@ def main() -> None:
     if chosen.step:
         settings = Settings(
             home=chosen.home, database_url=chosen.database_url, train="benchmarks.instant:train", engine="inline",
-            mlflow_store=Path(chosen.home) / "mlflow.db" if chosen.mlflow else None,
         )  # fmt: skip
         print(json.dumps(RUN[chosen.step](settings, shapes[0])))
         return
     peer = optuna_peer(chosen.peer)
-    found = {str(shape): measured(shape, chosen.database_url, chosen.mlflow) for shape in shapes}
+    found = {str(shape): measured(shape, chosen.database_url) for shape in shapes}
     facts = {
         "cores": os.cpu_count(),
         "python": platform.python_version(),

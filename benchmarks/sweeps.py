@@ -48,7 +48,7 @@ OURS_BY_COMMAND: Final[Mapping[str, str]] = {
     SLOTS_OF: "ray::SlotActor",
     "relays": "ray::Relay",
     "conductor": "orchestrator conduct",
-    "MLflow": "orchestrator.record.mlflow.server",
+    "MLflow": "mlflow",
     "command line": "api.cli",
     "API": "-m api",
 }

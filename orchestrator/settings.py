@@ -57,8 +57,6 @@ class Settings(BaseModel):
     """Address of an MLflow server; empty: `serve` starts a local one."""
     mlflow_socket: Path | None = None
     """Unix socket of the MLflow server that the API passes on under `/mlflow`; `serve` sets it for its own."""
-    mlflow_store: Path | None = None
-    """SQLite file of that server, where the conductor may write runs into it; `serve` sets it for its own."""
     mlflow_public_url: str = ""
     """Address by which a person's browser reaches MLflow; empty: the same, or `/mlflow` of the API."""
     storage_url: str = ""

@@ -238,7 +238,7 @@ def test_commands_exist(services: dict[str, Any]) -> None:
     conduct = shlex.split(services["conductor"]["command"][2])
     assert ray_knows(conduct[2 : conduct.index("&&")])
     assert conduct[conduct.index("&&") + 1 :] == ["exec", "python", "-m", "orchestrator", "conduct"]
-    assert mlflow_knows(services["mlflow"]["command"][3:])
+    assert mlflow_knows(services["mlflow"]["command"][4:])
 
 
 def is_run(module: str) -> bool:

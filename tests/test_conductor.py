@@ -1,6 +1,9 @@
 """The conductor over a real database and the inline engine: from a queued sweep to its table."""
 
+import socket
+import threading
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +12,7 @@ import yaml
 
 from orchestrator.__main__ import main
 from orchestrator.conduct.conductor import Conductor
+from orchestrator.record.mlflow.client import MlflowTracker
 from orchestrator.record.store import Store
 from orchestrator.record.writes.lease import LeaseWriter
 from orchestrator.run.attempt import Workplace
@@ -18,6 +22,7 @@ from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.errors import FencedError, UnavailableError
 from tests.inline_conductor import Wiretapped, conduct
+from tests.served import until
 from workers import catalog as catalogs
 
 SPEC: dict[str, Any] = {
@@ -185,3 +190,34 @@ def test_an_engine_of_ones_own_trains_a_sweep(service: Service, settings: Settin
     Conductor(settings, store, own, catalogs.load(), None).conduct(until_idle=True)
     store.close()
     assert service.sweeps.get(sweep).state == "finished"
+
+
+def test_an_mlflow_that_never_answers_delays_nothing(
+    service: Service, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It accepts the mirror's connection and stays silent; meanwhile a sweep is trained and another one deleted."""
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "600")
+    store = Store.open(settings.database)
+    engine = Wiretapped(Workplace(settings.train, settings.storage, settings.data_root))
+    with ExitStack() as ending:
+        silent = ending.enter_context(socket.create_server(("127.0.0.1", 0)))
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        conductor = Conductor(settings, store, engine, catalogs.load(), lambda: MlflowTracker(url))
+        conducting = threading.Thread(target=conductor.conduct)
+        first = service.submissions.submit(spec()).id
+        conducting.start()
+        ending.callback(conductor.close)
+        silent.settimeout(60)
+        ending.enter_context(silent.accept()[0])  # from now on the mirror waits for an answer
+        until(lambda: service.sweeps.get(first).state == "finished", "the first sweep finishes")
+        held = store.lease.held()
+        assert held is not None
+        store.writer(held.fence).outbox.keep_experiment(first, "7")
+        service.commands.delete(first, confirm="rates")
+        second = service.submissions.submit(spec(name="second", fresh=True)).id
+        until(lambda: service.sweeps.get(second).state == "finished", "the second sweep finishes")
+        until(lambda: not store.requests.pending(), "the first sweep is deleted")
+        assert store.outbox.lag(second) > 0, "MLflow shows nothing of it"
+    conducting.join(60)
+    assert not conducting.is_alive()
+    store.close()

@@ -15,7 +15,7 @@ from orchestrator.conduct.intake import Intake
 from orchestrator.host.storage import Folder
 from orchestrator.plan import grid, suggestion
 from orchestrator.record import schema
-from orchestrator.record.mirror import Mirror
+from orchestrator.record.mlflow.mirror import Mirror
 from orchestrator.record.store import Store
 from orchestrator.record.writes.sweeps import SweepWriter
 from orchestrator.run.message import Message
@@ -150,7 +150,7 @@ class Ear:
     def __init__(self) -> None:
         self.events: list[events.Event] = []
 
-    def record(self, event: events.Event) -> None:
+    def write(self, event: events.Event) -> None:
         self.events.append(event)
 
     def ignore(self, *given: object) -> None:
@@ -200,7 +200,7 @@ def test_a_run_whose_error_no_database_holds(sqlite_store: Store) -> None:
             raise RuntimeError("half a letter: \ud800, and much more " * 1_000)
         return Shelf.experiment(shelf, name, uid, tags)
 
-    mirror = Mirror(sqlite_store, sqlite_store.writer(fence), shelf)
+    mirror = Mirror(sqlite_store, sqlite_store.writer(fence), lambda: shelf)
     shelf.experiment = refuse  # type: ignore[method-assign]
     assert mirror.forward(10) == 1
 

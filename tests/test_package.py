@@ -86,7 +86,7 @@ def test_what_is_started_runs_no_module_of_the_current_folder(tmp_path: Path) ->
     ran = dict[str, str]()
     for module, *arguments in (
         ("workers", "catalog"), ("orchestrator", "healthy"), ("api.cli", "list"), ("orchestrator.run.files", "--help"),
-        ("orchestrator.run.ray", "--help"), ("orchestrator.record.mlflow.server", "--help"), ("api",),
+        ("orchestrator.run.ray", "--help"), ("api",),
     ):  # fmt: skip
         folder, mark = tmp_path / module, tmp_path / f"{module}.txt"
         plant(folder, mark, before)

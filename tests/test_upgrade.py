@@ -20,7 +20,7 @@ from orchestrator.conduct.requests import Requests
 from orchestrator.plan import grid
 from orchestrator.publish.bundle.rebuilding import rebuild
 from orchestrator.record import schema
-from orchestrator.record.mirror import Mirror
+from orchestrator.record.mlflow.mirror import Mirror
 from orchestrator.record.store import Store
 from orchestrator.record.writes import trainings as renewing
 from orchestrator.service.service import Service
@@ -338,7 +338,7 @@ def test_what_older_versions_scored_is_no_evidence_for_early_stopping(settings: 
 def test_the_tracker_ends_the_run_of_what_was_replaced(home: Settings, store: Store) -> None:
     shelf, fence = Shelf(), lease(store)
     trial = next(one.id for one in store.trials.page(HALF).items if store.trials.get(one.id).training == RUNNING)
-    mirror = Mirror(store, store.writer(fence), shelf)
+    mirror = Mirror(store, store.writer(fence), lambda: shelf)
     while mirror.forward():
         pass
     old = store.runs.run("trial", HALF, trial)

@@ -2,7 +2,9 @@
 
 import importlib.util
 import os
+import shlex
 import sys
+import sysconfig
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -37,26 +39,31 @@ MLFLOW_SWITCHES: Final[Mapping[str, str]] = {
 LOOPBACK_RAY: Final[Mapping[str, str]] = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
 
 
-def mlflow_store(home: Path) -> Path:
-    """Where the server of a home keeps its experiments and runs."""
-    return home / "mlflow.db"
-
-
 def mlflow_server(home: Path, socket: Path) -> ChildSpec:
-    """MLflow's server over SQLite: on a Unix socket and no port, one process, no job runners, no gateway.
+    """MLflow's server over SQLite: on a Unix socket and no port, one worker, no job runners, no gateway.
 
-    It asks nobody who they are, and its socket is writable to everybody: the folder of the socket must be closed. It
-    takes seconds and hundreds of MB to start, nothing trains by it, and the conductor writes into its store without it,
-    so that it begins when somebody looks at it, or when the conductor leaves something to it.
+    It asks nobody for a password, and every account may write to its socket: the folder of the socket must be closed.
+    It takes seconds and hundreds of MB to start, and no training needs it: it starts with the first sweep or when
+    somebody opens it.
     """
+    # By default uvicorn looks for modules in the current folder first.
+    uvicorn = (
+        "--uds",
+        str(socket),
+        "--log-level",
+        "info",
+        "--no-access-log",
+        "--app-dir",
+        sysconfig.get_path("purelib"),
+    )
     return ChildSpec(
         name="mlflow",
         command=(
-            *(sys.executable, "-m", "orchestrator.record.mlflow.server"),
-            *("--workers", "1"),  # with more, every kept-alive request takes 45 ms longer (uvicorn#3149)
-            *("--backend-store-uri", sqlite_url(mlflow_store(home))),
+            *(sys.executable, "-m", "mlflow", "server"),
+            *("--workers", "1"),
+            *("--backend-store-uri", sqlite_url(home / "mlflow.db")),
             *("--artifacts-destination", (home / "mlartifacts").absolute().as_uri()),
-            *("--uvicorn-opts", "--log-level=info --no-access-log"),
+            *("--uvicorn-opts", shlex.join(uvicorn)),
         ),
         environment=MLFLOW_SWITCHES,
         socket=socket,
@@ -148,7 +155,6 @@ def settings_environment(settings: Settings) -> dict[str, str]:
             "data": settings.data_root.absolute(),
             "parts": settings.parts and settings.parts.absolute(),
             "mlflow_socket": settings.mlflow_socket and settings.mlflow_socket.absolute(),
-            "mlflow_store": settings.mlflow_store and settings.mlflow_store.absolute(),
         }
     )
     withheld = {"token", "oidc_client_secret", *WEBHOOK, *SECRET_FILES}

@@ -2,9 +2,7 @@
 
 import http.client
 import os
-import select
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -18,15 +16,13 @@ from typing import IO, Final
 import psutil
 
 import api.local.parent_death
+from api.local.doorbell import Doorbell
 from api.local.log_file import LogFile
 from orchestrator.host.private import MASK
 
 MARK: Final = "METRICSWEEP_SERVE"
 """Environment variable by which every process that one supervisor started, however deep, is known as its own."""
 
-LISTENER: Final = "LISTEN_FD"
-"""Environment variable by which a process knows the socket that it is handed, by the number of its descriptor."""
-_BACKLOG: Final = 128
 _SETTLED: Final = 1.0  # seconds that a process of which nothing is asked must live to count as ready
 
 
@@ -39,7 +35,7 @@ class ChildSpec:
     environment: Mapping[str, str] = field(default_factory=dict)  # on top of what the supervisor gives all
     host: str = "127.0.0.1"
     port: int | None = None  # ready when it listens here
-    socket: Path | None = None  # what listens here is ours, and is handed to it; its number is in LISTEN_FD
+    socket: Path | None = None  # the Unix socket on which it listens; it must listen on no TCP port
     says: str | None = None  # has written this to its log, and
     health: str | None = None  # answers 200 on this path, e.g. /healthz; with neither: when it has lived for a second
     after: frozenset[str] = frozenset()  # starts once these have been ready
@@ -47,7 +43,7 @@ class ChildSpec:
     outlived_by: frozenset[str] = frozenset()  # it starts without these, and at the end they are there until it is gone
     grace: float = 10.0  # seconds between SIGTERM and SIGKILL
     awaited: bool = True  # without it there is no service; else it begins last, may come later, and is tried for ever
-    on_demand: bool = False  # it begins once somebody connects to its socket
+    on_demand: bool = False  # it starts once somebody rings the doorbell next to its socket
     loads_first: bool = False  # is started at once, and goes on from what it has loaded at a line on its input
 
     @property
@@ -63,7 +59,9 @@ class Child:
         self.spec = spec
         self.log = LogFile(log)
         self._process: subprocess.Popen[bytes] | None = None
-        self._listener: socket.socket | None = None
+        self._bell = Doorbell(spec.socket) if spec.on_demand and spec.socket is not None else None
+        self._watches_bell = False
+        self._known: set[psutil.Process] = set()
         self._born = 0.0
 
     @property
@@ -79,15 +77,15 @@ class Child:
         """
         bound = [sys.executable, "-I", "-S", str(api.local.parent_death.__file__), str(os.getpid())]
         self._close_input()
-        handed = {} if (listener := self.listen()) is None else {LISTENER: str(listener.fileno())}
+        end_processes(self._known, 0.0)  # children of a process that was killed may live on
+        self._watch_bell()
         with self._output() as log:
             self._process = subprocess.Popen(  # noqa: S603  the command is our own
                 [*bound, *self.spec.command],
                 stdin=subprocess.PIPE if self.spec.loads_first else subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                env={**environment, **self.spec.environment, **handed},
-                pass_fds=() if listener is None else (listener.fileno(),),
+                env={**environment, **self.spec.environment},
                 umask=MASK,
                 start_new_session=True,  # Ctrl-C in the terminal reaches the supervisor alone, which ends them in order
             )
@@ -101,37 +99,33 @@ class Child:
                 raise
             return Path(os.devnull).open("ab")
 
-    def listen(self) -> socket.socket | None:
-        """Listen on its socket, if it has one: from now on who connects waits for it."""
-        path = self.spec.socket
-        if self._listener is None and path is not None:
-            path.unlink(missing_ok=True)  # an earlier run's; its folder is ours
-            made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-            try:
-                made.bind(str(path))
-                made.listen(_BACKLOG)
-            except BaseException:  # one that hears nobody would look as if somebody had connected
-                made.close()
-                raise
-            self._listener = made
-        return self._listener
-
     def is_wanted(self) -> bool:
-        """Whether it is to begin: at once, or because somebody has connected."""
-        if not self.spec.on_demand:
+        """Whether it is to start: at once, or because somebody has rung its doorbell."""
+        if self._bell is None:
             return True
-        poll = select.poll()
-        if (listener := self.listen()) is not None:
-            poll.register(listener, select.POLLIN)
-        return bool(poll.poll(0))
+        if not self._watches_bell:
+            self._watch_bell()
+        return self._bell.has_rung()
+
+    def _watch_bell(self) -> None:
+        if self._bell is not None:
+            self._bell.listen()  # what an earlier supervisor left there does not count
+            self._watches_bell = True
 
     def close(self) -> None:
-        """Listen no more."""
-        if self._listener is not None and self.spec.socket is not None:
-            with suppress(OSError):  # the next start removes it too
+        """Remove its socket and its doorbell: nobody can ask for it any more."""
+        if self._bell is not None:
+            self._bell.remove()
+        if self.spec.socket is not None:
+            with suppress(OSError):
                 self.spec.socket.unlink(missing_ok=True)
-            self._listener.close()
-            self._listener = None
+
+    def tcp_ports(self) -> list[int]:
+        """The TCP ports on which it, or a process that it started, listens."""
+        tree = self.tree()
+        if self.spec.socket is not None:
+            self._known.update(tree)
+        return sorted({port for process in tree for port in _tcp_ports(process)})
 
     def go_on(self) -> None:
         """Tell one that loads first that all it needs is there; the others wait for no word."""
@@ -160,7 +154,7 @@ class Child:
             return False
         if spec.says is not None and not self.log.has_said(spec.says):
             return False
-        if spec.port is not None and not any(_listens(process, spec.port) for process in self.tree()):
+        if spec.port is not None and spec.port not in self.tcp_ports():
             return False  # asked last: it reads the sockets of every process of the tree
         return spec.health is None or _answers(spec, spec.health)
 
@@ -229,10 +223,11 @@ def loopback_past_proxies(environment: Mapping[str, str]) -> dict[str, str]:
     return dict.fromkeys(names, ",".join(filter(None, [already, "127.0.0.1", "localhost", "::1"])))
 
 
-def _listens(process: psutil.Process, port: int) -> bool:
-    with suppress(psutil.Error):
-        return any(c.status == psutil.CONN_LISTEN and c.laddr.port == port for c in process.net_connections("tcp"))
-    return False
+def _tcp_ports(process: psutil.Process) -> list[int]:
+    with suppress(psutil.NoSuchProcess):
+        listening = process.net_connections("tcp")
+        return [found.laddr.port for found in listening if found.status == psutil.CONN_LISTEN]
+    return []
 
 
 def _answers(spec: ChildSpec, path: str) -> bool:

@@ -19,7 +19,6 @@ from api.local.command_lines import (
     has_ray_client,
     inherited_environment,
     mlflow_server,
-    mlflow_store,
     own_environments,
     ray_environment,
     ray_head,
@@ -203,9 +202,9 @@ class Stack:
         """All processes in the order in which they are begun; settles ports and addresses."""
         settings, specs, for_ray = self._settings, [], {}
         mlflow, ray = settings.mlflow_url, settings.ray_address
-        socket, store = (None, None) if mlflow else (settings.mlflow_socket, settings.mlflow_store)
+        socket = None if mlflow else settings.mlflow_socket
         if not mlflow and socket is None:
-            socket, store = home.mlflow_socket(), mlflow_store(home.folder)
+            socket = home.mlflow_socket()
             specs.append(mlflow_server(home.folder, socket))
         if not ray and settings.engine == "ray_tune":
             names = ("ray", "ray_client") if has_ray_client() else ("ray",)
@@ -218,7 +217,7 @@ class Stack:
         api = home.url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
         # A name that was given for us goes on to the API, which answers to it, and to the links that others follow.
         url, mlflow = settings.url or api, mlflow or f"{api}/mlflow"
-        of_mlflow = {"mlflow_url": mlflow, "mlflow_socket": socket, "mlflow_store": store}
+        of_mlflow = {"mlflow_url": mlflow, "mlflow_socket": socket}
         resolved = settings.model_copy(update=of_mlflow | {"port": port, "ray_address": ray, "url": url})
         everyone = {**settings_environment(resolved), **for_ray}
         own = own_environments(settings)

@@ -21,6 +21,7 @@ HELD_SECONDS: Final = 5.0
 """How often a start is tried again that the system refused, such as for want of room on the disk."""
 READY_SECONDS: Final = 180.0
 """How long a process that was ready before may take to be ready again; its log may have lost the line that says so."""
+_SEARCH_SECONDS: Final = 1.0  # between two searches for open TCP ports
 _TOLD_LINES: Final = 8  # of the log of a process that cannot be started
 _FIRST_TRIES: Final = 3  # exits of a process that was never ready before the start is given up
 
@@ -30,13 +31,15 @@ class _Watched:
     """One child's place in its life; `at` is when it was started, or when it may be started again."""
 
     child: Child
-    state: Literal["waiting", "loading", "starting", "ready", "ending"] = "waiting"
+    state: Literal["waiting", "loading", "starting", "ready", "ending", "refused"] = "waiting"
     at: float = 0.0
     delay: float = FIRST_DELAY
     was_ready: bool = False
     exits: int = 0
     held: str = ""
     """Why the system refused to start it last."""
+    searched: float = 0.0
+    """When open TCP ports were looked for last."""
 
 
 class Supervision:
@@ -70,6 +73,8 @@ class Supervision:
                 self._hold(name, each, error)
 
     def _look_at(self, name: str, each: _Watched) -> None:
+        if each.state == "refused":
+            return
         code = each.child.exit_code()
         each.child.log.cut()
         if each.state == "waiting":
@@ -79,6 +84,8 @@ class Supervision:
             self._note_exit(name, each, code)
         elif each.state == "loading":
             self._let_go_on(each)
+        elif each.state == "starting" and self._has_open_port(name, each):
+            return
         elif each.state == "starting" and each.child.is_ready():
             each.state, each.was_ready = "ready", True
             self._tell(name, "ready")
@@ -88,6 +95,27 @@ class Supervision:
             each.state, each.at = "ending", time.monotonic()
         elif each.state == "ending" and time.monotonic() - each.at > each.child.spec.grace:
             _hurried(each.child)
+
+    def _has_open_port(self, name: str, each: _Watched) -> bool:
+        """Whether a process that was given a Unix socket listens on a TCP port: then it is ended, and stays so.
+
+        Looked for every second while it starts, and once more when it is ready.
+        """
+        if each.child.spec.socket is None:
+            return False
+        if time.monotonic() < each.searched + _SEARCH_SECONDS and not each.child.is_ready():
+            return False
+        each.searched = time.monotonic()
+        ports = each.child.tcp_ports()
+        if ports:
+            each.state = "refused"
+            _hurried(each.child)
+            self._tell(
+                name,
+                f"listens on TCP port {', '.join(map(str, ports))}, which is open to every account of this machine; "
+                f"expected the Unix socket {each.child.spec.socket} alone; ended, and not started again",
+            )
+        return bool(ports)
 
     def _hold(self, name: str, each: _Watched, error: OSError) -> None:
         """Try a start that the system refused again later; raises UnavailableError where it was the first.

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Final
 
@@ -21,11 +21,11 @@ from orchestrator.conduct.searches import Searches
 from orchestrator.conduct.slot_watch import SlotWatch
 from orchestrator.host.log_context import about
 from orchestrator.host.traces import span
+from orchestrator.record.mlflow.mirror import Mirror
+from orchestrator.record.mlflow.tracker import Tracker
 from orchestrator.record.reads.claims import Exclusions
 from orchestrator.record.reads.requests import PendingRequest
-from orchestrator.record.recorder import Recorder
 from orchestrator.record.store import Store, Writer
-from orchestrator.record.tracker import Tracker
 from orchestrator.run.engine import Engine
 from orchestrator.settings import Settings
 from orchestrator.views import events
@@ -48,7 +48,7 @@ class Chores:
         writer: Writer,
         engine: Engine,
         catalog: Catalog,
-        tracker: Tracker | None,
+        tracker: Callable[[], Tracker] | None,
     ) -> None:
         self._store, self._writer, self._catalog = store, writer, catalog
         self._unreadable = ""
@@ -58,18 +58,18 @@ class Chores:
         self._finalization = Finalization(store, writer, catalog)
         self._renewal = Renewal(store, writer, catalog)
         self._pruning = Pruning(store, writer, catalog, self._renewal)
-        self._requests = Requests(store, writer, catalog, tracker, settings.storage, self._renewal)
+        exhibits = Exhibits(store, catalog, settings.storage)
+        self.mirror = tracker and Mirror(store, writer, tracker, exhibits.of, settings.address)
+        self._requests = Requests(store, writer, catalog, self.mirror, settings.storage, self._renewal)
         self._quota, self._pruned = settings.owner_slots, float("-inf")
         self._tells = settings.webhook_url is not None
-        exhibits = Exhibits(store, catalog, settings.storage)
-        self.recorder = Recorder(store, writer, tracker, exhibits.of, settings.address)
         availability = Availability(store, writer, engine, usual_needs(catalog))
         self._contents = DataContents(store, writer, catalog, availability, inspects=settings.inspection is not None)
         self.hindrances = Hindrances(
             store, writer, engine, availability, settings.owner_slots, self._racing, settings.places
         )
         self._slots = SlotWatch(writer, engine)
-        self.intake = Intake(self.recorder, self._retries, self._pruning, self.hindrances)
+        self.intake = Intake(writer.events, self._retries, self._pruning, self.hindrances)
 
     def do(self, *, finalize: bool) -> None:
         """Expand queued sweeps, apply requests and settle what ended; `finalize`: also if it was just looked for."""
@@ -138,7 +138,7 @@ class Chores:
     def _settle(self, ended: events.CellSettled | events.SweepSettled) -> None:
         with about(sweep=ended.sweep), span("settle", cell=getattr(ended, "cell", None)):
             try:
-                self.recorder.record(ended)
+                self._writer.events.write(ended)
             except FOR_ALL:
                 raise
             except Exception:  # the others are settled all the same, and this one is tried again

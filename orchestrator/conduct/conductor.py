@@ -3,6 +3,7 @@
 import logging
 import signal
 import time
+from collections.abc import Callable
 from functools import partial
 from typing import Final
 
@@ -13,9 +14,9 @@ from orchestrator.conduct.notifier import Notifier
 from orchestrator.conduct.standby import Standby
 from orchestrator.conduct.webhook import Webhook
 from orchestrator.host.disk import is_disk_error
-from orchestrator.record.recorder import Recorder
+from orchestrator.record.mlflow.mirror import Mirror
+from orchestrator.record.mlflow.tracker import Tracker
 from orchestrator.record.store import Store, Writer
-from orchestrator.record.tracker import Tracker
 from orchestrator.run.engine import Engine
 from orchestrator.settings import Settings
 from orchestrator.views.errors import UnavailableError
@@ -33,7 +34,12 @@ class Conductor:
     """The one writer. All but the heartbeats happens in the thread that calls `conduct`."""
 
     def __init__(
-        self, settings: Settings, store: Store, engine: Engine, catalog: Catalog, tracker: Tracker | None
+        self,
+        settings: Settings,
+        store: Store,
+        engine: Engine,
+        catalog: Catalog,
+        tracker: Callable[[], Tracker] | None,
     ) -> None:
         self._settings, self._store, self._engine, self._catalog = settings, store, engine, catalog
         self._tracker, self._webhook = tracker, Webhook.named_by(settings)
@@ -48,7 +54,8 @@ class Conductor:
         chores = Chores(self._settings, self._store, writer, self._engine, self._catalog, self._tracker)
         lease = Heartbeat("lease", partial(writer.lease.renew, seconds), seconds / 3)
         notifier = self._webhook and Notifier(self._store, writer, self._webhook, self._settings.address)
-        beside = [Heartbeat("mirror", partial(_forward, chores.recorder), MIRROR_SECONDS)]
+        mirror = chores.mirror
+        beside = [Heartbeat("mirror", partial(_forward, mirror), MIRROR_SECONDS)] if mirror else []
         beside += [Heartbeat("webhook", notifier.beat, MIRROR_SECONDS)] if notifier else []
         lease.start()
         for heartbeat in beside:
@@ -59,7 +66,8 @@ class Conductor:
             self._end_engine(writer)
             for heartbeat in beside:
                 heartbeat.end(PATIENCE_SECONDS)
-            _drain(chores.recorder)
+            if mirror:
+                _drain(mirror)
             if notifier:
                 notifier.drain()
             lease.end()
@@ -125,18 +133,18 @@ class Conductor:
             log.exception("the engine did not close")
 
 
-def _forward(recorder: Recorder) -> bool:
-    recorder.forward(50)
+def _forward(mirror: Mirror) -> bool:
+    mirror.forward(50)
     return True
 
 
-def _drain(recorder: Recorder) -> None:
+def _drain(mirror: Mirror) -> None:
     """Before leaving, tell the tracker what is left; what it does not take now, the next conductor tells it."""
     deadline = time.monotonic() + DRAIN_SECONDS
     try:
-        while time.monotonic() < deadline and recorder.forward(50):
+        while time.monotonic() < deadline and mirror.forward(50):
             pass
-        if left := recorder.left():
+        if left := mirror.left():
             log.warning("MLflow is still to be told of %d runs; the next start tells it", left)
     except Exception as error:  # the lease is given back all the same
         log.warning("MLflow was not told everything, which the next start does: %s", error)

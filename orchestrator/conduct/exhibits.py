@@ -13,8 +13,8 @@ from orchestrator.publish.tables import build
 from orchestrator.publish.tables.layout import parse
 from orchestrator.publish.verdicts import judgement
 from orchestrator.record.figure_files import FigureFiles
+from orchestrator.record.mlflow.tracker import Exhibit
 from orchestrator.record.store import Store
-from orchestrator.record.tracker import Exhibit
 from orchestrator.views.errors import ConflictError, MetricsweepError
 from orchestrator.views.outcomes import SweepOutcomes
 from workers.catalog import Catalog

@@ -6,7 +6,7 @@ from json import JSONDecodeError
 from orchestrator.conduct.hindrances import Hindrances
 from orchestrator.conduct.pruning import Pruning
 from orchestrator.conduct.retries import Retries
-from orchestrator.record.recorder import Recorder
+from orchestrator.record.writes.events import EventWriter
 from orchestrator.run.message import Message, Said
 from orchestrator.views import events
 from orchestrator.views.errors import FOR_ALL
@@ -19,14 +19,14 @@ log = logging.getLogger(__name__)
 class Intake:
     """The conductor's ear. A training says what its author wrote: no message of one may end the work on all others."""
 
-    def __init__(self, recorder: Recorder, retries: Retries, pruning: Pruning, hindrances: Hindrances) -> None:
-        self._recorder, self._retries, self._pruning = recorder, retries, pruning
+    def __init__(self, record: EventWriter, retries: Retries, pruning: Pruning, hindrances: Hindrances) -> None:
+        self._record, self._retries, self._pruning = record, retries, pruning
         self._hindrances = hindrances
 
     def started(self, order: Order, holder: str, host: str) -> None:
         """Note the slot that trains the order."""
         log.info("attempt %s of %s begins on %s", order.attempt, order.label or order.training, host or holder)
-        self._recorder.record(events.Started(order.attempt, holder, host))
+        self._record.write(events.Started(order.attempt, holder, host))
 
     def told(self, order: Order, message: Message) -> None:
         """Read a message and record what it says.
@@ -69,22 +69,22 @@ class Intake:
     def failed(self, order: Order, failure: Failure) -> None:
         """Record a failure, and whether it is tried again."""
         self._hindrances.learn(order, failure)
-        self._recorder.record(events.Failed(order.attempt, failure, self._retries.after(order, failure)))
+        self._record.write(events.Failed(order.attempt, failure, self._retries.after(order, failure)))
         self._pruning.failed(order)
 
     def stopped(self, order: Order) -> None:
         """Record that an order stopped unwanted."""
-        self._recorder.record(events.AttemptStopped(order.attempt))
+        self._record.write(events.AttemptStopped(order.attempt))
         self._retries.ended(order)
 
     def returned(self, order: Order, reason: str) -> None:
         """Record that an order was not begun, or was given back, and why."""
-        self._recorder.record(events.AttemptStopped(order.attempt, reason))
+        self._record.write(events.AttemptStopped(order.attempt, reason))
 
     def _kept(self, order: Order, event: events.Progressed | events.Finished) -> bool:
         """Record an event; where the database refuses it (a step beyond its integers, say) the training has failed."""
         try:
-            self._recorder.record(event)
+            self._record.write(event)
         except FOR_ALL:
             raise
         except Exception as error:

@@ -3,6 +3,7 @@
 import importlib
 import logging
 import sys
+from collections.abc import Callable
 from functools import partial
 
 from orchestrator.conduct.conductor import Conductor
@@ -10,13 +11,8 @@ from orchestrator.host import storage
 from orchestrator.host.identity import made_for, prove
 from orchestrator.host.private import own_folder
 from orchestrator.host.traces import begin_tracing, end_tracing
-from orchestrator.record.mlflow import new_store
-from orchestrator.record.mlflow.backend_store import BackendStore
-from orchestrator.record.mlflow.login import OwnServer
-from orchestrator.record.mlflow.store_tracker import StoreTracker
-from orchestrator.record.mlflow.told import Memory
+from orchestrator.record.mlflow.tracker import Tracker
 from orchestrator.record.store import Store
-from orchestrator.record.tracker import Tracker
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.engine import Engine, Site
 from orchestrator.run.engine_names import engine_named
@@ -67,23 +63,20 @@ def _engine(settings: Settings) -> Engine:
     return engine_named(settings.engine, site)
 
 
-def _tracker(settings: Settings) -> Tracker | None:
+def _tracker(settings: Settings) -> Callable[[], Tracker] | None:
+    """Makes the tracker; None where no MLflow is named."""
     if not settings.mlflow_url:
         return None
-    own = None
-    if settings.mlflow_socket:  # the API of this home passes it on
-        identity = made_for(settings.resolved_home)
-        own = OwnServer(identity.mlflow_password, partial(prove, settings.mlflow_url, identity))
+    # Behind the socket is the MLflow of this home, which the API passes on.
+    identity = made_for(settings.resolved_home) if settings.mlflow_socket else None
     login = partial(getattr, Secrets(settings), "mlflow_login")
-    login()  # what was never there is told at the start
+    login()  # a secret's file that is missing is reported at the start
 
-    def served(memory: Memory) -> Tracker:
-        module = importlib.import_module("orchestrator.record.mlflow.client")  # with all of MLflow: seconds
-        tracker: Tracker = module.MlflowTracker(settings.mlflow_url, own, login, memory)
+    def make() -> Tracker:
+        module = importlib.import_module("orchestrator.record.mlflow.client")  # imports MLflow, which takes seconds
+        proof = identity and partial(prove, settings.mlflow_url, identity)
+        own = identity and module.OwnServer(identity.mlflow_password, proof)
+        tracker: Tracker = module.MlflowTracker(settings.mlflow_url, own, login)
         return tracker
 
-    if settings.mlflow_store is None:
-        return served(Memory())
-    if not new_store.make(settings.mlflow_store):
-        log.info("MLflow's server makes its store itself: it is another release than the one that we know")
-    return StoreTracker(BackendStore(settings.mlflow_store), served)
+    return make

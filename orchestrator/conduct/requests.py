@@ -15,9 +15,9 @@ from orchestrator.plan.needs import Contents
 from orchestrator.publish.verdicts import judgement
 from orchestrator.record.existence import REFUSED
 from orchestrator.record.figure_files import FigureFiles
+from orchestrator.record.mlflow.mirror import Mirror
 from orchestrator.record.reads.requests import PendingRequest
 from orchestrator.record.store import Store, Writer
-from orchestrator.record.tracker import Tracker
 from orchestrator.record.writes.trials import Touched
 from orchestrator.spec.spec import Spec
 from orchestrator.views.errors import FOR_ALL, ConflictError, MetricsweepError, NotFoundError
@@ -35,12 +35,12 @@ class Requests:
         store: Store,
         writer: Writer,
         catalog: Catalog,
-        tracker: Tracker | None,
+        mirror: Mirror | None,
         storage: Path | str,
         renewal: Renewal,
     ) -> None:
         self._store, self._writer, self._catalog, self._renewal = store, writer, catalog, renewal
-        self._tracker, self._storage = tracker, opened(storage)
+        self._mirrored_by, self._storage = mirror, opened(storage)
         self._collection = Collection(store, writer, catalog, self._storage)
         self.resolutions = Resolutions(store, writer, catalog, judgement.source(FigureFiles(store, storage).arrays_of))
         """Those that go on."""
@@ -123,7 +123,7 @@ class Requests:
 
     def _mirror(self, asked: PendingRequest) -> str:
         """Only marks: whoever mirrors tells it, so that nobody else writes to MLflow meanwhile."""
-        if self._tracker is None:
+        if self._mirrored_by is None:
             raise ConflictError("no MLflow is told of sweeps here, since METRICSWEEP_MLFLOW_URL names none")
         told = self._writer.outbox.tell_anew(asked.sweep)
         return f"MLflow is told of {told} runs anew"
@@ -135,22 +135,13 @@ class Requests:
             raise NotFoundError(f"no sweep {sweep}")
         if doomed.busy:
             return None  # what is being stopped would write its last checkpoint into a folder that nobody removes
-        self._remove_experiment(doomed.experiment, sweep)
         left = self._clear(doomed.trainings)
         outcome = f"deleted{left}"
         experiment = self._writer.sweeps.delete(sweep, asked.id, outcome)
-        if experiment != doomed.experiment:  # the mirror was quicker than we
-            self._remove_experiment(experiment, sweep)
+        if self._mirrored_by is not None and experiment is not None:
+            self._mirrored_by.remove(experiment)
         log.info("sweep %d deleted, with %d trainings", sweep, len(doomed.trainings))
         return outcome
-
-    def _remove_experiment(self, experiment: str | None, sweep: int) -> None:
-        if self._tracker is None or experiment is None:
-            return
-        try:
-            self._tracker.remove(experiment)
-        except Exception as error:  # what MLflow still shows is no reason to keep the rest
-            log.warning("the experiment %s of sweep %d may stay in MLflow: %s", experiment, sweep, error)
 
     def _clear(self, trainings: tuple[str, ...]) -> str:
         """Remove what trainings keep in the storage; gives what to say where that is away, which delays nobody."""

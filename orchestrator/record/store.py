@@ -5,9 +5,8 @@ import sqlalchemy as sa
 from orchestrator.record.database import Database, FencedDatabase
 from orchestrator.record.migrations import difference, refuse_newer
 from orchestrator.record.migrations import migrate as upgrade
-from orchestrator.record.mlflow.mirror_states import MirrorStateReader
-from orchestrator.record.mlflow.outbox import OutboxReader, OutboxWriter
-from orchestrator.record.mlflow.runs import RunReader
+from orchestrator.record.mirror_runs import MirrorStateReader, RunReader
+from orchestrator.record.outbox import OutboxReader, OutboxWriter
 from orchestrator.record.page_check import PageCheck
 from orchestrator.record.reads.accounts import AccountReader
 from orchestrator.record.reads.artifacts import ArtifactReader

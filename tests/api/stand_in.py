@@ -20,17 +20,12 @@ class Health(http.server.BaseHTTPRequestHandler):
         self.end_headers()
 
 
-def answer(descriptor: int) -> None:
-    listener = socket.socket(fileno=descriptor)
-    while True:
-        client, _ = listener.accept()
-        with client:
-            client.sendall(b"answered")
+OPEN = "import socket, time; s = socket.create_server(('127.0.0.1', 0)); print('up', flush=True); time.sleep(600)"
 
 
 def main(name: str, folder: Path, how: str) -> None:
     """`how`: plain | fails | stubborn (ignores SIGTERM and has a child that does) | paired (beside another) |
-    loads (waits for a line on its input) | answers (who connects to the socket that it is handed)."""
+    loads (waits for a line on its input) | open (on a TCP port) | open below (by its child)."""
     if how == "fails":
         print("cannot find my configuration")
         sys.exit(3)
@@ -49,8 +44,13 @@ def main(name: str, folder: Path, how: str) -> None:
     if name == "api":
         server = http.server.ThreadingHTTPServer(("127.0.0.1", int(os.environ["METRICSWEEP_PORT"])), Health)
         threading.Thread(target=server.serve_forever, daemon=True).start()
-    if how == "answers":
-        threading.Thread(target=answer, args=(int(os.environ["LISTEN_FD"]),), daemon=True).start()
+    if how == "open":
+        opened = socket.create_server(("127.0.0.1", 0))  # noqa: F841  it stays open
+    if how == "open below":
+        below = subprocess.Popen([sys.executable, "-c", OPEN], stdout=subprocess.PIPE)
+        assert below.stdout is not None
+        below.stdout.readline()
+        pids.append(below.pid)
     aside = folder / f"{name}.aside"
     aside.write_text(json.dumps({"pids": pids, "environment": dict(os.environ)}))
     aside.replace(folder / f"{name}.json")

@@ -20,7 +20,7 @@ from api.failures import ApiError, Unreachable
 from api.main import create_app
 from orchestrator.conduct.renewal import Renewal
 from orchestrator.conduct.requests import Requests
-from orchestrator.record.mirror import Mirror
+from orchestrator.record.mlflow.mirror import Mirror
 from orchestrator.record.store import Store
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
@@ -90,9 +90,11 @@ def test_a_shown_address_of_mlflow_can_be_opened(settings: Settings, spec: Path)
 @contextmanager
 def conducting(conductor: Conductor, tracker: Shelf | None) -> Iterator[None]:
     """A conductor that carries out requests and mirrors to a tracker, if there is one."""
-    mirror = Mirror(conductor.store, conductor.writer, tracker or Shelf())
+    mirror = Mirror(conductor.store, conductor.writer, lambda: tracker or Shelf())
     renewal = Renewal(conductor.store, conductor.writer, catalog.load())
-    requests = Requests(conductor.store, conductor.writer, catalog.load(), tracker, Path("nowhere"), renewal)
+    requests = Requests(
+        conductor.store, conductor.writer, catalog.load(), mirror if tracker else None, Path("nowhere"), renewal
+    )
     ended = threading.Event()
 
     def conduct() -> None:

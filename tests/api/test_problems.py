@@ -9,7 +9,7 @@ from fastapi.testclient import TestClient
 
 from api.http.middleware import BODY_BYTES
 from api.problems import STATUS, ProblemDetails
-from orchestrator.record.tracker import LostError
+from orchestrator.record.mlflow.tracker import LostError
 from orchestrator.service.service import Service
 from orchestrator.views.errors import DamagedError, FencedError, MetricsweepError, UnavailableError
 from tests.api.conftest import BEARER, URL

@@ -34,6 +34,7 @@ from api.local.command_lines import (
     ray_head,
     settings_environment,
 )
+from api.local.doorbell import Doorbell
 from api.local.home import Home
 from api.local.process import MARK, Child, ChildSpec
 from api.local.refusals import refuse_open_host, refuse_unknown_names
@@ -155,19 +156,6 @@ def test_what_nothing_depends_on_ends_beside_others(tmp_path: Path) -> None:
     assert sorted(ended[1:]) == ["one", "two"], "each waits for the other to be asked, or is killed before it says so"
 
 
-def test_a_socket_that_could_not_be_bound_is_nobodys_wish(tmp_path: Path) -> None:
-    """A path that is longer than any socket's is refused each time, until another spec has a shorter one."""
-    path = tmp_path / ("long" * 40)
-    child = Child(ChildSpec("one", ("one",), socket=path, on_demand=True), tmp_path / "one.log")
-    for _ in range(2):
-        with pytest.raises(OSError, match="too long"):
-            child.is_wanted()
-    child.spec = replace(child.spec, socket=Path(tempfile.mkdtemp()) / "one.sock")
-    assert not child.is_wanted()
-    child.close()
-    shutil.rmtree(child.spec.socket.parent)
-
-
 def test_mlflow_is_there_until_the_conductor_has_told_it_all(tmp_path: Path, settings: Settings) -> None:
     every = [
         mlflow_server(tmp_path, tmp_path / "socket"),
@@ -188,34 +176,46 @@ def test_what_is_not_waited_for_comes_later_and_is_tried_for_ever(settings: Sett
         assert "cannot find my configuration" in (tmp_path / "home" / "logs" / "beside.log").read_text()
 
 
-def test_what_is_wanted_by_nobody_begins_once_somebody_connects(settings: Settings, tmp_path: Path) -> None:
+def test_a_process_on_demand_starts_once_its_doorbell_rings(settings: Settings, tmp_path: Path) -> None:
     told, path = Told(), tmp_path / "asked.sock"
-    beside = replace(
-        stand_in(tmp_path, "beside", "answers"), awaited=False, on_demand=True, socket=path, says="standing"
-    )
-
-    def ask() -> str:
-        with socket.socket(socket.AF_UNIX) as client:
-            client.settimeout(60)
-            client.connect(str(path))
-            return client.recv(100).decode()
-
+    bell = Doorbell(path)
+    assert not bell.ring(), "nobody watches it yet"
+    bell.listen()
+    assert bell.ring()  # of an earlier run, which was killed
+    beside = replace(stand_in(tmp_path, "beside"), awaited=False, on_demand=True, socket=path, says="standing")
     with Stack(settings, told, [beside, *ours(tmp_path)]) as stack:
         stack.start()
         time.sleep(0.5)  # several looks
         assert not told.of("beside")
-        assert ask() == "answered", "whoever connects first waits for it, and is answered"
+        assert bell.ring()
         wait_until(lambda: told.of("beside") == ["starting", "ready"])
-        assert ask() == "answered"
         first = pid_of(tmp_path, "beside")
         os.kill(first, signal.SIGKILL)
         wait_until(lambda: any("SIGKILL" in state for state in told.of("beside")))
         time.sleep(1.0)  # longer than it waits before it begins again
         assert told.of("beside").count("starting") == 1, "nobody asks for it"
-        assert ask() == "answered"
+        assert bell.ring()
         wait_until(lambda: pid_of(tmp_path, "beside") != first)
     assert told.of("beside")[-2:] == ["stopping", "stopped"]
-    assert not path.exists()
+    assert not bell.ring()
+
+
+def test_a_process_with_a_socket_that_opens_a_tcp_port_is_ended_and_stays_so(
+    settings: Settings, tmp_path: Path
+) -> None:
+    """Whether the process itself opens it or its child, and also where it never becomes ready."""
+    for how, says in (("open", "standing"), ("open below", "standing"), ("open", "what it never says")):
+        folder, told = tmp_path / how / says, Told()
+        path = tmp_path / "asked.sock"
+        beside = replace(stand_in(folder, "beside", how), awaited=False, socket=path, says=says)
+        with Stack(settings, told, [beside, *ours(folder)]) as stack:
+            stack.start()
+            (refusal,) = wait_until(lambda told=told: [state for state in told.of("beside") if "TCP port" in state])
+            assert f"expected the Unix socket {path} alone; ended, and not started again" in refusal
+            assert all(is_gone(pid) for pid in said(folder, "beside")["pids"])
+            time.sleep(1.0)  # longer than it would wait before it begins again
+            assert told.of("beside") == ["starting", refusal], how
+            assert status_of(stack.addresses["api"], "/healthz") == 200, "the service goes on without it"
 
 
 def test_what_loads_first_begins_at_once_and_goes_on_when_it_is_told(settings: Settings, tmp_path: Path) -> None:
@@ -307,7 +307,6 @@ def test_every_setting_reaches_the_children(tmp_path: Path, monkeypatch: pytest.
         "slot_growth": 2.5,
         "request_seconds": 45.0,
         "mlflow_socket": tmp_path / "mlflow.sock",
-        "mlflow_store": tmp_path / "mlflow.db",
         "traces_url": "http://127.0.0.1:4318",
         "webhook_url": "https://hooks.lab/sweeps",
         "webhook_secret": "whsec_" + base64.b64encode(b"a secret of the tests, long enough").decode(),
@@ -349,7 +348,7 @@ def test_every_setting_reaches_the_children(tmp_path: Path, monkeypatch: pytest.
                 monkeypatch.setenv(variable, value)
         hook = dict.fromkeys(("webhook_url", "webhook_secret", "webhook_secret_file"))
         hook |= dict.fromkeys(("mlflow_token_file", "mlflow_password_file"))
-        withheld = {"mlflow_socket": None, "mlflow_store": None} | (
+        withheld = {"mlflow_socket": None} | (
             hook if name == "api" else {"token": None, "oidc_client_secret": None}
         )  # MLflow's address wins
         expected = settings.model_copy(update=withheld)
@@ -892,9 +891,10 @@ def test_the_real_services(home: Path, tmp_path: Path, monkeypatch: pytest.Monke
         assert said(tmp_path, "conductor")["environment"]["METRICSWEEP_MLFLOW_URL"] == stack.addresses["mlflow"]
         socket = Path(said(tmp_path, "api")["environment"]["METRICSWEEP_MLFLOW_SOCKET"])
         assert not told.of("mlflow"), "it begins when somebody looks at it"
-        with httpx.Client(transport=httpx.HTTPTransport(uds=str(socket)), base_url="http://localhost") as behind:
-            assert behind.get("/health", timeout=120).text == "OK", "who asks first waits for it"
+        assert Doorbell(socket).ring()
         wait_until(lambda: "ready" in told.of("mlflow"))
+        with httpx.Client(transport=httpx.HTTPTransport(uds=str(socket)), base_url="http://localhost") as behind:
+            assert behind.get("/health", timeout=120).text == "OK"
         assert socket.parent.stat().st_mode & 0o077 == 0, "the socket itself is writable to everybody"
         listening = {
             (connection.laddr.ip, connection.laddr.port)

@@ -8,8 +8,8 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from orchestrator.conduct.exhibits import Exhibits
-from orchestrator.record.mirror import Mirror
 from orchestrator.record.mlflow.client import MlflowTracker
+from orchestrator.record.mlflow.mirror import Mirror
 from orchestrator.record.store import Store
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
@@ -82,7 +82,7 @@ def sweep(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
         stage.finish()
     stage.settle()
     exhibits = Exhibits(store, catalog.load(), settings.storage)
-    mirror = Mirror(store, stage.writer, MlflowTracker(gate.mlflow), exhibits.of, gate.address)
+    mirror = Mirror(store, stage.writer, lambda: MlflowTracker(gate.mlflow), exhibits.of, gate.address)
     while mirror.forward(100):
         pass
     assert store.outbox.lag() == 0

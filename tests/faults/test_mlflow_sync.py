@@ -2,7 +2,6 @@
 
 import os
 import random
-import signal
 import subprocess
 import sys
 import time
@@ -13,8 +12,7 @@ import psutil
 import pytest
 from mlflow.tracking import MlflowClient
 
-from api.local.command_lines import mlflow_store
-from api.local.process import Child
+from api.local.process import Child, end_processes
 from orchestrator.record.store import Store
 from tests.mlflow_server import TOKEN, Gate, running
 from tests.record.sample import lease, run_all, started
@@ -25,20 +23,14 @@ pytestmark = [pytest.mark.faults, pytest.mark.slow]
 
 TELLER = """
 import sys, time
-from pathlib import Path
-from orchestrator.record.mlflow.backend_store import BackendStore
 from orchestrator.record.mlflow.client import MlflowTracker
-from orchestrator.record.mlflow.store_tracker import StoreTracker
-from orchestrator.record.mirror import Mirror
+from orchestrator.record.mlflow.mirror import Mirror
 from orchestrator.record.store import Store
 store = Store.open(sys.argv[1], migrate=False)
 while (fence := store.lease.acquire(f"teller {time.time()}", 2.0)) is None:
     time.sleep(0.1)
 writer = store.writer(fence)
-def served(memory):
-    return MlflowTracker(sys.argv[2], memory=memory)
-tracker = StoreTracker(BackendStore(Path(sys.argv[3])), served) if sys.argv[3:] else served(None)
-mirror = Mirror(store, writer, tracker)
+mirror = Mirror(store, writer, lambda: MlflowTracker(sys.argv[2]))
 while store.outbox.lag():
     writer.lease.renew(2.0)
     mirror.forward(3)
@@ -47,7 +39,7 @@ while store.outbox.lag():
 
 
 def begun(*told: str) -> "subprocess.Popen[bytes]":
-    """A teller: of which database, by which MLflow and, where it may write into it, in which store."""
+    """A teller: of which database, to which MLflow."""
     return subprocess.Popen([sys.executable, "-c", TELLER, *told])
 
 
@@ -72,7 +64,7 @@ class Mortal:
         """By SIGKILL."""
         server = self.alive()
         assert server.pid is not None
-        os.kill(server.pid, signal.SIGKILL)
+        end_processes(server.tree(), 0.0)
         while server.exit_code() is None:
             time.sleep(0.01)
 
@@ -82,8 +74,7 @@ class Mortal:
         self._server = None
 
 
-@pytest.mark.parametrize("ours", [False, True], ids=["through the server", "into its store"])
-def test_both_ends_are_killed_at_random(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ours: bool) -> None:
+def test_both_ends_are_killed_at_random(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_TOKEN", TOKEN)
     home, database = tmp_path / "mlflow", f"sqlite:///{tmp_path / 'metricsweep.db'}"
     home.mkdir()
@@ -103,7 +94,7 @@ def test_both_ends_are_killed_at_random(tmp_path: Path, monkeypatch: pytest.Monk
             moments = sorted(drawn.sample(range(16), 4)) if drawn else []
             while True:
                 mlflow.alive()
-                teller = begun(database, gate.mlflow, *([str(mlflow_store(home))] if ours else []))
+                teller = begun(database, gate.mlflow)
                 try:
                     moment = moments.pop() if moments else -1  # runs that are left
                     while teller.poll() is None and store.outbox.lag() > moment:

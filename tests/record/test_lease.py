@@ -6,7 +6,6 @@ from collections.abc import Callable
 import pytest
 
 from orchestrator.conduct.standby import Standby
-from orchestrator.record.recorder import Recorder
 from orchestrator.record.store import Store
 from orchestrator.record.writes.lease import Held
 from orchestrator.views.errors import FencedError, UnavailableError
@@ -131,7 +130,7 @@ def test_a_fenced_conductor_writes_nothing(store: Store, another: Callable[[], S
         lambda: former.outbox.sent(dirty, "run"),
         lambda: former.outbox.postpone(dirty, "no", 1),
         *(
-            lambda event=event: Recorder(store, former, None).record(event)
+            lambda event=event: former.events.write(event)
             for event in (
                 Started(order.attempt, "slot", "host"),
                 Progressed(order.attempt, 1, progress(1, metrics={"train/loss": 1.0})),

@@ -1,25 +1,21 @@
-"""What MLflow shows is what the database says, whatever became of MLflow meanwhile; over a real store, no server."""
+"""What MLflow shows is what the database says, whatever became of MLflow meanwhile; over a real server."""
 
 import random
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 from mlflow.tracking import MlflowClient
 
-from orchestrator.record.mirror import Mirror
-from orchestrator.record.mlflow import backend_store
-from orchestrator.record.mlflow.backend_store import BackendStore, _transaction, _update
-from orchestrator.record.mlflow.client import MlflowTracker
-from orchestrator.record.mlflow.entities import KEY_TAG
-from orchestrator.record.mlflow.store_tracker import StoreTracker
+from orchestrator.record.mlflow.client import KEY_TAG, MlflowTracker
+from orchestrator.record.mlflow.mirror import Mirror
+from orchestrator.record.mlflow.tracker import RunMirror, Tracker
 from orchestrator.record.store import Store
-from orchestrator.record.tracker import RunMirror, Tracker
 from orchestrator.record.writes.dirty_flags import mark_cell
 from orchestrator.views.errors import FencedError
 from orchestrator.views.events import Finished, Progressed, Started
 from tests.inline_conductor import Killed
+from tests.mlflow_server import TOKEN, Gate
 from tests.record.sample import claimed, lease, progress, result, run_all, started
 from tests.record.test_recorder import forward_all, rested, settle
 
@@ -27,10 +23,11 @@ Shown = dict[str, tuple[Any, ...]]
 """By key what a run shows: status, times, params, tags, curves."""
 
 
-@pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """One store for all: MLflow takes seconds to make one."""
-    return f"sqlite:///{tmp_path_factory.mktemp('mlflow') / 'mlflow.db'}"
+@pytest.fixture
+def address(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A real server, behind our gate."""
+    monkeypatch.setenv("MLFLOW_TRACKING_TOKEN", TOKEN)
+    return gate.mlflow
 
 
 @pytest.fixture
@@ -38,18 +35,15 @@ def client(address: str) -> MlflowClient:
     return MlflowClient(tracking_uri=address, registry_uri=address)
 
 
-@pytest.fixture(params=["by its client", "into its store"])
-def tracker(request: pytest.FixtureRequest, address: str) -> Callable[[], Tracker]:
-    """Makes a tracker that knows nothing of what others told."""
-    if request.param == "by its client":
-        return lambda: MlflowTracker(address)
-    store = BackendStore(Path(address.removeprefix("sqlite:///")))
-    return lambda: StoreTracker(store, lambda memory: MlflowTracker(address, memory=memory))
+@pytest.fixture
+def tracker(address: str) -> Callable[[], Tracker]:
+    """Makes a tracker that knows nothing of what others sent."""
+    return lambda: MlflowTracker(address)
 
 
 @pytest.fixture
 def mirrored(sqlite_store: Store, tracker: Callable[[], Tracker]) -> Callable[[int], Mirror]:
-    return lambda fence: Mirror(sqlite_store, sqlite_store.writer(fence), tracker())
+    return lambda fence: Mirror(sqlite_store, sqlite_store.writer(fence), tracker)
 
 
 def shown(client: MlflowClient, store: Store, sweep: int) -> Shown:
@@ -127,7 +121,7 @@ def test_telling_anew_what_is_there_changes_nothing(
         assert sqlite_store.runs.of_cells(sweep) == ids
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_killed_at_any_moment_it_tells_every_run_once(
     sqlite_store: Store,
     client: MlflowClient,
@@ -151,14 +145,11 @@ def test_killed_at_any_moment_it_tells_every_run_once(
     kills, told = 0, False
     while not told:
         told_by: Any = tracker()
-        asked = (told_by._served if isinstance(told_by, StoreTracker) else told_by)._client
+        asked = told_by._client
         for name in ("create_run", "log_batch", "set_terminated", "search_runs", "delete_run", "set_experiment_tag"):
             monkeypatch.setattr(asked, name, mortal(getattr(asked, name), drawn, kills))
-        transaction = mortal(_transaction, drawn, kills)
-        monkeypatch.setattr(backend_store, "_transaction", transaction)
-        monkeypatch.setattr(backend_store, "_update", mortal(_update, drawn, kills))
         try:
-            forward_all(Mirror(sqlite_store, sqlite_store.writer(fence), told_by))
+            forward_all(Mirror(sqlite_store, sqlite_store.writer(fence), lambda told_by=told_by: told_by))
             told = True
         except Killed:
             kills += 1
@@ -209,11 +200,11 @@ def test_what_a_conductor_sends_after_its_lease_is_told_anew_by_the_next(
             sqlite_store.writer(fence).lease.release()
             next_fence.append(lease(sqlite_store, "next"))
             sqlite_store.writer(next_fence[0]).events.write(Finished(order.attempt, result()))
-            forward_all(Mirror(sqlite_store, sqlite_store.writer(next_fence[0]), tracker()))
+            forward_all(Mirror(sqlite_store, sqlite_store.writer(next_fence[0]), tracker))
         return real(self, experiment, run)
 
     monkeypatch.setattr(type(stalled), "mirror", late)
-    mirror = Mirror(sqlite_store, sqlite_store.writer(fence), stalled)
+    mirror = Mirror(sqlite_store, sqlite_store.writer(fence), lambda: stalled)
     with pytest.raises(FencedError):
         forward_all(mirror)
     (asked,) = sqlite_store.requests.pending()
@@ -222,7 +213,7 @@ def test_what_a_conductor_sends_after_its_lease_is_told_anew_by_the_next(
     assert len(sqlite_store.requests.pending()) == 1, "asked for once"
     writer = sqlite_store.writer(next_fence[0])
     writer.outbox.tell_anew(asked.sweep)
-    forward_all(Mirror(sqlite_store, writer, tracker()))
+    forward_all(Mirror(sqlite_store, writer, tracker))
     (trial,) = sqlite_store.trials.page(sweep).items
     assert client.get_run(sqlite_store.runs.run("trial", sweep, trial.id)).info.status == "FINISHED"
 

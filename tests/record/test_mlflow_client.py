@@ -1,49 +1,41 @@
-"""The MLflow tracker against a real server (a child process) and a real SQLite store."""
+"""The MLflow tracker against a real server."""
 
 import math
 import os
 import socket
-import sqlite3
 from collections.abc import Callable
-from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
 import pytest
 from mlflow.entities import Run, ViewType
-from mlflow.store.db.utils import _get_latest_schema_revision
 from mlflow.tracking import MlflowClient
 from mlflow.utils import rest_utils
 
-from api.local.command_lines import mlflow_store
-from api.local.process import Child
-from orchestrator.record.mlflow.answers import TrackerRefusedError
-from orchestrator.record.mlflow.backend_store import REVISIONS, BackendStore
+from orchestrator.record.mirror_runs import CurvePoint
 from orchestrator.record.mlflow.client import (
     CLIENT_ENVIRONMENT,
+    KEY_TAG,
+    NOT_FINITE_TAG,
     PARAMS_DIFFER_TAG,
+    SWEEP_TAG,
     MlflowTracker,
 )
-from orchestrator.record.mlflow.entities import KEY_TAG, NOT_FINITE_TAG
-from orchestrator.record.mlflow.experiment_names import SWEEP_TAG
-from orchestrator.record.mlflow.store_tracker import StoreTracker
-from orchestrator.record.tracker import (
-    CurvePoint,
+from orchestrator.record.mlflow.tracker import (
     DatasetMirror,
     ExperimentGoneError,
     RunGoneError,
     RunMirror,
     Tracker,
+    TrackerRefusedError,
 )
 from orchestrator.views.errors import UnavailableError
 from orchestrator.views.links import Links
 from tests.mlflow_server import TOKEN, Gate
 
 Another = Callable[[], Tracker]
-DRAWN = {"dataset_uuid", "input_uuid", "source_id"}
 STARTED = datetime(2026, 1, 2, 3, 4, 5, 678_000, tzinfo=UTC)
 
 
@@ -60,42 +52,10 @@ def server(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> str:
     return gate.mlflow
 
 
-@pytest.fixture(params=["server", "store", "both"])
-def way(request: pytest.FixtureRequest) -> str:
-    """Every test below runs over HTTP, on a bare store, and writes into the store of the server that it speaks to."""
-    return str(request.param)
-
-
 @pytest.fixture
-def url(way: str, request: pytest.FixtureRequest) -> str:
-    if way == "store":
-        return f"sqlite:///{request.getfixturevalue('store')}"
-    return str(request.getfixturevalue("server"))
-
-
-@pytest.fixture(scope="session")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("store") / "mlflow.db"
-
-
-@pytest.fixture
-def behind(mlflow: Child) -> BackendStore:
-    """The server's store, for who may write into it."""
-    assert mlflow.spec.socket is not None
-    return BackendStore(mlflow_store(mlflow.spec.socket.parent))
-
-
-def over(store: BackendStore, url: str) -> Tracker:
-    """A tracker that writes into a store, and asks the server at an address for the rest."""
-    return StoreTracker(store, lambda memory: MlflowTracker(url, memory=memory))
-
-
-@pytest.fixture
-def another(url: str, way: str, request: pytest.FixtureRequest) -> Another:
-    """A tracker that knows nothing of what others told, each time that it is called."""
-    if way == "both":
-        return lambda: over(request.getfixturevalue("behind"), url)
-    return lambda: MlflowTracker(url)
+def another(server: str) -> Another:
+    """A tracker that knows nothing of what others sent, each time that it is called."""
+    return lambda: MlflowTracker(server)
 
 
 @pytest.fixture
@@ -104,8 +64,8 @@ def tracker(another: Another) -> Tracker:
 
 
 @pytest.fixture
-def client(url: str) -> MlflowClient:
-    return MlflowClient(tracking_uri=url, registry_uri=url)
+def client(server: str) -> MlflowClient:
+    return MlflowClient(tracking_uri=server, registry_uri=server)
 
 
 @pytest.fixture
@@ -130,22 +90,6 @@ def a_trial(**changes: object) -> RunMirror:
         metrics={"best/test/recall@1": 0.75},
     )
     return replace(whole, **changes)  # type: ignore[arg-type]
-
-
-def rows_of(file: Path, run_id: str) -> dict[str, list[tuple[Any, ...]]]:
-    """What MLflow's tables hold of a run, without the ids that are drawn."""
-    own = {"datasets": "dataset_uuid IN (SELECT source_id FROM inputs WHERE destination_id = :run)"}
-    own |= {"inputs": "destination_id = :run"}
-    own |= {"input_tags": "input_uuid IN (SELECT input_uuid FROM inputs WHERE destination_id = :run)"}
-    found: dict[str, list[tuple[Any, ...]]] = {}
-    with closing(sqlite3.connect(file)) as connection:
-        connection.row_factory = sqlite3.Row
-        for table in ("runs", "tags", "params", "metrics", "latest_metrics", *own):
-            query = f"SELECT * FROM {table} WHERE {own.get(table, 'run_uuid = :run')}"
-            held = [dict(row) for row in connection.execute(query, {"run": run_id})]
-            kept = [{k: v for k, v in row.items() if k not in DRAWN} for row in held]
-            found[table] = sorted(tuple((k, str(v).replace(run_id, "RUN")) for k, v in row.items()) for row in kept)
-    return found
 
 
 def everything(client: MlflowClient, run_id: str) -> tuple[object, ...]:
@@ -375,113 +319,22 @@ def test_a_trial_costs_three_requests(server: str, requests: list[str]) -> None:
     assert requests == ["runs/log-batch"]
 
 
-def test_a_trial_costs_no_request_where_the_store_is_ours(
-    server: str, behind: BackendStore, requests: list[str]
-) -> None:
-    tracker, uid = over(behind, server), str(uuid4())
-    experiment = tracker.experiment(f"not counted {uid[:6]}", uid, {})
-    data = DatasetMirror("digits", "sha256:" + "a" * 64)
-    requests.clear()
-    cell = tracker.mirror(experiment, a_trial(kind="cell", key=f"{uid}/cell/0", sweep=uid, dataset=data))
-    trial = a_trial(sweep=uid, parent=cell)
-    run_id = tracker.mirror(experiment, trial)
-    tracker.mirror(experiment, replace(trial, run=run_id, tags={"metricsweep.selected": "true"}))
-    assert requests == []
-
-
-def test_a_run_is_told_while_the_server_is_away(server: str, behind: BackendStore) -> None:
-    """Whoever begins anew meanwhile finds it by its key."""
+def test_an_experiment_goes_to_the_trash_and_comes_back(tracker: Tracker, client: MlflowClient) -> None:
     uid = str(uuid4())
-    experiment = MlflowTracker(server).experiment(f"away {uid[:6]}", uid, {})
-    away, trial = f"http://127.0.0.1:{free_port()}", a_trial(sweep=uid)
-    run_id = over(behind, away).mirror(experiment, trial)
-    assert over(behind, away).mirror(experiment, trial) == run_id
-    assert [run.info.run_id for run in MlflowClient(server).search_runs([experiment])] == [run_id]
-    assert MlflowClient(server).get_run(run_id).data.metrics["train/loss"] == 0.2
+    experiment = tracker.experiment(f"gone {uid[:6]}", uid, {})
+    tracker.mirror(experiment, a_trial(sweep=uid))
+    for _ in range(2):
+        tracker.remove(experiment)
+    tracker.remove("987654")
+    assert client.get_experiment(experiment).lifecycle_stage == "deleted"
+    client.restore_experiment(experiment)
+    assert len(client.search_runs([experiment])) == 1
 
 
-def test_an_experiment_goes_while_the_server_is_away_as_it_does_by_the_server(
-    server: str, behind: BackendStore, mlflow: Child, requests: list[str]
-) -> None:
-    """Row by row, but for the moment; one that is not there is no error."""
-    assert mlflow.spec.socket is not None
-    away, left = f"http://127.0.0.1:{free_port()}", []
-    for tracker in (MlflowTracker(server), over(behind, away)):
-        uid = str(uuid4())
-        experiment = MlflowTracker(server).experiment(f"gone {uid[:6]}", uid, {})
-        MlflowTracker(server).mirror(experiment, a_trial(sweep=uid))
-        for _ in range(2):
-            requests.clear()
-            tracker.remove(experiment)
-        with closing(sqlite3.connect(mlflow_store(mlflow.spec.socket.parent))) as there:
-            its = "FROM {} WHERE experiment_id = ? AND lifecycle_stage = 'deleted'"
-            gone = there.execute(f"SELECT last_update_time > creation_time {its.format('experiments')}", (experiment,))
-            runs = there.execute(f"SELECT deleted_time > 1e12, status, name {its.format('runs')}", (experiment,))
-            left.append((gone.fetchall(), runs.fetchall()))
-    assert requests == []
-    assert left[0] == left[1] == ([(1,)], left[0][1])
-    assert MlflowClient(server).get_experiment(experiment).lifecycle_stage == "deleted"
-    over(behind, away).remove("987654")
-    MlflowClient(server).restore_experiment(experiment)
-    assert len(MlflowClient(server).search_runs([experiment])) == 1
-
-
-def test_what_is_written_into_the_store_is_what_the_server_writes(
-    server: str, behind: BackendStore, mlflow: Child
-) -> None:
-    """Row by row, for what is whole at once, grows, is told again, and has a data set."""
-    assert mlflow.spec.socket is not None
-    file, written = mlflow_store(mlflow.spec.socket.parent), []
-    experiment = MlflowTracker(server).experiment(f"rows {uuid4()}", str(uuid4()), {})
-    whole = a_trial(dataset=DatasetMirror("digits", "sha256:" + "b" * 64), metrics={"x": 1e308, "y": -0.0})
-    begun = replace(whole, status="RUNNING", ended=None, points=whole.points[:3], metrics={})
-    late = CurvePoint("train/loss", 0.9, 2, STARTED + timedelta(seconds=1))  # an earlier step, told late
-    for tracker in (MlflowTracker(server), over(behind, server)):
-        runs = []
-        runs.append(tracker.mirror(experiment, replace(whole, key=str(uuid4()))))
-        grown = tracker.mirror(experiment, replace(begun, key=str(uuid4())))
-        ended = replace(whole, run=grown, points=[*whole.points[2:], late], tags={"metricsweep.trial": "8"}, name="new")
-        for told in (ended, ended, replace(ended, status="RUNNING", ended=None)):
-            tracker.mirror(experiment, told)
-        runs.append(grown)
-        written.append([rows_of(file, run) for run in runs])
-    keys = {row[1] for runs in written for run in runs for row in run["tags"] if ("key", KEY_TAG) in row}
-    for tables in (run for runs in written for run in runs):
-        tables["tags"] = [row for row in tables["tags"] if row[1] not in keys]
-        assert all(tables.values())
-    assert written[0] == written[1]
-
-
-def test_a_store_that_is_not_as_we_know_it_is_left_to_the_server(
-    server: str, mlflow: Child, tmp_path: Path, requests: list[str]
-) -> None:
-    assert mlflow.spec.socket is not None
-    experiment = MlflowTracker(server).experiment(f"left {uuid4()}", str(uuid4()), {})
-    (tmp_path / "empty.db").touch()
-    (tmp_path / "text.db").write_text("no database")
-    there = sqlite3.connect(mlflow_store(mlflow.spec.socket.parent))
-    with closing(there), closing(sqlite3.connect(tmp_path / "later.db")) as later:
-        there.backup(later)
-        later.execute("UPDATE alembic_version SET version_num = 'later'")
-        later.commit()
-    for name in ("missing.db", "empty.db", "text.db", "later.db"):
-        requests.clear()
-        assert over(BackendStore(tmp_path / name), server).mirror(experiment, a_trial())
-        assert "runs/create" in requests, name
-    assert not (tmp_path / "missing.db").exists()
-    with closing(sqlite3.connect(tmp_path / "later.db")) as later:
-        assert not later.execute("SELECT 1 FROM runs WHERE experiment_id = ?", (experiment,)).fetchall()
-
-
-def test_the_schema_of_the_mlflow_that_is_installed_is_known() -> None:
-    """Where it is another one: compare what the server writes, then name it."""
-    assert _get_latest_schema_revision() in REVISIONS
-
-
-def test_an_experiment_is_found_by_its_sweep(tracker: Tracker, client: MlflowClient, url: str) -> None:
+def test_an_experiment_is_found_by_its_sweep(another: Another, client: MlflowClient) -> None:
     uid = str(uuid4())
-    made = tracker.experiment(f"digits #{uid[:4]}", uid, {"metricsweep.url": "http://127.0.0.1:1"})
-    assert MlflowTracker(url).experiment("renamed", uid, {}) == made
+    made = another().experiment(f"digits #{uid[:4]}", uid, {"metricsweep.url": "http://127.0.0.1:1"})
+    assert another().experiment("renamed", uid, {}) == made
     tags = client.get_experiment(made).tags
     assert (tags[SWEEP_TAG], tags["metricsweep.url"]) == (uid, "http://127.0.0.1:1")
 

@@ -7,14 +7,12 @@ from dataclasses import dataclass
 import pytest
 import sqlalchemy as sa
 
-from orchestrator.record import mirror as mirror_module
-from orchestrator.record.mirror import Mirror
-from orchestrator.record.mlflow.descriptions import DESCRIPTION_TAG
-from orchestrator.record.recorder import Recorder
+from orchestrator.record.mlflow import mirror as mirror_module
+from orchestrator.record.mlflow.content import DESCRIPTION_TAG
+from orchestrator.record.mlflow.mirror import Mirror
+from orchestrator.record.mlflow.tracker import Exhibit
 from orchestrator.record.schema import outbox
 from orchestrator.record.store import Store
-from orchestrator.record.tracker import Exhibit
-from orchestrator.views.errors import FencedError
 from orchestrator.views.events import CellSettled, Failed, Finished, Progressed, Started, SweepSettled
 from orchestrator.views.extension import Extension, MeasuredTrial
 from orchestrator.views.orders import AskedEvaluation, Failure
@@ -83,7 +81,7 @@ def test_a_sweep_is_mirrored_whole(store: Store, shelf: Shelf) -> None:
         asked.extend([one] if ended else [])
         return Exhibit(selected_by=KEY, files={"main.tex": b"table"} if ended else {})
 
-    mirror = Mirror(store, store.writer(fence), shelf, exhibits, URL + "/")
+    mirror = Mirror(store, store.writer(fence), lambda: shelf, exhibits, URL + "/")
     assert forward_all(mirror) == 1
     assert list(shelf.experiments.values()) == [f"sample #{sweep}"]
     assert shelf.runs[f"{uid}/summary"].status == "RUNNING"
@@ -132,7 +130,7 @@ def test_a_trials_params_are_its_recipe_and_its_tags_the_rest(store: Store, shel
     fence = lease(store)
     sweep = started(store, fence, seeds=[3])
     run_all(store, fence)
-    forward_all(Mirror(store, store.writer(fence), shelf, url=URL))
+    forward_all(Mirror(store, store.writer(fence), lambda: shelf, url=URL))
     trial = store.trials.get(store.trials.page(sweep).items[1].id)
     shown = shelf.runs[trial.uid]
     assert shown.params["loss.name"] == "semihard"
@@ -156,7 +154,7 @@ def test_a_reused_trial_is_a_small_run_that_names_its_source(store: Store, shelf
     fence = lease(store)
     one = started(store, fence, losses=["triplet"], seeds=[0])
     run_all(store, fence)
-    mirror = Mirror(store, store.writer(fence), shelf)
+    mirror = Mirror(store, store.writer(fence), lambda: shelf)
     forward_all(mirror)
     two = started(store, fence, losses=["triplet"], seeds=[0])
     forward_all(mirror)
@@ -171,7 +169,7 @@ def test_a_reused_trial_is_a_small_run_that_names_its_source(store: Store, shelf
 def test_points_that_a_later_attempt_repeats_are_told_once(store: Store, shelf: Shelf) -> None:
     fence = lease(store)
     sweep = started(store, fence, losses=["triplet"], seeds=[0])
-    mirror = Mirror(store, store.writer(fence), shelf)
+    mirror = Mirror(store, store.writer(fence), lambda: shelf)
     first = claimed(store, fence)
     for seq, step in enumerate((10, 20), start=1):
         store.writer(fence).events.write(
@@ -194,7 +192,7 @@ def test_points_that_a_later_attempt_repeats_are_told_once(store: Store, shelf: 
 def test_a_retried_trials_run_runs_again(store: Store, shelf: Shelf) -> None:
     fence = lease(store)
     sweep = started(store, fence, losses=["triplet"], seeds=[0])
-    mirror = Mirror(store, store.writer(fence), shelf)
+    mirror = Mirror(store, store.writer(fence), lambda: shelf)
     order = claimed(store, fence)
     store.writer(fence).events.write(Failed(order.attempt, Failure("recipe", "ValueError: no"), requeue=False))
     forward_all(mirror)
@@ -210,7 +208,7 @@ def test_a_retried_trials_run_runs_again(store: Store, shelf: Shelf) -> None:
 def test_an_evaluated_trials_run_gets_the_metric(store: Store, shelf: Shelf) -> None:
     fence = lease(store)
     sweep = started(store, fence, losses=["triplet"], seeds=[0])
-    mirror = Mirror(store, store.writer(fence), shelf, url=URL)
+    mirror = Mirror(store, store.writer(fence), lambda: shelf, url=URL)
     run_all(store, fence)
     settle(store, fence, sweep)
     forward_all(mirror)
@@ -243,7 +241,7 @@ def test_what_never_ran_has_no_run(store: Store, shelf: Shelf) -> None:
     store.writer(fence).trials.cancel(queued)
     sweep = started(store, fence)
     store.writer(fence).trials.cancel(sweep)
-    forward_all(Mirror(store, store.writer(fence), shelf))
+    forward_all(Mirror(store, store.writer(fence), lambda: shelf))
     assert list(shelf.experiments.values()) == [f"sample #{sweep}"]
     assert [shown.kind for shown in shelf.runs.values()] == ["sweep"]
     assert shelf.runs[f"{store.sweeps.get(sweep).uid}/summary"].status == "KILLED"
@@ -301,7 +299,7 @@ def test_a_tracker_that_is_away_now_and_then_loses_nothing(store: Store, shelf: 
     fence = lease(store)
     sweep = started(store, fence)
     shelf.away_every = 3
-    mirror = Mirror(store, store.writer(fence), shelf)
+    mirror = Mirror(store, store.writer(fence), lambda: shelf)
     while (order := store.writer(fence).claims.next()) is not None:
         run(store, fence, order)
         mirror.forward(3)
@@ -320,7 +318,7 @@ def test_a_tracker_that_is_away_is_asked_rarely(store: Store, shelf: Shelf) -> N
     started(store, fence)
     run_all(store, fence)
     shelf.away = True
-    mirror = Mirror(store, store.writer(fence), shelf)
+    mirror = Mirror(store, store.writer(fence), lambda: shelf)
     assert mirror.forward(100) == 0
     assert shelf.calls == 2
     assert mirror.forward(100) == 0
@@ -335,7 +333,7 @@ def test_one_bad_run_does_not_keep_the_others(store: Store, shelf: Shelf, caplog
     first, second, *others = store.trials.page(sweep).items
     shelf.poison.add("triplet · margin=0.2 · seed=0")
     shelf.refused.add("triplet · margin=0.2 · seed=1")
-    mirror = Mirror(store, store.writer(fence), shelf)
+    mirror = Mirror(store, store.writer(fence), lambda: shelf)
     forward_all(mirror)
     assert {one.uid for one in others} <= set(shelf.runs)
     assert not {first.uid, second.uid} & set(shelf.runs)
@@ -363,26 +361,12 @@ def test_a_run_that_was_sent_but_not_noted_is_sent_again_under_its_key(store: St
 
     fragile = Fragile()
     with pytest.raises(KeyboardInterrupt):
-        Mirror(store, store.writer(fence), fragile).forward(10)
+        Mirror(store, store.writer(fence), lambda: fragile).forward(10)
     shelf.ids, shelf.runs, shelf.experiments = fragile.ids, fragile.runs, fragile.experiments
-    forward_all(Mirror(store, store.writer(fence), shelf))
+    forward_all(Mirror(store, store.writer(fence), lambda: shelf))
     assert store.outbox.lag() == 0
     assert len(shelf.runs) == 3
     assert store.trials.page(sweep).items[0].uid in shelf.runs
-
-
-def test_the_recorder_writes_and_forwards_with_its_fence(store: Store, shelf: Shelf) -> None:
-    fence = lease(store, seconds=-1)
-    started(store, fence, losses=["triplet"], seeds=[0])
-    order = claimed(store, fence)
-    silent, told = Recorder(store, store.writer(fence), None), Recorder(store, store.writer(fence), shelf, url=URL)
-    silent.record(Started(order.attempt, "slot-0", "host-a"))
-    assert silent.forward() == 0
-    rested(store)
-    assert told.forward() == 2
-    lease(store, "conductor-2")
-    with pytest.raises(FencedError):
-        told.record(Finished(order.attempt, result()))
 
 
 def test_a_mark_from_before_the_clock_was_set_back_is_due(store: Store) -> None:
@@ -418,7 +402,7 @@ def test_the_experiment_of_a_sweep_that_was_deleted_meanwhile_does_not_stay(stor
     fence = lease(store)
     sweep = ended(store, fence)
     late = _Late(meanwhile=lambda: store.writer(fence).sweeps.delete(sweep))
-    mirror = Mirror(store, store.writer(fence), late, url=URL)
+    mirror = Mirror(store, store.writer(fence), lambda: late, url=URL)
     assert mirror.forward(1) == 0
     assert (late.calls, late.experiments, late.runs) == (2, {}, {})
     assert (mirror.forward(10), store.outbox.lag()) == (0, 0)
@@ -430,5 +414,5 @@ def test_a_deletion_gives_the_experiment_that_was_made_after_it_began(store: Sto
     doomed = store.sweeps.deletion(sweep)
     assert doomed is not None
     assert doomed.experiment is None
-    forward_all(Mirror(store, store.writer(fence), shelf, url=URL))
+    forward_all(Mirror(store, store.writer(fence), lambda: shelf, url=URL))
     assert [store.writer(fence).sweeps.delete(sweep)] == list(shelf.experiments)

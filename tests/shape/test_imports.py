@@ -1,5 +1,6 @@
 """The contracts between the rooms hold, and each of them fires when it is broken."""
 
+import ast
 import json
 import os
 import re
@@ -52,10 +53,10 @@ PLANTED = [
     ("api/problems.py", "import workers.registry", {WORKERS}),
     ("dashboards/__init__.py", "import orchestrator.views.errors", {VIEWS}),
     ("orchestrator/service/service.py", "import orchestrator.conduct.conductor", {CONDUCTOR, FLOORS, REACH}),
-    ("orchestrator/run/engine.py", "import orchestrator.record.tracker", {FLOORS}),
+    ("orchestrator/run/engine.py", "import orchestrator.record.mlflow.tracker", {FLOORS}),
     ("orchestrator/plan/reading/document.py", "import orchestrator.publish.tables.build", {FLOORS}),
     ("orchestrator/publish/statistics.py", "import orchestrator.plan.reading.document", {FLOORS}),
-    ("orchestrator/record/tracker.py", "import orchestrator.run.engine", {FLOORS}),
+    ("orchestrator/record/mlflow/tracker.py", "import orchestrator.run.engine", {FLOORS}),
     ("orchestrator/views/events.py", "import orchestrator.host.private", {FLOORS, CYCLES}),
     ("orchestrator/spec/spec.py", "import orchestrator.plan.grid", {FLOORS, JOIN, CYCLES}),
     ("orchestrator/spec/slot.py", "import orchestrator.views.resources", {FLOORS, CYCLES}),
@@ -70,7 +71,7 @@ PLANTED = [
     ("orchestrator/service/service.py", "import orchestrator.run.ray.engine", {REACH}),
     ("api/main.py", "import ray", {RAY, REACH}),
     ("workers/embeddings/geometry.py", "import ray", {RAY}),
-    ("orchestrator/record/tracker.py", "import ray.tune", {RAY, REACH}),
+    ("orchestrator/record/outbox.py", "import ray.tune", {RAY, REACH}),
     ("workers/embeddings/geometry.py", "import optuna", {OPTUNA}),
     ("orchestrator/service/service.py", "import orchestrator.run.optuna.samplers", {REACH}),
     ("workers/embeddings/geometry.py", "import mlflow", {MLFLOW}),
@@ -224,3 +225,45 @@ def test_the_api_and_the_conductor_load_nothing_heavy() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     heavy = {"torch", "sklearn", "faiss", "ray", "mlflow", "pandas", "scipy", "altair", "vl_convert"}
     assert not heavy & set(done.stdout.split())
+
+
+INTERNALS = ("h11", "uvicorn.protocols", "uvicorn.server", "mlflow.server", "mlflow.cli", "mlflow.store")
+"""What no product package may import. import-linter knows packages of others by their roots alone."""
+
+
+def reached(source: str) -> set[str]:
+    """The modules among INTERNALS that a module names: in an import, or as an attribute of a package."""
+    named: set[str] = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            named |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            named |= {f"{node.module}.{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.Attribute):
+            named.add(ast.unparse(node))
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
+            named |= {
+                word.value for word in node.args if isinstance(word, ast.Constant) and isinstance(word.value, str)
+            }
+    return {inner for inner in INTERNALS for name in named if f"{name}.".startswith(f"{inner}.")}
+
+
+def test_no_package_reaches_into_a_dependency() -> None:
+    files = [file for room in ROOMS for file in (ROOT / room).rglob("*.py")]
+    found = {str(file.relative_to(ROOT)): inner for file in files if (inner := reached(file.read_text()))}
+    assert found == {}
+
+
+def test_a_planted_reach_into_a_dependency_is_found() -> None:
+    planted = {
+        "import h11": "h11",
+        "def late():\n    from uvicorn.protocols.http.h11_impl import H11Protocol": "uvicorn.protocols",
+        "from uvicorn import server": "uvicorn.server",
+        "import mlflow\nmlflow.server._exec_cmd = print": "mlflow.server",
+        "from mlflow.cli import cli": "mlflow.cli",
+        "import importlib\nimportlib.import_module('mlflow.store.tracking')": "mlflow.store",
+        "import mlflow.tracking, httpx\nfrom uvicorn import Config": None,
+    }
+    assert {source: reached(source) for source in planted} == {
+        source: {inner} if inner else set() for source, inner in planted.items()
+    }

@@ -17,8 +17,8 @@ from orchestrator.conduct.slot_watch import SlotWatch
 from orchestrator.conduct.standby import Standby
 from orchestrator.host.cache import Cache
 from orchestrator.record import schema
+from orchestrator.record.mlflow.tracker import Exhibit
 from orchestrator.record.store import Store
-from orchestrator.record.tracker import Exhibit
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.files.engine import FileSlots
 from orchestrator.run.files.held import JoinedSlot
@@ -199,7 +199,7 @@ class Installation:
         else:
             engine = FileSlots(self._workplace(), None, LINGER)
         self.engines[name] = engine
-        conductor = Conductor(self.settings, self.store, engine, self._catalog, self.tracking)
+        conductor = Conductor(self.settings, self.store, engine, self._catalog, lambda: self.tracking)
 
         def act() -> None:
             try:

@@ -7,8 +7,7 @@ import sqlalchemy as sa
 from orchestrator.conduct.searches import Searches, _replay
 from orchestrator.plan import suggestion
 from orchestrator.record import schema
-from orchestrator.record.mlflow.mirrors import _STATUS
-from orchestrator.record.mlflow.names import single
+from orchestrator.record.mlflow.content import _STATUS, single
 from orchestrator.spec.spec import Spec
 from orchestrator.views.lifecycle import SWEEP_ENDED, SweepState, TrialState
 from tests.record.test_invariants import check

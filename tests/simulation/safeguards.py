@@ -13,10 +13,9 @@ from orchestrator.conduct.broker import LeasedBroker
 from orchestrator.conduct.retries import Retries
 from orchestrator.conduct.searches import Searches
 from orchestrator.conduct.standby import Standby
-from orchestrator.record import schema
-from orchestrator.record.mirror import Mirror
-from orchestrator.record.mlflow import outbox
-from orchestrator.record.mlflow.outbox import Dirty, OutboxWriter
+from orchestrator.record import outbox, schema
+from orchestrator.record.mlflow.mirror import Mirror
+from orchestrator.record.outbox import Dirty, OutboxWriter
 from orchestrator.record.reads.claims import ClaimReader
 from orchestrator.record.reads.sweeps import SweepReader
 from orchestrator.record.writes.events import EventWriter

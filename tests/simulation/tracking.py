@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from orchestrator.record.tracker import ExperimentGoneError, RunGoneError, RunMirror
+from orchestrator.record.mlflow.tracker import ExperimentGoneError, RunGoneError, RunMirror
 from orchestrator.views.errors import UnavailableError
 from tests.simulation.world import World
 

@@ -1,73 +1,112 @@
-"""The tracker that speaks to MLflow: an HTTP server, or its SQLite store without a server.
+"""The tracker that speaks to an MLflow server, by MLflow's public client alone.
 
 Only `MlflowClient` is used, never the fluent functions: those keep an active run per thread and print. A short trial
 costs three requests (create, one batch, end). Sending a run again changes nothing, because ids, times and steps are the
 caller's.
 """
 
+import json
+import math
 import os
+import re
 import tempfile
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Final
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path, PurePosixPath
+from typing import Final, TypeAlias
 
 # MLflow starts its usage telemetry while it is imported, so this cannot wait for the constructor.
 os.environ.setdefault("DO_NOT_TRACK", "true")
 
-import mlflow.entities as theirs
-from mlflow.entities import Dataset, DatasetInput, InputTag, Run
+from mlflow.entities import Dataset, DatasetInput, InputTag, Metric, Param, Run, RunTag
 from mlflow.exceptions import MlflowException
 from mlflow.tracking import MlflowClient
 
-from orchestrator.record.mlflow import entities
-from orchestrator.record.mlflow.answers import is_deleted, translated
-from orchestrator.record.mlflow.artifact_files import inner_path
-from orchestrator.record.mlflow.entities import (
-    KEY_TAG,
-    MAX_DIGEST,
-    MAX_NAME,
-    MAX_TAG,
-    SHAPE,
-    SHAPE_TAG,
-    Metric,
-    Param,
-    Tag,
+from orchestrator.record.mlflow.tracker import (
+    DatasetMirror,
+    ExperimentGoneError,
+    RunGoneError,
+    RunMirror,
+    Tracker,
+    TrackerRefusedError,
+    accepted,
 )
-from orchestrator.record.mlflow.experiment_names import tags_of
-from orchestrator.record.mlflow.experiments import Experiments, quoted
-from orchestrator.record.mlflow.login import OwnServer
-from orchestrator.record.mlflow.told import Memory, ToldRun
-from orchestrator.record.tracker import DatasetMirror, ExperimentGoneError, RunGoneError, RunMirror, Tracker
+from orchestrator.views.errors import UnavailableError
 
 CLIENT_ENVIRONMENT: Mapping[str, str] = {
-    "MLFLOW_HTTP_REQUEST_TIMEOUT": "5",  # seconds; the default of 120 would hold up the caller's thread
+    "MLFLOW_HTTP_REQUEST_TIMEOUT": "5",  # seconds; with the default of 120 the conductor could not end in time
     # A retried POST makes a second run when only the answer was lost. The outbox retries, by the run's key.
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0",
     "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
     "MLFLOW_DISABLE_TELEMETRY": "true",
 }
-"""What the client is told through the process's environment; a variable that is already set is left alone."""
+"""Settings of MLflow's client, which it reads from the process's environment; a variable that is set already stays."""
 
+KEY_TAG: Final = "metricsweep.key"
+KIND_TAG: Final = "metricsweep.kind"
+NOT_FINITE_TAG: Final = "metricsweep.not_finite"
 PARAMS_DIFFER_TAG: Final = "metricsweep.params_differ"
+SWEEP_TAG: Final = "metricsweep.sweep"
+SHAPE_TAG: Final = "metricsweep.shape"
+SHAPE: Final = "2"
+"""Of the names of params, metrics and tags: a run of another shape is made anew when it is synced anew."""
+
+_MAX_NAME: Final = 480  # characters
+_MAX_PARAM: Final = 6_000
+_MAX_TAG: Final = 5_000
+_MAX_DIGEST: Final = 36
+_MAX_METRICS, _MAX_PARAMS, _MAX_TAGS, _MAX_ENTITIES = 1_000, 100, 100, 1_000  # per log_batch, of all MLflow servers
+_MAX_BYTES: Final = 800_000  # of a batch's JSON; the server refuses 1,000,000
+_MAX_REMEMBERED: Final = 5_000  # runs
 _PAGE: Final = 1_000  # runs
+
+# Ways of logging in at some other server, which the client would use at our own.
+_OTHER_LOGINS: Final = (
+    "MLFLOW_TRACKING_TOKEN", "MLFLOW_TRACKING_AUTH", "MLFLOW_TRACKING_AWS_SIGV4", "MLFLOW_TRACKING_CLIENT_CERT_PATH",
+)  # fmt: skip
+
+_Entity: TypeAlias = Metric | Param | RunTag
+
+
+@dataclass(frozen=True, slots=True)
+class OwnServer:
+    """The MLflow behind the API of our own home."""
+
+    password: str = field(repr=False)
+    """Opens MLflow there, and nothing else of the API."""
+    prove: Callable[[], None]
+    """Has the server prove its identity; raises UnavailableError for anything else that answers at the address."""
+
+    def log_in(self) -> None:
+        """Set the variables from which this process's MLflow client takes its login."""
+        for name in _OTHER_LOGINS:
+            os.environ.pop(name, None)
+        # A name and a password, since those of a file in the user's home folder would win over a token.
+        os.environ |= {"MLFLOW_TRACKING_USERNAME": "metricsweep", "MLFLOW_TRACKING_PASSWORD": self.password}
+
+
+@dataclass(slots=True)
+class _Shown:
+    """What a run shows as far as this process knows, as hashes of values: it is not sent again."""
+
+    status: str = ""
+    ended: int | None = None
+    params: int | None = None
+    tags: dict[str, int] = field(default_factory=dict)
+    dataset: bool = False
 
 
 class MlflowTracker(Tracker):
-    """Mirrors runs into MLflow. Methods raise UnavailableError when it does not answer within about 5 s.
+    """Mirrors runs into the MLflow at an `http(s)://` address. Methods raise UnavailableError within about 5 s.
 
-    `url` is an `http(s)://` address or `sqlite:///<absolute path>`. Who we are to a server that was named is what
-    `mlflow` reads itself at each request, from MLFLOW_TRACKING_USERNAME and the like; `login` says what these are to be
-    now, and `own` says it for the server of this home. `memory` is shared with who else tells that server.
+    `login` gives the variables (MLFLOW_TRACKING_USERNAME and the like) that MLflow's client reads at each request to a
+    server that a person named; `own` logs in at the server of this home.
     """
 
-    def __init__(
-        self,
-        url: str,
-        own: OwnServer | None = None,
-        login: Callable[[], Mapping[str, str]] = dict,
-        memory: Memory | None = None,
-    ) -> None:
+    def __init__(self, url: str, own: OwnServer | None = None, login: Callable[[], Mapping[str, str]] = dict) -> None:
         for name, value in CLIENT_ENVIRONMENT.items():
             os.environ.setdefault(name, value)
         if own is not None:
@@ -75,21 +114,39 @@ class MlflowTracker(Tracker):
         self._own, self._login = own, login
         self._url = url.rstrip("/")
         self._client = MlflowClient(tracking_uri=self._url, registry_uri=self._url)
-        self._memory = memory or Memory()
-        self._experiments = Experiments(self._client, self._url)
+        self._shown: OrderedDict[str, _Shown] = OrderedDict()  # by run
+        self._tried: set[str] = set()  # keys of which this process has made a run, or may have
+        self._sweeps: dict[str, str] = {}  # the sweep's uid by experiment, as seen since the last one was missing
+        self._ours: set[str] = set()  # experiments in which only this process has made runs
 
     def experiment(self, name: str, uid: str, tags: Mapping[str, str]) -> str:
         """The id of the sweep's experiment, found by its uid tag or made, with these tags.
 
         A name taken by another sweep's or a deleted experiment gets a suffix from the uid.
         """
+        tags = {accepted(key): value[:_MAX_TAG] for key, value in tags.items()} | {SWEEP_TAG: uid}
+        tags["mlflow.experimentKind"] = "custom_model_development"  # else MLflow 3 opens it as one of language models
         with self._reached():
-            return self._experiments.of_sweep(name, uid, tags_of(uid, tags))
+            found = self._client.search_experiments(filter_string=f"tags.`{SWEEP_TAG}` = {_quoted(uid)}", max_results=1)
+            if found:
+                experiment = str(found[0].experiment_id)
+                for key, value in tags.items():
+                    if found[0].tags.get(key) != value:
+                        self._client.set_experiment_tag(experiment, key, value)
+            else:
+                experiment = self._new_experiment(name[:_MAX_NAME], uid, tags)
+                self._ours.add(experiment)
+        self._sweeps[experiment] = uid
+        return experiment
 
     def remove(self, experiment: str) -> None:
         """Move an experiment to MLflow's trash; one that is not there is no error."""
         with self._reached():
-            self._experiments.remove(experiment)
+            try:
+                self._client.delete_experiment(experiment)
+            except MlflowException as error:
+                if error.error_code not in {"RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE"}:
+                    raise
 
     def mirror(self, experiment: str, run: RunMirror) -> str:
         """Bring one run up to date and return its id.
@@ -101,7 +158,7 @@ class MlflowTracker(Tracker):
             try:
                 self._update(run_id, run)
             except MlflowException as error:
-                if error.error_code == "RESOURCE_DOES_NOT_EXIST" or is_deleted(error):
+                if error.error_code == "RESOURCE_DOES_NOT_EXIST" or _is_deleted(error):
                     self._forget(run_id)
                     raise RunGoneError(f"run {run_id} of {run.name} is gone from MLflow at {self._url}") from error
                 raise
@@ -112,14 +169,14 @@ class MlflowTracker(Tracker):
         stays: dict[str, str] = {}
         doubles: list[str] = []
         with self._reached():
-            for keys in self._keyed(experiment):
+            for keys in self._keys(experiment):
                 ours = known(keys.values())
-                doubles += [one for one, key in keys.items() if one != stays.setdefault(key, ours.get(key, one))]
+                doubles += [run for run, key in keys.items() if run != stays.setdefault(key, ours.get(key, run))]
             for run_id in doubles:  # after the last page: the pages are counted
                 self._client.delete_run(run_id)
         return len(doubles)
 
-    def _keyed(self, experiment: str) -> Iterator[dict[str, str]]:
+    def _keys(self, experiment: str) -> Iterator[dict[str, str]]:
         """Our runs of an experiment, page by page: their keys by id."""
         token: str | None = ""
         while token is not None:
@@ -130,128 +187,239 @@ class MlflowTracker(Tracker):
 
     @contextmanager
     def _reached(self) -> Iterator[None]:
+        """Log in, and turn MLflow's and the network's errors into ours; programming errors pass."""
         if self._own is not None:
             self._own.prove()
         os.environ.update(self._login())
-        with translated(self._url):
+        try:
             yield
+        except MlflowException as error:
+            first = str(error).strip().splitlines()[0][:500] if str(error).strip() else type(error).__name__
+            if error.get_http_status_code() < 500:
+                raise TrackerRefusedError(f"MLflow at {self._url} refused: {first}") from error
+            raise UnavailableError(f"MLflow at {self._url} does not answer: {first}") from error
+        except OSError as error:  # requests' errors are OSErrors; artifacts raise them as they are
+            raise UnavailableError(f"MLflow at {self._url} does not answer: {error}") from error
+
+    def _new_experiment(self, name: str, uid: str, tags: Mapping[str, str]) -> str:
+        """Make it under the first name that no other sweep's and no deleted experiment has."""
+        suffixes = ["", f" ({uid[:8]})", *(f" ({uid[:8]}-{number})" for number in range(2, 100))]
+        for suffix in suffixes:
+            try:
+                return str(self._client.create_experiment(name + suffix, tags=dict(tags)))
+            except MlflowException as error:
+                if error.error_code != "RESOURCE_ALREADY_EXISTS":
+                    raise
+        raise TrackerRefusedError(f"every name like {name!r} is taken in MLflow at {self._url}")
 
     def _find(self, experiment: str, run: RunMirror) -> str | None:
-        """The run of a key, if somebody made it before and it is of today's shape; one of another shape goes."""
-        self._require(experiment, run)
-        if self._is_new(experiment, run):
+        """The run of a key, if a process made it before and it is of today's shape; a run of another shape goes."""
+        if run.sweep is not None and not self._is_of(experiment, run.sweep):
+            self._forget()
+            raise ExperimentGoneError(f"experiment {experiment} is not that of {run.name} in MLflow at {self._url}")
+        if experiment in self._ours and run.key not in self._tried:
             return None
-        runs = self._client.search_runs([experiment], f"tags.`{KEY_TAG}` = {quoted(run.key)}", max_results=1)
+        runs = self._client.search_runs([experiment], f"tags.`{KEY_TAG}` = {_quoted(run.key)}", max_results=1)
         if not runs:
             return None
-        if runs[0].data.tags.get(SHAPE_TAG) != SHAPE or _others(runs[0], run):
+        if runs[0].data.tags.get(SHAPE_TAG) != SHAPE or _has_other_choices(runs[0], run):
             self._client.delete_run(runs[0].info.run_id)
             return self._find(experiment, run)
         run_id = str(runs[0].info.run_id)
-        self._memory.forget(run_id)  # whoever asks by its key does not know what it shows: the server may be restored
+        self._shown.pop(run_id, None)  # the server may have been restored since we sent it anything
         return run_id
 
-    def _is_new(self, experiment: str, run: RunMirror) -> bool:
-        """Whether nobody can have made a run of this key."""
-        return self._experiments.is_ours_alone(experiment) and not self._memory.has_tried(run.key)
-
-    def _require(self, experiment: str, run: RunMirror) -> None:
-        """Raise ExperimentGoneError where the experiment is missing."""
-        if run.sweep is None or self._experiments.is_of(experiment, run.sweep):
-            return
-        self._forget()
-        raise ExperimentGoneError(f"experiment {experiment} is not that of {run.name} in MLflow at {self._url}")
+    def _is_of(self, experiment: str, sweep: str) -> bool:
+        """Whether the experiment is there and is the sweep's: an MLflow that was wiped gives out its numbers again."""
+        if self._sweeps.get(experiment) == sweep:
+            return True
+        try:
+            tags = self._client.get_experiment(experiment).tags
+        except MlflowException as error:
+            if error.error_code != "RESOURCE_DOES_NOT_EXIST":
+                raise
+            return False
+        if tags.get(SWEEP_TAG) != sweep:
+            return False
+        self._sweeps[experiment] = sweep
+        return True
 
     def _forget(self, run_id: str = "") -> None:
         """Where one thing is missing all may be: experiments are looked at again before runs are made in them."""
-        self._experiments.forget()
-        self._memory.forget(run_id)
+        self._sweeps.clear()
+        self._ours.clear()
+        self._shown.pop(run_id, None)
 
     def _create(self, experiment: str, run: RunMirror) -> str:
-        tags = entities.tags_of(run) | {SHAPE_TAG: SHAPE}
-        self._memory.note_try(run.key)
+        tags = _tags(run) | {SHAPE_TAG: SHAPE}
+        self._tried.add(run.key)
         try:
             made: Run = self._client.create_run(
-                experiment, start_time=entities.milliseconds(run.started), tags=tags, run_name=run.name[:MAX_NAME]
+                experiment, start_time=_milliseconds(run.started), tags=tags, run_name=run.name[:_MAX_NAME]
             )
         except MlflowException as error:
             if error.error_code == "RESOURCE_DOES_NOT_EXIST":
                 self._forget()
                 raise ExperimentGoneError(f"experiment {experiment} is gone from MLflow at {self._url}") from error
             raise
-        told = self._memory.of(str(made.info.run_id))
-        told.status = "RUNNING"
-        told.note_tags(tags)
+        shown = self._known(str(made.info.run_id))
+        shown.status = "RUNNING"
+        shown.tags |= _hashes(tags)
         return str(made.info.run_id)
 
+    def _known(self, run_id: str) -> _Shown:
+        """What the run shows; nothing for a run that is not remembered."""
+        shown = self._shown.setdefault(run_id, _Shown())
+        self._shown.move_to_end(run_id)
+        while len(self._shown) > _MAX_REMEMBERED:
+            self._shown.popitem(last=False)
+        return shown
+
     def _update(self, run_id: str, run: RunMirror) -> None:
-        told = self._memory.of(run_id)
-        self._log(run_id, run, told)
-        if run.dataset is not None and not told.data:
+        shown = self._known(run_id)
+        self._log(run_id, run, shown)
+        if run.dataset is not None and not shown.dataset:
             self._client.log_inputs(run_id, datasets=[_input(run.dataset)])
-            told.data = True
+            shown.dataset = True
         if run.files:
             self._upload(run_id, run.files)
-        status, ended = entities.end_of(run)
-        if ended is not None:
-            if (told.status, told.ended) != (status, ended):
-                self._client.set_terminated(run_id, status=status, end_time=ended)
-                told.status, told.ended = status, ended
-        elif told.status != "RUNNING":  # a retried trial: the server may still call it FAILED
+        if run.ended is not None and run.status != "RUNNING":
+            ended = _milliseconds(run.ended)
+            if (shown.status, shown.ended) != (run.status, ended):
+                self._client.set_terminated(run_id, status=run.status, end_time=ended)
+                shown.status, shown.ended = run.status, ended
+        elif shown.status != "RUNNING":  # a retried trial: the server may still call it FAILED
             self._client.update_run(run_id, status="RUNNING")
-            told.status, told.ended = "RUNNING", None
+            shown.status, shown.ended = "RUNNING", None
 
-    def _log(self, run_id: str, run: RunMirror, told: ToldRun) -> None:
-        content = entities.content_of(run)
-        params, metrics = content.params, content.metrics
-        new, unsaid = told.new_tags(content.tags), {} if told.knows(params) else params
+    def _log(self, run_id: str, run: RunMirror, shown: _Shown) -> None:
+        metrics, not_finite = _metrics(run)
+        tags, params = _tags(run), _params(run)
+        if not_finite:
+            tags[NOT_FINITE_TAG] = ", ".join(not_finite)[:_MAX_TAG]
+        tags = {name: value for name, value in tags.items() if shown.tags.get(name) != hash(value)}
+        unsent = {} if shown.params == hash(frozenset(params.items())) else params
         try:
-            self._send(run_id, metrics, unsaid, new)
+            self._send(run_id, metrics, unsent, tags)
         except MlflowException as error:
-            if error.error_code != "INVALID_PARAMETER_VALUE" or not unsaid or is_deleted(error):
+            if error.error_code != "INVALID_PARAMETER_VALUE" or not unsent or _is_deleted(error):
                 raise
-            # Params are write-once: what differs from the first telling stays as it was told first.
+            # Params are write-once: one that differs keeps its first value.
             there = self._client.get_run(run_id).data.params
             differ = sorted(key for key, value in params.items() if there.get(key, value) != value)
             if not differ:
                 raise
-            if run.kind == "cell":  # whose params are what was chosen; that of a trial is fixed
+            if run.kind == "cell":  # whose params are what was chosen; those of a trial are fixed
                 self._client.delete_run(run_id)
-                self._memory.forget(run_id)
+                self._shown.pop(run_id, None)
                 raise RunGoneError(f"the run of {run.name} was for other choices: {', '.join(differ)}") from error
-            new[PARAMS_DIFFER_TAG] = ", ".join(f"{key}={params[key]}" for key in differ)[:MAX_TAG]
-            self._send(run_id, metrics, {key: value for key, value in params.items() if key not in there}, new)
-        told.note_tags(new)
-        told.note_params(params)
+            tags[PARAMS_DIFFER_TAG] = ", ".join(f"{key}={params[key]}" for key in differ)[:_MAX_TAG]
+            self._send(run_id, metrics, {key: value for key, value in params.items() if key not in there}, tags)
+        shown.tags |= _hashes(tags)
+        shown.params = hash(frozenset(params.items()))
 
     def _send(self, run_id: str, metrics: list[Metric], params: Mapping[str, str], tags: Mapping[str, str]) -> None:
-        every: list[entities.Entity] = [Param(key, value) for key, value in params.items()]
-        every += [Tag(key, value) for key, value in tags.items()]
+        every: list[_Entity] = [Param(key, value) for key, value in params.items()]
+        every += [RunTag(key, value) for key, value in tags.items()]
         every += metrics
-        for batch in entities.batches(every):
+        for batch in _batches(every):
             self._client.log_batch(
                 run_id,
-                metrics=[theirs.Metric(*entity) for entity in batch if isinstance(entity, Metric)],
-                params=[theirs.Param(*entity) for entity in batch if isinstance(entity, Param)],
-                tags=[theirs.RunTag(*entity) for entity in batch if isinstance(entity, Tag)],
+                metrics=[entity for entity in batch if isinstance(entity, Metric)],
+                params=[entity for entity in batch if isinstance(entity, Param)],
+                tags=[entity for entity in batch if isinstance(entity, RunTag)],
                 synchronous=True,
             )
 
     def _upload(self, run_id: str, files: Mapping[str, bytes]) -> None:
         with tempfile.TemporaryDirectory(prefix="metricsweep-") as folder:
             for name, content in files.items():
-                target = Path(folder, *inner_path(name).parts)
+                path = PurePosixPath(name)
+                if path.is_absolute() or ".." in path.parts:
+                    raise ValueError(f"an artifact's path stays within its run: {name!r}")
+                target = Path(folder, *path.parts)
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_bytes(content)
             self._client.log_artifacts(run_id, folder)
 
 
-def _others(there: Run, run: RunMirror) -> bool:
-    """Whether a run has params of what was chosen before: they are write-once."""
-    params = entities.params_of(run)
+def _is_deleted(error: MlflowException) -> bool:
+    """Whether the run (not its experiment) is in MLflow's trash, which has no error code of its own."""
+    return re.search(r"\bThe run \S+ must be in the 'active' state", str(error.message)) is not None
+
+
+def _has_other_choices(there: Run, run: RunMirror) -> bool:
+    """Whether a cell's run has params of what was chosen before: they are write-once."""
+    params = _params(run)
     return run.kind == "cell" and any(params.get(key, value) != value for key, value in there.data.params.items())
 
 
+def _quoted(text: str) -> str:
+    """`text` as a literal of MLflow's filter language, which knows no escapes."""
+    if "'" in text:
+        raise ValueError(f"a key must not hold a quote: {text!r}")
+    return f"'{text}'"
+
+
+def _tags(run: RunMirror) -> dict[str, str]:
+    """Every tag of a run; ours win over the caller's."""
+    tags = {accepted(key): value[:_MAX_TAG] for key, value in run.tags.items()}
+    tags |= {
+        KEY_TAG: run.key,
+        KIND_TAG: run.kind,
+        "mlflow.runName": run.name[:_MAX_NAME],
+        "mlflow.source.name": "metricsweep",
+        "mlflow.source.type": "LOCAL",
+    }
+    if run.parent is not None:
+        tags["mlflow.parentRunId"] = run.parent
+    return tags
+
+
+def _params(run: RunMirror) -> dict[str, str]:
+    return {accepted(key): value[:_MAX_PARAM] for key, value in run.params.items()}
+
+
+def _metrics(run: RunMirror) -> tuple[list[Metric], list[str]]:
+    """The finite values, and what was left out as `key@step=nan`.
+
+    MLflow would show +inf as 1.8e308, and its charts break on it.
+    """
+    final_at = _milliseconds(run.ended or run.started)  # fixed: a second sending is the same entry
+    points = [(point.key, point.value, _milliseconds(point.at), point.step) for point in run.points]
+    points += [(key, value, final_at, 0) for key, value in run.metrics.items()]
+    metrics = [Metric(accepted(key), float(value), at, step) for key, value, at, step in points if math.isfinite(value)]
+    return metrics, [f"{key}@{step}={value}" for key, value, _, step in points if not math.isfinite(value)]
+
+
+def _batches(entities: Iterable[_Entity]) -> Iterator[list[_Entity]]:
+    """Pack entities, in order, into as few batches as the server's limits allow; none when there is nothing."""
+    limits: dict[type, int] = {Metric: _MAX_METRICS, Param: _MAX_PARAMS, RunTag: _MAX_TAGS}
+    batch: list[_Entity] = []
+    counts: dict[type, int] = dict.fromkeys(limits, 0)
+    size = 0
+    for entity in entities:
+        cost = 100 + len(json.dumps([entity.key, entity.value]))
+        full = counts[type(entity)] == limits[type(entity)] or len(batch) == _MAX_ENTITIES or size + cost > _MAX_BYTES
+        if batch and full:
+            yield batch
+            batch, counts, size = [], dict.fromkeys(limits, 0), 0
+        batch.append(entity)
+        counts[type(entity)] += 1
+        size += cost
+    if batch:
+        yield batch
+
+
 def _input(data: DatasetMirror) -> DatasetInput:
-    dataset = Dataset(data.name, data.digest[:MAX_DIGEST], entities.DATASET_SOURCE, data.name)
-    return DatasetInput(dataset, [InputTag(*entities.DATASET_TAG)])
+    dataset = Dataset(data.name, data.digest[:_MAX_DIGEST], "metricsweep", data.name)
+    return DatasetInput(dataset, [InputTag("mlflow.data.context", "training")])
+
+
+def _hashes(values: Mapping[str, str]) -> dict[str, int]:
+    return {name: hash(value) for name, value in values.items()}
+
+
+def _milliseconds(at: datetime) -> int:
+    """Since the epoch, as MLflow counts; a time without a zone is UTC here."""
+    return round((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1000)

@@ -2,13 +2,14 @@
 
 import logging
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from functools import partial
+from functools import cached_property, partial
 from typing import Final
 
-from orchestrator.record.mlflow.mirror_states import CellRun, SweepRun
-from orchestrator.record.mlflow.mirrors import (
+from orchestrator.record.mirror_runs import CellRun, SweepRun
+from orchestrator.record.mlflow.content import (
     cell_mirror,
     experiment_name,
     experiment_tags,
@@ -16,9 +17,9 @@ from orchestrator.record.mlflow.mirrors import (
     summary_mirror,
     trial_mirror,
 )
-from orchestrator.record.mlflow.outbox import Dirty
+from orchestrator.record.mlflow.tracker import Exhibit, ExperimentGoneError, RunGoneError, Tracker, TrackerRefusedError
+from orchestrator.record.outbox import Dirty
 from orchestrator.record.store import Store, Writer
-from orchestrator.record.tracker import Exhibit, ExperimentGoneError, RunGoneError, Tracker
 from orchestrator.views.errors import ConflictError, FencedError, NotFoundError, UnavailableError
 from orchestrator.views.lifecycle import SWEEP_ENDED
 
@@ -37,17 +38,35 @@ def nothing(sweep: int, ended: bool) -> Exhibit:
 
 
 class Mirror:
-    """Sends what is due; nothing is ever lost, and nothing shown twice."""
+    """Sends what is due; nothing is ever lost, and nothing shown twice.
+
+    `forward` belongs in a thread of its own: it waits for the tracker, which `connect` makes when it is first needed.
+    `remove` may be called from any thread and waits for nothing.
+    """
 
     def __init__(
-        self, store: Store, writer: Writer, tracker: Tracker, exhibits: Exhibits = nothing, url: str = ""
+        self,
+        store: Store,
+        writer: Writer,
+        connect: Callable[[], Tracker],
+        exhibits: Exhibits = nothing,
+        url: str = "",
     ) -> None:
-        self._store, self._writer, self._tracker, self._exhibits = store, writer, tracker, exhibits
+        self._store, self._writer, self._connect, self._exhibits = store, writer, connect, exhibits
+        self._doomed: deque[str] = deque()
         self._url = url.rstrip("/")
         self._away = 0  # passes in a row that ended because the tracker did not answer
         self._resume_at = 0.0
         self._outlived: set[int] = set()
         """Sweeps of which we may have told what is old by now: the lease passed on meanwhile."""
+
+    @cached_property
+    def _tracker(self) -> Tracker:
+        return self._connect()
+
+    def remove(self, experiment: str) -> None:
+        """Have the next `forward` take the experiment of a deleted sweep out of sight."""
+        self._doomed.append(experiment)
 
     def forward(self, limit: int = 100) -> int:
         """Send at most `limit` due runs and return how many were sent; raises UnavailableError for the database only.
@@ -74,9 +93,27 @@ class Mirror:
                 unanswered += isinstance(trouble, UnavailableError)
             if unanswered == 2:  # one refusal may be the run's own fault; two in a row are not
                 break
+        if unanswered < 2 and not self._remove_doomed():
+            unanswered = 2
         self._away = 0 if sent or unanswered < 2 else self._away + 1
         self._resume_at = time.monotonic() + (pause(self._away) if self._away else 0.0)
         return sent
+
+    def left(self) -> int:
+        """How many runs the tracker does not show as they are."""
+        return self._store.outbox.lag()
+
+    def _remove_doomed(self) -> bool:
+        """Take experiments of deleted sweeps out of sight; False where the tracker does not answer."""
+        while self._doomed:
+            try:
+                self._tracker.remove(self._doomed[0])
+            except Exception as error:
+                _log.warning("experiment %s of a deleted sweep is still in MLflow: %s", self._doomed[0], error)
+                if isinstance(error, UnavailableError) and not isinstance(error, TrackerRefusedError):
+                    return False
+            self._doomed.popleft()
+        return True
 
     def _told(self, dirty: Dirty) -> Exception | None:
         """Send a run and note that; gives why it could not be sent, which shall not keep the others from being sent."""

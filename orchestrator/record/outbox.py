@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from orchestrator.record import schema
 from orchestrator.record.clock import DatabaseSeconds
 from orchestrator.record.database import Access, FencedAccess
-from orchestrator.record.mlflow.runs import RunKind
+from orchestrator.record.mirror_runs import RunKind
 from orchestrator.record.schema import outbox
 from orchestrator.record.writes.dirty_flags import mark_trials, mark_whole
 from orchestrator.record.writes.text import MAX_MESSAGE, storable

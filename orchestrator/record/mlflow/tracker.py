@@ -1,23 +1,18 @@
-"""What a tracker (MLflow) is told: runs as plain data, each sent whole enough that sending it again changes nothing."""
+"""What a tracker (MLflow) is sent: runs as plain data, each whole enough that sending it again changes nothing."""
 
+import posixpath
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal, Protocol
+from typing import Final, Literal, Protocol
 
-from orchestrator.views.errors import MetricsweepError
+from orchestrator.record.mirror_runs import CurvePoint
+from orchestrator.views.errors import MetricsweepError, UnavailableError
+
+_MAX_KEY: Final = 250  # characters
 
 RunStatus = Literal["RUNNING", "FINISHED", "FAILED", "KILLED"]
-
-
-@dataclass(frozen=True, slots=True)
-class CurvePoint:
-    """One value of a curve; its time is fixed when it is recorded, so that a second sending is the same."""
-
-    key: str
-    value: float
-    step: int
-    at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +56,10 @@ class RunMirror:
     dataset: DatasetMirror | None = None
 
 
+class TrackerRefusedError(UnavailableError):
+    """The tracker answered and refused; waiting alone does not help, but the run may be tried again."""
+
+
 class LostError(MetricsweepError):
     """What was told before is not there any more: everything is to be told anew."""
 
@@ -90,3 +89,12 @@ class Tracker(Protocol):
 
         `known` gives the runs that we know by key: of several it is that one that stays.
         """
+
+
+def accepted(name: str) -> str:
+    """`name` as MLflow accepts keys: `test/recall@1` becomes `test/recall_at_1`."""
+    clean = re.sub(r"[^/\w.\- :]", "_", name.replace("@", "_at_"))
+    clean = posixpath.normpath(clean).lstrip("/")
+    while clean.startswith("../"):
+        clean = clean[3:]
+    return (clean if clean not in {"", ".", ".."} else "_")[:_MAX_KEY]
