@@ -4,9 +4,10 @@ BIN := .venv/bin
 comma := ,
 INSTALLED := .venv/.installed
 RUNNABLE := .venv/.runnable
+LOWEST := build/lowest/venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test faults simulate bench claims check guide wheel lock sbom format serve up down clean
+.PHONY: help install demo test faults simulate bench claims check guide wheel lowest lock sbom format serve up down clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -55,6 +56,19 @@ check: install ## ruff, mypy --strict, import-linter, the tests of the tree's sh
 	$(BIN)/lint-imports
 	$(MAKE) --no-print-directory guide
 	$(BIN)/pytest -q tests/shape
+
+lowest: ## install the lower bounds of pyproject.toml into build/lowest and run a small sweep with them (about 6 GB)
+	rm -rf build/lowest && mkdir -p build/lowest
+	$$(PYTHON="$(PYTHON)" sh .ci/python) -m venv build/lowest/venv
+	$(LOWEST)/python .ci/lowest.py > build/lowest/constraints.txt
+	$(LOWEST)/pip install --quiet --upgrade pip # its resolver reads the metadata alone of what it does not take
+	$(LOWEST)/pip install --quiet -c build/lowest/constraints.txt '.[server,worker,traces]'
+	$(LOWEST)/metricsweep --help > build/lowest/help.txt
+	$(LOWEST)/metricsweep expand sweeps/digits.yaml
+	$(LOWEST)/metricsweep run sweeps/digits.yaml --only loss=triplet --only regularizer=none --only seed=0,1 \
+		--set recipe.iterations=20 --home build/lowest/home --out build/lowest/tables \
+		2> build/lowest/run.log || { cat build/lowest/run.log; exit 1; }
+	! grep 'ended with exit code' build/lowest/run.log # such as MLflow's server, without which a sweep ends all the same
 
 guide: $(RUNNABLE) ## build docs/ as a site, which `serve` shows at /docs/guide/; every warning is an error
 	rm -rf build/guide
