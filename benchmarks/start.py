@@ -1,7 +1,8 @@
 """How long commands and processes take to start: `python -m benchmarks.start [--tries 10]`.
 
 Seconds of each client command, best of some tries; no server answers, so that each ends with 3. Then the imports of a
-worker and of a relay, of bare torch and of Ray Tune, and `metricsweep serve` over a new home until all of it answers.
+worker and of a trial of Tune, of bare torch and of Ray Tune, and `metricsweep serve` over a new home until all of it
+answers.
 Python may keep the bytecode of the sources, as it does where the project is installed.
 """
 
@@ -34,7 +35,7 @@ COMMANDS: Final = (
     "check README.md",
     "weights list",
 )
-IMPORTS: Final = ("workers.train", "torch", "orchestrator.run.ray.relay", "ray.tune")
+IMPORTS: Final = ("workers.train", "torch", "orchestrator.run.ray.tune", "ray.tune")
 UP: Final = "Ctrl-C ends it"
 """What `serve` says once everything answers."""
 

@@ -46,7 +46,7 @@ PEERS: Final[Mapping[str, tuple[str, ...]]] = {
 SLOTS_OF: Final = "slots"
 OURS_BY_COMMAND: Final[Mapping[str, str]] = {
     SLOTS_OF: "ray::SlotActor",
-    "relays": "ray::Relay",
+    "Tune trials": "ray::Follower",
     "conductor": "orchestrator conduct",
     "MLflow": "mlflow",
     "command line": "api.cli",

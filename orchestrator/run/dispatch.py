@@ -1,4 +1,4 @@
-"""The dispatch: which order trains on which slot, and whether anybody follows it."""
+"""The dispatch: which order trains on which slot, and what becomes of it."""
 
 import time
 from dataclasses import dataclass
@@ -84,16 +84,16 @@ class Execution(Generic[H]):
     slot: H
     seen: int
     heard: float  # when it last reported anything
-    followed: bool = False  # somebody listens to it
     asked_to_stop: float | None = None
 
 
 class Dispatch(Generic[H]):
-    """Joins the broker, the slots and who follows them, which it outlives."""
+    """Joins the broker and the slots."""
 
     def __init__(self, broker: Broker, pool: Pool[H], workplace: Workplace) -> None:
         self._broker, self._pool, self._workplace = broker, pool, workplace
         self._running: dict[str, Execution[H]] = {}  # by attempt
+        self._begun: list[Execution[H]] = []  # since `begun` was called last
         self._held: Order | None = None  # claimed, but its slot is not free yet
 
     @property
@@ -111,15 +111,13 @@ class Dispatch(Generic[H]):
         return bool(self._running) or self._held is not None
 
     def begun(self) -> list[Execution[H]]:
-        """Begin orders as far as slots are free; what trains, and nobody follows yet."""
+        """Begin orders as far as slots are free; returns what has begun since the last call, to be listened to."""
         self._dispatch()
-        left = [execution for execution in self._running.values() if not execution.followed]
-        for execution in left:
-            execution.followed = True
-        return left
+        begun, self._begun = self._begun, []
+        return begun
 
     def take(self, report: Report) -> None:
-        """What is reported of an attempt; where its follower is gone and it goes on, another one will follow it."""
+        """Record what is reported of an attempt; a report of one that has ended changes nothing."""
         execution = self._running.get(report.attempt)
         if execution is None:
             return
@@ -137,13 +135,6 @@ class Dispatch(Generic[H]):
                 self._end(execution, report.worn)
         if report.lost:
             self._lose(execution, f"slot lost: {report.lost}")
-        elif report.ended:
-            execution.followed = False
-
-    def leave_all(self) -> None:
-        """Nobody follows anything any more."""
-        for execution in self._running.values():
-            execution.followed = False
 
     def watch(self) -> None:
         """Stop what is no longer wanted; end a slot that does not obey, or whose training reports nothing."""
@@ -208,7 +199,8 @@ class Dispatch(Generic[H]):
         settle_from_spool(self._broker, order, self._workplace, order.seen, gone)
 
     def _begin(self, order: Order, slot: H) -> None:
-        self._running[order.attempt] = Execution(order, slot, order.seen, time.monotonic())
+        execution = self._running[order.attempt] = Execution(order, slot, order.seen, time.monotonic())
+        self._begun.append(execution)
 
     def _end(self, execution: Execution[H], worn: str | None) -> None:
         self._running.pop(execution.order.attempt, None)

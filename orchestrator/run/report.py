@@ -1,4 +1,4 @@
-"""A report: what whoever follows an attempt tells the dispatch of it."""
+"""A report: what an engine hears of an attempt, for the dispatch."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,5 +12,4 @@ class Report:
     said: Sequence[bytes] = ()  # lines of its spool
     host: str | None = None
     worn: str | None = None  # why the slot is to be replaced
-    lost: str | None = None  # why it can be followed no more
-    ended: bool = False  # who followed it is gone
+    lost: str | None = None  # why nothing more will be heard of it

@@ -22,8 +22,10 @@ from orchestrator.views.orders import Order
 
 log = logging.getLogger(__name__)
 
-FORM: Final = 4
+FORM: Final = 5
 """Of what a slot is given and tells. A conductor stops one of another form, and its training goes on in a new one."""
+PAST: Final = 16
+"""Ended attempts whose last message a slot still gives, to who looks at its own pace."""
 AGES: Final = 100
 """Messages, the latest, of which a slot says how long ago they were said."""
 LONELY_SECONDS: Final = 1_800.0
@@ -47,6 +49,7 @@ class SlotActor:
         self._fence = 0  # the highest that it was greeted or given an order with
         self._attempt: str | None = None
         self._messages: list[Message] = []
+        self._past: dict[str, Message] = {}  # the last message of earlier attempts
         self._stop = threading.Event()
         self._said_at: list[float] = []  # when, by message
         self._growth = MemoryGrowth()
@@ -99,17 +102,32 @@ class SlotActor:
                 return True
             if self._busy():
                 return False
+            if self._attempt is not None and self._ended():
+                self._past[self._attempt] = self._messages[-1]
+                if len(self._past) > PAST:
+                    del self._past[next(iter(self._past))]
             self._attempt, self._messages, self._stop = order.attempt, [], threading.Event()
             self._said_at = []
             self._given.put((order, workplace, self._stop))
             return True
 
     def poll(self, attempt: str, seen: int, wait: float) -> list[bytes]:
-        """The lines of the messages after number `seen`, waiting up to `wait` seconds for the first."""
+        """The lines of the messages after number `seen`, waiting up to `wait` seconds for the first.
+
+        Of an attempt before the present one only the last is kept.
+        """
         with self._changed:
             self._asked = time.monotonic()
             self._changed.wait_for(lambda: self._attempt == attempt and len(self._messages) > seen, timeout=wait)
-            return [message.line for message in self._messages[seen:]] if self._attempt == attempt else []
+            if self._attempt == attempt:
+                return [message.line for message in self._messages[seen:]]
+            last = self._past.get(attempt)
+            return [last.line] if last is not None and last.seq > seen else []
+
+    def listen(self, attempt: str, seen: int, wait: float) -> dict[str, Any]:
+        """What `poll` gives, with the machine's name and why the slot is to be replaced, for the conductor."""
+        lines = self.poll(attempt, seen, wait)
+        return {"lines": lines, "host": socket.gethostname(), "worn": REASON if self._leaves else self._worn}
 
     def stop(self, attempt: str) -> None:
         """Ask an attempt to stop at its next step."""

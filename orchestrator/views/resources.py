@@ -18,7 +18,7 @@ LACK: Final = "no node of the cluster can hold a slot of"
 MOST_SLOTS: Final = 1_000
 """Slots that are counted."""
 MOST_TRAININGS: Final = 256
-"""Trainings that run at once: each is followed by a relay with a process of its own."""
+"""Trainings that run at once: on Ray each is followed by a trial of Tune, which has a process of its own."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.run.attempt import Workplace
-from orchestrator.run.ray.demand import MOST_BUNDLES, ClusterDemand
-from orchestrator.run.ray.engine import RayTune
+from orchestrator.run.ray.engine import MOST_BUNDLES, ClusterDemand, RayTune
 from orchestrator.spec.slot import Slot
 from orchestrator.views.resources import shape_of
 from tests.conftest import ROOT

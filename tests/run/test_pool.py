@@ -16,7 +16,6 @@ from ray.exceptions import ActorUnschedulableError, RayActorError
 
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.ray import pool as slots
-from orchestrator.run.ray import slot_handle
 from orchestrator.run.ray.pool import SlotPool
 from orchestrator.spec.slot import Slot
 from orchestrator.views.errors import FencedError
@@ -64,8 +63,8 @@ def test_a_name_tells_the_shape_and_the_node() -> None:
     shape = Shape(0.5, 0.3333, 2**31, (("accelerator_type:A100", 0.5), ("a100", 1.0)))
     plain = Shape(2.0, 0.5, 1024)
     for one in (shape, plain):
-        name = slot_handle.name_of(one, Node("0123456789abcdef", "lab", {}))
-        assert slot_handle.read_name(name) == (one, "0123456789ab")
+        name = slots.name_of(one, Node("0123456789abcdef", "lab", {}))
+        assert slots.read_name(name) == (one, "0123456789ab")
 
 
 @pytest.mark.ray
@@ -194,7 +193,7 @@ def test_nothing_overtakes_a_slot_that_waits_for_room(pool: SlotPool, monkeypatc
     pool.release(idle)
     waits = pool.take(asking())
     assert waits is not None, "by what the pool knows there is room"
-    monkeypatch.setattr(slot_handle, "LATE_SECONDS", -1.0)
+    monkeypatch.setattr(slots, "LATE_SECONDS", -1.0)
     assert pool.full()
     assert pool.take(asking(cpus=0.5)) is None
     assert idle.name not in pool._slots, "it may be what is in the way"

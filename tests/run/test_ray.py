@@ -14,7 +14,7 @@ from orchestrator.run.inline import Inline
 from orchestrator.run.memory_growth import Allowance
 from orchestrator.run.ray import pool
 from orchestrator.run.ray.engine import RayTune
-from orchestrator.run.ray.slot_handle import HeldSlot
+from orchestrator.run.ray.pool import HeldSlot
 from orchestrator.run.slot_actor import FORM
 from orchestrator.spec.slot import Slot
 from orchestrator.views.errors import UnavailableError

@@ -259,3 +259,16 @@ def test_growth_is_counted_in_trainings_also_those_without_a_look() -> None:
     growth.ended()
     assert growth.due(allowed)
     assert "after 4 trainings" in str(growth.note({"memory": 2 * GIB}, allowed))
+
+
+def test_the_end_of_an_attempt_is_given_after_the_next_has_begun(tmp_path: Path) -> None:
+    actor, workplace = SlotActor(leave=lambda code: None), Workplace("tests.run.trainings:quick", tmp_path, tmp_path)
+    first, second = order(iterations=3), order(iterations=3)
+    for each in (first, second):
+        assert actor.start(each, workplace, 1)
+        seen = 0
+        while (lines := actor.poll(each.attempt, seen, 30)) and not Message.of(lines[-1]).final:
+            seen += len(lines)
+    (last,) = map(Message.of, actor.poll(first.attempt, 2, 0))
+    assert (last.kind, last.said().metrics["best/test/map@r"]) == ("finished", 0.0)
+    assert actor.poll(first.attempt, last.seq, 0) == []

@@ -10,7 +10,7 @@ import pytest
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.message import Message
 from orchestrator.run.ray.engine import RayTune
-from orchestrator.run.ray.slot_reports import _lag
+from orchestrator.run.ray.pool import _lag
 from orchestrator.run.slot_actor import SlotActor
 from orchestrator.run.usage import Meter
 from orchestrator.views.cluster import SlotReport

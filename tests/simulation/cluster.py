@@ -88,9 +88,9 @@ class Cluster:
     def reached(self) -> Iterator[None]:
         """Have pool and slots of this process find this cluster."""
         with ExitStack() as stand_ins:
-            for module in ("pool", "slot_handle", "slot_reports"):
-                stand_ins.enter_context(patch(f"orchestrator.run.ray.{module}.ray", self))
-            for name, stand_in in (("list_named_actors", self.named), ("alive_nodes", lambda: list(self.there))):
+            for name, stand_in in (
+                ("ray", self), ("list_named_actors", self.named), ("alive_nodes", lambda: list(self.there)),
+            ):  # fmt: skip
                 stand_ins.enter_context(patch(f"orchestrator.run.ray.pool.{name}", stand_in))
             yield
 

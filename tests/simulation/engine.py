@@ -80,7 +80,6 @@ class Simulated(Inline):
             yield Report(attempt, said=lines, host=host)
             if actor.attempt != attempt or (not actor.busy and relay.seen >= len(actor.messages)):
                 relays.pop(attempt, None)
-                yield Report(attempt, ended=True)
 
     def nodes(self) -> Sequence[Node] | None:  # type: ignore[override]
         """The nodes of the cluster."""

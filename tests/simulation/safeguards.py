@@ -27,8 +27,7 @@ from orchestrator.run.engine import Broker
 from orchestrator.run.files.post import Instruction
 from orchestrator.run.files.slot import FileSlot
 from orchestrator.run.message import Message
-from orchestrator.run.ray.pool import SlotPool
-from orchestrator.run.ray.slot_handle import HeldSlot
+from orchestrator.run.ray.pool import HeldSlot, SlotPool
 from orchestrator.run.report import Report
 from orchestrator.views.events import Progressed
 from orchestrator.views.orders import Failure, Order

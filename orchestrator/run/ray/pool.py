@@ -3,8 +3,11 @@
 import contextlib
 import logging
 import time
+import uuid
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
+from urllib.parse import parse_qsl, urlencode
 
 import ray
 from ray.actor import ActorHandle
@@ -12,20 +15,22 @@ from ray.exceptions import ActorUnschedulableError, GetTimeoutError, RayActorErr
 from ray.util import list_named_actors
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+from orchestrator.run.attempt import Workplace
 from orchestrator.run.departure import REASON
 from orchestrator.run.engine import Broker
-from orchestrator.run.ray.cluster import NAMESPACE, alive_nodes
-from orchestrator.run.ray.slot_handle import PREFIX, HeldSlot, name_of, read_name, short
-from orchestrator.run.ray.slot_reports import SlotReports
 from orchestrator.run.slot_actor import FORM, SlotActor
 from orchestrator.spec.slot import Slot
-from orchestrator.views.cluster import SlotReport
+from orchestrator.views.cluster import ProcessUsage, SlotReport
 from orchestrator.views.nodes import Node
 from orchestrator.views.orders import Order
 from orchestrator.views.resources import Shape, holds, possible, shape_of
 
 log = logging.getLogger(__name__)
 
+NAMESPACE: Final = "metricsweep"
+PREFIX: Final = "slot"
+LATE_SECONDS: Final = 30.0
+"""An actor that has not begun by then waits for room, which nothing else on its node may take before it."""
 ANSWER_SECONDS: Final = 20.0
 """A live actor answers `describe` in milliseconds; one that takes this long is treated as gone."""
 LOOK_SECONDS: Final = 1.0
@@ -33,6 +38,97 @@ IDLE_SECONDS: Final = 600.0
 """An actor that nothing uses for so long is ended: it keeps its node from being scaled away."""
 
 _LEAST: Final = Shape(cpus=1.0, gpus=0.0, memory=0)
+
+
+@dataclass(slots=True)
+class HeldSlot:
+    """A slot actor as the pool knows it."""
+
+    name: str
+    shape: Shape
+    node: str  # the first characters of its node's uid
+    actor: ActorHandle
+    attempt: str | None = None
+    claimed: bool = True  # False: it was found training, and no order stands for that yet
+    answer: Any = None  # what a new actor says of itself once it has begun; none: it has
+    foreign: bool = False  # it holds the code of another release
+    fence: int = 0  # the lease's, under which its conductor gives it orders
+    since: float = field(default_factory=time.monotonic)  # when it was made, and later when it was given back
+
+    def start(self, order: Order, workplace: Workplace) -> None:
+        """Have it train an order."""
+        self.actor.start.remote(order, workplace, self.fence)
+
+    def stop(self, attempt: str) -> None:
+        """Ask it to stop an attempt at its next step."""
+        self.actor.stop.remote(attempt)
+
+    @property
+    def late(self) -> bool:
+        """Whether its actor still waits for room."""
+        if self.answer is None or time.monotonic() - self.since <= LATE_SECONDS:
+            return False
+        return not ray.wait([self.answer], timeout=0)[0]
+
+    @property
+    def begun(self) -> bool:
+        """Whether its actor ever was there; also when its own creation raised, which is no fault of the node's."""
+        if self.answer is None:
+            return True
+        try:
+            ray.get(self.answer, timeout=0)
+        except (ActorUnschedulableError, GetTimeoutError):
+            return False
+        except RayActorError as error:
+            return bool(error.actor_init_failed)
+        except RayError:
+            return True
+        self.answer = None
+        return True
+
+
+@dataclass(slots=True)
+class _Asked:
+    """One slot's last answer, and the one that is awaited."""
+
+    awaited: Any = None
+    at: float = 0.0
+    told: Mapping[str, Any] = field(default_factory=dict)
+    lag: float | None = None
+
+
+class SlotReports:
+    """An answer that does not come, or an error in place of it, leaves what was said last: others find dead slots."""
+
+    def __init__(self) -> None:
+        self._asked: dict[str, _Asked] = {}
+
+    def look(self, slots: Iterable[HeldSlot], seen: Mapping[str, int]) -> Sequence[SlotReport]:
+        """The slots with what they said last; `seen` is by attempt how many of its messages are recorded."""
+        slots = list(slots)
+        self._asked = {slot.name: self._asked.get(slot.name, _Asked()) for slot in slots}
+        return [self._looked(slot, self._asked[slot.name], seen) for slot in slots]
+
+    def _looked(self, slot: HeldSlot, asked: _Asked, seen: Mapping[str, int]) -> SlotReport:
+        if asked.awaited is not None and ray.wait([asked.awaited], timeout=0)[0]:
+            try:
+                asked.told = ray.get(asked.awaited)
+                asked.lag = _lag(asked.told, seen, time.monotonic() - asked.at)
+            except RayError:
+                asked.lag = None
+            asked.awaited = None
+        if asked.awaited is None and slot.begun:
+            asked.awaited, asked.at = slot.actor.describe.remote(), time.monotonic()
+        usage = asked.told.get("usage")
+        return SlotReport(
+            name=slot.name,
+            node=slot.node,
+            host=asked.told.get("host", ""),
+            resources=slot.shape.bundle,
+            attempt=slot.attempt,
+            usage=None if usage is None else ProcessUsage.model_validate(usage),
+            lag=asked.lag if slot.attempt is not None else None,
+        )
 
 
 class SlotPool:
@@ -264,6 +360,52 @@ class SlotPool:
         answer = actor.describe.remote()
         self._slots[name] = HeldSlot(name, shape, short(node.uid), actor, answer=answer, fence=self._fence)
         return self._slots[name]
+
+
+def alive_nodes() -> list[Node]:
+    """The nodes of the cluster that are there, with what they offer by name."""
+    return [
+        Node(
+            uid=found["NodeID"],
+            host=found.get("NodeManagerHostname") or "",
+            resources={
+                name: amount
+                for name, amount in found["Resources"].items()
+                # Tune's placement groups come and go as resources of their own.
+                if not name.startswith("node:") and name != "object_store_memory" and "_group_" not in name
+            },
+        )
+        for found in ray.nodes()
+        if found["Alive"]
+    ]
+
+
+def short(uid: str) -> str:
+    """The first characters of a node's uid, which tell the nodes of a cluster apart."""
+    return uid[:12]
+
+
+def name_of(shape: Shape, node: Node) -> str:
+    """A new actor's name, by which the next conductor knows what it holds and where."""
+    custom = urlencode(shape.resources)
+    size = f"{shape.cpus:.10g}:{shape.gpus:.10g}:{shape.memory}"
+    return f"{PREFIX}:{size}:{uuid.uuid4().hex[:8]}:{short(node.uid)}:{custom}"
+
+
+def read_name(name: str) -> tuple[Shape, str]:
+    """The shape and the node that a name tells."""
+    _, cpus, gpus, memory, _, node, custom = name.split(":", 6)
+    resources = tuple((key, float(value)) for key, value in parse_qsl(custom))
+    return Shape(float(cpus), float(gpus), int(float(memory)), resources), node
+
+
+def _lag(told: Mapping[str, Any], seen: Mapping[str, int], since: float) -> float | None:
+    """How long the oldest message that is not recorded has waited; none: all are."""
+    recorded, ages = seen.get(told["attempt"] or ""), told.get("ages") or []
+    if recorded is None or recorded >= told.get("said", 0):
+        return None
+    first = told["said"] - len(ages)  # messages count from 1, and the first of `ages` is number `first` + 1
+    return float(ages[max(0, recorded - first)]) + since
 
 
 def _dismiss(actors: Sequence[tuple[ActorHandle, str | None]]) -> None:

@@ -1,0 +1,265 @@
+"""Ray Tune's trials: one follows each attempt, for Tune's files, for TensorBoard and for Ray's own tools.
+
+Nothing waits for them. A trial asks its slot at its own pace, and an error of Tune's costs these views alone.
+"""
+
+import json
+import logging
+import re
+import shutil
+import threading
+import time
+import uuid
+from collections import deque
+from collections.abc import Container, Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+import ray
+from ray import tune
+from ray.exceptions import RayError
+from ray.tune.logger import CSVLoggerCallback, JsonLoggerCallback, TBXLoggerCallback
+from ray.tune.search import Searcher
+
+from orchestrator.run.message import Message
+from orchestrator.views.orders import Order
+
+log = logging.getLogger(__name__)
+
+Config = dict[str, str | int | float | bool | None]
+
+LOOK_SECONDS: Final = (1.0, 5.0)
+"""How often a trial asks its slot: at first, and once its attempt has trained for some minutes.
+
+The first is also what lets Tune reuse the process of an ended trial. Tune keeps an idle process only while another
+trial waits for one, and by the time that the end of a training is noticed, its slot has begun the next one.
+"""
+TRIALS_PER_TUNER: Final = 1_000
+"""Tune keeps every trial in memory; a Tuner is replaced after this many."""
+WAITING: Final = 1_000
+"""Attempts that wait for a trial at most, where Tune has fallen behind or does not work; older ones get none."""
+AGAIN_SECONDS: Final = 60.0
+"""After an error of Tune's."""
+CATCH_UP_SECONDS: Final = 20.0
+"""How long trials have at the end to see how their attempts ended."""
+END_SECONDS: Final = 15.0
+"""How long Tune has to end its trials' processes."""
+KEPT: Final = 3
+"""Folders of Tuners; older ones are removed."""
+PREFIX: Final = "tune-"
+LONGEST: Final = 200
+"""Characters of a value, or of a name, that are shown."""
+MEGABYTE: Final = 2**20
+
+_TUNING = threading.Lock()
+"""Two Tuners in one process would run each other's trials."""
+
+
+class Follower(tune.Trainable):  # type: ignore[misc]
+    """A trial of Tune: reports what the training that it follows has reported last; it trains nothing itself."""
+
+    @classmethod
+    def default_resource_request(cls, config: Config) -> tune.PlacementGroupFactory:
+        """Next to nothing, since the slots hold all CPUs, and Tune refuses an empty bundle."""
+        return tune.PlacementGroupFactory([{"memory": MEGABYTE}])
+
+    def setup(self, config: Config) -> None:
+        """Begin to follow the attempt that `config` names."""
+        self._attempt, self._slot = str(config["attempt"]), str(config["slot"])
+        self._namespace, self._seen = str(config["namespace"]), int(config["seen"] or 0)
+        self._began = time.monotonic()
+        self._shown: dict[str, Any] = {"evaluations": 0}
+
+    def reset_config(self, new_config: Config) -> bool:
+        """Follow another attempt in the same process."""
+        self.setup(new_config)
+        return True
+
+    def step(self) -> dict[str, Any]:
+        """The latest step and metrics; `news` says whether an evaluation or the end is among what is new."""
+        shortest, longest = LOOK_SECONDS
+        time.sleep(min(longest, shortest + (time.monotonic() - self._began) / 60))
+        try:
+            actor = ray.get_actor(self._slot, namespace=self._namespace)
+            messages = [Message.of(line) for line in ray.get(actor.poll.remote(self._attempt, self._seen, 0.0))]
+        except (ValueError, RayError):  # the slot is gone; the conductor finds that too, and ends this trial
+            messages = []
+        before = self._shown["evaluations"]
+        for message in messages:
+            self._seen = message.seq
+            self._show(message)
+        ended = bool(messages) and messages[-1].final
+        return {**self._shown, "news": ended or self._shown["evaluations"] > before, "done": ended}
+
+    def _show(self, message: Message) -> None:
+        try:
+            body: Mapping[str, Any] = message.body or {}
+            metrics = {key: value for key, value in (body.get("metrics") or {}).items() if "/" in key}
+        except (ValueError, TypeError, AttributeError):  # a damaged message
+            return
+        self._shown |= {key: body[key] for key in ("step", "total", "outcome") if key in body} | metrics
+        self._shown["timesteps_total"] = self._shown.get("step", 0)  # TensorBoard's axis
+        self._shown["evaluations"] += message.kind == "finished" or any(not key.startswith("train/") for key in metrics)
+        if message.final:
+            self._shown["outcome"] = body.get("outcome") or message.kind
+
+
+class TuneTrials:
+    """Has Tune follow each attempt of a run, in a thread of its own."""
+
+    def __init__(self, scratch: Path, namespace: str) -> None:
+        self._scratch, self._namespace = scratch, namespace
+        self.training: Container[str] = ()  # the attempts that train now; the engine keeps it
+        self.waiting: deque[Config] = deque(maxlen=WAITING)
+        self.ending, self.stopping = threading.Event(), threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def follow(self, order: Order, slot: str, seen: int) -> None:
+        """Have a trial follow an attempt on its slot, from the message after number `seen` on."""
+        follows: Config = {"attempt": order.attempt, "slot": slot, "namespace": self._namespace, "seen": seen}
+        self.waiting.append(shown(order) | follows)
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="tune", daemon=True)
+            self._thread.start()
+
+    def end(self) -> None:
+        """End all trials: at once while attempts train, else once each has seen how its attempt ended."""
+        self.ending.set()
+        if self._thread is not None:
+            if not self.training:
+                self._thread.join(CATCH_UP_SECONDS)
+            self.stopping.set()
+            self._thread.join(END_SECONDS)
+
+    def _run(self) -> None:
+        with _TUNING:
+            while not self.stopping.is_set() and (self.waiting or not self.ending.is_set()):
+                suggestions = Suggestions(self)
+                try:
+                    self._tuner(suggestions).fit()
+                except Exception:
+                    log.warning("Ray Tune does not show what trains", exc_info=True)
+                    if self.ending.wait(AGAIN_SECONDS):
+                        return
+                    suggestions.open.clear()
+                self.waiting.extendleft(reversed(suggestions.open.values()))
+
+    def _tuner(self, suggestions: "Suggestions") -> tune.Tuner:
+        for folder in sorted(self._scratch.glob(f"{PREFIX}*"))[: 1 - KEPT]:
+            shutil.rmtree(folder, ignore_errors=True)
+        return tune.Tuner(
+            Follower,
+            tune_config=tune.TuneConfig(
+                search_alg=suggestions,
+                num_samples=-1,
+                reuse_actors=True,
+                trial_name_creator=lambda trial: str(trial.config["trial"]),
+                trial_dirname_creator=lambda trial: folder_of(str(trial.config["trial"]), trial.trial_id),
+            ),
+            run_config=tune.RunConfig(
+                name=f"{PREFIX}{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:8]}",
+                storage_path=str(self._scratch),
+                stop=suggestions,
+                failure_config=tune.FailureConfig(max_failures=3),
+                callbacks=[JsonFiles(), CSVFiles(), TensorBoardFiles()],
+                checkpoint_config=tune.CheckpointConfig(checkpoint_frequency=0, checkpoint_at_end=False),
+                verbose=0,
+            ),
+        )
+
+
+class Suggestions(Searcher, tune.Stopper):  # type: ignore[misc]
+    """Suggests to one Tuner what to follow next, and says when a trial of it, or all of it, is to end."""
+
+    def __init__(self, trials: TuneTrials) -> None:
+        super().__init__()
+        self._trials, self._count = trials, 0
+        self.open: dict[str, Config] = {}  # by trial
+        self._over: set[str] = set()  # trials that were seen with an attempt that trains no more
+
+    def suggest(self, trial_id: str) -> dict[str, Any] | str | None:
+        """The next attempt; None while there is nothing to follow; FINISHED ends this Tuner."""
+        if self.stop_all():
+            return Searcher.FINISHED  # type: ignore[no-any-return]
+        try:
+            found = self._trials.waiting.popleft()
+        except IndexError:
+            return Searcher.FINISHED if self._trials.ending.is_set() else None
+        self._count += 1
+        self.open[trial_id] = found
+        return dict(found)
+
+    def on_trial_complete(self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False) -> None:
+        """Forget a trial that has ended."""
+        self.open.pop(trial_id, None)
+        self._over.discard(trial_id)
+
+    def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
+        """End a trial whose attempt has ended, after one more look for its last message."""
+        config = self.open.get(trial_id)
+        if config is not None and config["attempt"] in self._trials.training:
+            return False
+        late = trial_id in self._over
+        self._over.add(trial_id)
+        return late
+
+    def stop_all(self) -> bool:
+        """Whether to end this Tuner; what its trials follow trains on."""
+        return self._trials.stopping.is_set() or self._count >= TRIALS_PER_TUNER
+
+    def save(self, checkpoint_path: str) -> None:
+        """Nothing: a Tuner is never restored."""
+
+    def restore(self, checkpoint_path: str) -> None:
+        """Nothing: a Tuner is never restored."""
+
+    def __getstate__(self) -> None:
+        """Nothing: Tune pickles what it is given, to restore it later."""
+
+
+class _WithNews:
+    """Writes a line for each evaluation and for the end, not for each look."""
+
+    def log_trial_result(self, iteration: int, trial: Any, result: dict[str, Any]) -> None:
+        """Write a result that has news."""
+        if result["news"]:
+            super().log_trial_result(iteration, trial, result)  # type: ignore[misc]
+
+
+class JsonFiles(_WithNews, JsonLoggerCallback):  # type: ignore[misc]
+    """`params.json` and `result.json` of each trial."""
+
+
+class CSVFiles(_WithNews, CSVLoggerCallback):  # type: ignore[misc]
+    """`progress.csv` of each trial."""
+
+
+class TensorBoardFiles(_WithNews, TBXLoggerCallback):  # type: ignore[misc]
+    """TensorBoard's files of each trial."""
+
+
+def shown(order: Order) -> Config:
+    """The name and the recipe of a trial, for people.
+
+    Every value is flat, since Tune evaluates `{"eval": ...}` wherever it finds one in a config.
+    """
+    called = order.label or order.training
+    name = (called if order.number == 1 else f"{called} (attempt {order.number})")[:LONGEST]
+    recipe = {path: value for path, value in _flat("recipe", order.recipe) if not path.startswith("recipe.pins.")}
+    return {**recipe, "trial": name}
+
+
+def folder_of(name: str, trial: str) -> str:
+    """The folder of Tune's trial with this name."""
+    return f"{re.sub(r'[^A-Za-z0-9=.@-]+', '_', name).strip('_.')[:100]}-{trial}"
+
+
+def _flat(path: str, value: Any) -> Iterator[tuple[str, str | int | float | bool | None]]:
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _flat(f"{path}.{key}", inner)
+    elif value is None or isinstance(value, bool | int | float):
+        yield path, value
+    else:
+        yield path, (value if isinstance(value, str) else json.dumps(value))[:LONGEST]
