@@ -18,41 +18,20 @@ from api.mlflow import passage, rules
 from api.mlflow.upstream import Upstream
 from api.openapi import OPENAPI_PATH, documented, openapi
 from api.routes import (
-    audit,
-    catalog,
-    cells,
+    accounts,
     cluster,
-    comparisons,
     curves,
-    data,
-    drift,
     events,
     figures,
     frames,
-    health,
-    ledger_page,
-    ledgers,
     listing_pages,
     listings,
     logins,
     pages,
-    papers,
-    parts,
-    people,
-    projects,
-    published,
-    quotas,
     reference,
-    remarks,
-    requests,
-    resolutions,
     static,
-    storage,
-    submit,
     sweeps,
     tables,
-    telemetry,
-    tokens,
     trials,
 )
 from api.streams.feed import Feed
@@ -74,52 +53,56 @@ LEVEL: Final = 5
 """Of compression: level 9 takes twice the time for hardly fewer bytes."""
 DENSE: Final = (*DEFAULT_EXCLUDED_CONTENT_TYPES, "application/octet-stream", "application/pdf", FRAMES)
 """Content types that compression makes no smaller."""
-NOUNS: Final = (
-    sweeps,
-    requests,
-    listings,
-    remarks,
-    trials,
-    cells,
-    tables,
-    resolutions,
-    comparisons,
-    papers,
-    drift,
-    curves,
-    figures,
-    frames,
-    published,
-    quotas,
-    ledgers,
-    catalog,
-    data,
-    events,
-    cluster,
-    storage,
-    people,
-    projects,
-    tokens,
-    audit,
-    logins,
+ROUTERS: Final = (
+    sweeps.posting,
+    sweeps.extending,
+    sweeps.packing,
+    frames.drawing,
+    sweeps.sweeps_router,
+    sweeps.requests_router,
+    listings.router,
+    sweeps.remarks_router,
+    trials.router,
+    sweeps.cells_router,
+    tables.tables_router,
+    sweeps.resolutions_router,
+    tables.comparisons_router,
+    tables.papers_router,
+    tables.drift_router,
+    curves.router,
+    figures.router,
+    frames.router,
+    tables.published_router,
+    accounts.quotas_router,
+    tables.ledgers_router,
+    cluster.catalog_router,
+    cluster.data_router,
+    events.router,
+    cluster.cluster_router,
+    cluster.storage_router,
+    accounts.people_router,
+    accounts.projects_router,
+    accounts.tokens_router,
+    accounts.audit_router,
+    logins.router,
 )
 
 PAGES: Final = (
     pages.costly,
     curves.page,
-    cluster.page,
-    ledger_page.costly,
+    cluster.cluster_pages,
+    tables.costly_ledgers,
     listing_pages.router,
-    people.page,
-    projects.page,
-    remarks.page,
-    storage.page,
-    tokens.page,
-    pages.router,
-    resolutions.page,
-    submit.checking,
-    submit.router,
-    parts.router,
+    accounts.people_forms,
+    accounts.project_forms,
+    sweeps.remark_forms,
+    cluster.storage_forms,
+    accounts.token_forms,
+    pages.pages_router,
+    sweeps.resolution_forms,
+    pages.checking,
+    pages.submit_router,
+    pages.parts_router,
     reference.router,
     static.router,
 )
@@ -173,10 +156,10 @@ def create_app(service: Service, settings: Settings) -> FastAPI:
     app.state.folderless = problems.folder_cutter(settings)
     app.state.mlflow = Upstream(settings.mlflow_socket) if settings.mlflow_socket else None
     problems.install(app)
-    for router in (sweeps.posting, requests.extending, cells.packing, frames.drawing, *(noun.router for noun in NOUNS)):
+    for router in ROUTERS:
         app.include_router(router, dependencies=[Depends(bearer)], responses=documented(429))
-    app.include_router(health.router)
-    app.include_router(telemetry.router)
+    app.include_router(cluster.health_router)
+    app.include_router(cluster.telemetry_router)
     app.include_router(logins.open_router)
     app.include_router(logins.pages_router)
     app.include_router(logins.provider_router)

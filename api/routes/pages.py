@@ -1,27 +1,33 @@
-"""The pages for people: they show what the API shows, and their forms ask what it can be asked."""
+"""The pages of sweeps, trials and parts, and the form that submits a spec."""
 
+import uuid
 from typing import Annotated, Final, Literal
 
-from fastapi import APIRouter, Form, Request
-from fastapi.responses import HTMLResponse, RedirectResponse
+from fastapi import APIRouter, Depends, Form, Path, Query, Request
+from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.exceptions import HTTPException
 
-from api.dependencies import Asked, Cursor, Id, Limit, Name, SweepTag, person
-from api.http.turns import Expensive
-from api.routes.cells import CellIndex
-from dashboards import pages
+from api.dependencies import Asked, Cursor, Id, Limit, Name, SweepTag, person, spec_body
+from api.http.middleware import BODY_BYTES
+from api.http.turns import Expensive, ExpensiveSpec
+from api.routes.sweeps import CellIndex
+from dashboards import catalog, editor, gallery, pages
+from dashboards.editor import Draft
 from orchestrator.cost.words import cost_in_words
+from orchestrator.service.service import Service
+from orchestrator.views.callers import caller
+from orchestrator.views.errors import InvalidSpecError
 from orchestrator.views.lifecycle import SweepState
 from orchestrator.views.sweeps import Heat
 
 LOG_CHARACTERS: Final = 65_536
 """How much of the end of a log the page of a trial reads."""
 
-router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
+pages_router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
 costly = APIRouter(include_in_schema=False, default_response_class=HTMLResponse, route_class=Expensive)
 
 
-@router.get("/")
+@pages_router.get("/")
 def sweeps(
     service: Asked, state: str = "", name: Name = None, tag: SweepTag = None, cursor: Cursor = None, limit: Limit = 50
 ) -> HTMLResponse:
@@ -68,7 +74,7 @@ FormTrial = Annotated[int | None, Form(ge=1, le=2**31 - 1)]
 FormCell = Annotated[int | None, Form(ge=0, le=2**31 - 1)]
 
 
-@router.post("/sweeps/{id}/cancel")
+@pages_router.post("/sweeps/{id}/cancel")
 def cancel(
     number: Id, service: Asked, request: Request, trial: FormTrial = None, cell: FormCell = None
 ) -> RedirectResponse:
@@ -77,7 +83,7 @@ def cancel(
     return RedirectResponse(_where(number, trial, cell), status_code=303)
 
 
-@router.post("/sweeps/{id}/retry")
+@pages_router.post("/sweeps/{id}/retry")
 def retry(
     number: Id,
     service: Asked,
@@ -98,21 +104,21 @@ def _where(sweep: int, trial: int | None, cell: int | None) -> str:
     return f"/sweeps/{sweep}" if cell is None else f"/sweeps/{sweep}/cells/{cell}"
 
 
-@router.post("/sweeps/{id}/pause")
+@pages_router.post("/sweeps/{id}/pause")
 def pause(number: Id, service: Asked, request: Request) -> RedirectResponse:
     """The button of a sweep's page."""
     service.commands.pause(number, person(request))
     return RedirectResponse(f"/sweeps/{number}", status_code=303)
 
 
-@router.post("/sweeps/{id}/resume")
+@pages_router.post("/sweeps/{id}/resume")
 def resume(number: Id, service: Asked, request: Request) -> RedirectResponse:
     """The button of a sweep's page."""
     service.commands.resume(number, person(request))
     return RedirectResponse(f"/sweeps/{number}", status_code=303)
 
 
-@router.post("/sweeps/{id}/priority")
+@pages_router.post("/sweeps/{id}/priority")
 def priority(
     number: Id,
     service: Asked,
@@ -124,7 +130,7 @@ def priority(
     return RedirectResponse(f"/sweeps/{number}", status_code=303)
 
 
-@router.post("/sweeps/{id}/delete")
+@pages_router.post("/sweeps/{id}/delete")
 def delete(
     number: Id,
     service: Asked,
@@ -134,3 +140,102 @@ def delete(
     """The button of a sweep's page; it leads to the list."""
     service.commands.delete(number, confirm, person(request))
     return RedirectResponse("/", status_code=303)
+
+
+parts_router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
+
+Word = Annotated[str, Path(max_length=100, pattern=r"^\w+$")]
+
+
+@parts_router.get("/catalog")
+def parts(service: Asked) -> HTMLResponse:
+    """Every part, by kind."""
+    return HTMLResponse(catalog.catalog_page(service.catalog()))
+
+
+@parts_router.get("/catalog/{kind}/{name}")
+def part(kind: Word, name: Word, service: Asked) -> HTMLResponse:
+    """One part, with its formula and the sweeps that used it."""
+    entry = next((one for one in service.catalog().of(kind) if one.name == name), None)
+    if entry is None:
+        raise HTTPException(404, f"no {kind} named {name!r}")
+    found = [one for one in service.data() if name in one.data.split()] if kind in {"dataset", "backbone"} else []
+    return HTMLResponse(catalog.part_page(entry, service.sweeps.using(kind, name, catalog.USES), found))
+
+
+FIRST: Final = "digits"
+"""The preset that stands in an editor which nothing else was asked for."""
+
+submit_router = APIRouter(include_in_schema=False)
+checking = APIRouter(include_in_schema=False, route_class=ExpensiveSpec)
+
+
+@submit_router.get("/submit", response_class=HTMLResponse)
+def opened(
+    service: Asked,
+    preset: Annotated[str, Query(max_length=100)] = FIRST,
+    sweep: Annotated[int | None, Query(ge=1, le=2**31 - 1)] = None,
+) -> HTMLResponse:
+    """The editor with a preset, or with the text of a sweep that is to be submitted once more, changed."""
+    if sweep is not None:
+        cloned = service.sweeps.get(sweep)
+        return _page(service, Draft(cloned.text, _key(), f"the spec of sweep {sweep}"))
+    found = gallery.preset(preset)
+    if found is None:
+        raise HTTPException(404, f"no preset named {preset!r}")
+    return _page(service, Draft(found.text, _key(), f"the preset {preset}"))
+
+
+@submit_router.get("/submit/words")
+def words(service: Asked) -> JSONResponse:
+    """What the editor completes."""
+    return JSONResponse(editor.words(service.catalog(), service.json_schema()))
+
+
+@checking.post("/submit/check")
+def check(body: Annotated[bytes, Depends(spec_body)], service: Asked) -> JSONResponse:
+    """What is wrong with the text in the editor, at which line; or what it would become."""
+    try:
+        preview = service.submissions.preview(body)
+    except InvalidSpecError as error:
+        problems = _placed(service, body, error)
+        return JSONResponse(
+            {"problems": [dict(zip(("line", "path", "message"), one, strict=True)) for one in problems]}
+        )
+    said = [*preview.said, *cost_in_words(preview.cost)]  # as `metricsweep expand` has them
+    told = {"said": said, "warnings": preview.warnings, "notes": preview.notes}
+    return JSONResponse({"problems": [], **told})
+
+
+@checking.post("/submit", response_class=HTMLResponse)
+def submit(
+    service: Asked,
+    request: Request,
+    spec: Annotated[str, Form(max_length=BODY_BYTES)],
+    key: Annotated[str, Form(min_length=1, max_length=200, pattern=r"^[\x21-\x7e]+$")],
+    priority: Annotated[int, Form(ge=-100, le=100)] = 0,
+    project: Annotated[str, Form(max_length=64)] = "",
+) -> Response:
+    """Queue the sweep and lead to its page; a refused spec comes back with its problems."""
+    text = spec.replace("\r\n", "\n")  # as browsers send what is typed
+    body = text.encode()
+    try:
+        submitted = service.submissions.submit(body, key, person(request), priority, project or None)
+    except InvalidSpecError as error:
+        draft = Draft(text, _key(), "what you sent", _placed(service, body, error), priority, project)
+        return _page(service, draft, status=422)
+    return RedirectResponse(f"/sweeps/{submitted.id}", status_code=303)
+
+
+def _page(service: Service, draft: Draft, status: int = 200) -> HTMLResponse:
+    shelves = gallery.shelves(service.data(), service.catalog())
+    return HTMLResponse(editor.editor_page(draft, shelves, service.accounts.view(caller()).steers), status_code=status)
+
+
+def _key() -> str:
+    return uuid.uuid4().hex
+
+
+def _placed(service: Service, body: bytes, error: InvalidSpecError) -> list[tuple[int | None, str, str]]:
+    found = service.submissions.lines(body, error.problems)
+    return [(line, one.path, one.message) for line, one in zip(found, error.problems, strict=True)]

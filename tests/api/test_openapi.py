@@ -20,11 +20,8 @@ from schemathesis.specs.openapi.checks import (
 
 from api import examples
 from api.auth import sessions as patience
-from api.routes import data as data_route
+from api.routes import cluster, logins, tables
 from api.routes import figures as figures_route
-from api.routes import health as health_route
-from api.routes import logins
-from api.routes import published as published_route
 from api.streams.stream import Stream
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
@@ -180,14 +177,14 @@ def test_references_lead_somewhere(document: dict[str, Any]) -> None:
         (trials.TrialView, examples.TRIAL),
         (list[trials.Curve], examples.CURVES),
         (trials.LogView, examples.LOG),
-        (health.Readiness, health_route.READINESS),
+        (health.Readiness, cluster.READINESS),
         (logins.LoginLink, logins.LOGIN_LINK),
         (logins.Identified, logins.IDENTIFIED),
         (list[files.FigureView], figures_route.FIGURES),
         (list[files.FigureFile], figures_route.FIGURE_FILES),
-        (list[published.PublishedSummary], published_route.PUBLISHED),
-        (published.PublishedView, published_route.PUBLISHED_TABLE),
-        (list[data.DataFinding], data_route.DATA),
+        (list[published.PublishedSummary], tables.PUBLISHED),
+        (published.PublishedView, tables.PUBLISHED_TABLE),
+        (list[data.DataFinding], cluster.DATA),
     ],
 )
 def test_the_examples_hold(shape: Any, example: Any) -> None:

@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 from typer.testing import CliRunner
 
 from api.cli import app as cli
-from api.routes.storage import COLLECTION, SIZES
+from api.routes.cluster import COLLECTION, SIZES
 from orchestrator.conduct.renewal import Renewal
 from orchestrator.conduct.requests import Requests
 from orchestrator.settings import Settings
