@@ -10,7 +10,7 @@ from orchestrator.conduct.capacity import TURN_SECONDS, Capacity
 from orchestrator.conduct.conductor import Conductor
 from orchestrator.conduct.finalization import Finalization
 from orchestrator.conduct.quotas import WAIT
-from orchestrator.plan.unschedulable import crowded
+from orchestrator.plan.data import crowded
 from orchestrator.plan.validated import read
 from orchestrator.record.store import Store
 from orchestrator.run.attempt import Workplace

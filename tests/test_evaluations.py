@@ -9,7 +9,7 @@ import pytest
 
 from dashboards import pages
 from orchestrator.conduct.conductor import Conductor
-from orchestrator.plan.reading.further_columns import with_metrics
+from orchestrator.plan.edit import with_metrics
 from orchestrator.record.store import Store
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.inline import Inline

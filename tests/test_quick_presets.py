@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from orchestrator.host.slot_environment import NICENESS
-from orchestrator.plan.checking.check import check
-from orchestrator.plan.reading.document import parse
+from orchestrator.plan.check import check
+from orchestrator.plan.yaml import parse
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.spec.spec import Spec

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.plan.reading.edit import edited
-from orchestrator.plan.reading.excerpt import excerpt
+from orchestrator.plan.edit import edited, excerpt
 from tests.conftest import ROOT
 from tests.served import Served, until
 

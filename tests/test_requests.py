@@ -10,7 +10,7 @@ import yaml
 from orchestrator.conduct.renewal import Renewal
 from orchestrator.conduct.requests import Requests
 from orchestrator.plan import grid
-from orchestrator.plan.checking.check import check
+from orchestrator.plan.check import check
 from orchestrator.plan.extension import extension
 from orchestrator.record import schema
 from orchestrator.record.reads.claims import Exclusions

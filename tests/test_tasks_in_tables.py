@@ -12,7 +12,7 @@ from pydantic import SecretStr
 
 from api.main import create_app
 from orchestrator.conduct.conductor import Conductor
-from orchestrator.plan.reading.edit import edited
+from orchestrator.plan.edit import edited
 from orchestrator.record.store import Store
 from orchestrator.run.attempt import Workplace
 from orchestrator.service.offline import subset_of

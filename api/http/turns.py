@@ -80,8 +80,8 @@ class Expensive(APIRoute):
 class ExpensiveSpec(Expensive):
     """A route that checks a spec. Its work is bounded by counts, which are the same on a busy machine, and not by time.
 
-    `orchestrator.plan.problems.effort` counts the steps of the check; the number of trials and the bytes of their
-    recipes (`orchestrator.plan.checking.extent`) bound the expansion.
+    `orchestrator.plan.problems` counts the steps of the check; the number of trials and the bytes of their
+    recipes (`orchestrator.plan.soundness`) bound the expansion.
     """
 
     work_seconds = math.inf

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from benchmarks.claims.claim import Claim, Taken, Unseen, claims_of
 from benchmarks.claims.trainings import Trainings
-from orchestrator.plan.checking.check import check
+from orchestrator.plan.check import check
+from orchestrator.plan.edit import edited
 from orchestrator.plan.grid import Plan, expand
-from orchestrator.plan.reading.document import parse
-from orchestrator.plan.reading.edit import edited
+from orchestrator.plan.yaml import parse
 from orchestrator.views.planned import Labels, PlannedTrial
 from workers import catalog
 from workers.contract import Result

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from orchestrator.plan.missing_data import ABSENT, absence
+from orchestrator.plan.data import ABSENT, absence
 from orchestrator.record.reads.data import AskedNeed
 from orchestrator.record.store import Store, Writer
 from orchestrator.run.engine import Engine

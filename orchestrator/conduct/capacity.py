@@ -4,8 +4,8 @@ import time
 from collections.abc import Callable, Collection
 from typing import Final
 
-from orchestrator.plan.reading.slots import where
-from orchestrator.plan.unschedulable import waiting
+from orchestrator.plan.data import waiting
+from orchestrator.plan.parse import where
 from orchestrator.record.reads.capacity import AskedSlot
 from orchestrator.record.store import Store, Writer
 from orchestrator.run.engine import Engine

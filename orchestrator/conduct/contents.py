@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from orchestrator.conduct.availability import Availability
-from orchestrator.plan.checking.check import check
+from orchestrator.plan import yaml
+from orchestrator.plan.check import check
 from orchestrator.plan.needs import agreed, counted, needs
-from orchestrator.plan.reading import document
 from orchestrator.record.reads.sweeps import QueuedSweep
 from orchestrator.record.store import Store, Writer
 from orchestrator.spec.spec import Spec
@@ -127,7 +127,7 @@ class DataContents:
             return ""
         try:
             text = self._store.sweeps.get(sweep_id).text
-            check(document.parse(text.encode()), self._catalog.counting(counts))
+            check(yaml.parse(text.encode()), self._catalog.counting(counts))
         except InvalidSpecError as error:
             return "; ".join(f"{one.path}: {one.message}" for one in error.problems)
         return ""

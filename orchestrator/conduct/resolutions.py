@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from orchestrator.host.log_context import about
-from orchestrator.plan.further_seeds import with_seeds
+from orchestrator.plan.edit import with_seeds
 from orchestrator.plan.validated import read
 from orchestrator.publish import papers
 from orchestrator.publish.tables.resolution import Added, ResolutionStep, resolution_step

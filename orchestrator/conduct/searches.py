@@ -8,7 +8,7 @@ from pathlib import Path
 
 from orchestrator.plan import suggestion
 from orchestrator.plan.needs import Contents
-from orchestrator.plan.reading.points import cells_of
+from orchestrator.plan.points import cells_of
 from orchestrator.plan.suggestion import Space
 from orchestrator.publish import select
 from orchestrator.record.reads.searches import OpenCell, Suggested

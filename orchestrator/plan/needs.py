@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
 
-from orchestrator.plan.reading.points import Point, cells_of, points, recipe_of
+from orchestrator.plan.points import Point, cells_of, points, recipe_of
 from orchestrator.spec.spec import Spec
 from orchestrator.views.nodes import Inspected, PlannedContent
 from workers.catalog import UNKNOWN, Catalog, Need, decisive, need_of, undeclared

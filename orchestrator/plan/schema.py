@@ -5,8 +5,8 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
-from orchestrator.plan.reading.entries import NAME
-from orchestrator.plan.reading.reader import LONGEST_DESCRIPTION, LONGEST_NAME, SEARCHES
+from orchestrator.plan.layouts import NAME
+from orchestrator.plan.parse import LONGEST_DESCRIPTION, LONGEST_NAME, SEARCHES
 from orchestrator.spec.figure import FigureSpec
 from orchestrator.spec.prune import PRUNES
 from orchestrator.spec.recipe import FIELDS

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
+from orchestrator.plan.axes import drawn
 from orchestrator.plan.needs import Contents, Needs
-from orchestrator.plan.reading.points import Point, cells_of, count_candidates, points, recipe_of
-from orchestrator.plan.reading.slots import slot_of
-from orchestrator.plan.reading.span import drawn
+from orchestrator.plan.parse import slot_of
+from orchestrator.plan.points import Point, cells_of, count_candidates, points, recipe_of
 from orchestrator.spec.axis import Choice, Span
 from orchestrator.spec.label import label_of
 from orchestrator.spec.patch import apply

@@ -3,11 +3,9 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from orchestrator.plan import grid
-from orchestrator.plan.checking import check
+from orchestrator.plan import check, grid, yaml
 from orchestrator.plan.grid import Plan
 from orchestrator.plan.needs import Contents
-from orchestrator.plan.reading import document
 from orchestrator.spec.spec import Spec
 from orchestrator.views.errors import InvalidSpecError
 from workers.catalog import Catalog, PartSourceError, Problem
@@ -42,5 +40,5 @@ def read(
     Raises InvalidSpecError with every problem, or TooLargeError.
     """
     notes: list[str] = []
-    spec = check.check(document.parse(body), catalog, notes, published)
+    spec = check.check(yaml.parse(body), catalog, notes, published)
     return Checked(spec, grid.expand(spec, catalog, contents), tuple(notes))

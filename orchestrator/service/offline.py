@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from orchestrator.plan.imports.rows import FileRows
+    from orchestrator.plan.csv_import import FileRows
     from orchestrator.settings import Settings
     from orchestrator.views.files import Rendered
     from orchestrator.views.published import PublishedSummary
@@ -28,7 +28,7 @@ def preview(body: bytes, settings: "Settings") -> "Preview":
 
 def with_values(body: bytes, assignments: Sequence[str]) -> bytes:
     """The same spec with `path=value` set for each of `assignments`; raises InvalidSpecError, or TooLargeError."""
-    from orchestrator.plan.reading import edit
+    from orchestrator.plan import edit
 
     return edit.edited(body, assignments)
 
@@ -38,16 +38,16 @@ def with_metrics(body: bytes, spec: Mapping[str, Any], names: Sequence[str]) -> 
 
     Raises InvalidSpecError where it has no table, or TooLargeError.
     """
-    from orchestrator.plan.reading import further_columns
+    from orchestrator.plan import edit
 
-    return further_columns.with_metrics(body, spec, names)
+    return edit.with_metrics(body, spec, names)
 
 
 def subset_of(body: bytes, only: Sequence[str], without: Sequence[str]) -> bytes:
     """The same spec with each `axis=label,label` added to its `only` and `without`; raises as `with_values` does."""
-    from orchestrator.plan.reading import excerpt
+    from orchestrator.plan import edit
 
-    return excerpt.excerpt(body, only, without)
+    return edit.excerpt(body, only, without)
 
 
 def published_tables() -> "list[PublishedSummary]":
@@ -98,14 +98,14 @@ def imported_rows(content: bytes, name: str, **options: Any) -> "FileRows":
 
     Raises InvalidImportError with every problem, or TooLargeError.
     """
-    from orchestrator.plan.imports import rows
-    from orchestrator.plan.imports.options import ImportOptions
+    from orchestrator.plan import csv_import
+    from orchestrator.plan.csv_import import ImportOptions
 
-    return rows.imported(content, ImportOptions(**options), name)
+    return csv_import.imported(content, ImportOptions(**options), name)
 
 
 def with_imported(body: bytes, table: str | None, rows: Sequence[Mapping[str, Any]]) -> bytes:
     """The same spec whose table (its first one by default) has these rows too; raises as `with_values` does."""
-    from orchestrator.plan.imports import spec_text
+    from orchestrator.plan import edit
 
-    return spec_text.with_rows(body, table, rows)
+    return edit.with_rows(body, table, rows)

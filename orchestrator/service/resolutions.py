@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from orchestrator.plan.further_seeds import with_seeds
+from orchestrator.plan.edit import with_seeds
 from orchestrator.publish.tables.resolution import ResolutionStep, resolution_step
 from orchestrator.record.store import Store
 from orchestrator.spec.spec import Spec

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from orchestrator.host import disk
-from orchestrator.plan.missing_data import absences
+from orchestrator.plan.data import absences, crowded, shortages
 from orchestrator.plan.needs import Contents, agreed, counted, needs
-from orchestrator.plan.reading.lines import lines
-from orchestrator.plan.unschedulable import crowded, shortages
 from orchestrator.plan.validated import Checked, read, refresh
+from orchestrator.plan.yaml import lines
 from orchestrator.publish import papers
 from orchestrator.record.store import Store
 from orchestrator.record.writes.submissions import NewSweep

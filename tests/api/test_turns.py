@@ -17,7 +17,7 @@ from fastapi.testclient import TestClient
 
 from api.http import turns
 from api.http.turns import Turns
-from orchestrator.plan import completed
+from orchestrator.plan import grid
 from orchestrator.service.bundles import BundleQueries
 from orchestrator.service.commands import SweepCommands
 from orchestrator.service.figures import FigureQueries
@@ -170,7 +170,7 @@ def test_a_spec_is_limited_by_its_size_and_not_by_the_clock(app: FastAPI, http: 
 
 def test_a_preview_looks_at_its_deadline_while_it_expands(http: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = 0
-    real = completed.complete  # type: ignore[attr-defined]
+    real = grid.complete  # type: ignore[attr-defined]
 
     def counted(recipe: Recipe, catalog: Catalog) -> Recipe:
         nonlocal seen
@@ -181,7 +181,7 @@ def test_a_preview_looks_at_its_deadline_while_it_expands(http: TestClient, monk
             found.end()
         return real(recipe, catalog)
 
-    monkeypatch.setattr(completed, "complete", counted)
+    monkeypatch.setattr(grid, "complete", counted)
     assert http.post("/v1/sweeps?dry_run=true", content=LARGE, headers=JSON).status_code == turns.CLIENT_GONE
     assert seen == 100
 

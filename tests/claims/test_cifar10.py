@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from orchestrator.plan.checking.check import check
+from orchestrator.plan.check import check
+from orchestrator.plan.edit import edited
 from orchestrator.plan.grid import expand
-from orchestrator.plan.reading.document import parse
-from orchestrator.plan.reading.edit import edited
+from orchestrator.plan.yaml import parse
 from workers import catalog
 from workers.contract import Place
 from workers.train import train

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from orchestrator.plan.checking.check import check
-from orchestrator.plan.reading.document import parse
+from orchestrator.plan.check import check
+from orchestrator.plan.yaml import parse
 from orchestrator.publish import papers
 from orchestrator.spec.spec import Spec
 from orchestrator.views.errors import InvalidSpecError

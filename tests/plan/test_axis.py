@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.plan.reading.axis import AxisReader
+from orchestrator.plan.axes import AxisReader
 from orchestrator.spec.axis import Axis
 from workers.catalog import Problem
 

@@ -5,10 +5,9 @@ from typing import Any
 
 import pytest
 
-from orchestrator.plan.budget import FACTORS
-from orchestrator.plan.checking.check import check
+from orchestrator.plan.check import check
 from orchestrator.plan.grid import Plan, expand
-from orchestrator.plan.reading.points import count_trials
+from orchestrator.plan.points import FACTORS, count_trials
 from orchestrator.spec.spec import Spec
 from orchestrator.views.errors import InvalidSpecError
 from workers.catalog import Catalog

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from orchestrator.plan.checking.check import check
+from orchestrator.plan.check import check
 from orchestrator.plan.grid import expand
-from orchestrator.plan.reading.document import parse
+from orchestrator.plan.yaml import parse
 from orchestrator.spec.spec import Spec
 from orchestrator.views.errors import InvalidSpecError
 from tests.plan.conftest import DESIGN

@@ -1,8 +1,8 @@
 """The sweep of the demo is the one that the README describes."""
 
-from orchestrator.plan.checking.check import check
+from orchestrator.plan.check import check
 from orchestrator.plan.grid import expand
-from orchestrator.plan.reading.document import parse
+from orchestrator.plan.yaml import parse
 from tests.plan.conftest import DIGITS
 from workers.catalog import Catalog
 

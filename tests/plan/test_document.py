@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orchestrator.plan.reading.document import MAX_BYTES, MAX_DEPTH, parse
+from orchestrator.plan.yaml import MAX_BYTES, MAX_DEPTH, parse
 from orchestrator.views.errors import InvalidSpecError, TooLargeError
 
 

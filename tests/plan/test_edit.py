@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from orchestrator.plan.reading.document import parse
-from orchestrator.plan.reading.edit import edited
+from orchestrator.plan.edit import edited
+from orchestrator.plan.yaml import parse
 from orchestrator.views.errors import InvalidSpecError
 from tests.plan.conftest import DIGITS
 

@@ -6,9 +6,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from orchestrator.plan.checking.check import check
-from orchestrator.plan.reading.figure_data import kept_data, trouble_of_curve
-from orchestrator.plan.reading.figure_layout import MOST_FIGURES
+from orchestrator.plan.check import check
+from orchestrator.plan.figures import MOST_FIGURES, kept_data, trouble_of_curve
 from orchestrator.plan.schema import json_schema
 from orchestrator.spec.figure import DATA, FITTING, FigureSpec
 from workers.catalog import Catalog, load

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import yaml
 
-from orchestrator.plan.reading.further_columns import with_metrics
+from orchestrator.plan.edit import with_metrics
 from orchestrator.views.errors import InvalidSpecError
 from tests.plan.test_check import Checked, Small
 

@@ -3,10 +3,9 @@ from typing import Any
 
 import pytest
 
-from orchestrator.plan import completed
-from orchestrator.plan.checking.check import check
-from orchestrator.plan.completed import fingerprints_by_seed
-from orchestrator.plan.grid import expand
+from orchestrator.plan import grid
+from orchestrator.plan.check import check
+from orchestrator.plan.grid import expand, fingerprints_by_seed
 from orchestrator.spec.spec import Spec
 from orchestrator.views.planned import PlannedTrial
 from workers import contract
@@ -206,7 +205,7 @@ def test_seeds_write_a_recipe_once(
     plan = expand(check(document, catalog), catalog)
     written = []
     original = contract.canonical_json
-    for module in (contract, completed):
+    for module in (contract, grid):
         monkeypatch.setattr(module, "canonical_json", lambda value: written.append(1) or original(value))
     found = list(plan.trials())
     assert len(found) == 400

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from orchestrator.plan.checking.check import check
-from orchestrator.plan.problems import effort
-from orchestrator.plan.problems.findings import MOST_TOLD
-from orchestrator.plan.reading.document import parse
+from orchestrator.plan import problems
+from orchestrator.plan.check import check
+from orchestrator.plan.problems import MOST_TOLD
 from orchestrator.plan.validated import read
+from orchestrator.plan.yaml import parse
 from orchestrator.views.deadline import Deadline, GoneError, within
 from orchestrator.views.errors import InvalidSpecError
 from tests.plan.hostile_bodies import BODIES
@@ -74,8 +74,8 @@ def test_memory_that_is_taken_and_let_go_of_is_seen() -> None:
 def test_a_hostile_body_costs_little(name: str, catalog: Catalog) -> None:
     body = BODIES[name]()
     with ended(), pytest.MonkeyPatch.context() as patched, little_memory():
-        counted = effort.Effort()
-        patched.setattr(effort, "Effort", lambda: counted)
+        counted = problems.Effort()
+        patched.setattr(problems, "Effort", lambda: counted)
         told: tuple[Problem, ...] = ()
         try:
             read(body, catalog, ())
@@ -84,7 +84,7 @@ def test_a_hostile_body_costs_little(name: str, catalog: Catalog) -> None:
     assert len(told) <= MOST_TOLD + 1
     assert sum(len(str(problem)) for problem in told) < MOST_CHARACTERS
     # A step is counted before it is done, so that the last one is refused and not done.
-    assert counted.steps <= effort.MOST_STEPS + 100_000
+    assert counted.steps <= problems.MOST_STEPS + 100_000
 
 
 def test_a_value_is_cut_before_it_is_written_out() -> None:

@@ -4,11 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator.plan.imports import csv_file
-from orchestrator.plan.imports.options import ImportOptions
-from orchestrator.plan.imports.rows import imported
-from orchestrator.plan.imports.spec_text import with_rows
-from orchestrator.plan.reading.document import parse
+from orchestrator.plan import csv_import
+from orchestrator.plan.csv_import import ImportOptions, imported
+from orchestrator.plan.edit import with_rows
+from orchestrator.plan.yaml import parse
 from orchestrator.views.errors import InvalidImportError, InvalidSpecError, TooLargeError
 
 SUMMARY = ImportOptions(layout="summary", unit="percent", source="lab B", rows=("method",), axes={"dataset": "data"})
@@ -161,7 +160,7 @@ def test_two_runs_of_one_seed_are_no_two_runs() -> None:
 
 
 def test_what_is_too_large_is_refused_before_it_is_read() -> None:
-    for text in ("x" * (csv_file.MAX_BYTES + 1), "a\n" + "1\n" * 20_001, "a," * 5_001 + "a\n1\n",
+    for text in ("x" * (csv_import.MAX_BYTES + 1), "a\n" + "1\n" * 20_001, "a," * 5_001 + "a\n1\n",
                  ",".join(map(str, range(3000))) + "\n" + (",".join("1" * 3000) + "\n") * 170):  # fmt: skip
         with pytest.raises(TooLargeError):
             imported(text.encode(), SUMMARY)

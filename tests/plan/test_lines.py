@@ -2,7 +2,7 @@
 
 import pytest
 
-from orchestrator.plan.reading.lines import MOST_BYTES, lines
+from orchestrator.plan.yaml import MOST_BYTES, lines
 from workers.catalog import Problem
 
 TEXT = b"""\

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.plan.checking.check import check
+from orchestrator.plan.check import check
 from orchestrator.views.errors import InvalidSpecError
 from workers.catalog import Catalog
 

@@ -3,7 +3,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.plan.reading.patch import clash, read_patch
+from orchestrator.plan.axes import clash, read_patch
 from orchestrator.spec.patch import apply
 from orchestrator.spec.recipe import base_recipe
 from workers.contract import Recipe

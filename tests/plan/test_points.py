@@ -5,8 +5,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.plan.checking.cover import cover
-from orchestrator.plan.reading.points import count, count_trials, points
+from orchestrator.plan.points import count, count_trials, points
+from orchestrator.plan.soundness import cover
 from orchestrator.spec.axis import Axis, Choice, Group
 from orchestrator.spec.spec import Spec
 

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 import jsonschema
 import pytest
 
-from orchestrator.plan.checking.check import check
+from orchestrator.plan.check import check
+from orchestrator.plan.edit import edited
 from orchestrator.plan.grid import Plan, expand
-from orchestrator.plan.reading.document import parse
-from orchestrator.plan.reading.edit import edited
 from orchestrator.plan.schema import json_schema
+from orchestrator.plan.yaml import parse
 from orchestrator.publish.papers import PublishedTable, held_labels, load, protocol_of
 from orchestrator.publish.tables import layout, other_rows
 from orchestrator.spec.spec import Spec

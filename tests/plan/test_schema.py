@@ -4,8 +4,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from orchestrator.plan.reading.document import parse
 from orchestrator.plan.schema import json_schema
+from orchestrator.plan.yaml import parse
 from tests.plan.conftest import DESIGN, DIGITS
 from workers.catalog import Catalog
 from workers.contract import PART_FIELDS

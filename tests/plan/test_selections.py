@@ -6,7 +6,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from orchestrator.plan.checking.check import check
+from orchestrator.plan.check import check
 from orchestrator.plan.schema import json_schema
 from workers.catalog import Catalog
 

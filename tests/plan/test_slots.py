@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from orchestrator.plan import grid, suggestion
-from orchestrator.plan.reading.slots import slot_of, slots
+from orchestrator.plan.parse import slot_of, slots
 from orchestrator.spec.slot import Slot
 from orchestrator.spec.spec import Spec
 from orchestrator.views.planned import PlannedTrial

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from orchestrator.plan.checking.check import check
-from orchestrator.plan.checking.cover import cover
+from orchestrator.plan.check import check
+from orchestrator.plan.edit import excerpt
 from orchestrator.plan.grid import expand
-from orchestrator.plan.reading.document import parse
-from orchestrator.plan.reading.excerpt import excerpt
-from orchestrator.plan.reading.subset import NOWHERE
+from orchestrator.plan.parse import NOWHERE
+from orchestrator.plan.soundness import cover
+from orchestrator.plan.yaml import parse
 from orchestrator.spec.spec import Spec
 from orchestrator.spec.table import MetricColumn
 from orchestrator.views.errors import InvalidSpecError

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import yaml
 
-from orchestrator.plan.checking.check import check
+from orchestrator.plan.check import check
 from orchestrator.plan.grid import expand
-from orchestrator.plan.reading.document import parse
+from orchestrator.plan.yaml import parse
 from orchestrator.publish.tables.build import build
 from orchestrator.publish.tables.table_data import Table
 from orchestrator.views.outcomes import SweepOutcomes

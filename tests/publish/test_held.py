@@ -4,9 +4,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.plan import grid
-from orchestrator.plan.checking import check
-from orchestrator.plan.reading import document
+from orchestrator.plan import check, grid, yaml
 from orchestrator.publish.papers import held_labels, load
 from workers import catalog
 
@@ -26,7 +24,7 @@ PARTS = catalog.load()
 
 def labels_of(more: str, table: str = "REB-T2") -> list[dict[str, str]]:
     """What is found for each cell of the spec."""
-    spec = check.check(document.parse((SPEC + more).encode()), PARTS)
+    spec = check.check(yaml.parse((SPEC + more).encode()), PARTS)
     plain: dict[str, Any] = spec.model_dump(mode="json")
     return [dict(held_labels(plain, cell.labels, load(table), PARTS)) for cell in grid.expand(spec, PARTS).cells]
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from orchestrator.plan import grid
-from orchestrator.plan.checking.check import check
-from orchestrator.plan.reading.document import parse
+from orchestrator.plan.check import check
+from orchestrator.plan.yaml import parse
 from orchestrator.publish.figures.drawing import parse as parse_figure
 from orchestrator.publish.tables.build import build_own
 from orchestrator.publish.tables.layout import parse as parse_table

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from orchestrator.plan.checking.check import check
+from orchestrator.plan.check import check
 from orchestrator.plan.grid import expand
-from orchestrator.plan.reading.document import parse
+from orchestrator.plan.yaml import parse
 from orchestrator.publish.figures import drawing
 from orchestrator.publish.figures.sketch import Sources
 from orchestrator.publish.formats import render

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from orchestrator.plan.checking.check import check
+from orchestrator.plan.check import check
 from orchestrator.plan.grid import expand
-from orchestrator.plan.reading.document import parse
+from orchestrator.plan.yaml import parse
 from tests.workers import faces
 from workers import catalog
 from workers.contract import Place, Recipe

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from orchestrator.cost.workload import workload
-from orchestrator.plan.checking.check import check
+from orchestrator.plan.check import check
 from orchestrator.spec.spec import Spec
 from orchestrator.spec.table import MetricColumn
 from orchestrator.views.errors import InvalidSpecError

@@ -14,7 +14,7 @@ from optuna.trial import FrozenTrial, Trial, TrialState
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 
 Options = Mapping[str, float]
-"""The options of a rule by name, as `orchestrator.plan.reading.prune` has them."""
+"""The options of a rule by name, as `orchestrator.plan.parse` has them."""
 
 NAME: Final = "cell"
 """The name of every study: hyperband draws a trial's bracket from it and from the trial's number."""

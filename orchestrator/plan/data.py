@@ -1,4 +1,4 @@
-"""The absences of a spec: which of its data no machine has, or not all of them, as the machines were last seen."""
+"""What the cluster lacks for a sweep: data sets that no node has, and slots that no node offers."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -6,8 +6,10 @@ from datetime import UTC, datetime
 from typing import Final
 
 from orchestrator.plan.needs import needs
+from orchestrator.plan.parse import slots
 from orchestrator.spec.spec import Spec
-from orchestrator.views.nodes import Inspected
+from orchestrator.views.nodes import Inspected, Node
+from orchestrator.views.resources import MOST_TRAININGS, capacity, shortage
 from workers.catalog import Catalog, Need
 from workers.contract import Part
 
@@ -110,3 +112,21 @@ def _age(found: Iterable[Inspected]) -> str:
     return (
         f" (as of {seconds / 60:,.0f} minutes ago)" if seconds < 7200 else f" (as of {seconds / 3600:,.0f} hours ago)"
     )
+
+
+def shortages(spec: Spec, nodes: Sequence[Node]) -> list[str]:
+    """Which slots of a spec none of the nodes can hold, a line for each."""
+    return [f"{reason}; {waiting(of_it)}" for slot, of_it in slots(spec) if (reason := shortage(slot, nodes))]
+
+
+def crowded(spec: Spec, trials: int, nodes: Sequence[Node]) -> list[str]:
+    """That fewer trainings run at once than the nodes could hold, where a sweep has so many."""
+    room = min((capacity(slot, nodes) for slot, _ in slots(spec)), default=0)
+    if min(room, trials) <= MOST_TRAININGS:
+        return []
+    return [f"at most {MOST_TRAININGS} trainings run at once, though the nodes could hold {room} such slots"]
+
+
+def waiting(of_it: str) -> str:
+    """What becomes of the trials of a slot that no node can hold; `of_it` says which they are (empty: the others)."""
+    return f"trials of {of_it} wait until such a node joins" if of_it else "its trials wait until such a node joins"

@@ -1,23 +1,80 @@
-"""Reads the figures of a spec: what they draw, over which axes, and everything that is wrong with them."""
+"""Reads the figures of a spec."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from pydantic import ValidationError
 
-from orchestrator.plan.problems.place import DocumentPlace
-from orchestrator.plan.problems.sentences import sentences
-from orchestrator.plan.reading.computed import missing, tasks
-from orchestrator.plan.reading.entries import Nameable, entries
-from orchestrator.plan.reading.figure_data import kept_data, trouble_of_curve, trouble_of_data
-from orchestrator.plan.reading.naming import Naming
-from orchestrator.plan.reading.reader import SpecDraft
-from orchestrator.plan.reading.when import read_when
+from orchestrator.plan.axes import read_when
+from orchestrator.plan.layouts import Nameable, Naming, at_the_end, entries, missing, stated, tasks
+from orchestrator.plan.parse import SpecDraft
+from orchestrator.plan.problems import DocumentPlace, sentences
 from orchestrator.spec.axis import labels_of
-from orchestrator.spec.figure import FITTING, QUANTITIES, STAGED, FigureSpec
+from orchestrator.spec.figure import DATA, FITTING, QUANTITIES, STAGED, FigureSpec
 from orchestrator.spec.label import flow, number_of
+from orchestrator.spec.spec import Spec
 from orchestrator.spec.when import applies
-from workers.catalog import Problem, listed, meant, metric_problem, shown
+from workers.catalog import Catalog, Entry, Problem, listed, meant, metric_problem, shown
+from workers.contract import Select
+
+
+def trouble_of_curve(key: str, select: Select, tasks: Sequence[Entry], catalog: Catalog) -> str | None:
+    """Why no training leaves the curve `split/metric`, or `metric` on the split that is watched; none where it does."""
+    trained, watched_too = stated(tasks, "curves"), stated(tasks, "watched")
+    watched = select.watched[0]
+    split, slash, metric = key.rpartition("/")
+    if split == "train":
+        return None if metric in trained else f"no curve is named '{key}'; {_meant(key, 'train', trained)}"
+    if slash and split not in select.watched:
+        if split in ("validation", "test"):
+            why = f"this sweep selects on '{select.split}', so that trainings are evaluated on the {watched} split"
+            return f"there is no such curve: {why}; write '{watched}/{metric}', or just '{metric}'"
+        return f"no curve is of '{split}'; expected 'train', '{watched}', or just the metric"
+    if wrong := metric_problem(metric, catalog):
+        return wrong
+    evaluated = dict.fromkeys((*watched_too, *([] if at_the_end(select.metric, tasks, catalog) else [select.metric])))
+    if metric in evaluated:
+        return None
+    return f"'{metric}' is not evaluated while a training runs; only {listed(evaluated)} and train/... are"
+
+
+def _meant(key: str, split: str, metrics: Sequence[str]) -> str:
+    return meant(key, [f"{split}/{metric}" for metric in metrics])
+
+
+def trouble_of_data(kind: str, data: str, kept: set[str] | None) -> str | None:
+    """Why a figure of `kind` cannot draw `data`; `kept` are the files that trainings leave, none where unknown."""
+    name = data.partition("-")[0]
+    owners = {one: owner for owner, names in DATA.items() for one in names}
+    if name not in owners:
+        return f"there is no figure data '{data}'; {meant(name, owners)}"
+    if owners[name] != kind:
+        return f"'{data}' is drawn by kind '{owners[name]}', not by '{kind}'"
+    if kept is not None and data not in kept:
+        held = f"they keep {listed(sorted(kept))}" if kept else "they keep none"
+        return f"the trainings keep no such data ({held}); add it to the recipe: `figures: [{name}]`"
+    return None
+
+
+def kept_data(spec: Spec) -> set[str]:
+    """The data files, without their suffix, that some recipe of the sweep asks for."""
+    files = {file for patch in spec.patches() for file in _files(patch.get("figures"))}
+    validation = spec.recipe.get("validation")
+    if not isinstance(validation, Mapping) or validation.get("name") != "cross_validation":
+        return files
+    folds = validation.get("folds", 4)
+    return {f"{file}-fold{fold}" for file in files for fold in range(folds if isinstance(folds, int) else 0)}
+
+
+def _files(figures: Any) -> Iterator[str]:
+    """What each figure of a recipe's list is named: by itself, and by its split where that is not `test`."""
+    for figure in figures if isinstance(figures, list) else ():
+        if isinstance(figure, str):
+            yield figure
+        elif isinstance(figure, Mapping):
+            split = figure.get("split", "test")
+            yield f"{figure.get('name')}" if split == "test" else f"{figure.get('name')}-{split}"
+
 
 MOST_FIGURES: Final = 50
 

@@ -1,19 +1,185 @@
-"""Reads an axis: a list of alternatives, or groups of them that each apply in some cells."""
+"""Reads the axes of a spec: alternatives, their patches and their conditions."""
 
+import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final
 
-from orchestrator.plan.problems import effort
-from orchestrator.plan.reading.patch import path_problem, read_patch, read_value
-from orchestrator.plan.reading.span import read_span
-from orchestrator.plan.reading.when import Known, read_when
+from orchestrator.plan.problems import spend
 from orchestrator.spec.axis import Axis, Choice, Group, Span
-from orchestrator.spec.label import label_of
-from orchestrator.spec.recipe import PARTS
-from orchestrator.spec.when import exclusive
-from workers.catalog import Problem, brief, meant, shown
+from orchestrator.spec.label import label_of, number_of
+from orchestrator.spec.patch import Patch, Sources
+from orchestrator.spec.recipe import ELSEWHERE, FIELDS, PARTS
+from orchestrator.spec.when import When, exclusive
+from workers.catalog import BATCH, Problem, brief, listed, load, meant, meant_of_parts, shown
 from workers.contract import canonical_json
+
+
+def path_problem(path: str) -> str | None:
+    """Why `path` is no path of a recipe; None where it is one."""
+    field, dot, option = path.partition(".")
+    if field in ELSEWHERE:
+        return ELSEWHERE[field]
+    if field not in FIELDS:
+        right = _of_parts().get(field) or meant(field, FIELDS)
+        return f"a recipe has no field {shown(field)}; {right}"
+    if dot and field not in PARTS:
+        return f"{shown(field)} is a plain value and has nothing within it"
+    if dot and (not option or "." in option):
+        return f"{shown(path)} is no path; one within a part has one dot, such as 'loss.alpha'"
+    if option == "name":
+        return f"write '{field}' for the part that '{path}' would name"
+    return None
+
+
+def read_patch(posted: Mapping[str, Any], source: str, problems: list[Problem]) -> tuple[Patch, Sources]:
+    """A posted patch written out, and where each of its paths stands; notes what is wrong."""
+    patch: Patch = {}
+    sources: Sources = {}
+    decided: set[str] = set()
+    for path, value in posted.items():
+        values, places = read_value(path, value, f"{source}.{path}", problems)
+        deciding = set(_set_by(values))
+        for twice in sorted(deciding & decided):
+            problems.append(Problem(places.get(twice, f"{source}.{path}"), f"'{twice}' is set twice in this patch"))
+        decided |= deciding
+        patch |= values
+        sources |= places
+    return patch, sources
+
+
+def read_value(path: str, value: Any, source: str, problems: list[Problem]) -> tuple[Patch, Sources]:
+    """The patch that a value posted at `path` is: a name or a mapping with `name` replaces a part, others merge."""
+    if wrong := path_problem(path):
+        problems.append(Problem(source, wrong))
+        return {}, {}
+    if path not in PARTS:
+        return {path: value}, {path: source}
+    if isinstance(value, str):
+        return {path: {"name": value}}, {path: source}
+    if not isinstance(value, Mapping) or not value:
+        expected = f"expected the name of a {path}, or a mapping with its `name`"
+        problems.append(Problem(source, f"{expected}; found {shown(value)}"))
+        return {}, {}
+    places = {f"{path}.{option}": f"{source}.{option}" for option in value if option != "name"}
+    if "name" not in value:
+        return {f"{path}.{option}": given for option, given in value.items()}, places
+    return {path: dict(value)}, {path: source} | places
+
+
+def clash(patches: Sequence[Patch]) -> tuple[str, int, int] | None:
+    """A path that two patches of one rank set, and their positions."""
+    setters: dict[str, int] = {}
+    for position, patch in enumerate(patches):
+        for path in _set_by(patch):
+            if setters.setdefault(path, position) != position:
+                return path, setters[path], position
+    return None
+
+
+def _set_by(patch: Patch) -> Iterable[str]:
+    """Each path that a patch decides: a part that it replaces, and every option that it gives."""
+    for path, value in patch.items():
+        yield path
+        if path in PARTS and isinstance(value, dict):
+            yield from (f"{path}.{option}" for option in value if option != "name")
+
+
+@lru_cache(maxsize=1)
+def _of_parts() -> dict[str, str]:
+    """What would be right for the name of a hyper-parameter where a field of the recipe is expected."""
+    catalog = load()
+    names = {*BATCH, *(one.name for entry in catalog.entries for one in entry.parameters)}
+    return {name: right for name in names if (right := meant_of_parts(name, catalog))}
+
+
+_DIGITS: Final = 6
+
+
+def read_span(posted: Mapping[str, Any], source: str, problems: list[Problem]) -> Span | None:
+    """The range of a mapping with `low` and `high`; notes what is wrong with it."""
+    known = len(problems)
+    for end in ("low", "high"):
+        if not _is_number(posted.get(end)):
+            problems.append(Problem(f"{source}.{end}", f"expected a finite number, found {shown(posted.get(end))}"))
+    log, step = posted.get("log", False), posted.get("step")
+    if not isinstance(log, bool):
+        problems.append(Problem(f"{source}.log", f"expected true or false, found {shown(log)}"))
+    if step is not None and (not _is_number(step) or step <= 0):
+        problems.append(Problem(f"{source}.step", f"expected a number above 0, found {shown(step)}"))
+    if len(problems) > known:
+        return None
+    low, high = posted["low"], posted["high"]
+    if low >= high:
+        problems.append(Problem(source, f"`low` must be below `high`, found {shown(low)} and {shown(high)}"))
+    elif log and low <= 0:
+        problems.append(Problem(f"{source}.low", f"a logarithmic range begins above 0, found {shown(low)}"))
+    elif log and step is not None:
+        problems.append(Problem(f"{source}.step", "a logarithmic range has no `step`"))
+    elif step is not None and step > high - low:
+        problems.append(Problem(f"{source}.step", f"expected at most {shown(high - low)}, found {shown(step)}"))
+    if len(problems) > known:
+        return None
+    whole = all(isinstance(one, int) for one in (low, high, step or 0))
+    return Span(low=low, high=high, log=log, step=step, whole=whole)
+
+
+def drawn(span: Span, value: float) -> float | int:
+    """A drawn value as the recipe gets it: whole, or of six digits, so that a table can print it."""
+    if span.whole:
+        return round(value)
+    rounded = float(f"{value:.{_DIGITS}g}")
+    return min(max(rounded, span.low), span.high)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+Known = Mapping[str, Collection[str] | None]
+"""The labels of the axes that a `when` may name; None for an axis with problems of its own."""
+
+_FEW: Final = 1000  # labels that are compared as numbers too, which takes one look at each
+
+
+def read_when(posted: Any, source: str, known: Known, problems: list[Problem]) -> When:
+    """A posted `when` written out; notes what is wrong, and gives what never applies where that is not readable."""
+    if not isinstance(posted, Mapping) or not posted:
+        example = "expected a mapping from an axis to one or several of its labels, such as {regularizer: [l2, sec]}"
+        problems.append(Problem(source, f"{example}; found {shown(posted)}"))
+        return {"": []}
+    return {axis: _labels(axis, wanted, source, known, problems) for axis, wanted in posted.items()}
+
+
+def _labels(axis: str, wanted: Any, source: str, known: Known, problems: list[Problem]) -> list[str]:
+    if axis not in known:
+        right = meant(axis, known) if known else "there is none"
+        problems.append(Problem(source, f"no axis {shown(axis)} is applied before this; {right}"))
+        return []
+    values = wanted if isinstance(wanted, list) else [wanted]
+    if not values or any(value is None or isinstance(value, list | Mapping) for value in values):
+        problems.append(Problem(f"{source}.{axis}", f"expected a label or a list of labels, found {shown(wanted)}"))
+        return []
+    labels = known[axis]
+    if labels is None:
+        return [label_of(value) for value in values]
+    matches = {label_of(value): match(value, labels) for value in values}
+    if strange := [label for label, match in matches.items() if match is None]:
+        right = meant(strange[0], labels)
+        problems.append(Problem(f"{source}.{axis}", f"axis '{axis}' has no alternative {listed(strange)}; {right}"))
+    return [match for match in matches.values() if match is not None]
+
+
+def match(value: Any, labels: Collection[str]) -> str | None:
+    """The label that a value means: the same text, or an equal number in another spelling."""
+    if label_of(value) in labels:
+        return label_of(value)
+    if isinstance(value, bool) or not isinstance(value, int | float) or len(labels) > _FEW:
+        return None
+    spend(len(labels))
+    return next((label for label in labels if number_of(label) == value), None)
+
 
 LONGEST_LABEL: Final = 100
 MOST_GROUPS: Final = 1000
@@ -140,7 +306,7 @@ class AxisReader:
             own = 1 + sum(map(len, group.when.values())) // 4
             for choice in group.choices:
                 for earlier in holders[choice.label]:
-                    effort.spend(own + sum(map(len, earlier.when.values())) // 4)
+                    spend(own + sum(map(len, earlier.when.values())) // 4)
                     if not exclusive(group.when, earlier.when):
                         both = f"stands in {earlier.source} too, and both groups can apply in one cell"
                         self._note(choice.source, f"{shown(choice.label)} {both}")

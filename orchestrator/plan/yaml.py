@@ -1,9 +1,12 @@
-"""Reads what was posted, YAML 1.2 or JSON, into plain data; refuses what is malformed, ambiguous or too large."""
+"""A YAML document as plain data with the place of every value, and every problem of its form."""
 
 import re
 import unicodedata
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple, NoReturn, Protocol
 
+from yaml import YAMLError
+from yaml.composer import Composer
 from yaml.cyaml import CParser  # type: ignore[attr-defined]
 from yaml.error import MarkedYAMLError
 from yaml.events import (
@@ -14,13 +17,195 @@ from yaml.events import (
     SequenceStartEvent,
     StreamEndEvent,
 )
+from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+from yaml.parser import Parser
 from yaml.reader import Reader, ReaderError
+from yaml.resolver import BaseResolver
+from yaml.scanner import Scanner
 
-from orchestrator.plan.problems.findings import Findings
-from orchestrator.plan.reading.positions import PurePython
-from orchestrator.plan.reading.scalar import CORE, read, tag_of
+from orchestrator.plan.problems import Findings
 from orchestrator.views.errors import InvalidSpecError, TooLargeError
 from workers.catalog import Problem, brief
+
+
+class PurePython(Reader, Scanner, Parser):
+    """PyYAML's own reading up to events, a tenth as fast as libyaml's: of what that cannot read, and for its places."""
+
+    def __init__(self, text: str) -> None:
+        Reader.__init__(self, text)
+        Scanner.__init__(self)
+        Parser.__init__(self)
+
+    def scan_to_next_token(self) -> None:
+        """Skip tabs too within brackets: JSON may be indented with them, and YAML 1.2 allows it."""
+        super().scan_to_next_token()
+        while self.flow_level and self.peek() == "\t":
+            self.forward()
+            super().scan_to_next_token()
+
+
+class _Loader(PurePython, Composer, BaseResolver):
+    """The same up to nodes, whose ends of block texts are where an editor looks for them."""
+
+    def __init__(self, text: str) -> None:
+        PurePython.__init__(self, text)
+        Composer.__init__(self)
+        BaseResolver.__init__(self)
+
+
+def nodes(text: bytes) -> tuple[str, Node]:
+    """A text that `document.parse` has read, as characters, and the tree of its nodes with their places in it."""
+    decoded = text.decode("utf-8").removeprefix("\ufeff")
+    node = _Loader(decoded).get_single_node()
+    assert node is not None
+    return decoded, node
+
+
+MOST_BYTES: Final = 65_536
+"""Of a larger text no lines are told: to read the places takes a second for each 100 KB."""
+_SAID: Final = re.compile(r"\bline (\d+)")
+_INDEX: Final = re.compile(r"\[(\d+)\]\.?")
+
+
+def lines(body: bytes, problems: Iterable[Problem]) -> list[int | None]:
+    """The line of each problem, from 1 on; none where it cannot be told."""
+    root: Node | None = None
+    if len(body) <= MOST_BYTES:
+        try:
+            root = nodes(body)[1]
+        except (YAMLError, ValueError, AssertionError, RecursionError):  # what cannot be read says its lines itself
+            root = None
+    return [_line(root, one) for one in problems]
+
+
+def _line(root: Node | None, problem: Problem) -> int | None:
+    if root is not None and problem.path:
+        return _reached(root, problem.path)
+    said = _SAID.search(problem.message)
+    return int(said[1]) if said else None
+
+
+def _reached(node: Node, path: str) -> int:
+    """The line of the deepest node on the way: a problem may be that something is missing there."""
+    line = int(node.start_mark.line) + 1
+    rest = path
+    while rest:
+        step = _step(node, rest)
+        if step is None:
+            return line
+        key_line, node, rest = step
+        line = key_line + 1
+    return line
+
+
+def _step(node: Node, path: str) -> tuple[int, Node, str] | None:
+    """The line of the next key or item on the way, its node, and the path that is left; keys may hold dots."""
+    if isinstance(node, SequenceNode):
+        match = _INDEX.match(path)
+        if not match or int(match[1]) >= len(node.value):
+            return None
+        item = node.value[int(match[1])]
+        return item.start_mark.line, item, path[match.end() :]
+    if not isinstance(node, MappingNode):
+        return None
+    fitting = [
+        (key, value)
+        for key, value in node.value
+        if isinstance(key, ScalarNode) and re.match(rf"{re.escape(key.value)}(?=[.\[]|$)", path)
+    ]
+    if not fitting:
+        return None
+    key, value = max(fitting, key=lambda pair: len(pair[0].value))
+    return key.start_mark.line, value, path[len(key.value) :].removeprefix(".")
+
+
+Scalar = str | int | float | bool | None
+
+CORE: Final = "tag:yaml.org,2002:"
+"""What the tags of the schema begin with; written `!!`."""
+
+MAX_INTEGER: Final = 2**63 - 1
+MIN_INTEGER: Final = -(2**63)
+_LONGEST_INTEGER: Final = 30  # digits; longer fits no 64 bits, and Python's own limit is an error of another kind
+
+_INTEGER: Final = r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+"
+_NUMBER: Final = r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?"
+
+PLAIN: Final[Mapping[str, tuple[str, str]]] = {
+    "null": (r"~|null|Null|NULL|", "~nN"),
+    "bool": (r"true|True|TRUE|false|False|FALSE", "tTfF"),
+    "int": (_INTEGER, "-+0123456789"),
+    "float": (rf"{_NUMBER}|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)", "-+.0123456789"),
+}
+"""By tag, in order of precedence: the pattern of its plain scalars and the characters that these begin with."""
+
+
+def tag_of(text: str) -> str:
+    """The tag that a plain scalar has by what it looks like, such as `int`; `str` where it looks like nothing else."""
+    return next((tag for tag, pattern in _BY_FIRST.get(text[:1], ()) if pattern.fullmatch(text)), "str")
+
+
+def read(tag: str, text: str) -> Scalar:
+    """The value of a scalar by its tag, such as `int`; ValueError says what is wrong with it."""
+    if tag not in _READERS:
+        raise ValueError(f"the tag '!!{tag}' is not allowed; a spec holds plain values only")
+    return _READERS[tag](text)
+
+
+_PATTERNS: Final = {tag: (re.compile(pattern), first) for tag, (pattern, first) in PLAIN.items()}
+_BY_FIRST: Final = {
+    first: [(tag, pattern) for tag, (pattern, firsts) in _PATTERNS.items() if first in firsts]
+    for first in {one for _, firsts in _PATTERNS.values() for one in firsts}
+} | {"": [("null", _PATTERNS["null"][0])]}
+
+
+def _null(text: str) -> None:
+    if text not in ("", "~") and text.lower() != "null":
+        raise ValueError(f"'{_short(text)}' is not null")
+
+
+def _bool(text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ValueError(f"'{_short(text)}' is neither true nor false")
+    return text.lower() == "true"
+
+
+def _int(text: str) -> int:
+    if not re.fullmatch(_INTEGER, text):
+        raise ValueError(f"'{_short(text)}' is not a whole number")
+    base = {"0o": 8, "0x": 16}.get(text[:2], 10)
+    if len(text) > _LONGEST_INTEGER or not MIN_INTEGER <= int(text, base) <= MAX_INTEGER:
+        raise ValueError(f"the number {_short(text)} does not fit 64 bits")
+    return int(text, base)
+
+
+def _float(text: str) -> float:
+    if not re.fullmatch(_NUMBER, text):
+        raise ValueError(f"'{_short(text)}' is not a finite number")
+    number = float(text)
+    if number in (float("inf"), float("-inf")):
+        raise ValueError(f"the number {_short(text)} is out of range")
+    return number
+
+
+def _str(text: str) -> str:
+    try:  # JSON writes a character beyond U+FFFF as two escapes
+        text = text.encode("utf-16", "surrogatepass").decode("utf-16")
+    except UnicodeDecodeError:
+        raise ValueError("this text holds half of a surrogate pair") from None
+    if "\0" in text:
+        raise ValueError("this text holds a NUL character")
+    return text
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 40 else f"{text[:37]}..."
+
+
+_READERS: Final[Mapping[str, Callable[[str], Scalar]]] = {
+    "null": _null, "bool": _bool, "int": _int, "float": _float, "str": _str,
+}  # fmt: skip
+
 
 MAX_BYTES: Final = 1024 * 1024
 MAX_DEPTH: Final = 32

@@ -6,11 +6,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from orchestrator.plan.problems import effort
-from orchestrator.plan.problems.place import DocumentPlace
-from orchestrator.plan.problems.sentences import sentences
-from orchestrator.plan.reading.entries import Nameable
-from orchestrator.plan.reading.when import match
+from orchestrator.plan.axes import match
+from orchestrator.plan.layouts import Nameable
+from orchestrator.plan.problems import DocumentPlace, sentences, spend
 from orchestrator.spec.axis import labels_of
 from orchestrator.spec.imported import MOST_NUMBERS, MOST_ROWS, ImportedNumber, ImportedRow
 from orchestrator.spec.label import number_of
@@ -43,7 +41,7 @@ class ImportedRows:
                 self._check_against(row.against, f"{field}.against", table)
             seen: dict[tuple[Any, ...], int] = {}
             for k, number in enumerate(row.numbers):
-                effort.spend(1 + len(table.columns))
+                spend(1 + len(table.columns))
                 where = f"{field}.numbers[{k}]"
                 self._check_place(number, where, table)
                 if wrong := implausible(number, row.unit, self._catalog):

@@ -1,1 +1,0 @@
-"""Says everything that is wrong with a spec at once, with bounded work."""
