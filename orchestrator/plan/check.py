@@ -6,7 +6,8 @@ from typing import Any, Final
 
 from orchestrator.plan import points, soundness
 from orchestrator.plan.figures import read_figures
-from orchestrator.plan.layouts import Nameable, read_tables, tasks
+from orchestrator.plan.layouts import read_tables
+from orchestrator.plan.nameable import Nameable, tasks
 from orchestrator.plan.parse import KEYS, SpecDraft, as_meant, narrowed, read
 from orchestrator.plan.points import MOST_TRIALS, count_trials
 from orchestrator.plan.problems import Findings, limited

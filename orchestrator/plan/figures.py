@@ -6,7 +6,8 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from orchestrator.plan.axes import read_when
-from orchestrator.plan.layouts import Nameable, Naming, at_the_end, entries, missing, stated, tasks
+from orchestrator.plan.layouts import Naming
+from orchestrator.plan.nameable import Nameable, at_the_end, entries, missing, stated, tasks
 from orchestrator.plan.parse import SpecDraft
 from orchestrator.plan.problems import DocumentPlace, sentences
 from orchestrator.spec.axis import labels_of

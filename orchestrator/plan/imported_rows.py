@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from orchestrator.plan.axes import match
-from orchestrator.plan.layouts import Nameable
+from orchestrator.plan.nameable import Nameable
 from orchestrator.plan.problems import DocumentPlace, sentences, spend
 from orchestrator.spec.axis import labels_of
 from orchestrator.spec.imported import MOST_NUMBERS, MOST_ROWS, ImportedNumber, ImportedRow

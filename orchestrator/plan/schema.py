@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
-from orchestrator.plan.layouts import NAME
+from orchestrator.plan.nameable import NAME
 from orchestrator.plan.parse import LONGEST_DESCRIPTION, LONGEST_NAME, SEARCHES
 from orchestrator.spec.figure import FigureSpec
 from orchestrator.spec.prune import PRUNES

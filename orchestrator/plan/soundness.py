@@ -8,7 +8,7 @@ from itertools import chain, combinations, islice, product
 from typing import Any, Final, NamedTuple
 
 from orchestrator.plan.axes import clash
-from orchestrator.plan.layouts import at_the_end, stated, tasks
+from orchestrator.plan.nameable import at_the_end, stated, tasks
 from orchestrator.plan.parse import SpecDraft
 from orchestrator.plan.points import (
     MOST_TRIALS,
