@@ -18,9 +18,8 @@ from orchestrator.host.logs import begin_logging
 from orchestrator.host.packages import refuse_hidden
 from orchestrator.host.private import write_for_us_alone
 from orchestrator.host.traces import begin_tracing, end_tracing
-from orchestrator.secrets import Secrets
 from orchestrator.service.service import Service
-from orchestrator.settings import Settings
+from orchestrator.settings import Secrets, Settings
 from orchestrator.views.errors import MetricsweepError
 from workers.catalog import PartSourceError
 

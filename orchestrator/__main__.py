@@ -10,8 +10,7 @@ from pydantic import ValidationError
 from orchestrator.host.logs import begin_logging
 from orchestrator.host.packages import brought_by, refuse_hidden
 from orchestrator.host.private import write_for_us_alone
-from orchestrator.secrets import Secrets
-from orchestrator.settings import Settings, problems
+from orchestrator.settings import Secrets, Settings, problems
 from orchestrator.views.errors import FencedError, MetricsweepError
 from workers import catalog as catalogs
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from orchestrator.host.secret_settings import SECRET_VARIABLES
 from orchestrator.run.ray.__main__ import main as start_node
+from orchestrator.settings import SECRET_VARIABLES
 from tests.compose_file import COMPOSE, ROOT, load
 from tests.kubernetes_schema import problems
 from tests.test_compose import GIVEN, SETTINGS, ray_knows

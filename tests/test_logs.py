@@ -9,9 +9,8 @@ from pydantic import SecretStr
 
 from orchestrator.host.log_context import about, ids_of_now
 from orchestrator.host.logs import JsonLines, LogForm, OwnLines, begin_logging
-from orchestrator.secrets import Secrets
 from orchestrator.service.service import Service
-from orchestrator.settings import Settings
+from orchestrator.settings import Secrets, Settings
 from tests.inline_conductor import conduct
 from tests.test_conductor import spec
 

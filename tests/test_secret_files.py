@@ -13,11 +13,9 @@ from api import discovery
 from orchestrator.conduct.webhook import Webhook
 from orchestrator.host.logs import OwnLines
 from orchestrator.host.secret_file import SecretFile, one_line
-from orchestrator.host.secret_settings import SECRET_FILES
 from orchestrator.host.webhook_signature import keys_of
 from orchestrator.record.database import Database
-from orchestrator.secrets import Secrets
-from orchestrator.settings import Settings, problems
+from orchestrator.settings import SECRET_FILES, Secrets, Settings, problems
 from orchestrator.views.errors import MetricsweepError
 
 SECRET = "whsec_" + base64.b64encode(b"a secret of these tests, long enough").decode()

@@ -34,9 +34,8 @@ from orchestrator.record.delivery_table import delivery
 from orchestrator.record.store import Store
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.inline import Inline
-from orchestrator.secrets import Secrets
 from orchestrator.service.service import Service
-from orchestrator.settings import Settings, problems
+from orchestrator.settings import Secrets, Settings, problems
 from orchestrator.views.errors import MetricsweepError
 from tests.inline_conductor import conduct
 from tests.ports import free_port

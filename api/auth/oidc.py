@@ -22,8 +22,7 @@ from orchestrator.host import oidc_settings
 from orchestrator.host.identity import seal
 from orchestrator.host.loopback import is_loopback
 from orchestrator.host.proxies import proxy_fault, proxy_variable
-from orchestrator.secrets import Secrets
-from orchestrator.settings import Settings
+from orchestrator.settings import Secrets, Settings
 from orchestrator.views.accounts import ACCOUNT_NAME
 from orchestrator.views.callers import Role
 from orchestrator.views.errors import BusyError, LoginRefusedError, UnavailableError

@@ -14,9 +14,8 @@ from pydantic import SecretStr
 from api.local.log_file import KEPT, LOG_BYTES
 from api.local.process import ChildSpec
 from orchestrator.host.addresses import sqlite_url
-from orchestrator.host.secret_settings import SECRET_FILES
 from orchestrator.host.slot_environment import for_slots
-from orchestrator.settings import Settings
+from orchestrator.settings import SECRET_FILES, Settings
 
 PREFIX: Final = "METRICSWEEP_"
 WEBHOOK: Final = ("webhook_url", "webhook_secret", "webhook_secret_file")

@@ -8,9 +8,8 @@ from orchestrator.host.disk import disk_of
 from orchestrator.host.function_names import missing
 from orchestrator.host.loopback import is_loopback
 from orchestrator.host.packages import refuse_hidden, require
-from orchestrator.secrets import Secrets
 from orchestrator.service.owner import refuse_newer_database
-from orchestrator.settings import ENGINES, Settings
+from orchestrator.settings import ENGINES, Secrets, Settings
 from orchestrator.views.errors import MetricsweepError
 from workers import catalog as catalogs
 

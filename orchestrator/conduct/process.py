@@ -17,8 +17,7 @@ from orchestrator.run.attempt import Workplace
 from orchestrator.run.engine import Engine, Site
 from orchestrator.run.engine_names import engine_named
 from orchestrator.run.memory_growth import Allowance
-from orchestrator.secrets import Secrets
-from orchestrator.settings import Settings
+from orchestrator.settings import Secrets, Settings
 from workers import catalog as catalogs
 
 log = logging.getLogger("orchestrator")

@@ -16,8 +16,7 @@ import httpx
 from orchestrator.host.loopback import is_loopback
 from orchestrator.host.proxies import proxy_fault, proxy_variable
 from orchestrator.host.webhook_signature import signature
-from orchestrator.secrets import Secrets
-from orchestrator.settings import Settings
+from orchestrator.settings import Secrets, Settings
 
 SECONDS: Final = 10.0
 """For all of one message: finding the host, connecting, sending, and the head of the answer; its body is not read."""

@@ -55,8 +55,7 @@ from orchestrator.record.writes.submissions import RequestWriter, Submissions
 from orchestrator.record.writes.sweeps import SweepWriter
 from orchestrator.record.writes.trainings import TrainingWriter
 from orchestrator.record.writes.trials import TrialWriter
-from orchestrator.secrets import Secrets
-from orchestrator.settings import Settings
+from orchestrator.settings import Secrets, Settings
 
 
 class Store:

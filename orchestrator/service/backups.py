@@ -17,8 +17,7 @@ from orchestrator.host.private import own_folder
 from orchestrator.host.storage import Folder, Storage, opened
 from orchestrator.record.snapshot import snapshot
 from orchestrator.record.transfer import loading, require_empty, require_restorable
-from orchestrator.secrets import Secrets
-from orchestrator.settings import Settings
+from orchestrator.settings import Secrets, Settings
 from orchestrator.views.errors import ConflictError, DamagedError, MetricsweepError
 
 MANIFEST: Final = "manifest.json"

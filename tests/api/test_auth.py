@@ -20,9 +20,8 @@ from api.auth.gate import Authentication
 from api.auth.sessions import SESSION_SECONDS, BrowserSession
 from api.main import create_app
 from api.routes.events import _listener
-from orchestrator.host.secret_settings import LEAST_TOKEN
 from orchestrator.service.service import Service
-from orchestrator.settings import Settings
+from orchestrator.settings import LEAST_TOKEN, Settings
 from tests.api.conftest import BEARER, TOKEN, URL, opened
 from tests.api.played import SPEC, YAML
 from tests.dashboards.markup import read

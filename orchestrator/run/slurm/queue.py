@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from orchestrator.host.secret_settings import SECRET_VARIABLES
+from orchestrator.settings import SECRET_VARIABLES
 
 PATIENCE_SECONDS: Final = 120.0
 """Slurm's commands try for some time themselves while slurmctld does not answer."""
