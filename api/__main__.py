@@ -10,9 +10,9 @@ import uvicorn
 from pydantic import ValidationError
 
 from api.commands.terminal import FAILED, OK, explain
+from api.events import Feed
 from api.local.refusals import refuse_open_host
 from api.main import create_app
-from api.streams.feed import Feed
 from orchestrator.host import storage
 from orchestrator.host.logs import begin_logging
 from orchestrator.host.packages import refuse_hidden

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from api.asking.evidence import EvidenceClient
     from api.asking.people import PeopleClient
     from api.asking.resolutions import SweepResolutions
+    from api.connection import SweepChanges
     from api.notebooks.notebook import SweepNotebook
-    from api.streams.changes import SweepChanges
     from orchestrator.views.cells import CellView
     from orchestrator.views.collection import CollectionView, StorageView
     from orchestrator.views.data import DataFinding
@@ -100,7 +100,7 @@ class Client:
 
     def changes(self, sweep: int) -> "SweepChanges":
         """What changes of a sweep, while it is entered."""
-        from api.streams.changes import SweepChanges
+        from api.connection import SweepChanges
 
         return SweepChanges(self._connection.another(), sweep)
 

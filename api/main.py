@@ -12,11 +12,12 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 from api import problems
 from api.auth.gate import Authentication, AuthMiddleware, bearer
 from api.auth.oidc import LoginSession, ProviderLogin
+from api.events import Feed
 from api.http.middleware import BodyLimit, HostsAndOrigins, PeerAddress, RateLimit, Rates, ResponseHeaders
 from api.http.turns import Turns
 from api.mlflow import passage, rules
 from api.mlflow.upstream import Upstream
-from api.openapi import OPENAPI_PATH, documented, openapi
+from api.problems import OPENAPI_PATH, documented, openapi
 from api.routes import (
     accounts,
     cluster,
@@ -34,10 +35,7 @@ from api.routes import (
     tables,
     trials,
 )
-from api.streams.feed import Feed
-from api.telemetry.exposition import Exposition
-from api.telemetry.latency import Latency
-from api.telemetry.spans import Spans
+from api.telemetry import Exposition, Latency, Spans
 from orchestrator.service.frames import MEDIA_TYPE as FRAMES
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings

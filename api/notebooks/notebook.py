@@ -15,7 +15,7 @@ if TYPE_CHECKING:  # late, since the commands wait for neither
     import altair
     import pandas
 
-    from api.streams.changes import SweepChanges
+    from api.connection import SweepChanges
     from orchestrator.views.files import Rendered
     from orchestrator.views.sweeps import SweepView
 

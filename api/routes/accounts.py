@@ -8,7 +8,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, StreamingResponse
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, StrictBool, model_validator
 
 from api.dependencies import AccountName, Admission, Asked, ByProvider, Cursor, Id, IdempotencyKey, Paged, UserName
-from api.openapi import documented, shown
+from api.problems import documented, shown
 from dashboards import people as people_page
 from orchestrator.host.oidc_settings import issuer as issuer_of
 from orchestrator.views.accounts import ACCOUNT_NAME, AuditEntry, NewTokenView, ProjectView, TokenView, UserView

@@ -8,9 +8,8 @@ from fastapi.responses import HTMLResponse
 
 from api.dependencies import Actor, Asked, Id
 from api.http.turns import ExpensiveBundle
-from api.openapi import documented, shown
-from api.problems import answer, details
-from api.telemetry.exposition import CONTENT_TYPE, Exposition
+from api.problems import answer, details, documented, shown
+from api.telemetry import CONTENT_TYPE, Exposition
 from dashboards import cluster as cluster_page
 from dashboards import pages
 from orchestrator.views.cluster import ClusterView

@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 
 from api.dependencies import Asked
 from api.http.turns import Expensive
-from api.openapi import documented, shown
+from api.problems import documented, shown
 from dashboards import curves as curves_page
 from orchestrator.service.curves import DEFAULT_POINTS, By, CurvesAsked
 from orchestrator.views.curves import Against, CurveLines

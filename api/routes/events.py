@@ -9,10 +9,8 @@ from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from api.dependencies import Admission, Asked, Id
-from api.openapi import documented
-from api.streams import wire
-from api.streams.feed import Feed
-from api.streams.stream import Listener, Stream
+from api.events import MEDIA_TYPE, Feed, Listener, Stream, resumed_from
+from api.problems import documented
 from orchestrator.views.callers import caller
 from orchestrator.views.changes import ChangeView
 
@@ -46,7 +44,7 @@ _CONTENT: Final[dict[int | str, dict[str, Any]]] = {
     200: {
         "description": "Events, each with an `id`, the type as `event`, and as `data` JSON of this form.",
         "content": {
-            wire.MEDIA_TYPE: {
+            MEDIA_TYPE: {
                 "schema": _EVENT,
                 "example": _EXAMPLE,
             }
@@ -70,7 +68,7 @@ async def events(
     request: Request, access: Admission, last_event_id: LastSeen = None, after: After = None
 ) -> StreamingResponse:
     """A stream that begins with `hello` and goes on from a known id; `reset` says that too much came since."""
-    return await _streamed(request, access, None, wire.resumed_from(last_event_id, after))
+    return await _streamed(request, access, None, resumed_from(last_event_id, after))
 
 
 @router.get(
@@ -89,7 +87,7 @@ async def sweep_events(
 ) -> StreamingResponse:
     """The same with one sweep's events alone; the ids are those of all."""
     await run_in_threadpool(service.changes.require, number)
-    return await _streamed(request, access, number, wire.resumed_from(last_event_id, after))
+    return await _streamed(request, access, number, resumed_from(last_event_id, after))
 
 
 async def _streamed(request: Request, access: Admission, sweep: int | None, last: int | None) -> "EventStream":
@@ -100,7 +98,7 @@ async def _streamed(request: Request, access: Admission, sweep: int | None, last
 class EventStream(StreamingResponse):
     """Sends what a stream has until it ends or its client leaves, and frees its place however that comes."""
 
-    media_type = wire.MEDIA_TYPE
+    media_type = MEDIA_TYPE
 
     def __init__(self, feed: Feed, stream: Stream) -> None:
         super().__init__(stream.chunks(), headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})

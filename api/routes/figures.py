@@ -6,7 +6,7 @@ from fastapi import APIRouter, Header, Path, Query, Response
 
 from api.dependencies import Asked, Id, Named
 from api.http.turns import Expensive
-from api.openapi import documented, shown
+from api.problems import documented, shown
 from api.routes.tables import as_file
 from orchestrator.views.files import FigureFile, FigureView
 

@@ -8,7 +8,7 @@ from fastapi.responses import StreamingResponse
 
 from api.dependencies import Asked, Id
 from api.http.turns import Expensive
-from api.openapi import documented
+from api.problems import documented
 from orchestrator.service.frames import MEDIA_TYPE
 
 router = APIRouter(prefix="/v1", tags=["frames"], responses=documented(401, 403, 404, 409, 421, 422, 500, 503))

@@ -7,7 +7,7 @@ from fastapi.responses import JSONResponse
 
 from api.dependencies import Asked, Paged
 from api.http.turns import Expensive
-from api.openapi import documented, shown
+from api.problems import documented, shown
 from orchestrator.service.listings import ListingWish
 from orchestrator.service.plots import Plot
 from orchestrator.views.filters import LONGEST

@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from api.auth import oidc
 from api.auth.sessions import CODE_SECONDS, BrowserSession, OneTimeLogin
 from api.dependencies import Admission, Asked, ByProvider
-from api.openapi import documented, shown
+from api.problems import documented, shown
 from dashboards import pages
 from orchestrator.host.identity import IDENTITY_PATH, NONCE
 from orchestrator.views.accounts import CallerView

@@ -25,7 +25,7 @@ from api.dependencies import (
     spec_body,
 )
 from api.http.turns import Expensive, ExpensiveBundle, ExpensiveSpec
-from api.openapi import documented, shown
+from api.problems import documented, shown
 from orchestrator.views.cells import CellView
 from orchestrator.views.lifecycle import SweepState
 from orchestrator.views.mirror import MirrorView

@@ -9,7 +9,7 @@ from fastapi.responses import HTMLResponse
 
 from api.dependencies import Asked, Id, Named
 from api.http.turns import Expensive
-from api.openapi import documented, shown
+from api.problems import documented, shown
 from dashboards import ledger as ledger_pages
 from orchestrator.views.files import Rendered
 from orchestrator.views.ledger import LedgerSummary

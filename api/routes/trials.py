@@ -7,7 +7,7 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 
 from api import examples
 from api.dependencies import Asked, Id, Offset, Paged
-from api.openapi import documented, shown
+from api.problems import documented, shown
 from orchestrator.views.lifecycle import TrialState
 from orchestrator.views.pages import Page
 from orchestrator.views.trials import Curve, LogView, TrialSummary, TrialView

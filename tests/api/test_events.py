@@ -11,9 +11,8 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from api.streams import feed as feeds
-from api.streams import stream as streams
-from api.streams.feed import MOST_OF_A_CLIENT, Feed
+from api import events
+from api.events import MOST_OF_A_CLIENT, Feed
 from orchestrator.record.writes import changes
 from orchestrator.settings import Settings
 from orchestrator.views.changes import ChangeKind, ChangeSpan, ChangeView, Told
@@ -34,7 +33,7 @@ def wait_until(true: Callable[[], bool]) -> None:
 
 @pytest.fixture(autouse=True)
 def _reads_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(feeds, "READ_SECONDS", 0.05)
+    monkeypatch.setattr(events, "READ_SECONDS", 0.05)
 
 
 @pytest.fixture
@@ -268,7 +267,7 @@ def test_a_stream_is_guarded_as_any_request(url: str, headers: dict[str, str], s
 def test_a_client_that_never_reads_is_dropped_and_fills_no_memory(
     app: FastAPI, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(streams, "MOST_UNSENT", 64 * 1024)
+    monkeypatch.setattr(events, "MOST_UNSENT", 64 * 1024)
     feed: Feed = app.state.feed
     great = ChangeView(type=ChangeKind.SWEEP, sweep=1, url="/v1/sweeps/1", error="e" * 60_000)
     feed._after = lambda position, most: ChangeSpan(position, position + 1, [Told(position + 1, great)])

@@ -20,9 +20,9 @@ from schemathesis.specs.openapi.checks import (
 
 from api import examples
 from api.auth import sessions as patience
+from api.events import Stream
 from api.routes import cluster, logins, tables
 from api.routes import figures as figures_route
-from api.streams.stream import Stream
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views import cells, data, files, health, pages, published, requests, submissions, sweeps, trials

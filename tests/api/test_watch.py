@@ -12,8 +12,8 @@ from api.client import Client
 from api.commands import tables, terminal
 from api.commands.local import unfinished
 from api.commands.watch import _pause, follow, verdict
+from api.connection import SweepChanges
 from api.main import create_app
-from api.streams.changes import SweepChanges
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.durations import duration
@@ -131,8 +131,8 @@ def test_it_asks_no_more_often_where_nothing_is_told(
 def test_it_polls_where_no_events_come_and_goes_on_listening_where_it_was(
     service: Service, settings: Settings, conductor: Conductor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("api.streams.changes.AGAIN_SECONDS", 0.05)
-    monkeypatch.setattr("api.streams.changes.REFUSED_SECONDS", 0.05)
+    monkeypatch.setattr("api.connection.AGAIN_SECONDS", 0.05)
+    monkeypatch.setattr("api.connection.REFUSED_SECONDS", 0.05)
     app, port = create_app(service, settings), free_port()
     app.state.feed.most = 0  # as where there are as many streams as there may be
     with served(app, port=port) as url, Client(url, TOKEN) as client:

@@ -1,18 +1,107 @@
-"""The feed: one task a process that reads what changed once a second and tells it to all streams of this process."""
+"""Event streams: one task of the process reads what changed, and hands it to the stream of each client."""
 
 import asyncio
 import contextvars
 import logging
+import re
 from collections import Counter, defaultdict, deque
-from collections.abc import Mapping, Sequence, Set
-from typing import Final, TypeAlias
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence, Set
+from typing import Final, NamedTuple, TypeAlias
 
-from api.streams import wire
-from api.streams.stream import HEARTBEAT, Listener, Stream
 from orchestrator.service.service import Service
-from orchestrator.views.callers import Caller, calling
+from orchestrator.views.callers import OWNER, Caller, calling
 from orchestrator.views.changes import ChangeKind, ChangeSpan, Told
 from orchestrator.views.errors import BusyError, MetricsweepError
+
+MEDIA_TYPE: Final = "text/event-stream"
+RETRY_MILLISECONDS: Final = 3_000
+"""After how long a browser asks again when a stream ends."""
+
+_ID: Final = re.compile(r"[0-9]{1,18}")
+
+
+def encoded(told: Told) -> bytes:
+    """One event; its JSON holds no line break, so that it is one line of data."""
+    return _event(told.view.type, told.id, told.view.model_dump_json(exclude_none=True))
+
+
+def hello(position: int) -> bytes:
+    """The first event of a stream: from where it tells everything."""
+    return f"retry: {RETRY_MILLISECONDS}\n".encode() + _event("hello", position, "{}")
+
+
+def reset(position: int) -> bytes:
+    """What a client that comes back too late is told: look at everything anew, and go on from here."""
+    return _event("reset", position, "{}")
+
+
+def resumed_from(header: str | None, query: int | None) -> int | None:
+    """The last id that a client has seen. Of what is no id at all we know nothing: -1, which has it look anew."""
+    if header:  # a browser that reconnects sends it, with the address that it had at first
+        return int(header) if _ID.fullmatch(header) else -1
+    return query
+
+
+def _event(kind: str, position: int, data: str) -> bytes:
+    return f"event: {kind}\nid: {position}\ndata: {data}\n\n".encode()
+
+
+MOST_UNSENT: Final = 256 * 1024
+"""Bytes that wait for one client, beside the 64 KiB that its connection takes; the chunks are shared by all streams."""
+HEARTBEAT: Final = b":\n\n"
+
+
+class Listener(NamedTuple):
+    """Who listens: the name under which his streams are counted, whether his login still runs, and whose it is."""
+
+    name: str
+    may: Callable[[], bool]
+    who: Caller = OWNER
+
+
+class Stream:
+    """A queue of chunks between the feed and one client, of one sweep's events or of all."""
+
+    def __init__(self, listener: Listener, sweep: int | None, opening: bytes) -> None:
+        self.listener, self.sweep = listener, sweep
+        self._chunks: deque[bytes] = deque([opening])
+        self._unsent = len(opening)
+        self._something = asyncio.Event()
+        self._something.set()
+        self._ended = False
+
+    def put(self, chunk: bytes) -> None:
+        """Have a chunk sent; a client that has not read what came before is dropped, and resumes by its last id."""
+        if self._ended:
+            return
+        if self._unsent + len(chunk) > MOST_UNSENT:
+            self._chunks.clear()
+            self.end()
+            return
+        self._chunks.append(chunk)
+        self._unsent += len(chunk)
+        self._something.set()
+
+    def end(self) -> None:
+        """Send what waits, and then no more."""
+        self._ended = True
+        self._something.set()
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """What is to be sent, as it comes, until the stream ends."""
+        while True:
+            await self._something.wait()
+            if self._chunks:
+                chunk = b"".join(self._chunks)
+                self._chunks.clear()
+                self._unsent = len(chunk)  # until the connection has taken it
+                yield chunk
+                self._unsent -= len(chunk)
+            elif self._ended:
+                return
+            else:
+                self._something.clear()
+
 
 log = logging.getLogger(__name__)
 
@@ -141,14 +230,14 @@ class Feed:
             return await asyncio.to_thread(self._service.changes.seen, sweeps)
 
     def _take(self, span: ChangeSpan, audience: Audience) -> None:
-        said = [(one, wire.encoded(one)) for one in span.changes]
+        said = [(one, encoded(one)) for one in span.changes]
         if span.since == self.position:
             self._hand_on(said, audience)
         else:  # too much happened since, or another database took this one's place
             self._remembered.clear()
             self._since = span.since
             for stream in self._streams:
-                stream.put(wire.reset(span.newest))
+                stream.put(reset(span.newest))
         forgotten = len(self._remembered) + len(said) - REMEMBERED
         for _ in range(min(forgotten, len(self._remembered))):
             self._since = self._remembered.popleft()[0].id
@@ -169,7 +258,7 @@ class Feed:
             if mine is not None:
                 chunk: bytes | None = _shown(told, mine, stream.sweep)
                 if who not in audience:  # it began while that was asked, and may have missed something
-                    chunk = wire.reset(told[-1][0].id)
+                    chunk = reset(told[-1][0].id)
             else:
                 chunk = whole if stream.sweep is None else chunks.get(stream.sweep)
             if chunk:
@@ -177,16 +266,16 @@ class Feed:
 
     def _opening(self, sweep: int | None, last: int | None, mine: Set[int] | None) -> bytes:
         if last is None or last == self.position:
-            return wire.hello(self.position)
+            return hello(self.position)
         if not self._since <= last < self.position:
-            return wire.hello(self.position) + wire.reset(self.position)
+            return hello(self.position) + reset(self.position)
         missed: dict[tuple[ChangeKind, str], bytes] = {}
         for one, said in self._remembered:
             if one.id > last and sweep in (None, one.view.sweep) and (mine is None or one.view.sweep in mine):
                 key = (one.view.type, one.view.url)
                 missed.pop(key, None)  # told in the order of the last change
                 missed[key] = said
-        return wire.hello(last) + b"".join(missed.values())
+        return hello(last) + b"".join(missed.values())
 
 
 def _shown(told: Sequence[tuple[Told, bytes]], mine: Set[int], sweep: int | None) -> bytes:

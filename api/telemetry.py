@@ -1,19 +1,117 @@
-"""What is measured of the service, in Prometheus' text format: one process's requests, and what all share."""
+"""Metrics of the service and its requests in Prometheus' format, and a trace span for each request."""
 
+import re
 import time
-from collections.abc import Iterable, Iterator
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final
 
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, ProcessCollector, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Histogram, ProcessCollector, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from api.telemetry.latency import histogram
+from orchestrator.host.traces import request_span, traced
 from orchestrator.service.service import Service
 from orchestrator.views.cluster import SlotView, WaitReason
 from orchestrator.views.errors import UnavailableError
 from orchestrator.views.gauges import Gauges
 from orchestrator.views.lifecycle import SweepState, TrialState
+
+BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+UNROUTED: Final = "none"
+"""The route of what was refused before it had one, or has none: a path that somebody made up is no label."""
+
+
+def histogram(registry: CollectorRegistry) -> Histogram:
+    """The histogram of one process."""
+    return Histogram(
+        "metricsweep_request_duration_seconds",
+        "Time until the answer to a request began, by the template of its route.",
+        ("route", "method", "status"),
+        buckets=BUCKETS,
+        registry=registry,
+    )
+
+
+class Latency:
+    """Outermost ASGI middleware; a stream that lasts for hours counts until its first byte."""
+
+    def __init__(self, app: ASGIApp, seconds: Histogram) -> None:
+        self.app = app
+        self._seconds = seconds
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on and note when its answer began."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        began, status = time.perf_counter(), 0
+
+        async def noted(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start" and not status:
+                status = message["status"]
+                method = scope["method"] if scope["method"] in METHODS else "other"
+                route = getattr(scope.get("route"), "path", None) or UNROUTED
+                self._seconds.labels(route, method, str(status)).observe(time.perf_counter() - began)
+            await send(message)
+
+        await self.app(scope, receive, noted)
+
+
+UNTRACED: Final = frozenset({"/healthz", "/readyz", "/metrics"})
+"""What supervisors and Prometheus ask for every few seconds."""
+NOUNS: Final = {"/sweeps/{id}": "sweep", "/trials/{id}": "trial"}
+"""What the number in an address names."""
+_NUMBER: Final = re.compile(r"[0-9]{1,18}")  # what a span has room for; of a longer one there is no sweep
+
+
+class Spans:
+    """ASGI middleware; a stream of events, which lasts for hours, is left out, as `is_stream` knows it."""
+
+    def __init__(self, app: ASGIApp, is_stream: Callable[[str, str], bool]) -> None:
+        self.app = app
+        self._is_stream = is_stream
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, and trace it until its last byte."""
+        asked = scope["type"] == "http" and scope["path"] not in UNTRACED
+        if not traced() or not asked or self._is_stream(scope["method"], scope["path"]):
+            await self.app(scope, receive, send)
+            return
+        method = scope["method"] if scope["method"] in METHODS else "other"
+        headers = Headers(scope=scope)
+        with request_span(method, headers) as noted:
+
+            async def told(message: Message) -> None:
+                if message["type"] == "http.response.start":
+                    noted.note_all(_answered(scope, message, method))
+                    if route := getattr(scope.get("route"), "path", None):
+                        noted.rename(f"{method} {route}")
+                    if message["status"] >= 500:
+                        noted.fail(f"answered {message['status']}")
+                await send(message)
+
+            await self.app(scope, receive, told)
+
+
+def _answered(scope: Scope, message: Message, method: str) -> Mapping[str, Any]:
+    """What is known once the answer begins, by the names that OpenTelemetry has for it and by ours."""
+    sent, route = Headers(raw=message["headers"]), getattr(scope.get("route"), "path", None)
+    number = str(scope.get("path_params", {}).get("id", ""))
+    named = [noun for start, noun in NOUNS.items() if start in (route or "") and _NUMBER.fullmatch(number)]
+    return {
+        "http.request.method": method,
+        "http.route": route,
+        "http.response.status_code": message["status"],
+        "url.path": scope["path"],
+        "metricsweep.request": sent.get("x-request-id"),
+        "metricsweep.location": sent["location"].partition("?")[0] if "location" in sent else None,
+        **{f"metricsweep.{noun}": int(number) for noun in named},
+    }
+
 
 CONTENT_TYPE: Final = CONTENT_TYPE_LATEST
 _RESOURCES: Final = {"CPU": ("cpus", "CPUs"), "GPU": ("gpus", "GPUs"), "memory": ("memory_bytes", "Bytes of memory")}

@@ -1,1 +1,0 @@
-"""Event streams: what changed, told to whoever listens."""

@@ -1,1 +1,0 @@
-"""What the API tells those who watch it: gauges, latencies, traces."""
