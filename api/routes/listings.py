@@ -64,7 +64,7 @@ Where = Annotated[
     Query(
         max_length=LONGEST,
         pattern=r"^[^\x00]*$",
-        description="Words and conditions that rows meet; see docs/watching.md.",
+        description="Words and conditions that rows meet; see docs/pages.md.",
         examples=["loss:triplet eta<0.5 map@r>.6"],
     ),
 ]
