@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 FORM: Final = 5
 """Of what a slot is given and tells. A conductor stops one of another form, and its training goes on in a new one."""
-PAST: Final = 16
+PAST: Final = 32
 """Ended attempts whose last message a slot still gives, to who looks at its own pace."""
 AGES: Final = 100
 """Messages, the latest, of which a slot says how long ago they were said."""

@@ -69,3 +69,14 @@ def test_a_tune_that_does_not_work_costs_no_training(
     assert (len(broker.results), broker.failures) == (3, [])
     assert "Ray Tune does not show what trains" in caplog.text
     assert not any(thread.name == "tune" for thread in threading.enumerate())
+
+
+@pytest.mark.ray
+def test_short_trainings_share_a_few_processes_of_tune_and_each_is_shown(local_ray: None, tmp_path: Path) -> None:
+    workplace = Workplace("tests.run.trainings:quick", tmp_path / "storage", tmp_path / "data")
+    orders = [order(iterations=2) for _ in range(20)]
+    RayTune(workplace, None, tmp_path / "tune", linger=0).run(MemoryBroker(deque(orders)))
+    (folder,) = (tmp_path / "tune").glob(f"{PREFIX}*")
+    ended = [trial.last_result for trial in tune.ExperimentAnalysis(str(folder)).trials]
+    assert [result.get("outcome") for result in ended] == ["ok"] * len(orders)
+    assert len({result["pid"] for result in ended}) <= 3

@@ -45,7 +45,6 @@ REACH_SECONDS: Final = 10.0
 ENVIRONMENT: Final = {
     "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
     "TUNE_GLOBAL_CHECKPOINT_S": "31536000",  # the database is the record; Tune's snapshot costs time and is never read
-    "TUNE_MAX_PENDING_TRIALS_PG": "16",
     "TUNE_WARN_THRESHOLD_S": "10",
     "RAY_AIR_NEW_OUTPUT": "0",
     "RAY_CHDIR_TO_TRIAL_DIR": "0",

@@ -30,10 +30,12 @@ log = logging.getLogger(__name__)
 Config = dict[str, str | int | float | bool | None]
 
 LOOK_SECONDS: Final = (1.0, 5.0)
-"""How often a trial asks its slot: at first, and once its attempt has trained for some minutes.
+"""How often a trial asks its slot: at first, and once it has followed for some minutes."""
+PATIENCE_SECONDS: Final = 10.0
+"""How long an attempt waits for the process of an ended trial before Tune starts another, which takes CPU seconds.
 
-The first is also what lets Tune reuse the process of an ended trial. Tune keeps an idle process only while another
-trial waits for one, and by the time that the end of a training is noticed, its slot has begun the next one.
+Short trainings thus share a few processes, and are shown when they have ended. Tune by itself would start a process for
+nearly every trial: it starts one as soon as a trial is suggested, and ends it when another becomes free meanwhile.
 """
 TRIALS_PER_TUNER: Final = 1_000
 """Tune keeps every trial in memory; a Tuner is replaced after this many."""
@@ -68,7 +70,7 @@ class Follower(tune.Trainable):  # type: ignore[misc]
         """Begin to follow the attempt that `config` names."""
         self._attempt, self._slot = str(config["attempt"]), str(config["slot"])
         self._namespace, self._seen = str(config["namespace"]), int(config["seen"] or 0)
-        self._began = time.monotonic()
+        self._began: float | None = None  # the first look
         self._shown: dict[str, Any] = {"evaluations": 0}
 
     def reset_config(self, new_config: Config) -> bool:
@@ -78,8 +80,11 @@ class Follower(tune.Trainable):  # type: ignore[misc]
 
     def step(self) -> dict[str, Any]:
         """The latest step and metrics; `news` says whether an evaluation or the end is among what is new."""
-        shortest, longest = LOOK_SECONDS
-        time.sleep(min(longest, shortest + (time.monotonic() - self._began) / 60))
+        if self._began is None:
+            self._began = time.monotonic()  # what has ended already is shown at once
+        else:
+            shortest, longest = LOOK_SECONDS
+            time.sleep(min(longest, shortest + (time.monotonic() - self._began) / 60))
         try:
             actor = ray.get_actor(self._slot, namespace=self._namespace)
             messages = [Message.of(line) for line in ray.get(actor.poll.remote(self._attempt, self._seen, 0.0))]
@@ -111,14 +116,14 @@ class TuneTrials:
     def __init__(self, scratch: Path, namespace: str) -> None:
         self._scratch, self._namespace = scratch, namespace
         self.training: Container[str] = ()  # the attempts that train now; the engine keeps it
-        self.waiting: deque[Config] = deque(maxlen=WAITING)
+        self.waiting: deque[tuple[float, Config]] = deque(maxlen=WAITING)  # each with the time since when it waits
         self.ending, self.stopping = threading.Event(), threading.Event()
         self._thread: threading.Thread | None = None
 
     def follow(self, order: Order, slot: str, seen: int) -> None:
         """Have a trial follow an attempt on its slot, from the message after number `seen` on."""
         follows: Config = {"attempt": order.attempt, "slot": slot, "namespace": self._namespace, "seen": seen}
-        self.waiting.append(shown(order) | follows)
+        self.waiting.append((time.monotonic(), shown(order) | follows))
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="tune", daemon=True)
             self._thread.start()
@@ -143,7 +148,7 @@ class TuneTrials:
                     if self.ending.wait(AGAIN_SECONDS):
                         return
                     suggestions.open.clear()
-                self.waiting.extendleft(reversed(suggestions.open.values()))
+                self.waiting.extendleft((0.0, config) for config in reversed(suggestions.open.values()))
 
     def _tuner(self, suggestions: "Suggestions") -> tune.Tuner:
         for folder in sorted(self._scratch.glob(f"{PREFIX}*"))[: 1 - KEPT]:
@@ -176,24 +181,37 @@ class Suggestions(Searcher, tune.Stopper):  # type: ignore[misc]
         super().__init__()
         self._trials, self._count = trials, 0
         self.open: dict[str, Config] = {}  # by trial
+        self._starting: set[str] = set()  # trials that have no process yet
+        self._free = 0  # processes of ended trials that no other trial has taken
         self._over: set[str] = set()  # trials that were seen with an attempt that trains no more
 
     def suggest(self, trial_id: str) -> dict[str, Any] | str | None:
-        """The next attempt; None while there is nothing to follow; FINISHED ends this Tuner."""
-        if self.stop_all():
+        """The next attempt; None while there is nothing to follow, or no process for it; FINISHED ends this Tuner."""
+        waiting = self._trials.waiting
+        if self.stop_all() or (not waiting and self._trials.ending.is_set()):
             return Searcher.FINISHED  # type: ignore[no-any-return]
-        try:
-            found = self._trials.waiting.popleft()
-        except IndexError:
-            return Searcher.FINISHED if self._trials.ending.is_set() else None
+        if not waiting:
+            self._free = min(self._free, 1)  # so many does Tune keep
+            return None
+        if self.open and not self._free and time.monotonic() - waiting[0][0] < PATIENCE_SECONDS:
+            return None
+        _, found = waiting.popleft()
+        self._free = max(0, self._free - 1)
         self._count += 1
+        self._starting.add(trial_id)
         self.open[trial_id] = found
         return dict(found)
 
+    def on_trial_result(self, trial_id: str, result: dict[str, Any]) -> None:
+        """Note that a trial has its process."""
+        self._starting.discard(trial_id)
+
     def on_trial_complete(self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False) -> None:
-        """Forget a trial that has ended."""
+        """Forget a trial that has ended; Tune gives its process to one that has none yet, else to the next."""
         self.open.pop(trial_id, None)
+        self._starting.discard(trial_id)
         self._over.discard(trial_id)
+        self._free += not (error or self._starting)
 
     def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
         """End a trial whose attempt has ended, after one more look for its last message."""
