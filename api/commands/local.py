@@ -9,13 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from api.commands import mlflow
-from api.commands.figures import write_figures
-from api.commands.options import HOME, Changes, Home, Only, SpecFile, Without, connect, read_spec, settings
-from api.commands.previews import show_preview
-from api.commands.specs import afresh
-from api.commands.tables import print_table, write_tables
-from api.commands.terminal import err, out
+from api.commands import admin
+from api.commands.sweeps import afresh, show_preview
+from api.commands.tables import print_table, write_figures, write_tables
+from api.commands.terminal import HOME, Changes, Home, Only, SpecFile, Without, connect, err, out, read_spec, settings
 from api.commands.watch import follow, verdict
 from api.failures import ApiError, Unreachable
 from orchestrator.views.errors import MetricsweepError
@@ -96,7 +93,7 @@ def run(
                 sweep = _begun(client, body, alone)
                 code = _followed(client, sweep, folder, crashes.check, alone)
                 with suppress(ApiError, Unreachable):  # whatever MLflow was not told, the sweep has ended
-                    mlflow.follow(client, sweep, err, MIRROR_SECONDS)
+                    admin.follow_mirror(client, sweep, err, MIRROR_SECONDS)
             err.print("ending")
     except KeyboardInterrupt:
         err.print("interrupted; the same command goes on where it was")

@@ -5,9 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin
 
-from api.commands.options import HOME, Home, Json, Token, Url, connect
-from api.commands.place import IsTrial, Where, placed
-from api.commands.terminal import out, print_json
+from api.commands.terminal import HOME, Home, IsTrial, Json, Token, Url, Where, connect, out, placed, print_json
 from orchestrator.views.printing import printed
 
 if TYPE_CHECKING:

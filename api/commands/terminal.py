@@ -1,13 +1,16 @@
-"""How commands print: data to stdout, remarks to stderr, nothing that commands a terminal; and an error's exit code."""
+"""The terminal: output, tables, errors and exit codes, and the options that commands share."""
 
 import json
 import os
 import re
 import sys
 import unicodedata
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, TextIO
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, TextIO
+
+import typer
 
 from orchestrator.host.disk import is_disk_error
 from orchestrator.host.printable import one_line, printable, printable_json
@@ -15,6 +18,11 @@ from orchestrator.views.errors import InvalidSpecError, MetricsweepError, NotFou
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
+
+    from api.asking.people import PeopleClient
+    from api.client import Client
+    from orchestrator.service.people import People
+    from orchestrator.settings import Settings
 
 OK: Final = 0
 FAILED: Final = 1
@@ -164,3 +172,158 @@ def explain(error: Exception) -> int:
             raise error
     err.print(f"metricsweep: {error}")
     return code
+
+
+# Here only for the reader: each command imports what it needs, when it needs it.
+
+
+def readable(file: Path | None) -> Path | None:
+    """The file that an option names, if there is one; raises BadParameter where it does not exist."""
+    if file is None:
+        return None
+    if str(file) != "-" and (file.is_dir() or not file.exists()):
+        raise typer.BadParameter(f"there is no file {file}")
+    return file
+
+
+Url = Annotated[
+    str | None,
+    typer.Option(
+        "--url",
+        envvar="METRICSWEEP_URL",
+        help="Address of another server than that of the home folder.",
+        metavar="URL",
+        show_default=False,
+    ),
+]
+Token = Annotated[
+    str | None,
+    typer.Option(
+        "--token",
+        envvar="METRICSWEEP_TOKEN",
+        help="Token of the server at --url; better set in the variable, since others can read command lines.",
+        metavar="TOKEN",
+        show_default=False,
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for a script.")]
+SweepId = Annotated[int, typer.Argument(min=1, metavar="ID", help="The sweep's number.")]
+SpecFile = Annotated[Path, typer.Argument(metavar="FILE", callback=readable, help="A spec; - reads standard input.")]
+Changes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        help="Set a value of the spec, such as select.split=test; the value is YAML. May be given several times.",
+        metavar="PATH=VALUE",
+        show_default=False,
+    ),
+]
+Only = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--only",
+        help="Take only the trials with one of these labels, such as dataset=cub200,sop. May be given several times.",
+        metavar="AXIS=LABEL,...",
+        show_default=False,
+    ),
+]
+Without = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--without",
+        help="Leave out the trials with one of these labels, such as dataset=sop. May be given several times.",
+        metavar="AXIS=LABEL,...",
+        show_default=False,
+    ),
+]
+Home = Annotated[
+    Path,
+    typer.Option(
+        "--home",
+        envvar="METRICSWEEP_HOME",
+        file_okay=False,
+        metavar="DIR",
+        help="Folder of the database, results and logs, and of the server that serves them.",
+    ),
+]
+HOME: Final = Path(".metricsweep")
+
+
+def connect(url: str | None, token: str | None, home: Path) -> "Client":
+    """A client of the server that the options name."""
+    from api import discovery
+
+    return discovery.connect(url, token, home)
+
+
+@contextmanager
+def managing(url: str | None, token: str | None, home: Path) -> "Iterator[People | PeopleClient]":
+    """Users, projects and tokens: of the server that --url names, else of the database of the home on this machine."""
+    if url:
+        with connect(url, token, home) as client:
+            yield client.people
+        return
+    from orchestrator.service.owner import owning
+
+    with owning(settings(home=home)) as people:
+        yield people
+
+
+def read_spec(
+    file: Path,
+    changes: Sequence[str] | None = None,
+    only: Sequence[str] | None = None,
+    without: Sequence[str] | None = None,
+) -> bytes:
+    """A spec's file, or standard input for `-`, with each `path=value` set and the subset of `axis=labels` taken."""
+    body = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
+    if not (changes or only or without):
+        return body
+    from orchestrator.service.offline import subset_of, with_values
+
+    body = with_values(body, changes) if changes else body
+    return subset_of(body, only or (), without or ()) if only or without else body
+
+
+def settings(**given: Any) -> "Settings":
+    """The settings of the environment, with those options that were given in their place."""
+    from orchestrator.settings import Settings
+
+    return Settings(**{name: value for name, value in given.items() if value is not None})
+
+
+_GREATEST: Final = 2**31 - 1
+
+
+class TypedPlace(NamedTuple):
+    """A sweep, a cell or a trial."""
+
+    number: int
+    cell: int | None = None
+    trial: bool = False
+
+    @property
+    def path(self) -> str:
+        """Its path, as REST and the pages have it."""
+        if self.trial:
+            return f"trials/{self.number}"
+        return f"sweeps/{self.number}" if self.cell is None else f"sweeps/{self.number}/cells/{self.cell}"
+
+    def __str__(self) -> str:
+        if self.trial:
+            return f"trial {self.number}"
+        return f"sweep {self.number}" if self.cell is None else f"cell {self.cell} of sweep {self.number}"
+
+
+Where = Annotated[str, typer.Argument(metavar="ID", help="A sweep's number, or 7/3 for cell 3 of sweep 7.")]
+IsTrial = Annotated[bool, typer.Option("--trial", help="The number is a trial's.")]
+
+
+def placed(text: str, *, trial: bool) -> TypedPlace:
+    """The place that was typed; raises BadParameter."""
+    typed = re.fullmatch(r"([1-9]\d{0,9})(?:/(\d{1,10}))?", text.strip(), re.ASCII)
+    if typed is None or int(typed[1]) > _GREATEST or int(typed[2] or 0) > _GREATEST:
+        raise typer.BadParameter(f"{text!r} is no number of a sweep; expected such as 7, or 7/3 for cell 3 of sweep 7")
+    if trial and typed[2]:
+        raise typer.BadParameter(f"{text!r} is a cell; with --trial expected the number of a trial, such as 41")
+    return TypedPlace(int(typed[1]), None if typed[2] is None else int(typed[2]), trial)

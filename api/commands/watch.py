@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from api.commands.options import HOME, Home, SweepId, Token, Url, connect
-from api.commands.terminal import FAILED, OK, Output, out
+from api.commands.terminal import FAILED, HOME, OK, Home, Output, SweepId, Token, Url, connect, out
 from orchestrator.host.printable import one_line
 from orchestrator.views.durations import duration
 from orchestrator.views.lifecycle import SWEEP_ENDED, SweepState

@@ -45,7 +45,7 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
 @pytest.fixture(autouse=True)
 def _nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """A conductor that is played by hand answers no command while it waits."""
-    monkeypatch.setattr("api.commands.requests.PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr("api.commands.sweeps.PATIENCE_SECONDS", 0.0)
 
 
 @pytest.fixture

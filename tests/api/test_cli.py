@@ -332,7 +332,7 @@ def test_a_command_says_what_became_of_its_request(
     assert (waits.exit_code, waits.stdout.splitlines()[-1]) == (
         0, "request 1: waits for the conductor; `metricsweep requests 1` says what becomes of it",
     )  # fmt: skip
-    monkeypatch.setattr("api.commands.requests.PATIENCE_SECONDS", 60.0)
+    monkeypatch.setattr("api.commands.sweeps.PATIENCE_SECONDS", 60.0)
     ended = threading.Event()
 
     def obey() -> None:

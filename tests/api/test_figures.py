@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from api.cli import app
 from api.client import Client
-from api.commands.figures import write_figures
+from api.commands.tables import write_figures
 from api.failures import ApiError
 from orchestrator.settings import Settings
 from orchestrator.views import events

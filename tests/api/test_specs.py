@@ -8,7 +8,7 @@ import yaml
 from typer.testing import CliRunner
 
 from api.cli import app
-from api.commands.specs import afresh
+from api.commands.sweeps import afresh
 from tests.api.conftest import named
 from tests.api.played import SPEC
 

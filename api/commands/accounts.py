@@ -1,18 +1,18 @@
-"""`users` and `projects`: who shares a service, and what of it. By REST, or in the database of the home."""
+"""`users`, `projects`, `tokens` and `audit`: by REST, or in the database of a home."""
 
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+from pydantic import ValidationError
 
-from api.commands.options import HOME, Home, Json, Token, Url, managing
-from api.commands.terminal import out, print_json, print_rows
-from orchestrator.views.callers import Role
+from api.commands.terminal import HOME, Home, Json, Token, Url, err, managing, out, print_json, print_rows, write_json
+from orchestrator.views.callers import Role, Scope
+from orchestrator.views.quotas import Quota, QuotaKind, QuotaUse
 
 if TYPE_CHECKING:
     from api.asking.people import PeopleClient
     from orchestrator.service.people import People
     from orchestrator.views.accounts import UserView
-    from orchestrator.views.quotas import QuotaKind
 
 Named = Annotated[str | None, typer.Argument(metavar="NAME", help="Whom, or what, it is about.", show_default=False)]
 
@@ -164,13 +164,126 @@ def _quota(
     unlimited: bool,
     as_json: bool,
 ) -> None:
-    from api.commands import quotas
-
-    quotas.quota(people, kind, name, limits, unlimited=unlimited)
-    quotas.show([one for one in people.quotas(kind) if name in (None, one.name)], kind, as_json=as_json)
+    quota(people, kind, name, limits, unlimited=unlimited)
+    show_quotas([one for one in people.quotas(kind) if name in (None, one.name)], kind, as_json=as_json)
 
 
 def _needed(given: str | None, what: str) -> str:
     if given is None:
         raise typer.BadParameter(f"{what} is missing")
     return given
+
+
+def tokens(
+    action: Annotated[
+        Literal["list", "add", "revoke"],
+        typer.Argument(help="`add` makes one of a user, `revoke` ends the one with a number."),
+    ] = "list",
+    which: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="WHICH", help="The user, or the token's number; with --url oneself.", show_default=False
+        ),
+    ] = None,
+    name: Annotated[str, typer.Option(help="What it is for, to tell it from others.")] = "token",
+    scope: Annotated[
+        Scope,
+        typer.Option(help="At most what its user may: read, write, admin; or mlflow or metrics, and nothing else."),
+    ] = Scope.WRITE,
+    days: Annotated[float, typer.Option(min=0, max=3_650, help="It opens for so many days; 0: until revoked.")] = 90,
+    as_json: Json = False,
+    url: Url = None,
+    token: Token = None,
+    home: Home = HOME,
+) -> None:
+    """List tokens of users, or make one, which is shown once, or revoke one; of the home, or by --url."""
+    if which is None and (action == "revoke" or (action == "add" and not url)):
+        raise typer.BadParameter("say whose token, or which")
+    with managing(url, token, home) as people:
+        if action == "add":
+            made = people.tokens.add(which, name, scope, days or None)
+            err.print(f"token {made.id} of {made.user}, shown this once:")
+            out.print(made.token)
+            return
+        if action == "revoke":
+            if not (which or "").isascii() or not (which or "").isdigit():
+                raise typer.BadParameter(f"expected a token's number, found {which!r}")
+            known = [people.tokens.revoke(int(which or 0))]
+        else:
+            known = list(people.tokens.of(which))
+    if as_json:
+        print_json(known)
+    elif known:
+        print_rows(
+            [
+                {
+                    "id": str(one.id),
+                    "user": one.user,
+                    "name": one.name,
+                    "scope": one.scope,
+                    "expires": f"{one.expires:%Y-%m-%d %H:%M} UTC" if one.expires else "never",
+                    "revoked": f"{one.revoked:%Y-%m-%d %H:%M} UTC" if one.revoked else "",
+                }
+                for one in known
+            ],
+            numbers=("id",),
+        )
+    else:
+        err.print("no tokens")
+
+
+def quota(
+    people: "People | PeopleClient",
+    kind: QuotaKind,
+    name: str | None,
+    limits: dict[str, float | None],
+    *,
+    unlimited: bool,
+) -> None:
+    """Give a user or a project the quota that is named by options; without any nothing changes."""
+    given = {what: most for what, most in limits.items() if most is not None}
+    if unlimited and given:
+        raise typer.BadParameter("--unlimited takes the quota away; it stands alone")
+    if not given and not unlimited:
+        return
+    if "days" in given and not {"gpu_hours", "cpu_hours"} & set(given):
+        raise typer.BadParameter("--days says in which time hours are counted; --gpu-hours or --cpu-hours is missing")
+    if name is None:
+        raise typer.BadParameter("NAME is missing")
+    try:
+        people.set_quota(kind, name, Quota.model_validate(given))
+    except ValidationError as error:
+        said = "; ".join(f"--{str(one['loc'][0]).replace('_', '-')}: {one['msg']}" for one in error.errors())
+        raise typer.BadParameter(said) from None
+
+
+def show_quotas(uses: list[QuotaUse], kind: QuotaKind, *, as_json: bool) -> None:
+    """Print quotas with what is used."""
+    if as_json:
+        print_json(uses)
+    elif uses:
+        print_rows([_quota_row(kind, one) for one in uses], ("slots", "GPU hours", "CPU hours"))
+    else:
+        out.print(f"no {kind}s")
+
+
+def _quota_row(kind: QuotaKind, one: QuotaUse) -> dict[str, str]:
+    names = ("slots", "GPU hours", "CPU hours")
+    said = {name: _used(used, most) for name, (_, used, most) in zip(names, one.amounts, strict=True)}
+    return {kind: one.name, **said, "counted": "all" if one.days is None else f"{one.days} days"}
+
+
+def _used(used: float, most: float | None) -> str:
+    return f"{used:.4g}" + ("" if most is None else f" of {most:.6g}")
+
+
+def audit(
+    after: Annotated[int, typer.Option(min=0, help="Only what came after the entry of this number.")] = 0,
+    url: Url = None,
+    token: Token = None,
+    home: Home = HOME,
+) -> None:
+    """Print who did what when, from where, a line of JSON each; of the home, or by --url."""
+    with managing(url, token, home) as people:
+        for one in people.audit(after):
+            write_json(one.model_dump_json())
