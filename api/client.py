@@ -65,7 +65,7 @@ class Client:
 
     @property
     def resolutions(self) -> "SweepResolutions":
-        """What decides the comparisons of a sweep's tables (docs/resolving.md)."""
+        """What decides the comparisons of a sweep's tables (docs/statistics.md)."""
         from api.asking.resolutions import SweepResolutions
 
         return SweepResolutions(self._connection)
@@ -196,7 +196,7 @@ class Client:
         return self._connection.file(f"/v1/sweeps/{sweep}/tables/{quote(name, safe='')}", query)
 
     def verdicts(self, sweep: int, table: str | None = None, covers: str | None = None) -> "VerdictsView":
-        """Whether the cells of a table, by default the first, are better than their baselines (docs/verdicts.md).
+        """Whether the cells of a table, by default the first, are better than their baselines (docs/statistics.md).
 
         `covers` is `seeds`, `queries` or `both`; by default what the table's spec says.
         """

@@ -34,7 +34,7 @@ class EvidenceClient:
         return self._connection.file(_ledger(paper), {"format": file_format, "within": within})
 
     def drift(self, before: str, after: str, table: str | None = None, file_format: str = "json") -> "Rendered":
-        """What changed between two tables as a file (docs/drift.md); a side is `7` or `7@2026-11-20T12:00`."""
+        """What changed between two tables as a file (docs/tables.md); a side is `7` or `7@2026-11-20T12:00`."""
         query = {"before": before, "after": after, "table": table, "format": file_format}
         return self._connection.file("/v1/drift", query)
 
@@ -50,7 +50,7 @@ class EvidenceClient:
         return self._connection.file(_macros(sweep, table), {"format": file_format, "prefix": prefix})
 
     def optimism(self, sweep: int) -> "OptimismView":
-        """By how much the best candidate of each cell looks better than it is (docs/verdicts.md)."""
+        """By how much the best candidate of each cell looks better than it is (docs/statistics.md)."""
         from orchestrator.views.optimism import OptimismView
 
         return self._connection.ask(OptimismView, "GET", f"/v1/sweeps/{sweep}/optimism")

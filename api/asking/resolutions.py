@@ -6,7 +6,7 @@ from orchestrator.views.resolutions import ResolutionBudget, ResolutionView
 
 
 class SweepResolutions:
-    """Those of the sweeps of one server; see docs/resolving.md."""
+    """Those of the sweeps of one server; see docs/statistics.md."""
 
     def __init__(self, connection: ServerConnection) -> None:
         self._connection = connection

@@ -179,6 +179,6 @@ def test_looks_after_every_seed_are_wrong_as_often_as_promised_and_without_corre
     naive = Rule(lambda most: every)
     wrong = frozenset({"better", "worse"})
     tables = 300
-    chance = 2 * math.sqrt(0.05 * 0.95 / tables)  # so few tables tell no more; 1,000 stand in docs/verdicts.md
+    chance = 2 * math.sqrt(0.05 * 0.95 / tables)  # so few tables tell no more; 1,000 stand in docs/statistics.md
     assert false_rate(repeated(tables, sequential, 10), wrong) <= 0.05 + chance
     assert false_rate(repeated(tables, naive, 10), wrong) > 0.05 + chance
