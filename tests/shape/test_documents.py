@@ -46,6 +46,25 @@ def test_every_option(documents: str) -> None:
     assert {(name, option) for name, option in options if not re.search(rf"{option}(?![\w-])", documents)} == set()
 
 
+def test_every_command_line_that_is_shown_is_accepted() -> None:
+    commands = get_command(app)
+    known = {
+        name: {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
+        for name, command in commands.commands.items()  # type: ignore[attr-defined]
+    }
+    wrong = []
+    for page in PAGES:
+        code = re.findall(r"```.*?```|`[^`\n]+`", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+        for line in re.findall(
+            r"(?:^|[`(\"$]) *metricsweep ([a-z].*?)(?:[`#|;&>)\n]|$)", "\n".join(code), re.MULTILINE
+        ):
+            name, *words = line.split()
+            options = {word.partition("=")[0] for word in words if word.startswith("--")}
+            strange = options - known[name] - {"--help"} if name in known else {name}
+            wrong += [(_name(page), line, option) for option in sorted(strange)]
+    assert wrong == []
+
+
 def test_every_path(documents: str, tmp_path: Path) -> None:
     app = create_app(cast(Any, None), Settings(home=tmp_path))
     paths = set(app.openapi()["paths"]) | {str(app.openapi_url)}
