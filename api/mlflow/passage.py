@@ -101,7 +101,10 @@ async def _treated(treatment: Treatment, upstream: Upstream, request: Request, p
 
 def _url(path: str, query: bytes) -> httpx.URL:
     # Encoded here, since httpx leaves what looks encoded already: MLflow must decode exactly the path that was checked.
-    return httpx.URL(raw_path=quote(path).encode() + (b"?" + query if query else b""))
+    try:
+        return httpx.URL(raw_path=quote(path).encode() + (b"?" + query if query else b""))
+    except httpx.InvalidURL as error:
+        raise Refusal(400, "BAD_REQUEST", "the query holds a character that must be percent-encoded") from error
 
 
 def _posted(body: bytes) -> Mapping[str, Any]:

@@ -67,6 +67,8 @@ class Upstream:
     async def forward(self, request: Request, url: httpx.URL, body: bytes | None = None) -> Response:
         """The answer to a request at `url`, as it comes in; `body` replaces the request's own."""
         headers = [(name, value) for name, value in request.headers.items() if name in _REQUEST_HEADERS]
+        if "transfer-encoding" in request.headers:  # by which a body is read that has a length too
+            headers = [(name, value) for name, value in headers if name != "content-length"]
         content: bytes | AsyncIterator[bytes] | None = body
         if body is not None:
             headers = [(name, value) for name, value in headers if name != "content-length"]

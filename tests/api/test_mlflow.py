@@ -1,5 +1,6 @@
 """The real MLflow behind our own gate: what a client, a thief and a foreign page get."""
 
+import http.client
 import json
 import os
 import socketserver
@@ -333,3 +334,22 @@ def test_links_of_the_pages_lead_to_the_mlflow_that_is_meant(tmp_path: Path) -> 
     assert Links(named.mlflow_pages).to("3") == "http://mlflow.example:5000/#/experiments/3/runs"
     public = own.model_copy(update={"mlflow_public_url": "https://lab.example/mlflow"})
     assert Links(public.mlflow_pages).to("3") == "https://lab.example/mlflow/#/experiments/3/runs"
+
+
+def test_a_malformed_request_is_refused_and_no_error_of_ours(gate: Gate) -> None:
+    search = "/mlflow/api/2.0/mlflow/experiments/search"
+    chunked = {"Transfer-Encoding": "chunked", "Content-Type": "application/json", "Content-Length": "30"}
+    answers: dict[str, int] = {}
+    for method, target, headers, body in [
+        ("GET", "/mlflow/get-artifact?path=#/../x", {}, b""),
+        ("POST", search, chunked, b"5\r\nhello\r\n0\r\n\r\n"),
+    ]:
+        own = httpx.URL(gate.address)
+        connection = http.client.HTTPConnection(own.host, own.port, timeout=60)
+        connection.putrequest(method, target)
+        for name, value in {"Authorization": f"Bearer {TOKEN}", **headers}.items():
+            connection.putheader(name, value)
+        connection.endheaders(body)
+        answers[target] = connection.getresponse().status
+        connection.close()
+    assert set(answers.values()) == {400}, answers

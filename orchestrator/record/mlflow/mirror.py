@@ -109,8 +109,8 @@ class Mirror:
             try:
                 self._tracker.remove(self._doomed[0])
             except Exception as error:
-                _log.warning("experiment %s of a deleted sweep is still in MLflow: %s", self._doomed[0], error)
-                if isinstance(error, UnavailableError) and not isinstance(error, TrackerRefusedError):
+                self._warn(f"experiment {self._doomed[0]} of a deleted sweep is still in MLflow", error)
+                if _is_away(error):
                     return False
             self._doomed.popleft()
         return True
@@ -135,9 +135,14 @@ class Mirror:
             self._outlived.discard(sweep)
 
     def _postpone(self, dirty: Dirty, error: Exception) -> None:
-        _log.warning("the run of %s %s was not mirrored: %s", dirty.kind, dirty.entity, error)
+        self._warn(f"the run of {dirty.kind} {dirty.entity} was not mirrored", error)
         said = f"{type(error).__name__}: {error}"
         self._writer.outbox.postpone(dirty, said, pause(dirty.failures + 1))
+
+    def _warn(self, what: str, error: Exception) -> None:
+        """Log it; of a tracker that stays away only the first pass."""
+        if not (self._away and _is_away(error)):
+            _log.warning("%s: %s", what, error)
 
     def _sent(self, dirty: Dirty) -> tuple[str | None, int]:
         """Send a run; what turns out to be gone is forgotten, and then made anew with all that it has to show."""
@@ -214,6 +219,10 @@ class Mirror:
             self._tracker.remove(made)  # else nobody would: the sweep was deleted while its experiment was made
             raise NotFoundError(f"sweep {sweep.id} was deleted")
         return made
+
+
+def _is_away(error: Exception) -> bool:
+    return isinstance(error, UnavailableError) and not isinstance(error, TrackerRefusedError)
 
 
 def pause(failures: int) -> float:
