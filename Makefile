@@ -58,7 +58,7 @@ check: install ## ruff, mypy --strict, import-linter, the tests of the tree's sh
 	$(BIN)/pytest -q tests/shape
 
 lowest: ## install the lower bounds of pyproject.toml into build/lowest and run a small sweep with them (about 6 GB)
-	rm -rf build/lowest && mkdir -p build/lowest
+	rm -rf build/lowest build/lib build/bdist.* && mkdir -p build/lowest # setuptools would pack modules of an earlier build too
 	$$(PYTHON="$(PYTHON)" sh .ci/python) -m venv build/lowest/venv
 	$(LOWEST)/python .ci/lowest.py > build/lowest/constraints.txt
 	$(LOWEST)/pip install --quiet --upgrade pip # its resolver reads the metadata alone of what it does not take
@@ -79,6 +79,7 @@ dashboards/guide: # once; `make guide` builds it anew
 	@$(MAKE) --no-print-directory guide
 
 wheel: guide ## build the wheel, with the site in it, into dist
+	rm -rf build/lib build/bdist.*
 	$(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps -w dist .
 
 lock: install ## write what the images install, with hashes, into docker/*.lock.txt, after constraints.txt has changed
