@@ -1,39 +1,264 @@
 """The API from Python: one method a route, views as answers, ApiError for what went wrong."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from types import TracebackType
-from typing import IO, TYPE_CHECKING, Final
+from typing import IO, TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 import httpx
 
-from api.asking.asked import Asked, asked
-from api.connection import Query, ServerConnection
+from api.connection import Query, ServerConnection, SweepChanges
+from orchestrator.views.accounts import AuditEntry, CallerView, NewTokenView, ProjectView, TokenView, UserView
+from orchestrator.views.callers import Role, Scope
+from orchestrator.views.cells import CellView
+from orchestrator.views.collection import CollectionView, StorageView
+from orchestrator.views.data import DataFinding
 from orchestrator.views.files import FigureFile, FigureView, Rendered
+from orchestrator.views.ledger import LedgerSummary, LedgerView
 from orchestrator.views.lifecycle import SweepState, TrialState
+from orchestrator.views.macros import MacrosView
+from orchestrator.views.mirror import MirrorView
+from orchestrator.views.optimism import OptimismView
 from orchestrator.views.pages import Page
+from orchestrator.views.published import PublishedSummary, PublishedView
+from orchestrator.views.quotas import Quota, QuotaKind, QuotaUse
+from orchestrator.views.remarks import Remark
 from orchestrator.views.requests import RequestView
+from orchestrator.views.resolutions import ResolutionBudget, ResolutionView
 from orchestrator.views.submissions import Preview, Submitted
 from orchestrator.views.sweeps import GridCell, SweepSummary, SweepView
 from orchestrator.views.trials import Curve, LogView, TrialSummary, TrialView
+from orchestrator.views.verdicts import VerdictsView
+from workers.catalog import Catalog
 
-# What one method alone gives is imported there: the commands would wait for all of it.
 if TYPE_CHECKING:
     import pandas
 
-    from api.asking.evidence import EvidenceClient
-    from api.asking.people import PeopleClient
-    from api.asking.resolutions import SweepResolutions
-    from api.connection import SweepChanges
     from api.notebooks.notebook import SweepNotebook
-    from orchestrator.views.cells import CellView
-    from orchestrator.views.collection import CollectionView, StorageView
-    from orchestrator.views.data import DataFinding
-    from orchestrator.views.mirror import MirrorView
-    from orchestrator.views.published import PublishedSummary, PublishedView
-    from orchestrator.views.remarks import Remark
-    from orchestrator.views.verdicts import VerdictsView
-    from workers.catalog import Catalog
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The sweep as it was then, and the number by which the request is known."""
+
+    sweep: SweepView
+    request: int
+
+
+def asked(connection: ServerConnection, path: str, query: Query | None = None, **more: Any) -> Asked:
+    """Ask for it at a path; `more` is sent along."""
+    response = connection.send("POST", path, query, **more)
+    number = response.headers.get("location", "").rpartition("/")[2]
+    if not number.isdigit():
+        raise connection.stranger(response)
+    return Asked(connection.read(SweepView, response), int(number))
+
+
+class EvidenceClient:
+    """Asks a server for what numbers rest on; `Client.evidence` gives one."""
+
+    def __init__(self, connection: ServerConnection) -> None:
+        self._connection = connection
+
+    def ledgers(self) -> list[LedgerSummary]:
+        """Every paper with how many of its numbers stand how (docs/papers.md)."""
+        return self._connection.ask(list[LedgerSummary], "GET", "/v1/ledgers")
+
+    def ledger(self, paper: str, within: float = 1.0) -> LedgerView:
+        """What own runs say of each number of a paper; `within` points of percent count as the same."""
+        return self._connection.ask(LedgerView, "GET", _ledger(paper), {"within": within})
+
+    def ledger_file(self, paper: str, file_format: str, within: float = 1.0) -> Rendered:
+        """The same as a file: json, csv, markdown or latex."""
+        return self._connection.file(_ledger(paper), {"format": file_format, "within": within})
+
+    def drift(self, before: str, after: str, table: str | None = None, file_format: str = "json") -> Rendered:
+        """What changed between two tables as a file (docs/tables.md); a side is `7` or `7@2026-11-20T12:00`."""
+        query = {"before": before, "after": after, "table": table, "format": file_format}
+        return self._connection.file("/v1/drift", query)
+
+    def macros(self, sweep: int, table: str, prefix: str = "ms") -> MacrosView:
+        """A table as macros of LaTeX (docs/papers.md)."""
+        query = {"format": "json", "prefix": prefix}
+        return self._connection.ask(MacrosView, "GET", _macros(sweep, table), query)
+
+    def macros_file(self, sweep: int, table: str, file_format: str = "latex", prefix: str = "ms") -> Rendered:
+        """The same as a file: latex or json."""
+        return self._connection.file(_macros(sweep, table), {"format": file_format, "prefix": prefix})
+
+    def optimism(self, sweep: int) -> OptimismView:
+        """By how much the best candidate of each cell looks better than it is (docs/statistics.md)."""
+        return self._connection.ask(OptimismView, "GET", f"/v1/sweeps/{sweep}/optimism")
+
+
+def _macros(sweep: int, table: str) -> str:
+    return f"/v1/sweeps/{sweep}/tables/{quote(table, safe='')}/macros"
+
+
+def _ledger(paper: str) -> str:
+    return f"/v1/ledgers/{quote(paper, safe='')}"
+
+
+class SweepResolutions:
+    """Those of the sweeps of one server; see docs/statistics.md."""
+
+    def __init__(self, connection: ServerConnection) -> None:
+        self._connection = connection
+
+    def ask(self, sweep: int, budget: ResolutionBudget, table: str | None = None) -> Asked:
+        """Ask that seeds be trained that decide the comparisons of a table, by default the sweep's first."""
+        return asked(self._connection, f"/v1/sweeps/{sweep}/resolve", _query(budget, table))
+
+    def plan(self, sweep: int, budget: ResolutionBudget, table: str | None = None) -> ResolutionView:
+        """What that would begin with; nothing is asked for."""
+        path = f"/v1/sweeps/{sweep}/resolution/plan"
+        return self._connection.ask(ResolutionView, "GET", path, _query(budget, table))
+
+    def get(self, sweep: int) -> ResolutionView:
+        """What became of the last one."""
+        return self._connection.ask(ResolutionView, "GET", f"/v1/sweeps/{sweep}/resolution")
+
+    def halt(self, sweep: int) -> Asked:
+        """Ask that no further round follow."""
+        return asked(self._connection, f"/v1/sweeps/{sweep}/halt")
+
+
+def _query(budget: ResolutionBudget, table: str | None) -> dict[str, str | float | None]:
+    return {"table": table, **budget.model_dump(exclude_none=True)}
+
+
+AUDIT_SECONDS = 60.0
+"""How long the next piece of the audit may take."""
+
+
+class PeopleClient:
+    """Asks a server for who there is, and has it changed; `Client.people` gives one.
+
+    It has the methods of `orchestrator.service.people.People`, which writes in the database of a home.
+    """
+
+    def __init__(self, connection: ServerConnection) -> None:
+        self._connection = connection
+        self.tokens, self.logins = TokenClient(connection), LoginClient(connection)
+
+    def me(self) -> CallerView:
+        """Who asks, and what they may."""
+        return self._connection.ask(CallerView, "GET", "/v1/me")
+
+    def users(self) -> Iterator[UserView]:
+        """All users, the oldest first."""
+        return self._connection.pages("/v1/users", {}, Page[UserView])
+
+    def user(self, name: str) -> UserView:
+        """One user."""
+        return self._connection.ask(UserView, "GET", _user(name))
+
+    def projects(self) -> Iterator[ProjectView]:
+        """All projects, the oldest first."""
+        return self._connection.pages("/v1/projects", {}, Page[ProjectView])
+
+    def project(self, name: str) -> ProjectView:
+        """One project."""
+        return self._connection.ask(ProjectView, "GET", _project(name))
+
+    def add_user(self, name: str, role: Role, project: str | None) -> UserView:
+        """Make a user, in a project or none."""
+        body = {"name": name, "role": role, "project": project}
+        return self._connection.ask(UserView, "POST", "/v1/users", json=body)
+
+    def join(self, name: str, project: str, role: Role) -> UserView:
+        """Have a user be in a project: a viewer looks, anybody else steers."""
+        return self._connection.ask(UserView, "PUT", _place(name, project), json={"role": role})
+
+    def leave(self, name: str, project: str) -> UserView:
+        """Have a user be in a project no more."""
+        return self._connection.ask(UserView, "DELETE", _place(name, project))
+
+    def set_role(self, name: str, role: Role) -> UserView:
+        """Give a user another role."""
+        return self._connection.ask(UserView, "PATCH", _user(name), json={"role": role})
+
+    def disable(self, name: str, *, disabled: bool) -> UserView:
+        """Have nothing of a user's open anything, or all of it again."""
+        return self._connection.ask(UserView, "PATCH", _user(name), json={"disabled": disabled})
+
+    def add_project(self, name: str, *, everyone: bool) -> ProjectView:
+        """Make a project, which its members see, or everybody."""
+        return self._connection.ask(ProjectView, "POST", "/v1/projects", json={"name": name, "open": everyone})
+
+    def open_project(self, name: str, *, everyone: bool) -> ProjectView:
+        """Have a project be seen by every user, or by its members alone."""
+        return self._connection.ask(ProjectView, "PATCH", _project(name), json={"open": everyone})
+
+    def set_quota(self, kind: QuotaKind, name: str, quota: Quota) -> None:
+        """Give a user or a project a quota in place of what it had; one that limits nothing takes it away."""
+        path = f"/v1/quotas/{kind}/{quote(name, safe='')}"
+        self._connection.ask(list[QuotaUse], "PUT", path, json=quota.model_dump(mode="json"))
+
+    def quotas(self, kind: QuotaKind) -> list[QuotaUse]:
+        """What users or projects may have, and have used."""
+        return [one for one in self._connection.ask(list[QuotaUse], "GET", "/v1/quotas") if one.kind == kind]
+
+    def audit(self, after: int = 0) -> Iterator[AuditEntry]:
+        """Who did what, the oldest first, after the entry of a number."""
+        with self._connection.streamed("/v1/audit", AUDIT_SECONDS, {"after": after}) as pieces:
+            rest = b""
+            for piece in pieces:
+                *lines, rest = (rest + piece).split(b"\n")
+                yield from map(AuditEntry.model_validate_json, lines)
+
+
+class TokenClient:
+    """Asks a server for tokens; `PeopleClient.tokens` is one."""
+
+    def __init__(self, connection: ServerConnection) -> None:
+        self._connection = connection
+
+    def of(self, user: str | None = None) -> Iterator[TokenView]:
+        """One's own tokens, or an administrator's choice: those of a user, or of all."""
+        return self._connection.pages("/v1/tokens", {"user": user}, Page[TokenView])
+
+    def add(
+        self, user: str | None, name: str, scope: Scope, days: float | None, key: str | None = None
+    ) -> NewTokenView:
+        """A new token, with what opens; without a user one's own. The same key gives the same token."""
+        body = {"user": user, "name": name, "scope": scope, "days": days or 0}
+        headers = {"Idempotency-Key": key} if key else {}
+        return self._connection.ask(NewTokenView, "POST", "/v1/tokens", json=body, headers=headers)
+
+    def revoke(self, number: int) -> TokenView:
+        """Have a token, and the sessions that began with it, open nothing from now on."""
+        return self._connection.ask(TokenView, "DELETE", f"/v1/tokens/{number}")
+
+
+class LoginClient:
+    """Links users with a provider's logins; `PeopleClient.logins` is one."""
+
+    def __init__(self, connection: ServerConnection) -> None:
+        self._connection = connection
+
+    def link(self, name: str, subject: str, issuer: str | None = None) -> UserView:
+        """Say by which number a provider knows a user, who then comes in by it; without an issuer the server's."""
+        body = {"subject": subject, "issuer": issuer}
+        return self._connection.ask(UserView, "PUT", f"{_user(name)}/login", json=body)
+
+    def unlink(self, name: str) -> UserView:
+        """Have no provider log a user in, and end the browsers that one let in."""
+        return self._connection.ask(UserView, "DELETE", f"{_user(name)}/login")
+
+
+def _user(name: str) -> str:
+    return f"/v1/users/{quote(name, safe='')}"
+
+
+def _project(name: str) -> str:
+    return f"/v1/projects/{quote(name, safe='')}"
+
+
+def _place(user: str, project: str) -> str:
+    return f"{_project(project)}/members/{quote(user, safe='')}"
+
 
 BUNDLE_SECONDS: Final = 3_600.0  # a large one has hundreds of pictures
 _YAML: Final = {"Content-Type": "application/yaml"}
@@ -59,22 +284,16 @@ class Client:
     @property
     def evidence(self) -> "EvidenceClient":
         """What numbers rest on."""
-        from api.asking.evidence import EvidenceClient
-
         return EvidenceClient(self._connection)
 
     @property
-    def resolutions(self) -> "SweepResolutions":
+    def resolutions(self) -> SweepResolutions:
         """What decides the comparisons of a sweep's tables (docs/statistics.md)."""
-        from api.asking.resolutions import SweepResolutions
-
         return SweepResolutions(self._connection)
 
     @property
     def people(self) -> "PeopleClient":
         """Users, projects and tokens (docs/sharing.md)."""
-        from api.asking.people import PeopleClient
-
         return PeopleClient(self._connection)
 
     def submit(self, body: bytes, key: str | None = None, priority: int = 0, project: str | None = None) -> Submitted:
@@ -98,10 +317,8 @@ class Client:
         """One sweep."""
         return self._connection.ask(SweepView, "GET", f"/v1/sweeps/{sweep}")
 
-    def changes(self, sweep: int) -> "SweepChanges":
+    def changes(self, sweep: int) -> SweepChanges:
         """What changes of a sweep, while it is entered."""
-        from api.connection import SweepChanges
-
         return SweepChanges(self._connection.another(), sweep)
 
     def grid(self, sweep: int) -> list[GridCell]:
@@ -136,18 +353,14 @@ class Client:
         """Ask that an ended sweep be deleted; `confirm` is its name."""
         return self._connection.ask(RequestView, "DELETE", f"/v1/sweeps/{sweep}", {"confirm": confirm})
 
-    def storage(self, sweep: int | None = None) -> "StorageView":
+    def storage(self, sweep: int | None = None) -> StorageView:
         """What lies on disk, of all sweeps or of one."""
-        from orchestrator.views.collection import StorageView
-
         return self._connection.ask(StorageView, "GET", "/v1/storage", {"sweep": sweep}, timeout=BUNDLE_SECONDS)
 
     def collect(
         self, sweep: int | None, days: float, states: Sequence[TrialState], keep: int, *, dry_run: bool
-    ) -> "CollectionView":
+    ) -> CollectionView:
         """Ask that weights go, or what would."""
-        from orchestrator.views.collection import CollectionView
-
         query = {"sweep": sweep, "days": days, "keep": keep, "dry_run": str(dry_run).lower(), "state": list(states)}
         return self._connection.ask(CollectionView, "POST", "/v1/collections", query, timeout=BUNDLE_SECONDS)
 
@@ -155,10 +368,8 @@ class Client:
         """Ask that MLflow be told of a whole sweep anew."""
         return self._request(sweep, "mirror")
 
-    def mirror(self, sweep: int | None = None) -> "MirrorView":
+    def mirror(self, sweep: int | None = None) -> MirrorView:
         """What MLflow is still to be told of a sweep, or of all."""
-        from orchestrator.views.mirror import MirrorView
-
         return self._connection.ask(MirrorView, "GET", "/v1/mirror", {"sweep": sweep})
 
     def request(self, request: int) -> RequestView:
@@ -195,13 +406,11 @@ class Client:
         query = {"format": file_format, "tuned": None if tuned is None else str(tuned).lower(), "numbers": numbers}
         return self._connection.file(f"/v1/sweeps/{sweep}/tables/{quote(name, safe='')}", query)
 
-    def verdicts(self, sweep: int, table: str | None = None, covers: str | None = None) -> "VerdictsView":
+    def verdicts(self, sweep: int, table: str | None = None, covers: str | None = None) -> VerdictsView:
         """Whether the cells of a table, by default the first, are better than their baselines (docs/statistics.md).
 
         `covers` is `seeds`, `queries` or `both`; by default what the table's spec says.
         """
-        from orchestrator.views.verdicts import VerdictsView
-
         query = {"table": table, "covers": covers}
         return self._connection.ask(VerdictsView, "GET", f"/v1/sweeps/{sweep}/verdicts", query)
 
@@ -210,22 +419,16 @@ class Client:
         query = {"sweeps": ",".join(map(str, sweeps)), "table": table, "view": view, "format": file_format}
         return self._connection.file("/v1/tables", query)
 
-    def cell(self, sweep: int, index: int) -> "CellView":
+    def cell(self, sweep: int, index: int) -> CellView:
         """What stands behind a cell of a sweep."""
-        from orchestrator.views.cells import CellView
-
         return self._connection.ask(CellView, "GET", f"/v1/sweeps/{sweep}/cells/{index}")
 
-    def remark(self, path: str) -> "Remark":
+    def remark(self, path: str) -> Remark:
         """The note and tags of a sweep, a cell or a trial, by its path: `sweeps/7`, `sweeps/7/cells/3`, `trials/41`."""
-        from orchestrator.views.remarks import Remark
-
         return self._connection.ask(Remark, "GET", f"/v1/{path}/remark")
 
-    def put_remark(self, path: str, **change: str | Sequence[str]) -> "Remark":
+    def put_remark(self, path: str, **change: str | Sequence[str]) -> Remark:
         """Set its `note`, or its `tags`; tags are `added` to those that are there and `removed` from them, too."""
-        from orchestrator.views.remarks import Remark
-
         return self._connection.ask(Remark, "PATCH", f"/v1/{path}/remark", json=change)
 
     def bundle(self, sweep: int, out: IO[bytes]) -> None:
@@ -263,22 +466,16 @@ class Client:
         """One of these files."""
         return self._connection.file(f"/v1/trials/{trial}/figures/{quote(name, safe='')}")
 
-    def published(self) -> "list[PublishedSummary]":
+    def published(self) -> list[PublishedSummary]:
         """The papers' tables that own numbers can be compared with."""
-        from orchestrator.views.published import PublishedSummary
-
         return self._connection.ask(list[PublishedSummary], "GET", "/v1/published")
 
-    def published_table(self, table_id: str) -> "PublishedView":
+    def published_table(self, table_id: str) -> PublishedView:
         """One of the papers' tables with all its numbers."""
-        from orchestrator.views.published import PublishedView
-
         return self._connection.ask(PublishedView, "GET", f"/v1/published/{quote(table_id, safe='')}")
 
-    def data(self) -> "list[DataFinding]":
+    def data(self) -> list[DataFinding]:
         """What the nodes' data roots have."""
-        from orchestrator.views.data import DataFinding
-
         return self._connection.ask(list[DataFinding], "GET", "/v1/data")
 
     def mlflow(self) -> str:
@@ -286,10 +483,8 @@ class Client:
         self._connection.send("GET", "/mlflow/version")
         return f"{self.url}/mlflow"
 
-    def catalog(self) -> "Catalog":
+    def catalog(self) -> Catalog:
         """The parts that a recipe may name."""
-        from workers.catalog import Catalog
-
         return self._connection.ask(Catalog, "GET", "/v1/catalog")
 
     def login_link(self) -> str:

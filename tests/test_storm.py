@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from api.asking.asked import Asked
-from api.client import Client
+from api.client import Asked, Client
 from api.failures import ApiError
 from orchestrator.record import schema
 from orchestrator.record.store import Store

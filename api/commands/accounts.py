@@ -10,7 +10,7 @@ from orchestrator.views.callers import Role, Scope
 from orchestrator.views.quotas import Quota, QuotaKind, QuotaUse
 
 if TYPE_CHECKING:
-    from api.asking.people import PeopleClient
+    from api.client import PeopleClient
     from orchestrator.service.people import People
     from orchestrator.views.accounts import UserView
 

@@ -19,8 +19,7 @@ from orchestrator.views.errors import InvalidSpecError, MetricsweepError, NotFou
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from api.asking.people import PeopleClient
-    from api.client import Client
+    from api.client import Client, PeopleClient
     from orchestrator.service.people import People
     from orchestrator.settings import Settings
 
