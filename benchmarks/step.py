@@ -30,8 +30,7 @@ from workers import catalog
 from workers.contract import Place, Recipe
 from workers.tasks import At
 from workers.training import determinism
-from workers.training.loop import iteration
-from workers.training.progress_log import ProgressLog
+from workers.training.loop import ProgressLog, iteration
 from workers.training.session import Session
 
 IMAGES = '''"""Random images."""

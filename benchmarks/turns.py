@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 import torch
 
-from workers.training import provenance
+from workers.training import results
 
 
 def milliseconds(tasks: Mapping[str, Callable[[], None]], device: str, repeats: int) -> dict[str, float]:
@@ -26,7 +26,7 @@ def milliseconds(tasks: Mapping[str, Callable[[], None]], device: str, repeats: 
 
 def facts(device: str, threads: int, repeats: int) -> dict[str, str | int]:
     """Where figures are from."""
-    name = provenance.facts(torch.device(device), threads)["device_name"]
+    name = results.facts(torch.device(device), threads)["device_name"]
     return {
         "device": device, "device_name": str(name), "cores": os.cpu_count() or 1, "threads": threads,
         "repeats": repeats, "torch": torch.__version__,

@@ -18,7 +18,7 @@ from tests.record.sample import recipe
 from workers.catalog import Catalog, complete, load
 from workers.contract import Place
 from workers.train import train
-from workers.training.length import length
+from workers.training.optimization import length
 
 
 @pytest.fixture(scope="module")

@@ -13,9 +13,9 @@ from typing import Any, Final
 from workers.catalog import PartSourceError, load
 from workers.catalog.recipe_file import RecipeError, read, scalar
 from workers.contract import KINDS, Part, Place, Progress, Recipe, Stopped
-from workers.data import weights_command
+from workers.data import weights
 from workers.data.scratch import claim_code_caches, scratch
-from workers.evaluation import identify_command
+from workers.evaluation import identify
 
 _EXAMPLES: Final = """examples:
   python -m workers train recipe.yaml --out result
@@ -71,7 +71,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_device(evaluate)
     evaluate.set_defaults(command=_evaluate)
 
-    _add_device(identify_command.add(commands, shared, _positive, _root, _placed))
+    _add_device(identify.add(commands, shared, _positive, _root, _placed))
     catalog = commands.add_parser("catalog", parents=[shared], help="list the parts that exist")
     catalog.add_argument("--json", action="store_true", help="print everything as JSON")
     catalog.set_defaults(command=_catalog)
@@ -89,7 +89,7 @@ def _parser() -> argparse.ArgumentParser:
     fetch = data.add_parser("fetch", parents=[shared], help="download a data set that its authors offer to anyone")
     fetch.add_argument("name", help="a data set, such as cub200")
     fetch.set_defaults(command=_fetch)
-    weights_command.add(commands, shared, _root)
+    weights.add(commands, shared, _root)
     return parser
 
 
@@ -225,7 +225,7 @@ def _spread(sizes: Sequence[int]) -> str:
 
 
 def _fetch(chosen: argparse.Namespace) -> int:
-    from workers.data.fetch import fetch  # torch: see _train
+    from workers.data.download import fetch  # torch: see _train
 
     for path in fetch(chosen.name, _root(chosen)):
         print(path)

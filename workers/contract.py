@@ -2,10 +2,11 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal, Protocol
+from typing import Annotated, Any, Final, Literal, Protocol
 
 from pydantic import (
     BaseModel,
@@ -13,15 +14,176 @@ from pydantic import (
     Field,
     JsonValue,
     SerializerFunctionWrapHandler,
+    ValidationInfo,
     field_validator,
     model_serializer,
     model_validator,
 )
 
-from workers.figures.options import Figures
-from workers.recipe.parts import DEFAULT_TASK, FOLDERS, GOES_WITH, KINDS, PART_FIELDS, Frozen, Part
-from workers.recipe.selection import BEST_TEST, TEST_SET, Distance, Select
-from workers.recipe.validation import ClassHoldout, CrossValidation, ImageHoldout, NoValidation, Validation
+from workers.figures.options import Distance, Figures
+
+KINDS: Final = (
+    "task", "loss", "regularizer", "dataset", "backbone", "head", "sampler", "optimizer", "schedule", "eta_schedule",
+    "metric",
+)  # fmt: skip
+"""Every kind of part, as the words stand in a recipe."""
+
+DEFAULT_TASK: Final = "retrieval"
+"""The task of a recipe that names none."""
+
+FOLDERS: Final[Mapping[str, str]] = {
+    "task": "tasks", "loss": "losses", "regularizer": "regularizers", "dataset": "datasets", "backbone": "backbones",
+    "head": "heads", "sampler": "samplers", "optimizer": "optimizers", "schedule": "schedules",
+    "eta_schedule": "eta_schedules", "metric": "metrics",
+}  # fmt: skip
+"""The folder that holds the parts of a kind, one file a part."""
+
+PART_FIELDS: Final = tuple(kind for kind in KINDS if kind != "metric")
+"""The recipe's fields that hold a part."""
+
+GOES_WITH: Final[Mapping[str, str]] = {
+    "augment": "dataset", "crop": "dataset", "validation": "dataset",
+    "head": "backbone", "embedding": "backbone", "warmup": "backbone", "backbone_rate": "backbone",
+    "precision": "backbone", "channels_last": "backbone", "compile": "backbone",
+    "regularizer": "loss", "eta_schedule": "loss", "loss_rate": "loss",
+}  # fmt: skip
+"""Fields of a recipe that say something of a part: where it holds no such part, and they are at their default, they are
+absent from its JSON."""
+
+
+class Frozen(BaseModel):
+    """A value: immutable, with no unknown keys and no NaN or infinity."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
+
+
+class Part(Frozen):
+    """One named ingredient; beside `name` stand its hyper-parameters. A bare string is a part with defaults."""
+
+    model_config = ConfigDict(extra="allow")
+
+    name: str = Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _bare_name(cls, value: Any) -> Any:
+        return {"name": value} if isinstance(value, str) else value
+
+    @property
+    def options(self) -> dict[str, JsonValue]:
+        """The hyper-parameters by name."""
+        return dict(self.__pydantic_extra__ or {})
+
+
+BEST_TEST: Final = "best_test"
+"""What stands before the keys of test metrics at the point that is best on the test split, beside `best`."""
+
+TEST_SET: Final = re.compile(r"[a-z0-9][a-z0-9_]{0,63}")
+"""The name of a test set that a data set has beside `test`: `lfw`, whose split is `test_lfw`."""
+
+
+class Select(Frozen):
+    """By what a training's best checkpoint and a cell's best candidate are chosen.
+
+    What is not said is the task's: the catalog completes it, and these defaults are those of the default task.
+    """
+
+    metric: str = Field(default="map@r", max_length=100)
+    split: Literal["validation", "test", "last"] = "validation"
+    """`validation`, `test`: the best checkpoint on that split. `last`: the last one, candidates by its test metric."""
+    beside: Literal["test"] | None = Field(default=None, exclude_if=lambda value: value is None)  # no new fingerprints
+    """Also keep the test metrics at the point that is best on this split, as `best_test/test/map@r`; none: do not."""
+
+    @field_validator("beside")
+    @classmethod
+    def _beside_an_honest_choice(cls, value: str | None, info: ValidationInfo) -> str | None:
+        split = info.data.get("split")
+        if value is not None and split in {"test", "last"}:
+            raise ValueError(f"is only for `split: validation`, but split is {split!r}; leave it out")
+        return value
+
+    @property
+    def checkpoint(self) -> Literal["best", "last"]:
+        """The checkpoint whose test metrics a table prints."""
+        return "last" if self.split == "last" else "best"
+
+    @property
+    def watched(self) -> tuple[str, ...]:
+        """The splits that are evaluated while a training runs."""
+        if self.split == "last":
+            return ("test",)
+        return (self.split,) if self.beside is None else (self.split, self.beside)
+
+    @property
+    def key(self) -> str:
+        """The result key that ranks candidates, such as `best/validation/map@r`."""
+        return f"{self.checkpoint}/{self.watched[0]}/{self.metric}"
+
+    @property
+    def beside_key(self) -> str:
+        """The result key that ranks candidates by the test split beside that, such as `best_test/test/map@r`."""
+        return f"{BEST_TEST}/test/{self.metric}"
+
+
+class NoValidation(Frozen):
+    """All training classes train; nothing is held out."""
+
+    name: Literal["none"] = "none"
+
+
+class ClassHoldout(Frozen):
+    """One of `folds` contiguous blocks of training classes validates, the others train (MLRC's partition)."""
+
+    name: Literal["class_holdout"] = "class_holdout"
+    folds: int = Field(default=4, ge=2, le=1000)
+    fold: int = Field(default=0, ge=0)
+
+    @model_validator(mode="after")
+    def _fold_exists(self) -> "ClassHoldout":
+        _check_fold(self.fold, self.folds)
+        return self
+
+    def held_out(self, classes: int) -> range:
+        """The class indices that validate, of `classes` training classes 0..classes-1."""
+        start = classes * self.fold // self.folds
+        return range(start, classes * (self.fold + 1) // self.folds)
+
+
+class ImageHoldout(Frozen):
+    """One of `folds` equal shares of the training images validates, the others train; of each class an equal share.
+
+    Which images these are is drawn once for all trainings; the only image of a class trains.
+    """
+
+    name: Literal["image_holdout"] = "image_holdout"
+    folds: int = Field(default=10, ge=2, le=1000)
+    fold: int = Field(default=0, ge=0)
+
+    @model_validator(mode="after")
+    def _fold_exists(self) -> "ImageHoldout":
+        _check_fold(self.fold, self.folds)
+        return self
+
+
+class CrossValidation(Frozen):
+    """One model for each of `folds` contiguous blocks of training classes, which validates on it (MLRC)."""
+
+    name: Literal["cross_validation"] = "cross_validation"
+    folds: int = Field(default=4, ge=2, le=1000)
+
+    @property
+    def holdouts(self) -> list[ClassHoldout]:
+        """The hold-out of each model."""
+        return [ClassHoldout(folds=self.folds, fold=fold) for fold in range(self.folds)]
+
+
+Validation = Annotated[NoValidation | ClassHoldout | CrossValidation | ImageHoldout, Field(discriminator="name")]
+
+
+def _check_fold(fold: int, folds: int) -> None:
+    if fold >= folds:
+        raise ValueError(f"fold {fold} does not exist; with {folds} folds it is 0 to {folds - 1}")
+
 
 __all__ = [
     "BEST_TEST", "DEFAULT_TASK", "FOLDERS", "GOES_WITH", "KEPT_FILES", "KINDS", "PART_FIELDS", "TEST_SET",

@@ -14,9 +14,8 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from workers.catalog import own_code
-from workers.catalog.inner_parts import holders
-from workers.catalog.inventory import load, part_files
-from workers.catalog.signature import Entry, PartSourceError
+from workers.catalog.inventory import holders, load, part_files
+from workers.catalog.source import Entry, PartSourceError
 from workers.catalog.wording import unknown
 from workers.contract import FOLDERS, Part
 

@@ -10,23 +10,13 @@ from pydantic import JsonValue
 from workers import registry
 from workers.catalog import own_code
 from workers.contract import CrossValidation, Place, Progress, Recipe, Result, Stopped
-from workers.evaluation.query_scores import NotedScores
+from workers.evaluation.measures import NotedScores
 from workers.tasks import Diverged
-from workers.training import (
-    checkpoint,
-    determinism,
-    figure_files,
-    kept_weights,
-    pins,
-    provenance,
-    query_files,
-)
-from workers.training.final_metrics import finish
+from workers.training import checkpoint, determinism, kept_weights, results
 from workers.training.folds import cross_validate
-from workers.training.last_checkpoint import LAST, LastCheckpoint
-from workers.training.loop import iterate
-from workers.training.progress_log import ProgressLog, told_before
-from workers.training.session import Session
+from workers.training.loop import LAST, LastCheckpoint, ProgressLog, iterate, told_before
+from workers.training.results import finish
+from workers.training.session import Session, own_sources
 
 # Whoever names `workers.train:train` finds beside it what to call between two trainings, and in place of one.
 __all__ = ["evaluate", "release", "train"]
@@ -41,13 +31,13 @@ def train(recipe: Recipe, place: Place, report: Callable[[Progress], None], resu
     """
     device = determinism.device(place.device)
     with registry.unchanged(place.parts), determinism.applied(device, place.threads), torch.enable_grad():
-        several, code = isinstance(recipe.validation, CrossValidation), pins.own_sources(recipe, place.parts)
+        several, code = isinstance(recipe.validation, CrossValidation), own_sources(recipe, place.parts)
         result = (cross_validate if several else _one)(recipe, place, device, report, resume)
         if code and result.artifacts:
-            kept = figure_files.write(place.storage, {own_code.FILE: own_code.packed(code)})
+            kept = results.write(place.storage, {own_code.FILE: own_code.packed(code)})
             result = result.model_copy(update={"artifacts": [*result.artifacts, *kept]})
         (place.storage / LAST).unlink(missing_ok=True)
-        facts = provenance.facts(device, place.threads)
+        facts = results.facts(device, place.threads)
         return result.model_copy(update={"provenance": {**facts, **result.provenance}})
 
 
@@ -79,9 +69,9 @@ def evaluate(
     report(Progress(step=0, total=1, log=f"evaluating {', '.join(names)} of {weights.name}\n"))
     kept, noted = kept_weights.read(weights), NotedScores()
     metrics = kept_weights.further(recipe, kept, names, place, noted)
-    facts = provenance.facts(determinism.device(place.device), place.threads)
-    written = figure_files.write(place.storage, query_files.files(noted.scores, kept.checkpoint, noted.data))
-    if queries := query_files.facts(noted.scores, kept.checkpoint):
+    facts = results.facts(determinism.device(place.device), place.threads)
+    written = results.write(place.storage, results.files(noted.scores, kept.checkpoint, noted.data))
+    if queries := results.query_facts(noted.scores, kept.checkpoint):
         facts = {**facts, "queries": queries}
     seconds = time.monotonic() - began
     return Result(outcome="ok", metrics=metrics, steps=0, seconds=seconds, provenance=facts, artifacts=written)
@@ -105,10 +95,10 @@ def _one(
         iterate(session, last, journal)
         metrics = finish(session, last, journal)
         kept = "best" if session.best else "last"
-        scores = query_files.scored(session, session.best.step if session.best else session.step)
-        files = figure_files.drawn(session) | query_files.files(scores, kept, session.manifest)
-        artifacts = [_keep(session, place, journal), *figure_files.write(place.storage, files)]
-        queries = query_files.facts(scores, kept)
+        scores = results.scored(session, session.best.step if session.best else session.step)
+        files = results.drawn(session) | results.files(scores, kept, session.manifest)
+        artifacts = [_keep(session, place, journal), *results.write(place.storage, files)]
+        queries = results.query_facts(scores, kept)
     except Diverged as diverged:
         journal.tell(session.step, {}, f"diverged after step {session.step}: {diverged}")
         if session.best is not None:

@@ -111,7 +111,7 @@ def _views(recipe: Recipe, catalog: Catalog) -> int:
 
 
 def _length(recipe: Recipe, epoch: int) -> tuple[int, int]:
-    """The steps of one model, and those between two evaluations, as workers/training/length.py has them."""
+    """The steps of one model, and those between two evaluations, as workers/training/optimization.py has them."""
     if recipe.epochs is not None:
         return recipe.epochs * epoch, recipe.evaluates_every * epoch
     return recipe.iterations or 0, recipe.evaluates_every

@@ -17,13 +17,12 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from tests.workers import recipes
 from tests.workers.recipes import numbers, own_part, place, recipe, run, same, weights
 from workers.contract import DataDamagedError, Result, Stopped
-from workers.data import batches as batches_module
-from workers.data import prefetch
+from workers.data import batches as data_batches
+from workers.data import images as images_module
 from workers.data.batches import Batches, LabelledBatch
-from workers.data.images import Images
-from workers.data.prefetch import Prefetcher
+from workers.data.images import Images, Prefetcher
 from workers.training import loop, session
-from workers.training.progress_log import ProgressLog
+from workers.training.loop import ProgressLog
 
 CPU = torch.device("cpu")
 CASES: dict[str, dict[str, Any]] = {
@@ -43,7 +42,7 @@ def ahead(monkeypatch: pytest.MonkeyPatch) -> Callable[[bool], None]:
     """Has trainings go ahead as on a GPU, or not."""
 
     def switch(on: bool) -> None:
-        monkeypatch.setattr(batches_module, "prefetcher", Prefetcher if on else lambda _: None)
+        monkeypatch.setattr(data_batches, "prefetcher", Prefetcher if on else lambda _: None)
         monkeypatch.setattr(session, "lateness", lambda _: 8 if on else 0)
 
     return switch
@@ -220,7 +219,7 @@ def test_what_is_prepared_for_a_gpu_waits_until_it_has_come_so_far(monkeypatch: 
     stream = SimpleNamespace(record_event=Event, wait_event=lambda _: None, wait_stream=lambda _: None)
     monkeypatch.setattr(torch.cuda, "current_stream", lambda _: stream)
     monkeypatch.setattr(torch.cuda, "stream", nullcontext)
-    monkeypatch.setattr(prefetch, "_stream", lambda _: stream)
+    monkeypatch.setattr(images_module, "_stream", lambda _: stream)
     ahead = Prefetcher(torch.device("cuda"))
     for _ in range(20):
         ahead.begin(prepare)()

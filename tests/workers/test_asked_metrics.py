@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from tests.workers.recipes import DIGITS, numbers, recipe, run, weights
 from tests.workers.test_checkpoint import cut_and_resumed
 from workers import catalog
-from workers.catalog import clustering_cost
+from workers.catalog import compatibility
 from workers.contract import Recipe
 
 ASKED: dict[str, Any] = {"metrics": ["nmi_sec", "f1_sec"]}
@@ -102,7 +102,7 @@ class TestDear:
 
     @pytest.fixture(autouse=True)
     def _everything_is_dear(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(clustering_cost, "DEAR", 1)
+        monkeypatch.setattr(compatibility, "DEAR", 1)
 
     def test_it_is_computed_once(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         from workers.evaluation import evaluate

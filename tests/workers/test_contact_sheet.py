@@ -5,7 +5,7 @@ import io
 import numpy as np
 from PIL import Image
 
-from workers.figures.contact_sheet import RetrievalRow, contact_sheet
+from workers.figures.arrays import RetrievalRow, contact_sheet
 
 SIDE = 32
 TILE = SIDE + 2 * 4 + 6

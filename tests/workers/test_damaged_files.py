@@ -16,9 +16,9 @@ from tests.workers import faces, trees
 from workers import registry
 from workers.catalog import Need
 from workers.contract import DataDamagedError, Part
-from workers.data import packs
+from workers.data import pictures
 from workers.data.inspection import inspect
-from workers.data.packs import check_expansion, read_idx, read_npz
+from workers.data.pictures import check_expansion, read_idx, read_npz
 
 GARBAGE = bytes(np.random.default_rng(0).integers(0, 256, 700, np.uint8))
 
@@ -151,7 +151,7 @@ def test_an_error_that_nobody_expected_is_a_problem(tmp_path: Path, monkeypatch:
 
 
 def test_a_small_file_does_not_expand_without_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packs, "MOST_EXPANDED", most := 2**22)
+    monkeypatch.setattr(pictures, "MOST_EXPANDED", most := 2**22)
     header = io.BytesIO()
     np.lib.format.write_array_header_1_0(header, {"descr": "|u1", "fortran_order": False, "shape": (most * 2,)})
     zeros = bytes(2**20)

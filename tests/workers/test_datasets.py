@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workers.contract import ClassHoldout, DataDamagedError, DataMissingError, Part
-from workers.data import images, packs, splits
+from workers.data import batches, images, pictures
 from workers.data.images import Images
 from workers.datasets.digits import Digits
 from workers.datasets.digits_halves import DigitsHalves
@@ -170,10 +170,10 @@ def test_damaged_idx_files(tmp_path: Path) -> None:
     for content in (b"", b"\0\0\x0d\1", bytes([0, 0, 8, 1]) + np.array([5], ">u4").tobytes() + b"1234"):
         path.write_bytes(content)
         with pytest.raises(DataDamagedError, match="cannot be read"):
-            packs.read_idx(path)
+            pictures.read_idx(path)
     (tmp_path / "x-ubyte.gz").write_bytes(gzip.compress(b"some text")[:-4])
     with pytest.raises(DataDamagedError, match="cannot be read"):
-        packs.read_idx(tmp_path / "x-ubyte.gz")
+        pictures.read_idx(tmp_path / "x-ubyte.gz")
 
 
 def test_a_process_loads_a_data_set_once(tmp_path: Path) -> None:
@@ -188,7 +188,7 @@ def test_a_hold_out_divides_the_classes(classes: int, folds: int, data: st.DataO
     seen: list[int] = []
     for fold in range(folds):
         held = ClassHoldout(folds=folds, fold=fold).held_out(classes)
-        train, validation = splits.hold_out(whole, held)
+        train, validation = batches.hold_out(whole, held)
         assert sorted(set(validation.images.flatten().tolist())) == list(held)
         assert sorted(set(train.images.flatten().tolist())) == [c for c in range(classes) if c not in held]
         assert len(train) + len(validation) == len(whole)
@@ -211,8 +211,8 @@ def test_a_hold_out_of_images_takes_an_equal_share_of_each_class(
     alone = sizes.count(1)
     seen: list[int] = []
     for fold in range(folds):
-        held = splits.dealt(labels, folds, fold)
-        assert torch.equal(held, splits.dealt(labels, folds, fold))
+        held = batches.dealt(labels, folds, fold)
+        assert torch.equal(held, batches.dealt(labels, folds, fold))
         train, validation = whole.of_images(~held), whole.of_images(held)
         assert sorted(set(train.labels.tolist())) == [*range(len(sizes))]
         assert torch.equal(train.labels, labels[train.images.flatten().long()])

@@ -12,9 +12,9 @@ from PIL import Image
 
 from tests.workers import trees
 from workers.contract import DataDamagedError
-from workers.data import decoded as module
+from workers.data import decoded as decoded_module
 from workers.data.decoded import Decoded, decoded
-from workers.data.picture import Form, Picture, key
+from workers.data.pictures import Form, Picture, key
 
 
 def pictures(root: Path, count: int = 4) -> list[Picture]:
@@ -66,7 +66,7 @@ def test_built_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise AssertionError("decoded again")
 
-    monkeypatch.setattr(module, "_write", fail)
+    monkeypatch.setattr(decoded_module, "_write", fail)
     assert decoded("four", files, Form("square", 16), tmp_path).digest == first.digest
     with pytest.raises(AssertionError, match="decoded again"):
         decoded("four", files, Form("square", 17), tmp_path)
@@ -116,13 +116,13 @@ def test_nobody_can_spoil_what_others_read(tmp_path: Path) -> None:
 
 def _open(root: Path, count: int, answers: "multiprocessing.Queue[tuple[str, int]]") -> None:
     built: list[Path] = []
-    write = module._write
+    write = decoded_module._write
 
     def counted(folder: Path, files: Sequence[Picture], form: Form) -> None:
         built.append(folder)
         write(folder, files, form)
 
-    module._write = counted  # type: ignore[assignment]
+    decoded_module._write = counted  # type: ignore[assignment]
     files = [Picture(root / f"{number}.jpg") for number in range(count)]
     answers.put((decoded("many", files, Form("shorter", 16), root).digest, len(built)))
 

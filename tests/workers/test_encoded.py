@@ -15,11 +15,9 @@ from workers import registry
 from workers.contract import DataDamagedError, DataMissingError, Part, Recipe, Stopped
 from workers.data import images
 from workers.data.batches import Batches
-from workers.data.decoded import decoded
-from workers.data.encoded import SETTING, Encoded, encoded, limit, stored
-from workers.data.images import Images
-from workers.data.looking import looking
-from workers.data.picture import Form, Picture
+from workers.data.decoded import SETTING, Encoded, decoded, encoded, limit, stored
+from workers.data.images import Images, looking
+from workers.data.pictures import Form, Picture
 from workers.datasets.cifar10 import Cifar10
 
 
@@ -111,7 +109,7 @@ def test_nothing_is_decoded_to_disk_and_all_is_looked_at_once(tmp_path: Path, mo
     for path in kept:  # what is damaged there is found anew
         path.write_bytes(path.read_bytes()[:-3])
         assert folder(tmp_path).content == found.content
-    monkeypatch.setattr("workers.data.encoded._write", None)
+    monkeypatch.setattr("workers.data.decoded._write_encoded", None)
     assert folder(tmp_path).content == found.content
     monkeypatch.setenv(SETTING, "1")
     assert folder(tmp_path).content == found.content  # decoded, which is another form of the same images

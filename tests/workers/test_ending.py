@@ -10,7 +10,7 @@ from tests.workers.recipes import numbers, place, run
 from tests.workers.test_checkpoint import cut_and_resumed, stopping_after
 from workers import catalog
 from workers.contract import Recipe, Stopped
-from workers.training import checkpoint, kept_weights, progress_log
+from workers.training import checkpoint, kept_weights, loop
 
 ITERATIONS, EPOCHS = 4, 3
 TASK = '''
@@ -143,9 +143,9 @@ def test_a_checkpoint_is_written_in_it_when_it_is_time(parts: Path, tmp_path: Pa
 
 
 def test_how_it_goes_is_told(parts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress_log, "REPORT_SECONDS", 0.0)
-    monkeypatch.setattr(progress_log, "REPORT_SHARE", 0.0)
-    monkeypatch.setattr(progress_log, "LINE_SECONDS", 0.0)
+    monkeypatch.setattr(loop, "REPORT_SECONDS", 0.0)
+    monkeypatch.setattr(loop, "REPORT_SHARE", 0.0)
+    monkeypatch.setattr(loop, "LINE_SECONDS", 0.0)
     _, reports = run(made(parts), tmp_path, parts=parts)
     told = [one for one in reports if "train/probe_loss" in one.metrics]
     assert len(told) == EPOCHS

@@ -19,8 +19,8 @@ from tests.workers import faces
 from workers import catalog, registry
 from workers.__main__ import main
 from workers.contract import DataDamagedError, DataMissingError, Part
-from workers.data import images, record_io
-from workers.data.face_pairs import SETS
+from workers.data import images
+from workers.data.faces import SETS, read_records
 from workers.data.images import Images
 
 
@@ -88,7 +88,7 @@ def test_records_whose_first_is_an_image_are_all_images(tmp_path: Path) -> None:
     contents[3] = faces.labelled([1, 7, 9], faces.face(100))  # more labels than one: the person is the first
     path = faces.write_records(tmp_path / "faces_webface_112x112", contents, people=2)
     assert casia(tmp_path).train.labels.tolist() == [0, 0, 1, 1]
-    assert [one.number for one in record_io.read(path)] == [0, 1, 2, 3]
+    assert [one.number for one in read_records(path)] == [0, 1, 2, 3]
 
 
 def test_a_record_that_holds_the_magic_number_is_joined(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_a_record_that_holds_the_magic_number_is_joined(tmp_path: Path) -> None:
     }
     path = faces.write_records(tmp_path, contents)
     assert path.read_bytes().count(faces.MAGIC) == 2 + 3 + 1 + 1
-    assert [bytes(one.content) for one in record_io.read(path)] == [content[24:] for content in contents.values()]
+    assert [bytes(one.content) for one in read_records(path)] == [content[24:] for content in contents.values()]
 
 
 def at(path: Path, where: int, content: bytes) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from tests.workers import faces
 from workers.__main__ import main
-from workers.evaluation import precomputed
+from workers.evaluation import identify
 
 ENDING = "_r18.bin"
 WIDTH = 8
@@ -62,7 +62,7 @@ def naive(found: dict[str, np.ndarray[Any, Any]], size: int, lists: Path, wrong:
 
 @pytest.mark.parametrize("noise", ["kept", "dropped"])
 def test_rates_equal_brute_force(noise: str, tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(precomputed, "BLOCK", 2)
+    monkeypatch.setattr(identify, "BLOCK", 2)
     _, found = features(tmp_path)
     code, said = told(capsys, tmp_path, "--noise", noise, "--json")
     assert code == 0, said
@@ -128,7 +128,7 @@ def test_a_wrong_file_is_told_before_anything_is_computed(
 ) -> None:
     out, _ = features(tmp_path)
     harm(out / "megaface" / f"4/a@b/4.jpg{ENDING}")
-    monkeypatch.setattr(precomputed, "Identification", None)
+    monkeypatch.setattr(identify, "Identification", None)
     code, found = told(capsys, tmp_path)
     assert code == 1
     assert found.startswith("error: 1 of 10 feature files ")

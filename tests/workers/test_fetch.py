@@ -17,7 +17,7 @@ import pytest
 from workers import catalog
 from workers.__main__ import main
 from workers.contract import DataDamagedError, DataMissingError
-from workers.data.fetch import SOURCES, Archive, fetch
+from workers.data.download import SOURCES, Archive, fetch
 
 
 class _Quiet(SimpleHTTPRequestHandler):

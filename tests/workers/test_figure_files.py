@@ -17,13 +17,11 @@ from workers.catalog import load, problems
 from workers.contract import Recipe, Stopped
 from workers.embeddings import geometry
 from workers.embeddings.diagnostics import direction_variation
-from workers.figures import arrays as figures
+from workers.figures.arrays import panels
 from workers.training import kept_weights
-from workers.training.figure_files import sheet
 from workers.training.folds import fold_recipes
-from workers.training.last_checkpoint import LastCheckpoint
-from workers.training.loop import iterate
-from workers.training.progress_log import ProgressLog
+from workers.training.loop import LastCheckpoint, ProgressLog, iterate
+from workers.training.results import sheet
 from workers.training.session import Session
 
 VARIATION = {"name": "direction_variation", "every": 5, "images": 40}
@@ -218,7 +216,7 @@ def test_the_sheet_shows_images_with_the_names_of_their_classes(tmp_path: Path) 
     test = batches(session).splits.test
     assert test.names == ("6", "7", "8", "9")
     assert batches(session).splits.train.names == ("2", "3", "4", "5")  # 0 and 1 are held out
-    arrays = figures.panels(retrieval(session).embed(test), test.labels, queries=3, depth=2)
+    arrays = panels(retrieval(session).embed(test), test.labels, queries=3, depth=2)
     content = sheet(test, arrays, side=80)
     image = Image.open(io.BytesIO(content))
     assert image.size == (3 * (80 + 8 + 6) + 6, 3 * (80 + 8 + 28 + 6) + 6)

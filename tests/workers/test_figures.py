@@ -10,14 +10,14 @@ import pytest
 import torch
 
 from tests.workers.inputs import random_batch
-from workers.figures import arrays as figures
+from workers.figures import arrays as figures_arrays
 from workers.figures.arrays import FIGURES
 from workers.figures.options import MODELS, FeatureMaps, Followed, Staged
 
 
 def test_norms_are_counted_between_the_least_and_the_greatest() -> None:
     embeddings, labels = random_batch(classes=5, per_class=20)
-    found = figures.norms(embeddings, labels, bins=7)
+    found = figures_arrays.norms(embeddings, labels, bins=7)
     lengths = embeddings.norm(dim=1).numpy()
     counts, edges = np.histogram(lengths, bins=7)
     np.testing.assert_array_equal(found["counts"], counts)
@@ -33,7 +33,7 @@ def test_cosines_are_counted_over_all_pairs_and_triplets() -> None:
     positive = [(a, p) for a in count for p in count if a != p and labels[a] == labels[p]]
     negative = [(a, n) for a in count for n in count if labels[a] != labels[n]]
     triplets = [cosines[a, p] - cosines[a, n] for a, p in positive for other, n in negative if other == a]
-    found = figures.cosines(embeddings, labels, bins=16)
+    found = figures_arrays.cosines(embeddings, labels, bins=16)
     edges, wide = np.linspace(-1, 1, 17), np.linspace(-2, 2, 17)
     np.testing.assert_array_equal(found["cos_ap"], np.histogram([cosines[pair] for pair in positive], edges)[0])
     np.testing.assert_array_equal(found["cos_an"], np.histogram([cosines[pair] for pair in negative], edges)[0])
@@ -44,13 +44,13 @@ def test_cosines_are_counted_over_all_pairs_and_triplets() -> None:
 
 def test_cosines_of_some_anchors_meet_all_images() -> None:
     embeddings, labels = random_batch(classes=10, per_class=10)
-    found = figures.cosines(embeddings, labels, anchors=7)
+    found = figures_arrays.cosines(embeddings, labels, anchors=7)
     assert [int(found[name].sum()) for name in ("cos_ap", "cos_an", "difference")] == [7 * 9, 7 * 90, 7 * 9 * 90]
 
 
 def test_cosines_of_opposite_and_equal_directions_are_counted() -> None:
     rows = torch.tensor([[1.0, 0.0], [2.0, 0.0], [-1.0, 0.0], [-3.0, 0.0]])
-    found = figures.cosines(rows, torch.tensor([0, 0, 1, 1]), bins=4)
+    found = figures_arrays.cosines(rows, torch.tensor([0, 0, 1, 1]), bins=4)
     assert found["cos_ap"].tolist() == [0, 0, 0, 4]
     assert found["cos_an"].tolist() == [8, 0, 0, 0]
     assert found["difference"].tolist() == [0, 0, 0, 8]
@@ -58,7 +58,7 @@ def test_cosines_of_opposite_and_equal_directions_are_counted() -> None:
 
 def test_panels_of_a_collapsed_network_do_not_follow_the_files() -> None:
     """Labels in blocks, all images at one point: what is shown is drawn, and the same for the same seed."""
-    found, again = (figures.panels(torch.ones(400, 4), torch.arange(400) // 4, queries=40) for _ in range(2))
+    found, again = (figures_arrays.panels(torch.ones(400, 4), torch.arange(400) // 4, queries=40) for _ in range(2))
     assert len(set(found["nearest"].flatten().tolist())) > 80
     assert found["correct"].mean() < 0.1
     assert not (found["nearest"] == found["query"][:, None]).any()
@@ -67,7 +67,7 @@ def test_panels_of_a_collapsed_network_do_not_follow_the_files() -> None:
 
 def test_panels_show_the_nearest_others() -> None:
     embeddings, labels = random_batch(classes=6, per_class=5)
-    found = figures.panels(embeddings, labels, queries=8, depth=3, seed=3)
+    found = figures_arrays.panels(embeddings, labels, queries=8, depth=3, seed=3)
     unit = torch.nn.functional.normalize(embeddings)
     assert len(set(found["query"].tolist())) == 8
     for query, nearest, correct, cosine in zip(*found.values(), strict=True):
@@ -80,42 +80,42 @@ def test_panels_show_the_nearest_others() -> None:
 
 def test_panels_and_maps_by_the_euclidean_distance_are_of_raw_embeddings() -> None:
     rows, labels = torch.tensor([[1.0, 0], [1.1, 0.4], [8.0, 0], [8.2, 3.0]]), torch.arange(4)
-    found = figures.panels(rows, labels, queries=4, depth=1, distance="euclidean")
+    found = figures_arrays.panels(rows, labels, queries=4, depth=1, distance="euclidean")
     assert found["nearest"].flatten().tolist() == [1, 0, 3, 2]
     np.testing.assert_allclose(found["distance"].flatten()[[0, 2]], [0.17**0.5, 9.04**0.5], rtol=1e-6)
-    assert figures.panels(rows, labels, queries=4, depth=1)["nearest"].flatten().tolist() == [2, 3, 0, 1]
-    far = figures.tsne(torch.cat([rows, rows * 50]), torch.zeros(8), distance="euclidean")["xy"]
-    assert not np.allclose(far, figures.tsne(torch.cat([rows, rows * 50]), torch.zeros(8))["xy"])
+    assert figures_arrays.panels(rows, labels, queries=4, depth=1)["nearest"].flatten().tolist() == [2, 3, 0, 1]
+    far = figures_arrays.tsne(torch.cat([rows, rows * 50]), torch.zeros(8), distance="euclidean")["xy"]
+    assert not np.allclose(far, figures_arrays.tsne(torch.cat([rows, rows * 50]), torch.zeros(8))["xy"])
 
 
 def test_tsne_keeps_classes_that_are_far_apart_together() -> None:
     embeddings, labels = random_batch(classes=3, per_class=20, separation=30.0)
-    found = figures.tsne(embeddings, labels)
+    found = figures_arrays.tsne(embeddings, labels)
     xy = torch.from_numpy(found["xy"]).double()
     assert found["label"].tolist() == labels.tolist()
     nearest = torch.cdist(xy, xy).fill_diagonal_(math.inf).argmin(dim=1)
     assert torch.equal(labels[nearest], labels)
-    np.testing.assert_array_equal(figures.tsne(embeddings, labels)["xy"], found["xy"])
+    np.testing.assert_array_equal(figures_arrays.tsne(embeddings, labels)["xy"], found["xy"])
 
 
 def test_tsne_needs_three_images() -> None:
     with pytest.raises(ValueError, match="at least 3 images, found 2"):
-        figures.tsne(torch.ones(2, 3), torch.zeros(2))
+        figures_arrays.tsne(torch.ones(2, 3), torch.zeros(2))
 
 
 def test_the_unit_circle_keeps_the_angle() -> None:
     angles = torch.linspace(-3, 3, 9, dtype=torch.float64)
     rows = torch.stack([angles.cos(), angles.sin()], dim=1) * torch.arange(1, 10)[:, None]
-    found = figures.unit_circle(rows, torch.arange(9))
+    found = figures_arrays.unit_circle(rows, torch.arange(9))
     np.testing.assert_allclose(found["angle"], angles.numpy())
     np.testing.assert_allclose(np.linalg.norm(found["xy"], axis=1), 1)
     with pytest.raises(ValueError, match=r"expected embeddings \[n, 2\], found \[9, 3\]"):
-        figures.unit_circle(torch.ones(9, 3), torch.arange(9))
+        figures_arrays.unit_circle(torch.ones(9, 3), torch.arange(9))
 
 
 def test_the_spectrum_has_its_mean_between_its_bounds() -> None:
     embeddings, labels = random_batch()
-    found = figures.spectrum(embeddings, labels)
+    found = figures_arrays.spectrum(embeddings, labels)
     expected = torch.linalg.svdvals(torch.nn.functional.normalize(embeddings))
     np.testing.assert_allclose(found["singular"], expected.numpy())
     assert float(found["s_mu"]) == pytest.approx(expected.mean().item())
@@ -125,7 +125,7 @@ def test_the_spectrum_has_its_mean_between_its_bounds() -> None:
 def test_some_points_are_drawn_by_the_seed() -> None:
     rows, labels = torch.randn(40, 2, generator=torch.Generator().manual_seed(0)), torch.arange(40)
     first, same, other = (
-        figures.unit_circle(rows, labels, points=9, seed=seed)["index"].tolist() for seed in (1, 1, 2)
+        figures_arrays.unit_circle(rows, labels, points=9, seed=seed)["index"].tolist() for seed in (1, 1, 2)
     )
     assert first == same != other
     assert len(set(first)) == 9
@@ -133,7 +133,7 @@ def test_some_points_are_drawn_by_the_seed() -> None:
 
 def test_the_heat_map_goes_class_by_class() -> None:
     embeddings, labels = random_batch(classes=6, per_class=5)
-    found = figures.heat_map(embeddings, labels, classes=4, per_class=3, seed=2)
+    found = figures_arrays.heat_map(embeddings, labels, classes=4, per_class=3, seed=2)
     index, unit = found["index"], torch.nn.functional.normalize(embeddings)[found["index"]]
     assert found["label"].tolist() == labels[index].tolist() == np.repeat(found["class"], 3).tolist()
     assert len(set(index.tolist())) == 12
@@ -147,7 +147,7 @@ def test_the_heat_map_goes_class_by_class() -> None:
                 if a != b and labels[index[a]] == first and labels[index[b]] == second
             ]
             assert found["class_cosine"][row, column] == pytest.approx(sum(pairs) / len(pairs))
-    assert np.isnan(np.diag(figures.heat_map(embeddings, labels, per_class=1)["class_cosine"])).all()
+    assert np.isnan(np.diag(figures_arrays.heat_map(embeddings, labels, per_class=1)["class_cosine"])).all()
 
 
 @pytest.fixture
@@ -159,7 +159,10 @@ def searched() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
 
 def test_norms_and_spectra_of_queries_and_gallery(searched: tuple[torch.Tensor, torch.Tensor, torch.Tensor]) -> None:
     embeddings, labels, query = searched
-    norms, spectrum = figures.norms(embeddings, labels, query, bins=6), figures.spectrum(embeddings, labels, query)
+    norms, spectrum = (
+        figures_arrays.norms(embeddings, labels, query, bins=6),
+        figures_arrays.spectrum(embeddings, labels, query),
+    )
     lengths, unit = embeddings.norm(dim=1).numpy(), torch.nn.functional.normalize(embeddings)
     np.testing.assert_allclose(norms["edges"], np.histogram_bin_edges(lengths, 6))
     for prefix, side in (("", query), ("gallery_", ~query)):
@@ -175,13 +178,13 @@ def test_queries_meet_the_gallery_only(searched: tuple[torch.Tensor, torch.Tenso
     embeddings, labels, query = searched
     unit = torch.nn.functional.normalize(embeddings)
     asks, gallery = query.nonzero()[:, 0].tolist(), (~query).nonzero()[:, 0].tolist()
-    found = figures.cosines(embeddings, labels, query, bins=9)
+    found = figures_arrays.cosines(embeddings, labels, query, bins=9)
     edges = np.linspace(-1, 1, 10)
     for name, same in (("cos_ap", True), ("cos_an", False)):
         pairs = [float(unit[a] @ unit[b]) for a in asks for b in gallery if bool(labels[a] == labels[b]) is same]
         np.testing.assert_array_equal(found[name], np.histogram(pairs, edges)[0])
     assert found["difference"].sum() == 10 * 4 * 16
-    panels = figures.panels(embeddings, labels, query, queries=4, depth=25)
+    panels = figures_arrays.panels(embeddings, labels, query, queries=4, depth=25)
     assert panels["nearest"].shape == (4, 20)  # the whole gallery
     assert set(panels["query"].tolist()) <= set(asks)
     for one, nearest, correct in zip(panels["query"], panels["nearest"], panels["correct"], strict=True):
@@ -192,9 +195,9 @@ def test_queries_meet_the_gallery_only(searched: tuple[torch.Tensor, torch.Tenso
 def test_points_say_which_are_queries(searched: tuple[torch.Tensor, torch.Tensor, torch.Tensor]) -> None:
     embeddings, labels, query = searched
     for found in (
-        figures.tsne(embeddings, labels, query, points=20),
-        figures.unit_circle(embeddings[:, :2], labels, query, points=20),
-        figures.heat_map(embeddings, labels, query, classes=4, per_class=5),
+        figures_arrays.tsne(embeddings, labels, query, points=20),
+        figures_arrays.unit_circle(embeddings[:, :2], labels, query, points=20),
+        figures_arrays.heat_map(embeddings, labels, query, classes=4, per_class=5),
     ):
         assert len(found["index"]) == 20
         assert found["query"].tolist() == query[found["index"]].tolist()
@@ -206,7 +209,7 @@ def test_every_figure_is_read_without_pickle(name: str) -> None:
     before = embeddings.clone()
     arrays = FIGURES[name](embeddings.requires_grad_(), labels)
     assert torch.equal(embeddings, before)
-    with np.load(io.BytesIO(figures.packed(arrays)), allow_pickle=False) as read:
+    with np.load(io.BytesIO(figures_arrays.packed(arrays)), allow_pickle=False) as read:
         assert set(read.files) == set(arrays)
         for key in read.files:
             np.testing.assert_array_equal(read[key], arrays[key])

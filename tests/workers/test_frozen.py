@@ -11,8 +11,8 @@ from tests.workers.frozen_recipes import frozen, plain, weights_file
 from tests.workers.recipes import numbers, place, run, same, weights
 from workers import train as training
 from workers.contract import CheckpointError, Progress, Recipe, Stopped
-from workers.data import frozen_network
-from workers.data.frozen_network import Network
+from workers.data import features
+from workers.data.features import Network
 from workers.data.weights import WeightsError, WeightsMissingError
 from workers.train import train
 
@@ -82,7 +82,7 @@ def test_what_changes_features_has_them_computed_anew(home: Path, computed: list
 def test_numbers_do_not_depend_on_how_many_processors_there_are(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = []
     for count in (1, 3):
-        monkeypatch.setattr(frozen_network, "processors", lambda count=count: count)
+        monkeypatch.setattr(features, "processors", lambda count=count: count)
         (home / str(count)).mkdir()
         weights_file(home / str(count))
         run(frozen(), home / str(count))

@@ -11,7 +11,7 @@ from tests.disk_limits import files_of_at_most, small_disk
 from tests.workers.recipes import numbers, place, recipe, run
 from workers.contract import Place, Progress, Stopped
 from workers.train import train
-from workers.training import checkpoint, figure_files
+from workers.training import checkpoint, results
 
 
 def limit(size: int) -> None:
@@ -72,7 +72,7 @@ def test_results_that_do_not_fit_are_an_error_with_their_name(tmp_path: Path, si
         train(recipe(backbone={"name": "mlp", "width": 64}), place(tmp_path), lambda progress: None)
     assert list(tmp_path.iterdir()) == []
     with files_of_at_most(size), pytest.raises(OSError, match="File too large"):
-        figure_files.write(tmp_path, {"norms.npz": b"x" * 30_000})
+        results.write(tmp_path, {"norms.npz": b"x" * 30_000})
     assert list(tmp_path.iterdir()) == []
 
 

@@ -13,7 +13,7 @@ from torch.utils._pytree import tree_leaves
 
 from workers.embeddings import geometry
 from workers.evaluation import ties
-from workers.evaluation.identification import Identification
+from workers.evaluation.verification import Identification
 from workers.metrics.rank1 import Rank1
 
 IDENTITY = torch.tensor([0, 0, 0, 1, 1, 2, 0, 1, 1, 3, 3])  # one is alone

@@ -6,7 +6,7 @@ import pytest
 
 from tests.workers.recipes import DIGITS
 from workers.catalog import Catalog, changes, complete, load, need_of, problems, stamp
-from workers.catalog.parameter import Parameter
+from workers.catalog.source import Parameter
 from workers.contract import Recipe
 
 CATALOG = load()

@@ -10,10 +10,10 @@ from sklearn.metrics import normalized_mutual_info_score
 from threadpoolctl import threadpool_limits
 from torch import Tensor
 
-from workers.catalog.clustering_cost import STARTS, Clustering
-from workers.evaluation import first_centres, k_means
+from workers.catalog.compatibility import STARTS, Clustering
+from workers.evaluation import clustering
+from workers.evaluation.clustering import SEC, Protocol
 from workers.evaluation.evaluate import Evaluation, evaluate
-from workers.evaluation.k_means import SEC, Protocol
 
 FEW = Protocol(starts=3)
 
@@ -47,7 +47,7 @@ def test_the_protocol_is_scikit_learns_of_its_time() -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_it_is_as_tight_as_scikit_learns(seed: int) -> None:
     points, labels = groups(classes=12, each=25, width=8, seed=seed)
-    theirs, ours = peer(points, 12, seed), k_means.k_means(points, 12, seed)
+    theirs, ours = peer(points, 12, seed), clustering.k_means(points, 12, seed)
     assert inertia(points, ours) == pytest.approx(theirs.inertia_, rel=0.01)
     scores = [normalized_mutual_info_score(labels, found) for found in (ours, theirs.labels_)]
     assert scores[0] == pytest.approx(scores[1], abs=0.03)
@@ -55,7 +55,7 @@ def test_it_is_as_tight_as_scikit_learns(seed: int) -> None:
 
 def test_over_seeds_it_scores_what_scikit_learn_scores() -> None:
     points, labels = groups(classes=20, each=20, width=16, apart=0.8)
-    pairs = [(k_means.k_means(points, 20, seed), peer(points, 20, seed).labels_) for seed in range(6)]
+    pairs = [(clustering.k_means(points, 20, seed), peer(points, 20, seed).labels_) for seed in range(6)]
     found = np.array([[normalized_mutual_info_score(labels, one) for one in pair] for pair in pairs])
     spread = found.std(axis=0, ddof=1).max()
     assert abs(found[:, 0].mean() - found[:, 1].mean()) < max(0.01, 3 * spread / math.sqrt(len(found)))
@@ -64,8 +64,8 @@ def test_over_seeds_it_scores_what_scikit_learn_scores() -> None:
 def test_each_start_ends_where_comparing_all_with_all_ends() -> None:
     points, _ = groups(classes=15, each=30, width=6)
     centred = points - points.mean(dim=0)
-    start = centred[first_centres.first_centres(centred, 15, 1, torch.Generator().manual_seed(3))[0]]
-    clusters, found = k_means._Descent(centred, start).run(300, 0.0)
+    start = centred[clustering.first_centres(centred, 15, 1, torch.Generator().manual_seed(3))[0]]
+    clusters, found = clustering._Descent(centred, start).run(300, 0.0)
     theirs = KMeans(15, init=start.numpy(), n_init=1, max_iter=300, tol=0, algorithm="lloyd").fit(centred)
     assert torch.equal(clusters.int(), torch.from_numpy(theirs.labels_).int())
     assert found == pytest.approx(theirs.inertia_, rel=1e-5)
@@ -74,70 +74,70 @@ def test_each_start_ends_where_comparing_all_with_all_ends() -> None:
 @pytest.mark.parametrize("apart", [0.3, 1.0, 4.0])
 def test_held_products_change_nothing(apart: float, monkeypatch: pytest.MonkeyPatch) -> None:
     points, _ = groups(classes=40, each=25, width=12, apart=apart)
-    expected = k_means.k_means(points, 40, 3)
-    monkeypatch.setattr(k_means, "_PAIRS", 0)
-    assert torch.equal(k_means.k_means(points, 40, 3), expected)
+    expected = clustering.k_means(points, 40, 3)
+    monkeypatch.setattr(clustering, "_PAIRS", 0)
+    assert torch.equal(clustering.k_means(points, 40, 3), expected)
 
 
 def test_chunks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     points, _ = groups(classes=9, each=20, width=5)
-    expected = k_means.k_means(points, 9, 4)
-    monkeypatch.setattr(k_means, "_PAIRS", 0)
-    monkeypatch.setattr(k_means, "_HELD", 200)
-    monkeypatch.setattr(first_centres, "_HELD", 1000)
-    monkeypatch.setattr(first_centres, "_BLOCK", 10)
-    assert torch.equal(k_means.k_means(points, 9, 4), expected)
+    expected = clustering.k_means(points, 9, 4)
+    monkeypatch.setattr(clustering, "_PAIRS", 0)
+    monkeypatch.setattr(clustering, "_HELD", 200)
+    monkeypatch.setattr(clustering, "_HELD_DISTANCES", 1000)
+    monkeypatch.setattr(clustering, "_BLOCK", 10)
+    assert torch.equal(clustering.k_means(points, 9, 4), expected)
 
 
 def test_it_repeats_and_follows_its_seed_alone() -> None:
     points, _ = groups(classes=8, each=25, width=4, apart=0.3)
     torch.manual_seed(1)
-    expected, state = k_means.k_means(points, 8, 7), torch.get_rng_state()
+    expected, state = clustering.k_means(points, 8, 7), torch.get_rng_state()
     torch.manual_seed(2)
-    assert torch.equal(k_means.k_means(points, 8, 7), expected)
+    assert torch.equal(clustering.k_means(points, 8, 7), expected)
     torch.manual_seed(1)
     assert torch.equal(torch.get_rng_state(), state)  # nothing was drawn from it
-    assert any(not torch.equal(k_means.k_means(points, 8, seed), expected) for seed in range(3))
+    assert any(not torch.equal(clustering.k_means(points, 8, seed), expected) for seed in range(3))
 
 
 def test_more_starts_are_no_looser() -> None:
     points, _ = groups(classes=30, each=8, width=4, apart=0.5)
-    found = [inertia(points, k_means.k_means(points, 30, 0, Protocol(starts=starts))) for starts in (1, 10)]
+    found = [inertia(points, clustering.k_means(points, 30, 0, Protocol(starts=starts))) for starts in (1, 10)]
     assert found[1] <= found[0] * (1 + 1e-5)
 
 
 def test_as_many_clusters_as_points_and_one() -> None:
     points, _ = groups(classes=3, each=4, width=5)
-    assert k_means.k_means(points, 12, 0, FEW).unique().numel() == 12
-    assert k_means.k_means(points, 1, 0, FEW).tolist() == [0] * 12
+    assert clustering.k_means(points, 12, 0, FEW).unique().numel() == 12
+    assert clustering.k_means(points, 1, 0, FEW).tolist() == [0] * 12
 
 
 @pytest.mark.parametrize("count", [0, 13])
 def test_fewer_points_than_clusters_are_refused(count: int) -> None:
     with pytest.raises(ValueError, match="expected 1 to 12 clusters"):
-        k_means.k_means(torch.ones(12, 2), count, 0)
+        clustering.k_means(torch.ones(12, 2), count, 0)
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
 def test_points_that_are_not_finite_are_refused(bad: float) -> None:
     with pytest.raises(ValueError, match="not finite"):
-        k_means.k_means(torch.tensor([[0.0], [bad], [1.0]]), 2, 0)
+        clustering.k_means(torch.tensor([[0.0], [bad], [1.0]]), 2, 0)
 
 
 def test_points_that_are_all_one_are_one_cluster() -> None:
-    assert k_means.k_means(torch.full((50, 3), 0.7), 5, 0).unique().numel() == 1
+    assert clustering.k_means(torch.full((50, 3), 0.7), 5, 0).unique().numel() == 1
 
 
 def test_fewer_places_than_clusters_find_every_place() -> None:
     points = torch.eye(3).repeat_interleave(10, dim=0)
-    clusters = k_means.k_means(points, 6, 0)
+    clusters = clustering.k_means(points, 6, 0)
     assert inertia(points, clusters) == pytest.approx(0, abs=1e-6)
 
 
 def test_an_empty_cluster_gets_the_farthest_point() -> None:
     points = torch.tensor([[0.0], [0.1], [0.2], [9.0], [9.1], [20.0]])
     start = torch.tensor([[0.0], [9.0], [500.0]])  # nothing is nearest to the last
-    clusters, _ = k_means._Descent(points, start).run(300, 0.0)
+    clusters, _ = clustering._Descent(points, start).run(300, 0.0)
     assert clusters.tolist() == [0, 0, 0, 1, 1, 2]
 
 
@@ -176,6 +176,6 @@ def test_what_is_dear_is_counted() -> None:
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_a_gpu_clusters_as_well() -> None:
     points, _ = groups(classes=12, each=25, width=8)
-    found = k_means.k_means(points.cuda(), 12, 0)
+    found = clustering.k_means(points.cuda(), 12, 0)
     assert found.device.type == "cuda"
-    assert inertia(points, found.cpu()) == pytest.approx(inertia(points, k_means.k_means(points, 12, 0)), rel=0.01)
+    assert inertia(points, found.cpu()) == pytest.approx(inertia(points, clustering.k_means(points, 12, 0)), rel=0.01)

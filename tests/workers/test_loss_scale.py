@@ -9,11 +9,11 @@ import torch
 from tests.workers.recipes import numbers, own_part, place, recipe, run, same, weights
 from tests.workers.test_checkpoint import cut_and_resumed
 from workers.catalog import load
-from workers.catalog.versions import changes, stamp
+from workers.catalog.recipe import changes, stamp
 from workers.contract import Recipe
 from workers.tasks import Diverged
-from workers.training import pins
-from workers.training.loss_scale import LONGEST_RUN, LossScale
+from workers.training import session
+from workers.training.optimization import LONGEST_RUN, LossScale
 from workers.training.session import Session
 
 WILD = (
@@ -110,11 +110,11 @@ def test_only_recipes_of_float16_have_another_version() -> None:
     assert "precision" not in {**recipe().pins.versions, **recipe(precision="bf16").pins.versions}
     half = recipe(precision="fp16")
     assert half.pins.versions["precision"] == 2
-    pins.check(half, None)
+    session.check(half, None)
     versions = {name: version for name, version in half.pins.versions.items() if name != "precision"}
     older = half.model_copy(update={"pins": half.pins.model_copy(update={"versions": versions})})
     assert older.fingerprint != half.fingerprint
     said = changes(stamp(older.model_dump(mode="json")), load())
     assert [str(one) for one in said] == ["precision 'fp16' (version 1, now 2)"]
     with pytest.raises(ValueError, match="for version 1 of `precision: fp16`; this machine has 2"):
-        pins.check(older, None)
+        session.check(older, None)

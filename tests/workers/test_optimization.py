@@ -10,11 +10,9 @@ from tests.workers.recipes import batches, flat, own_part, place, recipe, retrie
 from workers.contract import Recipe
 from workers.data.augmentation import PRESETS
 from workers.tasks import Terms
-from workers.training.final_metrics import finish
-from workers.training.last_checkpoint import LastCheckpoint
-from workers.training.length import length
-from workers.training.optimization import parameter_groups
-from workers.training.progress_log import ProgressLog
+from workers.training.loop import LastCheckpoint, ProgressLog
+from workers.training.optimization import length, parameter_groups
+from workers.training.results import finish
 from workers.training.session import Session
 
 OWN = (

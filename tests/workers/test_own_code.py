@@ -7,7 +7,7 @@ import pytest
 from workers.catalog import Catalog, changes, complete, load, own_code, stamp
 from workers.contract import CodeChangedError, Part, Recipe
 from workers.registry import find
-from workers.training import pins
+from workers.training import session
 
 CIRCLE = '''"""A loss."""
 
@@ -105,10 +105,10 @@ def test_what_was_planned_with_other_code_is_told_as_changed(parts: Path) -> Non
 
 def test_a_worker_refuses_a_recipe_for_other_code(parts: Path) -> None:
     planned = recipe(load(parts))
-    pins.check(planned, parts)
+    session.check(planned, parts)
     edit(parts / "losses/_terms.py", "SCALE = ONE", "SCALE = 2 * ONE")
     with pytest.raises(CodeChangedError, match=r"the code of own loss 'circle' is sha256:.* was edited since"):
-        pins.check(planned, parts)
+        session.check(planned, parts)
 
 
 def test_an_edited_module_is_imported_anew_even_within_a_second_and_with_the_same_size(parts: Path) -> None:

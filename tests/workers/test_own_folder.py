@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from workers.catalog import PartSourceError, load
-from workers.catalog.signature import OFFERED
+from workers.catalog.source import OFFERED
 from workers.contract import FOLDERS, KINDS
 
 PART = 'class Mine:\n    """A part."""\n\n    def __init__(self, {arguments}) -> None: ...\n'

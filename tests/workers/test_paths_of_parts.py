@@ -1,7 +1,7 @@
 """A path of a built-in part is below the data root, and what leaves it is a problem of the recipe."""
 
 from workers.catalog import load, problems
-from workers.catalog.needs import PATHS
+from workers.catalog.recipe import PATHS
 
 CATALOG = load()
 OUTSIDE = ("/srv/images", "..", "../images", "birds/../../images", "~/images", "~", "", "a\0b")

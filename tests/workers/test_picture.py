@@ -11,7 +11,7 @@ from PIL import Image, ImageCms
 
 from workers.contract import DataDamagedError
 from workers.data.decoded import decoded
-from workers.data.picture import MOST_PIXELS, Form, Picture, RefusedError, eight_bit, shown
+from workers.data.pictures import MOST_PIXELS, Form, Picture, RefusedError, eight_bit, shown
 
 RAMP = np.tile(np.arange(256, dtype=np.uint8), (4, 1))
 

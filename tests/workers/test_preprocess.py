@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from workers.data.preprocess import IMAGENET, SIGNED, Preprocess
+from workers.data.augmentation import IMAGENET, SIGNED, Preprocess
 
 RED = torch.tensor([255, 0, 51], dtype=torch.uint8)[None, :, None, None].expand(2, 3, 4, 4)  # red, green, blue
 

@@ -7,8 +7,7 @@ from sklearn.linear_model import LogisticRegression
 from torch.nn.functional import avg_pool2d
 
 from workers.datasets.digits_halves import DigitsHalves
-from workers.evaluation.probe import Probe, Schedule
-from workers.evaluation.told_classes import Classified, Features
+from workers.evaluation.probe import Classified, Features, Probe, Schedule
 
 CPU = torch.device("cpu")
 SHORT = Schedule(rates=(0.5,), epochs=3, batch=16, at=(1, 2), factor=0.2)

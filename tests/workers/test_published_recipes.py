@@ -16,8 +16,7 @@ from workers import catalog, registry
 from workers.contract import Place, Progress, Recipe
 from workers.heads.bn_fc import BnFc
 from workers.train import train
-from workers.training.length import length
-from workers.training.optimization import Optimization
+from workers.training.optimization import Optimization, length
 
 SHARED = Path(os.environ.get("METRICSWEEP_SHARED", Path(__file__).parents[2].parent / "shared"))
 FOLDER = SHARED / "published"

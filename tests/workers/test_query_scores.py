@@ -7,12 +7,11 @@ import pytest
 import torch
 
 from tests.workers.recipes import place, recipe, run
-from workers.evaluation import query_scores
+from workers.evaluation import measures as evaluation_measures
 from workers.evaluation.evaluate import Evaluation
-from workers.evaluation.measures import Measures
-from workers.evaluation.query_scores import QueryScores, note
-from workers.evaluation.told_classes import Features
-from workers.training import query_files
+from workers.evaluation.measures import Measures, QueryScores, note
+from workers.evaluation.probe import Features
+from workers.training import results
 from workers.training.session import Session
 
 MEANS = ["recall@1", "recall@2", "recall_sec@1", "map@r", "r_precision"]
@@ -66,7 +65,7 @@ def test_votes_on_features_are_scores_too() -> None:
 
 
 def test_the_size_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(query_scores, "MOST_VALUES", 120)
+    monkeypatch.setattr(evaluation_measures, "MOST_VALUES", 120)
     scores = noted(Evaluation(*images()), ["recall@1", "recall@2", "map@r"])[1]
     assert list(scores) == ["query", "class", "recall@1", "recall@2"]
 
@@ -99,5 +98,5 @@ def test_a_training_keeps_them_and_says_so(tmp_path: Path) -> None:
 
 def test_a_checkpoint_of_an_older_release_has_them_computed_anew(tmp_path: Path) -> None:
     session = Session(recipe(), place(tmp_path), torch.device("cpu"))
-    found = query_files.scored(session, step=0)
+    found = results.scored(session, step=0)
     assert {"query", "class", "recall@1", "map@r"} <= found["test"].keys()

@@ -9,8 +9,7 @@ import torch
 from sklearn.metrics import roc_curve
 from sklearn.model_selection import KFold
 
-from workers.evaluation.roc import Roc
-from workers.evaluation.verification_pairs import Scores
+from workers.evaluation.verification import Roc, Scores
 from workers.metrics.eer import EqualErrorRate
 from workers.metrics.tar import TrueAcceptRate
 from workers.metrics.verification_accuracy import VerificationAccuracy

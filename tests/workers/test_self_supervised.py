@@ -12,9 +12,9 @@ from sklearn.linear_model import LogisticRegression
 from tests.workers.recipes import batches, numbers, place, run, same, weights
 from workers import catalog
 from workers.contract import Part, Recipe, Stopped
-from workers.data import images as loading
-from workers.data.splits import Splits, splits
-from workers.evaluation.told_classes import Classified, Features
+from workers.data.batches import Splits, splits
+from workers.data.images import Images, load
+from workers.evaluation.probe import Classified, Features
 from workers.losses.nt_xent import NTXent
 from workers.metrics.knn import Knn
 from workers.metrics.top import Top
@@ -190,8 +190,8 @@ def test_labels_that_tell_nothing_are_refused(
     metrics: list[str], labels: list[int], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of a data set of which the catalog knows nothing."""
-    one = loading.load(Part(name="digits_halves"), tmp_path, tmp_path).train
-    few = loading.Images(one.images[:4], torch.tensor(labels))
+    one = load(Part(name="digits_halves"), tmp_path, tmp_path).train
+    few = Images(one.images[:4], torch.tensor(labels))
     monkeypatch.setattr("workers.data.batches.splits", lambda *given: Splits(few, None, few))
     with pytest.raises(ValueError, match=said):
         session(recipe(metrics=metrics, sampler={"name": "shuffle", "batch": 2}), tmp_path)

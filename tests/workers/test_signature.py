@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from workers.catalog.parameter import Parameter
-from workers.catalog.signature import Entry, PartSourceError, read
+from workers.catalog.source import Entry, Parameter, PartSourceError, read
 
 SOURCE = '''
 """Module."""

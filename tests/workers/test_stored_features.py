@@ -14,12 +14,10 @@ from filelock import FileLock
 from tests.workers.frozen_recipes import frozen, weights_file
 from tests.workers.recipes import place
 from workers.contract import Place, Recipe, Stopped
-from workers.data import scratch, stored_features
-from workers.data.feature_room import SETTING, limit
-from workers.data.frozen_network import NetworkIdentity
+from workers.data import features, scratch
+from workers.data.features import SETTING, FeatureSet, NetworkIdentity, limit, stored
 from workers.data.images import DataSet, Images, load
 from workers.data.scratch import UnsafeFolderError
-from workers.data.stored_features import FeatureSet, stored
 
 CPU = torch.device("cpu")
 
@@ -31,8 +29,8 @@ def of(recipe: Recipe, where: Place, said: list[str] | None = None) -> FeatureSe
 
 def features_of(recipe: Recipe, dataset: DataSet, where: Place, said: list[str] | None = None) -> FeatureSet:
     """Those of any data set."""
-    stored_features._kept.cache_clear()
-    held = stored_features.frozen(recipe, None)
+    features._kept.cache_clear()
+    held = features.frozen(recipe, None)
     assert held is not None
     return stored(recipe, held, dataset, where, CPU, (said if said is not None else []).append)
 
@@ -101,7 +99,7 @@ def test_data_roots_share_features_of_equal_weights_and_images_only(where: Place
 
 
 def test_a_recipe_that_trains_its_backbone_has_none() -> None:
-    assert stored_features.frozen(frozen(backbone={"name": "small_cnn", "width": 4}), None) is None
+    assert features.frozen(frozen(backbone={"name": "small_cnn", "width": 4}), None) is None
 
 
 def test_who_is_stopped_half_way_leaves_nothing(where: Place) -> None:

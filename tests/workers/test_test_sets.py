@@ -14,7 +14,7 @@ from tests.workers.recipes import place, run
 from workers import catalog
 from workers.contract import DataDamagedError, Part, Recipe
 from workers.data import images
-from workers.training import kept_weights, pins
+from workers.training import kept_weights, session
 
 DATASET = '''
 from dataclasses import replace
@@ -97,10 +97,10 @@ def test_what_a_recipe_asks_for_is_pinned(parts: Path, tmp_path: Path, manifest:
     what = made(parts, ["half", "all"])
     assert what.pins.manifests == {"all": manifest}
     assert "manifests" not in made(parts, ["half"]).model_dump(mode="json")["pins"]
-    pins.check(what, parts)
+    session.check(what, parts)
     other = what.model_copy(update={"pins": what.pins.model_copy(update={"manifests": {"all": "sha256:00"}})})
     with pytest.raises(ValueError, match="pins: the recipe is for content sha256:00 of test set 'all'"):
-        pins.check(other, parts)
+        session.check(other, parts)
     stamped = catalog.stamp(other.model_dump(mode="json"))
     assert [change.what for change in catalog.changes(stamped, catalog.load(parts))] == [
         "content of test set 'all' of dataset 'sets'"

@@ -20,10 +20,10 @@ from workers.data.images import Images
 from workers.evaluation.evaluate import evaluate
 from workers.tasks import Diverged
 from workers.train import train
-from workers.training import pins, progress_log
+from workers.training import loop
+from workers.training.loop import ProgressLog
 from workers.training.optimization import parameter_groups
-from workers.training.progress_log import ProgressLog
-from workers.training.session import Session
+from workers.training.session import Session, check
 
 ROOT = Path(__file__).parents[2]
 
@@ -194,7 +194,7 @@ def test_a_training_leaves_the_process_as_it_was(tmp_path: Path) -> None:
 
 
 def test_reports_are_few_and_say_where_the_training_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress_log, "REPORT_SECONDS", math.inf)  # on a busy machine an iteration takes as long
+    monkeypatch.setattr(loop, "REPORT_SECONDS", math.inf)  # on a busy machine an iteration takes as long
     _, reports = run(recipe(), tmp_path)
     assert [report.step for report in reports if report.metrics] == [5, 10, 12]
     assert all(report.total == 12 for report in reports)
@@ -277,7 +277,7 @@ def test_another_version_of_a_metric_is_refused(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match=f"version {version} of metric 'spread'; this machine has {here}"):
             run(known[version], tmp_path / "out", parts=tmp_path / str(here))
     never_completed = known[1].model_copy(update={"pins": Pins()})
-    pins.check(never_completed, tmp_path / "3")
+    check(never_completed, tmp_path / "3")
 
 
 def test_a_recipe_without_validation_cannot_select_by_it(tmp_path: Path) -> None:

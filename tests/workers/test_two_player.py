@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from tests.workers.recipes import place, run
 from workers import catalog, registry
 from workers.contract import Part, Recipe
-from workers.evaluation.samples import Samples
+from workers.evaluation.probe import Samples
 from workers.metrics.high_quality import HighQuality
 from workers.metrics.modes import Modes
 from workers.metrics.reverse_kl import ReverseKL

@@ -12,11 +12,10 @@ import torch
 from tests.workers.recipes import batches, place, recipe, run
 from workers import catalog
 from workers.contract import Recipe
-from workers.data.batches import Batches
-from workers.data.pair_set import PairSet
-from workers.data.splits import Splits, splits
+from workers.data.batches import Batches, Splits, splits
+from workers.data.images import PairSet
 from workers.embeddings import geometry
-from workers.evaluation.verification_pairs import FOLDS, MOST, Scores, pairs
+from workers.evaluation.verification import FOLDS, MOST, Scores, pairs
 from workers.metrics.accuracy import Accuracy
 from workers.tasks import verification
 from workers.tasks.verification import Verification

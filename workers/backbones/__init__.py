@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from workers.data.preprocess import IMAGENET, Preprocess
+from workers.data.augmentation import IMAGENET, Preprocess
 from workers.data.weights import fill, read
 
 Pool = Literal["avg", "max", "avg+max"]

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from workers.backbones import ConvNet, averaged, check_side, convolved
 from workers.backbones._torchvision import network, trunk
-from workers.data.preprocess import IMAGENET
+from workers.data.augmentation import IMAGENET
 
 _CONNECTED: Final = frozenset({"1", "2", "4", "5"})
 """Of torchvision's classifier: two linear layers, each with its ReLU, and neither dropout nor the classes."""

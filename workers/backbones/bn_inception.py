@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from workers.backbones import ConvNet
-from workers.data.preprocess import Preprocess
+from workers.data.augmentation import Preprocess
 from workers.data.weights import fill, from_hub, into_cache
 
 _URL: Final = "http://data.lip6.fr/cadene/pretrainedmodels/bn_inception-52deb4733.pth"

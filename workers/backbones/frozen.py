@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from workers.contract import Part
-from workers.data.frozen_network import NetworkIdentity
+from workers.data.features import NetworkIdentity
 
 
 class FrozenBackbone(nn.Module):

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from workers.backbones import ConvNet, check_side
 from workers.backbones._torchvision import network, trunk
-from workers.data.preprocess import SIGNED
+from workers.data.augmentation import SIGNED
 
 _AUXILIARY = ("aux1", "aux2")
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from workers.backbones import ConvNet
 from workers.backbones._same_padding import SameConv2d
-from workers.data.preprocess import SIGNED
+from workers.data.augmentation import SIGNED
 
 _STEM: Final = 32
 _BLOCKS: Final = ((64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), *((512, 1),) * 5, (1024, 2), (1024, 1))

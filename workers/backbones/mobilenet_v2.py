@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from workers.backbones import ConvNet
 from workers.backbones._same_padding import pad_same
 from workers.backbones._torchvision import network, trunk
-from workers.data.preprocess import IMAGENET, SIGNED
+from workers.data.augmentation import IMAGENET, SIGNED
 from workers.data.weights import WeightsError
 
 

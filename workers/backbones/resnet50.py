@@ -9,7 +9,7 @@ from torch import Tensor
 
 from workers.backbones import ConvNet
 from workers.backbones._torchvision import residual
-from workers.data.preprocess import IMAGENET
+from workers.data.augmentation import IMAGENET
 
 
 class Resnet50(ConvNet):

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from workers.backbones import ConvNet
 from workers.backbones._improved_residual import features, network
-from workers.data.preprocess import Preprocess
+from workers.data.augmentation import Preprocess
 
 
 class SeResnet50Ir(ConvNet):

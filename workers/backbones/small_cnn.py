@@ -9,7 +9,7 @@ from annotated_types import Ge
 from torch import nn
 
 from workers.backbones import convolved
-from workers.data.preprocess import SIGNED, Preprocess
+from workers.data.augmentation import SIGNED, Preprocess
 
 _HALVED = 4  # the least side that is halved: below it nothing would be left to convolve
 

@@ -9,7 +9,7 @@ from annotated_types import Ge
 from torch import Tensor
 
 from workers.backbones import ConvNet
-from workers.data.preprocess import Preprocess
+from workers.data.augmentation import Preprocess
 from workers.data.weights import from_hub
 
 _CLASSIFIERS: Final = ("classifier.", "fc.", "head.", "head_drop.", "last_linear.")

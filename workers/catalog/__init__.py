@@ -1,27 +1,46 @@
 """What exists and what is wrong with a recipe: the face of the catalog, which imports no part and no torch."""
 
-from workers.catalog.added_metrics import (
+from workers.catalog.compatibility import NEEDS, STARTS, Clustering, stated
+from workers.catalog.inventory import Catalog, LiveCatalog, load, metric_entry, metric_problem, parse_metric
+from workers.catalog.own_code import FILE as OWN_CODE
+from workers.catalog.recipe import (
+    UNKNOWN,
+    Change,
+    Finding,
     FurtherMetrics,
+    Holdings,
+    Inspect,
+    Need,
     asked_of,
+    changes,
+    complete,
     computed_alike,
+    decisive,
+    edition,
     further_metrics,
+    holds,
+    need_of,
     out_of_reach,
+    selected,
+    stamp,
+    undeclared,
+    usual_needs,
     without_further,
 )
-from workers.catalog.bounds import Bounds
-from workers.catalog.clustering_cost import NEEDS, STARTS, Clustering, stated
-from workers.catalog.defaults import complete
-from workers.catalog.holdings import Holdings, holds, selected
-from workers.catalog.inventory import Catalog, LiveCatalog, load, metric_entry, metric_problem, parse_metric
-from workers.catalog.near_names import comparing, near
-from workers.catalog.needs import UNKNOWN, Finding, Inspect, Need, decisive, need_of, undeclared, usual_needs
-from workers.catalog.own_code import FILE as OWN_CODE
-from workers.catalog.parameter import LONGEST_LIST, LONGEST_TEXT, Parameter
-from workers.catalog.part_validation import BATCH, meant_of_parts
-from workers.catalog.signature import Entry, PartSourceError
-from workers.catalog.validation import RecipeValidation, problems
-from workers.catalog.versions import Change, changes, edition, stamp
-from workers.catalog.wording import Problem, brief, listed, meant, not_computed, sentence, shown, unknown
+from workers.catalog.source import LONGEST_LIST, LONGEST_TEXT, Bounds, Entry, Parameter, PartSourceError
+from workers.catalog.validation import BATCH, RecipeValidation, meant_of_parts, problems
+from workers.catalog.wording import (
+    Problem,
+    brief,
+    comparing,
+    listed,
+    meant,
+    near,
+    not_computed,
+    sentence,
+    shown,
+    unknown,
+)
 
 __all__ = [
     "BATCH",

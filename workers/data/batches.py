@@ -1,23 +1,98 @@
-"""The images of a training: its splits, and the batches that its sampler draws."""
+"""Batches: the split that trains, batches drawn ahead by a thread, and their images on the device."""
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final, NamedTuple
 
 import torch
 
 from workers import registry
-from workers.contract import Place, Recipe
+from workers.contract import ClassHoldout, ImageHoldout, Place, Recipe
 from workers.data.augmentation import Augment
-from workers.data.images import Batch, Images, load, notes, read
-from workers.data.prefetch import onto, prefetcher
-from workers.data.splits import Splits, splits
-from workers.data.stored_features import FeatureSet, Tell, frozen, stored
+from workers.data.features import FeatureSet, Tell, frozen, stored
+from workers.data.images import (
+    Batch,
+    DataSet,
+    Images,
+    content,
+    load,
+    notes,
+    onto,
+    prefetcher,
+    read,
+    test_sets,
+)
 from workers.samplers import Sampler
+
+_SEED: Final = 0  # the same images are held out in all trainings
+
+
+@dataclass(frozen=True)
+class Splits:
+    """What one training learns from and is judged on."""
+
+    train: Images
+    validation: Images | None
+    test: Images
+    content: str | None = None
+    """The hash of what was read, where the data set knows it: for the provenance."""
+    tests: Mapping[str, Images] = field(default_factory=dict)
+    """The test sets beside `test`, by the names of their splits: `test_lfw`."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The splits that the weights at the end are judged on."""
+        return ("test", *(["validation"] if self.validation else []), *self.tests)
+
+    def named(self, name: str) -> Images:
+        """The split `train`, `validation`, `test` or `test_lfw`; raises ValueError where there is none."""
+        every = {"train": self.train, "validation": self.validation, "test": self.test, **self.tests}
+        if name not in every:
+            raise ValueError(f"there is no split {name!r}; there are {', '.join(every)}")
+        found = every[name]
+        if found is None:
+            raise ValueError(f"the recipe holds nothing out, so there is no split {name!r}")
+        return found
+
+
+def splits(recipe: Recipe, dataset: DataSet) -> Splits:
+    """A data set with the hold-out of a recipe applied; raises ValueError where that leaves too few classes."""
+    wanted = recipe.validation
+    train, validation = dataset.train, None
+    if isinstance(wanted, ClassHoldout):
+        train, validation = hold_out(dataset.train, wanted.held_out(dataset.train.classes))
+    elif isinstance(wanted, ImageHoldout):
+        held = dealt(dataset.train.labels, wanted.folds, wanted.fold)
+        train, validation = dataset.train.of_images(~held), dataset.train.of_images(held)
+    if validation and len(validation.labels.unique()) < 2:  # type: ignore[no-untyped-call]
+        found = len(validation.labels.unique())  # type: ignore[no-untyped-call]
+        raise ValueError(f"validation: the hold-out leaves {found} classes to validate; it needs 2")
+    return Splits(train, validation, dataset.test, content(dataset), test_sets(dataset))
+
+
+def hold_out(images: Images, classes: range) -> tuple[Images, Images]:
+    """(the images of all other classes, the images of `classes`), each with labels contiguous from 0."""
+    held = torch.zeros(images.classes, dtype=torch.bool)
+    held[classes.start : classes.stop] = True
+    return images.of_classes(~held), images.of_classes(held)
+
+
+def dealt(labels: torch.Tensor, folds: int, fold: int) -> torch.Tensor:
+    """Which images (bool [n]) one of `folds` shares has, of each class as many as of any or one more.
+
+    A fixed seed shuffles those of a class. An image that is alone in its class is in no share.
+    """
+    order = torch.randperm(len(labels), generator=torch.Generator().manual_seed(_SEED))
+    order = order[labels[order].argsort(stable=True)]
+    several = labels.bincount()[labels] > 1
+    held = torch.zeros(len(labels), dtype=torch.bool)
+    held[order[several[order]][fold::folds]] = True
+    return held
+
 
 _PIXELS: Final = 2**24  # bytes of images embedded at a time in an evaluation
 _BATCH: Final = 1024  # images at most

@@ -14,10 +14,9 @@ import numpy.typing as npt
 import torch
 
 from workers.contract import DataDamagedError, DataMissingError
-from workers.data.encoded import stored
+from workers.data.decoded import stored
 from workers.data.images import Images
-from workers.data.packs import find, read_jpegs, read_labels, reading
-from workers.data.picture import Form
+from workers.data.pictures import Form, find, read_jpegs, read_labels, reading
 
 HALVES: Final = ("train", "test")
 """The official halves."""

@@ -12,7 +12,7 @@ from PIL import Image
 from workers.contract import DataDamagedError, DataMissingError
 from workers.data.file_content import note_folder
 from workers.data.listing import Listed
-from workers.data.picture import Picture, shown
+from workers.data.pictures import Picture, shown
 
 LEFTOVERS: Final = frozenset({
     "@eadir", "@recently-snapshot", "@recycle", "@sharebin", "@tmp", "#recycle", "#snapshot", "~snapshot",

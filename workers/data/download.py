@@ -1,18 +1,22 @@
-"""Downloads: a file from the first of its addresses that gives it whole, resumed where an earlier try ended."""
+"""Fetches data sets: downloads with resumption and checked hashes, and archives unpacked safely."""
 
 import hashlib
 import http.client
+import os
 import sys
+import tarfile
 import urllib.error
 import urllib.request
-from collections.abc import Sequence
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from filelock import FileLock
 from tqdm import tqdm  # type: ignore[import-untyped]
 
-from workers.contract import DataDamagedError
+from workers.contract import DataDamagedError, DataMissingError
 
 _BLOCK: Final = 2**20
 _PATIENCE: Final = 60  # seconds without a byte
@@ -131,3 +135,140 @@ def _said(error: BaseException) -> str:
     """The reason in a few words: that of a URLError stands within it."""
     reason = getattr(error, "reason", None)
     return str(reason or error) or type(error).__name__
+
+
+@dataclass(frozen=True)
+class Archive:
+    """A file to download into the folder `into` of the data root, and to unpack there where it is an archive."""
+
+    url: str
+    md5: str
+    into: str = "."
+
+    @property
+    def name(self) -> str:
+        """The name of the file, without what follows a question mark."""
+        return self.url.partition("?")[0].rpartition("/")[2]
+
+    @property
+    def checksum(self) -> Checksum:
+        """What the authors publish; it guards against damage, not against malice."""
+        return Checksum("md5", self.md5)
+
+
+def _idx(base: str, into: str, sums: tuple[str, str, str, str]) -> tuple[Archive, ...]:
+    names = ("train-images-idx3", "train-labels-idx1", "t10k-images-idx3", "t10k-labels-idx1")
+    return tuple(Archive(f"{base}/{name}-ubyte.gz", md5, into) for name, md5 in zip(names, sums, strict=True))
+
+
+_MNIST: Final = _idx(
+    "https://ossci-datasets.s3.amazonaws.com/mnist",
+    "MNIST/raw",
+    (
+        "f68b3c2dcbeaaa9fbdd348bbdeb94873",
+        "d53e105ee54ea40749a09fcbcd1e9432",
+        "9fb629c4189551a2d022fa330f9573f3",
+        "ec29112dd5afa0611ce80d1b7f02629c",
+    ),
+)
+
+SOURCES: Final[Mapping[str, tuple[Archive, ...]]] = {
+    "cub200": (
+        Archive(
+            "https://data.caltech.edu/records/65de6-vp158/files/CUB_200_2011.tgz?download=1",
+            "97eceeb196236b17998738112f37df78",
+        ),
+    ),
+    "sop": (Archive("ftp://cs.stanford.edu/cs/cvgl/Stanford_Online_Products.zip", "7f73d41a2f44250d4779881525aea32e"),),
+    "cifar10": (
+        Archive("https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz", "c58f30108f718f92721af3b95e74349a"),
+    ),
+    "cifar100": (
+        Archive("https://www.cs.toronto.edu/~kriz/cifar-100-python.tar.gz", "eb9058c3a382ffc7106e4002c42a8d85"),
+    ),
+    "omniglot": tuple(
+        Archive(f"https://raw.githubusercontent.com/brendenlake/omniglot/master/python/{name}.zip", md5, "omniglot-py")
+        for name, md5 in (
+            ("images_background", "68d2efa1b9178cc56df9314c21c6e718"),
+            ("images_evaluation", "6b91aef0f799c5bb55b94e3f2daec811"),
+        )
+    ),
+    "mnist": _MNIST,
+    "mnist_halves": _MNIST,
+    "fashion_mnist": _idx(
+        "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com",
+        "FashionMNIST/raw",
+        (
+            "8d4fb7e6c68d591d4c3dfef9ec88bf0d",
+            "25c81989df183df01b3e8a0aad5dffbe",
+            "bef4ecab320f06d8554ea6380940ec79",
+            "bb300cfdad3c16e7a12a480ee83cd310",
+        ),
+    ),
+}
+"""The files of each data set that anyone may fetch."""
+
+BY_HAND: Final = {
+    "cars196": "its authors' site no longer offers it; put a copy of yours in the data root, in one of the layouts "
+    "that its doc in the catalog names (car_ims.tgz has the MD5 d5c8f0aa497503f355e17dc7886c3f14)",
+    "inshop": "its authors give it to those who accept their agreement (DeepFashion, In-shop Clothes Retrieval)",
+    "casia_webface": "its authors give it to those who sign for it; InsightFace's data set zoo links to a packed "
+    "copy, faces_webface_112x112, which holds lfw.bin, agedb_30.bin and cfp_fp.bin too",
+    **dict.fromkeys(("lfw", "agedb30", "cfp_fp"), "it lies as a .bin beside InsightFace's packed training faces"),
+    "megaface": "its authors no longer give it; put a copy of yours in the data root, with the devkit's lists",
+    "imagenet": "its authors give it to those who accept their terms (image-net.org, ILSVRC2012)",
+    **dict.fromkeys(("digits", "digits_halves"), "it comes with scikit-learn"),
+    "packed": "it is a file of yours",
+    "image_folder": "it is a folder of yours",
+}
+"""Why each of the others is fetched by hand."""
+
+
+def fetch(name: str, root: Path, sources: Mapping[str, tuple[Archive, ...]] = SOURCES) -> list[Path]:
+    """Download and unpack a data set into the data root; gives the files and folders that are there now.
+
+    Raises DataMissingError where it cannot be fetched so, OSError where the network fails, and DataDamagedError where
+    a file has another checksum.
+    """
+    if name not in sources:
+        why = BY_HAND.get(name, f"no source of it is known; there are sources of {', '.join(sorted(sources))}")
+        raise DataMissingError(f"{name} cannot be fetched: {why}")
+    return [_fetched_source(archive, root / archive.into) for archive in sources[name]]
+
+
+def _fetched_source(archive: Archive, folder: Path) -> Path:
+    path = folder / archive.name
+    if not path.is_file() or archive.checksum.of(path) != archive.md5:
+        download([archive.url], path, archive.checksum)
+    return _unpack(path, folder)
+
+
+def _extract(tar: tarfile.TarFile, folder: Path) -> None:
+    """Extract what lies within the folder, owned by us; raises TarError for what would not."""
+    if hasattr(tarfile, "data_filter"):
+        tar.extractall(folder, filter="data")
+        return
+    # Python before 3.11.4, such as Debian 12's, has no such filter: here links are refused wherever they lead.
+    for member in tar.getmembers():
+        inside = (folder / member.name).resolve().is_relative_to(folder.resolve())
+        if not inside or not (member.isreg() or member.isdir()):
+            raise tarfile.TarError(f"{member.name!r} would lie outside, or is neither a file nor a folder")
+        member.mode = 0o755 if member.isdir() else 0o644
+        member.uid, member.gid, member.uname, member.gname = os.geteuid(), os.getegid(), "", ""
+    tar.extractall(folder)  # noqa: S202 - every member was looked at
+
+
+def _unpack(path: Path, folder: Path) -> Path:
+    """Unpack an archive beside itself, never outside; a file that is none stays as it is."""
+    try:
+        if path.name.endswith((".tgz", ".tar.gz")):
+            with tarfile.open(path) as tar:
+                _extract(tar, folder)
+            return folder
+        if path.suffix == ".zip":
+            with zipfile.ZipFile(path) as archive:
+                archive.extractall(folder)  # noqa: S202 - zipfile drops what would lead outside
+            return folder
+    except (tarfile.TarError, zipfile.BadZipFile, EOFError) as error:
+        raise DataDamagedError(f"{path} cannot be unpacked; delete it and fetch it again ({error})") from error
+    return path

@@ -1,24 +1,127 @@
-"""Labelled images in memory: the value, its content hash, and the loading of data sets."""
+"""Images in memory or on disk with their labels, as data sets give them to training and evaluation."""
 
 import hashlib
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Executor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol, TypeVar
 
 import torch
+from torch import Tensor
 
 from workers import registry
 from workers.catalog.inventory import load as catalog_of
-from workers.catalog.needs import declared
-from workers.catalog.signature import Entry
+from workers.catalog.recipe import declared
+from workers.catalog.source import Entry
 from workers.contract import TEST_SET, DataDamagedError, Part
 from workers.data.file_content import Reading, State, below, noting
-from workers.data.pair_set import Distractors, PairSet
-from workers.data.prefetch import onto
+
+Prepared = TypeVar("Prepared", bound=tuple[torch.Tensor, ...])
+
+_UNDONE: Final = 4  # things that were taken, beside the last one, which a GPU may not have computed with yet
+
+
+class Prefetcher:
+    """Prepares one thing after the other on a thread, and on a GPU on a stream of its own, beside the computation.
+
+    Numbers are the same as without: only when something is computed differs. What the GPU has not come to yet holds
+    memory, so that nothing is prepared while more than a few things wait for it.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+        self._thread = ThreadPoolExecutor(1, "prefetching")
+        self._given: deque[torch.cuda.Event] = deque()  # what the GPU was told to compute before each thing was taken
+        self._stream = _stream(device) if device.type == "cuda" else None
+        if self._stream is not None:  # what is prepared from was copied to the GPU on the stream that is current now
+            self._stream.wait_stream(torch.cuda.current_stream(device))
+
+    def begin(self, prepare: Callable[[], Prepared]) -> Callable[[], Prepared]:
+        """Begin to prepare, after all that was begun before; gives what waits for it, and raises what it raised."""
+        return partial(self._taken, self._thread.submit(self._prepared, prepare))
+
+    def _prepared(self, prepare: Callable[[], Prepared]) -> tuple[Prepared, torch.cuda.Event | None]:
+        if self._stream is None:
+            return prepare(), None
+        while len(self._given) > _UNDONE:
+            self._given.popleft().synchronize()
+        with torch.cuda.stream(self._stream):
+            return prepare(), self._stream.record_event()
+
+    def _taken(self, future: "Future[tuple[Prepared, torch.cuda.Event | None]]") -> Prepared:
+        """What was prepared; the stream of the computation waits for it, and the computer does not."""
+        prepared, done = future.result()
+        if done is not None:
+            computing = torch.cuda.current_stream(self._device)
+            self._given.append(computing.record_event())
+            computing.wait_event(done)
+            for tensor in prepared:
+                tensor.record_stream(computing)  # its memory is not given away before the computation has used it
+        return prepared
+
+
+@cache
+def _stream(device: torch.device) -> torch.cuda.Stream:
+    """One of a device for all trainings of the process: freed memory serves again only on the stream that it was of."""
+    return torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+
+
+def prefetcher(device: torch.device) -> Prefetcher | None:
+    """That of a device, where a thread pays: the cores compute themselves where there is no GPU."""
+    return Prefetcher(device) if device.type == "cuda" else None
+
+
+def onto(device: torch.device, values: torch.Tensor) -> torch.Tensor:
+    """`values` on a device; from the CPU to a GPU by pinned memory, so that the computer goes on meanwhile."""
+    if device.type != "cuda" or values.device.type != "cpu":
+        return values.to(device)
+    return values.pin_memory().to(device, non_blocking=True)
+
+
+@dataclass
+class Look:
+    """What a look has met."""
+
+    undecoded: bool = False
+    """Whether photographs were met that nobody has decoded on this machine: their pixels are not known."""
+
+
+_current: ContextVar[Look | None] = ContextVar("look", default=None)
+
+
+@contextmanager
+def looking() -> Iterator[Look]:
+    """While it lasts `decoded` gives what was decoded before, else images of one pixel, so that counts are right."""
+    look = Look()
+    token = _current.set(look)
+    try:
+        yield look
+    finally:
+        _current.reset(token)
+
+
+def current() -> Look | None:
+    """The look that lasts; none: data sets are read to be trained on."""
+    return _current.get()
+
+
+class PairSet(NamedTuple):
+    """Pairs of a split's images that are verified, on the CPU and in the order of their file."""
+
+    first: Tensor  # int64 [p], the number of an image
+    second: Tensor  # int64 [p]
+    same: Tensor  # bool [p], whether both show one class
+    fold: Tensor  # int64 [p], from 0
+
+
+Distractors = Mapping[int, Tensor]
+"""Among whom a face is looked for: by their number n, from few to many, the images int64 [n] on the CPU."""
+
 
 _TOGETHER: Final = 1024  # images that are decoded before they are hashed
 _MOST: Final = 4  # data sets that stay in memory

@@ -5,12 +5,11 @@ from pathlib import Path
 from typing import Final
 
 from workers import registry
-from workers.catalog.needs import Finding, Need
+from workers.catalog.recipe import Finding, Need
 from workers.contract import DataDamagedError, DataMissingError, DataOptionError, Part
-from workers.data import file_content, pretrained, weights
-from workers.data.fetch import BY_HAND, SOURCES
-from workers.data.images import faults, notes
-from workers.data.looking import looking
+from workers.data import file_content, weights
+from workers.data.download import BY_HAND, SOURCES
+from workers.data.images import faults, looking, notes
 
 _LONGEST: Final = 1000  # characters of an error that nobody expected
 
@@ -47,9 +46,9 @@ def _looks(need: Need, root: Path, scratch: Path, parts: Path | None) -> Iterato
     if path is not None:
         yield lambda: Finding(content={"weights": weights.look(root, path, scratch)})
     if loaded is not None:
-        yield lambda: _silent(lambda: pretrained.look(root, loaded, reach=True))
+        yield lambda: _silent(lambda: weights.look_at_pretrained(root, loaded, reach=True))
     if stored is not None:
-        yield lambda: _silent(lambda: pretrained.look(root, stored, reach=False))
+        yield lambda: _silent(lambda: weights.look_at_pretrained(root, stored, reach=False))
 
 
 def _silent(look: Callable[[], None]) -> Finding:

@@ -10,11 +10,10 @@ from typing import Final, Literal, NamedTuple
 import torch
 
 from workers.contract import DataDamagedError, DataMissingError
-from workers.data.encoded import stored
+from workers.data.decoded import stored
 from workers.data.file_content import digests
 from workers.data.images import Images, miscounts
-from workers.data.packs import read_text
-from workers.data.picture import Form, Picture
+from workers.data.pictures import Form, Picture, read_text
 
 _MOST_DIGITS: Final = 18
 

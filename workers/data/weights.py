@@ -1,21 +1,143 @@
-"""Pretrained weights: finds a file under the data root, checks its hash, reads it and fills a network with it."""
+"""Weights that are published: which there are, their download, and reading a state dict without running code."""
 
+import argparse
 import hashlib
+import os
 import pickle
 import re
-from collections.abc import Callable, Iterable, Mapping
+import shutil
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from workers.catalog.needs import below_root
-from workers.contract import DataDamagedError, DataMissingError
-from workers.data import published_weights
+from workers.catalog.recipe import below_root
+from workers.contract import DataDamagedError, DataMissingError, Part
+from workers.data.download import Checksum, download, offered
 from workers.data.file_content import digests
+
+FOLDER: Final = "weights"
+"""Below the data root."""
+
+_TORCHVISION: Final = "https://download.pytorch.org/models"
+_CADENE: Final = "data.lip6.fr/cadene/pretrainedmodels"
+
+
+class PublishedWeights(NamedTuple):
+    """A file that its publishers named by its hash, as torch.hub asks for: `resnet50-0676ba61.pth`."""
+
+    name: str
+    backbone: str
+    addresses: tuple[str, ...]
+    """Those over TLS first; whichever answers, the hash decides."""
+
+    @property
+    def checksum(self) -> Checksum:
+        """The beginning of its SHA-256."""
+        return Checksum("sha256", self.name.rpartition("-")[2].partition(".")[0])
+
+    def is_at(self, path: Path) -> bool:
+        """Whether a path holds this very file; reads it once."""
+        return path.is_file() and self.checksum.of(path).startswith(self.checksum.digest)
+
+
+FILES: Final = (
+    *(
+        PublishedWeights(name, backbone, (f"{_TORCHVISION}/{name}",))
+        for backbone, name in (
+            ("alexnet", "alexnet-owt-7be5be79.pth"),
+            ("googlenet", "googlenet-1378be20.pth"),
+            ("mobilenet_v2", "mobilenet_v2-b0353104.pth"),
+            ("resnet18", "resnet18-f37072fd.pth"),
+            ("resnet50", "resnet50-0676ba61.pth"),
+        )
+    ),
+    PublishedWeights(
+        "bn_inception-52deb4733.pth",
+        "bn_inception",
+        tuple(f"{scheme}://{_CADENE}/bn_inception-52deb4733.pth" for scheme in ("https", "http")),
+    ),
+)
+"""What `pretrained: true` of each backbone loads: torchvision's first weights, and Caffe's BN-Inception converted."""
+
+State = Literal["ok", "missing", "wrong"]
+
+
+class WeightsFinding(NamedTuple):
+    """What a data root has of a published file."""
+
+    file: PublishedWeights
+    path: Path
+    state: State
+    found: str = ""
+    """The hash of a wrong file."""
+
+
+def of(name: str) -> PublishedWeights:
+    """A file by its name or its backbone; raises DataMissingError with those there are."""
+    for one in FILES:
+        if name in (one.name, one.backbone):
+            return one
+    known = ", ".join(f"{one.backbone} ({one.name})" for one in FILES)
+    raise DataMissingError(f"no file of weights is named {name!r}; there are {known}")
+
+
+def look_up(root: Path, file: PublishedWeights) -> WeightsFinding:
+    """Whether the data root holds the file, by its hash; reads it once."""
+    path = root / FOLDER / file.name
+    if not path.is_file():
+        return WeightsFinding(file, path, "missing")
+    found = file.checksum.of(path)
+    return (
+        WeightsFinding(file, path, "ok")
+        if found.startswith(file.checksum.digest)
+        else WeightsFinding(file, path, "wrong", found)
+    )
+
+
+def fetch_published(root: Path, file: PublishedWeights, mirrors: Sequence[str] = ()) -> Path:
+    """Have the file in the data root, from one of `mirrors` (folders of files) or its own addresses; gives its path.
+
+    Raises DownloadError where nobody answers, and DataDamagedError.
+    """
+    path = root / FOLDER / file.name
+    download([*(f"{one.rstrip('/')}/{file.name}" for one in mirrors), *file.addresses], path, file.checksum)
+    return path
+
+
+def cached(root: Path, file: PublishedWeights, cache: Path) -> None:
+    """Have the file in a library's cache, right by its hash: from the data root where it lies there, else fetched.
+
+    A damaged one in the cache is replaced. Raises DataDamagedError, where that in the data root is another file, and
+    DownloadError.
+    """
+    path = cache / file.name
+    if file.is_at(path):
+        return
+    here = look_up(root, file)
+    if here.state == "missing":
+        download(file.addresses, path, file.checksum)
+        return
+    if here.state == "wrong":
+        raise wrong(here)
+    cache.mkdir(parents=True, exist_ok=True)
+    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        shutil.copyfile(here.path, aside)
+        aside.replace(path)
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def wrong(here: WeightsFinding) -> DataDamagedError:
+    """What to say of a file that is another than its name promises."""
+    right = f"SHA-256 {here.found}, expected one that begins with {here.file.checksum.digest}"
+    return DataDamagedError(f"{here.path} has {right}; fetch it again")
+
 
 T = TypeVar("T")
 
@@ -142,7 +264,7 @@ def fill(net: nn.Module, state: Mapping[str, Tensor], source: str, unused: Itera
 
 def into_cache(root: Path, backbone: str) -> None:
     """Have the published weights of a backbone in the cache of torch.hub, which its libraries read, by their hash."""
-    published_weights.cached(root, published_weights.of(backbone), Path(torch.hub.get_dir()) / "checkpoints")
+    cached(root, of(backbone), Path(torch.hub.get_dir()) / "checkpoints")
 
 
 def from_hub(what: str, fetch: Callable[[], T], backbone: str | None = None) -> T:
@@ -155,8 +277,8 @@ def from_hub(what: str, fetch: Callable[[], T], backbone: str | None = None) -> 
     except DataDamagedError as error:
         raise WeightsDamagedError(f"pretrained: {error}") from error
     except Exception as error:  # each hub fails in ways of its own
-        file = published_weights.of(backbone).name if backbone else ""
-        ours = f"put {file} into {published_weights.FOLDER}/ of the data folder, or " if file else ""
+        file = of(backbone).name if backbone else ""
+        ours = f"put {file} into {FOLDER}/ of the data folder, or " if file else ""
         # What a network or a full hub keeps from us is waited for, as any file that is not there.
         kind = WeightsMissingError if isinstance(error, OSError) else WeightsError
         raise kind(
@@ -186,3 +308,109 @@ def _sha256(path: Path) -> str:
 def _first(error: BaseException) -> str:
     """The first line of what an error says."""
     return next(iter(str(error).splitlines()), type(error).__name__)
+
+
+_COMMAND: Final = "`metricsweep weights fetch {}`"
+
+
+def look_at_pretrained(root: Path, backbone: Part, *, reach: bool) -> None:
+    """Raise WeightsMissingError or WeightsDamagedError where a training would; reads files here once.
+
+    What is not here is fetched by the training: with `reach` it is asked whether its publishers answer, else it is
+    missing, and nobody elsewhere is asked anything.
+    """
+    if backbone.name == "timm_model":
+        _look_at_timm(str(backbone.options.get("architecture")), reach=reach)
+    elif any(one.backbone == backbone.name for one in FILES):
+        _look_at_file(root, of(backbone.name), reach=reach)
+
+
+def _look_at_file(root: Path, file: PublishedWeights, *, reach: bool) -> None:
+    cache = Path(torch.hub.get_dir()) / "checkpoints" / file.name
+    if file.is_at(cache):
+        return
+    here = look_up(root, file)
+    if here.state == "wrong":
+        raise WeightsDamagedError(str(wrong(here)))
+    if here.state == "ok":
+        return
+    where = f"{file.name} is missing: looked in {here.path.parent.absolute()} and {cache.parent}"
+    command = _COMMAND.format(file.backbone)
+    if not reach:
+        first = file.addresses[0].removesuffix(f"/{file.name}")
+        raise WeightsMissingError(f"{where}; the first training fetches it from {first}, or {command} before")
+    if silent := offered(file.addresses):
+        raise WeightsMissingError(
+            f"{where}, and nobody gives it ({silent}); run {command} where there is a network, and put the file into "
+            f"{FOLDER}/ of this machine's data folder"
+        )
+
+
+def _look_at_timm(architecture: str, *, reach: bool) -> None:
+    """The same of a file in the hub that timm asks; its name bears no hash."""
+    # A second or more, for the few who name such a network; the hub's client comes with timm.
+    import timm
+    from huggingface_hub import constants, hf_hub_url, try_to_load_from_cache
+
+    config = timm.models.get_pretrained_cfg(architecture) if timm.is_model(architecture) else None
+    if config is None or not config.hf_hub_id:
+        return  # the training says better what is wrong with it, or asks another place
+    repository, _, revision = config.hf_hub_id.partition("@")
+    names = [config.hf_hub_filename] if config.hf_hub_filename else ["model.safetensors", "pytorch_model.bin"]
+    if any(isinstance(try_to_load_from_cache(repository, one, revision=revision or None), str) for one in names):
+        return
+    where = f"{names[0]} of {repository} is missing: looked in {constants.HF_HUB_CACHE}"
+    addresses = [hf_hub_url(repository, one, revision=revision or None) for one in names]
+    if not reach:
+        raise WeightsMissingError(f"{where}; the first training fetches it from {addresses[0]}")
+    if silent := "HF_HUB_OFFLINE is set" if constants.is_offline_mode() else offered(addresses):
+        raise WeightsMissingError(
+            f"{where}, and nobody gives it ({silent}); without a network put a file of weights under the data folder "
+            "and write `weights: <its path>` instead"
+        )
+
+
+def add(commands: Any, shared: argparse.ArgumentParser, root: Callable[[argparse.Namespace], Path]) -> None:
+    """Its parsers among `commands`; `root` tells the data folder that was chosen."""
+    weights = commands.add_parser("weights", help="look after pretrained weights")
+    every = weights.add_subparsers(required=True, metavar="command")
+    listed = every.add_parser("list", parents=[shared], help="list the published files, and which of them are here")
+    listed.set_defaults(command=lambda chosen: _list(chosen, root(chosen)))
+    verify = every.add_parser("verify", parents=[shared], help="compare files with the hashes in their names")
+    verify.add_argument("names", nargs="*", metavar="NAME", help="a file or backbone (default: every one that is here)")
+    verify.set_defaults(command=lambda chosen: _verify(chosen, root(chosen)))
+    fetch = every.add_parser("fetch", parents=[shared], help="download published weights into the data folder")
+    fetch.add_argument("names", nargs="+", metavar="NAME", help="a backbone or its file, such as bn_inception")
+    fetch.add_argument(
+        "--mirror", action="append", default=[], metavar="URL",
+        help="a folder of such files, asked first; the hash decides",
+    )  # fmt: skip
+    fetch.set_defaults(command=lambda chosen: _fetch(chosen, root(chosen)))
+
+
+def _list(_: argparse.Namespace, root: Path) -> int:
+    for here in (look_up(root, file) for file in FILES):
+        print(f"{here.state:<8} {here.file.backbone:<14} {here.file.name}")
+    print(f"in {root / FOLDER}")
+    return 0
+
+
+def _verify(chosen: argparse.Namespace, root: Path) -> int:
+    looks = [look_up(root, of(name)) for name in chosen.names]
+    if not chosen.names:
+        every = (look_up(root, file) for file in FILES)
+        looks = [look for look in every if look.state != "missing"]
+    for look in looks:
+        print(f"{look.state:<8} {look.path}")
+    if absent := [look.file.name for look in looks if look.state == "missing"]:
+        raise LookupError(f"not there: {', '.join(absent)}; `weights fetch` downloads them")
+    if damaged := [look for look in looks if look.state == "wrong"]:
+        raise wrong(damaged[0])
+    print(f"{len(looks)} files as their names promise" if looks else f"no published file is in {root}")
+    return 0
+
+
+def _fetch(chosen: argparse.Namespace, root: Path) -> int:
+    for file in [of(name) for name in chosen.names]:
+        print(fetch_published(root, file, chosen.mirror))
+    return 0

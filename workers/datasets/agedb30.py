@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 
 from annotated_types import Ge
 
-from workers.data import face_pairs
+from workers.data import faces
 
 
 class AgeDb30:
@@ -37,5 +37,5 @@ class AgeDb30:
         content: str | None = None,
     ) -> None:
         self.official, self.expected = official, content
-        self.train = face_pairs.none(side)
-        self.test, self.content = face_pairs.load("agedb30", root, scratch, side, official)
+        self.train = faces.none(side)
+        self.test, self.content = faces.load("agedb30", root, scratch, side, official)

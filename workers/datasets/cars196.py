@@ -13,8 +13,7 @@ from annotated_types import Ge
 from workers.contract import DataDamagedError, DataMissingError
 from workers.data import listing
 from workers.data.listing import Listed, Source
-from workers.data.packs import check_expansion, reading
-from workers.data.picture import Form, Picture
+from workers.data.pictures import Form, Picture, check_expansion, reading
 
 
 class Cars196:

@@ -8,13 +8,12 @@ from typing import Annotated, ClassVar, Final, Literal
 from annotated_types import Ge
 
 from workers.contract import DataDamagedError, DataMissingError
-from workers.data import face_pairs, listing, record_io
+from workers.data import listing
 from workers.data.class_folders import class_folders
+from workers.data.faces import Record, load, read_records
 from workers.data.images import Images
 from workers.data.listing import Listed, Source
-from workers.data.packs import read_text
-from workers.data.picture import Form, Picture
-from workers.data.record_io import Record
+from workers.data.pictures import Form, Picture, read_text
 from workers.datasets.megaface import Megaface
 
 _RECORDS: Final = ("faces_webface_112x112", "faces_webface", ".")
@@ -58,7 +57,7 @@ class CasiaWebface:
             listed, self.notes = _foldered(root)
         source = Source("casia_webface", Form("square", side), scratch, type(self), official)
         self.train, trained = listing.load_half(source, "train", listed)
-        self.test, tested = face_pairs.load(test, root, scratch, side, official)
+        self.test, tested = load(test, root, scratch, side, official)
         self.tests = {name: _tested(name, root, scratch, side, official=official) for name in tests}
         self.content = f"sha256:{hashlib.sha256(f'{trained} {tested}'.encode()).hexdigest()}"
 
@@ -67,7 +66,7 @@ def _tested(name: str, root: Path, scratch: Path, side: int, *, official: bool) 
     """The images of a set that is tested, with its pairs or its distractors."""
     if name == "megaface":
         return Megaface(root, scratch, side=side, official=official).test
-    return face_pairs.load(name, root, scratch, side, official)[0]
+    return load(name, root, scratch, side, official)[0]
 
 
 def _recorded(root: Path) -> list[Listed] | None:
@@ -76,7 +75,7 @@ def _recorded(root: Path) -> list[Listed] | None:
     if folder is None:
         return None
     path = folder / "train.rec"
-    records = record_io.read(path)
+    records = read_records(path)
     faces = _faces(path, records)
     listed = []
     for face in faces:

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 
 from annotated_types import Ge
 
-from workers.data import face_pairs
+from workers.data import faces
 
 
 class CfpFp:
@@ -37,5 +37,5 @@ class CfpFp:
         content: str | None = None,
     ) -> None:
         self.official, self.expected = official, content
-        self.train = face_pairs.none(side)
-        self.test, self.content = face_pairs.load("cfp_fp", root, scratch, side, official)
+        self.train = faces.none(side)
+        self.test, self.content = faces.load("cfp_fp", root, scratch, side, official)

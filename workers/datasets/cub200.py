@@ -8,7 +8,7 @@ from annotated_types import Ge
 
 from workers.data import listing
 from workers.data.listing import Listed, Source
-from workers.data.picture import Form, Picture
+from workers.data.pictures import Form, Picture
 
 
 class Cub200:

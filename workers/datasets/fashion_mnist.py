@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from workers.data.images import Images, content_hash
-from workers.data.packs import find, read_idx_pair
+from workers.data.pictures import find, read_idx_pair
 
 _NAMES: Final = (
     "T-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot",

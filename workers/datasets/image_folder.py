@@ -9,8 +9,7 @@ from workers.contract import DataOptionError
 from workers.data import listing
 from workers.data.class_folders import class_folders
 from workers.data.listing import Source
-from workers.data.packs import inside
-from workers.data.picture import Form
+from workers.data.pictures import Form, inside
 
 
 class ImageFolder:

@@ -9,7 +9,7 @@ from annotated_types import Ge
 from workers.data import listing
 from workers.data.class_folders import class_folders
 from workers.data.listing import Source
-from workers.data.picture import Form
+from workers.data.pictures import Form
 
 _FOLDERS: Final = ("imagenet", "ILSVRC2012", "ImageNet", "ILSVRC/Data/CLS-LOC")
 

@@ -9,7 +9,7 @@ from annotated_types import Ge
 from workers.contract import DataDamagedError
 from workers.data import listing
 from workers.data.listing import Listed, Source
-from workers.data.picture import Form, Picture
+from workers.data.pictures import Form, Picture
 
 _FOLDERS: Final = (
     "In-shop Clothes Retrieval Benchmark", "DeepFashion/In-shop Clothes Retrieval Benchmark", "Inshop_Clothes",

@@ -9,10 +9,10 @@ from typing import Annotated, ClassVar, Literal
 import torch
 from annotated_types import Ge
 
-from workers.data import face_pairs, listing
-from workers.data.devkit_lists import DevkitLists, every
+from workers.data import faces, listing
 from workers.data.listing import Listed, Source
-from workers.data.picture import Form, Picture
+from workers.data.megaface import DevkitLists, every
+from workers.data.pictures import Form, Picture
 
 
 class Megaface:
@@ -46,7 +46,7 @@ class Megaface:
         content: str | None = None,
     ) -> None:
         self.official, self.expected = official, content
-        self.train = face_pairs.none(side)
+        self.train = faces.none(side)
         devkit = DevkitLists.of(root)
         folder = devkit.folder
         probes = devkit.probes(noise, official=official)

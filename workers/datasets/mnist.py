@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from workers.data.images import Images
-from workers.data.packs import checked, find, read_idx_pair, read_npz
+from workers.data.pictures import checked, find, read_idx_pair, read_npz
 
 
 class Mnist:

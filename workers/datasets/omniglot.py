@@ -11,8 +11,7 @@ from workers.contract import DataDamagedError, DataMissingError
 from workers.data import listing
 from workers.data.images import Images
 from workers.data.listing import Listed, Source
-from workers.data.packs import read_npz
-from workers.data.picture import Form, Picture
+from workers.data.pictures import Form, Picture, read_npz
 
 _PACK: Final = "omniglot28.npz"
 _HALVES: Final = ("images_background", "images_evaluation")

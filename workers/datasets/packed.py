@@ -13,8 +13,7 @@ from workers.contract import DataDamagedError, DataOptionError
 from workers.data import listing
 from workers.data.images import Images, content_hash
 from workers.data.listing import Listed, Source
-from workers.data.packs import find, inside, names, read_jpegs, read_labels, read_npz
-from workers.data.picture import Form
+from workers.data.pictures import Form, find, inside, names, read_jpegs, read_labels, read_npz
 
 
 class Packed:

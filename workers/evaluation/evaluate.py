@@ -14,7 +14,7 @@ from torch import Tensor
 from workers.contract import Distance
 from workers.embeddings import geometry
 from workers.embeddings.cosines import PairCosines, gram, pair_cosines
-from workers.evaluation.k_means import k_means
+from workers.evaluation.clustering import k_means
 from workers.evaluation.measures import Measures
 from workers.evaluation.ranking import CHUNK, Neighbours, Similarity, neighbours
 

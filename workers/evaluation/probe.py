@@ -1,12 +1,97 @@
-"""A linear probe: linear classifiers on features that stay as they are, trained side by side."""
+"""Linear probes: samples of frozen features, and a classifier trained on them."""
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from itertools import product
 from typing import Any, Final, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
+
+from workers.embeddings import geometry
+
+_WITHIN = 3.0  # deviations
+
+
+class Samples:
+    """Points [n, 2] and the centres [k, 2] of Gaussians of one deviation."""
+
+    def __init__(self, points: Tensor, centres: Tensor, deviation: float) -> None:
+        self.points, self.centres, self.deviation = points.double().cpu(), centres.double().cpu(), deviation
+
+    @cached_property
+    def nearest(self) -> tuple[Tensor, Tensor]:
+        """The distance [n] from each point to its nearest centre, and which that is [n]."""
+        distance, centre = torch.cdist(self.points, self.centres).min(dim=1)
+        return distance, centre
+
+    @cached_property
+    def good(self) -> Tensor:
+        """Whether each point lies within three deviations of a centre, [n]."""
+        return self.nearest[0] <= _WITHIN * self.deviation
+
+    @cached_property
+    def caught(self) -> int:
+        """The centres with such a point."""
+        return len(torch.unique(self.nearest[1][self.good]))
+
+    @cached_property
+    def shares(self) -> Tensor:
+        """The share of the points that is nearest to each centre, [k]."""
+        return torch.bincount(self.nearest[1], minlength=len(self.centres)).double() / len(self.points)
+
+
+_TEMPERATURE: Final = 0.07  # Wu et al., CVPR 2018
+_VALUES: Final = 2**25  # cosines that are held at a time
+
+
+class Classified(NamedTuple):
+    """What a classifier says of images."""
+
+    scores: Tensor
+    """[n, classes]; the higher, the likelier."""
+    labels: Tensor
+    """int64 [n]."""
+
+    def hits(self, k: int) -> Tensor:
+        """Whether each image's class is among the k with the highest scores, float64 [n].
+
+        Equal scores count as the expectation under random order; where one is not finite the image is told wrong.
+        """
+        own = self.scores.gather(1, self.labels[:, None])
+        before, equal = (self.scores > own).sum(dim=1), (self.scores == own).sum(dim=1)
+        share = ((k - before).double() / equal.clamp(min=1)).clamp(0, 1)
+        return torch.where(self.scores.isfinite().all(dim=1), share, 0.0)
+
+
+class Features(NamedTuple):
+    """Features of images whose classes are to be told, and of others whose classes are known."""
+
+    features: Tensor
+    """[n, d]."""
+    labels: Tensor
+    known: Tensor
+    """[m, d]."""
+    known_labels: Tensor
+
+    @property
+    def queries(self) -> Tensor:
+        """Which images are asked about: all, [n]."""
+        return torch.arange(len(self.labels))
+
+    def voted(self, k: int) -> Classified:
+        """What the k nearest of the known ones say by the cosine, each with the weight e^(cosine / .07)."""
+        classes = int(self.known_labels.max()) + 1
+        known, count = geometry.unit(self.known), min(k, len(self.known))
+        votes = []
+        for part in torch.split(geometry.unit(self.features), max(1, _VALUES // len(known))):
+            nearest = (part @ known.T).topk(count, dim=1)
+            weight = ((nearest.values.double() - 1) / _TEMPERATURE).exp()
+            empty = weight.new_zeros(len(part), classes)
+            votes.append(empty.scatter_add_(1, self.known_labels[nearest.indices], weight))
+        return Classified(torch.cat(votes), self.labels)
+
 
 MOMENTUM: Final = 0.9
 

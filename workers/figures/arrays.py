@@ -1,19 +1,181 @@
-"""The data of the papers' figures, from embeddings and labels to named arrays."""
+"""The arrays behind the papers' figures."""
 
 import io
-from collections.abc import Callable, Mapping
-from typing import Final
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from PIL import Image, ImageDraw, ImageFont
 from torch import Tensor
 
 from workers.embeddings import geometry
-from workers.recipe.selection import Distance
+from workers.figures.options import Distance, FeatureMaps
 
 Arrays = dict[str, NDArray[np.generic]]
 """The named arrays of a figure."""
+
+_FRAME: Final = 4  # pixels around an image
+_GAP: Final = 6
+_LINE: Final = 14  # of text
+_TEXT: Final = 11
+_DASH: Final = 6
+_BLACK, _WHITE, _GREY = (0, 0, 0), (255, 255, 255), (110, 110, 110)
+_BLUE, _ORANGE = (0, 90, 181), (213, 94, 0)  # told apart by the colour-blind too
+
+Frame = Literal["thin", "whole", "dashed"]
+"""Thin and grey, whole and blue, or dashed and orange: no meaning is in the colour alone."""
+
+
+class Tile(NamedTuple):
+    """A picture, uint8 [h, w] or [h, w, 3], with its frame and at most two lines of words."""
+
+    pixels: NDArray[np.uint8]
+    frame: Frame
+    words: Sequence[str]
+
+
+def tiled(rows: Sequence[Sequence[Tile]], side: int) -> bytes:
+    """Rows of tiles as a PNG file: pictures fitted into squares of `side` pixels, words cut where they do not fit."""
+    width, height = side + 2 * _FRAME + _GAP, side + 2 * _FRAME + 2 * _LINE + _GAP
+    columns = max(len(row) for row in rows)
+    sheet = Image.new("RGB", (columns * width + _GAP, len(rows) * height + _GAP), _WHITE)
+    pen = ImageDraw.Draw(sheet)
+    font = ImageFont.load_default(_TEXT)
+    for line, row in enumerate(rows):
+        for column, tile in enumerate(row):
+            left, top = _GAP + column * width, _GAP + line * height
+            fitted = _fitted(tile.pixels, side)
+            middle = (left + _FRAME + (side - fitted.width) // 2, top + _FRAME + (side - fitted.height) // 2)
+            sheet.paste(fitted, middle)
+            _frame(pen, left, top, side + 2 * _FRAME, tile.frame)
+            below = top + side + 2 * _FRAME
+            for offset, text in enumerate(tile.words):
+                short = _shortened(text, font, side + 2 * _FRAME)
+                pen.text((left, below + offset * _LINE), short, fill=_BLACK, font=font)
+    stream = io.BytesIO()
+    sheet.save(stream, "PNG", optimize=True)
+    return stream.getvalue()
+
+
+def _fitted(pixels: NDArray[np.uint8], side: int) -> Image.Image:
+    """The picture with its longer side at `side` pixels; small ones keep their sharp pixels."""
+    image = Image.fromarray(pixels).convert("RGB")
+    scale = side / max(image.size)
+    size = (max(1, round(image.width * scale)), max(1, round(image.height * scale)))
+    return image.resize(size, Image.Resampling.NEAREST if scale > 1 else Image.Resampling.LANCZOS)
+
+
+def _frame(pen: ImageDraw.ImageDraw, left: int, top: int, size: int, frame: Frame) -> None:
+    right, bottom = left + size - 1, top + size - 1
+    if frame != "dashed":
+        thick, colour = (_FRAME, _BLUE) if frame == "whole" else (1, _GREY)
+        pen.rectangle((left, top, right, bottom), outline=colour, width=thick)
+        return
+    for start in range(0, size, 2 * _DASH):
+        end = min(start + _DASH, size) - 1
+        for inset in (0, size - _FRAME):
+            pen.rectangle((left + start, top + inset, left + end, top + inset + _FRAME - 1), fill=_ORANGE)
+            pen.rectangle((left + inset, top + start, left + inset + _FRAME - 1, top + end), fill=_ORANGE)
+
+
+def _shortened(text: str, font: Any, width: int) -> str:
+    """The text as far as it fits."""
+    if font.getlength(text) <= width:
+        return text
+    while text and font.getlength(f"{text}...") > width:
+        text = text[:-1]
+    return f"{text}..."
+
+
+Picture = Callable[[int], NDArray[np.uint8]]
+"""The pixels of an image by its index, uint8 [h, w] or [h, w, 3]."""
+
+
+class RetrievalRow(NamedTuple):
+    """A query and what was found for it: indices of images, closest first."""
+
+    query: int
+    nearest: Sequence[int]
+    correct: Sequence[bool]
+    cosine: Sequence[float]
+
+
+def contact_sheet(rows: Sequence[RetrievalRow], picture: Picture, name: Callable[[int], str], side: int) -> bytes:
+    """The sheet as a PNG file: pictures fitted into squares of `side` pixels, each with the `name` of its class.
+
+    A query has a thin grey frame; what is of its class a whole blue one and the word right, what is not a dashed orange
+    one and the word wrong. Beside the word stands the cosine.
+    """
+
+    def tiles(row: RetrievalRow) -> list[Tile]:
+        shown = [Tile(picture(row.query), "thin", ["query", name(row.query)])]
+        for index, correct, cosine in zip(row.nearest, row.correct, row.cosine, strict=True):
+            words = [f"{'right' if correct else 'wrong'}, {cosine:.2g}", name(index)]
+            shown.append(Tile(picture(index), "whole" if correct else "dashed", words))
+        return shown
+
+    return tiled([tiles(row) for row in rows], side)
+
+
+_HEAT: Final = np.array([[0, 0, 4], [87, 16, 110], [188, 55, 84], [249, 142, 9], [252, 255, 164]], dtype=np.float64)
+"""Colours from none to most, ever lighter, so that print in grey will do (matplotlib's inferno)."""
+
+
+def drawn(count: int, query: Tensor | None, figure: FeatureMaps) -> Tensor:
+    """Which of `count` images are shown, drawn by the figure's seed; queries where there are any."""
+    every = torch.arange(count) if query is None else query.cpu().nonzero()[:, 0]
+    return some(every, figure.images, figure.seed)
+
+
+def feature_maps(labels: Tensor, index: Tensor, seen: Tensor, maps: Tensor, channels: int) -> Arrays:
+    """Of n images `index`, with `label` [n]: `channel` [n, k], the channels of the greatest mean, most active first.
+
+    `map` [n, k, h, w] and its `mean` [n, k]; `picture` [n, H, W, c] as bytes, the crop that the network sees. `labels`
+    are those of all images, `maps` [n, c, h, w]; a transformer's patches [n, c, h x h, 1] become the square that they
+    are of.
+    """
+    mean = maps.mean(dim=(2, 3))
+    top = mean.topk(min(channels, maps.shape[1]), dim=1)
+    chosen = maps.gather(1, top.indices[:, :, None, None].expand(-1, -1, *maps.shape[2:]))
+    side = math.isqrt(maps.shape[2])
+    if maps.shape[3] == 1 and side**2 == maps.shape[2]:
+        chosen = chosen.reshape(*chosen.shape[:2], side, side)
+    pictures = seen.float().round().clamp(0, 255).to(torch.uint8).permute(0, 2, 3, 1)
+    return {
+        "index": index.numpy(), "label": labels.cpu()[index].numpy(), "channel": top.indices.numpy(),
+        "mean": top.values.numpy(), "map": chosen.numpy(), "picture": pictures.contiguous().numpy(),
+    }  # fmt: skip
+
+
+def feature_map_sheet(found: Arrays, name: Callable[[int], str], side: int) -> bytes:
+    """The picture of `feature_maps`: each image with its maps in a row, most active first.
+
+    A map is drawn from zero, or its least value where that is below, to its own greatest; its mean stands under it.
+    `name` gives the class of an image by its index.
+    """
+
+    def tiles(at: int) -> list[Tile]:
+        picture = found["picture"][at].astype(np.uint8)
+        seen = picture[..., 0] if picture.shape[-1] == 1 else picture
+        shown = [Tile(seen, "thin", ["seen", name(int(found["index"][at]))])]
+        for channel, mean, activation in zip(found["channel"][at], found["mean"][at], found["map"][at], strict=True):
+            shown.append(Tile(_heat(activation), "thin", [f"channel {int(channel)}", f"mean {float(mean):.3g}"]))
+        return shown
+
+    return tiled([tiles(at) for at in range(len(found["index"]))], side)
+
+
+def _heat(values: NDArray[np.generic]) -> NDArray[np.uint8]:
+    """The colours of a map [h, w]."""
+    floats = values.astype(np.float64)
+    low, high = min(0.0, floats.min()), floats.max()
+    share = (floats - low) / (high - low) if high > low else np.zeros_like(floats)
+    at = np.linspace(0, 1, len(_HEAT))
+    colours = np.stack([np.interp(share, at, _HEAT[:, channel]) for channel in range(3)], axis=-1)
+    return colours.round().astype(np.uint8)
 
 
 def norms(embeddings: Tensor, labels: Tensor, query: Tensor | None = None, *, bins: int = 50) -> Arrays:

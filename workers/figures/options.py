@@ -6,6 +6,9 @@ from typing import Annotated, Any, Final, Literal, get_args
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
+Distance = Literal["cosine", "euclidean"]
+"""What ranks and clusters embeddings, see `Recipe.distance`."""
+
 MOST_FIGURES: Final = 50
 """The most figures of a recipe."""
 MOST_VALUES: Final = 1_000_000

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from workers.embeddings.geometry import squared_distances, unit
 from workers.embeddings.pairs import masks
-from workers.training.random_state import RandomState
+from workers.training.determinism import RandomState
 
 _CUTOFF: Final = 0.5  # nearer negatives are drawn as if they were this far: their gradients vary too much
 _REACH: Final = 1.4  # negatives from here on are not drawn: their loss is nothing (the authors' code)

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from workers.evaluation.verification_pairs import Scores
+from workers.evaluation.verification import Scores
 
 
 class Accuracy:

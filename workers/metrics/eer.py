@@ -1,7 +1,6 @@
 """The error of verification where it is as often wrong about one class as about two."""
 
-from workers.evaluation.roc import Roc
-from workers.evaluation.verification_pairs import Scores
+from workers.evaluation.verification import Roc, Scores
 
 
 class EqualErrorRate:

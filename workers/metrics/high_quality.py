@@ -1,6 +1,6 @@
 """How many samples of a generator could be of the Gaussians."""
 
-from workers.evaluation.samples import Samples
+from workers.evaluation.probe import Samples
 
 
 class HighQuality:

@@ -5,7 +5,7 @@ from typing import Annotated
 from annotated_types import Ge
 from torch import Tensor
 
-from workers.evaluation.told_classes import Features
+from workers.evaluation.probe import Features
 
 
 class Knn:

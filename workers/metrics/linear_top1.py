@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Literal
 
-from workers.evaluation.told_classes import Classified
+from workers.evaluation.probe import Classified
 
 
 class LinearTop1:

@@ -1,6 +1,6 @@
 """How many of the Gaussians a generator knows."""
 
-from workers.evaluation.samples import Samples
+from workers.evaluation.probe import Samples
 
 
 class Modes:

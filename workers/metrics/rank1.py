@@ -3,7 +3,7 @@
 import math
 from typing import Literal
 
-from workers.evaluation.identification import Identification
+from workers.evaluation.verification import Identification
 
 
 class Rank1:

@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from workers.evaluation.samples import Samples
+from workers.evaluation.probe import Samples
 
 
 class ReverseKL:

@@ -3,8 +3,7 @@
 import math
 from typing import Literal
 
-from workers.evaluation.roc import Roc
-from workers.evaluation.verification_pairs import Scores
+from workers.evaluation.verification import Roc, Scores
 
 
 class TrueAcceptRate:

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from annotated_types import Ge
 
-from workers.evaluation.told_classes import Classified
+from workers.evaluation.probe import Classified
 
 
 class Top:

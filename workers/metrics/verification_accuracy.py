@@ -2,7 +2,7 @@
 
 import torch
 
-from workers.evaluation.verification_pairs import Scores
+from workers.evaluation.verification import Scores
 
 _GRID = torch.arange(400, dtype=torch.float64) / 100
 

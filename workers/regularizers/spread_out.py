@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from workers.embeddings import geometry
 from workers.embeddings.pairs import masks
-from workers.training.random_state import RandomState
+from workers.training.determinism import RandomState
 
 
 class SpreadOut(nn.Module):

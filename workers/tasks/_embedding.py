@@ -12,11 +12,10 @@ from workers.data.batches import Batches, LabelledBatch
 from workers.data.images import Images
 from workers.embeddings import geometry
 from workers.embeddings.diagnostics import batch_statistics
-from workers.figures import feature_maps, traces
+from workers.figures import arrays, traces
 from workers.figures.arrays import BY_DISTANCE, FIGURES, Arrays
 from workers.figures.options import FeatureMaps, Figure, Followed, Staged
-from workers.figures.stages import ClassVectors
-from workers.figures.traces import AskedFigures
+from workers.figures.traces import AskedFigures, ClassVectors
 from workers.tasks import At, Diverged, Eta, Measured, Optimized, Task, Terms
 from workers.tasks._network import Embedder
 
@@ -172,14 +171,14 @@ class Embedding(Task):
     @torch.no_grad()
     def _maps(self, figure: FeatureMaps, images: Images) -> Arrays:
         """What a figure of feature maps shows of some images of a split."""
-        index = feature_maps.drawn(len(images), images.query, figure)
+        index = arrays.drawn(len(images), images.query, figure)
         seen = torch.cat([batch.cpu() for batch in self.read(images, index)])
         self.model.eval()
         try:
             maps = torch.cat([self.model.maps(batch).float().cpu() for batch in self.read(images, index)])
         finally:
             self.model.train()
-        return feature_maps.arrays(images.labels, index, seen, maps, figure.channels)
+        return arrays.feature_maps(images.labels, index, seen, maps, figure.channels)
 
     def loaded(self, weights: Mapping[str, Mapping[str, Any]]) -> None:
         """Take the weights of the network from the states of modules."""

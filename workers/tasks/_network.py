@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from workers.contract import Recipe
-from workers.data.preprocess import SIGNED
+from workers.data.augmentation import SIGNED
 from workers.data.scratch import claim_code_caches
 from workers.embeddings import geometry
 

@@ -9,8 +9,7 @@ from torch import Tensor
 from workers.data.augmentation import Augment
 from workers.data.batches import Batches
 from workers.data.images import Images
-from workers.evaluation.probe import Probe, Schedule
-from workers.evaluation.told_classes import Classified
+from workers.evaluation.probe import Classified, Probe, Schedule
 
 Layers = Mapping[str, Tensor]
 """Features [b, d] of images by the name of the layer that made them."""

@@ -12,8 +12,7 @@ from torch.nn.functional import avg_pool2d
 from workers.backbones import averaged
 from workers.data.batches import Batches, LabelledBatch
 from workers.evaluation.measures import Measures
-from workers.evaluation.probe import Schedule
-from workers.evaluation.told_classes import Classified
+from workers.evaluation.probe import Classified, Schedule
 from workers.figures.traces import AskedFigures
 from workers.tasks import At, Diverged, Eta, Terms
 from workers.tasks._embedding import Embedding

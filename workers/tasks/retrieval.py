@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import torch
 from torch import nn
 
-from workers.catalog.clustering_cost import NEEDS, Clustering
+from workers.catalog.compatibility import NEEDS, Clustering
 from workers.data.batches import Batches
 from workers.data.images import Images
 from workers.evaluation.evaluate import Evaluation

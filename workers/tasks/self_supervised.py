@@ -9,8 +9,7 @@ from torch import nn
 
 from workers.data.batches import Batches
 from workers.evaluation.measures import Measures
-from workers.evaluation.probe import Schedule
-from workers.evaluation.told_classes import Classified, Features
+from workers.evaluation.probe import Classified, Features, Schedule
 from workers.figures.traces import AskedFigures
 from workers.tasks import At, Diverged, Eta
 from workers.tasks._embedding import Embedding

@@ -12,11 +12,10 @@ from torch.nn.functional import binary_cross_entropy_with_logits as entropy
 
 from workers.data.batches import LabelledBatch
 from workers.evaluation.measures import Measures
-from workers.evaluation.samples import Samples
+from workers.evaluation.probe import Samples
 from workers.figures import options
 from workers.figures.arrays import Arrays
-from workers.figures.sample_looks import SampleLooks
-from workers.figures.traces import AskedFigures
+from workers.figures.traces import AskedFigures, SampleLooks
 from workers.tasks import At, Diverged, Eta, Optimized, Task, Terms
 from workers.tasks._ahead import Parameters, ahead
 

@@ -8,12 +8,10 @@ import torch
 from torch import Tensor, nn
 
 from workers.data.batches import Batches
-from workers.data.images import Images
-from workers.data.pair_set import PairSet
+from workers.data.images import Images, PairSet
 from workers.embeddings import geometry
-from workers.evaluation.identification import Identification
 from workers.evaluation.measures import Measures
-from workers.evaluation.verification_pairs import Scores, checked, pairs
+from workers.evaluation.verification import Identification, Scores, checked, pairs
 from workers.figures.traces import AskedFigures
 from workers.tasks import Eta
 from workers.tasks._embedding import Embedding
@@ -27,8 +25,8 @@ class Verification(Embedding):
     """Train by loss + eta x regularizer as retrieval does; an evaluation compares the cosines of pairs of images.
 
     These are the pairs that a data set drew up, such as those of LFW, else pairs of a split in ten folds, the same
-    in all trainings (workers/evaluation/verification_pairs.py). Where it lists distractors instead, its queries are
-    searched among them (workers/evaluation/identification.py). With `flip` the embedding of an image is the sum of its
+    in all trainings (workers/evaluation/verification.py). Where it lists distractors instead, its queries are
+    searched among them (workers/evaluation/verification.py). With `flip` the embedding of an image is the sum of its
     own and its mirror image's, raw, as in InsightFace's evaluations.
     """
 

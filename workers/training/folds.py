@@ -10,13 +10,11 @@ from typing import Any, Final
 import torch
 
 from workers.contract import BEST_TEST, CrossValidation, Place, Progress, Recipe, Result
-from workers.evaluation.query_scores import QueryScores
+from workers.evaluation.measures import QueryScores
 from workers.tasks import Diverged
-from workers.training import checkpoint, determinism, figure_files, query_files
-from workers.training.final_metrics import finish
-from workers.training.last_checkpoint import LastCheckpoint
-from workers.training.loop import iterate
-from workers.training.progress_log import Curves, ProgressLog, told_before
+from workers.training import checkpoint, determinism, results
+from workers.training.loop import Curves, LastCheckpoint, ProgressLog, iterate, told_before
+from workers.training.results import finish
 from workers.training.session import Session, Weights
 
 _TEST: Final = re.compile(r"/(test|test_\w+)/")
@@ -59,7 +57,7 @@ def cross_validate(
             last = LastCheckpoint(place, journal, lambda: _state(recipe, done, session))  # noqa: B023 - within the turn
             iterate(session, last, journal)
             metrics = finish(session, last, journal, dear=False)  # only of the folds together
-            done.append(_fold(session, metrics, figure_files.drawn(session)))
+            done.append(_fold(session, metrics, results.drawn(session)))
             if len(done) == len(recipes):
                 return _result(recipe, done, session, place)
         except Diverged as diverged:
@@ -125,7 +123,7 @@ def _written(done: Sequence[Fold], folder: Path) -> list[str]:
         for name, content in fold.files.items():
             stem, dot, suffix = name.rpartition(".")
             every[f"{stem}-fold{number}{dot}{suffix}"] = content.numpy().tobytes()
-    return figure_files.write(folder, every)
+    return results.write(folder, every)
 
 
 def _result(recipe: Recipe, done: Sequence[Fold], session: Session, place: Place) -> Result:
@@ -137,11 +135,11 @@ def _result(recipe: Recipe, done: Sequence[Fold], session: Session, place: Place
     metrics |= joined(session, [fold.modules for fold in done], names, checkpoint_, scores)
     if all(fold.beside for fold in done):
         metrics |= joined(session, [fold.beside for fold in done], names, BEST_TEST)
-    queries = query_files.facts(scores, checkpoint_)
+    queries = results.query_facts(scores, checkpoint_)
     kept = "best.pt" if checkpoint_ == "best" else "final.pt"
     weights = {"step": [fold.step for fold in done], "modules": [fold.modules for fold in done]}
     checkpoint.save(place.storage / kept, {"recipe": recipe.model_dump_json(), **weights})
-    written = figure_files.write(place.storage, query_files.files(scores, checkpoint_, session.manifest))
+    written = results.write(place.storage, results.files(scores, checkpoint_, session.manifest))
     result = _result_of(done, metrics, session, [kept, *_written(done, place.storage), *written])
     return result.model_copy(update={"provenance": {**result.provenance, **({"queries": queries} if queries else {})}})
 

@@ -7,14 +7,14 @@ from typing import Any, Final, NamedTuple
 import torch
 
 from workers.catalog import load, problems
-from workers.catalog.defaults import code_of, versions_of
-from workers.catalog.inner_parts import named
+from workers.catalog.inventory import named
+from workers.catalog.recipe import code_of, versions_of
 from workers.contract import KEPT_FILES, CheckpointError, CrossValidation, Place, Recipe
-from workers.evaluation.query_scores import NotedScores, QueryScores
+from workers.evaluation.measures import NotedScores, QueryScores
 from workers.training import checkpoint, determinism
-from workers.training.final_metrics import ended
 from workers.training.folds import fold_recipes, joined, separated
 from workers.training.loop import measured
+from workers.training.results import ended
 from workers.training.session import Session, Weights
 
 READING: Final = ("task", "dataset", "backbone", "head", "precision")

@@ -1,16 +1,168 @@
-"""The way down the gradient: parameter groups, learning rates, warm-up, clipping and the optimizer's step."""
+"""Optimizers of a training: rates, warm-up, loss scale, and losses that begin late."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from workers import registry
 from workers.contract import Recipe
-from workers.training.length import Length
-from workers.training.loss_scale import LossScale
+from workers.tasks import Diverged
+
+
+class Length(NamedTuple):
+    """The spans of one training, in iterations."""
+
+    total: int
+    every: int
+    """Between two evaluations on the way."""
+    warmup: int
+    """With a frozen backbone, at the start."""
+    epoch: int
+    """floor(N/b) batches of the N images that train, at least one; 1 where there are no images."""
+    unit: int
+    """What the recipe counts in: 1, or an epoch."""
+
+
+def length(recipe: Recipe, images: int, batch: int) -> Length:
+    """The spans of `recipe` with that many training images and images a batch."""
+    epoch = max(1, images // batch)
+    if recipe.epochs is not None:
+        every = recipe.evaluates_every * epoch
+        return Length(recipe.epochs * epoch, every, recipe.warmup * epoch, epoch, epoch)
+    if recipe.iterations is None:
+        raise ValueError("a recipe gives `iterations` or `epochs`")
+    return Length(recipe.iterations, recipe.evaluates_every, recipe.warmup, epoch, 1)
+
+
+FLOOR: Final = 1.0
+"""The least scale: below it a gradient of float16 would be made smaller than it is."""
+LONGEST_RUN: Final = 16
+"""Iterations in a row that may be left out; one more is a divergence.
+
+As many halvings take torch's first scale, 65,536, to the floor."""
+
+
+class LossScale:
+    """torch's gradient scaler, which also leaves out an iteration whose loss is not finite; idle unless `enabled`.
+
+    float16 overflows beyond 65,504, in a gradient as in the network on the way to the loss. Both halve the scale, and
+    the iteration counts as done without a step. Of an overflow on the way nothing is left in the buffers of `modules`,
+    such as the running mean of a batch norm, which no later batch would mend.
+    """
+
+    def __init__(self, device: torch.device, modules: Iterable[nn.Module], *, enabled: bool) -> None:
+        self._scaler = torch.amp.GradScaler(device.type, enabled=enabled)
+        self._modules = [*modules]
+        self._kept: list[tuple[nn.Module, str, Tensor]] = []
+        self._run = 0
+        self.enabled = enabled
+
+    def keep(self) -> None:
+        """Note the buffers as they are before the network computes."""
+        if self.enabled:
+            owners = (part for module in self._modules for part in module.modules() if part.training)
+            named = ((owner, name, value) for owner in owners for name, value in owner.named_buffers(recurse=False))
+            self._kept = [(owner, name, value.clone()) for owner, name, value in named]
+
+    def descend(self, total: Tensor, optimizer: torch.optim.Optimizer, clip: Callable[[], None]) -> None:
+        """One step down the gradient of the finite scalar `total`, or none where the gradient is not finite.
+
+        `clip` may change the gradients, for which it calls `unscale`. Raises Diverged after too long a run.
+        """
+        self._scaler.scale(total).backward()  # type: ignore[no-untyped-call]
+        clip()
+        before = self._scaler.get_scale()
+        self._scaler.step(optimizer)
+        self._scaler.update()
+        if self.enabled and self._scaler.get_scale() < before:
+            self._left_out("gradient", self._scaler.get_scale())
+        else:
+            self._run = 0
+
+    def unscale(self, optimizer: torch.optim.Optimizer) -> None:
+        """Give gradients their own size."""
+        self._scaler.unscale_(optimizer)
+
+    def skip(self) -> str:
+        """Leave out an iteration whose loss is not finite; says so.
+
+        Raises Diverged where nothing is scaled, and after too long a run.
+        """
+        if not self.enabled:
+            raise Diverged("the loss is not finite")
+        with torch.no_grad():
+            for owner, name, value in self._kept:
+                getattr(owner, name).copy_(value)
+        scale = self._left_out("loss", self._scaler.get_scale() * self._scaler.get_backoff_factor())
+        return f"the loss is not finite: no step, {self._run} in a row; gradients are scaled by {scale:g} from now on"
+
+    def _left_out(self, what: str, scale: float) -> float:
+        """Count an iteration without a step, and give the scale from now on."""
+        self._run += 1
+        if self._run > LONGEST_RUN:
+            raise Diverged(f"the {what} is not finite, in the {self._run}th iteration in a row, in float16")
+        scale = max(FLOOR, scale)
+        self._scaler.load_state_dict({**self._scaler.state_dict(), "scale": scale, "_growth_tracker": 0})
+        return scale
+
+    def state_dict(self) -> dict[str, Any]:
+        """What it needs to go on."""
+        return {"scaler": self._scaler.state_dict(), "run": self._run}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on where the state was taken."""
+        self._scaler.load_state_dict(state["scaler"])
+        self._run = state.get("run", 0)
+
+
+_LATE: Final = 8
+
+
+def lateness(device: torch.device) -> int:
+    """The iterations that a training may be ahead of what it knows of its losses: none where it computes itself."""
+    return _LATE if device.type == "cuda" else 0
+
+
+class _Told(NamedTuple):
+    """What a GPU tells of the loss after `step` iterations, once it is at `event`."""
+
+    step: int
+    finite: torch.Tensor
+    event: torch.cuda.Event | None
+
+
+class LateLosses:
+    """The losses of iterations, of which the first that is not finite is a divergence, whenever that is known."""
+
+    def __init__(self) -> None:
+        self._told: deque[_Told] = deque()
+
+    def note(self, step: int, total: torch.Tensor) -> None:
+        """Take a loss of the iteration that comes after `step` of them."""
+        finite, event = total.detach().isfinite(), None
+        if finite.is_cuda:
+            pinned = torch.empty(finite.shape, dtype=torch.bool, pin_memory=True)
+            finite = pinned.copy_(finite, non_blocking=True)
+            event = torch.cuda.current_stream(total.device).record_event()
+        self._told.append(_Told(step, finite, event))
+
+    def diverged(self, step: int) -> int | None:
+        """The iterations before the first loss that is not finite: none of those after at most `step` of them.
+
+        It waits for what is not known of these yet, and for nothing else.
+        """
+        while self._told and self._told[0].step <= step:
+            told = self._told.popleft()
+            if told.event is not None:
+                told.event.synchronize()
+            if not bool(told.finite):
+                return told.step
+        return None
+
 
 NORMALIZATIONS: Final = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.GroupNorm, nn.LayerNorm)
 """The layers whose weights and biases are not decayed by default."""

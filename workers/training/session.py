@@ -1,4 +1,4 @@
-"""One training between two iterations: its task, its optimizers, and all that a checkpoint holds of them."""
+"""A training's state: its parts, data, players, and what it is pinned to."""
 
 import copy
 import time
@@ -6,23 +6,180 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import torch
 from pydantic import JsonValue
 
 from workers import registry
-from workers.catalog import load, parse_metric
-from workers.contract import Place, Recipe
+from workers.catalog import own_code
+from workers.catalog.inventory import Catalog, entry_at, inner_of, load, named, parse_metric
+from workers.catalog.recipe import PRECISION_VERSIONS, UNKNOWN, code_of, former, need_of
+from workers.contract import FOLDERS, CodeChangedError, DataMissingError, Place, Recipe
 from workers.data.batches import Batches
-from workers.evaluation.measures import Measures
-from workers.evaluation.query_scores import QueryScores
+from workers.data.file_content import below, content
+from workers.data.images import files
+from workers.evaluation.measures import Measures, QueryScores
+from workers.figures.traces import AskedFigures
 from workers.tasks import At, Diverged, Task, Terms
-from workers.training import checkpoint, determinism, pins
-from workers.training.late_losses import LateLosses, lateness
-from workers.training.length import Length, length
-from workers.training.offers import Offers
-from workers.training.optimization import Optimization
+from workers.tasks._network import embedder
+from workers.training import checkpoint, determinism
+from workers.training.optimization import LateLosses, Length, Optimization, lateness, length
+
+
+class Offers:
+    """The parts of a recipe, built where its task asks for them."""
+
+    def __init__(
+        self, recipe: Recipe, place: Place, device: torch.device, batches: Batches | None, length: Length
+    ) -> None:
+        self._recipe, self._place, self._device = recipe, place, device
+        self._batches, self._length = batches, length
+
+    def task(self, measures: Measures) -> Task:
+        """The task of the recipe; raises ValueError where it is of the form that tasks had in format 1."""
+        recipe, parts = self._recipe, self._place.parts
+        asks = _asks(recipe.task.name, parts)
+        offers: dict[str, Any] = {
+            "batches": self._batches, "measures": measures, "device": self._device,
+            "figures": AskedFigures(recipe.figures, self._length.total, self._length.unit, recipe.distance),
+            "seed": determinism.derived(recipe.seed, f"task/{recipe.task.name}"),
+        }  # fmt: skip
+        if "model" in asks:
+            offers["model"] = self._model()
+        for kind in ("loss", "regularizer"):
+            if kind in asks:
+                offers[kind] = self._made(kind) if kind in recipe.kinds else None
+        if "eta" in asks:
+            offers["eta"] = self._eta(offers.get("regularizer"))
+        determinism.seed_everything(offers["seed"])  # for modules of the task's own
+        made: Task = registry.build("task", recipe.task, parts, **offers)
+        return made
+
+    def _model(self) -> Any:
+        if "backbone" not in self._recipe.kinds:
+            return None
+        backbone = self._made("backbone")
+        return embedder(backbone, self._made("head", features=backbone.features), self._recipe)
+
+    def _eta(self, regularizer: object) -> Any:
+        """The weight of the regularizer by iteration; none where there is no regularizer."""
+        eta, span = getattr(regularizer, "eta", None), self._length
+        if eta is None:
+            return None
+        offers = {"eta": float(eta), "total": span.total, "epoch": span.epoch, "unit": span.unit}
+        return registry.build("eta_schedule", self._recipe.eta_schedule, self._place.parts, **offers)
+
+    def _made(self, kind: str, **more: Any) -> Any:
+        """A part with weights or buffers; it is initialized from a seed of its own, whatever the others are."""
+        determinism.seed_everything(determinism.derived(self._recipe.seed, kind))
+        offers = {**self._of_images(), "root": self._place.data_root, "scratch": self._place.scratch, **more}
+        return registry.build(kind, self._recipe.part(kind), self._place.parts, **offers).to(self._device)
+
+    def _of_images(self) -> dict[str, Any]:
+        if self._batches is None:
+            return {"dim": self._recipe.embedding}
+        train = self._batches.splits.train
+        return {
+            "channels": train.channels, "side": self._batches.augment.side, "classes": train.classes,
+            "images": len(train), "dim": self._recipe.embedding, "batch": self._batches.batch,
+            "epoch": self._length.epoch, "network": self._batches.network,
+        }  # fmt: skip
+
+
+def _asks(name: str, parts: Path | None) -> list[str]:
+    """What the task `name` asks for; raises ValueError where it has not the form of a task."""
+    entry = load(parts).get("task", name)
+    if entry is not None and (message := former(entry)):
+        raise ValueError(message)
+    return entry.asks if entry else []
+
+
+_EDITED: Final = "it was edited since the sweep was planned, or this machine has another copy of it"
+
+
+def check(recipe: Recipe, parts: Path | None) -> None:
+    """Raise ValueError where this machine's parts or data are not the ones that the recipe's fingerprint stands for.
+
+    Raises CodeChangedError where that is the source of an own part.
+    """
+    versions = recipe.pins.versions
+    wanted = [(kind, recipe.part(kind).name, versions.get(kind)) for kind in recipe.kinds]
+    wanted += [(one.entry.kind, one.entry.name, versions.get(one.path)) for one in inner_of(recipe, load(parts))]
+    computed = (*load(parts).metrics(recipe.dataset, recipe.task), *recipe.metrics, recipe.select.metric)
+    metrics = {parse_metric(name)[0] for name in computed}
+    # A metric in its first version is not pinned; a recipe without any pins was never completed.
+    wanted += [("metric", name, versions.get(f"metric.{name}", 1 if versions else None)) for name in sorted(metrics)]
+    for kind, name, pinned in wanted:
+        here = getattr(registry.find(kind, name, parts), "version", 1)
+        if pinned is not None and pinned != here:
+            raise ValueError(f"pins: the recipe is for version {pinned} of {kind} {name!r}; this machine has {here}")
+    _check_code(recipe, computed, load(parts))
+    pinned, here = versions.get("precision", 1), PRECISION_VERSIONS.get(recipe.precision, 1)
+    if versions and pinned != here:
+        value = f"`precision: {recipe.precision}`"
+        raise ValueError(f"pins: the recipe is for version {pinned} of {value}; this machine has {here}")
+    if recipe.dataset is None:
+        return
+    dataset = registry.find("dataset", recipe.dataset.name, parts)
+    for name, pinned_content in recipe.pins.manifests.items():
+        if (content := getattr(dataset, "manifests", {}).get(name)) != pinned_content:
+            wanted_set = f"content {pinned_content} of test set {name!r} of dataset {recipe.dataset.name!r}"
+            raise ValueError(f"pins: the recipe is for {wanted_set}; this machine has {content}")
+    manifest = getattr(dataset, "manifest", None)
+    if recipe.pins.manifest is not None and recipe.pins.manifest != manifest:
+        raise ValueError(
+            f"pins: the recipe is for content {recipe.pins.manifest} of dataset {recipe.dataset.name!r}; "
+            f"this machine has {manifest}"
+        )
+
+
+def own_sources(recipe: Recipe, parts: Path | None) -> dict[str, bytes]:
+    """The sources of the own parts of a recipe by their paths below the own folder; empty where it has none."""
+    found: dict[str, bytes] = {}
+    names = named(recipe, load(parts)) if recipe.pins.code else {}
+    for key in recipe.pins.code:
+        kind, _, option = key.partition(".")
+        entry = entry_at(key, names, load(parts)) if kind != "metric" else load(parts).get("metric", option)
+        if entry is not None and entry.own and parts is not None:
+            found |= own_code.sources(parts / FOLDERS[entry.kind] / f"{entry.name}.py", parts)
+    return found
+
+
+def check_content(recipe: Recipe, place: Place) -> str | None:
+    """The content of the files that the recipe reads of the data root, where it is pinned.
+
+    Raises DataMissingError where these are other files than the recipe's fingerprint stands for.
+    """
+    pinned = recipe.pins.content
+    if pinned is None or pinned.startswith(UNKNOWN):
+        return None
+    need = need_of(recipe.dataset, recipe.backbone, load(place.parts))
+    read = set() if need is None else below(place.data_root, need.files).files
+    if need is not None and need.dataset is not None and recipe.dataset is not None:
+        read |= files(recipe.dataset, place.data_root, place.scratch, place.parts)
+    here = content(read, place.scratch)
+    if here != pinned:
+        raise DataMissingError(
+            f"{need} in {place.data_root.absolute()}: other files than when the sweep was planned (content "
+            f"{here[:15]}, expected {pinned[:15]}); put these back, or submit the sweep again"
+        )
+    return here
+
+
+def _check_code(recipe: Recipe, metrics: Sequence[str], catalog: Catalog) -> None:
+    """Raise CodeChangedError where an own part has another source here than the recipe's fingerprint stands for."""
+    if not recipe.pins.versions:
+        return  # a recipe that was never completed stands for whatever code there is
+    parts = named(recipe, catalog)
+    pinned, here = recipe.pins.code, code_of(parts, metrics, catalog)
+    for key in {**pinned, **here}:
+        if pinned.get(key) != here.get(key):
+            kind, _, option = key.partition(".")
+            part = f"{kind} {(option if kind == 'metric' else parts.get(key, option))!r}"
+            found = f"the code of own {part} is {here.get(key)}, and the recipe is for {pinned.get(key)}"
+            raise CodeChangedError(f"pins: {found}: {_EDITED}; submit the sweep again")
+
 
 Weights = dict[str, dict[str, Any]]
 """The states of a task's modules by their names."""
@@ -59,11 +216,11 @@ class Session:
     ) -> None:
         """`tell` hears what takes its time before the first iteration."""
         self.recipe, self.device = recipe, device
-        pins.check(recipe, place.parts)
+        check(recipe, place.parts)
         seed = partial(determinism.derived, recipe.seed)
         views = getattr(registry.find("task", recipe.task.name, place.parts), "views", 1)
         self.batches = None if recipe.dataset is None else Batches(recipe, place, device, seed, views, tell)
-        self.content = pins.check_content(recipe, place)
+        self.content = check_content(recipe, place)
         self.remarks = self.batches.remarks if self.batches else ()
         images, batch = (len(self.batches.splits.train), self.batches.sampler.batch) if self.batches else (1, 1)
         self.length: Length = length(recipe, images, batch)

@@ -1,18 +1,203 @@
-"""What the source of one part says of it, read without running it: hyper-parameters, what it asks for, facts."""
+"""A part's source as data: its class, hyper-parameters, their types and ranges; nothing is imported."""
 
 import ast
 import json
+import math
+import operator
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal, NoReturn
 
 from pydantic import Field, JsonValue
 
-from workers.catalog import bounds
-from workers.catalog.parameter import Parameter
 from workers.catalog.wording import listed, shown
-from workers.contract import KINDS, Frozen
+from workers.contract import KINDS, Frozen, Part
+
+_MARKS: Final[Mapping[str, tuple[str, str]]] = {
+    "Gt": ("gt", "above"),
+    "Ge": ("ge", "at least"),
+    "Lt": ("lt", "below"),
+    "Le": ("le", "at most"),
+}
+"""The classes of annotated-types, with the field of `Bounds` and the words for each."""
+_OPERATORS: Final[Mapping[type[ast.operator], Callable[[float, float], float]]] = {
+    ast.Div: operator.truediv,
+    ast.Mult: operator.mul,
+    ast.Pow: operator.pow,
+}
+
+
+class Bounds(Frozen):
+    """The ends of a range; None where it is open."""
+
+    gt: float | None = Field(default=None, exclude_if=lambda value: value is None)
+    ge: float | None = Field(default=None, exclude_if=lambda value: value is None)
+    lt: float | None = Field(default=None, exclude_if=lambda value: value is None)
+    le: float | None = Field(default=None, exclude_if=lambda value: value is None)
+
+    def hold(self, value: float) -> bool:
+        """Whether a number lies in the range."""
+        return (
+            (self.gt is None or value > self.gt)
+            and (self.ge is None or value >= self.ge)
+            and (self.lt is None or value < self.lt)
+            and (self.le is None or value <= self.le)
+        )
+
+    @property
+    def words(self) -> str:
+        """The range in words, such as `above 0, at most 1`; empty where any number is allowed."""
+        ends = [(words, getattr(self, field)) for field, words in _MARKS.values()]
+        return ", ".join(f"{words} {_number(end)}" for words, end in ends if end is not None)
+
+
+def bounds_of(marks: Iterable[ast.expr]) -> Bounds:
+    """The range that the metadata of an `Annotated` states; texts among it are comments.
+
+    Raises ValueError for metadata that is neither, so that a misspelt mark is not overlooked.
+    """
+    ends: dict[str, float] = {}
+    for mark in marks:
+        match mark:
+            case ast.Constant(value=str()):
+                continue
+            case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=[end], keywords=[]) if name in _MARKS:
+                ends[_MARKS[name][0]] = _value(end)
+            case _:
+                known = ", ".join(_MARKS)
+                raise ValueError(f"{ast.unparse(mark)} is no range; expected {known} of a number, such as Ge(0)")
+    return Bounds(**ends)
+
+
+def _value(end: ast.expr) -> float:
+    """A number that is written out, or computed of such and `math.pi`."""
+    match end:
+        case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
+            return number
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return -_value(operand)
+        case ast.Attribute(value=ast.Name(id="math"), attr="pi"):
+            return math.pi
+        case ast.BinOp(left=left, op=sign, right=right) if type(sign) in _OPERATORS:
+            return float(_OPERATORS[type(sign)](_value(left), _value(right)))
+    raise ValueError(f"the end of a range must be a number, such as 0.5 or math.pi / 2; found {ast.unparse(end)}")
+
+
+def _number(end: float) -> str:
+    if end and (halves := end / math.pi * 2) in {1.0, 2.0, 4.0}:
+        return {1.0: "π/2", 2.0: "π", 4.0: "2π"}[halves]
+    return f"{end:,.10g}"
+
+
+LONGEST_TEXT: Final = 1_000
+"""Characters of a hyper-parameter that is a text, such as a path."""
+LONGEST_LIST: Final = 1_000
+"""Numbers or texts of one that is a list."""
+
+_PLAIN: Final = {
+    "int": "a whole number", "float": "a number", "bool": "true or false", "str": "a text",
+    "ints": "a list of whole numbers", "floats": "a list of numbers", "strs": "a list of texts",
+}  # fmt: skip
+_LARGEST: Final = 1.7976931348623157e308  # what is beyond it, or NaN, is not finite
+
+
+class Parameter(Frozen):
+    """One hyper-parameter: a keyword-only argument of a part."""
+
+    name: str
+    type: Literal["int", "float", "bool", "str", "literal", "ints", "floats", "strs", "part"]
+    optional: bool = False
+    required: bool = False
+    default: JsonValue = None
+    choices: list[JsonValue] | None = None
+    """What it may be, or what a list of texts may have, each once."""
+    kind: str = Field(default="", exclude_if=lambda value: not value)
+    """Of a hyper-parameter that is itself a part: of which kind."""
+    bounds: str = Field(default="", exclude_if=lambda value: not value)
+    """Which numbers it may be, in words, such as `above 0, at most 1`; empty where any number is allowed."""
+    limits: Bounds = Field(default=Bounds(), exclude_if=lambda value: value == Bounds())
+    """The same as numbers; of a list, the range of each of its numbers."""
+
+    @property
+    def expected(self) -> str:
+        """What a value must be, in words."""
+        words = {**_PLAIN, "literal": f"one of {listed(self.choices or [])}", "part": f"a {self.kind}"}[self.type]
+        words = f"a list of some of {listed(self.choices)}" if self.type == "strs" and self.choices else words
+        return f"{words}, or null" if self.optional else words
+
+    def cast(self, value: Any) -> JsonValue:
+        """`value` in this type, so that equal meanings are equal; ValueError says what is wrong.
+
+        Of a part this is no more than its form: what it says is for the part's own entry (inner_parts.py).
+        """
+        if value is None and self.optional:
+            return None
+        if self.type == "part":
+            return self._cast_part(value)
+        if self.type in {"ints", "floats", "strs"}:
+            return [*self._cast_all(value)]
+        if self.type == "str" and isinstance(value, str) and len(value) > LONGEST_TEXT:
+            raise ValueError(f"expected a text of at most {LONGEST_TEXT:,} characters, found {len(value):,}")
+        return self._cast_one(self.type, value)
+
+    def _cast_all(self, value: Any) -> Iterator[JsonValue]:
+        """The values of a list; of a list of texts that are to be chosen from each is there once."""
+        if not isinstance(value, list | tuple):
+            self._refuse(value)
+        if len(value) > LONGEST_LIST:
+            what = "texts" if self.type == "strs" else "numbers"
+            raise ValueError(f"expected at most {LONGEST_LIST:,} {what}, found {len(value):,}")
+        for place, one in enumerate(value):
+            if isinstance(one, str) and len(one) > LONGEST_TEXT:
+                raise ValueError(f"expected texts of at most {LONGEST_TEXT:,} characters, found {len(one):,}")
+            if self.choices is not None and one in value[:place]:
+                raise ValueError(f"expected each once, found {shown(one)} twice")
+            yield self._cast_one("literal" if self.choices else self.type[:-1], one)
+
+    def _cast_one(self, type_: str, value: Any) -> JsonValue:
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        cast: JsonValue = None
+        if type_ == "literal":
+            equal = [choice for choice in self.choices or [] if choice == value]
+            cast = next((choice for choice in equal if isinstance(choice, bool) == isinstance(value, bool)), None)
+        elif type_ == "int" and number and (isinstance(value, int) or value.is_integer()):
+            cast = int(value)
+        elif type_ == "float" and number and abs(value) <= _LARGEST:
+            cast = float(value) + 0.0  # turns -0.0 into 0.0
+        elif (type_ == "bool" and isinstance(value, bool)) or (type_ == "str" and isinstance(value, str)):
+            cast = value
+        if cast is None:
+            self._refuse(value)
+        if type_ in {"int", "float"} and number and not self.limits.hold(value):
+            what = (
+                f"{_PLAIN[type_]} {'of ' if self.bounds.startswith('at ') else ''}{self.bounds.replace(', ', ' and ')}"
+            )
+            raise ValueError(f"expected {what}{', or null' if self.optional else ''}; found {shown(value)}")
+        return cast
+
+    def _cast_part(self, value: Any) -> JsonValue:
+        """A part as a mapping with its `name`."""
+        if not isinstance(value, str | Mapping | Part):
+            self._refuse(value)
+        try:
+            part = Part.model_validate(dict(value) if isinstance(value, Mapping) else value)
+            return part.model_dump(mode="json")
+        except ValueError:  # of pydantic's: no part, or nested without end
+            named = f"a {self.kind} by its name, or a mapping with `name` and its hyper-parameters"
+            raise ValueError(f"expected {named}; found {shown(value)}") from None
+
+    def _refuse(self, value: Any) -> NoReturn:
+        hint = "; write it without quotes" if self.type in {"int", "float"} and _reads_as_number(value) else ""
+        raise ValueError(f"expected {self.expected}, found {shown(value)}{hint}")
+
+
+def _reads_as_number(value: Any) -> bool:
+    try:
+        return isinstance(value, str) and math.isfinite(float(value))
+    except ValueError:
+        return False
+
 
 NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,63}")
 """What the name of a part, and so of its file, looks like."""
@@ -266,7 +451,7 @@ def _of(name: str, item: ast.expr) -> str:
 def _ranged(name: str, inner: ast.expr, marks: list[ast.expr]) -> dict[str, Any]:
     """The fields limits and bounds of a Parameter."""
     try:
-        found = bounds.read(marks)
+        found = bounds_of(marks)
     except ValueError as error:
         raise ValueError(f"hyper-parameter `{name}`: {error}") from error
     if found.words and ast.unparse(inner) not in {"int", "float"}:

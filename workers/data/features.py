@@ -1,29 +1,175 @@
-"""The features of a frozen network: computed once per machine and content, a memory map that all trainings share."""
+"""Features of frozen networks: computed once and kept in the scratch folder."""
 
 import hashlib
 import json
 import math
 import os
+import shutil
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import torch
+from filelock import FileLock, Timeout
+from torch import nn
 
+from workers import registry
 from workers.catalog import load as catalog_of
-from workers.catalog.inner_parts import Inner, inner_of
-from workers.contract import Place, Recipe, Stopped, canonical_json
-from workers.data.augmentation import Augment
-from workers.data.feature_room import make_room
-from workers.data.frozen_network import Network, NetworkIdentity, network
-from workers.data.images import DataSet, Images, content, content_hash, images_hash, test_sets
+from workers.catalog.inventory import Inner, inner_of
+from workers.contract import Part, Place, Recipe, Stopped, canonical_json
+from workers.data.augmentation import SIGNED, Augment
+from workers.data.images import DataSet, Images, content, content_hash, images_hash, onto, test_sets
+from workers.data.pictures import GB, disk_limit, processors
 from workers.data.scratch import UnsafeFolderError, built, named, opened, private
+
+SETTING: Final = "METRICSWEEP_FEATURES_GB"
+"""The environment variable that says how many gigabytes all features of a machine may take together."""
+USUAL: Final = 32.0
+"""Where it says nothing."""
+
+
+def limit() -> float:
+    """The bytes that all features of a machine may take; raises ValueError."""
+    return disk_limit(SETTING, USUAL, "above 0", lambda gigabytes: gigabytes > 0)
+
+
+def make_room(aside: Path, size: int, name: str) -> None:
+    """Remove what killed processes left half-written, and the longest unused features, until `size` more bytes fit.
+
+    A training that has them open goes on with them. Raises ValueError where they never fit.
+    """
+    most = limit()
+    if size > most:
+        raise ValueError(
+            f"backbone.of: {name} would take {size / GB:.1f} GB, and {SETTING} allows {most / GB:g}; raise it, or "
+            "train the backbone itself with `backbone_rate: 0`"
+        )
+    whole: list[tuple[int, int, Path]] = []
+    for folder in aside.parent.iterdir():
+        if folder.is_dir() and folder.name.startswith(".") and folder != aside:
+            _remove_abandoned(folder)
+        elif folder.is_dir() and not folder.name.startswith("."):
+            with suppress(OSError):
+                whole.append((folder.stat().st_mtime_ns, (folder / "features").stat().st_size, folder))
+    taken = sum(held for _, held, _ in whole) + size
+    for _, held, folder in sorted(whole):
+        if taken <= most:
+            break
+        shutil.rmtree(folder, ignore_errors=True)
+        taken -= held
+
+
+def _remove_abandoned(aside: Path) -> None:
+    with suppress(Timeout), FileLock(f"{aside.with_name(aside.name[1:])}.lock", timeout=0):
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+_TOGETHER: Final = 32
+"""Images of a batch: part of what decides the last bits of features, and so of their version."""
+_THREADS: Final = 16  # each of which holds the maps of a batch
+_TYPES: Final = {"none": None, "bf16": torch.bfloat16, "fp16": torch.float16}
+
+Progress = Callable[[int], None]
+"""Told how many images are done; may raise, which ends the work."""
+
+
+class NetworkIdentity(NamedTuple):
+    """Which network features are of."""
+
+    digest: str
+    """SHA-256 over the names, shapes and values of its weights and buffers."""
+    origin: str | None
+    """Where its weights come from, as it says itself."""
+
+
+@dataclass(frozen=True)
+class Network:
+    """The network of a recipe whose features are taken, with all that decides the numbers."""
+
+    part: Part
+    module: nn.Module
+    precision: str
+    channels_last: bool
+    device: torch.device
+
+    @property
+    def features(self) -> int:
+        """The width of what it gives of an image."""
+        return int(self.module.features)  # type: ignore[arg-type]
+
+    @cached_property
+    def identity(self) -> NetworkIdentity:
+        """Which one it is."""
+        found = hashlib.sha256()
+        for name, value in self.module.state_dict().items():
+            found.update(f"{name} {value.dtype} {[*value.shape]}".encode())
+            plain = value.float() if value.dtype is torch.bfloat16 else value  # of which NumPy knows nothing
+            found.update(plain.detach().cpu().numpy().tobytes())  # in the order of the shape, whatever lies in memory
+        return NetworkIdentity(found.hexdigest(), getattr(self.module, "origin", None))
+
+    def compute(self, images: Images, augment: Augment, into: np.ndarray[Any, Any], progress: Progress) -> None:
+        """Write the features of all images of a split to `into`, float32 [n, features].
+
+        Raises ValueError where features are not finite, DataDamagedError, and what `progress` raises. On the CPU as
+        many batches at once as there are processors, each on one thread: so numbers do not depend on how many.
+        """
+        chunks = torch.split(torch.arange(len(images)), _TOGETHER)
+        on_cpu = self.device.type == "cpu"
+        set_threads: dict[str, Any] = {"initializer": torch.set_num_threads, "initargs": (1,)} if on_cpu else {}
+        before = torch.get_num_threads()
+
+        def one(indices: torch.Tensor) -> int:
+            rows = self._of(*images.take(indices), augment)
+            if not bool(rows.isfinite().all()):
+                why = "; try `precision: none`" if self.precision == "fp16" else "; look at its weights"
+                raise ValueError(f"backbone.of: features of {self.part.name} are not finite{why}")
+            into[int(indices[0]) : int(indices[-1]) + 1] = rows.numpy()
+            return len(indices)
+
+        threads = ThreadPoolExecutor(min(processors(), _THREADS) if on_cpu else 1, "features", **set_threads)
+        try:
+            for future in [threads.submit(one, indices) for indices in chunks]:
+                progress(future.result())
+        finally:
+            threads.shutdown(wait=True, cancel_futures=True)
+            torch.set_num_threads(before)
+
+    @torch.inference_mode()
+    def _of(self, images: torch.Tensor, sizes: torch.Tensor, augment: Augment) -> torch.Tensor:
+        """The features [b, n] of images as an evaluation sees them, float32 on the CPU."""
+        seen = augment.test(onto(self.device, images), sizes)
+        layout = torch.channels_last if self.channels_last else torch.contiguous_format
+        pixels = getattr(self.module, "preprocess", SIGNED)(seen).contiguous(memory_format=layout)
+        kind = _TYPES[self.precision]
+        with torch.autocast(self.device.type, kind or torch.bfloat16, enabled=kind is not None, cache_enabled=False):
+            found: torch.Tensor = self.module(pixels)
+        return found.float().cpu()
+
+
+def network(recipe: Recipe, part: Part, images: Images, side: int, where: tuple[Path, Path], **more: Any) -> Network:
+    """The network `part` for these images, seen with `side` pixels; `where` are the data root and the scratch folder.
+
+    What it draws where it has no weights is the same for all trainings. Raises WeightsError, and what building a part
+    raises.
+    """
+    device, parts = more["device"], more.get("parts")
+    root, scratch = where
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        offers = {"channels": images.channels, "side": side, "root": root, "scratch": scratch}
+        module: nn.Module = registry.build("backbone", part, parts, **offers)
+    module = module.to(device).eval()
+    if recipe.channels_last:
+        module = module.to(memory_format=torch.channels_last)
+    return Network(part, module, recipe.precision, recipe.channels_last, device)
+
 
 _FORMAT: Final = 1  # of what is stored, and of how it is computed
 _TOLD: Final = 5.0  # seconds between two lines about how far the work is

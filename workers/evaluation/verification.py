@@ -1,4 +1,4 @@
-"""Identification among distractors, as in MegaFace's first challenge: exact, and in chunks that bound the memory."""
+"""Verification and identification: pairs, ROC curves, and rates among distractors."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
@@ -6,7 +6,92 @@ from typing import Final, NamedTuple
 import torch
 from torch import Tensor
 
+from workers.data.images import PairSet
 from workers.evaluation import ties
+
+FOLDS: Final = 10
+MOST: Final = 3_000
+"""Pairs of one class at most, as Labeled Faces in the Wild has; and as many of two."""
+_SEED: Final = 0  # the same pairs in all trainings
+
+
+class Scores(NamedTuple):
+    """What an embedding says of pairs."""
+
+    cosine: Tensor  # [p]
+    same: Tensor  # bool [p]
+    fold: Tensor  # int64 [p]
+
+
+def checked(drawn: PairSet, images: int) -> PairSet:
+    """The pairs that a data set drew up of so many images.
+
+    Raises ValueError where one of them is of no image, all are of one class or of two, or all are in one fold.
+    """
+    ends = torch.cat([drawn.first, drawn.second])
+    if bool(((ends < 0) | (ends >= images)).any()):
+        worst = int(ends[(ends < 0) | (ends >= images)][0])
+        raise ValueError(f"verification: a pair names image {worst}, and there are {images:,}, counted from 0")
+    alike, every = int(drawn.same.sum()), len(drawn.same)
+    if not 0 < alike < every:
+        raise ValueError(f"verification: expected pairs of one class and of two, found {alike} and {every - alike}")
+    if len(drawn.fold.unique()) < 2:  # type: ignore[no-untyped-call]
+        raise ValueError(
+            "verification: expected two folds of pairs at least, since each is told by the others; found 1"
+        )
+    return drawn
+
+
+def pairs(labels: Tensor) -> PairSet:
+    """All pairs of one class, of more than 3,000 so many, and as many of two, each kind dealt to ten folds.
+
+    Drawn by a fixed seed. Raises ValueError where there are fewer of one class than folds, or one class alone.
+    """
+    labels, drawn = labels.cpu(), torch.Generator().manual_seed(_SEED)
+    members = [(labels == one).nonzero()[:, 0] for one in labels.unique()]  # type: ignore[no-untyped-call]
+    alike = torch.cat([torch.combinations(one) for one in members])
+    if len(members) < 2 or len(alike) < FOLDS:
+        counts = f"found {len(members)} and {len(alike)}"
+        raise ValueError(f"verification: expected two classes and {FOLDS} pairs of one class at least; {counts}")
+    alike = alike[torch.randperm(len(alike), generator=drawn)[:MOST]]
+    apart = alike.new_empty(0, 2)
+    while len(apart) < len(alike):
+        more = torch.randint(len(labels), (2 * len(alike), 2), generator=drawn)
+        apart = torch.cat([apart, more[labels[more[:, 0]] != labels[more[:, 1]]]])[: len(alike)]
+    both = torch.cat([alike, apart])
+    place = torch.arange(len(alike))
+    return PairSet(both[:, 0], both[:, 1], torch.cat([place >= 0, place < 0]), torch.cat([place, place]) % FOLDS)
+
+
+class Roc(NamedTuple):
+    """Every threshold that tells pairs apart, from one that accepts none of them to one that accepts all.
+
+    A threshold accepts the pairs whose cosine reaches it; pairs of equal cosines are accepted together.
+    """
+
+    false: Tensor  # int64 [m], the pairs of two classes that each accepts, from 0 on
+    true: Tensor  # int64 [m], the pairs of one class
+
+    @classmethod
+    def of(cls, scores: Scores) -> "Roc":
+        """Of the cosines of pairs, of which at least one is of one class and one of two."""
+        cosine, place = scores.cosine.cpu().sort(descending=True)
+        same = scores.same.cpu()[place]
+        last = torch.cat([cosine[1:] < cosine[:-1], torch.ones(1, dtype=torch.bool)])  # of those with its cosine
+        none = torch.zeros(1, dtype=torch.int64)
+        accepted = ((~same).cumsum(0), same.cumsum(0))
+        return cls(*(torch.cat([none, counts[last]]) for counts in accepted))
+
+    @property
+    def far(self) -> Tensor:
+        """The share of the pairs of two classes that each threshold accepts, float64 [m]."""
+        return self.false.double() / self.false[-1]
+
+    @property
+    def tar(self) -> Tensor:
+        """The share of the pairs of one class, float64 [m]."""
+        return self.true.double() / self.true[-1]
+
 
 CHUNK: Final = 2**25
 """Cosines held at a time: 128 MiB of float32."""

@@ -1,13 +1,53 @@
-"""The command `identify`: MegaFace by the feature files that any program computed."""
+"""`python -m workers identify`: MegaFace's rates of features that other programs computed."""
 
 import argparse
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import torch
+from torch import Tensor
+
+from workers.data import megaface
+from workers.data.megaface import FeatureFiles, SoughtFace, every
+from workers.embeddings import geometry
+from workers.evaluation.verification import Identification
+
 if TYPE_CHECKING:
     import torch
+
+
+BLOCK: Final = 32_768
+"""Features read at a time."""
+
+
+def rank1(
+    files: FeatureFiles, probes: Sequence[SoughtFace], strangers: Mapping[int, Sequence[str]], device: torch.device
+) -> dict[int, float]:
+    """The share of searches for a probe's mate that have it first, by the number of distractors of each list.
+
+    All files are read and checked before anything is computed. Raises DataMissingError, DataDamagedError, and
+    ValueError where no person has two probes.
+    """
+    names = every(strangers)
+    faces, others = files.of_probes(probes), files.of_strangers(names)
+    megaface.checked([*faces, *others])
+    identity = torch.tensor([one.label for one in probes], dtype=torch.int64)
+    if int(identity.bincount().max()) < 2:
+        raise ValueError("no person has two probes, so that there is no mate to be found")
+    place = {name: number for number, name in enumerate(names)}
+    among = {size: torch.tensor([place[one] for one in paths], dtype=torch.int64) for size, paths in strangers.items()}
+
+    def directions() -> Iterator[tuple[Tensor, Tensor]]:
+        for numbers, features in megaface.blocks(others, BLOCK):
+            yield numbers, geometry.unit(features.to(device))
+
+    unit = geometry.unit(megaface.read(faces).to(device))
+    searches = Identification.of(unit, identity.to(device), directions(), among)
+    rates = {size: searches.first(size) for size in strangers}
+    return {size: first.mean().item() for size, first in rates.items() if first is not None}
+
 
 Placed = Callable[[argparse.Namespace, "Callable[[torch.device], dict[int, float]]"], dict[int, float]]
 """Computes on the device and with the threads that were chosen."""
@@ -46,15 +86,14 @@ def add(
 
 def _identify(chosen: argparse.Namespace, root: Path, placed: Placed) -> int:
     # torch takes seconds to import, which the other commands need not wait for.
-    from workers.data import feature_files
-    from workers.data.devkit_lists import DevkitLists
-    from workers.evaluation.precomputed import rank1
+    from workers.data import megaface
+    from workers.data.megaface import DevkitLists
 
     lists = DevkitLists.of(root)
     probes = lists.probes(chosen.noise, official=not chosen.part)
     strangers = lists.strangers(sorted(set(chosen.size or _SIZES)), chosen.draw, chosen.noise)
-    ending = feature_files.ending(chosen.features, probes[0]) if chosen.ending is None else chosen.ending
-    files = feature_files.FeatureFiles(chosen.features, ending)
+    ending = megaface.ending(chosen.features, probes[0]) if chosen.ending is None else chosen.ending
+    files = megaface.FeatureFiles(chosen.features, ending)
     rates = placed(chosen, lambda device: rank1(files, probes, strangers, device))
     if chosen.json:
         print(json.dumps(rates, indent=2))

@@ -1,13 +1,136 @@
-"""k-means as scikit-learn computes it: starts by k-means++, each until nothing changes, and the tightest wins."""
+"""k-means on a device, with deterministic first centres."""
 
+import math
 from typing import Final, NamedTuple
 
 import torch
 from torch import Tensor
 
-from workers.catalog.clustering_cost import STARTS
-from workers.evaluation.first_centres import first_centres
-from workers.evaluation.held_products import descend, products
+from workers.catalog.compatibility import STARTS
+
+_ROWS: Final = 512  # of the products at a time
+_FEW: Final = 12  # a part of the points; where fewer move, their products are added and not all computed anew
+
+
+def products(points: Tensor) -> Tensor:
+    """The products [n, n] of all pairs of `points` [n, d]; each pair is computed once."""
+    number = len(points)
+    held = points.new_empty(number, number)
+    for at in range(0, number, _ROWS):
+        some = points[at : at + _ROWS] @ points[at:].T
+        held[at : at + _ROWS, at:] = some
+        held[at:, at : at + _ROWS] = some.T
+    return held
+
+
+def descend(points: Tensor, held: Tensor, start: Tensor, iterations: int, least: float) -> tuple[Tensor, float] | None:
+    """The clusters [n] and their inertia, from the points with indices `start` on; none where a cluster is empty.
+
+    `held` are the `products` of the points. It ends when no point moves, or the centres move by `least` or less in all
+    (squared), or after so many `iterations`.
+    """
+    squares = held.diagonal()
+    near = squares[start][:, None] - 2 * held.index_select(0, start)
+    clusters = near.argmin(dim=0)
+    sums = torch.zeros(len(start), points.shape[1], dtype=torch.float64, device=points.device)
+    sums.index_add_(0, clusters, points.double())
+    sizes = clusters.bincount(minlength=len(start))
+    centres, total = points[start], sums.to(points) @ points.T  # of each cluster with each point
+    lowest = near.amin(dim=0)
+    for _ in range(iterations):
+        if not bool(sizes.all()):
+            return None
+        means = (sums / sizes[:, None]).to(points)
+        shift, centres = float((means - centres).square().sum()), means
+        near = torch.addcmul(means.square().sum(dim=1)[:, None], total, (1 / sizes)[:, None], value=-2)
+        lowest = near.amin(dim=0)
+        moved = (near.gather(0, clusters[None])[0] > lowest).nonzero()[:, 0]
+        if len(moved):
+            left, joined = clusters[moved], near.index_select(1, moved).argmin(dim=0)
+            clusters = clusters.index_copy(0, moved, joined)
+            rows = points.index_select(0, moved).double()
+            sums.index_add_(0, joined, rows).index_add_(0, left, rows, alpha=-1)
+            sizes = clusters.bincount(minlength=len(start))
+            if len(moved) * _FEW > len(points):
+                total = sums.to(points) @ points.T
+            else:
+                theirs = held.index_select(0, moved)
+                total.index_add_(0, joined, theirs).index_add_(0, left, theirs, alpha=-1)
+        if not len(moved) or shift <= least:
+            break
+    return clusters, float((squares + lowest).clamp_(min=0).sum(dtype=torch.float64))
+
+
+_HELD_DISTANCES: Final = 2**23  # distances held at a time: 32 MiB of float32, and about three times that in copies
+_BLOCK: Final = 2**14  # draws of float64 made at a time
+
+
+def first_centres(
+    points: Tensor, count: int, starts: int, generator: torch.Generator, held: Tensor | None = None
+) -> Tensor:
+    """The indices [starts, count] of points [n, d] where k-means of `count` clusters starts.
+
+    The first is any point; each further one is the best of 2 + ln(count) that are drawn by their squared distance from
+    the nearest centre so far: the one that leaves the smallest sum of these. All draws come from the `generator`, which
+    is the CPU's, so that they are the same on every device. `held` are the products [n, n] of all pairs of points,
+    where they are known.
+    """
+    trials = 2 + int(math.log(count))
+    at_once = max(1, _HELD_DISTANCES // (trials * len(points)))
+    # Of each start by itself, so that a start is the same however many run at once.
+    draws = [_Draws(generator, trials) for _ in range(starts)]
+    return torch.cat([_together(points, count, draws[at : at + at_once], held) for at in range(0, starts, at_once)])
+
+
+class _Draws:
+    """The random numbers of one start, [0, 1) in float64."""
+
+    def __init__(self, generator: torch.Generator, trials: int) -> None:
+        seed = int(torch.randint(2**62, (), generator=generator))
+        self._generator = torch.Generator().manual_seed(seed)
+        self._trials = trials
+        self._block = torch.empty(0, trials, dtype=torch.float64)
+        self._next = 0
+
+    def one(self) -> Tensor:
+        """[trials]: what one centre is chosen by."""
+        if self._next == len(self._block):
+            rows = max(1, _BLOCK // self._trials)
+            self._block = torch.rand(rows, self._trials, generator=self._generator, dtype=torch.float64)
+            self._next = 0
+        self._next += 1
+        return self._block[self._next - 1]
+
+
+def _together(points: Tensor, count: int, draws: list["_Draws"], held: Tensor | None) -> Tensor:
+    """The centres of some starts side by side: one product with all points serves the candidates of all of them."""
+    number, device = len(points), points.device
+    squares = points.square().sum(dim=1)
+    chosen = torch.empty(len(draws), count, dtype=torch.int64, device=device)
+    first = torch.stack([one.one()[0] for one in draws]).to(device)
+    chosen[:, 0] = (first * number).long().clamp_(max=number - 1)
+    nearest = _distances(points, squares, chosen[:, 0], held)  # [starts, n], squared
+    every = torch.arange(len(draws), device=device)
+    for at in range(1, count):
+        below = nearest.cumsum(dim=1, dtype=torch.float64)
+        wanted = torch.stack([one.one() for one in draws]).to(device) * below[:, -1:]
+        candidates = torch.searchsorted(below, wanted).clamp_(max=number - 1)  # [starts, trials]
+        left = _distances(points, squares, candidates.flatten(), held).view(*candidates.shape, number)
+        torch.minimum(left, nearest[:, None], out=left)
+        best = left.sum(dim=2).argmin(dim=1, keepdim=True)
+        chosen[:, at] = candidates.gather(1, best)[:, 0]
+        nearest = left[every, best[:, 0]]
+    return chosen
+
+
+def _distances(points: Tensor, squares: Tensor, of: Tensor, held: Tensor | None) -> Tensor:
+    """The squared distances [m, n] of the points with indices `of` from all points."""
+    if held is None:
+        found = torch.addmm(squares[None], points.index_select(0, of), points.T, alpha=-2)
+    else:
+        found = held.index_select(0, of).mul_(-2).add_(squares)
+    return found.add_(squares[of][:, None]).clamp_(min=0)
+
 
 _HELD: Final = 2**23  # products held at a time: 32 MiB of float32
 _PAIRS: Final = 2**26  # products of pairs of points that are held, 256 MiB: those of Cars196's test images, not SOP's

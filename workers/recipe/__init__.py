@@ -1,1 +1,0 @@
-"""What a recipe is made of; others see it through the contract."""
