@@ -37,8 +37,8 @@ from tests.workers import faces, trees
 from workers import catalog as catalogs
 from workers.catalog import Need
 from workers.contract import Part
-from workers.data import weights
-from workers.data.weights import PublishedWeights
+from workers.data import published_weights
+from workers.data.published_weights import PublishedWeights
 from workers.datasets.megaface import Megaface
 
 HOST = socket.gethostname()
@@ -225,7 +225,7 @@ def test_pretrained_weights_are_announced_and_waited_for(
     torch.save(resnet18().state_dict(), tmp_path / "state.pth")
     name = f"resnet18-{hashlib.sha256((tmp_path / 'state.pth').read_bytes()).hexdigest()[:8]}.pth"
     file = PublishedWeights(name, "resnet18", (f"http://127.0.0.1:9/{name}",))
-    monkeypatch.setattr(weights, "FILES", (file,))
+    monkeypatch.setattr(published_weights, "FILES", (file,))
     monkeypatch.setitem(vars(ResNet18_Weights.IMAGENET1K_V1.value), "url", file.addresses[0])
     monkeypatch.setenv("TORCH_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr("orchestrator.conduct.availability.SETTLE_SECONDS", -1.0)
@@ -283,7 +283,7 @@ def _unlabelled(root: Path) -> None:
     ("harm", "said"),
     [
         (_truncated, "record 36 would begin at byte"),
-        (_pickled, "makes something else than bytes, lists, tuples and booleans"),
+        (_pickled, "expected (list of images as bytes, list of booleans, one for each two images); pair 0 is dict"),
         (_unlisted, "pairs.txt: line 8 names Ann_03 1, which is not there; looked for PERSON/PERSON_0001.jpg and the"),
         (_unlabelled, "facescrub_features_list.json: expected in `id` whom each of the 6 probes shows; found 5 names"),
     ],

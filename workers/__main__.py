@@ -6,17 +6,17 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from workers.catalog import PartSourceError, load
 from workers.catalog.recipe_file import RecipeError, read, scalar
 from workers.contract import KINDS, Part, Place, Progress, Recipe, Stopped
-from workers.data import weights
+from workers.data import published_weights
 from workers.data.scratch import claim_code_caches, scratch
-from workers.evaluation import identify
 
+_SIZES: Final = (1_000, 10_000, 100_000, 1_000_000)  # of MegaFace's lists of distractors
 _EXAMPLES: Final = """examples:
   python -m workers train recipe.yaml --out result
   python -m workers train recipe.yaml --out result --resume result/last.pt
@@ -71,7 +71,26 @@ def _parser() -> argparse.ArgumentParser:
     _add_device(evaluate)
     evaluate.set_defaults(command=_evaluate)
 
-    _add_device(identify.add(commands, shared, _positive, _root, _placed))
+    identify = commands.add_parser(
+        "identify", parents=[shared], help="judge the feature files of MegaFace's probes and distractors: rank-1",
+        description="MegaFace, challenge 1, of features that any program computed: a folder with facescrub/ and "
+        "megaface/, a file for each image as the devkit has them. The lists are those of megaface/ in the data folder.",
+    )  # fmt: skip
+    identify.add_argument("features", type=Path, help="the folder of facescrub/ and megaface/")
+    identify.add_argument("--ending", metavar="TEXT", help="what follows an image's name (default: as it is found)")
+    identify.add_argument(
+        "--size", type=_positive, action="append", metavar="N",
+        help="a list of so many distractors; may stand several times (default: 1000, 10000, 100000, 1000000)",
+    )  # fmt: skip
+    identify.add_argument("--draw", type=_positive, default=1, metavar="N", help="the lists' last number (default: 1)")
+    identify.add_argument(
+        "--noise", choices=["dropped", "kept"], default="dropped", help="images that InsightFace found to be wrong"
+    )
+    identify.add_argument("--part", action="store_true", help="take other than the official 3,530 probes")
+    identify.add_argument("--json", action="store_true", help="print an object of sizes and rates")
+    _add_device(identify)
+    identify.set_defaults(command=_identify)
+
     catalog = commands.add_parser("catalog", parents=[shared], help="list the parts that exist")
     catalog.add_argument("--json", action="store_true", help="print everything as JSON")
     catalog.set_defaults(command=_catalog)
@@ -89,7 +108,22 @@ def _parser() -> argparse.ArgumentParser:
     fetch = data.add_parser("fetch", parents=[shared], help="download a data set that its authors offer to anyone")
     fetch.add_argument("name", help="a data set, such as cub200")
     fetch.set_defaults(command=_fetch)
-    weights.add(commands, shared, _root)
+    weights = commands.add_parser("weights", help="look after pretrained weights")
+    every = weights.add_subparsers(required=True, metavar="command")
+    listed = every.add_parser("list", parents=[shared], help="list the published files, and which of them are here")
+    listed.set_defaults(command=_list_weights)
+    compared = every.add_parser("verify", parents=[shared], help="compare files with the hashes in their names")
+    compared.add_argument(
+        "names", nargs="*", metavar="NAME", help="a file or backbone (default: every one that is here)"
+    )
+    compared.set_defaults(command=_verify_weights)
+    fetched = every.add_parser("fetch", parents=[shared], help="download published weights into the data folder")
+    fetched.add_argument("names", nargs="+", metavar="NAME", help="a backbone or its file, such as bn_inception")
+    fetched.add_argument(
+        "--mirror", action="append", default=[], metavar="URL",
+        help="a folder of such files, asked first; the hash decides",
+    )  # fmt: skip
+    fetched.set_defaults(command=_fetch_weights)
     return parser
 
 
@@ -148,14 +182,6 @@ def _evaluate(chosen: argparse.Namespace) -> int:
     for key, value in found.items():
         print(f"{key:<32} {value:.6g}")
     return 0
-
-
-def _placed(chosen: argparse.Namespace, compute: Callable[[Any], dict[int, float]]) -> dict[int, float]:
-    from workers.training import determinism  # torch: see _train
-
-    device = determinism.device(chosen.device)
-    with determinism.applied(device, chosen.threads):
-        return compute(device)
 
 
 def _print(progress: Progress) -> None:
@@ -230,6 +256,57 @@ def _fetch(chosen: argparse.Namespace) -> int:
     for path in fetch(chosen.name, _root(chosen)):
         print(path)
     print(f"now run: python -m workers data verify {chosen.name}")
+    return 0
+
+
+def _identify(chosen: argparse.Namespace) -> int:
+    from workers.data import megaface  # torch: see _train
+    from workers.evaluation.identify import rank1
+    from workers.training import determinism
+
+    lists = megaface.DevkitLists.of(_root(chosen))
+    probes = lists.probes(chosen.noise, official=not chosen.part)
+    strangers = lists.strangers(sorted(set(chosen.size or _SIZES)), chosen.draw, chosen.noise)
+    ending = megaface.ending(chosen.features, probes[0]) if chosen.ending is None else chosen.ending
+    files = megaface.FeatureFiles(chosen.features, ending)
+    device = determinism.device(chosen.device)
+    with determinism.applied(device, chosen.threads):
+        rates = rank1(files, probes, strangers, device)
+    if chosen.json:
+        print(json.dumps(rates, indent=2))
+        return 0
+    for size, rate in rates.items():
+        print(f"rank-1 among {size:>9,} distractors  {rate:.6g}")
+    return 0
+
+
+def _list_weights(chosen: argparse.Namespace) -> int:
+    root = _root(chosen)
+    for here in (published_weights.look_up(root, file) for file in published_weights.FILES):
+        print(f"{here.state:<8} {here.file.backbone:<14} {here.file.name}")
+    print(f"in {root / published_weights.FOLDER}")
+    return 0
+
+
+def _verify_weights(chosen: argparse.Namespace) -> int:
+    root = _root(chosen)
+    looks = [published_weights.look_up(root, published_weights.of(name)) for name in chosen.names]
+    if not chosen.names:
+        every = (published_weights.look_up(root, file) for file in published_weights.FILES)
+        looks = [look for look in every if look.state != "missing"]
+    for look in looks:
+        print(f"{look.state:<8} {look.path}")
+    if absent := [look.file.name for look in looks if look.state == "missing"]:
+        raise LookupError(f"not there: {', '.join(absent)}; `weights fetch` downloads them")
+    if damaged := [look for look in looks if look.state == "wrong"]:
+        raise published_weights.wrong(damaged[0])
+    print(f"{len(looks)} files as their names promise" if looks else f"no published file is in {root}")
+    return 0
+
+
+def _fetch_weights(chosen: argparse.Namespace) -> int:
+    for file in [published_weights.of(name) for name in chosen.names]:
+        print(published_weights.fetch_published(_root(chosen), file, chosen.mirror))
     return 0
 
 

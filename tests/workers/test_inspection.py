@@ -9,10 +9,10 @@ import pytest
 from tests.workers import trees
 from workers.catalog import Finding, Need, load, need_of, usual_needs
 from workers.contract import Part
-from workers.data import images, inspection, weights
+from workers.data import images, inspection, published_weights
 from workers.data.download import BY_HAND, SOURCES
 from workers.data.inspection import inspect
-from workers.data.weights import PublishedWeights
+from workers.data.published_weights import PublishedWeights
 
 CATALOG = load()
 
@@ -88,7 +88,7 @@ def test_the_usual_needs_are_the_data_sets_that_lie_in_a_folder() -> None:
 
 def test_the_usual_needs_are_the_published_weights_too() -> None:
     backbones = {one.stored.name for one in usual_needs(CATALOG) if one.stored}
-    assert backbones == {file.backbone for file in weights.FILES}
+    assert backbones == {file.backbone for file in published_weights.FILES}
 
 
 @pytest.mark.parametrize("one", [one for one in usual_needs(CATALOG) if one.dataset], ids=str)
@@ -199,7 +199,7 @@ class TestPretrained:
         """A published file of this test, which is nowhere."""
         digest = hashlib.sha256(b"weights").hexdigest()
         file = PublishedWeights(f"resnet18-{digest[:8]}.pth", "resnet18", ("http://127.0.0.1:9/nobody",))
-        monkeypatch.setattr(weights, "FILES", (file,))
+        monkeypatch.setattr(published_weights, "FILES", (file,))
         monkeypatch.setenv("TORCH_HOME", str(tmp_path / "cache"))
         return file
 
@@ -226,7 +226,7 @@ class TestPretrained:
     ) -> None:
         (tmp_path / "theirs.pth").write_bytes(b"weights")
         address = (tmp_path / "theirs.pth").as_uri()
-        monkeypatch.setattr(weights, "FILES", (file._replace(addresses=(address,)),))
+        monkeypatch.setattr(published_weights, "FILES", (file._replace(addresses=(address,)),))
         assert finding(self.LOADED, tmp_path, tmp_path) == Finding()
         assert not (tmp_path / "weights").exists(), "a look fetches nothing"
         found = finding(self.STORED, tmp_path, tmp_path)

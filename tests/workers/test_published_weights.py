@@ -15,9 +15,9 @@ from torchvision.models import get_model_weights, resnet18
 from workers.__main__ import main
 from workers.backbones._torchvision import PUBLISHED
 from workers.contract import DataDamagedError
-from workers.data import weights
+from workers.data import published_weights, weights
 from workers.data.download import Checksum, DownloadError, download
-from workers.data.weights import PublishedWeights
+from workers.data.published_weights import PublishedWeights
 
 CONTENT = bytes(range(256)) * 40
 DIGEST = hashlib.sha256(CONTENT).hexdigest()
@@ -109,7 +109,7 @@ class TestDownloads:
 
 
 def test_the_table_is_torchvisions() -> None:
-    for file in weights.FILES:
+    for file in published_weights.FILES:
         if file.backbone == "bn_inception":
             continue
         assert file.addresses == (get_model_weights(file.backbone)[PUBLISHED].url,)
@@ -126,7 +126,7 @@ def own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> PublishedWeights:
     name = f"resnet18-{digest[:8]}.pth"
     (tmp_path / "state.pth").rename(tmp_path / "data" / "weights" / name)
     file = PublishedWeights(name, "resnet18", ("http://127.0.0.1:9/nobody",))
-    monkeypatch.setattr(weights, "FILES", (file,))
+    monkeypatch.setattr(published_weights, "FILES", (file,))
     monkeypatch.setenv("TORCH_HOME", str(tmp_path / "cache"))
     return file
 
@@ -158,7 +158,7 @@ class TestCommands:
         self, own: PublishedWeights, server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Any
     ) -> None:
         file = PublishedWeights(f"net-{DIGEST[:8]}.pth", "net", (f"{server.address}/file",))
-        monkeypatch.setattr(weights, "FILES", (file,))
+        monkeypatch.setattr(published_weights, "FILES", (file,))
         code, said = commanded(
             capsys, "fetch", "net", "--mirror", f"{server.address}/ours/", "--data", str(tmp_path / "data")
         )

@@ -109,9 +109,9 @@ def test_a_group_of_nobody_else_may_write_where_it_lies(tmp_path: Path, monkeypa
     shared = tmp_path / "shared"
     shared.mkdir()
     shared.chmod(0o770)
-    monkeypatch.setattr("workers.data.decoded._alone", lambda: True)
+    monkeypatch.setattr("workers.data.scratch._alone", lambda: True)
     assert private(shared / "mine").is_dir()
-    monkeypatch.setattr("workers.data.decoded._alone", lambda: False)
+    monkeypatch.setattr("workers.data.scratch._alone", lambda: False)
     with pytest.raises(UnsafeFolderError, match="others may exchange what lies in"):
         private(shared / "mine")
 

@@ -1,14 +1,11 @@
 """Weights that are published: which there are, their download, and reading a state dict without running code."""
 
-import argparse
 import hashlib
-import os
 import pickle
 import re
-import shutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import torch
 from safetensors import SafetensorError
@@ -17,127 +14,10 @@ from torch import Tensor, nn
 
 from workers.catalog.recipe import below_root
 from workers.contract import DataDamagedError, DataMissingError, Part
-from workers.data.download import Checksum, download, offered
+from workers.data import published_weights
+from workers.data.download import offered
 from workers.data.file_content import digests
-
-FOLDER: Final = "weights"
-"""Below the data root."""
-
-_TORCHVISION: Final = "https://download.pytorch.org/models"
-_CADENE: Final = "data.lip6.fr/cadene/pretrainedmodels"
-
-
-class PublishedWeights(NamedTuple):
-    """A file that its publishers named by its hash, as torch.hub asks for: `resnet50-0676ba61.pth`."""
-
-    name: str
-    backbone: str
-    addresses: tuple[str, ...]
-    """Those over TLS first; whichever answers, the hash decides."""
-
-    @property
-    def checksum(self) -> Checksum:
-        """The beginning of its SHA-256."""
-        return Checksum("sha256", self.name.rpartition("-")[2].partition(".")[0])
-
-    def is_at(self, path: Path) -> bool:
-        """Whether a path holds this very file; reads it once."""
-        return path.is_file() and self.checksum.of(path).startswith(self.checksum.digest)
-
-
-FILES: Final = (
-    *(
-        PublishedWeights(name, backbone, (f"{_TORCHVISION}/{name}",))
-        for backbone, name in (
-            ("alexnet", "alexnet-owt-7be5be79.pth"),
-            ("googlenet", "googlenet-1378be20.pth"),
-            ("mobilenet_v2", "mobilenet_v2-b0353104.pth"),
-            ("resnet18", "resnet18-f37072fd.pth"),
-            ("resnet50", "resnet50-0676ba61.pth"),
-        )
-    ),
-    PublishedWeights(
-        "bn_inception-52deb4733.pth",
-        "bn_inception",
-        tuple(f"{scheme}://{_CADENE}/bn_inception-52deb4733.pth" for scheme in ("https", "http")),
-    ),
-)
-"""What `pretrained: true` of each backbone loads: torchvision's first weights, and Caffe's BN-Inception converted."""
-
-State = Literal["ok", "missing", "wrong"]
-
-
-class WeightsFinding(NamedTuple):
-    """What a data root has of a published file."""
-
-    file: PublishedWeights
-    path: Path
-    state: State
-    found: str = ""
-    """The hash of a wrong file."""
-
-
-def of(name: str) -> PublishedWeights:
-    """A file by its name or its backbone; raises DataMissingError with those there are."""
-    for one in FILES:
-        if name in (one.name, one.backbone):
-            return one
-    known = ", ".join(f"{one.backbone} ({one.name})" for one in FILES)
-    raise DataMissingError(f"no file of weights is named {name!r}; there are {known}")
-
-
-def look_up(root: Path, file: PublishedWeights) -> WeightsFinding:
-    """Whether the data root holds the file, by its hash; reads it once."""
-    path = root / FOLDER / file.name
-    if not path.is_file():
-        return WeightsFinding(file, path, "missing")
-    found = file.checksum.of(path)
-    return (
-        WeightsFinding(file, path, "ok")
-        if found.startswith(file.checksum.digest)
-        else WeightsFinding(file, path, "wrong", found)
-    )
-
-
-def fetch_published(root: Path, file: PublishedWeights, mirrors: Sequence[str] = ()) -> Path:
-    """Have the file in the data root, from one of `mirrors` (folders of files) or its own addresses; gives its path.
-
-    Raises DownloadError where nobody answers, and DataDamagedError.
-    """
-    path = root / FOLDER / file.name
-    download([*(f"{one.rstrip('/')}/{file.name}" for one in mirrors), *file.addresses], path, file.checksum)
-    return path
-
-
-def cached(root: Path, file: PublishedWeights, cache: Path) -> None:
-    """Have the file in a library's cache, right by its hash: from the data root where it lies there, else fetched.
-
-    A damaged one in the cache is replaced. Raises DataDamagedError, where that in the data root is another file, and
-    DownloadError.
-    """
-    path = cache / file.name
-    if file.is_at(path):
-        return
-    here = look_up(root, file)
-    if here.state == "missing":
-        download(file.addresses, path, file.checksum)
-        return
-    if here.state == "wrong":
-        raise wrong(here)
-    cache.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        shutil.copyfile(here.path, aside)
-        aside.replace(path)
-    finally:
-        aside.unlink(missing_ok=True)
-
-
-def wrong(here: WeightsFinding) -> DataDamagedError:
-    """What to say of a file that is another than its name promises."""
-    right = f"SHA-256 {here.found}, expected one that begins with {here.file.checksum.digest}"
-    return DataDamagedError(f"{here.path} has {right}; fetch it again")
-
+from workers.data.published_weights import FOLDER, PublishedWeights, cached, look_up, of, wrong
 
 T = TypeVar("T")
 
@@ -321,7 +201,7 @@ def look_at_pretrained(root: Path, backbone: Part, *, reach: bool) -> None:
     """
     if backbone.name == "timm_model":
         _look_at_timm(str(backbone.options.get("architecture")), reach=reach)
-    elif any(one.backbone == backbone.name for one in FILES):
+    elif any(one.backbone == backbone.name for one in published_weights.FILES):
         _look_at_file(root, of(backbone.name), reach=reach)
 
 
@@ -368,49 +248,3 @@ def _look_at_timm(architecture: str, *, reach: bool) -> None:
             f"{where}, and nobody gives it ({silent}); without a network put a file of weights under the data folder "
             "and write `weights: <its path>` instead"
         )
-
-
-def add(commands: Any, shared: argparse.ArgumentParser, root: Callable[[argparse.Namespace], Path]) -> None:
-    """Its parsers among `commands`; `root` tells the data folder that was chosen."""
-    weights = commands.add_parser("weights", help="look after pretrained weights")
-    every = weights.add_subparsers(required=True, metavar="command")
-    listed = every.add_parser("list", parents=[shared], help="list the published files, and which of them are here")
-    listed.set_defaults(command=lambda chosen: _list(chosen, root(chosen)))
-    verify = every.add_parser("verify", parents=[shared], help="compare files with the hashes in their names")
-    verify.add_argument("names", nargs="*", metavar="NAME", help="a file or backbone (default: every one that is here)")
-    verify.set_defaults(command=lambda chosen: _verify(chosen, root(chosen)))
-    fetch = every.add_parser("fetch", parents=[shared], help="download published weights into the data folder")
-    fetch.add_argument("names", nargs="+", metavar="NAME", help="a backbone or its file, such as bn_inception")
-    fetch.add_argument(
-        "--mirror", action="append", default=[], metavar="URL",
-        help="a folder of such files, asked first; the hash decides",
-    )  # fmt: skip
-    fetch.set_defaults(command=lambda chosen: _fetch(chosen, root(chosen)))
-
-
-def _list(_: argparse.Namespace, root: Path) -> int:
-    for here in (look_up(root, file) for file in FILES):
-        print(f"{here.state:<8} {here.file.backbone:<14} {here.file.name}")
-    print(f"in {root / FOLDER}")
-    return 0
-
-
-def _verify(chosen: argparse.Namespace, root: Path) -> int:
-    looks = [look_up(root, of(name)) for name in chosen.names]
-    if not chosen.names:
-        every = (look_up(root, file) for file in FILES)
-        looks = [look for look in every if look.state != "missing"]
-    for look in looks:
-        print(f"{look.state:<8} {look.path}")
-    if absent := [look.file.name for look in looks if look.state == "missing"]:
-        raise LookupError(f"not there: {', '.join(absent)}; `weights fetch` downloads them")
-    if damaged := [look for look in looks if look.state == "wrong"]:
-        raise wrong(damaged[0])
-    print(f"{len(looks)} files as their names promise" if looks else f"no published file is in {root}")
-    return 0
-
-
-def _fetch(chosen: argparse.Namespace, root: Path) -> int:
-    for file in [of(name) for name in chosen.names]:
-        print(fetch_published(root, file, chosen.mirror))
-    return 0
