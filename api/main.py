@@ -36,8 +36,8 @@ from api.routes import (
     trials,
 )
 from api.telemetry import Exposition, Latency, Spans
-from orchestrator.service.frames import MEDIA_TYPE as FRAMES
 from orchestrator.service.service import Service
+from orchestrator.service.trials import MEDIA_TYPE as FRAMES
 from orchestrator.settings import Settings
 
 DESCRIPTION: Final = """\

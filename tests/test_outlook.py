@@ -1,6 +1,6 @@
 """What is left to train of a sweep: counted once in a while, and only where it is known."""
 
-from orchestrator.service.outlook import MOST_TRIALS, SECONDS, Outlook
+from orchestrator.service.forecast import MOST_TRIALS, SECONDS, Outlook
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.lifecycle import SweepState

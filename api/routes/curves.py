@@ -10,7 +10,7 @@ from api.dependencies import Asked
 from api.http.turns import Expensive
 from api.problems import documented, shown
 from dashboards import curves as curves_page
-from orchestrator.service.curves import DEFAULT_POINTS, By, CurvesAsked
+from orchestrator.service.trials import DEFAULT_POINTS, By, CurvesAsked
 from orchestrator.views.curves import Against, CurveLines
 from orchestrator.views.errors import ConflictError
 

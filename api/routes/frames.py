@@ -9,7 +9,7 @@ from fastapi.responses import StreamingResponse
 from api.dependencies import Asked, Id
 from api.http.turns import Expensive
 from api.problems import documented
-from orchestrator.service.frames import MEDIA_TYPE
+from orchestrator.service.trials import MEDIA_TYPE
 
 router = APIRouter(prefix="/v1", tags=["frames"], responses=documented(401, 403, 404, 409, 421, 422, 500, 503))
 drawing = APIRouter(prefix="/v1", tags=["frames"], route_class=Expensive, responses=router.responses)

@@ -11,7 +11,7 @@ from api.http.turns import Expensive
 from api.routes.listings import named
 from dashboards import comparison, listing
 from dashboards.listing import ListingAddress
-from orchestrator.service.listings import ListingWish
+from orchestrator.service.trials import ListingWish
 from orchestrator.views.errors import ConflictError, InvalidFilterError, NotFoundError
 from orchestrator.views.filters import LONGEST
 from orchestrator.views.listings import Listed

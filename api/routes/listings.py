@@ -8,8 +8,7 @@ from fastapi.responses import JSONResponse
 from api.dependencies import Asked, Paged
 from api.http.turns import Expensive
 from api.problems import documented, shown
-from orchestrator.service.listings import ListingWish
-from orchestrator.service.plots import Plot
+from orchestrator.service.trials import ListingWish, Plot
 from orchestrator.views.filters import LONGEST
 from orchestrator.views.listings import Listed, ListedColumn, Listing
 

@@ -1,21 +1,29 @@
 """What a checked spec would become: how much of it is known already, and what the rest would cost."""
 
+import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from orchestrator.cost.estimate import Demand, Slots, estimate, shape
+from orchestrator.cost.view import Cost
 from orchestrator.cost.workload import Workload, models, workload
+from orchestrator.plan import grid
+from orchestrator.plan.needs import Contents
 from orchestrator.plan.validated import Checked
+from orchestrator.record.store import Store
 from orchestrator.settings import Settings
 from orchestrator.spec.slot import Slot
+from orchestrator.spec.spec import Spec
 from orchestrator.views import resources
+from orchestrator.views.callers import caller
 from orchestrator.views.errors import UnavailableError
+from orchestrator.views.lifecycle import SWEEP_ENDED, SweepState
 from orchestrator.views.submissions import Preview
-from orchestrator.views.sweeps import Reuse
+from orchestrator.views.sweeps import Reuse, SweepView
 from workers.catalog import Catalog
 from workers.contract import Recipe
 
@@ -155,3 +163,47 @@ def _found_by_search(checked: Checked, catalog: Catalog) -> tuple[Trials, Shares
         trials[recipe.fingerprint] = trials.get(recipe.fingerprint, 0) + count
         shares[recipe.fingerprint] = Share.of(recipe, catalog)
     return trials, shares
+
+
+MOST_TRIALS: Final = 2_000
+"""Of larger sweeps it is not counted: that would take seconds."""
+SECONDS: Final = 60.0
+"""How old it may be."""
+_KEPT: Final = 256  # sweeps
+
+
+class Outlook:
+    """Remembers what it counted, since pages are drawn every few seconds."""
+
+    def __init__(self, store: Store, catalog: Catalog, now: Callable[[], float] = time.monotonic) -> None:
+        self._store, self._catalog, self._now = store, catalog, now
+        self._counted: dict[tuple[int, str], tuple[float, int, Cost | None]] = {}
+
+    def left(self, sweep: SweepView) -> Cost | None:
+        """The cost of what is left; none of a sweep that has ended, of a large one, and where it cannot be known.
+
+        The last is so of a search that has begun, of one that trains everything anew, and of a spec of another release.
+        """
+        if sweep.state in SWEEP_ENDED or sweep.total > MOST_TRIALS:
+            return None
+        key = sweep.id, caller().key  # what has trained already is counted as far as it is seen
+        at, total, cost = self._counted.get(key, (float("-inf"), -1, None))
+        if self._now() - at > SECONDS or total != sweep.total:  # it may have been extended
+            cost = self._count(sweep)
+            self._counted.pop(key, None)
+            self._counted[key] = (self._now(), sweep.total, cost)
+            while len(self._counted) > _KEPT:
+                self._counted.pop(next(iter(self._counted)), None)
+        return cost
+
+    def _count(self, sweep: SweepView) -> Cost | None:
+        try:
+            spec = Spec.model_validate(sweep.spec)
+            if (spec.search.adaptive or spec.fresh) and sweep.state is not SweepState.QUEUED:
+                return None
+            contents = Contents.of(self._store.data.planned_content(sweep.id))
+            return forecast(
+                Checked(spec, grid.expand(spec, self._catalog, contents)), self._store, self._catalog, sweep.project
+            ).cost
+        except (ValueError, LookupError):  # of another release, or of own parts that are gone
+            return None

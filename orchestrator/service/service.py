@@ -11,26 +11,14 @@ from orchestrator.publish.verdicts import judgement
 from orchestrator.record.figure_files import FigureFiles
 from orchestrator.record.store import Store
 from orchestrator.service import offline
-from orchestrator.service.accounts import AccountQueries
 from orchestrator.service.bundles import BundleQueries
-from orchestrator.service.commands import SweepCommands
-from orchestrator.service.curves import CurveQueries
 from orchestrator.service.drifts import DriftQueries
-from orchestrator.service.figures import FigureQueries
-from orchestrator.service.frames import FrameQueries
 from orchestrator.service.ledgers import LedgerQueries
-from orchestrator.service.listings import ListingQueries
-from orchestrator.service.operations import Operations
-from orchestrator.service.papers import PaperQueries
-from orchestrator.service.people import People
-from orchestrator.service.plots import PlotQueries
-from orchestrator.service.remarks import RemarkQueries
-from orchestrator.service.resolutions import ResolutionCommands
-from orchestrator.service.retention import Retention
-from orchestrator.service.submissions import SpecSubmissions
-from orchestrator.service.sweeps import SweepQueries
-from orchestrator.service.tables import TableQueries
-from orchestrator.service.trials import TrialQueries
+from orchestrator.service.operations import Operations, Retention
+from orchestrator.service.people import AccountQueries, People
+from orchestrator.service.sweeps import RemarkQueries, ResolutionCommands, SpecSubmissions, SweepCommands, SweepQueries
+from orchestrator.service.tables import FigureQueries, PaperQueries, TableQueries
+from orchestrator.service.trials import CurveQueries, FrameQueries, ListingQueries, PlotQueries, TrialQueries
 from orchestrator.settings import Settings
 from orchestrator.views.data import DataFinding
 from orchestrator.views.links import Links

@@ -1,4 +1,4 @@
-"""Tables computed from what is known now: of one sweep, or over the cells of several."""
+"""Tables and what is made of them: figures and macros."""
 
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
@@ -6,7 +6,9 @@ from dataclasses import replace
 from typing import Any, Final, Literal
 
 from orchestrator.host.cache import Cache
-from orchestrator.publish import formats
+from orchestrator.publish import figures, formats, macros
+from orchestrator.publish.figures.sketch import Sources
+from orchestrator.publish.macros import PREFIX, macros_of
 from orchestrator.publish.optimism import optimism
 from orchestrator.publish.select import direction, selection
 from orchestrator.publish.tables import build, compare
@@ -18,13 +20,56 @@ from orchestrator.record.store import Store
 from orchestrator.settings import Settings
 from orchestrator.spec.table import Covers
 from orchestrator.views.errors import ConflictError, NotFoundError
-from orchestrator.views.files import Rendered
+from orchestrator.views.files import FigureView, Rendered
+from orchestrator.views.macros import MacroFormat, MacrosView
 from orchestrator.views.optimism import OptimismView
 from orchestrator.views.outcomes import SweepOutcomes
 from orchestrator.views.query_sums import QuerySource, nowhere
 from orchestrator.views.sweeps import Heat
 from orchestrator.views.verdicts import VerdictsView
 from workers.catalog import Catalog, PartSourceError, unknown
+
+
+class FigureQueries:
+    """Draws figures."""
+
+    def __init__(self, store: Store, catalog: Catalog, sources: Sources) -> None:
+        self._store, self._catalog, self._sources = store, catalog, sources
+
+    def listed(self, sweep: int) -> list[FigureView]:
+        """The figures of a sweep."""
+        found = self._store.sweeps.get(sweep)
+        return figures.drawing.listed(sweep, found.name, found.spec)
+
+    def render(self, sweep: int, name: str, file_format: str, heading: bool = True) -> Rendered:
+        """A figure of a sweep in one of the formats, drawn from what is known now; `heading`: with its words."""
+        outcomes = self._store.outcomes.of(sweep)
+        return figures.rendering.render(
+            figures.drawing.draw(outcomes, name, self._catalog, self._sources, heading=heading), file_format
+        )
+
+
+class PaperQueries:
+    """Gives papers their numbers."""
+
+    def __init__(self, store: Store, catalog: Catalog) -> None:
+        self._store, self._catalog = store, catalog
+
+    def macros(self, sweep: int, table: str, prefix: str = PREFIX) -> MacrosView:
+        """A table as macros. Raises NotFoundError for an unknown table, ConflictError for a prefix TeX cannot read."""
+        uid = self._store.sweeps.get(sweep).uid
+        return macros_of(self._store.outcomes.of(sweep), uid, table, self._catalog, prefix)
+
+    def render(self, sweep: int, table: str, file_format: MacroFormat, prefix: str = PREFIX) -> Rendered:
+        """The same as a file of LaTeX or JSON."""
+        view = self.macros(sweep, table, prefix)
+        stem = f"sweep-{sweep}-macros"
+        if file_format == "latex":
+            text = macros.written(view)
+            return Rendered(content=text.encode(), media_type="application/x-tex", filename=f"{stem}.tex")
+        text = view.model_dump_json(indent=2) + "\n"
+        return Rendered(content=text.encode(), media_type="application/json", filename=f"{stem}.json")
+
 
 View = Literal["merge", "difference"]
 _WORDY: Final = ("html", "json")

@@ -16,7 +16,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response, Stream
 from api.auth import oidc, sessions
 from api.main import create_app
 from orchestrator.record.writes import logins
-from orchestrator.service.logins import MOST_REFUSED, Logins
+from orchestrator.service.people import MOST_REFUSED, Logins
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.callers import Role, Scope

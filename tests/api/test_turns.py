@@ -19,12 +19,9 @@ from api.http import turns
 from api.http.turns import Turns
 from orchestrator.plan import grid
 from orchestrator.service.bundles import BundleQueries
-from orchestrator.service.commands import SweepCommands
-from orchestrator.service.figures import FigureQueries
 from orchestrator.service.service import Service
-from orchestrator.service.submissions import SpecSubmissions
-from orchestrator.service.sweeps import SweepQueries
-from orchestrator.service.tables import TableQueries
+from orchestrator.service.sweeps import SpecSubmissions, SweepCommands, SweepQueries
+from orchestrator.service.tables import FigureQueries, TableQueries
 from orchestrator.views import deadline
 from orchestrator.views.deadline import Deadline, within
 from orchestrator.views.errors import BusyError

@@ -6,8 +6,8 @@ import pytest
 from playwright.sync_api import BrowserContext, expect
 
 from dashboards import catalog
-from orchestrator.service.naming import named
 from orchestrator.service.service import Service
+from orchestrator.service.sweeps import named
 from tests.dashboards.markup import read
 from tests.dashboards.stage import SMALL_SPEC, SPEC, Stage
 from workers import catalog as catalogs
