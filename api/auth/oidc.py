@@ -133,9 +133,9 @@ class ProviderLogin:
                 # The name of the error and of the claim, but no value: a stranger may have written it.
                 detail = " ".join(filter(None, (error.error, getattr(error, "claim", None))))
                 raise LoginRefusedError(f"the provider's ID token is not valid: {detail}") from None
-            claims = token.get("userinfo")
-            if not claims:
+            if "id_token" not in token:  # without one, `userinfo` would be the provider's own, unsigned
                 raise LoginRefusedError("the provider sent no ID token")
+            claims = token["userinfo"]
             if not self._needed() <= claims.keys() and "userinfo_endpoint" in self._metadata:
                 told = await client.userinfo(token=token)
                 if told.get("sub") != claims["sub"]:  # OpenID Connect Core 1.0, section 5.3.2

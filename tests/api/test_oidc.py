@@ -226,6 +226,9 @@ def test_an_id_token_that_the_provider_did_not_sign_is_refused(
     for raw in (f"{none}.{body}.", f"{none}.{body}", "", "..", "x" * 70_000, "ä.ö.ü", f"{none}.{'W' * 30_000}."):
         played.raw = raw
         assert there.log_in().status_code in (401, 503), raw[:40]
+    answer = {"access_token": "a", "token_type": "Bearer", "userinfo": {"sub": "17", "preferred_username": "ada"}}
+    played.answers["/token"] = JSONResponse(answer)
+    assert refuses(there.log_in(), "the provider sent no ID token")
     assert list(there.service.people.users()) == []
     assert there.browser().get("/v1/me").status_code == 401
 
