@@ -20,9 +20,7 @@ TOGETHER: Final[Mapping[str, tuple[str, ...]]] = {
         "tests/run/test_engine_over_a_bucket.py",
         "tests/test_pruning.py::test_a_pruned_training_is_stopped_long_before_its_next_report",
     ),
-    "ray of slots": tuple(
-        f"tests/run/test_{name}.py" for name in ("actor_reuse", "demand", "pool", "ray", "tune_pace", "tune_views")
-    ),
+    "ray of slots": tuple(f"tests/run/test_{name}.py" for name in ("demand", "pool", "ray", "tune_views")),
     "slurm": ("tests/faults/test_slurm.py",),
     "presets": ("tests/test_quick_presets.py",),
     "clusters of their own": (
@@ -54,7 +52,7 @@ _MOST: Final = 8
 
 
 def group(nodeid: str) -> str:
-    """The group of a test, from its node id such as `tests/run/test_actor_reuse.py::test_x[1]`."""
+    """The group of a test, from its node id such as `tests/run/test_ray.py::test_x[1]`."""
     found = [(len(start), name) for name, starts in TOGETHER.items() for start in starts if nodeid.startswith(start)]
     return max(found)[1] if found else nodeid.split("::", 1)[0]
 

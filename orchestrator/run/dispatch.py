@@ -1,6 +1,7 @@
 """The dispatch: which order trains on which slot, and what becomes of it."""
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, Protocol, TypeVar
 
@@ -9,7 +10,6 @@ from orchestrator.run.engine import Broker
 from orchestrator.run.lost_order import settle_from_spool
 from orchestrator.run.message import Message
 from orchestrator.run.out_of_memory import explained
-from orchestrator.run.report import Report
 from orchestrator.spec.slot import Slot
 from orchestrator.views.orders import Failure, FailureKind, Order
 
@@ -17,6 +17,17 @@ STOP_SECONDS: Final = 30.0
 """An attempt that has not stopped this long after it was asked loses its slot."""
 ROOM_SECONDS: Final = 3600.0
 """How long a slot may wait for room that something else on its node holds; then it is tried again, on any node."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What an engine hears of an attempt and of the slot that trains it."""
+
+    attempt: str
+    said: Sequence[bytes] = ()  # lines of its spool
+    host: str | None = None
+    worn: str | None = None  # why the slot is to be replaced
+    lost: str | None = None  # why nothing more will be heard of it
 
 
 class Holder(Protocol):

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from orchestrator.run.attempt import Workplace, execute
-from orchestrator.run.dispatch import Dispatch
+from orchestrator.run.dispatch import Dispatch, Report
 from orchestrator.run.inline import Inline
-from orchestrator.run.report import Report
 from orchestrator.spec.slot import Slot
 from orchestrator.views.errors import FencedError
 from orchestrator.views.orders import Order

@@ -4,11 +4,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from orchestrator.run.attempt import Workplace
-from orchestrator.run.dispatch import Dispatch
+from orchestrator.run.dispatch import Dispatch, Report
 from orchestrator.run.engine import Broker
 from orchestrator.run.inline import Inline
 from orchestrator.run.ray.pool import SlotPool
-from orchestrator.run.report import Report
 from orchestrator.spec.slot import Slot
 from orchestrator.views.cluster import SlotReport
 from orchestrator.views.nodes import Node

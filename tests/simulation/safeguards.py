@@ -22,13 +22,12 @@ from orchestrator.record.writes.events import EventWriter
 from orchestrator.record.writes.sharing import Shared
 from orchestrator.record.writes.submissions import Submissions
 from orchestrator.run import spool
-from orchestrator.run.dispatch import Dispatch
+from orchestrator.run.dispatch import Dispatch, Report
 from orchestrator.run.engine import Broker
 from orchestrator.run.files.post import Instruction
 from orchestrator.run.files.slot import FileSlot
 from orchestrator.run.message import Message
 from orchestrator.run.ray.pool import HeldSlot, SlotPool
-from orchestrator.run.report import Report
 from orchestrator.views.events import Progressed
 from orchestrator.views.orders import Failure, Order
 from tests.simulation.installation import QUIET, USUAL, Trouble

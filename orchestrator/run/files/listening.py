@@ -6,10 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from orchestrator.run.dispatch import Execution
+from orchestrator.run.dispatch import Execution, Report
 from orchestrator.run.files.held import JoinedSlot
 from orchestrator.run.message import Message
-from orchestrator.run.report import Report
 from orchestrator.run.spool import FILE, attempt_folder
 
 QUIET_SECONDS: Final = 10.0

@@ -19,14 +19,13 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from orchestrator.host.slot_environment import for_slots
 from orchestrator.run.attempt import Workplace
-from orchestrator.run.dispatch import Dispatch, Execution
+from orchestrator.run.dispatch import Dispatch, Execution, Report
 from orchestrator.run.engine import Broker, Site
 from orchestrator.run.inspection import inspect, seen
 from orchestrator.run.message import Message
 from orchestrator.run.ray import require_tokens
 from orchestrator.run.ray.pool import NAMESPACE, HeldSlot, SlotPool, alive_nodes
 from orchestrator.run.ray.tune import TuneTrials
-from orchestrator.run.report import Report
 from orchestrator.spec.slot import Slot
 from orchestrator.views.cluster import SlotReport
 from orchestrator.views.errors import UnavailableError
