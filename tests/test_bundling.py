@@ -197,7 +197,7 @@ def test_what_is_no_bundle_is_refused(bundle: Path, tmp_path: Path) -> None:
 
 
 def test_an_archive_that_unpacks_to_too_much_is_refused(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("orchestrator.publish.bundle.archive.MOST_BYTES", 10_000)
+    monkeypatch.setattr("orchestrator.publish.bundle.contents.MOST_BYTES", 10_000)
     with pytest.raises(DamagedError, match="at most"):
         bundles.rebuild(bundle)
 

@@ -30,7 +30,7 @@ from orchestrator.conduct.conductor import Conductor
 from orchestrator.conduct.notifier import Notifier
 from orchestrator.conduct.webhook import Webhook
 from orchestrator.host.webhook_signature import keys_of, signature
-from orchestrator.record.delivery_table import delivery
+from orchestrator.record.schema import delivery
 from orchestrator.record.store import Store
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.inline import Inline

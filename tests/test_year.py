@@ -13,8 +13,8 @@ from benchmarks.sweep_of import Shape, body
 from orchestrator.conduct import quotas
 from orchestrator.conduct.chores import Chores
 from orchestrator.record import schema
-from orchestrator.record.listed_tables import trial_column
 from orchestrator.record.reads.listed_rows import Sought
+from orchestrator.record.schema import trial_column
 from orchestrator.record.store import Store
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.inline import Inline

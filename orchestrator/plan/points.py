@@ -133,26 +133,27 @@ def _may_apply(group: Group, cell: Labels) -> bool:
     return all(axis not in cell or cell[axis] in wanted for axis, wanted in group.when.items())
 
 
-def count_trials(spec: Spec, most: int = MOST_TRIALS) -> tuple[int, bool]:
-    """How many trials a spec asks for, and whether the number is exact; above `most` it may be only a lower bound."""
+def count_trials(spec: Spec) -> tuple[int, bool]:
+    """How many trials a spec asks for, and whether that is exact; above `MOST_TRIALS` it may be a lower bound."""
     if spec.search.adaptive:
-        return _count_searched(spec, most)
+        return _count_searched(spec)
     if not any(conditional(spec.axes(role)) for role in ("compare", "tune", "repeat")):
-        return count(spec.compare, {}, most) * count_candidates(spec, {}, most) * count(spec.repeat, {}, most), True
+        cells, repeats = (count(axes, {}, MOST_TRIALS) for axes in (spec.compare, spec.repeat))
+        return cells * count_candidates(spec, {}) * repeats, True
     total = 0
     for cell in cells_of(spec):
-        total += count_candidates(spec, cell.labels, most) * count(spec.repeat, cell.labels, most)
-        if total > most:
+        total += count_candidates(spec, cell.labels) * count(spec.repeat, cell.labels, MOST_TRIALS)
+        if total > MOST_TRIALS:
             return total, False
     return total, True
 
 
-def _count_searched(spec: Spec, most: int) -> tuple[int, bool]:
+def _count_searched(spec: Spec) -> tuple[int, bool]:
     total = 0
     for cell in cells_of(spec):
-        total += count_candidates(spec, cell.labels, most) * count(spec.repeat, cell.labels, most)
+        total += count_candidates(spec, cell.labels) * count(spec.repeat, cell.labels, MOST_TRIALS)
         total += spec.search.reproduce
-        if total > most:
+        if total > MOST_TRIALS:
             return total, False
     return total, True
 

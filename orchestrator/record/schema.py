@@ -1,11 +1,89 @@
-"""The tables of sweeps, what became of them, and who conducts."""
+"""The tables of the database: sweeps and what became of them, the cluster, and the accounts."""
 
-from typing import Final
+from collections.abc import Iterator
+from typing import Any, Final
 
 import sqlalchemy as sa
 
 from orchestrator.record.clock import DatabaseSeconds, UtcTime
-from orchestrator.record.column_types import BIG, DOUBLE, NEED, STATE, UID, metadata, places
+
+metadata: Final = sa.MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+STATE: Final = sa.String(16)
+NEED: Final = sa.String(16)  # the key of a need
+UID: Final = sa.String(36)
+DOUBLE: Final = sa.Float(53)
+LABELS: Final = 16
+"""Axes of a sweep by whose labels its trials are found."""
+NUMBERS: Final = 96
+"""Numbers of a sweep, of its axes and its metrics, by which its trials are found and sorted."""
+BIG: Final = sa.BigInteger().with_variant(sa.Integer, "sqlite")  # SQLite numbers rows by INTEGER only
+
+
+def places() -> Iterator[sa.Column[Any]]:
+    """Where a trial has its labels and numbers once more, a column each: read in a row, they need no join."""
+    yield from (sa.Column(f"label_{at}", sa.String) for at in range(LABELS))
+    yield from (sa.Column(f"number_{at}", DOUBLE) for at in range(NUMBERS))
+
+
+MAIN: Final = 1
+"""The project that there always is: of all sweeps that name none."""
+
+project: Final = sa.Table(
+    "project",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("name", sa.String(64), nullable=False, unique=True),
+    sa.Column("open", sa.Boolean, nullable=False),  # every user sees its sweeps
+    sa.Column("created", UtcTime, nullable=False),
+    sqlite_autoincrement=True,
+)
+
+account: Final = sa.Table(
+    "account",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("name", sa.String(64), nullable=False, unique=True),
+    sa.Column("role", STATE, nullable=False),  # viewer, member, admin
+    sa.Column("created", UtcTime, nullable=False),
+    sa.Column("disabled", UtcTime),
+    sa.Column("issuer", sa.String(255)),  # who logs it in beside its tokens: a provider of OpenID Connect
+    sa.Column("subject", sa.String(255)),  # by which number or name this provider knows it; none: nobody does
+    sa.Index(None, "issuer", "subject", unique=True),
+    sqlite_autoincrement=True,
+)
+
+membership: Final = sa.Table(
+    "membership",
+    metadata,
+    sa.Column("account_id", sa.ForeignKey("account.id"), primary_key=True),
+    sa.Column("project_id", sa.ForeignKey("project.id"), primary_key=True),
+    sa.Column("steers", sa.Boolean, nullable=False),  # else it looks
+    sa.Index(None, "project_id"),
+)
+
+token: Final = sa.Table(
+    "token",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("account_id", sa.ForeignKey("account.id"), nullable=False, index=True),
+    sa.Column("name", sa.String(64), nullable=False),
+    sa.Column("hash", sa.String(64), nullable=False, unique=True),  # SHA-256 of what opens, in hexadecimal
+    sa.Column("scope", STATE, nullable=False),  # read, write, admin, mlflow, metrics
+    sa.Column("created", UtcTime, nullable=False),
+    sa.Column("expires", UtcTime),
+    sa.Column("revoked", UtcTime),
+    sa.Column("browser", sa.Boolean),  # of one that a provider let in: nobody has what it opens with
+    sqlite_autoincrement=True,
+)
+
 
 sweep: Final = sa.Table(
     "sweep",
@@ -261,3 +339,160 @@ change: Final = sa.Table(
     sa.Column("entity", sa.Integer, nullable=False),  # trial id, cell index, request id, or sweep id
     sa.Column("state", STATE), sqlite_autoincrement=True,  # that a sweep entered; null: it stayed in its own
 )  # fmt: skip
+
+
+audit: Final = sa.Table(
+    "audit",
+    metadata,
+    sa.Column("id", BIG, primary_key=True),
+    sa.Column("at", UtcTime, nullable=False),
+    sa.Column("who", sa.String, nullable=False),
+    sa.Column("account_id", sa.Integer),  # no keys: it outlives what it tells of
+    sa.Column("token_id", sa.Integer),
+    sa.Column("what", sa.String(32), nullable=False),
+    sa.Column("target", sa.String, nullable=False),
+    sa.Column("detail", sa.Text, nullable=False),
+    sa.Column("address", sa.String, nullable=False),  # of whoever asked
+    sa.Column("request", sa.String(32), nullable=False),  # X-Request-ID of the answer
+    sqlite_autoincrement=True,
+)
+
+
+node: Final = sa.Table(
+    "node", metadata,
+    sa.Column("uid", sa.String, primary_key=True),
+    sa.Column("host", sa.String, nullable=False),
+    sa.Column("resources", sa.JSON, nullable=False),
+    sa.Column("alive", sa.Boolean, nullable=False),
+    sa.Column("seen", UtcTime, nullable=False),
+)  # fmt: skip
+
+slot: Final = sa.Table(
+    "slot", metadata,
+    sa.Column("name", sa.String, primary_key=True),  # as `attempt.holder`
+    sa.Column("node", sa.String, nullable=False),  # the first characters of its node's uid
+    sa.Column("host", sa.String, nullable=False),
+    sa.Column("resources", sa.JSON, nullable=False),  # what it takes of its node
+    sa.Column("attempt", UID),  # that it trains; null: none
+    sa.Column("usage", sa.JSON(none_as_null=True)),  # what its process takes; null: it has not said so yet
+    sa.Column("lag", DOUBLE),  # seconds that the oldest message which is not recorded has waited; null: there is none
+    sa.Column("seen", UtcTime, nullable=False),
+)  # fmt: skip
+
+_READS = sa.Column("reads", sa.JSON, nullable=False)
+_ASKED = sa.Column("asked", UtcTime)  # when a client last wanted every node to look; null: never
+need: Final = sa.Table("need", metadata, sa.Column("key", NEED, primary_key=True), _READS, _ASKED)
+
+sweep_need: Final = sa.Table(
+    "sweep_need", metadata,
+    sa.Column("sweep_id", sa.ForeignKey("sweep.id"), primary_key=True),
+    sa.Column("need", sa.ForeignKey("need.key"), primary_key=True),
+)  # fmt: skip
+
+finding: Final = sa.Table(
+    "finding", metadata,
+    sa.Column("node", sa.String, primary_key=True),
+    sa.Column("need", sa.ForeignKey("need.key"), primary_key=True),
+    sa.Column("host", sa.String, nullable=False),
+    sa.Column("state", STATE, nullable=False),  # ok, missing, wrong
+    sa.Column("said", sa.Text, nullable=False),
+    sa.Column("facts", sa.JSON(none_as_null=True)),  # content and counts
+    sa.Column("looked", UtcTime, nullable=False),
+)  # fmt: skip
+
+
+delivery: Final = sa.Table(
+    "delivery",
+    metadata,
+    sa.Column("id", BIG, primary_key=True),
+    sa.Column("uid", UID, nullable=False, unique=True),  # its webhook-id, the same at every try
+    sa.Column("event", STATE, nullable=False),
+    sa.Column("sweep_id", sa.Integer, nullable=False),  # no key: how a sweep ended is told though it was deleted since
+    sa.Column("said", sa.JSON, nullable=False),  # how the sweep was then
+    sa.Column("created", DOUBLE, nullable=False, default=DatabaseSeconds()),
+    sa.Column("state", STATE, nullable=False),  # waiting, delivered, given_up
+    sa.Column("tries", sa.Integer, nullable=False, default=0),  # that were in vain
+    sa.Column("next_try", DOUBLE, nullable=False, default=0.0),
+    sa.Column("error", sa.Text),  # of the last try
+    sa.Index(None, "state", "next_try", "id"),
+    sa.Index(None, "sweep_id", "event", "created"),
+    sqlite_autoincrement=True,
+)
+
+
+note: Final = sa.Table(
+    "note",
+    metadata,
+    sa.Column("kind", sa.String(8), primary_key=True),  # sweep, cell, trial
+    sa.Column("sweep_id", sa.ForeignKey("sweep.id"), primary_key=True),
+    sa.Column("entity", sa.Integer, primary_key=True, autoincrement=False),  # sweep id, cell index, or trial id
+    sa.Column("text", sa.Text, nullable=False),
+    sa.Column("actor", sa.String),
+    sa.Column("changed", UtcTime, nullable=False),
+    sa.Index(None, "sweep_id"),
+)
+
+tag: Final = sa.Table(
+    "tag",
+    metadata,
+    sa.Column("kind", sa.String(8), primary_key=True),
+    sa.Column("sweep_id", sa.ForeignKey("sweep.id"), primary_key=True),
+    sa.Column("entity", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("tag", sa.String(64), primary_key=True),
+    sa.Index(None, "tag"),
+    sa.Index(None, "sweep_id"),
+)
+
+trial_column: Final = sa.Table(
+    "trial_column",
+    metadata,
+    sa.Column("sweep_id", sa.ForeignKey("sweep.id"), primary_key=True),
+    sa.Column("key", sa.String, primary_key=True),  # an axis, or a metric as checkpoint/split/metric
+    sa.Column("role", sa.String(8), nullable=False),  # compare, tune, repeat, metric
+    sa.Column("label", sa.Integer),  # n of label_n; null: of a metric, and of an axis past the last place
+    sa.Column("number", sa.Integer),  # n of number_n; null: none of its labels is a number
+    sa.Index(None, "key"),
+)
+
+
+quota: Final = sa.Table(
+    "quota",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("account_id", sa.ForeignKey("account.id"), unique=True),  # this one
+    sa.Column("project_id", sa.ForeignKey("project.id"), unique=True),  # or this one is set
+    sa.Column("slots", sa.Integer),  # at once; null: no limit, here and below
+    sa.Column("gpu_hours", DOUBLE),
+    sa.Column("cpu_hours", DOUBLE),
+    sa.Column("days", sa.Integer),  # the hours are of so many last days; null: of all time
+)
+
+past_attempt: Final = sa.Table(
+    "past_attempt",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("owner_id", sa.Integer, index=True),  # no keys: it outlives what it was of
+    sa.Column("project_id", sa.Integer, index=True),
+    sa.Column("cpus", DOUBLE, nullable=False),
+    sa.Column("gpus", DOUBLE, nullable=False),
+    sa.Column("begun", UtcTime, nullable=False),
+    sa.Column("ended", UtcTime, nullable=False),
+)
+
+
+resolution: Final = sa.Table(
+    "resolution",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("sweep_id", sa.ForeignKey("sweep.id"), nullable=False, index=True),
+    sa.Column("request", sa.Integer, nullable=False, unique=True),  # by which it was asked for
+    sa.Column("name", sa.String, nullable=False),  # of the sweep's table
+    sa.Column("budget", sa.JSON, nullable=False),
+    sa.Column("actor", sa.String),
+    sa.Column("begun", UtcTime, nullable=False),
+    sa.Column("position", sa.Integer),  # of the first trial that it added; null: no round was planned yet
+    sa.Column("report", sa.JSON, nullable=False),  # verdicts before, rounds, verdicts after, what was spent and saved
+    sa.Column("ended", UtcTime, index=True),  # null: it goes on
+    sa.Column("outcome", sa.Text),  # why it ended
+    sqlite_autoincrement=True,
+)

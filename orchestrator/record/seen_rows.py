@@ -48,13 +48,6 @@ _MINE: Final = {
     "past_attempt": "1 = 0",
 }
 
-SEEN_TABLES: Final = (*_MINE, *OF_SWEEPS)
-"""The tables of which a caller sees its own rows."""
-OF_TRAININGS: Final = ("attempt", "metric", "log", "collected")
-"""Tables that are reached by a training alone, which is seen or not."""
-OF_ALL: Final = ("node", "slot", "installation", "lease")
-"""Tables that tell nothing of a sweep: what each slot trains is an attempt, which nothing seen leads to."""
-
 
 def install(engine: sa.Engine) -> None:
     """Have every connection of an engine of its own see nothing but what `show` says."""

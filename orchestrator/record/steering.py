@@ -6,9 +6,8 @@ A request may be read for minutes; what was taken from its sender meanwhile is t
 
 import sqlalchemy as sa
 
-from orchestrator.record.account_tables import MAIN, project
 from orchestrator.record.reads.accounts import again
-from orchestrator.record.schema import sweep
+from orchestrator.record.schema import MAIN, project, sweep
 from orchestrator.views.callers import Caller, Role, Scope, caller
 from orchestrator.views.errors import ConflictError, NotAllowedError, NotFoundError
 

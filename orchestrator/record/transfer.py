@@ -12,9 +12,9 @@ from typing import Any, Final
 import sqlalchemy as sa
 
 from orchestrator.host.addresses import sqlite_url
-from orchestrator.record.column_types import metadata
 from orchestrator.record.database import Database
 from orchestrator.record.migrations import difference, migrate, refuse_newer
+from orchestrator.record.schema import metadata
 from orchestrator.views.errors import ConflictError, DamagedError, UnavailableError
 
 Password = Callable[[], str | None]

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from orchestrator.publish.bundle import columns, rebuilding
+from orchestrator.publish.bundle import contents, rebuilding
 from orchestrator.publish.drift import TableSource, drift, render
 from orchestrator.record.store import Store
 from orchestrator.views.drift import DriftView, RunFacts
@@ -75,7 +75,7 @@ def _packed(file: Path) -> TableSource:
 
     def facts(trials: Collection[int]) -> Mapping[int, RunFacts]:
         wanted = set(trials)
-        return {trial: fact for trial, fact in columns.read_facts(packed.trials) if trial in wanted}
+        return {trial: fact for trial, fact in contents.read_facts(packed.trials) if trial in wanted}
 
     title = f"the bundle {file.name} of sweep {packed.head.id} ({packed.head.name})"
     return TableSource(title, packed.outcomes, packed.catalog, facts)

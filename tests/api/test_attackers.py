@@ -12,7 +12,7 @@ from pydantic import SecretStr
 from typer.testing import CliRunner
 
 from api.cli import app as commands
-from orchestrator.record.column_types import metadata
+from orchestrator.record.schema import metadata
 from orchestrator.settings import Settings
 from orchestrator.views.callers import Role, Scope
 from tests.api.conftest import TOKEN, URL, named, opened

@@ -10,14 +10,14 @@ import sqlalchemy as sa
 from pydantic import SecretStr
 
 from orchestrator.record import seen_rows
-from orchestrator.record.column_types import metadata
 from orchestrator.record.database import Database
+from orchestrator.record.schema import metadata
 from orchestrator.settings import Settings
 from orchestrator.views.callers import calling
 from tests.api.conftest import TOKEN
 from tests.api.two_worlds import MOVING, World, asked, two_worlds
 
-TABLES: Final = sorted(seen_rows.SEEN_TABLES)
+TABLES: Final = sorted((*seen_rows._MINE, *seen_rows.OF_SWEEPS))
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from api.main import create_app
-from orchestrator.record.quota_tables import past_attempt
+from orchestrator.record.schema import past_attempt
 from orchestrator.record.store import Store
 from orchestrator.record.writes.deliveries import tell_hindered
 from orchestrator.record.writes.resolutions import NewResolution

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
-from orchestrator.publish.bundle import columns, query_columns
+from orchestrator.publish.bundle import contents
 from orchestrator.publish.formats import render
 from orchestrator.publish.tables.build import build_own
 from orchestrator.publish.tables.evidence import judged
@@ -301,18 +301,16 @@ def test_a_spread_behind_a_number_covers_what_the_table_says():
 
 def test_a_bundle_holds_what_was_asked_and_gives_the_same_words():
     outcomes = sweep(files={})
-    recorded = query_columns.RecordedSums(outcomes.queries)
+    recorded = contents.RecordedSums(outcomes.queries)
     assert recorded.file() is None
     first = view(replace(outcomes, queries=recorded))
-    again = view(replace(outcomes, queries=query_columns.source(recorded.file())))
+    again = view(replace(outcomes, queries=contents.source(recorded.file())))
     assert again.model_dump_json() == first.model_dump_json()
     missing = sweep(files={outcomes.trials[0].trial: None})
-    recorded = query_columns.RecordedSums(missing.queries)
+    recorded = contents.RecordedSums(missing.queries)
     told = recall(replace(missing, queries=recorded))
-    assert recall(replace(missing, queries=query_columns.source(recorded.file()))) == told
-    assert (
-        recall(replace(missing, queries=query_columns.source(None))).reason == "scores per query are not at hand here"
-    )
+    assert recall(replace(missing, queries=contents.source(recorded.file()))) == told
+    assert recall(replace(missing, queries=contents.source(None))).reason == "scores per query are not at hand here"
 
 
 def test_a_bundle_with_impossible_sums_is_refused():
@@ -320,6 +318,6 @@ def test_a_bundle_with_impossible_sums_is_refused():
     told = [{**row, "metric": None, "sums": [1.0, 2.0]}, {**row, "metric": "recall@1", "sums": [1.0]}]
     for rows in (told, [{**row, "metric": None, "sums": [1.0, math.nan]}], [{**row, "metric": None, "sums": [0.0]}]):
         with pytest.raises(DamagedError, match="scores per query of trial 1"):
-            query_columns.source(columns.parquet(query_columns.QUERIES, rows))
+            contents.source(contents.parquet(contents._QUERY_SCHEMA, rows))
     with pytest.raises(DamagedError):
-        query_columns.source(io.BytesIO(b"no parquet").getvalue())
+        contents.source(io.BytesIO(b"no parquet").getvalue())

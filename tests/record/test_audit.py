@@ -5,7 +5,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
 from orchestrator.host.log_context import about
-from orchestrator.record.audit_table import audit
+from orchestrator.record.schema import audit
 from orchestrator.record.store import Store
 from orchestrator.views.callers import Caller, Role, calling
 from orchestrator.views.errors import NotFoundError

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from orchestrator.record.delivery_table import delivery
+from orchestrator.record.schema import delivery
 from orchestrator.record.store import Store
 from orchestrator.views.events import CellSettled, SweepSettled
 from orchestrator.views.outcomes import CellSummary

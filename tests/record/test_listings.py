@@ -12,9 +12,8 @@ import sqlalchemy as sa
 from hypothesis import strategies
 
 from orchestrator.record import schema
-from orchestrator.record.column_types import NUMBERS
-from orchestrator.record.listed_tables import trial_column
 from orchestrator.record.reads.listed_rows import Sought
+from orchestrator.record.schema import NUMBERS, trial_column
 from orchestrator.record.store import Store
 from orchestrator.views.errors import InvalidFilterError, NotFoundError
 from orchestrator.views.events import Finished

@@ -13,9 +13,9 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
 from orchestrator.record import migrations
-from orchestrator.record.column_types import metadata
 from orchestrator.record.database import Database
 from orchestrator.record.migrations import config, migrate
+from orchestrator.record.schema import metadata
 from orchestrator.record.store import Store
 from orchestrator.views.errors import UnavailableError
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from orchestrator.record.column_types import metadata
+from orchestrator.record.schema import metadata
 from orchestrator.record.snapshot import snapshot
 from orchestrator.record.store import Store
 from orchestrator.record.transfer import loading

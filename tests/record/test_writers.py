@@ -10,8 +10,8 @@ import pytest
 import sqlalchemy as sa
 
 from orchestrator.record import store as store_module
-from orchestrator.record.column_types import metadata
 from orchestrator.record.database import FencedAccess
+from orchestrator.record.schema import metadata
 from orchestrator.record.store import Store
 from orchestrator.record.writes.lease import LeaseWriter
 from orchestrator.views.callers import Role, Scope

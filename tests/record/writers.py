@@ -5,25 +5,35 @@ from typing import Final
 
 import sqlalchemy as sa
 
-from orchestrator.record.account_tables import account, membership, project, token
-from orchestrator.record.audit_table import audit
-from orchestrator.record.cluster_tables import finding, need, node, slot, sweep_need
-from orchestrator.record.delivery_table import delivery
-from orchestrator.record.listed_tables import note, tag, trial_column
-from orchestrator.record.quota_tables import past_attempt, quota
-from orchestrator.record.resolution_table import resolution
 from orchestrator.record.schema import (
+    account,
     attempt,
+    audit,
     candidate,
+    delivery,
+    finding,
     installation,
     lease,
     log,
+    membership,
     metric,
+    need,
+    node,
+    note,
     outbox,
+    past_attempt,
+    project,
+    quota,
     request,
+    resolution,
+    slot,
     sweep,
+    sweep_need,
+    tag,
+    token,
     training,
     trial,
+    trial_column,
 )
 
 _SUBMITTED: Final = frozenset(

@@ -9,11 +9,17 @@ from tempfile import TemporaryFile
 from typing import IO, Any, Final
 
 from orchestrator.publish import figures, formats, ledger, ledger_files, papers
-from orchestrator.publish.bundle import columns, contents
-from orchestrator.publish.bundle.archive import ArchiveWriter
-from orchestrator.publish.bundle.contents import BundleFacts, Head, PackedLedger, Rendering
-from orchestrator.publish.bundle.query_columns import RecordedSums
-from orchestrator.publish.bundle.verdict_files import looks_file, verdict_files
+from orchestrator.publish.bundle import contents
+from orchestrator.publish.bundle.contents import (
+    ArchiveWriter,
+    BundleFacts,
+    Head,
+    PackedLedger,
+    RecordedSums,
+    Rendering,
+    looks_file,
+    verdict_files,
+)
 from orchestrator.publish.figures.sketch import Sources
 from orchestrator.publish.ledger import WITHIN, findings, published_tables
 from orchestrator.publish.tables import build
@@ -77,18 +83,18 @@ def _data(material: Material, facts: BundleFacts, writer: ArchiveWriter) -> tupl
 
     def some() -> Iterator[list[TrialProvenance]]:
         passing = facts.passing(material.evidence)
-        while batch := list(islice(passing, columns.AT_ONCE)):
+        while batch := list(islice(passing, contents.AT_ONCE)):
             first = len(kept)  # positions as they are read back: in the order of the plan
             kept.extend(replace(one.outcome, position=first + at, seconds=one.seconds) for at, one in enumerate(batch))
             yield batch
 
     with TemporaryFile() as trials, TemporaryFile() as metrics:
-        columns.write_trials(some(), trials, metrics)
+        contents.write_trials(some(), trials, metrics)
         for name, file in ((contents.TRIALS, trials), (contents.METRICS, metrics)):
             file.seek(0)
             writer.stream(name, file)
-    writer.add(contents.CELLS, columns.cells(material.outcomes.cells))
-    writer.add(contents.CANDIDATES, columns.candidates(material.outcomes.candidates))
+    writer.add(contents.CELLS, contents.cells(material.outcomes.cells))
+    writer.add(contents.CANDIDATES, contents.candidates(material.outcomes.candidates))
     return tuple(kept)
 
 

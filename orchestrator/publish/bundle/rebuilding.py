@@ -9,10 +9,17 @@ from typing import IO, Any, Final
 from pydantic import TypeAdapter, ValidationError
 
 from orchestrator.publish import formats, ledger, ledger_files
-from orchestrator.publish.bundle import columns, contents, query_columns
-from orchestrator.publish.bundle.archive import Reader, opened
-from orchestrator.publish.bundle.contents import Head, PackedLedger, PackedVerdicts, Rendering
-from orchestrator.publish.bundle.verdict_files import read_looks, verdict_files
+from orchestrator.publish.bundle import contents
+from orchestrator.publish.bundle.contents import (
+    Head,
+    PackedLedger,
+    PackedVerdicts,
+    Reader,
+    Rendering,
+    opened,
+    read_looks,
+    verdict_files,
+)
 from orchestrator.publish.ledger import WITHIN, findings
 from orchestrator.publish.tables import build
 from orchestrator.publish.tables.table_data import Numbers, Table
@@ -144,10 +151,10 @@ def _outcomes(archive: Reader, head: Head) -> SweepOutcomes:
         name=head.name,
         state=head.state,
         spec=json.loads(archive.read(contents.SPEC)),
-        cells=columns.read_cells(archive.read(contents.CELLS)),
-        candidates=columns.read_candidates(archive.read(contents.CANDIDATES)),
-        trials=columns.read_trials(archive.read(contents.TRIALS), archive.read(contents.METRICS)),
-        queries=query_columns.source(archive.read(contents.QUERIES) if archive.holds(contents.QUERIES) else None),
+        cells=contents.read_cells(archive.read(contents.CELLS)),
+        candidates=contents.read_candidates(archive.read(contents.CANDIDATES)),
+        trials=contents.read_trials(archive.read(contents.TRIALS), archive.read(contents.METRICS)),
+        queries=contents.source(archive.read(contents.QUERIES) if archive.holds(contents.QUERIES) else None),
     )
 
 

@@ -143,10 +143,10 @@ def number_axis(title: str, values: Iterable[float], *, log: bool = False) -> An
     return alt.X("x:Q", title=title, scale=scale, axis=axis)
 
 
-def value_axis(title: str, field: str = "mean", *, log: bool = False, zero: bool = False) -> Any:
+def value_axis(title: str, *, log: bool = False, zero: bool = False) -> Any:
     """The vertical axis of what is measured."""
     scale = alt.Scale(type="log") if log else alt.Scale(zero=zero, nice=True)
-    return alt.Y(f"{field}:Q", title=title, scale=scale, stack=None, axis=alt.Axis(format=PLAIN, tickCount=5))
+    return alt.Y("mean:Q", title=title, scale=scale, stack=None, axis=alt.Axis(format=PLAIN, tickCount=5))
 
 
 def tips(it: Sketch, fields: Mapping[str, str]) -> list[Any]:

@@ -161,9 +161,9 @@ def spread(sums: Sequence[Any], counts: Any) -> QuerySpread:
     return QuerySpread(runs, classes, int(size.sum()), seeds, between, within)
 
 
-def half_width(found: QuerySpread, covers: str, level: float = 0.95) -> float | None:
-    """Half the interval of the mean by Student's t that covers `queries` or `both`; none for `both` of one run."""
-    return None if covers == "both" and found.runs < 2 else needed(found, covers, 1 - level)
+def half_width(found: QuerySpread, covers: str) -> float | None:
+    """Half the 95 % interval of the mean by Student's t that covers `queries` or `both`; none for `both` of one run."""
+    return None if covers == "both" and found.runs < 2 else needed(found, covers, 0.05)
 
 
 def needed(found: QuerySpread, covers: str, p: float) -> float:

@@ -2,7 +2,7 @@
 
 from alembic import context
 
-from orchestrator.record.column_types import metadata
+from orchestrator.record.schema import metadata
 
 context.configure(
     connection=context.config.attributes["connection"],

@@ -4,9 +4,8 @@ from datetime import UTC, datetime
 
 import sqlalchemy as sa
 
-from orchestrator.record.account_tables import MAIN, account, membership, project, token
 from orchestrator.record.database import Access
-from orchestrator.record.schema import sweep
+from orchestrator.record.schema import MAIN, account, membership, project, sweep, token
 from orchestrator.views.callers import Allowed, Caller, Role, Scope, caller
 from orchestrator.views.errors import NotFoundError
 

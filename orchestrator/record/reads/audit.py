@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import sqlalchemy as sa
 
-from orchestrator.record.audit_table import audit
 from orchestrator.record.database import Access
+from orchestrator.record.schema import audit
 from orchestrator.views.accounts import AuditEntry
 
 _CHUNK = 1_000

@@ -6,13 +6,12 @@ from typing import Final
 
 import sqlalchemy as sa
 
-from orchestrator.record.cluster_tables import node
 from orchestrator.record.database import Access
 from orchestrator.record.reads.claims import busy_slots, evaluations_due, in_turn, not_barred, not_held
 from orchestrator.record.reads.joins import of_candidate
 from orchestrator.record.reads.slot_room import SlotRoom
 from orchestrator.record.reads.wanting import evaluation_left
-from orchestrator.record.schema import candidate, cell, sweep, training, trial
+from orchestrator.record.schema import candidate, cell, node, sweep, training, trial
 from orchestrator.spec.slot import Slot
 from orchestrator.views.lifecycle import SWEEP_GOING, TrialState
 from orchestrator.views.nodes import Node

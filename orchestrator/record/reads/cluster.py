@@ -8,14 +8,25 @@ from typing import Any, Final, cast
 import sqlalchemy as sa
 
 from orchestrator.record.clock import DatabaseSeconds
-from orchestrator.record.cluster_tables import finding, node, slot, sweep_need
 from orchestrator.record.database import CONDUCTOR, Access
 from orchestrator.record.reads.capacity import CapacityReader
 from orchestrator.record.reads.claims import busy_slots
 from orchestrator.record.reads.joins import first_of_either, of_candidate
 from orchestrator.record.reads.quotas import QuotaReader
 from orchestrator.record.reads.slot_room import SlotRoom
-from orchestrator.record.schema import attempt, candidate, cell, lease, sweep, training, trial
+from orchestrator.record.schema import (
+    attempt,
+    candidate,
+    cell,
+    finding,
+    lease,
+    node,
+    slot,
+    sweep,
+    sweep_need,
+    training,
+    trial,
+)
 from orchestrator.views.cluster import NodeView, Occupant, ProcessUsage, SlotView, WaitingSweep, WaitReason
 from orchestrator.views.lifecycle import SWEEP_GOING, TRIAL_ACTIVE, SweepState, TrialState
 from orchestrator.views.resources import possible

@@ -6,10 +6,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from orchestrator.record.cluster_tables import finding, need, sweep_need
 from orchestrator.record.database import Access
 from orchestrator.record.reads.wanting import evaluation_left
-from orchestrator.record.schema import sweep, training, trial
+from orchestrator.record.schema import finding, need, sweep, sweep_need, training, trial
 from orchestrator.views.lifecycle import SWEEP_GOING, TrialState
 from orchestrator.views.nodes import Inspected, PlannedContent
 from workers.catalog import Finding, Need

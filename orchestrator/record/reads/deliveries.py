@@ -7,7 +7,7 @@ import sqlalchemy as sa
 
 from orchestrator.record.clock import DatabaseSeconds
 from orchestrator.record.database import Access
-from orchestrator.record.delivery_table import delivery
+from orchestrator.record.schema import delivery
 from orchestrator.views.deliveries import Delivery, DeliveryBacklog, DeliveryEvent
 
 FAR_SECONDS: Final = 7_200.0

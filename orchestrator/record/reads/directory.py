@@ -6,9 +6,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from orchestrator.record.account_tables import account, membership, project, token
 from orchestrator.record.database import Access
 from orchestrator.record.reads.cursors import decode, encode
+from orchestrator.record.schema import account, membership, project, token
 from orchestrator.views.accounts import MembershipView, ProjectView, TokenView, UserView
 from orchestrator.views.callers import Role, Scope
 from orchestrator.views.errors import NotFoundError

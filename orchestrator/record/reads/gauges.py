@@ -7,13 +7,12 @@ from datetime import UTC, datetime
 import sqlalchemy as sa
 
 from orchestrator.record.clock import DatabaseSeconds
-from orchestrator.record.cluster_tables import slot
 from orchestrator.record.database import Access
 from orchestrator.record.reads.cluster import FORGOTTEN, ClusterReader
 from orchestrator.record.reads.deliveries import DeliveryReader
 from orchestrator.record.reads.expansion import of_whole
 from orchestrator.record.reads.quotas import QuotaReader
-from orchestrator.record.schema import attempt, outbox, sweep, trial
+from orchestrator.record.schema import attempt, outbox, slot, sweep, trial
 from orchestrator.views.gauges import Backlog, Gauges
 
 

@@ -11,12 +11,11 @@ import sqlalchemy as sa
 from orchestrator.record import schema
 from orchestrator.record.database import Access
 from orchestrator.record.existence import require_sweep
-from orchestrator.record.listed_tables import note, tag
 from orchestrator.record.reads.joins import of_candidate
 from orchestrator.record.reads.listed_order import ListedOrder, encode
 from orchestrator.record.reads.listed_rows import ListedRows, Sought
 from orchestrator.record.reads.trial_columns import TrialColumns
-from orchestrator.record.schema import candidate, cell, trial
+from orchestrator.record.schema import candidate, cell, note, tag, trial
 from orchestrator.views.errors import InvalidFilterError
 from orchestrator.views.lifecycle import TrialState
 from orchestrator.views.listings import ListedColumn, ListedRow, Listing

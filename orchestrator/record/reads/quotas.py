@@ -7,13 +7,11 @@ from typing import Any, Final, Literal
 
 import sqlalchemy as sa
 
-from orchestrator.record.account_tables import account, project
 from orchestrator.record.clock import Seconds, UtcTime
 from orchestrator.record.database import Access
-from orchestrator.record.quota_tables import past_attempt, quota
 from orchestrator.record.reads.capacity import CapacityReader
 from orchestrator.record.reads.slot_room import SlotRoom
-from orchestrator.record.schema import attempt, sweep
+from orchestrator.record.schema import account, attempt, past_attempt, project, quota, sweep
 from orchestrator.views.callers import OWNER, calling
 from orchestrator.views.quotas import UNLIMITED, Quota, QuotaKind, QuotaLimits, QuotaUse
 from orchestrator.views.resources import shape_of

@@ -11,8 +11,7 @@ from orchestrator.record.database import Access
 from orchestrator.record.existence import REFUSED, asked_by, require_lasting, require_sweep
 from orchestrator.record.reads.cursors import decode, encode
 from orchestrator.record.reads.wanting import evaluation_left
-from orchestrator.record.resolution_table import resolution
-from orchestrator.record.schema import cell, request, trial
+from orchestrator.record.schema import cell, request, resolution, trial
 from orchestrator.views.errors import ConflictError, NotFoundError
 from orchestrator.views.extension import SweepLook
 from orchestrator.views.lifecycle import SWEEP_ENDED, TRIAL_ACTIVE, TRIAL_ENDED, SweepState

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from orchestrator.record import schema
 from orchestrator.record.database import Access
 from orchestrator.record.existence import require_sweep
-from orchestrator.record.resolution_table import resolution
+from orchestrator.record.schema import resolution
 from orchestrator.views.lifecycle import SWEEP_ENDED, TRIAL_ACTIVE, TRIAL_ENDED, TrialState
 from orchestrator.views.resolutions import ResolutionBudget, ResolutionView
 

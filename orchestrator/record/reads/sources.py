@@ -5,9 +5,9 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
-from orchestrator.record.account_tables import project as projects
 from orchestrator.record.database import chunked
 from orchestrator.record.schema import attempt, collected, sweep, training, trial
+from orchestrator.record.schema import project as projects
 from orchestrator.views.lifecycle import TrialState
 from orchestrator.views.orders import AskedEvaluation
 from orchestrator.views.planned import PlannedTrial

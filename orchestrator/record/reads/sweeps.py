@@ -9,10 +9,8 @@ from typing import Any
 import sqlalchemy as sa
 
 from orchestrator.record import schema
-from orchestrator.record.account_tables import project
 from orchestrator.record.database import Access, Database
 from orchestrator.record.existence import absence, require_sweep
-from orchestrator.record.listed_tables import tag as tags_table
 from orchestrator.record.reads.counts import counts_of
 from orchestrator.record.reads.cursors import decode, encode
 from orchestrator.record.reads.deletion import Deletion, deletion
@@ -21,7 +19,8 @@ from orchestrator.record.reads.grid import grid
 from orchestrator.record.reads.headway import Headway, Headways
 from orchestrator.record.reads.problems import problems
 from orchestrator.record.reads.requests import latest_requests
-from orchestrator.record.schema import cell, training, trial
+from orchestrator.record.schema import cell, project, training, trial
+from orchestrator.record.schema import tag as tags_table
 from orchestrator.views.errors import NotFoundError
 from orchestrator.views.lifecycle import SWEEP_GOING, TRIAL_ACTIVE, SweepState
 from orchestrator.views.pages import Page

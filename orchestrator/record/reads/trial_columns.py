@@ -7,9 +7,7 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
-from orchestrator.record.column_types import NUMBERS
-from orchestrator.record.listed_tables import trial_column
-from orchestrator.record.schema import trial
+from orchestrator.record.schema import NUMBERS, trial, trial_column
 from orchestrator.views.errors import InvalidFilterError
 from orchestrator.views.listings import FIXED, SEARCHED, ListedColumn
 from workers.catalog import meant

@@ -9,9 +9,8 @@ from typing import Any, Final
 import sqlalchemy as sa
 
 from orchestrator.record import schema
-from orchestrator.record.listed_tables import note, tag
 from orchestrator.record.reads.trial_columns import Resolved
-from orchestrator.record.schema import training, trial
+from orchestrator.record.schema import note, tag, training, trial
 from orchestrator.views.errors import InvalidFilterError
 from orchestrator.views.filters import All, Condition, Either, Filter, Not, Word
 from orchestrator.views.lifecycle import TrialState

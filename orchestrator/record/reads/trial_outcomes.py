@@ -34,9 +34,6 @@ def _whole() -> sa.Select[Any]:
 
 _WHOLE: Final = _whole()
 _OF_CELLS: Final = _WHOLE.where(trial.c.cell.in_(sa.bindparam("cells", expanding=True)))
-_OF_CANDIDATES: Final = _WHOLE.where(
-    trial.c.cell == sa.bindparam("its"), trial.c.candidate.in_(sa.bindparam("candidates", expanding=True))
-)
 
 
 def of_sweep(connection: sa.Connection, sweep: int, only: Collection[int] | None = None) -> Iterator[TrialOutcome]:
@@ -46,11 +43,6 @@ def of_sweep(connection: sa.Connection, sweep: int, only: Collection[int] | None
     # sorted here: SQLite would walk through the whole sweep to have them in order
     rows = connection.execute(_OF_CELLS, {"sweep": sweep, "cells": [*only]})
     return _read(sorted(rows, key=lambda row: row.position))
-
-
-def of_candidates(connection: sa.Connection, sweep: int, cell: int, only: Collection[int]) -> Iterator[TrialOutcome]:
-    """The trials of some candidates of a cell, in no order."""
-    return _read(connection.execute(_OF_CANDIDATES, {"sweep": sweep, "its": cell, "candidates": [*only]}))
 
 
 def _read(rows: Iterable[sa.Row[Any]]) -> Iterator[TrialOutcome]:

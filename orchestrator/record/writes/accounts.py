@@ -8,8 +8,8 @@ from typing import Any, Final
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
-from orchestrator.record.account_tables import account, membership, project, token
 from orchestrator.record.database import Access, insertion
+from orchestrator.record.schema import account, membership, project, token
 from orchestrator.record.steering import require_administrator, require_own_tokens, rights
 from orchestrator.record.writes.audit import tell
 from orchestrator.views.callers import Role, Scope

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 import sqlalchemy as sa
 
 from orchestrator.host.log_context import ids_of_now
-from orchestrator.record.audit_table import audit
 from orchestrator.record.database import Access
+from orchestrator.record.schema import audit
 from orchestrator.record.writes.text import storable
 from orchestrator.views.callers import Caller, address, caller
 

@@ -6,9 +6,8 @@ from typing import Final
 
 import sqlalchemy as sa
 
-from orchestrator.record.cluster_tables import finding, node, slot
 from orchestrator.record.database import FencedAccess, insertion
-from orchestrator.record.schema import sweep
+from orchestrator.record.schema import finding, node, slot, sweep
 from orchestrator.record.writes.changes import note
 from orchestrator.record.writes.deliveries import tell_hindered
 from orchestrator.record.writes.trial_rows import write_needs

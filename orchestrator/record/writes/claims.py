@@ -6,12 +6,11 @@ from typing import Final
 
 import sqlalchemy as sa
 
-from orchestrator.record.cluster_tables import node
 from orchestrator.record.database import FencedAccess
 from orchestrator.record.reads.claims import NOTHING, RUNNING, Exclusions, Turn, first_waiting
 from orchestrator.record.reads.sources import evaluation_of
 from orchestrator.record.reads.trial_name import order_names
-from orchestrator.record.schema import attempt, collected, training, trial
+from orchestrator.record.schema import attempt, collected, node, training, trial
 from orchestrator.record.writes.changes import note_trials
 from orchestrator.record.writes.progress import write_log
 from orchestrator.spec.slot import Slot

@@ -8,8 +8,7 @@ import sqlalchemy as sa
 
 from orchestrator.record.clock import DatabaseSeconds
 from orchestrator.record.database import FencedAccess
-from orchestrator.record.delivery_table import delivery
-from orchestrator.record.schema import sweep, trial
+from orchestrator.record.schema import delivery, sweep, trial
 from orchestrator.record.writes.text import MAX_MESSAGE, storable
 from orchestrator.views.deliveries import DeliveryEvent
 from orchestrator.views.lifecycle import SWEEP_ENDED, SweepState, TrialState

@@ -7,9 +7,9 @@ import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
 from orchestrator.host.user_tokens import digest, new_token
-from orchestrator.record.account_tables import account, token
 from orchestrator.record.database import Access
 from orchestrator.record.reads.accounts import by_token
+from orchestrator.record.schema import account, token
 from orchestrator.record.steering import require_administrator
 from orchestrator.record.writes.audit import tell
 from orchestrator.views.callers import Caller, Role, Scope

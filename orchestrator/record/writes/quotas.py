@@ -2,9 +2,8 @@
 
 import sqlalchemy as sa
 
-from orchestrator.record.account_tables import account, project
 from orchestrator.record.database import Access, insertion
-from orchestrator.record.quota_tables import quota
+from orchestrator.record.schema import account, project, quota
 from orchestrator.record.steering import require_administrator
 from orchestrator.record.writes.audit import tell
 from orchestrator.views.errors import NotFoundError

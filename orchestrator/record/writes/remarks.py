@@ -7,8 +7,7 @@ import sqlalchemy as sa
 
 from orchestrator.record.database import Access, insertion
 from orchestrator.record.existence import require_lasting, require_sweep
-from orchestrator.record.listed_tables import note, tag
-from orchestrator.record.schema import cell, trial
+from orchestrator.record.schema import cell, note, tag, trial
 from orchestrator.record.steering import require_steered
 from orchestrator.record.writes import changes
 from orchestrator.record.writes.audit import tell

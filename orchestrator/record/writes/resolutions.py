@@ -10,8 +10,7 @@ import sqlalchemy as sa
 from orchestrator.record.database import FencedAccess
 from orchestrator.record.existence import require_sweep
 from orchestrator.record.reads.resolutions import GoingResolution
-from orchestrator.record.resolution_table import resolution
-from orchestrator.record.schema import request, trial
+from orchestrator.record.schema import request, resolution, trial
 from orchestrator.record.writes.changes import note
 from orchestrator.record.writes.text import MAX_MESSAGE, storable
 from orchestrator.views.changes import ChangeKind

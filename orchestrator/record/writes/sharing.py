@@ -8,10 +8,9 @@ from typing import Any, Final
 import sqlalchemy as sa
 
 from orchestrator.cost.workload import models
-from orchestrator.record.account_tables import MAIN, project
 from orchestrator.record.database import chunked
 from orchestrator.record.reads.sources import closed_to, reachable, sources
-from orchestrator.record.schema import sweep, training, trial
+from orchestrator.record.schema import MAIN, project, sweep, training, trial
 from orchestrator.views.lifecycle import TRIAL_STEPS, TrialState, before
 from orchestrator.views.planned import PlannedTrial
 from workers.catalog import stamp

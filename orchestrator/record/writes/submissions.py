@@ -8,7 +8,7 @@ from typing import Any, Literal
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
-from orchestrator.record import cluster_tables, schema
+from orchestrator.record import schema
 from orchestrator.record.database import Access, FencedAccess, insertion
 from orchestrator.record.existence import DELETE, require_lasting, require_sweep
 from orchestrator.record.steering import chosen_project, require_steered
@@ -88,7 +88,7 @@ class Submissions(Access):
         now = datetime.now(UTC)
         with self._database.writing() as connection:
             for one in needs:
-                row = insertion(connection, cluster_tables.need).values(
+                row = insertion(connection, schema.need).values(
                     key=one.key, reads=one.model_dump(mode="json"), asked=now
                 )
                 connection.execute(row.on_conflict_do_update(index_elements=["key"], set_={"asked": now}))

@@ -7,15 +7,13 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from orchestrator.record import cluster_tables, listed_tables, schema
+from orchestrator.record import schema
 from orchestrator.record.clock import UtcTime
 from orchestrator.record.database import FencedAccess, chunked
 from orchestrator.record.existence import require_sweep
-from orchestrator.record.quota_tables import past_attempt
 from orchestrator.record.reads.deletion import only_of
 from orchestrator.record.reads.wanting import evaluation_left
-from orchestrator.record.resolution_table import resolution
-from orchestrator.record.schema import attempt, candidate, cell, log, metric, training, trial
+from orchestrator.record.schema import attempt, candidate, cell, log, metric, past_attempt, resolution, training, trial
 from orchestrator.record.writes import evaluations
 from orchestrator.record.writes.changes import note
 from orchestrator.record.writes.dirty_flags import mark_cell, mark_sweep
@@ -204,8 +202,8 @@ class SweepWriter(FencedAccess):
             done = requests.where(schema.request.c.id == by, schema.request.c.applied.is_(None))
             connection.execute(done.values(applied=datetime.now(UTC), outcome=outcome))
             for rows in (
-                listed_tables.note, listed_tables.tag, listed_tables.trial_column, schema.outbox, trial,
-                schema.candidate, schema.cell, cluster_tables.sweep_need, resolution,
+                schema.note, schema.tag, schema.trial_column, schema.outbox, trial,
+                schema.candidate, schema.cell, schema.sweep_need, resolution,
             ):  # fmt: skip
                 connection.execute(sa.delete(rows).where(rows.c.sweep_id == sweep))
             for chunk in chunked(alone, 1_000):

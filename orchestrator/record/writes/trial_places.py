@@ -7,10 +7,8 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
-from orchestrator.record.column_types import LABELS, NUMBERS
 from orchestrator.record.database import chunked
-from orchestrator.record.listed_tables import trial_column
-from orchestrator.record.schema import candidate, cell, training, trial
+from orchestrator.record.schema import LABELS, NUMBERS, candidate, cell, training, trial, trial_column
 from orchestrator.views.lifecycle import TrialState
 
 _CHUNK: Final = 500

@@ -7,7 +7,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from orchestrator.record import cluster_tables, schema
+from orchestrator.record import schema
 from orchestrator.record.database import chunked, insertion
 from orchestrator.record.writes.dirty_flags import mark_trials
 from orchestrator.record.writes.sharing import Known, Shared, project_of
@@ -82,10 +82,10 @@ class TrialRows:
 def write_needs(connection: sa.Connection, needs: Iterable[Need], sweep: int | None = None) -> None:
     """Have a row for each need, and one that says that the sweep has it."""
     for key, one in {one.key: one for one in needs}.items():
-        row = insertion(connection, cluster_tables.need).values(key=key, reads=one.model_dump(mode="json"))
+        row = insertion(connection, schema.need).values(key=key, reads=one.model_dump(mode="json"))
         connection.execute(row.on_conflict_do_nothing())
         if sweep is not None:
-            its = insertion(connection, cluster_tables.sweep_need).values(sweep_id=sweep, need=key)
+            its = insertion(connection, schema.sweep_need).values(sweep_id=sweep, need=key)
             connection.execute(its.on_conflict_do_nothing())
 
 
