@@ -6,7 +6,7 @@ import random
 import pytest
 
 from orchestrator.cost.time_left import Pending, Timed, time_left
-from orchestrator.record.reads.early_ends import expected_share
+from orchestrator.record.reads.pace import expected_share
 
 
 def test_nothing_timed_or_nothing_left_is_not_told() -> None:

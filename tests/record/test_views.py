@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from orchestrator.record.reads import logs
-from orchestrator.record.reads.early_ends import PRIOR_SHARE, ExpectedShare, early_ends
+from orchestrator.record.reads.pace import PRIOR_SHARE, ExpectedShare, early_ends
 from orchestrator.record.schema import attempt, metric
 from orchestrator.record.store import Store
 from orchestrator.record.writes.pruning import PruningDecision

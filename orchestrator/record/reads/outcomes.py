@@ -1,6 +1,7 @@
 """What a sweep's tables are computed from, and every trial with what stands behind its numbers."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import sys
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
@@ -10,16 +11,65 @@ import sqlalchemy as sa
 from orchestrator.record import schema
 from orchestrator.record.database import Access, chunked
 from orchestrator.record.existence import absence, require_sweep
-from orchestrator.record.reads import trial_outcomes
+from orchestrator.record.json_floats import number
 from orchestrator.record.reads.expansion import is_expanded, unexpanded
-from orchestrator.record.reads.trial_outcomes import values_of
 from orchestrator.record.schema import candidate, cell, request, training, trial
+from orchestrator.views.deadline import timely
 from orchestrator.views.errors import ConflictError, NotFoundError
-from orchestrator.views.lifecycle import TrialState
+from orchestrator.views.lifecycle import TRIAL_ACTIVE, TrialState
 from orchestrator.views.outcomes import SweepOutcomes, TrialOutcome
 from orchestrator.views.planned import Candidate, Cell
 from orchestrator.views.provenance import TrialProvenance, origin_of
 from workers.catalog import stamp
+
+_NEW: Final = training.alias()  # to which a trial moves once it has further metrics
+
+
+def _whole() -> sa.Select[Any]:
+    return (
+        sa.select(
+            trial.c.id, trial.c.cell, trial.c.candidate, trial.c.repeat, trial.c.repeat_labels, trial.c.state,
+            trial.c.diverged, trial.c.reused, trial.c.position, trial.c.seconds,
+            sa.case((trial.c.state == TrialState.FINISHED, training.c.metrics)).label("metrics"),
+            sa.case((trial.c.state == TrialState.FINISHED, training.c.stamp), else_="").label("stamp"),
+            sa.case((trial.c.state == TrialState.FINISHED, training.c.origin), else_="").label("origin"),
+            # of a trial that no evaluation waits for SQLite would write the text `null`, for each to be decoded
+            sa.case((_NEW.c.id.is_not(None), _NEW.c.recipe["metrics"])).label("coming"),
+        )
+        .join(training, training.c.id == trial.c.training_id)
+        .outerjoin(_NEW, sa.and_(_NEW.c.id == trial.c.evaluation_id, _NEW.c.state.in_(TRIAL_ACTIVE)))
+        .where(trial.c.sweep_id == sa.bindparam("sweep"))
+    )  # fmt: skip
+
+
+_ALL_TRIALS: Final = _whole()
+_OF_CELLS: Final = _ALL_TRIALS.where(trial.c.cell.in_(sa.bindparam("cells", expanding=True)))
+
+
+def of_sweep(connection: sa.Connection, sweep: int, only: Collection[int] | None = None) -> Iterator[TrialOutcome]:
+    """The trials of a sweep in the order of the plan; with `only`, of these cells alone."""
+    if only is None:
+        return _read(connection.execute(_ALL_TRIALS.order_by(trial.c.position), {"sweep": sweep}))
+    # sorted here: SQLite would walk through the whole sweep to have them in order
+    rows = connection.execute(_OF_CELLS, {"sweep": sweep, "cells": [*only]})
+    return _read(sorted(rows, key=lambda row: row.position))
+
+
+def _read(rows: Iterable[sa.Row[Any]]) -> Iterator[TrialOutcome]:
+    for row in timely(rows):
+        yield TrialOutcome(
+            trial=row.id, cell=row.cell, candidate=row.candidate, repeat=row.repeat, repeat_labels=row.repeat_labels,
+            state=TrialState(row.state), diverged=row.diverged, reused=row.reused, values=values_of(row.metrics),
+            stamp=sys.intern(row.stamp), origin=sys.intern(row.origin),
+            coming=tuple(row.coming or ()), position=row.position, seconds=row.seconds,
+        )  # fmt: skip
+
+
+def values_of(metrics: Mapping[str, Any] | None) -> Mapping[str, float]:
+    """A result's metrics, what is not a number as NaN."""
+    # Each row's JSON brings keys of its own; of a hundred thousand rows they would be half of the memory.
+    return {sys.intern(key): number(value) for key, value in (metrics or {}).items()}
+
 
 _AT_ONCE: Final = 500
 
@@ -77,7 +127,7 @@ class OutcomeReader(Access):
             if not is_expanded(head):
                 return _outcomes(head, (), (), ())
             cells, candidates = planned(connection, sweep, only)
-            read = tuple(trial_outcomes.of_sweep(connection, sweep, only)) if trials else ()
+            read = tuple(of_sweep(connection, sweep, only)) if trials else ()
             return _outcomes(head, cells, candidates, read)
 
     def cells(self, sweep: int) -> tuple[Cell, ...]:

@@ -1,30 +1,171 @@
 """Sweeps as people see them, a page of them or one with its problems and grid, and those that something waits for."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any
+from typing import Any, Final
 
 import sqlalchemy as sa
 
 from orchestrator.record import schema
 from orchestrator.record.database import Access, Database
 from orchestrator.record.existence import absence, require_sweep
-from orchestrator.record.reads.counts import counts_of
 from orchestrator.record.reads.cursors import decode, encode
 from orchestrator.record.reads.deletion import Deletion, deletion
 from orchestrator.record.reads.expansion import UNEXPANDED, WRITTEN, is_expanded, unexpanded
-from orchestrator.record.reads.grid import grid
 from orchestrator.record.reads.headway import Headway, Headways
-from orchestrator.record.reads.problems import problems
+from orchestrator.record.reads.joins import of_candidate
 from orchestrator.record.reads.requests import latest_requests
-from orchestrator.record.schema import cell, project, training, trial
+from orchestrator.record.reads.wanting import evaluation_failed, evaluation_left
+from orchestrator.record.schema import candidate, cell, project, training, trial
 from orchestrator.record.schema import tag as tags_table
 from orchestrator.views.errors import NotFoundError
-from orchestrator.views.lifecycle import SWEEP_GOING, TRIAL_ACTIVE, SweepState
+from orchestrator.views.lifecycle import SWEEP_GOING, TRIAL_ACTIVE, SweepState, TrialState
 from orchestrator.views.pages import Page
-from orchestrator.views.sweeps import Counts, GridCell, PartUse, Reuse, SweepSummary, SweepView
+from orchestrator.views.sweeps import (
+    Counts,
+    GridCandidate,
+    GridCell,
+    GridTrial,
+    PartUse,
+    Reuse,
+    SweepSummary,
+    SweepView,
+    TrialProblem,
+)
+
+# Made once: pages ask them every few seconds.
+_THEIRS: Final = trial.c.sweep_id.in_(sa.bindparam("sweeps", expanding=True))
+_GROUPED: Final = (trial.c.sweep_id, trial.c.state, trial.c.reused, trial.c.diverged)
+_COUNTS: Final = sa.select(*_GROUPED, sa.func.count().label("n")).where(_THEIRS).group_by(*_GROUPED)
+_EACH: Final = sa.select(trial.c.sweep_id, sa.func.count().label("n")).where(_THEIRS).group_by(trial.c.sweep_id)
+_EVALUATED: Final = {
+    "evaluations": _EACH.where(evaluation_left()),
+    "evaluations_failed": _EACH.where(evaluation_failed()),
+}
+
+
+def counts_of(connection: sa.Connection, sweeps: Sequence[int]) -> dict[int, Counts]:
+    """Those of each of the sweeps."""
+    by_sweep = {number: Counts() for number in sweeps}
+    for row in connection.execute(_COUNTS, {"sweeps": sweeps}):
+        counts = by_sweep[row.sweep_id]
+        setattr(counts, row.state, getattr(counts, row.state) + row.n)
+        counts.reused += row.n if row.reused else 0
+        counts.diverged += row.n if row.diverged else 0
+    for name, query in _EVALUATED.items():
+        for row in connection.execute(query, {"sweeps": sweeps}):
+            setattr(by_sweep[row.sweep_id], name, row.n)
+    return by_sweep
+
+
+def grid(connection: sa.Connection, sweep: int, most: int | None) -> list[GridCell]:
+    """All of it; with `most`, the first cells alone, as far as they have so many trials together."""
+    trials = connection.execute(_grid_trials(sweep).limit(most)).all()
+    cells = sa.select(cell).where(cell.c.sweep_id == sweep).order_by(cell.c.cell)
+    found = sa.select(candidate).where(candidate.c.sweep_id == sweep)
+    found = found.order_by(candidate.c.cell, candidate.c.candidate)
+    if most is not None and len(trials) == most:
+        # The last candidate may be cut, too: it goes, and what is drawn has only whole ones.
+        end = (trials[-1].cell, trials[-1].candidate)
+        trials = [row for row in trials if (row.cell, row.candidate) < end]
+        cells = cells.where(cell.c.cell <= end[0])
+        found = found.where(sa.tuple_(candidate.c.cell, candidate.c.candidate) < sa.tuple_(*end))
+    return _grid(connection.execute(cells).all(), connection.execute(found).all(), trials)
+
+
+def _grid_trials(sweep: int) -> sa.Select[Any]:
+    columns = (trial.c.id, trial.c.cell, trial.c.candidate, trial.c.repeat, trial.c.state, trial.c.diverged)
+    query = sa.select(*columns, training.c.score).join(training, training.c.id == trial.c.training_id)
+    return query.where(trial.c.sweep_id == sweep).order_by(trial.c.cell, trial.c.candidate, trial.c.repeat)
+
+
+def _grid(
+    cells: Iterable[sa.Row[Any]], candidates: Iterable[sa.Row[Any]], trials: Iterable[sa.Row[Any]]
+) -> list[GridCell]:
+    squares: dict[tuple[int, int], list[GridTrial]] = defaultdict(list)
+    scores: dict[tuple[int, int], list[float]] = defaultdict(list)
+    for row in trials:
+        place = (row.cell, row.candidate)
+        squares[place].append(GridTrial(trial=row.id, repeat=row.repeat, state=row.state, diverged=row.diverged))
+        if row.state == TrialState.FINISHED and row.score is not None:
+            scores[place].append(row.score)
+    by_index: dict[int, GridCell] = {}
+    selected: dict[int, int | None] = {}
+    for row in cells:
+        by_index[row.cell] = GridCell(index=row.cell, labels=row.labels, candidates=[])
+        selected[row.cell] = (row.summary or {}).get("candidate")
+    for row in candidates:
+        place = (row.cell, row.candidate)
+        known = scores[place]
+        by_index[row.cell].candidates.append(
+            GridCandidate(
+                labels=row.labels, selected=selected[row.cell] == row.candidate,
+                score=sum(known) / len(known) if known else None, trials=squares[place],
+            )
+        )  # fmt: skip
+    return list(by_index.values())
+
+
+MAX_PROBLEMS: Final = 100
+"""Failed and diverged trials that a sweep's page names."""
+
+
+def _told() -> sa.Select[Any]:
+    """Troubled trials with what their problems are told from."""
+    new = training.alias()
+    return (
+        sa.select(
+            trial.c.id, trial.c.state, trial.c.repeat_labels, trial.c.diverged, training.c.error,
+            cell.c.labels.label("cell_labels"), candidate.c.labels.label("candidate_labels"),
+            trial.c.evaluation_id, new.c.error.label("evaluation_error"), new.c.recipe["metrics"].label("metrics"),
+        )
+        .join(training, training.c.id == trial.c.training_id)
+        .outerjoin(new, new.c.id == trial.c.evaluation_id)
+        .join(cell, sa.and_(cell.c.sweep_id == trial.c.sweep_id, cell.c.cell == trial.c.cell))
+        .join(candidate, of_candidate())
+        .where(trial.c.id.in_(sa.bindparam("trials", expanding=True)))
+        .order_by(trial.c.position)
+        .limit(MAX_PROBLEMS)
+    )  # fmt: skip
+
+
+def _troubled() -> tuple[sa.Select[tuple[int]], ...]:
+    """The first trials that failed, and the first that diverged: each by an index, however many others there are."""
+    columns = sa.select(trial.c.id).where(trial.c.sweep_id == sa.bindparam("sweep")).limit(MAX_PROBLEMS)
+    failed = columns.where(trial.c.state == TrialState.FAILED).order_by(trial.c.position)
+    finished, in_order = trial.c.state == TrialState.FINISHED, trial.c.id
+    diverged = [columns.where(finished, trial.c.reused == reused, trial.c.diverged) for reused in (False, True)]
+    return failed, *(query.order_by(in_order) for query in (columns.where(evaluation_failed()), *diverged))
+
+
+# Made once: pages ask them every few seconds.
+_TOLD: Final = _told()
+_TROUBLED: Final = _troubled()
+
+
+def problems(connection: sa.Connection, sweep: int) -> list[TrialProblem]:
+    """Those of one sweep, in the order of the plan, and so many at most."""
+    troubled = [id_ for query in _TROUBLED for id_ in connection.execute(query, {"sweep": sweep}).scalars()]
+    return [
+        TrialProblem(
+            trial=row.id,
+            labels={**row.cell_labels, **row.candidate_labels, **row.repeat_labels},
+            state=row.state,
+            message=_trouble(row),
+            log=f"/v1/trials/{row.id}/logs",
+        )
+        for row in (connection.execute(_TOLD, {"trials": troubled}) if troubled else ())
+    ]
+
+
+def _trouble(row: Any) -> str:
+    if row.state == TrialState.FINISHED and not row.diverged:
+        why = row.evaluation_error or "it was cancelled"
+        return f"keeps its numbers, but {', '.join(row.metrics or ())} could not be evaluated: {why}"
+    return "diverged: the loss became NaN" if row.diverged else row.error or "failed"
+
 
 _LISTED = (
     "id", "uid", "name", "state", "created", "started", "ended", "total", "actor", "priority", "error", "notice",
