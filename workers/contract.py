@@ -210,7 +210,7 @@ class Pins(Frozen):
     code: dict[str, str] = Field(default_factory=dict, exclude_if=lambda value: not value)
     """The hash of the source of each own part, by the keys that `versions` has (workers/catalog/own_code.py)."""
     content: str | None = Field(default=None, exclude_if=lambda value: value is None)
-    """The hash of the files that the data set reads, where no `manifest` stands for them (workers/data/file_content.py)."""
+    """The hash of the files that the data set reads (workers/data/file_content.py), where it has no `manifest`."""
 
 
 def _absent(value: object) -> bool:
