@@ -92,7 +92,7 @@ class RayTune:
         try:
             self._serve(broker, dispatch, trials)
         finally:
-            trials.end()
+            trials.end(closing=broker.closing())
 
     def _serve(self, broker: Broker, dispatch: Dispatch[HeldSlot], trials: TuneTrials) -> None:
         """Give orders to slots, and hand on to the broker what they say, until nothing has come for a while."""

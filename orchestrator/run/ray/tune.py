@@ -43,9 +43,11 @@ WAITING: Final = 1_000
 """Attempts that wait for a trial at most, where Tune has fallen behind or does not work; older ones get none."""
 AGAIN_SECONDS: Final = 60.0
 """After an error of Tune's."""
-CATCH_UP_SECONDS: Final = 20.0
-"""How long trials have at the end to see how their attempts ended."""
-END_SECONDS: Final = 15.0
+CATCH_UP_SECONDS: Final = 30.0
+"""How long trials have, once nothing trains, to see how their attempts ended."""
+CLOSING_SECONDS: Final = 5.0
+"""The same, where the conductor is asked to end."""
+END_SECONDS: Final = 10.0
 """How long Tune has to end its trials' processes."""
 KEPT: Final = 3
 """Folders of Tuners; older ones are removed."""
@@ -128,12 +130,12 @@ class TuneTrials:
             self._thread = threading.Thread(target=self._run, name="tune", daemon=True)
             self._thread.start()
 
-    def end(self) -> None:
+    def end(self, *, closing: bool) -> None:
         """End all trials: at once while attempts train, else once each has seen how its attempt ended."""
         self.ending.set()
         if self._thread is not None:
             if not self.training:
-                self._thread.join(CATCH_UP_SECONDS)
+                self._thread.join(CLOSING_SECONDS if closing else CATCH_UP_SECONDS)
             self.stopping.set()
             self._thread.join(END_SECONDS)
 
