@@ -12,16 +12,20 @@ from api.connection import Query, ServerConnection, SweepChanges
 from orchestrator.views.accounts import AuditEntry, CallerView, NewTokenView, ProjectView, TokenView, UserView
 from orchestrator.views.callers import Role, Scope
 from orchestrator.views.cells import CellView
+from orchestrator.views.cluster import DataFinding, MirrorView
 from orchestrator.views.collection import CollectionView, StorageView
-from orchestrator.views.data import DataFinding
+from orchestrator.views.evidence import (
+    LedgerSummary,
+    LedgerView,
+    MacrosView,
+    OptimismView,
+    PublishedSummary,
+    PublishedView,
+    VerdictsView,
+)
 from orchestrator.views.files import FigureFile, FigureView, Rendered
-from orchestrator.views.ledger import LedgerSummary, LedgerView
 from orchestrator.views.lifecycle import SweepState, TrialState
-from orchestrator.views.macros import MacrosView
-from orchestrator.views.mirror import MirrorView
-from orchestrator.views.optimism import OptimismView
 from orchestrator.views.pages import Page
-from orchestrator.views.published import PublishedSummary, PublishedView
 from orchestrator.views.quotas import Quota, QuotaKind, QuotaUse
 from orchestrator.views.remarks import Remark
 from orchestrator.views.requests import RequestView
@@ -29,7 +33,6 @@ from orchestrator.views.resolutions import ResolutionBudget, ResolutionView
 from orchestrator.views.submissions import Preview, Submitted
 from orchestrator.views.sweeps import GridCell, SweepSummary, SweepView
 from orchestrator.views.trials import Curve, LogView, TrialSummary, TrialView
-from orchestrator.views.verdicts import VerdictsView
 from workers.catalog import Catalog
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from dashboards.rendering import render
 from dashboards.wording import plain
-from orchestrator.views.data import DataFinding
+from orchestrator.views.cluster import DataFinding
 from orchestrator.views.sweeps import PartUse
 from workers.catalog import Catalog, Entry
 

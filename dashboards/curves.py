@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, Protocol
 
 from dashboards import pages
 from dashboards.rendering import render
-from orchestrator.views.curves import Against, CurveLine, CurveLines
+from orchestrator.views.trials import Against, CurveLine, CurveLines
 
 SMOOTHINGS: Final = (0.0, 0.3, 0.6, 0.8, 0.9, 0.97)
 """What the page offers; any other weight may stand in the address."""

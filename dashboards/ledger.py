@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final, get_args
 
 from dashboards.rendering import render
-from orchestrator.views.ledger import LedgerEntry, LedgerEvidence, LedgerSummary, LedgerTable, LedgerView, Standing
+from orchestrator.views.evidence import LedgerEntry, LedgerEvidence, LedgerSummary, LedgerTable, LedgerView, Standing
 
 STANDINGS: Final = get_args(Standing)
 EXPORTS: Final = ("latex", "markdown", "csv", "json")

@@ -13,11 +13,10 @@ from orchestrator.views.cells import CellView
 from orchestrator.views.collection import CollectionView, SweepStorage
 from orchestrator.views.files import FigureFile
 from orchestrator.views.lifecycle import SweepState
-from orchestrator.views.neighbours import Neighbour
 from orchestrator.views.pages import Page
 from orchestrator.views.resolutions import ResolutionView
 from orchestrator.views.sweeps import GridCell, SweepSummary, SweepView
-from orchestrator.views.trials import LogView, TrialView
+from orchestrator.views.trials import LogView, Neighbour, TrialView
 
 EXPORTS: Final = ("latex", "markdown", "csv", "json", "html")
 FIGURE_EXPORTS: Final = ("pdf", "svg", "png", "json", "csv")

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from dashboards.wording import plain
-from orchestrator.views.neighbours import leaves
-from orchestrator.views.trials import LogView, TrialView
+from orchestrator.views.trials import LogView, TrialView, leaves
 
 CHECKPOINTS: Final = ("best", "last")
 SPLITS: Final = ("validation", "test", "train")

@@ -35,10 +35,9 @@ from orchestrator.views.errors import NotFoundError
 if TYPE_CHECKING:
     from api.client import Client
     from orchestrator.service.manuscripts import ManuscriptReport, Records, Whole
+    from orchestrator.views.evidence import CellVerdictView, MacroAddress, MacrosView
     from orchestrator.views.files import Rendered
-    from orchestrator.views.macros import MacroAddress, MacrosView
     from orchestrator.views.resolutions import ResolutionRound, ResolutionView
-    from orchestrator.views.verdicts import CellVerdictView
 
 MOST: Final = 1_000_000
 

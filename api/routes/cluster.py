@@ -12,10 +12,8 @@ from api.problems import answer, details, documented, shown
 from api.telemetry import CONTENT_TYPE, Exposition
 from dashboards import cluster as cluster_page
 from dashboards import pages
-from orchestrator.views.cluster import ClusterView
+from orchestrator.views.cluster import ClusterView, DataFinding, Readiness
 from orchestrator.views.collection import CollectionPolicy, CollectionView, StorageView
-from orchestrator.views.data import DataFinding
-from orchestrator.views.health import Readiness
 from orchestrator.views.lifecycle import SWEEP_ENDED, TrialState
 from workers.catalog import Catalog
 

@@ -11,8 +11,8 @@ from api.http.turns import Expensive
 from api.problems import documented, shown
 from dashboards import curves as curves_page
 from orchestrator.service.trials import DEFAULT_POINTS, By, CurvesAsked
-from orchestrator.views.curves import Against, CurveLines
 from orchestrator.views.errors import ConflictError
+from orchestrator.views.trials import Against, CurveLines
 
 router = APIRouter(
     prefix="/v1/curves",

@@ -27,8 +27,8 @@ from api.dependencies import (
 from api.http.turns import Expensive, ExpensiveBundle, ExpensiveSpec
 from api.problems import documented, shown
 from orchestrator.views.cells import CellView
+from orchestrator.views.cluster import MirrorView
 from orchestrator.views.lifecycle import SweepState
-from orchestrator.views.mirror import MirrorView
 from orchestrator.views.pages import Page
 from orchestrator.views.remarks import LONGEST_NOTE, LONGEST_TAG, MOST_TAGS, Remark, TagChange
 from orchestrator.views.requests import RequestView

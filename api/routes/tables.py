@@ -11,11 +11,8 @@ from api.dependencies import Asked, Id, Named
 from api.http.turns import Expensive
 from api.problems import documented, shown
 from dashboards import ledger as ledger_pages
+from orchestrator.views.evidence import LedgerSummary, OptimismView, PublishedSummary, PublishedView, VerdictsView
 from orchestrator.views.files import Rendered
-from orchestrator.views.ledger import LedgerSummary
-from orchestrator.views.optimism import OptimismView
-from orchestrator.views.published import PublishedSummary, PublishedView
-from orchestrator.views.verdicts import VerdictsView
 
 tables_router = APIRouter(
     prefix="/v1/sweeps",

@@ -13,16 +13,8 @@ from orchestrator.publish.tables.layout import fixed_label
 from orchestrator.publish.tables.significance import paired_t
 from orchestrator.publish.tables.table_data import Column, TableCell
 from orchestrator.spec.label import label_of
-from orchestrator.views.drift import (
-    CauseKind,
-    CellDrift,
-    Change,
-    DriftCause,
-    DriftNumber,
-    DriftView,
-    RunFacts,
-)
 from orchestrator.views.errors import NotFoundError
+from orchestrator.views.evidence import CauseKind, CellDrift, Change, DriftCause, DriftNumber, DriftView, RunFacts
 from orchestrator.views.files import Rendered
 from orchestrator.views.outcomes import SweepOutcomes
 from orchestrator.views.planned import Labels

@@ -15,7 +15,7 @@ from orchestrator.publish.tables.table_data import Column, Table, TableCell
 from orchestrator.spec.label import label_of
 from orchestrator.views.deadline import timely
 from orchestrator.views.errors import NotFoundError
-from orchestrator.views.ledger import (
+from orchestrator.views.evidence import (
     LedgerCounts,
     LedgerEntry,
     LedgerEvidence,

@@ -15,7 +15,7 @@ from orchestrator.publish.statistics import interval
 from orchestrator.publish.tables import build
 from orchestrator.publish.tables.table_data import Column, Table, TableCell
 from orchestrator.views.errors import ConflictError, DamagedError
-from orchestrator.views.macros import MacroAddress, MacroNumber, MacrosView
+from orchestrator.views.evidence import MacroAddress, MacroNumber, MacrosView
 from orchestrator.views.outcomes import Statistic, SweepOutcomes
 from orchestrator.views.printing import printed
 from workers.catalog import Catalog

@@ -8,7 +8,7 @@ from typing import Final
 
 from orchestrator.publish.macros import MacroFile, macro_names, read
 from orchestrator.views.errors import ConflictError, NotFoundError
-from orchestrator.views.macros import MacroNumber, MacrosView
+from orchestrator.views.evidence import MacroNumber, MacrosView
 
 _HEAD: Final = re.compile(
     r"% Table '(?P<table>.+)' of sweep (?P<sweep>\d{1,9}) \((?P<name>.*)\), made by metricsweep\."

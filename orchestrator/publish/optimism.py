@@ -6,7 +6,7 @@ from typing import Final
 
 from orchestrator.publish.aggregate import CandidateOutcome, Repeat, by_cell, run_values, runs_of
 from orchestrator.publish.select import Better, selection
-from orchestrator.views.optimism import CellOptimism, OptimismView
+from orchestrator.views.evidence import CellOptimism, OptimismView
 from orchestrator.views.outcomes import SweepOutcomes
 from orchestrator.views.planned import Cell
 

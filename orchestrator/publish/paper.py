@@ -8,9 +8,9 @@ from orchestrator.publish.formats.markdown import escape
 from orchestrator.publish.labels import axis_title
 from orchestrator.publish.papers import Number, PublishedTable
 from orchestrator.views.errors import NotFoundError
+from orchestrator.views.evidence import PublishedNumber, PublishedSummary, PublishedView
 from orchestrator.views.files import Rendered
 from orchestrator.views.planned import Labels
-from orchestrator.views.published import PublishedNumber, PublishedSummary, PublishedView
 
 FORMATS: Final = {
     "markdown": "text/markdown; charset=utf-8",

@@ -9,8 +9,8 @@ from typing import Final
 from orchestrator.publish.bundle import contents, rebuilding
 from orchestrator.publish.drift import TableSource, drift, render
 from orchestrator.record.store import Store
-from orchestrator.views.drift import DriftView, RunFacts
 from orchestrator.views.errors import ConflictError, NotFoundError
+from orchestrator.views.evidence import DriftView, RunFacts
 from orchestrator.views.files import Rendered
 from orchestrator.views.provenance import TrialProvenance
 from workers.catalog import Catalog, unknown

@@ -12,8 +12,8 @@ from orchestrator.publish.ledger import WITHIN, LedgerFinding, findings, publish
 from orchestrator.record.store import Store
 from orchestrator.views.deadline import timely
 from orchestrator.views.errors import NotFoundError
+from orchestrator.views.evidence import LedgerSummary, LedgerView
 from orchestrator.views.files import Rendered
-from orchestrator.views.ledger import LedgerSummary, LedgerView
 from workers.catalog import Catalog
 
 MOST_SWEEPS: Final = 10_000

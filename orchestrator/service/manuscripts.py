@@ -9,7 +9,7 @@ from orchestrator.publish.macros import macros_of
 from orchestrator.publish.manuscript import Disagreement, WholeTable, read_manuscript, read_table
 from orchestrator.publish.tables import build
 from orchestrator.views.errors import ConflictError, NotFoundError
-from orchestrator.views.macros import MacroAddress, MacrosView
+from orchestrator.views.evidence import MacroAddress, MacrosView
 
 Whole = Callable[[int, str], str]
 """The LaTeX of a sweep's table today; NotFoundError where it is not there."""

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from orchestrator.plan.csv_import import FileRows
     from orchestrator.settings import Settings
+    from orchestrator.views.evidence import PublishedSummary
     from orchestrator.views.files import Rendered
-    from orchestrator.views.published import PublishedSummary
     from orchestrator.views.submissions import Preview
 
 

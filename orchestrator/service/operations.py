@@ -15,7 +15,7 @@ from orchestrator.record.weight_files import WeightFiles, kind_of
 from orchestrator.run.usage import decoded_bytes
 from orchestrator.settings import Settings
 from orchestrator.views.callers import caller
-from orchestrator.views.cluster import ClusterView
+from orchestrator.views.cluster import Check, ClusterView, Disk, Gauges, Readiness
 from orchestrator.views.collection import (
     CollectableSweep,
     CollectionPolicy,
@@ -25,8 +25,6 @@ from orchestrator.views.collection import (
 )
 from orchestrator.views.deadline import timely
 from orchestrator.views.errors import MetricsweepError, UnavailableError
-from orchestrator.views.gauges import Gauges
-from orchestrator.views.health import Check, Disk, Readiness
 from orchestrator.views.quotas import QuotaUse
 from workers.catalog import Catalog, Entry, problems
 

@@ -20,9 +20,9 @@ from orchestrator.service.sweeps import RemarkQueries, ResolutionCommands, SpecS
 from orchestrator.service.tables import FigureQueries, PaperQueries, TableQueries
 from orchestrator.service.trials import CurveQueries, FrameQueries, ListingQueries, PlotQueries, TrialQueries
 from orchestrator.settings import Settings
-from orchestrator.views.data import DataFinding
+from orchestrator.views.cluster import DataFinding
+from orchestrator.views.evidence import PublishedSummary, PublishedView
 from orchestrator.views.links import Links
-from orchestrator.views.published import PublishedSummary, PublishedView
 from workers import catalog as catalogs
 from workers.catalog import Catalog
 

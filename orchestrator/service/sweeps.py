@@ -27,10 +27,10 @@ from orchestrator.settings import Settings
 from orchestrator.spec.spec import Spec
 from orchestrator.views.callers import Allowed
 from orchestrator.views.cells import CellView, ComparedCell
+from orchestrator.views.cluster import MirrorView
 from orchestrator.views.errors import ConflictError, NotFoundError, UnavailableError
 from orchestrator.views.lifecycle import SweepState
 from orchestrator.views.links import Links
-from orchestrator.views.mirror import MirrorView
 from orchestrator.views.nodes import Inspected
 from orchestrator.views.outcomes import SweepOutcomes
 from orchestrator.views.pages import Page

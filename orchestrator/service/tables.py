@@ -20,13 +20,11 @@ from orchestrator.record.store import Store
 from orchestrator.settings import Settings
 from orchestrator.spec.table import Covers
 from orchestrator.views.errors import ConflictError, NotFoundError
+from orchestrator.views.evidence import MacroFormat, MacrosView, OptimismView, VerdictsView
 from orchestrator.views.files import FigureView, Rendered
-from orchestrator.views.macros import MacroFormat, MacrosView
-from orchestrator.views.optimism import OptimismView
 from orchestrator.views.outcomes import SweepOutcomes
 from orchestrator.views.query_sums import QuerySource, nowhere
 from orchestrator.views.sweeps import Heat
-from orchestrator.views.verdicts import VerdictsView
 from workers.catalog import Catalog, PartSourceError, unknown
 
 

@@ -1,13 +1,73 @@
 """What the cluster is and does, as clients see it: nodes, slots, who uses what, and why trials wait."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Final
+from typing import Final, Literal
 
+from pydantic import BaseModel
+
+from orchestrator.views.deliveries import DeliveryBacklog
 from orchestrator.views.lifecycle import SweepState
 from orchestrator.views.pages import View
+from orchestrator.views.quotas import QuotaUse
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """What the tracker does not show yet."""
+
+    runs: int
+    seconds: float  # since when the oldest of them waits
+    failing: int  # of which the last try failed
+    error: str | None = None  # of one of those
+
+
+class Check(View):
+    """Whether one thing that the service needs is there."""
+
+    name: str
+    ok: bool
+    detail: str
+
+
+class Disk(View):
+    """A folder that fills up, and the disk that it is on."""
+
+    name: str
+    free_bytes: int
+    size_bytes: int
+
+
+class Readiness(View):
+    """Whether the service can do its work."""
+
+    ok: bool
+    checks: list[Check]
+
+
+class MirrorView(BaseModel):
+    """What MLflow is still to be told of a sweep, or of all."""
+
+    waiting: int
+    """Runs that it does not show as they are."""
+    error: str | None = None
+    """Why one of them could not be told when it was tried last."""
+
+
+class DataFinding(BaseModel):
+    """What a node's data root was found to have of what a training needs."""
+
+    host: str
+    node: str
+    """What tells it from others of that name: Ray's identifier."""
+    data: str
+    """A data set, with those hyper-parameters that decide on its files, and weights."""
+    state: Literal["ok", "missing", "wrong", "unknown"]
+    said: str
+    """Where was looked, what was found and how to get it; where it is there, what was passed over and why."""
+    looked: datetime
 
 
 class WaitReason(StrEnum):
@@ -138,3 +198,21 @@ class ClusterView(View):
     nodes: list[NodeView]
     slots: list[SlotView]
     queue: list[WaitingSweep]
+
+
+@dataclass(frozen=True, slots=True)
+class Gauges:
+    """What one look at the database says."""
+
+    sweeps: Mapping[str, int]  # by state
+    trials: Mapping[str, int]  # by state
+    attempts: Mapping[tuple[str, str], int]  # by state and cause; no cause: ""
+    waiting: Mapping[str, int]  # by reason
+    slots: Sequence[SlotView]
+    offered: Mapping[str, float]  # by the nodes that are there, by resource
+    held: Mapping[str, float]  # by slots that train, by resource
+    backlog: Backlog
+    deliveries: DeliveryBacklog
+    report_lag: float
+    heartbeat: float | None
+    quotas: Sequence[QuotaUse] = ()  # of projects that have one; users are not named

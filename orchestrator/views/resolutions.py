@@ -6,8 +6,8 @@ from typing import Literal
 
 from pydantic import Field
 
+from orchestrator.views.evidence import CellVerdictView
 from orchestrator.views.pages import View
-from orchestrator.views.verdicts import CellVerdictView
 
 
 class ResolutionBudget(View):

@@ -1,7 +1,8 @@
 """Trials as clients see them: in a list, whole, with attempts, curves and logs."""
 
+from collections.abc import Iterator, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -9,6 +10,77 @@ from orchestrator.views.collection import CollectedView
 from orchestrator.views.lifecycle import TrialState
 from orchestrator.views.pages import View
 from orchestrator.views.remarks import Remark
+
+Against = Literal["step", "seconds"]
+"""What curves are drawn over: the training's steps, or the seconds that it has trained."""
+
+
+class CurveLine(View):
+    """One line: a trial's curve, or the mean over the runs of a candidate."""
+
+    label: str
+    sweep: int
+    cell: int
+    candidate: int
+    trials: list[int]
+    runs: int
+    """How many of the trials have reported anything under the key."""
+    running: bool = False
+    """Whether more may come."""
+    points: list[tuple[float, float | None]]
+    """At most as many as were asked for; of each stretch that is left out the least and the greatest stay."""
+    band: list[tuple[float, float, float]] = Field(default_factory=list)
+    """x, mean - deviation, mean + deviation (the sample's) where two runs or more are; empty of a single run."""
+
+
+class CurveLines(View):
+    """What was asked for."""
+
+    key: str
+    x: Against
+    smoothing: float
+    """Of an exponential moving average that is corrected for its start (debiased); 0: none."""
+    keys: list[str]
+    """The keys that there are curves of, to choose from."""
+    traces: list[CurveLine]
+    left_out: int = 0
+    """CurveLines beyond the most that one answer holds."""
+
+
+class Difference(View):
+    """A value that two recipes do not share; null: only the other one has it."""
+
+    path: str
+    own: Any = None
+    other: Any = None
+
+
+class Neighbour(View):
+    """Another trial, why it is looked at, and what it was trained with instead."""
+
+    trial: int
+    why: str
+    differences: list[Difference]
+
+
+def differences(own: Mapping[str, Any], other: Mapping[str, Any]) -> list[Difference]:
+    """By path, in the order of the own recipe; what nobody chose (`version`, `pins`) is left out."""
+    mine, theirs = dict(leaves(own)), dict(leaves(other))
+    paths = [*mine, *(path for path in theirs if path not in mine)]
+    return [
+        Difference(path=path, own=mine.get(path), other=theirs.get(path))
+        for path in paths
+        if path.partition(".")[0] not in {"version", "pins"} and mine.get(path) != theirs.get(path)
+    ]
+
+
+def leaves(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """What a recipe holds by its path, such as `optimizer.lr`."""
+    for key, held in value.items():
+        if isinstance(held, Mapping) and held:
+            yield from leaves(held, f"{prefix}{key}.")
+        else:
+            yield prefix + key, held
 
 
 class TrialSummary(View):

@@ -25,7 +25,8 @@ from api.routes import cluster, logins, tables
 from api.routes import figures as figures_route
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
-from orchestrator.views import cells, data, files, health, pages, published, requests, submissions, sweeps, trials
+from orchestrator.views import cells, evidence, files, pages, requests, submissions, sweeps, trials
+from orchestrator.views.cluster import DataFinding, Readiness
 from tests.api.conftest import BEARER
 from tests.api.played import SPEC, YAML, Conductor
 
@@ -177,14 +178,14 @@ def test_references_lead_somewhere(document: dict[str, Any]) -> None:
         (trials.TrialView, examples.TRIAL),
         (list[trials.Curve], examples.CURVES),
         (trials.LogView, examples.LOG),
-        (health.Readiness, cluster.READINESS),
+        (Readiness, cluster.READINESS),
         (logins.LoginLink, logins.LOGIN_LINK),
         (logins.Identified, logins.IDENTIFIED),
         (list[files.FigureView], figures_route.FIGURES),
         (list[files.FigureFile], figures_route.FIGURE_FILES),
-        (list[published.PublishedSummary], tables.PUBLISHED),
-        (published.PublishedView, tables.PUBLISHED_TABLE),
-        (list[data.DataFinding], cluster.DATA),
+        (list[evidence.PublishedSummary], tables.PUBLISHED),
+        (evidence.PublishedView, tables.PUBLISHED_TABLE),
+        (list[DataFinding], cluster.DATA),
     ],
 )
 def test_the_examples_hold(shape: Any, example: Any) -> None:

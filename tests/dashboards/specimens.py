@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
+from orchestrator.views.evidence import CellVerdictView
 from orchestrator.views.files import FigureFile
 from orchestrator.views.lifecycle import SweepState, TrialState
 from orchestrator.views.resolutions import CellSeeds, LeftOut, ResolutionBudget, ResolutionRound, ResolutionView
@@ -17,7 +18,6 @@ from orchestrator.views.sweeps import (
     TrialProblem,
 )
 from orchestrator.views.trials import AttemptView, LogView, TrialView
-from orchestrator.views.verdicts import CellVerdictView
 
 NOW = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
 HOSTILE = """</script><script>alert(1)</script><img src=x onerror='alert("2")'>{{ 7*7 }}&amp;"""

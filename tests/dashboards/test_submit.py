@@ -11,7 +11,7 @@ from dashboards import gallery
 from orchestrator.host.identity import made_for
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
-from orchestrator.views.data import DataFinding
+from orchestrator.views.cluster import DataFinding
 from tests.conftest import ROOT
 from tests.dashboards.markup import read
 from tests.dashboards.specimens import NOW

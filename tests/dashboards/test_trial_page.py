@@ -12,7 +12,7 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from dashboards import training
-from orchestrator.views.neighbours import differences
+from orchestrator.views.trials import differences
 from tests.dashboards import specimens
 from tests.dashboards.markup import read
 from tests.dashboards.stage import SMALL_SPEC, Stage

@@ -8,8 +8,8 @@ import pytest
 
 from orchestrator.publish.aggregate import Repeat
 from orchestrator.publish.drift import ChangedRuns, TableSource, drift, render
-from orchestrator.views.drift import CellDrift, DriftView, RunFacts
 from orchestrator.views.errors import NotFoundError
+from orchestrator.views.evidence import CellDrift, DriftView, RunFacts
 from orchestrator.views.lifecycle import TrialState
 from orchestrator.views.outcomes import SweepOutcomes, TrialOutcome
 from tests.publish import sweeps

@@ -3,7 +3,7 @@
 import pytest
 
 from orchestrator.publish.figures import pages
-from orchestrator.views.curves import CurveLine, CurveLines
+from orchestrator.views.trials import CurveLine, CurveLines
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from orchestrator.publish.macros import checked_prefix, macro_names, macros_of, 
 from orchestrator.publish.tables.build import build
 from orchestrator.service.manuscripts import ManuscriptReport, check
 from orchestrator.views.errors import ConflictError, DamagedError, NotFoundError
-from orchestrator.views.macros import MacrosView
+from orchestrator.views.evidence import MacrosView
 from orchestrator.views.outcomes import SweepOutcomes
 from tests.publish import sweeps
 from tests.publish.test_latex import compiled

@@ -9,7 +9,7 @@ import pytest
 from orchestrator.publish.paper import FORMATS, render, summary, view
 from orchestrator.publish.papers import load, names
 from orchestrator.views.errors import NotFoundError
-from orchestrator.views.published import PublishedView
+from orchestrator.views.evidence import PublishedView
 
 
 @pytest.mark.parametrize("name", names())

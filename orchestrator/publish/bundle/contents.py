@@ -22,8 +22,8 @@ from pydantic import BaseModel, ConfigDict
 from orchestrator.publish.tables import build
 from orchestrator.publish.tables.evidence import judged
 from orchestrator.publish.tables.table_data import Numbers
-from orchestrator.views.drift import RunFacts
 from orchestrator.views.errors import DamagedError, MetricsweepError
+from orchestrator.views.evidence import RunFacts
 from orchestrator.views.extension import SweepLook
 from orchestrator.views.lifecycle import TrialState
 from orchestrator.views.outcomes import SweepOutcomes, TrialOutcome

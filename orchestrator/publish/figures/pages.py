@@ -10,9 +10,8 @@ from orchestrator.publish.figures import style
 from orchestrator.publish.figures.style import COLOURS, DASHES
 from orchestrator.publish.labels import metric_title
 from orchestrator.views.cells import CellCandidate, CellView
-from orchestrator.views.curves import CurveLine, CurveLines
 from orchestrator.views.listings import MOST_POINTS, Points
-from orchestrator.views.trials import Curve
+from orchestrator.views.trials import Curve, CurveLine, CurveLines
 from workers.catalog import Catalog
 
 _FIRST: Final = ("train/loss", "train/regularizer", "train/lr", "train/norm_mean", "train/norm_var")

@@ -11,12 +11,12 @@ from orchestrator.publish.verdicts.rounds import Limits, Question, Round, Stock,
 from orchestrator.spec.seeds import SeedAxis, seed_axis
 from orchestrator.spec.spec import Spec
 from orchestrator.views.errors import ConflictError
+from orchestrator.views.evidence import CellVerdictView
 from orchestrator.views.extension import SweepLook
 from orchestrator.views.lifecycle import TrialState
 from orchestrator.views.outcomes import SweepOutcomes, TrialOutcome
 from orchestrator.views.planned import Labels
 from orchestrator.views.resolutions import CellSeeds, LeftOut, ResolutionBudget, ResolutionRound
-from orchestrator.views.verdicts import CellVerdictView
 from workers.catalog import Catalog
 
 

@@ -4,7 +4,7 @@ import sqlalchemy as sa
 
 from orchestrator.record.database import Access
 from orchestrator.record.schema import cell, training, trial
-from orchestrator.views.neighbours import Neighbour, differences
+from orchestrator.views.trials import Neighbour, differences
 
 
 class NeighbourReader(Access):

@@ -16,14 +16,7 @@ from orchestrator.views.errors import NotFoundError
 from orchestrator.views.extension import TrialKey
 from orchestrator.views.lifecycle import TRIAL_ACTIVE, TrialState
 from orchestrator.views.pages import Page
-from orchestrator.views.trials import (
-    AttemptView,
-    EvaluatedFrom,
-    EvaluationView,
-    Replaced,
-    TrialSummary,
-    TrialView,
-)
+from orchestrator.views.trials import AttemptView, EvaluatedFrom, EvaluationView, Replaced, TrialSummary, TrialView
 from workers.catalog import asked_of
 
 
