@@ -11,7 +11,8 @@ class Doorbell:
         self._file = socket.with_name(f"{socket.name}.bell")
 
     def listen(self) -> None:
-        """Create the file, or forget that the bell was rung."""
+        """Create the file, for this account alone, or forget that the bell was rung."""
+        self._file.touch(0o600)
         self._file.write_bytes(b"")
 
     def ring(self) -> bool:
