@@ -4,6 +4,7 @@ import asyncio
 import ipaddress
 import logging
 import math
+import re
 import socket
 import time
 import uuid
@@ -55,6 +56,8 @@ BURST_SECONDS: Final = 10.0
 """Whoever was silent for so long may send as much at once as this time allows."""
 MOST_KEPT: Final = 20_000
 """Buckets that are kept; beyond them those are forgotten that were used longest ago."""
+_HOST: Final = re.compile(r"(?:\[(?P<address>[0-9A-Fa-f:.]+)\]|(?P<name>[A-Za-z0-9._-]+))(?::(?P<port>[0-9]{0,5}))?")
+_MOST_PORTS: Final = 65_535
 UNCOUNTED: Final = frozenset({"/healthz", "/readyz", IDENTITY_PATH})
 """What watchdogs and our own commands ask before anything else; each costs no more than to be refused."""
 
@@ -185,13 +188,11 @@ def _names(settings: Settings) -> Iterable[str]:
 
 
 def _hostname(host: str) -> str:
-    """The name in a `Host`; none where more than a name and a port stand there: addresses are made of the whole."""
-    try:
-        split = urlsplit(f"//{host}")
-        name, _ = split.hostname or "", split.port
-    except ValueError:  # an unclosed bracket, or what is no port
+    """The name in a `Host`; empty where the header is more than a name and a port: whole addresses are made of it."""
+    found = _HOST.fullmatch(host)
+    if found is None or int(found["port"] or 0) > _MOST_PORTS:
         return ""
-    return name.rstrip(".") if split.netloc == host and not {"@", "\\"} & set(host) else ""
+    return (found["address"] or found["name"]).lower().rstrip(".")
 
 
 def _is_address(name: str) -> bool:

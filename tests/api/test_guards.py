@@ -28,7 +28,7 @@ def test_loopback_names_are_ours(http: TestClient, host: str) -> None:
 
 @pytest.mark.parametrize("host", [
     "evil.example", "127.0.0.1.evil.example", "10.0.0.1", "", "[::1", "a@localhost.b", "a@localhost", "localhost/a?b",
-    "localhost#", "evil.example\\@localhost", "localhost:a", "localhost:99999",
+    "localhost#", "[::1].evil", "[::1]x:80", "a[::1]", "evil.example\\@localhost", "localhost:a", "localhost:99999",
 ])  # fmt: skip
 def test_foreign_hosts_are_refused(http: TestClient, host: str) -> None:
     answer = http.get("/v1/sweeps", headers={"Host": host})
