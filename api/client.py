@@ -296,7 +296,7 @@ class Client:
 
     @property
     def people(self) -> "PeopleClient":
-        """Users, projects and tokens (docs/sharing.md)."""
+        """Users, projects and tokens (docs/security.md)."""
         return PeopleClient(self._connection)
 
     def submit(self, body: bytes, key: str | None = None, priority: int = 0, project: str | None = None) -> Submitted:

@@ -17,7 +17,7 @@ ORDER: Final = {
         "figures",
     ),
     "Reproduce": ("papers", "claims"),
-    "Run": ("slots", "pages", "deploy", "data", "storage", "sharing", "security", "operating"),
+    "Run": ("slots", "pages", "deploy", "data", "storage", "security", "operating"),
     "Know": ("bundle", "reliability"),
     "Extend": ("add-a-part",),
     "Reference": ("api", "reference/rest", "reference/python"),
