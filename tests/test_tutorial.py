@@ -29,7 +29,7 @@ def commands() -> list[str]:
 def test_it_names_the_commands_that_lead_to_a_table() -> None:
     assert set(commands()) >= STANDS
     assert [line.split()[1] for line in commands() if line.startswith("metricsweep ")] == [
-        "expand", "serve", "submit", "list", "table", "table", "table", "catalog", "extend"
+        "expand", "serve", "submit", "list", "table", "table", "catalog", "extend"
     ]  # fmt: skip
 
 

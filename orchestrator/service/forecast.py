@@ -14,7 +14,6 @@ from orchestrator.cost.workload import Workload, models, workload
 from orchestrator.plan import grid
 from orchestrator.plan.needs import Contents
 from orchestrator.plan.validated import Checked
-from orchestrator.record.store import Store
 from orchestrator.settings import Settings
 from orchestrator.spec.slot import Slot
 from orchestrator.spec.spec import Spec
@@ -175,7 +174,7 @@ _KEPT: Final = 256  # sweeps
 class Outlook:
     """Remembers what it counted, since pages are drawn every few seconds."""
 
-    def __init__(self, store: Store, catalog: Catalog, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, store: "Store", catalog: Catalog, now: Callable[[], float] = time.monotonic) -> None:
         self._store, self._catalog, self._now = store, catalog, now
         self._counted: dict[tuple[int, str], tuple[float, int, Cost | None]] = {}
 

@@ -15,5 +15,5 @@ def require_tokens() -> None:
     if tuple(map(int, re.findall(r"\d+", installed)[:2])) < TOKENS_SINCE:
         raise MetricsweepError(
             f"Ray {installed} has no token authentication: whoever reaches its port could run code on its nodes. "
-            "Install ray[tune]>=2.52,<3."
+            "Install ray[tune]>=2.56,<3."
         )
