@@ -27,7 +27,7 @@ HEAD: Final = "| | figure | least to greatest | goal | |\n|---|--:|--:|--:|---|"
 TUNE: Final = "Ray Tune, reused actors, with MLflow"
 UP: Final = "metricsweep, up before"
 
-ROUNDS: Final = 5
+ROUNDS: Final = 3
 RUNS: Final[Mapping[str, tuple[str, ...]]] = {
     "sweeps-2s": ("sweeps", "--seconds", "2", "--rounds", str(ROUNDS), "--only", "pool", TUNE, "metricsweep", UP),
     "sweeps-60s": ("sweeps", "--seconds", "60", "--trials", "16", "--only", "pool", UP),
