@@ -35,8 +35,8 @@ RUNS: Final[Mapping[str, tuple[str, ...]]] = {
     "evaluation": ("evaluation", "--images", "60502", "--classes", "11316", "--repeats", "1"),
     "start": ("start",),
 }
-ONCE: Final = {"sweeps-60s"}
-"""Benchmarks that run once, because a run takes a quarter of an hour."""
+ONCE: Final = {"sweeps-60s", "latency"}
+"""Benchmarks that run once, because a run takes many minutes."""
 Told = dict[str, Any]
 
 
