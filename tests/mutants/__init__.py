@@ -1,0 +1,1 @@
+"""Mutants: small faults put into the product one at a time, to see which tests notice them."""

@@ -1,0 +1,172 @@
+"""Put mutants into a copy of the product, one at a time, and say which tests notice them.
+
+    python -m tests.mutants map               run the whole suite, and note the functions that each test reaches
+    python -m tests.mutants draw --seed 1     draw 300 mutants anew into drawn.json
+    python -m tests.mutants run               run every mutant of drawn.json and written.json; results to results.json
+    python -m tests.mutants run --half first  the first half of the drawn ones, and all written by hand
+
+A mutant is killed when a test that reaches its function fails, or does not end in time. Those that no test notices
+survive. Ends with 1 where a mutant that results.json has as killed survives.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Final
+
+from tqdm import tqdm
+
+from tests.mutants import mutant as mutants
+from tests.mutants import reached
+from tests.mutants.mutant import LostError, Mutant
+
+HERE: Final = Path(__file__).parent
+RESULTS: Final = HERE / "results.json"
+SECONDS: Final = 90.0
+"""How long the tests of a mutant may take by the map; the shortest ones are taken, and then one whole file."""
+TIMES: Final = 5.0
+"""A run that takes so many times as long as it should, and a minute, has noticed its mutant."""
+COPIED: Final = ("api", "dashboards", "docs", "orchestrator", "sweeps", "tests", "workers", "benchmarks", "docker")
+
+
+def main() -> int:
+    """The command."""
+    parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("command", choices=["map", "draw", "run"])
+    parser.add_argument("--map", type=Path, default=reached.ROOT / "build" / "reached", help="folder of the map")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--count", type=int, default=300)
+    parser.add_argument("--half", choices=["first", "second", "both"], default="both", help="of the drawn mutants")
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--only", default="", help="mutants whose function contains this text")
+    given = parser.parse_args()
+    if given.command == "map":
+        return _map(given.map)
+    if given.command == "draw":
+        drawn = mutants.draw(reached.ROOT, given.count, given.seed)
+        (HERE / "drawn.json").write_text(json.dumps([asdict(one) for one in drawn], indent=1) + "\n", encoding="utf-8")
+        return 0
+    return _run(_chosen(given.half, given.only), given.map, given.processes)
+
+
+def _map(folder: Path) -> int:
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    paths = [str(HERE / "startup"), str(reached.ROOT), os.environ.get("PYTHONPATH", "")]
+    environment = {
+        **os.environ,
+        "MUTANTS_REACHED": str(folder),
+        "PYTHONPATH": os.pathsep.join(path for path in paths if path),
+    }
+    command = [Path(sys.executable).with_name("pytest"), "-q", "-n", "auto", "-p", "tests.mutants.reached"]
+    return subprocess.run(command, cwd=reached.ROOT, env=environment, check=False).returncode
+
+
+def _chosen(half: str, only: str) -> list[Mutant]:
+    drawn = [Mutant(**one) for one in json.loads((HERE / "drawn.json").read_text(encoding="utf-8"))]
+    written = [Mutant(**one) for one in json.loads((HERE / "written.json").read_text(encoding="utf-8"))]
+    halves = {"first": drawn[::2], "second": drawn[1::2], "both": drawn}
+    return [one for one in halves[half] + written if only in one.function]
+
+
+def _run(chosen: list[Mutant], folder: Path, processes: int) -> int:
+    tests, seconds = reached.read(folder)
+    results = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
+    escaped = []
+    with tempfile.TemporaryDirectory(prefix="mutants-") as scratch, ThreadPoolExecutor(processes) as pool:
+        trees: SimpleQueue[Path] = SimpleQueue()
+        for number in range(processes):
+            trees.put(_copied(Path(scratch, str(number))))
+
+        def tried(one: Mutant) -> tuple[Mutant, str]:
+            tree = trees.get()
+            try:
+                return one, _noticed(tree, one, tests, seconds)
+            finally:
+                trees.put(tree)
+
+        for one, result in tqdm(pool.map(tried, chosen), total=len(chosen), unit="mutant"):
+            key = f"{one.function} | {one.old} | {one.new}"
+            if result in {"survived", "lost"} and results.get(key, result) not in {"survived", "lost", "unreached"}:
+                escaped.append(f"{one.name}: {result}; was noticed by {results[key]}")
+            else:
+                results[key] = result
+            RESULTS.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    for line in escaped:
+        print(line)
+    return 1 if escaped else 0
+
+
+def _copied(tree: Path) -> Path:
+    for name in COPIED:
+        shutil.copytree(reached.ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for path in reached.ROOT.iterdir():
+        if path.is_file():
+            shutil.copy2(path, tree / path.name)
+    (tree / ".venv").symlink_to(reached.ROOT / ".venv")
+    return tree
+
+
+def _noticed(tree: Path, one: Mutant, tests: Mapping[str, set[str]], seconds: Mapping[str, float]) -> str:
+    """The first test that fails with a mutant in `tree`; `survived`, `unreached` or `lost` where none does."""
+    try:
+        function = mutants.locate(tree, one)
+        path, before = mutants.apply(tree, one)
+    except LostError:
+        return "lost"
+    try:
+        shortest = sorted(tests.get(function.name, ()), key=lambda test: seconds.get(test, 0.0))
+        if not shortest:
+            return "unreached"
+        taken, total = [], 0.0
+        for test in shortest:
+            total += seconds.get(test, 0.0)
+            if taken and total > SECONDS:
+                break
+            taken.append(test)
+        return _failed(tree, taken, total) or _failed(tree, [_fullest(shortest)], SECONDS) or "survived"
+    finally:
+        path.write_text(before, encoding="utf-8")
+
+
+def _fullest(tests: list[str]) -> str:
+    """The file that has the most of these tests: what its shared fixtures build is asserted by any of them."""
+    files = [test.partition("::")[0] for test in tests]
+    return max(sorted(set(files)), key=files.count)
+
+
+def _failed(tree: Path, tests: list[str], expected: float) -> str:
+    """The first of these tests that fails; empty where all pass."""
+    listed = tree / "mutant-tests.txt"
+    listed.write_text("\n".join(tests), encoding="utf-8")
+    environment = {**os.environ, "PYTHONPATH": f"{tree}{os.pathsep}{tree / 'api' / 'package'}", "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--no-header", f"@{listed}"]
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as output:
+        process = subprocess.Popen(
+            command, cwd=tree, env=environment, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+        )
+        try:
+            code = process.wait(TIMES * expected + 60.0)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, 9)
+            process.wait()
+            return f"{tests[0]} did not end"
+        output.seek(0)
+        lines = output.read().splitlines()
+    if code in {0, 5}:
+        return ""
+    failed = [line.split(" ")[1] for line in lines if line.startswith(("FAILED ", "ERROR "))]
+    return failed[0] if failed else f"pytest ended with {code}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
