@@ -11,7 +11,7 @@ ORDER: Final = {
     "Begin": ("tutorial", "presets"),
     "Write": (
         "spec",
-        "search",
+        "adaptive-search",
         "tables",
         "statistics",
         "figures",
