@@ -1,12 +1,15 @@
 """Put mutants into a copy of the product, one at a time, and say which tests notice them.
 
     python -m tests.mutants map               run the whole suite, and note the functions that each test reaches
-    python -m tests.mutants draw --seed 1     draw 300 mutants anew into drawn.json
+    python -m tests.mutants draw --seed 1     draw 300 new mutants into drawn.json
     python -m tests.mutants run               run every mutant of drawn.json and written.json; results to results.json
     python -m tests.mutants run --half first  the first half of the drawn ones, and all written by hand
 
-A mutant is killed when a test that reaches its function fails, or does not end in time. Those that no test notices
-survive. Ends with 1 where a mutant that results.json has as killed survives.
+A mutant is killed when a test that reaches its function fails, or does not end in time, and passes without the mutant.
+Mutants that no test notices survive. Ends with 1 where no test notices a mutant that results.json has as killed.
+
+`map` needs Python 3.12 or newer, and the packages of the whole suite there; the other commands run on any Python of the
+project. Arguments of pytest in $PYTEST_ADDOPTS, such as a file of tests, restrict a map.
 """
 
 import argparse
@@ -21,7 +24,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Final
+from typing import Final, NamedTuple
 
 from tqdm import tqdm
 
@@ -35,6 +38,8 @@ SECONDS: Final = 90.0
 """How long the tests of a mutant may take by the map; the shortest ones are taken, and then one whole file."""
 TIMES: Final = 5.0
 """A run that takes so many times as long as it should, and a minute, has noticed its mutant."""
+UNNOTICED: Final = ("survived", "lost", "unreached", "unsound")
+"""How results begin in which no test has noticed a mutant; `unsound`: its tests fail without it, too."""
 COPIED: Final = ("api", "dashboards", "docs", "orchestrator", "sweeps", "tests", "workers", "benchmarks", "docker")
 
 
@@ -96,7 +101,7 @@ def _run(chosen: list[Mutant], folder: Path, processes: int) -> int:
 
         for one, result in tqdm(pool.map(tried, chosen), total=len(chosen), unit="mutant"):
             key = f"{one.function} | {one.old} | {one.new}"
-            if result in {"survived", "lost"} and results.get(key, result) not in {"survived", "lost", "unreached"}:
+            if result.startswith(UNNOTICED) and not results.get(key, result).startswith(UNNOTICED):
                 escaped.append(f"{one.name}: {result}; was noticed by {results[key]}")
             else:
                 results[key] = result
@@ -117,25 +122,28 @@ def _copied(tree: Path) -> Path:
 
 
 def _noticed(tree: Path, one: Mutant, tests: Mapping[str, set[str]], seconds: Mapping[str, float]) -> str:
-    """The first test that fails with a mutant in `tree`; `survived`, `unreached` or `lost` where none does."""
+    """The first test that fails with a mutant in `tree` and not without it; one of UNNOTICED where none does."""
     try:
         function = mutants.locate(tree, one)
-        path, before = mutants.apply(tree, one)
     except LostError:
         return "lost"
+    shortest = sorted(tests.get(function.name, ()), key=lambda test: (seconds.get(test, 0.0), test))
+    if not shortest:
+        return "unreached"
+    taken, total = [], 0.0
+    for test in shortest:
+        total += seconds.get(test, 0.0)
+        if taken and total > SECONDS:
+            break
+        taken.append(test)
+    path, before = mutants.apply(tree, one)
     try:
-        shortest = sorted(tests.get(function.name, ()), key=lambda test: seconds.get(test, 0.0))
-        if not shortest:
-            return "unreached"
-        taken, total = [], 0.0
-        for test in shortest:
-            total += seconds.get(test, 0.0)
-            if taken and total > SECONDS:
-                break
-            taken.append(test)
-        return _failed(tree, taken, total) or _failed(tree, [_fullest(shortest)], SECONDS) or "survived"
+        failure = _failure(tree, taken, total) or _failure(tree, [_fullest(shortest)], SECONDS)
     finally:
         path.write_text(before, encoding="utf-8")
+    if failure is None:
+        return "survived"
+    return f"unsound: {failure.message}" if _failure(tree, failure.tests, SECONDS) else failure.message
 
 
 def _fullest(tests: list[str]) -> str:
@@ -144,8 +152,15 @@ def _fullest(tests: list[str]) -> str:
     return max(sorted(set(files)), key=files.count)
 
 
-def _failed(tree: Path, tests: list[str], expected: float) -> str:
-    """The first of these tests that fails; empty where all pass."""
+class Failure(NamedTuple):
+    """A run of tests that failed: what a report says of it, and the tests that show it."""
+
+    message: str
+    tests: list[str]
+
+
+def _failure(tree: Path, tests: list[str], expected: float) -> Failure | None:
+    """The first of these tests that fails; None where all pass."""
     listed = tree / "mutant-tests.txt"
     listed.write_text("\n".join(tests), encoding="utf-8")
     environment = {**os.environ, "PYTHONPATH": f"{tree}{os.pathsep}{tree / 'api' / 'package'}", "OMP_NUM_THREADS": "1"}
@@ -159,13 +174,16 @@ def _failed(tree: Path, tests: list[str], expected: float) -> str:
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, 9)
             process.wait()
-            return f"{tests[0]} did not end"
+            return Failure(f"{tests[0]} did not end", tests)
         output.seek(0)
         lines = output.read().splitlines()
-    if code in {0, 5}:
-        return ""
-    failed = [line.split(" ")[1] for line in lines if line.startswith(("FAILED ", "ERROR "))]
-    return failed[0] if failed else f"pytest ended with {code}"
+    if code == 0:
+        return None
+    for line in lines:
+        if line.startswith(("FAILED ", "ERROR ")):
+            failed = line.partition(" ")[2].partition(" - ")[0]
+            return Failure(failed, [failed])
+    return Failure(f"pytest ended with {code}", tests)
 
 
 if __name__ == "__main__":

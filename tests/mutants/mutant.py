@@ -57,7 +57,7 @@ class Mutant:
 
 
 class LostError(Exception):
-    """The code that a mutant changes is not in the tree any more; write the mutant anew."""
+    """The code that a mutant changes is no longer in the tree; the mutant must be rewritten."""
 
 
 @dataclass(frozen=True, slots=True)

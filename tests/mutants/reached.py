@@ -56,7 +56,7 @@ class Recorder:
 
 @functools.cache
 def recorder() -> Recorder | None:
-    """That of this process; None unless the map is being made."""
+    """The recorder of this process; None unless the map is being made."""
     folder = os.environ.get("MUTANTS_REACHED")
     return Recorder(Path(folder)) if folder else None
 
