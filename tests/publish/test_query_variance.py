@@ -19,6 +19,7 @@ from orchestrator.publish.verdicts.boundary import ANY, planned
 from orchestrator.publish.verdicts.judgement import Evidence, half_width, judge, spread
 from orchestrator.views.errors import DamagedError
 from orchestrator.views.extension import SweepLook
+from orchestrator.views.query_sums import QuerySums
 from tests.publish import sweeps
 from tests.publish.drawn_queries import WORLDS, coverage, false_tables
 
@@ -314,10 +315,11 @@ def test_a_bundle_holds_what_was_asked_and_gives_the_same_words():
 
 
 def test_a_bundle_with_impossible_sums_is_refused():
-    row = {"trial": 1, "split": "test", "identity": "a", "checkpoint": "best"}
-    told = [{**row, "metric": None, "sums": [1.0, 2.0]}, {**row, "metric": "recall@1", "sums": [1.0]}]
-    for rows in (told, [{**row, "metric": None, "sums": [1.0, math.nan]}], [{**row, "metric": None, "sums": [0.0]}]):
+    for counts, sums in (([1.0, 2.0], {"recall@1": np.array([1.0])}), ([1.0, math.nan], {}), ([0.0], {})):
+        wrong = QuerySums("a", "best", np.array(counts), sums)
+        recorded = contents.RecordedSums(lambda trials, split, wrong=wrong: ({1: wrong}, {}))
+        recorded([1], "test")
         with pytest.raises(DamagedError, match="scores per query of trial 1"):
-            contents.source(contents.parquet(contents._QUERY_SCHEMA, rows))
+            contents.source(recorded.file())
     with pytest.raises(DamagedError):
         contents.source(io.BytesIO(b"no parquet").getvalue())
