@@ -474,8 +474,8 @@ def test_mlrc_is_compared_with_what_was_quoted_from_it(plans: Plans) -> None:
 
 
 @pytest.mark.parametrize("name", [*json.loads(FINGERPRINTS.read_text(encoding="utf-8"))])
-def test_a_fingerprint_is_what_it_was_before_a_task_said_what_a_recipe_holds(plans: Plans, name: str) -> None:
-    """Recorded from the commit before: what is trained stays trained."""
+def test_the_fingerprints_of_a_preset_are_those_on_record(plans: Plans, name: str) -> None:
+    """With other fingerprints, finished trainings would be repeated."""
     plan = plans.of(name)
     if plan.spec.search.adaptive:
         seen = [f"{number} {recipe.fingerprint}" for number, recipe in plan.outlines()]
