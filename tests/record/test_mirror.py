@@ -121,7 +121,7 @@ def test_telling_anew_what_is_there_changes_nothing(
         assert sqlite_store.runs.of_cells(sweep) == ids
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", range(4))
 def test_killed_at_any_moment_it_tells_every_run_once(
     sqlite_store: Store,
     client: MlflowClient,

@@ -75,8 +75,12 @@ def test_a_tune_that_does_not_work_costs_no_training(
 def test_short_trainings_share_a_few_processes_of_tune_and_each_is_shown(local_ray: None, tmp_path: Path) -> None:
     workplace = Workplace("tests.run.trainings:quick", tmp_path / "storage", tmp_path / "data")
     orders = [order(iterations=2) for _ in range(20)]
+    earlier = [tmp_path / "tune" / f"{PREFIX}2026010{day}T000000-aa" for day in range(1, 6)]
+    for folder in earlier:
+        folder.mkdir(parents=True)
     RayTune(workplace, None, tmp_path / "tune", linger=0).run(MemoryBroker(deque(orders)))
-    (folder,) = (tmp_path / "tune").glob(f"{PREFIX}*")
+    *kept, folder = sorted((tmp_path / "tune").glob(f"{PREFIX}*"))
+    assert kept == earlier[-2:], "older folders are removed"
     ended = [trial.last_result for trial in tune.ExperimentAnalysis(str(folder)).trials]
     assert [result.get("outcome") for result in ended] == ["ok"] * len(orders)
     assert len({result["pid"] for result in ended}) <= 3
