@@ -137,9 +137,9 @@ class Requests:
             return None  # what is being stopped would write its last checkpoint into a folder that nobody removes
         left = self._clear(doomed.trainings)
         outcome = f"deleted{left}"
-        experiment = self._writer.sweeps.delete(sweep, asked.id, outcome)
-        if self._mirrored_by is not None and experiment is not None:
-            self._mirrored_by.remove(experiment)
+        self._writer.sweeps.delete(sweep, asked.id, outcome)
+        if self._mirrored_by is not None:
+            self._mirrored_by.note_deletion()
         log.info("sweep %d deleted, with %d trainings", sweep, len(doomed.trainings))
         return outcome
 

@@ -8,8 +8,9 @@ import sqlalchemy as sa
 from orchestrator.record import schema
 from orchestrator.record.clock import DatabaseSeconds
 from orchestrator.record.database import Access, FencedAccess
+from orchestrator.record.existence import DELETE
 from orchestrator.record.mirror_runs import RunKind
-from orchestrator.record.schema import outbox
+from orchestrator.record.schema import outbox, request
 from orchestrator.record.writes.dirty_flags import mark_trials, mark_whole
 from orchestrator.record.writes.text import MAX_MESSAGE, storable
 
@@ -29,6 +30,15 @@ class Dirty:
     failures: int
 
 
+@dataclass(frozen=True, slots=True)
+class DeletedSweep:
+    """A deleted sweep whose experiment the tracker may still show."""
+
+    id: int
+    uid: str
+    request: int  # by which it was deleted
+
+
 class OutboxReader(Access):
     """Reads what is still to be told to the tracker."""
 
@@ -39,6 +49,13 @@ class OutboxReader(Access):
         with self._database.reading() as connection:
             rows = connection.execute(query.order_by(outbox.c.next_try, outbox.c.id).limit(limit))
             return [Dirty(row.id, row.kind, row.sweep_id, row.entity, row.version, row.failures) for row in rows]
+
+    def deleted(self) -> list[DeletedSweep]:
+        """The deleted sweeps whose experiments the tracker has not removed yet."""
+        query = sa.select(request).where(request.c.kind == DELETE, request.c.applied.is_not(None))
+        with self._database.reading() as connection:
+            rows = connection.execute(query.where(request.c.arguments.is_not(sa.null())).order_by(request.c.id))
+            return [DeletedSweep(row.sweep_id, row.arguments["uid"], row.id) for row in rows]
 
     def lag(self, sweep: int | None = None) -> int:
         """How many runs, of a sweep or of all, the tracker does not show as they are."""
@@ -76,6 +93,11 @@ class OutboxWriter(FencedAccess):
             if done.rowcount == 0:  # marked again meanwhile: at the end of the queue
                 now = DatabaseSeconds()
                 connection.execute(sa.update(outbox).where(mine).values(next_try=now, marked=now, failures=0))
+
+    def removed(self, gone: DeletedSweep) -> None:
+        """The tracker shows nothing of a deleted sweep any more."""
+        with self._database.writing() as connection:
+            connection.execute(sa.update(request).where(request.c.id == gone.request).values(arguments=None))
 
     def postpone(self, dirty: Dirty, error: str, seconds: float) -> None:
         """Try the mark again in `seconds`, and keep why."""

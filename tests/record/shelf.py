@@ -12,6 +12,7 @@ class Shelf:
     """Follows the tracker's protocol; params are write-once and points must not come twice, as in MLflow."""
 
     experiments: dict[str, str] = field(default_factory=dict)  # name by id
+    sweeps: dict[str, str] = field(default_factory=dict)  # experiment by the sweep's uid
     runs: dict[str, RunMirror] = field(default_factory=dict)  # the last mirror by key
     ids: dict[str, str] = field(default_factory=dict)  # id by key
     points: dict[str, list[tuple[str, int, float]]] = field(default_factory=dict)  # by key
@@ -33,12 +34,13 @@ class Shelf:
         found = next((one for one, known in self.experiments.items() if known == name), None)
         made = found or f"experiment-{len(self.experiments)}"
         self.experiments[made] = name
+        self.sweeps[uid] = made
         return made
 
-    def remove(self, experiment: str) -> None:
-        """Forget the experiment."""
+    def remove(self, uid: str) -> None:
+        """Forget a sweep's experiment."""
         self._answer()
-        self.experiments.pop(experiment, None)
+        self.experiments.pop(self.sweeps.pop(uid, ""), None)
 
     def unite(self, experiment: str, known: Callable[[Iterable[str]], Mapping[str, str]]) -> int:
         """It has each key once."""

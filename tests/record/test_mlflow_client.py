@@ -324,8 +324,8 @@ def test_an_experiment_goes_to_the_trash_and_comes_back(tracker: Tracker, client
     experiment = tracker.experiment(f"gone {uid[:6]}", uid, {})
     tracker.mirror(experiment, a_trial(sweep=uid))
     for _ in range(2):
-        tracker.remove(experiment)
-    tracker.remove("987654")
+        tracker.remove(uid)
+    tracker.remove(str(uuid4()))
     assert client.get_experiment(experiment).lifecycle_stage == "deleted"
     client.restore_experiment(experiment)
     assert len(client.search_runs([experiment])) == 1

@@ -408,11 +408,38 @@ def test_the_experiment_of_a_sweep_that_was_deleted_meanwhile_does_not_stay(stor
     assert (mirror.forward(10), store.outbox.lag()) == (0, 0)
 
 
-def test_a_deletion_gives_the_experiment_that_was_made_after_it_began(store: Store, shelf: Shelf) -> None:
+def deleted(store: Store, fence: int, sweep: int) -> None:
+    asked = store.submissions.add_request("delete", sweep, None, None)
+    store.writer(fence).sweeps.delete(sweep, asked)
+
+
+def test_the_experiment_of_a_deleted_sweep_goes_though_its_conductor_was_killed(store: Store, shelf: Shelf) -> None:
+    """Killed right after the deletion, and the next one while MLflow is away: the third removes it."""
+    fence = lease(store)
+    sweep, other = ended(store, fence), ended(store, fence)
+    forward_all(Mirror(store, store.writer(fence), lambda: shelf, url=URL))
+    assert len(shelf.experiments) == 2
+    deleted(store, fence, sweep)
+    shelf.away = True
+    assert Mirror(store, store.writer(fence), lambda: shelf, url=URL).forward() == 0
+    shelf.away = False
+    third = Mirror(store, store.writer(fence), lambda: shelf, url=URL)
+    assert third.forward() == 0
+    assert list(shelf.experiments) == [store.runs.experiment(other)]
+    calls = shelf.calls
+    assert third.forward() == Mirror(store, store.writer(fence), lambda: shelf, url=URL).forward() == 0
+    assert shelf.calls == calls, "what is removed is not asked for again"
+
+
+def test_an_experiment_that_is_not_removed_is_tried_again(store: Store, shelf: Shelf, quick: None) -> None:
     fence = lease(store)
     sweep = ended(store, fence)
-    doomed = store.sweeps.deletion(sweep)
-    assert doomed is not None
-    assert doomed.experiment is None
-    forward_all(Mirror(store, store.writer(fence), lambda: shelf, url=URL))
-    assert [store.writer(fence).sweeps.delete(sweep)] == list(shelf.experiments)
+    mirror = Mirror(store, store.writer(fence), lambda: shelf, url=URL)
+    forward_all(mirror)
+    deleted(store, fence, sweep)
+    mirror.note_deletion()
+    shelf.away = True
+    assert mirror.forward() == mirror.forward() == 0
+    shelf.away = False
+    mirror.forward()
+    assert shelf.experiments == {}

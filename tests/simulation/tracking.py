@@ -40,11 +40,12 @@ class Tracking:
         self._fail()
         return known[0]
 
-    def remove(self, experiment: str) -> None:
+    def remove(self, uid: str) -> None:
         """To the trash, with its runs."""
         self._fail()
-        self.experiments.pop(experiment, None)
-        self.runs = {run: one for run, one in self.runs.items() if one.experiment != experiment}
+        for experiment in [one for one, its in self.experiments.items() if its == uid]:
+            del self.experiments[experiment]
+            self.runs = {run: one for run, one in self.runs.items() if one.experiment != experiment}
         self._fail()
 
     def mirror(self, experiment: str, run: RunMirror) -> str:

@@ -21,7 +21,7 @@ from typing import Final, TypeAlias
 # MLflow starts its usage telemetry while it is imported, so this cannot wait for the constructor.
 os.environ.setdefault("DO_NOT_TRACK", "true")
 
-from mlflow.entities import Dataset, DatasetInput, InputTag, Metric, Param, Run, RunTag
+from mlflow.entities import Dataset, DatasetInput, Experiment, InputTag, Metric, Param, Run, RunTag
 from mlflow.exceptions import MlflowException
 from mlflow.tracking import MlflowClient
 
@@ -127,8 +127,7 @@ class MlflowTracker(Tracker):
         tags = {accepted(key): value[:_MAX_TAG] for key, value in tags.items()} | {SWEEP_TAG: uid}
         tags["mlflow.experimentKind"] = "custom_model_development"  # else MLflow 3 opens it as one of language models
         with self._reached():
-            found = self._client.search_experiments(filter_string=f"tags.`{SWEEP_TAG}` = {_quoted(uid)}", max_results=1)
-            if found:
+            if found := self._experiments(uid):
                 experiment = str(found[0].experiment_id)
                 for key, value in tags.items():
                     if found[0].tags.get(key) != value:
@@ -139,14 +138,14 @@ class MlflowTracker(Tracker):
         self._sweeps[experiment] = uid
         return experiment
 
-    def remove(self, experiment: str) -> None:
-        """Move an experiment to MLflow's trash; one that is not there is no error."""
+    def remove(self, uid: str) -> None:
+        """Move a sweep's experiment to MLflow's trash.
+
+        It is found by its tag: an MLflow that was wiped gives the same id to another experiment.
+        """
         with self._reached():
-            try:
-                self._client.delete_experiment(experiment)
-            except MlflowException as error:
-                if error.error_code not in {"RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE"}:
-                    raise
+            for experiment in self._experiments(uid):
+                self._client.delete_experiment(experiment.experiment_id)
 
     def mirror(self, experiment: str, run: RunMirror) -> str:
         """Bring one run up to date and return its id.
@@ -184,6 +183,10 @@ class MlflowTracker(Tracker):
             found = {str(run.info.run_id): run.data.tags.get(KEY_TAG) for run in page}
             yield {run_id: str(key) for run_id, key in found.items() if key is not None}
             token = page.token or None
+
+    def _experiments(self, uid: str) -> list[Experiment]:
+        """The experiment of a sweep, if it is there and not in the trash."""
+        return list(self._client.search_experiments(filter_string=f"tags.`{SWEEP_TAG}` = {_quoted(uid)}"))
 
     @contextmanager
     def _reached(self) -> Iterator[None]:

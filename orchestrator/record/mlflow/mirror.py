@@ -2,7 +2,6 @@
 
 import logging
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import cached_property, partial
@@ -41,7 +40,7 @@ class Mirror:
     """Sends what is due; nothing is ever lost, and nothing shown twice.
 
     `forward` belongs in a thread of its own: it waits for the tracker, which `connect` makes when it is first needed.
-    `remove` may be called from any thread and waits for nothing.
+    `note_deletion` may be called from another thread and waits for nothing.
     """
 
     def __init__(
@@ -53,7 +52,7 @@ class Mirror:
         url: str = "",
     ) -> None:
         self._store, self._writer, self._connect, self._exhibits = store, writer, connect, exhibits
-        self._doomed: deque[str] = deque()
+        self._deletions, self._looked = 1, 0  # the first may be an earlier conductor's
         self._url = url.rstrip("/")
         self._away = 0  # passes in a row that ended because the tracker did not answer
         self._resume_at = 0.0
@@ -64,9 +63,9 @@ class Mirror:
     def _tracker(self) -> Tracker:
         return self._connect()
 
-    def remove(self, experiment: str) -> None:
-        """Have the next `forward` take the experiment of a deleted sweep out of sight."""
-        self._doomed.append(experiment)
+    def note_deletion(self) -> None:
+        """Have the next `forward` take the experiments of deleted sweeps out of sight."""
+        self._deletions += 1
 
     def forward(self, limit: int = 100) -> int:
         """Send at most `limit` due runs and return how many were sent; raises UnavailableError for the database only.
@@ -93,7 +92,7 @@ class Mirror:
                 unanswered += isinstance(trouble, UnavailableError)
             if unanswered == 2:  # one refusal may be the run's own fault; two in a row are not
                 break
-        if unanswered < 2 and not self._remove_doomed():
+        if unanswered < 2 and not self._remove_deleted():
             unanswered = 2
         self._away = 0 if sent or unanswered < 2 else self._away + 1
         self._resume_at = time.monotonic() + (pause(self._away) if self._away else 0.0)
@@ -103,16 +102,24 @@ class Mirror:
         """How many runs the tracker does not show as they are."""
         return self._store.outbox.lag()
 
-    def _remove_doomed(self) -> bool:
-        """Take experiments of deleted sweeps out of sight; False where the tracker does not answer."""
-        while self._doomed:
+    def _remove_deleted(self) -> bool:
+        """Take experiments of deleted sweeps out of sight; False where the tracker does not answer.
+
+        Where it refuses, the next deletion or the next conductor tries again.
+        """
+        deletions = self._deletions
+        if deletions == self._looked:
+            return True
+        for gone in self._store.outbox.deleted():
             try:
-                self._tracker.remove(self._doomed[0])
+                self._tracker.remove(gone.uid)
             except Exception as error:
-                self._warn(f"experiment {self._doomed[0]} of a deleted sweep is still in MLflow", error)
+                self._warn(f"the experiment of the deleted sweep {gone.id} is still in MLflow", error)
                 if _is_away(error):
                     return False
-            self._doomed.popleft()
+            else:
+                self._writer.outbox.removed(gone)
+        self._looked = deletions
         return True
 
     def _told(self, dirty: Dirty) -> Exception | None:
@@ -216,7 +223,7 @@ class Mirror:
         tags = experiment_tags(sweep, exhibit, self._url)
         made = self._tracker.experiment(experiment_name(sweep), sweep.uid, tags)
         if not self._writer.outbox.keep_experiment(sweep.id, made):
-            self._tracker.remove(made)  # else nobody would: the sweep was deleted while its experiment was made
+            self._tracker.remove(sweep.uid)  # else nobody would: the sweep was deleted while its experiment was made
             raise NotFoundError(f"sweep {sweep.id} was deleted")
         return made
 

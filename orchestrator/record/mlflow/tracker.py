@@ -78,8 +78,8 @@ class Tracker(Protocol):
     def experiment(self, name: str, uid: str, tags: Mapping[str, str]) -> str:
         """The id of the experiment called `name`, made if it is missing, with these tags; `uid` is one of them."""
 
-    def remove(self, experiment: str) -> None:
-        """Take an experiment out of sight; one that is gone already is no error."""
+    def remove(self, uid: str) -> None:
+        """Take a sweep's experiment out of sight; one that is gone already is no error."""
 
     def mirror(self, experiment: str, run: RunMirror) -> str:
         """Bring one run up to date and return its id; raises LostError, and then shows nothing of it any more."""

@@ -15,23 +15,21 @@ class Deletion:
     """What goes with a sweep beside its rows."""
 
     trainings: tuple[str, ...]  # uids: folders of the storage
-    experiment: str | None  # the tracker's
     busy: bool  # whether one of the trainings is still being stopped, and writes into its folder meanwhile
 
 
 def deletion(connection: sa.Connection, sweep: int) -> Deletion | None:
     """What only this sweep uses; none when there is no such sweep (any more); ConflictError while it goes on."""
     table = schema.sweep
-    head = sa.select(table.c.state, table.c.mlflow_experiment).where(table.c.id == sweep)
-    row = connection.execute(head).one_or_none()
-    if row is None:
+    state = connection.execute(sa.select(table.c.state).where(table.c.id == sweep)).scalar_one_or_none()
+    if state is None:
         return None
-    if row.state not in SWEEP_ENDED:
-        raise ConflictError(f"sweep {sweep} is {row.state}; cancel it before it is deleted")
+    if state not in SWEEP_ENDED:
+        raise ConflictError(f"sweep {sweep} is {state}; cancel it before it is deleted")
     uids = connection.execute(sa.select(training.c.uid).where(training.c.id.in_(only_of(sweep)))).scalars()
     stopping = attempt.c.training_id.in_(only_of(sweep)), attempt.c.state == "running"
     busy = connection.execute(sa.select(attempt.c.id).where(*stopping).limit(1)).first() is not None
-    return Deletion(tuple(uids), row.mlflow_experiment, busy)
+    return Deletion(tuple(uids), busy)
 
 
 def only_of(sweep: int) -> sa.Select[tuple[int]]:

@@ -208,18 +208,19 @@ class SweepWriter(FencedAccess):
         with self._database.holding() as connection:
             return list(connection.execute(_UNSETTLED).scalars())
 
-    def delete(self, sweep: int, by: int | None = None, outcome: str = "deleted") -> str | None:
+    def delete(self, sweep: int, by: int | None = None, outcome: str = "deleted") -> None:
         """Delete an ended sweep's rows, and those of the trainings that no other sweep points to.
 
         Its requests stay, to say what became of them, without the specs that they carried; `by` is the one that is done
-        with this, whose outcome is noted. Gives the tracker's id of its experiment, which may have been made after the
-        deletion began. Raises NotFoundError, and ConflictError for a sweep that goes on.
+        with this. It keeps its outcome and, until the tracker has removed the sweep's experiment, the sweep's uid.
+        Raises NotFoundError, and ConflictError for a sweep that goes on.
         """
         table = schema.sweep
         with self._database.writing() as connection:
             note(connection, ChangeKind.SWEEP, sweep, sweep)  # first: nobody remarks on what is just being deleted
             require_sweep(connection, sweep)
-            ended = sa.select(table.c.mlflow_experiment).where(table.c.id == sweep, table.c.state.in_(SWEEP_ENDED))
+            head = sa.select(table.c.uid, table.c.mlflow_experiment)
+            ended = head.where(table.c.id == sweep, table.c.state.in_(SWEEP_ENDED))
             row = connection.execute(ended.with_for_update()).first()
             if row is None:
                 raise ConflictError(f"sweep {sweep} goes on; cancel it before it is deleted")
@@ -227,7 +228,8 @@ class SweepWriter(FencedAccess):
             requests = sa.update(schema.request).where(schema.request.c.sweep_id == sweep)
             connection.execute(requests.values(arguments=None))
             done = requests.where(schema.request.c.id == by, schema.request.c.applied.is_(None))
-            connection.execute(done.values(applied=datetime.now(UTC), outcome=outcome))
+            shown = None if row.mlflow_experiment is None else {"uid": str(row.uid)}
+            connection.execute(done.values(applied=datetime.now(UTC), outcome=outcome, arguments=shown))
             for rows in (
                 schema.note, schema.tag, schema.trial_column, schema.outbox, trial,
                 schema.candidate, schema.cell, schema.sweep_need, resolution,
@@ -242,8 +244,6 @@ class SweepWriter(FencedAccess):
                     connection.execute(sa.delete(rows).where(rows.c.training_id.in_(chunk)))
                 connection.execute(sa.delete(training).where(training.c.id.in_(chunk)))
             connection.execute(sa.delete(table).where(table.c.id == sweep))
-            experiment: str | None = row.mlflow_experiment
-            return experiment
 
 
 def _enter_running(connection: sa.Connection, sweep: int, slot: Slot, now: datetime) -> uuid.UUID:
