@@ -111,7 +111,7 @@ class Resolutions:
         asked = self._store.requests.get(last.request or 0)
         if asked.state == "refused":
             return f"round {last.number} was refused: {asked.outcome}"
-        first = self._store.requests.looks(one.sweep)[-1].position or 0
+        first = self._store.requests.looks(one.sweep)[-1].position
         states = {trial.state for trial in outcomes.trials if trial.position >= first}
         if TrialState.CANCELLED in states:
             return f"trials of round {last.number} were cancelled"

@@ -38,7 +38,7 @@ class SweepLook:
     """When a sweep was extended, so that its numbers may have been looked at before."""
 
     at: datetime
-    position: int | None  # of the first trial that was added; none: it was not noted, by an older release
+    position: int  # of the first trial that was added
     finished: int  # trials that had finished by then
 
 

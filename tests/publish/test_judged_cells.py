@@ -127,12 +127,8 @@ def test_an_extension_after_a_trial_had_finished_is_a_look():
     assert {one.pairs for one in view(running, looks).comparisons} == {6}
 
 
-@pytest.mark.parametrize("looks", [[SweepLook(datetime(2025, 1, 1, tzinfo=UTC), None, 0)], []])
-def test_what_the_record_does_not_tell_is_taken_to_be_looked_at_at_any_time(looks):
-    outcomes = sweep()
-    if not looks:
-        outcomes = changed(outcomes, lambda t: t.repeat < 2, reused=True)
-    found = verdicts_of(outcomes, looks)
+def test_trials_that_ended_before_the_sweep_count_as_looked_at_at_any_time():
+    found = verdicts_of(changed(sweep(), lambda t: t.repeat < 2, reused=True), [])
     assert {one.evidence.spending for one in found.pairs.values()} == {ANY}
     assert "valid after looks at any time, 0.025 of it spent" in found.said()
 

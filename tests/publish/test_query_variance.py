@@ -241,7 +241,7 @@ def test_what_is_no_mean_over_queries_is_not_judged_by_them():
 
 ONE = np.zeros(600, dtype=np.int32)
 TROUBLES = {
-    "missing": (None, "the training of trial {0} kept no queries.npz: an older release trained it; ask for a"),
+    "missing": (None, "the training of trial {0} kept no queries.npz"),
     "other data": (lambda recall: answers(recall, 0, data="v2"), "were tested on other queries or another version of"),
     "other queries": (lambda recall: answers(recall, 0, classes=CLASSES[::-1].copy()), "were tested on other queries"),
     "other weights": (answers(0.5, 0, checkpoint="last"), "trial {0} kept scores per query of its last weights"),

@@ -114,7 +114,7 @@ def _data(archive: Reader) -> Unpacked:
 
 
 def _ledgers(archive: Reader, data: Unpacked, format_name: str | None) -> Iterator[Rebuilt]:
-    known = TypeAdapter(list[PackedLedger]).validate_python(archive.manifest.get("ledgers", []))
+    known = TypeAdapter(list[PackedLedger]).validate_python(archive.manifest["ledgers"])
     wanted = [one for one in known if format_name in (None, one.format)]
     found = findings(data.outcomes, data.catalog, WITHIN) if wanted else []
     views = {paper: ledger.ledger(paper, found, WITHIN) for paper in dict.fromkeys(one.paper for one in wanted)}
@@ -124,9 +124,7 @@ def _ledgers(archive: Reader, data: Unpacked, format_name: str | None) -> Iterat
 
 
 def _verdicts(archive: Reader, data: Unpacked, table: str | None) -> Iterator[Rebuilt]:
-    known = TypeAdapter(list[PackedVerdicts]).validate_python(archive.manifest.get("verdicts", []))
-    if not known:  # as of an older release, which kept no looks
-        return
+    known = TypeAdapter(list[PackedVerdicts]).validate_python(archive.manifest["verdicts"])
     again = {one.table: content for one, content in verdict_files(
         data.outcomes, data.catalog, read_looks(archive.read(contents.LOOKS)))}  # fmt: skip
     for one in known:

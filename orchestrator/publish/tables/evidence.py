@@ -234,10 +234,10 @@ def _pair(
         for pair in pairs
         if all(math.isfinite(one.values.get(column.key, math.nan)) and not one.diverged for one in pair)
     ]
-    edges = [one.position or 0 for one in looks if one.finished]
+    edges = [one.position for one in looks if one.finished]
     staged = [bisect_right(edges, max(one.position for one in pair)) for pair in valued]
     least = LEAST if wanted.queries is None else wanted.queries.least
-    spending, obstacle = _spending(pairs, staged, least, asked, looks, edges)
+    spending, obstacle = _spending(pairs, staged, least, asked, edges)
     growing = {own.status, base.status} & {"partial", "missing"}
     if growing and not obstacle and (not pairs or (asked.looks == "planned" and len(set(staged)) < 2)):
         obstacle = "not finished: its candidates are still to be chosen"
@@ -262,16 +262,14 @@ def _spending(
     staged: Sequence[int],
     least: int,
     asked: VerdictSpec,
-    looks: Sequence[SweepLook],
     edges: Sequence[int],
 ) -> tuple[Spending, str]:
     """What may be spent, and why nothing can be said yet where a plan has not ended."""
-    unknown = any(one.position is None for one in looks)  # an older release did not note what was there before
     first = min((bisect_right(edges, max(one.position, other.position)) for one, other in pairs), default=0)
     plan = [pair for pair in pairs if bisect_right(edges, max(one.position for one in pair)) == first]
     # Trained before the sweep was submitted. What is reused later changes nothing: the first look has spent its share.
     known = any(one.reused and other.reused for one, other in plan)
-    if asked.looks == "any" or unknown or known:
+    if asked.looks == "any" or known:
         return ANY, ""
     states = {one.state for pair in plan for one in pair}
     if not states <= TRIAL_ENDED:

@@ -35,7 +35,7 @@ def source(read: ArrayFiles) -> QuerySource:
         for first in timely(range(0, len(asked), AT_ONCE)):
             some = asked[first : first + AT_ONCE]
             arrays, troubles = read(some, name)
-            missing |= {trial: _told(why, name) for trial, why in troubles.items()}
+            missing |= troubles
             for trial, held in arrays.items():
                 try:
                     scores[trial] = summed(held)
@@ -45,12 +45,6 @@ def source(read: ArrayFiles) -> QuerySource:
         return scores, missing
 
     return of
-
-
-def _told(why: str, name: str) -> str:
-    """Why there is no file, and what helps where an older release has trained."""
-    helps = "an older release trained it; ask for a further metric, and its kept weights are evaluated"
-    return f"{why}: {helps}" if why.endswith(f"kept no {name}.npz") else why
 
 
 def summed(arrays: Arrays) -> QuerySums:

@@ -79,7 +79,7 @@ class RequestReader(Access):
         with self._database.reading() as connection:
             rows = connection.execute(_EXTENSIONS, {"sweep": sweep}).all()
         return tuple(
-            SweepLook(row.applied, (row.arguments or {}).get("position"), int((row.arguments or {}).get("finished", 0)))
+            SweepLook(row.applied, row.arguments["position"], row.arguments["finished"])
             for row in rows
             if not (row.outcome or "").startswith((REFUSED, "0 trials"))
         )
