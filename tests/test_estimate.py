@@ -227,7 +227,7 @@ GPU = DeviceHours(kind="gpu", device="H200", trainings=132, hours=1234.5, low=11
             Cost(trainings=2, models=2, steps=5_160, clusterings=2, products=7_010_720_071_680, unmeasured_shapes=1),
             [
                 "work: 5,160 steps",
-                "clustering: 2 dear clusterings for nmi_sec and f1_sec at the ends of trainings: 7.01 trillion "
+                "clustering: 2 expensive clusterings for nmi_sec and f1_sec at the ends of trainings: 7.01 trillion "
                 "multiplications an iteration, of some tens",
                 "hours: not known yet: 0 of 3 trainings of this shape measured",
             ],
@@ -238,7 +238,7 @@ GPU = DeviceHours(kind="gpu", device="H200", trainings=132, hours=1234.5, low=11
             [
                 "work: 5.28 million steps, 634 million images through the network, and up to 900 by evaluations",
                 "hours: about 1,234 (1,100 to 1,400) on H200 for 132 of 528 trainings",
-                "hours: not known yet for 396 trainings: 4 shapes, of the furthest 0 of 3 trainings measured",
+                "hours: not known yet for 396 trainings: 4 shapes, each with at most 0 of 3 trainings measured",
             ],
         ),
         (

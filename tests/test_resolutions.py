@@ -162,7 +162,7 @@ def test_what_is_known_closely_enough_is_trained_no_further(service: Service, se
 
 def test_it_is_ended_on_request_and_by_a_cancellation(service: Service, settings: Settings) -> None:
     sweep = SWEEP
-    with pytest.raises(NotFoundError, match="nobody asked"):
+    with pytest.raises(NotFoundError, match="sweep 1 has no resolution"):
         service.resolutions.get(sweep)
     with pytest.raises(ConflictError, match="no resolution"):
         service.resolutions.halt(sweep)

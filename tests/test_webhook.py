@@ -391,7 +391,7 @@ def test_readiness_says_that_it_is_not_told(desk: Desk, told: Settings, settings
     desk.fail()
     desk.notifier.forward()
     for each, ok, said in (
-        (told, False, "was not told 1 of 2 events; the last try: answered 500"),
+        (told, False, "did not take 1 of 2 events; the last try: answered 500"),
         (settings, True, "none is named"),
     ):
         operations = Service.open(each)

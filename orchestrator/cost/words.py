@@ -14,7 +14,7 @@ def cost_in_words(cost: "Cost") -> Iterator[str]:
         return
     yield f"work: {_work(cost)}"
     if cost.clusterings:
-        number = "1 dear clustering" if cost.clusterings == 1 else f"{cost.clusterings} dear clusterings"
+        number = "1 expensive clustering" if cost.clusterings == 1 else f"{cost.clusterings} expensive clusterings"
         each = f"{_count(cost.products)} multiplications an iteration, of some tens"
         yield f"clustering: {number} for nmi_sec and f1_sec at the ends of trainings: {each}"
     for estimate in cost.hours:
@@ -32,7 +32,8 @@ def cost_in_words(cost: "Cost") -> Iterator[str]:
         if cost.unmeasured_shapes == 1:
             yield f"hours: not known yet{part}: {measured} of this shape measured"
         else:
-            yield f"hours: not known yet{part}: {cost.unmeasured_shapes} shapes, of the furthest {measured} measured"
+            shapes = f"{cost.unmeasured_shapes} shapes, each with at most {measured} measured"
+            yield f"hours: not known yet{part}: {shapes}"
 
 
 def _at_once(slots: int | None) -> str:

@@ -252,7 +252,7 @@ class AxisReader:
             if _is_group(item):
                 groups += self._group(item, f"{self._source}[{at}]")
             else:
-                self._note(f"{self._source}[{at}]", "an alternative beside groups; put it into the `values` of one")
+                self._note(f"{self._source}[{at}]", "an alternative next to groups; put it into the `values` of one")
         return groups
 
     def _group(self, posted: Mapping[str, Any], source: str) -> list[tuple[str, list[tuple[Any, str]], Any]]:

@@ -340,7 +340,7 @@ class _Reading:
         label = " ".join(text for text in texts if text) or self.asked.label
         if not label:
             where = place(line, self._column(self.asked.rows[0])) if self.asked.rows else f"line {line.number}"
-            self._note(where, "there is nothing that could stand beside the row; name a column by --row, or --label")
+            self._note(where, "the row has no label; name a column by --row, or give --label")
         elif len(label) > 200:
             self._note(f"line {line.number}", "the label of its row has more than 200 characters")
         return label

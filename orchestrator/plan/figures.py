@@ -132,7 +132,7 @@ class _Figure:
 
     def _check(self, figure: FigureSpec) -> None:
         if figure.metric is not None and figure.data is not None:
-            self._note("data", "stands beside `metric`; a figure draws one of them")
+            self._note("data", "stands next to `metric`; a figure draws one of them")
         elif figure.kind == "best_of":
             self._check_compared(figure)
         elif figure.metric is None and figure.data is None:

@@ -143,7 +143,7 @@ class Operations:
             return False, f"did not take {backlog.failing} runs at the last try; the conductor's log says why"
         if backlog.seconds > BEHIND_SECONDS:
             return False, f"is behind: the oldest of {backlog.runs} runs has waited for {backlog.seconds / 60:.0f} min"
-        return True, "shows all runs" if not backlog.runs else f"is told of {backlog.runs} runs"
+        return True, "shows all runs" if not backlog.runs else f"still lacks {backlog.runs} runs"
 
     def _webhook(self) -> tuple[bool, str]:
         if self._settings.webhook_url is None:
@@ -151,8 +151,8 @@ class Operations:
         told = self._store.deliveries.backlog()
         if told.failing or told.given_up:
             given_up = f" and {told.given_up} were given up within a week" if told.given_up else ""
-            return False, f"was not told {told.failing} of {told.waiting} events{given_up}; the last try: {told.error}"
-        return True, "was told of everything" if not told.waiting else f"is told of {told.waiting} events"
+            return False, f"did not take {told.failing} of {told.waiting} events{given_up}; the last try: {told.error}"
+        return True, "has taken all events" if not told.waiting else f"still lacks {told.waiting} events"
 
     def _disk(self) -> tuple[bool, str]:
         if troubles := disk.troubles(self._settings.places):

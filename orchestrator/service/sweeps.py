@@ -152,7 +152,7 @@ class ResolutionCommands:
         """The last one that was asked of a sweep; NotFoundError where nobody asked for any."""
         found = self.latest(sweep)
         if found is None:
-            raise NotFoundError(f"nobody asked for a resolution of sweep {sweep}")
+            raise NotFoundError(f"sweep {sweep} has no resolution")
         return found
 
     def latest(self, sweep: int) -> ResolutionView | None:

@@ -100,7 +100,7 @@ def test_an_axis_of_another_name_holds_labelled_patches() -> None:
         ("loss.alpha", [1, 1.0], "[1]", "'1.0' changes nothing else than tune.loss.alpha[0] does"),
         ("loss.alpha", {"low": 1, "high": 2}, "", "search 'grid' needs values; a range (`low`, `high`) is for"),
         ("loss.alpha", [{"low": 1, "high": 2, "log": True}], "[0]", "search 'grid' needs values"),
-        ("loss.alpha", [{"values": [1]}, 3], "[1]", "an alternative beside groups"),
+        ("loss.alpha", [{"values": [1]}, 3], "[1]", "an alternative next to groups"),
         ("loss.alpha", [{"values": []}], "[0].values", "expected a list of at least one alternative, found []"),
         ("loss.alpha", [{"values": [1], "wen": {}}], "[0].wen", "there is no key 'wen' here; did you mean 'when'?"),
         ("loss.alpha", [{"values": [1], "when": {}}], "[0].when", "expected a mapping from an axis to"),

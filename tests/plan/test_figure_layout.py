@@ -112,7 +112,7 @@ def test_a_tune_axis_shows_every_candidate(small: Small, checked: Any) -> None:
         ),
         (line(labels={"regularizer": {"sek": "S"}}), ".labels.regularizer", "axis 'regularizer' has no alternative"),
         (line(titles={"regulariser": "R"}), ".titles.regulariser", "there is no axis 'regulariser'; did you mean"),
-        (line(data="norms"), ".data", "stands beside `metric`; a figure draws one of them"),
+        (line(data="norms"), ".data", "stands next to `metric`; a figure draws one of them"),
         (
             {"kind": "distribution", "data": "tsne", "facet": [*AXES][:2]},
             ".data",

@@ -104,8 +104,7 @@ def test_every_problem_is_told_at_once_with_line_and_column() -> None:
     ], "the form first: cells would be told of under wrong columns"
     assert told(lines + 'C,cub200,nmi,"=1+1",,\nD,cub200,,1e999,,\nE,cub200,nmi,,,\n') == [
         ("line 3", "gives the same number as line 2"),
-        ("line 4, column 'method'", "there is nothing that could stand beside the row; name a column by --row, or "
-         "--label"),
+        ("line 4, column 'method'", "the row has no label; name a column by --row, or give --label"),
         ("line 4, column 'mean'", "'nan' is no finite number; a run that diverged has no mean: take its line away, "
          "and say so"),
         ("line 4, column 'std'", "a deviation is not below zero, found -1"),

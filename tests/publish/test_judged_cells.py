@@ -169,7 +169,7 @@ def test_bad_input_gets_a_clear_word():
         candidates=tuple(one for one in outcomes.candidates if one.cell != 0),
         trials=tuple(one for one in outcomes.trials if one.cell != 0),
     )
-    assert reason(without) == "the sweep has no cell with regularizer none beside it"
+    assert reason(without) == "the sweep has no cell with regularizer none to compare it with"
     assert reason(sweep(seeds=1)) == "1 seed that both have, 3 are needed"
     nan = {**dict.fromkeys(outcomes.trials[0].values, 0.5), "best/test/recall@1": float("nan")}
     assert reason(changed(outcomes, lambda t: t.cell == 1 and t.repeat > 1, values=nan)).startswith("2 seeds")

@@ -502,7 +502,7 @@ def _optimistic(facts: TableFacts) -> str:
     split = "test" if select.split == "last" else select.split
     lead = f"How optimistic the selected candidates' {metric} on the {split} split is, by leaving each repeat out:"
     if not told:
-        return f"{lead} cannot be told ({'; '.join(dict.fromkeys(one.reason for one in cells)) or 'no cells'})."
+        return f"{lead} unknown ({'; '.join(dict.fromkeys(one.reason for one in cells)) or 'no cells'})."
     unit = "number" if metric_unit(select.metric, parts) == "number" else facts.layout.unit
     decimals = facts.layout.decimals
     if decimals is None:
@@ -510,7 +510,7 @@ def _optimistic(facts: TableFacts) -> str:
     mean, low, high = (printed(one, unit, decimals, signed=True)
                        for one in (math.fsum(told) / len(told), min(told), max(told)))  # fmt: skip
     many = f"on the mean of {len(told)} cells, from {low} to {high}" if len(told) > 1 else "in one cell"
-    left = f"; it cannot be told in {len(cells) - len(told)}" if len(cells) > len(told) else ""
+    left = f"; it is unknown in {len(cells) - len(told)}" if len(cells) > len(told) else ""
     return f"{lead} {mean} {many}{left}."
 
 

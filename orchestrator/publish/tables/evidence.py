@@ -188,7 +188,7 @@ def cell_pairs(
     pairs = {}
     for place, (column, index, other) in places.items():
         if other is None:
-            evidence = Evidence(obstacle=f"the sweep has no cell with {said} beside it")
+            evidence = Evidence(obstacle=f"the sweep has no cell with {said} to compare it with")
             pairs[place] = CellPair(column, index, None, evidence)
         else:
             sides = [table.summary(column, one) for one in (index, other)]
