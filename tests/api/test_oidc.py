@@ -3,11 +3,13 @@
 import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
 import httpx
 import pytest
+import sqlalchemy as sa
 from fastapi.testclient import TestClient
 from joserfc.jwk import OctKey, RSAKey
 from pydantic import SecretStr, ValidationError
@@ -15,6 +17,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response, Stream
 
 from api.auth import oidc, sessions
 from api.main import create_app
+from orchestrator.record.schema import token
 from orchestrator.record.writes import logins
 from orchestrator.service.people import MOST_REFUSED, Logins
 from orchestrator.service.service import Service
@@ -526,11 +529,19 @@ def test_administrators_link_users_and_nobody_else(world: Callable[..., World]) 
     assert people.user("ben").login is None
 
 
-def test_limits_of_browsers_and_of_refusals_in_the_audit(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sessions_of_a_user_end_and_are_bounded(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(logins, "MOST_BROWSERS", 3)
     ada, terms = Person("https://x", "17", "ada"), LoginTerms(Role.VIEWER)
     numbers = [service.people.logins.enter(ada, terms).token for _ in range(5)]
     assert [number for number in numbers if service.accounts.of_token(number or 0)] == numbers[2:]
+    with service._store.database.writing() as connection:
+        connection.execute(sa.update(token).values(expires=datetime.now(UTC)))
+    assert service.accounts.of_token(numbers[-1] or 0) is None
+    last = service.people.logins.enter(ada, terms).token
+    assert [one.id for one in service.people.tokens.of("ada")] == [last], "ended sessions are not kept"
+
+
+def test_refusals_in_the_audit_are_bounded(service: Service) -> None:
     now = [0.0]
     refusing = Logins(service._store, now=lambda: now[0])
     for number in range(MOST_REFUSED + 50):
