@@ -1,4 +1,4 @@
-"""A running `metricsweep serve` takes up own parts that are added or edited, and trains anew what they change."""
+"""A running `metricsweep serve` takes up own parts that are added or edited, and repeats the trainings they change."""
 
 from collections.abc import Callable
 from pathlib import Path

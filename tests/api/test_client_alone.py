@@ -1,4 +1,4 @@
-"""What `pip install metricsweep` alone can do: all that talks to a server; and what it says of the rest."""
+"""`pip install metricsweep` alone is a client of a server; a command that needs more names the extra to install."""
 
 import subprocess
 from pathlib import Path

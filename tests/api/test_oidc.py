@@ -357,7 +357,7 @@ def test_a_discovery_document_is_not_trusted(world: Callable[..., World], played
 
 
 def test_new_users(world: Callable[..., World], played: PlayedProvider) -> None:
-    """Who is no user is refused until an administrator links a user, or gets an account with a name that is free."""
+    """A login without an account is refused until an administrator links it, or gets an account if its name is free."""
     there = world(oidc_new_users="refused")
     there.service.people.add_user("ada", Role.MEMBER, "main")
     browser, root = there.browser(), there.browser(headers=BEARER)

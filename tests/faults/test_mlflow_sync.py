@@ -39,7 +39,7 @@ while store.outbox.lag():
 
 
 def begun(*told: str) -> "subprocess.Popen[bytes]":
-    """A teller: of which database, to which MLflow."""
+    """A process that mirrors a database to an MLflow, both given by address."""
     return subprocess.Popen([sys.executable, "-c", TELLER, *told])
 
 

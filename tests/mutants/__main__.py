@@ -35,16 +35,16 @@ from tests.mutants.mutant import LostError, Mutant
 HERE: Final = Path(__file__).parent
 RESULTS: Final = HERE / "results.json"
 SECONDS: Final = 90.0
-"""How long the tests of a mutant may take by the map; the shortest ones are taken, and then one whole file."""
+"""How long the tests of a mutant take at most, by the map: the shortest tests that reach it; then one whole file."""
 TIMES: Final = 5.0
-"""A run that takes so many times as long as it should, and a minute, has noticed its mutant."""
+"""A run that takes this many times as long as expected, plus a minute, has noticed its mutant."""
 UNNOTICED: Final = ("survived", "lost", "unreached", "unsound")
 """How results begin in which no test has noticed a mutant; `unsound`: its tests fail without it, too."""
 COPIED: Final = ("api", "dashboards", "docs", "orchestrator", "sweeps", "tests", "workers", "benchmarks", "docker")
 
 
 def main() -> int:
-    """The command."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("command", choices=["map", "draw", "run"])
     parser.add_argument("--map", type=Path, default=reached.ROOT / "build" / "reached", help="folder of the map")

@@ -38,7 +38,7 @@ _COMPUTED: Final[dict[type[ast.operator], type[ast.operator]]] = {
     ast.FloorDiv: ast.Mult,
 }
 _HARMLESS: Final = ("_log.", "log.", "logger.", "warnings.", "cast(")
-"""Statements that begin so, or contain the last, are not mutated: no test is to depend on them."""
+"""Calls that begin like this are not dropped: no test depends on them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ def apply(root: Path, mutant: Mutant) -> tuple[Path, str]:
 
 
 def draw(root: Path, count: int, seed: int) -> list[Mutant]:
-    """So many mutants, spread evenly over the packages, at most two of a function; the same ones for the same seed."""
+    """`count` mutants, spread evenly over the packages, at most two a function; one seed, the same mutants."""
     drawn: list[Mutant] = []
     for number, folder in enumerate(PACKAGES):
         share = count * (number + 1) // len(PACKAGES) - count * number // len(PACKAGES)

@@ -35,7 +35,7 @@ class Recorder:
         monitoring.set_events(monitoring.COVERAGE_ID, monitoring.events.PY_START)
 
     def begin(self, test: str) -> None:
-        """A test begins: what it enters is new again."""
+        """Begin a test: note again every function that is entered."""
         self.test = test
         sys.monitoring.restart_events()  # type: ignore[attr-defined]
 

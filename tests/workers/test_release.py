@@ -1,4 +1,4 @@
-"""What is given back of GPUs between two trainings."""
+"""Between two trainings the memory of GPUs is given back."""
 
 import pytest
 import torch
