@@ -17,7 +17,9 @@ from api.commands.terminal import (
     Changes,
     Home,
     Json,
+    OutFile,
     SweepId,
+    TableName,
     Token,
     Url,
     connect,
@@ -138,7 +140,7 @@ def drift(
     file_format: Annotated[
         str | None, typer.Option("--format", help="text or json; by default as the file ends, or text.")
     ] = None,
-    file: Annotated[Path | None, typer.Option("--out", dir_okay=False, help="Write it to this file.")] = None,
+    file: OutFile = None,
     url: Url = None,
     token: Token = None,
     home: Home = HOME,
@@ -184,9 +186,6 @@ def _between(before: Path, after: Path, table: str | None, file_format: str) -> 
     return between_bundles(before, after, table, file_format)
 
 
-_LEDGER_MARKDOWN: Final = "markdown"
-
-
 def ledger(
     paper: Annotated[
         str | None, typer.Argument(metavar="[PAPER]", help="A paper, such as SEC; without one, all are counted.")
@@ -195,7 +194,7 @@ def ledger(
         str | None,
         typer.Option("--format", help="markdown, latex, csv or json. By default as the file ends."),
     ] = None,
-    file: Annotated[Path | None, typer.Option("--out", dir_okay=False, help="Write it to this file.")] = None,
+    file: OutFile = None,
     within: Annotated[
         float, typer.Option("--within", min=0.01, max=50, help="Points of percent that count as the same.")
     ] = 1.0,
@@ -211,7 +210,7 @@ def ledger(
     home: Home = HOME,
 ) -> None:
     """Say of each number of a paper whether own runs reproduce it, and how their protocol differs."""
-    wanted = "json" if as_json else file_format or SUFFIXES.get(file.suffix if file else "", _LEDGER_MARKDOWN)
+    wanted = "json" if as_json else file_format or SUFFIXES.get(file.suffix if file else "", "markdown")
     if paper is None:
         if bundles or file or file_format:
             err.print("metricsweep: say which paper, such as SEC; `metricsweep ledger` lists them")
@@ -244,16 +243,16 @@ def _list(as_json: bool, url: str | None, token: str | None, home: Path) -> None
 def optimism(number: SweepId, as_json: Json = False, url: Url = None, token: Token = None, home: Home = HOME) -> None:
     """Say by how much the best candidate of each cell looks better than it is, and what fewer would have found."""
     with connect(url, token, home) as client:
-        told = client.evidence.optimism(number)
+        found = client.evidence.optimism(number)
     if as_json:
-        print_json(told)
+        print_json(found)
         return
     rows = []
-    for cell in told.cells:
+    for cell in found.cells:
         curve = cell.expected
         rows.append(
             {
-                "cell": " / ".join(cell.labels.values()) or "the only cell",
+                "cell": _cell(cell.labels),
                 "candidates": str(cell.candidates),
                 "runs": str(cell.runs),
                 "best": "" if cell.best is None else f"{cell.best:.4f}",
@@ -264,10 +263,7 @@ def optimism(number: SweepId, as_json: Json = False, url: Url = None, token: Tok
             }
         )
     print_rows(rows, numbers=("candidates", "runs", "best"))
-    out.print(told.said)
-
-
-_MARKDOWN: Final = "markdown"
+    out.print(found.said)
 
 
 def published(
@@ -294,7 +290,7 @@ def published(
             help="markdown, csv or json; with --like also latex or html. By default as the file ends.",
         ),
     ] = None,
-    file: Annotated[Path | None, typer.Option("--out", dir_okay=False, help="Write it to this file.")] = None,
+    file: OutFile = None,
     as_json: Json = False,
 ) -> None:
     """List the papers' tables, or print one, by itself or as a spec lays it out."""
@@ -310,7 +306,7 @@ def published(
             for summary in tables:  # a title may be longer than a terminal is wide, and an id must not be cut for it
                 out.print(f"{summary.id:10}{summary.count:7}  {summary.title}")
         return
-    wanted = "json" if as_json else file_format or SUFFIXES.get(file.suffix if file else "", _MARKDOWN)
+    wanted = "json" if as_json else file_format or SUFFIXES.get(file.suffix if file else "", "markdown")
     if like is None:
         rendered = offline.published_file(table_id, wanted)
     else:
@@ -326,7 +322,7 @@ def _refuse_without_id(*given: object) -> None:
 
 def resolve(
     number: SweepId,
-    name: Annotated[str | None, typer.Argument(help="The table's name in the spec; by default its first.")] = None,
+    name: TableName = None,
     hours: Hours = None,
     seeds: Seeds = None,
     within: Annotated[
@@ -411,7 +407,7 @@ def _cell(labels: Mapping[str, str]) -> str:
 
 def verdicts(
     number: SweepId,
-    name: Annotated[str | None, typer.Argument(help="The table's name in the spec; by default its first.")] = None,
+    name: TableName = None,
     covers: Annotated[
         Literal["seeds", "queries", "both"] | None,
         typer.Option(
@@ -432,15 +428,13 @@ def verdicts(
         return
     rows = [
         {
-            "cell": " / ".join(one.labels.values()) or "the only cell",
+            "cell": _cell(one.labels),
             "metric": one.metric,
             "difference": "" if one.difference is None else f"{one.difference:+.4f}",
             "seeds": str(one.pairs),
         }
         | ({} if judged.covers == "seeds" else _errors(one))
-        | {
-            "verdict": one.said,
-        }
+        | {"verdict": one.said}
         for one in judged.comparisons
     ]
     if rows:

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from orchestrator.views.submissions import Preview
     from orchestrator.views.sweeps import SweepSummary
 
+Limit = Annotated[int, typer.Option(min=1, help="At most so many.")]
 _LOOKED_AT: Final = 200  # sweeps, for one whose name is near
 
 
@@ -92,7 +93,7 @@ def list_sweeps(
     state: Annotated[SweepState | None, typer.Option(help="Only sweeps in this state.")] = None,
     name: Annotated[str | None, typer.Option(help="Only sweeps of this name.")] = None,
     tag: Annotated[str | None, typer.Option(help="Only sweeps with this tag.")] = None,
-    limit: Annotated[int, typer.Option(min=1, help="At most so many.")] = 50,
+    limit: Limit = 50,
     as_json: Json = False,
     url: Url = None,
     token: Token = None,
@@ -382,7 +383,7 @@ def delete(
 
 def requests(
     number: SweepId,
-    limit: Annotated[int, typer.Option(min=1, help="At most so many.")] = 50,
+    limit: Limit = 50,
     as_json: Json = False,
     url: Url = None,
     token: Token = None,

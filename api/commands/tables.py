@@ -15,7 +15,9 @@ from api.commands.terminal import (
     WRONG,
     Home,
     Json,
+    OutFile,
     SweepId,
+    TableName,
     Token,
     Url,
     connect,
@@ -35,12 +37,15 @@ if TYPE_CHECKING:
     from api.client import Client
     from workers.catalog import Catalog, Entry, Parameter
 
+OutFileShort = Annotated[
+    Path | None, typer.Option("--out", "--output", "-o", dir_okay=False, help="Write it to this file.")
+]
 SUFFIXES: Final = {".tex": "latex", ".md": "markdown", ".html": "html", ".csv": "csv", ".json": "json"}
 
 
 def table(
     number: SweepId,
-    name: Annotated[str | None, typer.Argument(help="The table's name in the spec; by default its first.")] = None,
+    name: TableName = None,
     file_format: Annotated[
         str | None,
         typer.Option(
@@ -48,9 +53,7 @@ def table(
             help="latex, latex_document, markdown, html, csv or json; by default as the file ends.",
         ),
     ] = None,
-    file: Annotated[
-        Path | None, typer.Option("--out", "--output", "-o", dir_okay=False, help="Write it to this file.")
-    ] = None,
+    file: OutFileShort = None,
     tuned: Annotated[
         bool | None, typer.Option("--tuned/--no-tuned", help="Show the chosen candidate; by default as the spec says.")
     ] = None,
@@ -234,7 +237,7 @@ def compare(
         str | None,
         typer.Option("--format", help="latex, markdown, html, csv or json; by default as the file ends, or markdown."),
     ] = None,
-    file: Annotated[Path | None, typer.Option("--out", dir_okay=False, help="Write it to this file.")] = None,
+    file: OutFile = None,
     url: Url = None,
     token: Token = None,
     home: Home = HOME,
@@ -258,9 +261,7 @@ def figure(
         str | None,
         typer.Option("--format", help="json (Vega-Lite), svg, png, pdf or csv; by default as the file ends, or json."),
     ] = None,
-    file: Annotated[
-        Path | None, typer.Option("--out", "--output", "-o", dir_okay=False, help="Write it to this file.")
-    ] = None,
+    file: OutFileShort = None,
     heading: Annotated[
         bool, typer.Option("--heading/--no-heading", help="With title and caption, or bare for a paper.")
     ] = True,
@@ -344,7 +345,6 @@ Against = Annotated[
     Texts, typer.Option(help="A label of the own row that they are tested against.", metavar="AXIS=LABEL")
 ]
 Source = Annotated[str | None, typer.Option(help="Where the numbers come from; by default the file.")]
-FileOut = Annotated[Path | None, typer.Option("--out", dir_okay=False, help="Write to this file.")]
 
 
 def import_(
@@ -363,7 +363,7 @@ def import_(
     seed: Seed = "",
     against: Against = None,
     source: Source = None,
-    file_out: FileOut = None,
+    file_out: OutFile = None,
     url: Url = None,
     token: Token = None,
     home: Home = HOME,

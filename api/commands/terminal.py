@@ -173,9 +173,6 @@ def explain(error: Exception) -> int:
     return code
 
 
-# Here only for the reader: each command imports what it needs, when it needs it.
-
-
 def readable(file: Path | None) -> Path | None:
     """The file that an option names, if there is one; raises BadParameter where it does not exist."""
     if file is None:
@@ -207,6 +204,8 @@ Token = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for a script.")]
 SweepId = Annotated[int, typer.Argument(min=1, metavar="ID", help="The sweep's number.")]
+TableName = Annotated[str | None, typer.Argument(help="The table's name in the spec; by default its first.")]
+OutFile = Annotated[Path | None, typer.Option("--out", dir_okay=False, help="Write it to this file.")]
 SpecFile = Annotated[Path, typer.Argument(metavar="FILE", callback=readable, help="A spec; - reads standard input.")]
 Changes = Annotated[
     list[str] | None,
