@@ -79,6 +79,10 @@ Actor = Annotated[str, Depends(_actor)]
 Named = Annotated[
     str, Path(max_length=100, pattern=r"^[^\x00/]+$", description="As the spec names it.", examples=["main"])
 ]
+TableName = Annotated[
+    str | None,
+    Query(max_length=100, pattern=r"^[^\x00/]+$", description="A table of the sweep; by default its first."),
+]
 Id = Annotated[
     int, Path(alias="id", ge=1, le=2**31 - 1, description="The number that people call it by.", examples=[7])
 ]

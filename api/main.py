@@ -46,7 +46,7 @@ Submit a sweep, watch it, and export its tables.
 A spec is posted as YAML or JSON to `/v1/sweeps`; the conductor trains what it asks for; the tables under
 `/v1/sweeps/{id}/tables/{name}` fill in while it runs. Every error is a problem document (RFC 9457)."""
 UNTOLD: Final[TelemetryConfig] = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
-"""FastAPI's own traces tell the query of an address, where a login link has its code; telemetry/spans.py has ours."""
+"""FastAPI's own traces tell the query of an address, where a login link has its code; api/telemetry.py has ours."""
 LEVEL: Final = 5
 """Of compression: level 9 takes twice the time for hardly fewer bytes."""
 DENSE: Final = (*DEFAULT_EXCLUDED_CONTENT_TYPES, "application/octet-stream", "application/pdf", FRAMES)
@@ -79,7 +79,6 @@ ROUTERS: Final = (
     cluster.cluster_router,
     cluster.storage_router,
     accounts.people_router,
-    accounts.projects_router,
     accounts.tokens_router,
     accounts.audit_router,
     logins.router,
@@ -91,16 +90,13 @@ PAGES: Final = (
     cluster.cluster_pages,
     tables.costly_ledgers,
     listing_pages.router,
-    accounts.people_forms,
-    accounts.project_forms,
+    accounts.forms,
     sweeps.remark_forms,
     cluster.storage_forms,
-    accounts.token_forms,
     pages.pages_router,
     sweeps.resolution_forms,
     pages.checking,
     pages.submit_router,
-    pages.parts_router,
     reference.router,
     static.router,
 )

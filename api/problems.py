@@ -127,7 +127,7 @@ def answer(request: Request, problem: ProblemDetails, headers: Mapping[str, str]
 
 
 def install(app: FastAPI) -> None:
-    """Make every error of a route or the router a problem; `guards.ResponseHeaders` sees to those that nobody knows."""
+    """Make every error of a route or the router a problem; `ResponseHeaders` sees to those that nobody knows."""
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(RequestValidationError, _invalid_request)
     app.add_exception_handler(MetricsweepError, _our_error)

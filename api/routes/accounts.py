@@ -18,7 +18,7 @@ from orchestrator.views.pages import Page
 from orchestrator.views.quotas import Quota, QuotaKind, QuotaUse
 
 people_router = APIRouter(prefix="/v1", tags=["people"], responses=documented(401, 403, 421, 422, 500, 503))
-people_forms = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
+forms = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
 
 USER: Final[dict[str, Any]] = {
     "name": "ada", "role": "member", "created": "2026-05-01T12:00:00Z", "disabled": None,
@@ -131,14 +131,14 @@ FormRole = Annotated[Role, Form()]
 BACK: Final = "/people"
 
 
-@people_forms.get(BACK)
+@forms.get(BACK)
 def shown_people(service: Asked, provider: ByProvider, cursor: Cursor = None) -> HTMLResponse:
     """Users and projects, with what may be done to them."""
     users, projects = service.people.users_page(cursor, 100), list(service.people.projects())
     return HTMLResponse(people_page.people_page(users, projects, provider.name if provider else ""))
 
 
-@people_forms.post(f"{BACK}/users")
+@forms.post(f"{BACK}/users")
 def user_added(
     service: Asked, name: FormName, role: FormRole = Role.MEMBER, project: FormName = ""
 ) -> RedirectResponse:
@@ -147,21 +147,21 @@ def user_added(
     return back(f"user-{name.strip()}")
 
 
-@people_forms.post(f"{BACK}/users/{{name}}/role")
+@forms.post(f"{BACK}/users/{{name}}/role")
 def role_given(name: AccountName, service: Asked, role: FormRole) -> RedirectResponse:
     """The button beside a user."""
     service.people.set_role(name, role)
     return back(f"user-{name}")
 
 
-@people_forms.post(f"{BACK}/users/{{name}}/disabled")
+@forms.post(f"{BACK}/users/{{name}}/disabled")
 def user_disabled(name: AccountName, service: Asked, disabled: Annotated[bool, Form()]) -> RedirectResponse:
     """The button beside a user."""
     service.people.disable(name, disabled=disabled)
     return back(f"user-{name}")
 
 
-@people_forms.post(f"{BACK}/users/{{name}}/login")
+@forms.post(f"{BACK}/users/{{name}}/login")
 def login_linked(
     name: AccountName, service: Asked, subject: Annotated[str, Form(max_length=255)] = ""
 ) -> RedirectResponse:
@@ -173,7 +173,7 @@ def login_linked(
     return back(f"user-{name}")
 
 
-@people_forms.post(f"{BACK}/users/{{name}}/places")
+@forms.post(f"{BACK}/users/{{name}}/places")
 def place_given(
     name: AccountName, service: Asked, project: FormName, role: Annotated[Role | None, Form()] = None
 ) -> RedirectResponse:
@@ -189,9 +189,6 @@ def back(part: str) -> RedirectResponse:
     """To the line of the page that was changed."""
     return RedirectResponse(f"{BACK}#{part}", status_code=303)
 
-
-projects_router = APIRouter(prefix="/v1", tags=["people"], responses=documented(401, 403, 421, 422, 500, 503))
-project_forms = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
 
 PROJECT: Final[dict[str, Any]] = {
     "name": "faces", "open": False, "created": "2026-05-01T12:00:00Z", "members": ["ada"],
@@ -226,13 +223,13 @@ class MembershipChange(BaseModel):
     """`viewer` looks, anything else steers."""
 
 
-@projects_router.get("/projects", summary="List projects", responses=_PROJECTS | documented(404))
+@people_router.get("/projects", summary="List projects", responses=_PROJECTS | documented(404))
 def projects(service: Asked, paging: Paged) -> Page[ProjectView]:
     """Which projects there are, the oldest first, and who is in them."""
     return paging.linked(service.people.projects_page(paging.cursor, paging.limit))
 
 
-@projects_router.post(
+@people_router.post(
     "/projects",
     status_code=201,
     summary="Add a project",
@@ -245,7 +242,7 @@ def add_project(new: NewProject, service: Asked, response: Response) -> ProjectV
     return made
 
 
-@projects_router.get(
+@people_router.get(
     "/projects/{name}", summary="One project", responses=shown(PROJECT, "The project.") | documented(404)
 )
 def project(name: AccountName, service: Asked) -> ProjectView:
@@ -253,7 +250,7 @@ def project(name: AccountName, service: Asked) -> ProjectView:
     return service.people.project(name)
 
 
-@projects_router.patch(
+@people_router.patch(
     "/projects/{name}",
     summary="Open or close a project",
     responses=shown(PROJECT, "The project.") | documented(404, 413),
@@ -263,7 +260,7 @@ def change_project(name: AccountName, change: ProjectChange, service: Asked) -> 
     return service.people.open_project(name, everyone=change.open)
 
 
-@projects_router.put(
+@people_router.put(
     "/projects/{name}/members/{user}",
     summary="Have a user be in a project",
     responses=shown(USER, "The user.") | documented(404, 413),
@@ -273,7 +270,7 @@ def join(name: AccountName, user: UserName, change: MembershipChange, service: A
     return service.people.join(user, name, change.role)
 
 
-@projects_router.delete(
+@people_router.delete(
     "/projects/{name}/members/{user}",
     summary="Have a user be in a project no more",
     responses=shown(USER | {"projects": []}, "The user.") | documented(404),
@@ -283,14 +280,14 @@ def leave(name: AccountName, user: UserName, service: Asked) -> UserView:
     return service.people.leave(user, name)
 
 
-@project_forms.post(f"{BACK}/projects")
+@forms.post(f"{BACK}/projects")
 def project_added(service: Asked, name: FormName, everyone: Annotated[bool, Form()] = False) -> RedirectResponse:
     """The form that adds one."""
     service.people.add_project(name.strip(), everyone=everyone)
     return back(f"project-{name.strip()}")
 
 
-@project_forms.post(f"{BACK}/projects/{{name}}/open")
+@forms.post(f"{BACK}/projects/{{name}}/open")
 def project_opened(name: AccountName, service: Asked, everyone: Annotated[bool, Form()]) -> RedirectResponse:
     """The button beside a project."""
     service.people.open_project(name, everyone=everyone)
@@ -298,7 +295,6 @@ def project_opened(name: AccountName, service: Asked, everyone: Annotated[bool, 
 
 
 tokens_router = APIRouter(prefix="/v1", tags=["tokens"], responses=documented(401, 403, 421, 422, 500, 503))
-token_forms = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
 
 TOKEN: Final[dict[str, Any]] = {
     "id": 3, "user": "ada", "name": "laptop", "scope": "write", "created": "2026-05-01T12:00:00Z",
@@ -308,7 +304,6 @@ _TOKENS = shown({"items": [TOKEN], "next_cursor": None}, "A page of tokens.")
 _MADE = shown(TOKEN | {"token": "msw_..."}, "With what opens, this once; `Location` says where the token is.", 201)
 
 Days = Annotated[float, Field(ge=0, le=3_650, strict=True)]
-TokenName = Annotated[str, Field(max_length=64, pattern=ACCOUNT_NAME)]
 
 
 class NewToken(BaseModel):
@@ -316,9 +311,9 @@ class NewToken(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    user: TokenName | None = None
+    user: Name | None = None
     """Whose; without it one's own."""
-    name: TokenName = "token"
+    name: Name = "token"
     """What it is for, to tell it from others."""
     scope: Scope = Scope.WRITE
     """At most what its user may; `admin` and `metrics` are an administrator's to give."""
@@ -360,7 +355,7 @@ def revoke(number: Id, service: Asked) -> TokenView:
     return service.people.tokens.revoke(number)
 
 
-@token_forms.get("/tokens")
+@forms.get("/tokens")
 def shown_tokens(
     service: Asked, cursor: Cursor = None, user: Annotated[str, Query(max_length=64)] = ""
 ) -> HTMLResponse:
@@ -368,7 +363,7 @@ def shown_tokens(
     return HTMLResponse(_page(service, cursor, user))
 
 
-@token_forms.post("/tokens")
+@forms.post("/tokens")
 def token_added(
     service: Asked,
     name: Annotated[str, Form(max_length=64)],
@@ -381,7 +376,7 @@ def token_added(
     return HTMLResponse(_page(service, None, user, made), status_code=201)
 
 
-@token_forms.post("/tokens/{id}/revoke")
+@forms.post("/tokens/{id}/revoke")
 def token_revoked(number: Id, service: Asked, user: Annotated[str, Form(max_length=64)] = "") -> RedirectResponse:
     """The button beside a token."""
     whose = service.people.tokens.revoke(number).user

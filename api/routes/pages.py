@@ -142,18 +142,16 @@ def delete(
     return RedirectResponse("/", status_code=303)
 
 
-parts_router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
-
 Word = Annotated[str, Path(max_length=100, pattern=r"^\w+$")]
 
 
-@parts_router.get("/catalog")
+@pages_router.get("/catalog")
 def parts(service: Asked) -> HTMLResponse:
     """Every part, by kind."""
     return HTMLResponse(catalog.catalog_page(service.catalog()))
 
 
-@parts_router.get("/catalog/{kind}/{name}")
+@pages_router.get("/catalog/{kind}/{name}")
 def part(kind: Word, name: Word, service: Asked) -> HTMLResponse:
     """One part, with its formula and the sweeps that used it."""
     entry = next((one for one in service.catalog().of(kind) if one.name == name), None)

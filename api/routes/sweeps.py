@@ -21,6 +21,7 @@ from api.dependencies import (
     Priority,
     ProjectName,
     SweepTag,
+    TableName,
     person,
     spec_body,
 )
@@ -440,13 +441,6 @@ resolutions_router = APIRouter(
 )
 resolution_forms = APIRouter(include_in_schema=False, default_response_class=HTMLResponse, route_class=Expensive)
 
-_ASKED = shown(examples.SWEEP, "Asked for; `Location` says what becomes of it.", 202)
-
-Table = Annotated[
-    str | None,
-    Query(max_length=100, pattern=r"^[^\x00/]+$", description="A table of the sweep; by default its first."),
-]
-
 
 async def budget(
     hours: Annotated[float | None, Query(gt=0, le=1_000_000, description="Of training, on one slot.")] = None,
@@ -466,22 +460,20 @@ async def budget(
 Budget = Annotated[ResolutionBudget, Depends(budget)]
 
 
-@resolutions_router.post("/{id}/resolve", status_code=202, summary="Resolve a table's comparisons", responses=_ASKED)
+@resolutions_router.post(
+    "/{id}/resolve", status_code=202, summary="Resolve a table's comparisons", responses=_REQUESTED
+)
 def resolve(
-    number: Id, service: Asked, actor: Actor, response: Response, allowed: Budget, table: Table = None
+    number: Id, service: Asked, actor: Actor, response: Response, allowed: Budget, table: TableName = None
 ) -> SweepView:
     """Ask that what is open be given further seeds, and nothing else, in rounds, as far as the budget goes."""
-    asked = service.resolutions.ask(number, allowed, table, actor)
-    response.headers["Location"] = f"/v1/requests/{asked.id}"
-    return service.sweeps.get(number)
+    return _asked(service.resolutions.ask(number, allowed, table, actor), service, response)
 
 
-@resolutions_router.post("/{id}/halt", status_code=202, summary="End a resolution", responses=_ASKED)
+@resolutions_router.post("/{id}/halt", status_code=202, summary="End a resolution", responses=_REQUESTED)
 def halt(number: Id, service: Asked, actor: Actor, response: Response) -> SweepView:
     """Ask that no further round follow; what the last one trains goes on. 409 where no resolution goes on."""
-    asked = service.resolutions.halt(number, actor)
-    response.headers["Location"] = f"/v1/requests/{asked.id}"
-    return service.sweeps.get(number)
+    return _asked(service.resolutions.halt(number, actor), service, response)
 
 
 @resolutions_router.get("/{id}/resolution", summary="What became of a resolution")
@@ -491,7 +483,7 @@ def resolution(number: Id, service: Asked) -> ResolutionView:
 
 
 @resolutions_router.get("/{id}/resolution/plan", summary="What a resolution would begin with")
-def plan(number: Id, service: Asked, allowed: Budget, table: Table = None) -> ResolutionView:
+def plan(number: Id, service: Asked, allowed: Budget, table: TableName = None) -> ResolutionView:
     """The first round by what is known now, and what is left out of it, and why; nothing is asked for."""
     return service.resolutions.plan(number, allowed, table)
 

@@ -7,7 +7,7 @@ from urllib.parse import quote
 from fastapi import APIRouter, Header, Path, Query, Response
 from fastapi.responses import HTMLResponse
 
-from api.dependencies import Asked, Id, Named
+from api.dependencies import Asked, Id, Named, TableName
 from api.http.turns import Expensive
 from api.problems import documented, shown
 from dashboards import ledger as ledger_pages
@@ -21,6 +21,9 @@ tables_router = APIRouter(
     responses=documented(401, 404, 409, 421, 422, 500, 503),
 )
 
+TableFormat = Annotated[
+    str, Query(alias="format", pattern="^[a-z0-9_]{1,32}$", description="latex, markdown, html, csv or json.")
+]
 _EXAMPLES = {
     "text/x-tex": "\\begin{tabular}{llrr}\n\\toprule\n ... \\bottomrule\n\\end{tabular}\n",
     "text/markdown": "| Loss | Regularizer | R@1 |\n| --- | --- | --- |\n",
@@ -46,10 +49,7 @@ def table(
     number: Id,
     name: Named,
     service: Asked,
-    file_format: Annotated[
-        str,
-        Query(alias="format", pattern="^[a-z0-9_]{1,32}$", description="latex, markdown, html, csv or json."),
-    ] = "json",
+    file_format: TableFormat = "json",
     tuned: Annotated[bool | None, Query(description="Show the selected candidate; else as the spec says.")] = None,
     numbers: Annotated[
         Literal["own", "published", "difference", "both", "verdict"],
@@ -68,10 +68,7 @@ def table(
 def verdicts(
     number: Id,
     service: Asked,
-    table: Annotated[
-        str | None,
-        Query(max_length=100, pattern=r"^[^\x00/]+$", description="A table of the sweep; by default its first."),
-    ] = None,
+    table: TableName = None,
     covers: Annotated[
         Literal["seeds", "queries", "both"] | None,
         Query(
@@ -142,10 +139,7 @@ def compare(
         Literal["merge", "difference"],
         Query(description="One table of all cells, or two sweeps' numbers side by side with own - other."),
     ] = "merge",
-    file_format: Annotated[
-        str,
-        Query(alias="format", pattern="^[a-z0-9_]{1,32}$", description="latex, markdown, html, csv or json."),
-    ] = "json",
+    file_format: TableFormat = "json",
     if_none_match: Annotated[str | None, Header(max_length=1000)] = None,
 ) -> Response:
     """In the layout of the first sweep's table; 409 where the sweeps do not compare."""
