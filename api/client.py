@@ -43,14 +43,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The sweep as it was then, and the number by which the request is known."""
+    """A sweep as it was when something was asked of it, and the number of the request."""
 
     sweep: SweepView
     request: int
 
 
 def asked(connection: ServerConnection, path: str, query: Query | None = None, **more: Any) -> Asked:
-    """Ask for it at a path; `more` is sent along."""
+    """Post a request about a sweep to a path; `more` goes to `ServerConnection.send`."""
     response = connection.send("POST", path, query, **more)
     number = response.headers.get("location", "").rpartition("/")[2]
     if not number.isdigit():
@@ -104,7 +104,7 @@ def _ledger(paper: str) -> str:
 
 
 class SweepResolutions:
-    """Those of the sweeps of one server; see docs/statistics.md."""
+    """Asks a server to resolve comparisons (docs/statistics.md); `Client.resolutions` gives one."""
 
     def __init__(self, connection: ServerConnection) -> None:
         self._connection = connection
@@ -367,12 +367,12 @@ class Client:
         query = {"sweep": sweep, "days": days, "keep": keep, "dry_run": str(dry_run).lower(), "state": list(states)}
         return self._connection.ask(CollectionView, "POST", "/v1/collections", query, timeout=BUNDLE_SECONDS)
 
-    def tell_mlflow(self, sweep: int) -> Asked:
-        """Ask that MLflow be told of a whole sweep anew."""
+    def sync_mlflow(self, sweep: int) -> Asked:
+        """Ask that all runs of a sweep be written to MLflow again."""
         return self._request(sweep, "mirror")
 
     def mirror(self, sweep: int | None = None) -> MirrorView:
-        """What MLflow is still to be told of a sweep, or of all."""
+        """How many runs of a sweep, or of all, are not in MLflow yet."""
         return self._connection.ask(MirrorView, "GET", "/v1/mirror", {"sweep": sweep})
 
     def request(self, request: int) -> RequestView:

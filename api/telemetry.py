@@ -84,7 +84,7 @@ class Spans:
         headers = Headers(scope=scope)
         with request_span(method, headers) as noted:
 
-            async def told(message: Message) -> None:
+            async def observed(message: Message) -> None:
                 if message["type"] == "http.response.start":
                     noted.note_all(_answered(scope, message, method))
                     if route := getattr(scope.get("route"), "path", None):
@@ -93,7 +93,7 @@ class Spans:
                         noted.fail(f"answered {message['status']}")
                 await send(message)
 
-            await self.app(scope, receive, told)
+            await self.app(scope, receive, observed)
 
 
 def _answered(scope: Scope, message: Message, method: str) -> Mapping[str, Any]:
@@ -245,11 +245,11 @@ def _lags(gauges: Gauges) -> Iterator[Metric]:
     yield _one("metricsweep_mlflow_backlog_runs", "Runs that MLflow does not show as they are.", backlog.runs)
     yield _one("metricsweep_mlflow_failing_runs", "Of these, those that it refused.", backlog.failing)
     yield _one("metricsweep_mlflow_lag_seconds", "How long the oldest of these has waited.", backlog.seconds)
-    told = gauges.deliveries
-    yield _one("metricsweep_webhook_waiting_deliveries", "Events that the webhook was not told yet.", told.waiting)
-    yield _one("metricsweep_webhook_failing_deliveries", "Of these, those that it did not take.", told.failing)
-    yield _one("metricsweep_webhook_given_up_deliveries", "Given up within a week.", told.given_up)
-    yield _one("metricsweep_webhook_lag_seconds", "How long the oldest of these has waited.", told.seconds)
+    deliveries = gauges.deliveries
+    yield _one("metricsweep_webhook_waiting_deliveries", "Events that the webhook has not got yet.", deliveries.waiting)
+    yield _one("metricsweep_webhook_failing_deliveries", "Of these, those that it did not take.", deliveries.failing)
+    yield _one("metricsweep_webhook_given_up_deliveries", "Given up within a week.", deliveries.given_up)
+    yield _one("metricsweep_webhook_lag_seconds", "How long the oldest of these has waited.", deliveries.seconds)
     yield _one(
         "metricsweep_report_lag_seconds",
         "How long the oldest message of a slot that is not recorded has waited.",

@@ -137,12 +137,12 @@ class ProviderLogin:
                 raise LoginRefusedError("the provider sent no ID token")
             claims = token["userinfo"]
             if not self._needed() <= claims.keys() and "userinfo_endpoint" in self._metadata:
-                told = await client.userinfo(token=token)
-                if told.get("sub") != claims["sub"]:  # OpenID Connect Core 1.0, section 5.3.2
+                userinfo = await client.userinfo(token=token)
+                if userinfo.get("sub") != claims["sub"]:  # OpenID Connect Core 1.0, section 5.3.2
                     raise LoginRefusedError("the provider's userinfo is about somebody else")
-                if "email" in told:  # `email_verified` is about the address next to it
+                if "email" in userinfo:  # `email_verified` is about the address next to it
                     claims.pop("email_verified", None)
-                claims = {**claims, **told}
+                claims = {**claims, **userinfo}
         return self._person(claims)
 
     @asynccontextmanager
@@ -232,8 +232,8 @@ class ProviderLogin:
         if self._domains and _domain(claims) not in self._domains:
             detail = "the provider names no verified e-mail address of a domain that may log in"
             raise LoginRefusedError(detail, subject)
-        told = claims.get(self._settings.oidc_groups_claim)
-        listed = told if isinstance(told, list) else [told]
+        claim = claims.get(self._settings.oidc_groups_claim)
+        listed = claim if isinstance(claim, list) else [claim]
         groups = {group for group in listed if isinstance(group, str)}
         if self._groups and not groups & self._groups:
             raise LoginRefusedError("the provider names no group that may log in", subject)

@@ -269,8 +269,8 @@ def show_quotas(uses: list[QuotaUse], kind: QuotaKind, *, as_json: bool) -> None
 
 def _quota_row(kind: QuotaKind, one: QuotaUse) -> dict[str, str]:
     names = ("slots", "GPU hours", "CPU hours")
-    said = {name: _used(used, most) for name, (_, used, most) in zip(names, one.amounts, strict=True)}
-    return {kind: one.name, **said, "counted": "all" if one.days is None else f"{one.days} days"}
+    shares = {name: _used(used, most) for name, (_, used, most) in zip(names, one.amounts, strict=True)}
+    return {kind: one.name, **shares, "counted": "all" if one.days is None else f"{one.days} days"}
 
 
 def _used(used: float, most: float | None) -> str:

@@ -1,4 +1,4 @@
-"""Commands for who runs the server: backups, slots, storage, data and weights, MLflow, the webhook, login links."""
+"""Commands for administrators: backups, slots, storage, data and weights, MLflow, the webhook, login links."""
 
 import os
 import shlex
@@ -59,14 +59,14 @@ def restore(folder: Folder, home: Home = HOME) -> None:
 
 
 def _teller(what: str) -> Callable[[str], None]:
-    """Says every two seconds how far it is."""
-    count, said = 0, time.monotonic()
+    """Prints the progress every two seconds."""
+    count, printed = 0, time.monotonic()
 
     def tell(name: str) -> None:
-        nonlocal count, said
+        nonlocal count, printed
         count += 1
-        if time.monotonic() - said > TELL_SECONDS:
-            said = time.monotonic()
+        if time.monotonic() - printed > TELL_SECONDS:
+            printed = time.monotonic()
             err.print(f"{what} {count} files, now {name}")
 
     return tell
@@ -217,10 +217,10 @@ def webhook(
     The address and the secret are METRICSWEEP_WEBHOOK_URL and METRICSWEEP_WEBHOOK_SECRET, as for the conductor; no
     server is asked, and nothing is tried again.
     """
-    # The conductor's own command: no client of the API has it tell anybody anything.
+    # The conductor's own command: no client of the API may have it send messages.
     command = [sys.executable, "-P", "-m", "orchestrator", "webhook"]
-    told = os.environ | {"METRICSWEEP_HOME": str(home)}
-    raise typer.Exit(subprocess.run(command, check=False, env=told).returncode)  # noqa: S603 - our own command
+    environment = os.environ | {"METRICSWEEP_HOME": str(home)}
+    raise typer.Exit(subprocess.run(command, check=False, env=environment).returncode)  # noqa: S603 - our own command
 
 
 def weights(
@@ -287,7 +287,7 @@ FIRST_SECONDS: Final = 0.05
 POLL_SECONDS: Final = 0.5
 LINE_SECONDS: Final = 5.0
 STALLED_SECONDS: Final = 120.0
-"""How long nothing may be told before it is given up to wait: MLflow is tried again every minute."""
+"""How long to wait without progress; the server tries MLflow again every minute."""
 
 
 class Show(Protocol):
@@ -298,7 +298,7 @@ class Show(Protocol):
 
 
 def mlflow(
-    action: Annotated[Literal["sync"], typer.Argument(help="`sync` tells it of whole sweeps anew.")],
+    action: Annotated[Literal["sync"], typer.Argument(help="`sync` writes all runs of sweeps again.")],
     number: Annotated[
         int | None, typer.Argument(min=1, metavar="[SWEEP]", help="The sweep's number; all sweeps without one.")
     ] = None,
@@ -306,16 +306,16 @@ def mlflow(
     token: Token = None,
     home: Home = HOME,
 ) -> None:
-    """Tell MLflow anew of a sweep, or of all: one that was wiped, restored, or filled by a former release.
+    """Write the runs of a sweep, or of all, to MLflow again: to a server that was wiped or restored.
 
     Runs that are there already and show what they should stay as they are. It may be interrupted: the server goes on.
     """
     with connect(url, token, home) as client:
         sweeps = [number] if number is not None else [one.id for one in client.sweeps()]
-        asked = [client.tell_mlflow(sweep).request for sweep in sweeps]
+        asked = [client.sync_mlflow(sweep).request for sweep in sweeps]
         _until_carried_out(client, asked)
-        told = follow_mirror(client, number, out)
-    if told:
+        synced = follow_mirror(client, number, out)
+    if synced:
         noun = "sweep" if len(sweeps) == 1 else "sweeps"
         out.print(f"MLflow shows {len(sweeps)} {noun} as the database says")
     else:
@@ -323,7 +323,7 @@ def mlflow(
 
 
 def follow_mirror(client: "Client", sweep: int | None, console: Output, most: float = float("inf")) -> bool:
-    """Show what is left until MLflow was told everything; False where it does not take it within `most` seconds."""
+    """Show how many runs are left until all are in MLflow; False where that takes more than `most` seconds."""
     begun = moved = time.monotonic()
     pause = FIRST_SECONDS
     state = client.mirror(sweep)
@@ -333,7 +333,7 @@ def follow_mirror(client: "Client", sweep: int | None, console: Output, most: fl
             show(state.waiting)
             if time.monotonic() - moved > STALLED_SECONDS or time.monotonic() - begun > most:
                 why = f": {state.error}" if state.error else ""
-                err.print(f"MLflow is still to be told of {state.waiting} runs, which the server goes on with{why}")
+                err.print(f"{state.waiting} runs are not in MLflow yet; the server goes on with them{why}")
                 return False
             time.sleep(pause)
             pause = min(2 * pause, POLL_SECONDS)
@@ -362,7 +362,7 @@ def _bar(console: Output) -> Iterator[Show]:
     from rich.progress import Progress
 
     with Progress(console=Console(file=console.stream, highlight=False)) as progress:
-        task = progress.add_task("telling MLflow", total=None)
+        task = progress.add_task("syncing MLflow", total=None)
         most = 0
 
         def show(waiting: int) -> None:
@@ -380,7 +380,7 @@ def _lines(console: Output) -> Iterator[Show]:
     def show(waiting: int) -> None:
         nonlocal when
         if waiting and time.monotonic() - when > LINE_SECONDS:
-            console.print(f"{time.strftime('%H:%M:%S')}  telling MLflow, {waiting} runs left")
+            console.print(f"{time.strftime('%H:%M:%S')}  syncing MLflow, {waiting} runs left")
             when = time.monotonic()
 
     yield show
@@ -390,7 +390,7 @@ def mlflow_env(url: Url = None, token: Token = None, home: Home = HOME) -> None:
     """Print the variables for an `mlflow` client of your own, for the shell to set."""
     with connect(url, token, home) as client:
         address = client.mlflow()
-    # The home's own token opens everything; notebooks show what they were told.
+    # The home's own token opens everything, and a notebook may show the variables.
     shown = token if token and url else made_for(home.absolute()).mlflow_password
     for name, value in {"MLFLOW_TRACKING_URI": address, "MLFLOW_TRACKING_TOKEN": shown}.items():
         out.print(f"export {name}={shlex.quote(value)}")

@@ -45,7 +45,7 @@ MOST: Final = 1_000_000
 
 
 def above_zero(value: float | None) -> float | None:
-    """A number above 0, if there is one; raises BadParameter for 0 too, which is no limit that anybody means."""
+    """A number above 0, or None; raises BadParameter for any other."""
     if value is not None and not 0 < value <= MOST:
         raise typer.BadParameter(f"{value:g} is not above 0 and at most {MOST:,}")
     return value
@@ -160,7 +160,7 @@ def drift(
 
 
 def _bundle(side: str) -> Path | None:
-    """The file that a side names; none where it is a sweep."""
+    """The file that a side names; None where it is a sweep."""
     if not side.endswith(".zip"):
         return None
     if not (path := Path(side)).is_file():
@@ -169,9 +169,9 @@ def _bundle(side: str) -> Path | None:
 
 
 def _packed(side: str, folder: Path, where: tuple[str | None, str | None, Path]) -> Path:
-    """A sweep as a bundle, so that it can stand beside one."""
+    """A sweep as a bundle, to be compared with one."""
     if not side.isdigit():
-        err.print(f"metricsweep: beside a bundle stands another one or a sweep as it is now, not {side}")
+        err.print(f"metricsweep: a bundle is compared with a bundle or with a sweep as it is now, not with {side}")
         raise typer.Exit(WRONG)
     file = folder / f"sweep-{side}.zip"
     with connect(*where) as client:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 INTERRUPTED: Final = 130
 MOST_CRASHES: Final = 4
 MIRROR_SECONDS: Final = 60.0
-"""How long what is left to be told to MLflow is waited for; the next start tells the rest."""
+"""How long to wait for runs that are not in MLflow yet; the next start writes the rest."""
 IDLE_SECONDS: Final = 10.0
 """How long nothing trains before what waits is given up; between two trainings it is less."""
 
@@ -52,8 +52,8 @@ def serve(
         with connect(stack.addresses["api"], None, config.resolved_home) as client:
             _print_link(client)
         if not config.mlflow_url:
-            told = f"metricsweep mlflow-env --home {shlex.quote(str(config.home))}"
-            out.print(f'{"in notebooks":18}  eval "$({told})"')
+            command = f"metricsweep mlflow-env --home {shlex.quote(str(config.home))}"
+            out.print(f'{"in notebooks":18}  eval "$({command})"')
         err.print("Ctrl-C ends it; started again, it goes on where it was")
         stack.wait()
         err.print("ending")
@@ -92,7 +92,7 @@ def run(
                 alone = not config.ray_address  # this machine is the whole cluster, and nothing joins it
                 sweep = _begun(client, body, alone)
                 code = _followed(client, sweep, folder, crashes.check, alone)
-                with suppress(ApiError, Unreachable):  # whatever MLflow was not told, the sweep has ended
+                with suppress(ApiError, Unreachable):  # the sweep has ended, also where MLflow lacks some of its runs
                     admin.follow_mirror(client, sweep, err, MIRROR_SECONDS)
             err.print("ending")
     except KeyboardInterrupt:

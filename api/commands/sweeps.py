@@ -68,7 +68,7 @@ def submit(
     token: Token = None,
     home: Home = HOME,
 ) -> None:
-    """Submit a spec; every problem of a wrong one is told at once."""
+    """Submit a spec; every problem of a wrong one is reported at once."""
     body = read_spec(file, changes, only, without)
     with connect(url, token, home) as client:
         if dry_run:
@@ -80,7 +80,7 @@ def submit(
         if as_json:
             print_json(submitted)
             show_notes(submitted.notes)
-            show_warnings(submitted.warnings)  # which without --json the preview has told
+            show_warnings(submitted.warnings)  # which the preview shows without --json
         else:
             known = "" if submitted.created else " (known by its key)"
             out.print(f"sweep {submitted.id}{known}  {client.url}/sweeps/{submitted.id}")
@@ -230,7 +230,7 @@ def tag(
     removed = [word[1:].strip() for word in words if word.startswith("-")]
     added = [word.strip() for word in words if not word.startswith("-")]
     with connect(url, token, home) as client:
-        given = {key: said for key, said in (("added", added), ("removed", removed)) if said}
+        given = {key: words for key, words in (("added", added), ("removed", removed)) if words}
         remark = client.put_remark(place.path, **given) if given else client.remark(place.path)
     if as_json:
         print_json(remark)
@@ -374,8 +374,8 @@ def delete(
     with connect(url, token, home) as client:
         found = client.sweep(number)
         if not yes:
-            said = f"Delete sweep {number} {found.name} with its {found.total} trials? What others share is kept."
-            typer.confirm(one_line(said), abort=True)
+            question = f"Delete sweep {number} {found.name} with its {found.total} trials? What others share is kept."
+            typer.confirm(one_line(question), abort=True)
         asked = client.delete(number, found.name)
         out.print(f"sweep {number} {found.name}: asked to be deleted")
         follow_request(client, asked.id)

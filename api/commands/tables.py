@@ -161,8 +161,8 @@ def rebuild(
     out.print(f"{report.files} files as the manifest says")
     for remade in report.made:
         where = remade.rendering
-        said = "identical" if remade.identical else f"DIFFERS: {remade.difference}"
-        out.print(f"{where.table:16} {where.numbers:8} {where.format:15} {said}")
+        found = "identical" if remade.identical else f"DIFFERS: {remade.difference}"
+        out.print(f"{where.table:16} {where.numbers:8} {where.format:15} {found}")
         if folder is not None:
             replace_file(folder / where.file, remade.content)
     if folder is not None:
@@ -324,9 +324,9 @@ Layout = Annotated[
 ]
 Named = Annotated[str | None, typer.Option(help="The table's name; by default its spec's first.")]
 Row = Annotated[
-    Texts, typer.Option(help="A column whose text stands beside the row. May be given several times.", metavar="COLUMN")
+    Texts, typer.Option(help="A column whose text labels the row. May be given several times.", metavar="COLUMN")
 ]
-Label = Annotated[str, typer.Option(help="What stands beside the row, where no column says it.")]
+Label = Annotated[str, typer.Option(help="The label of the row, where no column has it.")]
 Axis = Annotated[
     Texts, typer.Option(help="A column axis of the table, and the column with its labels.", metavar="AXIS[=COLUMN]")
 ]

@@ -111,7 +111,7 @@ def ray_head(folder: Path, ports: Mapping[str, int], token: str, settings: Setti
 def applications() -> list[ChildSpec]:
     """Our own two. The conductor waits for the API, so that one process migrates the database, and loads meanwhile.
 
-    It ends first, since what is left to be told to MLflow goes through the API.
+    It ends first, since it writes what MLflow still lacks through the API.
     """
     conduct = (sys.executable, "-m", "orchestrator", "conduct", "--when-told")
     return [
@@ -145,7 +145,7 @@ def has_ray_client() -> bool:
 
 
 def settings_environment(settings: Settings) -> dict[str, str]:
-    """Settings as METRICSWEEP_* variables with absolute paths, without what only one child is told."""
+    """Settings as METRICSWEEP_* variables with absolute paths, without what only one child gets."""
     absolute = settings.model_copy(
         update={
             "home": settings.resolved_home,
@@ -162,23 +162,23 @@ def settings_environment(settings: Settings) -> dict[str, str]:
 
 
 def own_environments(settings: Settings) -> dict[str, dict[str, str]]:
-    """What only one child is told, by its name: the API the token and what it shows the provider, the conductor the
+    """What only one child gets, by its name: the API the token and what it shows the provider, the conductor the
     webhook and MLflow's login.
 
-    Where the database's password is, both are.
+    Both get the file of the database's password.
     """
     files = {name: file.absolute() for name in SECRET_FILES if (file := getattr(settings, name))}
     both = {"database_password_file": files.get("database_password_file")}
-    told: dict[str, dict[str, object]] = {
+    own: dict[str, dict[str, object]] = {
         "api": {name: getattr(settings, name) for name in ("token", "oidc_client_secret")} | both
     }
-    told["api"] |= {name: files.get(name) for name in ("token_file", "oidc_client_secret_file")}
+    own["api"] |= {name: files.get(name) for name in ("token_file", "oidc_client_secret_file")}
     of_conductor = ("webhook_secret_file", "mlflow_token_file", "mlflow_password_file")
-    told["conductor"] = {name: getattr(settings, name) for name in WEBHOOK} | both
-    told["conductor"] |= {name: files.get(name) for name in of_conductor}
+    own["conductor"] = {name: getattr(settings, name) for name in WEBHOOK} | both
+    own["conductor"] |= {name: files.get(name) for name in of_conductor}
     environments = {
         child: {PREFIX + name.upper(): _plain(value) for name, value in values.items() if value is not None}
-        for child, values in told.items()
+        for child, values in own.items()
     }
     if settings.engine == "inline":  # the conductor itself trains
         environments["conductor"] |= for_slots(os.environ)
@@ -193,7 +193,7 @@ def inherited_environment(*, own_mlflow: bool = False) -> dict[str, str]:
     """This process's environment without our settings, another Ray's address and, for our own MLflow, any word to one.
     No process looks for modules in its current folder.
 
-    What a person told the `mlflow` command (a server with its password, plugins, remote assistants) is not for ours.
+    What a person set for the `mlflow` command (a server with its password, plugins, remote assistants) is not for ours.
     """
     dropped = {PREFIX + name.upper() for name in Settings.model_fields} | {"RAY_ADDRESS"}
     words = ("MLFLOW_", "_MLFLOW_") if own_mlflow else ()

@@ -45,14 +45,14 @@ def refuse_unknown_names(settings: Settings, path: list[str]) -> None:
     names = {"ENGINE": "" if settings.engine in ENGINES else settings.engine}
     if not settings.ray_address:
         names |= {"TRAIN": settings.train, "INSPECT": settings.inspect or ""}
-    said = [
+    problems = [
         f"METRICSWEEP_{setting}: no function {name!r}: {reason}; expected `module:function`, the module in a folder of "
         "PYTHONPATH or an installed package"
         for setting, name in names.items()
         if name and (reason := missing(name, path))
     ]
-    if said:
-        raise MetricsweepError("\n".join(said))
+    if problems:
+        raise MetricsweepError("\n".join(problems))
 
 
 def refuse_open_host(settings: Settings) -> None:

@@ -105,7 +105,7 @@ class Stack:
                 self._tell("serve", f"ended {left}, left by an earlier run")
             mark = secrets.token_hex(16)
             specs = self._specs(self._home)
-            # One thread starts all of them and lives until the last has ended: they are told when it dies.
+            # One thread starts all of them and lives until the last has ended: they get a signal when it dies.
             self._thread = threading.Thread(target=self._run, args=(specs, mark), name="supervisor", daemon=True)
             self._thread.start()
             while not self._is_up.is_set():
@@ -222,10 +222,10 @@ class Stack:
         everyone = {**settings_environment(resolved), **for_ray}
         own = own_environments(settings)
         for spec in self._applications:
-            told = replace(spec, environment={**everyone, **own.get(spec.name, {}), **spec.environment})
+            child = replace(spec, environment={**everyone, **own.get(spec.name, {}), **spec.environment})
             if spec.name == "api":
-                told = replace(told, host=host, port=port)
-            specs.append(told)
+                child = replace(child, host=host, port=port)
+            specs.append(child)
         self._addresses = {"api": api, "mlflow": mlflow} | ({"ray": ray} if ray else {})
         return specs
 

@@ -12,7 +12,7 @@ from orchestrator.host.printable import printable
 from orchestrator.views.errors import UnavailableError
 
 Tell = Callable[[str, str], None]
-"""Is told a process's name and its state in words, from the supervisor's thread."""
+"""Called with a process's name and its state in words, from the supervisor's thread."""
 
 FIRST_DELAY: Final = 0.5
 LONGEST_DELAY: Final = 30.0
@@ -43,7 +43,7 @@ class _Watched:
 
 
 class Supervision:
-    """Call `tick` often from one thread that lives as long as the children; `started` is told of every new process."""
+    """Call `tick` often from one thread that lives as long as the children; `started` is called after every start."""
 
     def __init__(
         self, children: Sequence[Child], environment: Mapping[str, str], tell: Tell, started: Callable[[], None]
@@ -134,7 +134,7 @@ class Supervision:
             self._tell(name, f"cannot be started: {reason}; it is tried again until it can be")
 
     def end_all(self, hurry: Event) -> None:
-        """End each once those that started after it have ended, and beside one another those that may."""
+        """End each once those that started after it have ended, and at the same time those that may."""
         left = {name for name, each in self._watched.items() if each.child.pid and each.child.exit_code() is None}
         with ThreadPoolExecutor(max(1, len(self._watched))) as threads:
             while left:

@@ -121,5 +121,5 @@ async def _translated() -> AsyncIterator[None]:
         raise UnavailableError("MLflow has too much to do at the moment; ask again") from error
     except httpx.TransportError as error:
         raise UnavailableError(
-            "MLflow does not answer at the moment; sweeps go on without it, and it is told everything when it is back"
+            "MLflow does not answer at the moment; sweeps go on without it, and it gets all their runs when it is back"
         ) from error

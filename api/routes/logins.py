@@ -1,6 +1,6 @@
 """Logging in and out with a browser: by token, by a link that works once, or by a provider of OpenID Connect.
 
-And what tells a client whose server this is, and who it is itself.
+Also routes that name the server's home and the caller.
 """
 
 import json

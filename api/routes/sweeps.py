@@ -213,11 +213,11 @@ def extend(
 @requests_router.post(
     "/sweeps/{id}/mirror",
     status_code=202,
-    summary="Tell MLflow of a sweep anew",
+    summary="Write a sweep to MLflow again",
     responses=_REQUESTED | documented(404, 409),
 )
 def mirror(number: Id, service: Asked, actor: Actor, response: Response) -> SweepView:
-    """Ask that MLflow be told of all runs of the sweep anew: of one that was wiped or is out of date."""
+    """Ask that all runs of the sweep be written to MLflow again, which was wiped or is out of date."""
     return _asked(service.commands.mirror(number, actor), service, response)
 
 
@@ -260,14 +260,14 @@ def request(number: Id, service: Asked) -> RequestView:
 
 @requests_router.get(
     "/mirror",
-    summary="What MLflow is still to be told",
+    summary="What MLflow lacks",
     responses=shown(examples.MIRROR, "How much.") | documented(404),
 )
 def mirrored(
     service: Asked,
     sweep: Annotated[int | None, Query(ge=1, le=2**31 - 1, description="Only of this sweep.")] = None,
 ) -> MirrorView:
-    """How many runs, of a sweep or of all, MLflow does not show as they are, and why one could not be told."""
+    """How many runs, of a sweep or of all, MLflow does not show as they are, and why one could not be written."""
     return service.sweeps.mirror(sweep)
 
 

@@ -41,6 +41,6 @@ def connect(url: str | None = None, token: str | None = None, home: str | Path |
     What is not given is METRICSWEEP_URL, METRICSWEEP_TOKEN and METRICSWEEP_HOME, else the server of `.metricsweep`, as
     for the commands. Raises Unreachable where nothing serves the folder.
     """
-    told = os.environ.get
-    folder = home or told("METRICSWEEP_HOME") or ".metricsweep"
-    return _connect(url or told("METRICSWEEP_URL"), token or told("METRICSWEEP_TOKEN"), Path(folder))
+    variable = os.environ.get
+    folder = home or variable("METRICSWEEP_HOME") or ".metricsweep"
+    return _connect(url or variable("METRICSWEEP_URL"), token or variable("METRICSWEEP_TOKEN"), Path(folder))
