@@ -84,26 +84,28 @@ class Supervision:
             self._note_exit(name, each, code)
         elif each.state == "loading":
             self._let_go_on(each)
-        elif each.state == "starting" and self._has_open_port(name, each):
-            return
-        elif each.state == "starting" and each.child.is_ready():
-            each.state, each.was_ready = "ready", True
-            self._tell(name, "ready")
-        elif each.state == "starting" and each.was_ready and time.monotonic() - each.at > READY_SECONDS:
-            self._tell(name, f"not ready after {READY_SECONDS:g} s; starting again")
-            each.child.ask_to_end()
-            each.state, each.at = "ending", time.monotonic()
+        elif each.state == "starting":
+            self._look_at_start(name, each, ready=each.child.is_ready())
         elif each.state == "ending" and time.monotonic() - each.at > each.child.spec.grace:
             _hurried(each.child)
 
-    def _has_open_port(self, name: str, each: _Watched) -> bool:
+    def _look_at_start(self, name: str, each: _Watched, *, ready: bool) -> None:
+        if self._has_open_port(name, each, ready=ready):
+            return
+        if ready:
+            each.state, each.was_ready = "ready", True
+            self._tell(name, "ready")
+        elif each.was_ready and time.monotonic() - each.at > READY_SECONDS:
+            self._tell(name, f"not ready after {READY_SECONDS:g} s; starting again")
+            each.child.ask_to_end()
+            each.state, each.at = "ending", time.monotonic()
+
+    def _has_open_port(self, name: str, each: _Watched, *, ready: bool) -> bool:
         """Whether a process that was given a Unix socket listens on a TCP port: then it is ended, and stays so.
 
         Looked for every second while it starts, and once more when it is ready.
         """
-        if each.child.spec.socket is None:
-            return False
-        if time.monotonic() < each.searched + _SEARCH_SECONDS and not each.child.is_ready():
+        if each.child.spec.socket is None or (time.monotonic() < each.searched + _SEARCH_SECONDS and not ready):
             return False
         each.searched = time.monotonic()
         ports = each.child.tcp_ports()

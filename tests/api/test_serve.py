@@ -217,6 +217,29 @@ def test_a_process_with_a_socket_that_opens_a_tcp_port_is_ended_and_stays_so(
             assert status_of(stack.addresses["api"], "/healthz") == 200, "the service goes on without it"
 
 
+def test_a_process_that_becomes_ready_during_a_look_is_searched_for_tcp_ports_all_the_same(tmp_path: Path) -> None:
+    class Late(Child):
+        """Opens a TCP port after the first search, and is ready when it is asked for the third time."""
+
+        asked, searched = 0, 0
+
+        def is_ready(self) -> bool:
+            self.asked += 1
+            return self.asked > 2
+
+        def tcp_ports(self) -> list[int]:
+            self.searched += 1
+            return [4242] if self.searched > 1 else []
+
+    told = Told()
+    child = Late(replace(stand_in(tmp_path, "beside"), socket=tmp_path / "asked.sock"), tmp_path / "beside.log")
+    supervision = Supervision([child], dict(os.environ), told, lambda: None)
+    for _ in range(5):
+        supervision.tick()
+    assert told.of("beside")[0] == "starting"
+    assert "TCP port 4242" in told.of("beside")[1]
+
+
 def test_what_loads_first_begins_at_once_and_goes_on_when_it_is_told(settings: Settings, tmp_path: Path) -> None:
     told, loaded, itself = Told(), tmp_path / "conductor.loaded", tmp_path / "conductor.json"
     conductor = stand_in(tmp_path, "conductor", "loads", loads_first=True)
