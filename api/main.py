@@ -45,8 +45,8 @@ Submit a sweep, watch it, and export its tables.
 
 A spec is posted as YAML or JSON to `/v1/sweeps`; the conductor trains what it asks for; the tables under
 `/v1/sweeps/{id}/tables/{name}` fill in while it runs. Every error is a problem document (RFC 9457)."""
-UNTOLD: Final[TelemetryConfig] = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
-"""FastAPI's own traces tell the query of an address, where a login link has its code; api/telemetry.py has ours."""
+NO_TELEMETRY: Final[TelemetryConfig] = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
+"""FastAPI's own traces hold the query of an address, where a login link has its code; api/telemetry.py has ours."""
 LEVEL: Final = 5
 """Of compression: level 9 takes twice the time for hardly fewer bytes."""
 DENSE: Final = (*DEFAULT_EXCLUDED_CONTENT_TYPES, "application/octet-stream", "application/pdf", FRAMES)
@@ -118,7 +118,7 @@ def create_app(service: Service, settings: Settings) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
-        telemetry=UNTOLD,
+        telemetry=NO_TELEMETRY,
         # The first is the outermost.
         middleware=[
             Middleware(PeerAddress),

@@ -47,8 +47,8 @@ NOT_BEGUN: Final = "this login was not begun in this browser within the last ten
 class LoginSession:
     """ASGI middleware that gives the pages of this login `request.session`, where Authlib keeps the attempt.
 
-    The session is a signed cookie of ten minutes, not a row in the server: anybody may begin any number of logins, and
-    any server with the same secret may finish them. Behind https its name is one that only this host can set.
+    The session is a signed cookie of ten minutes, not a row in the server, since anybody may begin any number of
+    logins. Behind https its name is one that only this host can set.
     """
 
     def __init__(self, app: ASGIApp, secret: Callable[[], str]) -> None:
