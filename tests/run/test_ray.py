@@ -6,18 +6,21 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import ray
 
 from orchestrator.run import dispatch
 from orchestrator.run.attempt import Workplace
+from orchestrator.run.dispatch import Execution
 from orchestrator.run.engine import Engine
 from orchestrator.run.inline import Inline
 from orchestrator.run.memory_growth import Allowance
 from orchestrator.run.ray import pool
-from orchestrator.run.ray.engine import RayTune
+from orchestrator.run.ray.engine import Listening, RayTune
 from orchestrator.run.ray.pool import HeldSlot
 from orchestrator.run.slot_actor import FORM
 from orchestrator.spec.slot import Slot
 from orchestrator.views.errors import UnavailableError
+from orchestrator.views.resources import Shape
 from tests.run.broker import MemoryBroker, order
 from tests.run.test_engine import broker_of
 
@@ -61,6 +64,24 @@ def test_a_slot_that_dies_is_replaced_and_training_resumes(local_ray: None, tmp_
     assert steps == [1, 2, 3, 4, 5, 6]
     assert broker.ended.count(poison.training) == 1
     assert all(failure.kind == "infrastructure" for failure in broker.failures)
+
+
+class Dumb:
+    """A slot whose answers never arrive, as those that were still on a node that died."""
+
+    def listen(self, attempt: str, seen: int, wait: float) -> None:
+        raise LookupError("the answer is gone")
+
+
+@pytest.mark.ray
+def test_a_slot_whose_answer_is_lost_is_lost(local_ray: None) -> None:
+    each, listening = order(), Listening()
+    slot = HeldSlot("slot", Shape(1.0, 0.0, 0), "node", ray.remote(Dumb).remote())
+    listening.follow(Execution(each, slot, 0, 0.0))
+    (report,) = listening.reports(60)
+    assert report.attempt == each.attempt
+    assert "the answer is gone" in (report.lost or "")
+    assert list(listening.reports(0)) == [], "nobody asks it again"
 
 
 @pytest.mark.ray

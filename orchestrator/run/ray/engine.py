@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import ray
 from ray.autoscaler.sdk import request_resources
-from ray.exceptions import ActorUnschedulableError, RayActorError, RayError, RuntimeEnvSetupError
+from ray.exceptions import RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from orchestrator.host.slot_environment import for_slots
@@ -248,7 +248,7 @@ class Listening:
         execution, first = self._asked.pop(answer)
         try:
             heard = ray.get(answer)
-        except (RayActorError, ActorUnschedulableError, RuntimeEnvSetupError) as error:
+        except RayError as error:  # the actor is gone, or its answer went with its node
             yield Report(execution.order.attempt, lost=_cause(error))
             return
         lines, host = heard["lines"], heard["host"] if first else None
