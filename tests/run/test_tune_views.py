@@ -12,7 +12,9 @@ from ray import tune
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.ray.engine import RayTune
 from orchestrator.run.ray.tune import PREFIX, shown
+from orchestrator.views.orders import Order
 from tests.run.broker import MemoryBroker, order
+from workers.contract import Result
 
 LABEL = "digits #3 · triplet / sec · lr=0.1 · seed=1"
 
@@ -84,3 +86,21 @@ def test_short_trainings_share_a_few_processes_of_tune_and_each_is_shown(local_r
     ended = [trial.last_result for trial in tune.ExperimentAnalysis(str(folder)).trials]
     assert [result.get("outcome") for result in ended] == ["ok"] * len(orders)
     assert len({result["pid"] for result in ended}) <= 3
+
+
+class LeavingBroker(MemoryBroker):
+    """The conductor is asked to end as soon as a training has finished."""
+
+    def finished(self, order: Order, result: Result) -> None:
+        super().finished(order, result)
+        self.close = True
+
+
+@pytest.mark.ray
+def test_a_conductor_that_leaves_shows_how_the_last_training_ended(local_ray: None, tmp_path: Path) -> None:
+    workplace = Workplace("tests.run.trainings:quick", tmp_path / "storage", tmp_path / "data")
+    long = order(iterations=20, delay=0.5)  # Tune's trial follows it by then
+    RayTune(workplace, None, tmp_path / "tune", linger=0).run(LeavingBroker(deque([long])))
+    (folder,) = (tmp_path / "tune").glob(f"{PREFIX}*")
+    (trial,) = tune.ExperimentAnalysis(str(folder)).trials
+    assert trial.last_result["outcome"] == "ok"

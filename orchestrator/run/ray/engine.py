@@ -92,6 +92,7 @@ class RayTune:
         try:
             self._serve(broker, dispatch, trials)
         finally:
+            trials.training = dispatch.seen
             trials.end(closing=broker.closing())
 
     def _serve(self, broker: Broker, dispatch: Dispatch[HeldSlot], trials: TuneTrials) -> None:
