@@ -3,17 +3,16 @@
 Twins that train the same find the same, so that a row may stand for several of them.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from benchmarks.claims.assertion import Assertion
-from benchmarks.claims.claim import Claim, Taken, Unseen
+from benchmarks.claims.claim import TWINS, Claim, Taken, Unseen, claims_of
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "claims.md"
 BEGIN: Final = "<!-- claims: begin -->"
 END: Final = "<!-- claims: end -->"
-_TITLE: Final = "What digits do not show:"
 _HEAD: Final = "| twin | claim | metric | of | against | effect [95 %] | bound | margin | held |"
 _RULE: Final = "|---|---|---|--:|--:|--:|--:|--:|---|"
 
@@ -21,39 +20,29 @@ Found = Sequence[Assertion | Unseen]
 
 
 def table(found: Mapping[str, Found], page: str = "") -> str:
-    """A row for each finding, the weakest pair of its claim where there are several; then what is not seen.
+    """A row for each finding, the weakest pair of its claim where there are several; then `unseen`.
 
     Rows of twins that are not in `found` stay as they are on the `page`.
     """
-    claimed, unseen = _kept(page, found)
-    for twin, ones in found.items():
-        claimed += [row(twin, one) for one in ones if isinstance(one, Assertion)]
-        unseen += [f"| `{twin}` | {one.unseen} | {one.why} |" for one in ones if isinstance(one, Unseen)]
+    claimed = []
+    for line in page.partition(BEGIN)[2].partition(END)[0].splitlines():
+        if left := [twin for twin in twins_of(line) if twin not in found]:
+            claimed.append(_named(line, left))
+    for twin, entries in found.items():
+        claimed += [row(twin, entry) for entry in entries if isinstance(entry, Assertion)]
     rows, claims = _distinct(claimed), sum(len(twins_of(line)) for line in claimed)
     count = (
         f"{claims} claims, which are {len(rows)} distinct findings: where twins train the same, a row names them all."
     )
-    lines = [count, "", _HEAD, _RULE, *rows]
-    lines += [
-        "",
-        _TITLE,
-        "",
-        "| twin | the paper's claim | why not here |",
-        "|---|---|---|",
-        *sorted(unseen, key=twins_of),
-    ]
-    return "\n".join(lines)
+    return "\n".join([count, "", _HEAD, _RULE, *rows, "", unseen()])
 
 
-def _kept(page: str, replaced: Collection[str]) -> tuple[list[str], list[str]]:
-    """The rows of the page, of claims and of what is not seen, without the twins that are `replaced`."""
-    claimed, _, unseen = page.partition(BEGIN)[2].partition(END)[0].partition(_TITLE)
-    kept: tuple[list[str], list[str]] = ([], [])
-    for lines, text in zip(kept, (claimed, unseen), strict=True):
-        for line in text.splitlines():
-            if left := [twin for twin in twins_of(line) if twin not in replaced]:
-                lines.append(_named(line, left))
-    return kept
+def unseen() -> str:
+    """The twins with claims that they do not show, whose files give the reasons."""
+    claims = {file.stem: claims_of(file.read_text(encoding="utf-8")) for file in sorted(TWINS.glob("*.yaml"))}
+    names = [twin for twin, entries in claims.items() if any(isinstance(entry, Unseen) for entry in entries)]
+    links = ", ".join(f"[{twin}](../sweeps/quick/{twin}.yaml)" for twin in names)
+    return f"Claims that the twins do not show stand with the reasons under `unseen` in {links}."
 
 
 def _distinct(rows: Iterable[str]) -> list[str]:
