@@ -14,6 +14,7 @@ from api.failures import ApiError
 from orchestrator.record.writes import accounts
 from orchestrator.service.people import People
 from orchestrator.service.service import Service
+from orchestrator.settings import Settings
 from orchestrator.views.callers import Role, Scope
 from orchestrator.views.quotas import Quota
 from tests.api.conftest import URL, named
@@ -133,6 +134,16 @@ def test_everybody_has_tokens_of_their_own(stranger: TestClient, people: People)
         revoked = stranger.delete(made.headers["location"], headers=given)
         assert (revoked.status_code, bool(revoked.json()["revoked"])) == (200, True)
         assert stranger.get("/v1/me", headers=fresh).status_code == 401
+
+
+def test_the_database_holds_no_token(stranger: TestClient, people: People, settings: Settings) -> None:
+    ada = bearer(people, "ada")
+    made = stranger.post("/v1/tokens", json={"name": "laptop"}, headers=ada | {"Idempotency-Key": "once"}).json()
+    kept = b"".join(file.read_bytes() for file in settings.resolved_home.glob("metricsweep.db*"))
+    assert b"laptop" in kept
+    for token in (made["token"], ada["Authorization"].removeprefix("Bearer ")):
+        assert token.encode() not in kept
+        assert token.removeprefix("msw_").encode() not in kept
 
 
 def test_one_key_is_one_token(stranger: TestClient, people: People) -> None:
