@@ -41,6 +41,8 @@ LEEWAY_SECONDS: Final = 30
 """How far the provider's clock may differ from ours."""
 ALGORITHMS: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512")
 """Accepted signatures of ID tokens: only those that need the provider's private key, so neither `none` nor HS256."""
+ISSUER_IN_ANSWER: Final = "authorization_response_iss_parameter_supported"
+"""Where a discovery document has it, the address to which the provider sends a browser back has the issuer."""
 NOT_BEGUN: Final = "this login was not begun in this browser within the last ten minutes, or was used before"
 
 
@@ -114,8 +116,6 @@ class ProviderLogin:
     async def person(self, request: Request) -> Person:
         """Who logged in, by the address to which the provider sent the browser; raises LoginRefusedError."""
         given = request.query_params
-        if given.get("iss", self.issuer) != self.issuer:  # RFC 9207
-            raise LoginRefusedError("the answer comes from another provider")
         if not given.get("code") and "error" not in given:
             raise LoginRefusedError("the provider sent the browser back without a code")
         expected = {
@@ -123,6 +123,9 @@ class ProviderLogin:
             "aud": {"essential": True, "value": self._settings.oidc_client_id},
         }
         async with self._client() as client:
+            names_itself = "iss" in given or ISSUER_IN_ANSWER in self._metadata
+            if names_itself and given.get("iss") != self.issuer:  # RFC 9207
+                raise LoginRefusedError("the answer comes from another provider")
             try:
                 token = await client.authorize_access_token(request, claims_options=expected, leeway=LEEWAY_SECONDS)
             except MismatchingStateError:
@@ -210,6 +213,8 @@ class ProviderLogin:
         methods = found.get("token_endpoint_auth_methods_supported")
         if isinstance(methods, list):
             kept["token_endpoint_auth_methods_supported"] = methods
+        if found.get(ISSUER_IN_ANSWER) is True:
+            kept[ISSUER_IN_ANSWER] = True
         return kept | {"issuer": self.issuer}
 
     def _is_safe(self, url: object) -> bool:

@@ -255,6 +255,10 @@ def test_an_answer_without_a_code_or_of_another_provider_is_refused(
     assert refuses(there.log_in(error="<script>alert(1)</script>"), "an unknown error")
     assert "Call 555" not in there.log_in(error="access_denied", error_description="Call 555").text
     assert refuses(there.log_in(error="mismatching_state"), "the provider let nobody in")
+    played.discovery = {"authorization_response_iss_parameter_supported": True}
+    strict = world()
+    assert refuses(strict.log_in(), "from another provider")
+    assert strict.log_in(iss=played.issuer).status_code == 303
 
 
 def test_a_login_leads_to_pages_of_this_server_only(world: Callable[..., World]) -> None:
