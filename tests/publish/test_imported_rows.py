@@ -12,7 +12,7 @@ from orchestrator.publish.formats.latex import render_standalone
 from orchestrator.publish.macros import macros_of
 from orchestrator.publish.statistics import statistic
 from orchestrator.publish.tables.build import build
-from orchestrator.publish.tables.significance import corrected
+from orchestrator.publish.tables.significance import holm
 from orchestrator.publish.tables.significance import tested as welch
 from orchestrator.views.outcomes import Statistic
 from tests.publish import sweeps
@@ -115,7 +115,7 @@ def test_welchs_test_is_that_of_the_runs_themselves():
     ],
 )
 def test_a_word_stands_where_nothing_can_be_tested(theirs, own, why):
-    (found,) = corrected({(0,): welch(theirs, own, "ours")}).values()
+    (found,) = holm({(0,): welch(theirs, own, "ours")}).values()
     assert (found.word, found.why, found.p, found.corrected, found.sign) == ("untested", why, None, None, "")
 
 

@@ -16,7 +16,7 @@ from orchestrator.publish.tables.significance import (
     LEVEL,
     ImportedComparison,
     Word,
-    corrected,
+    holm,
     tested,
 )
 from orchestrator.publish.tables.table_data import (
@@ -212,7 +212,7 @@ def imported(table: Table, layout: TableSpec, catalog: Catalog) -> Table:
     panels = [writer.panel(panel) for panel in table.panels]
     if all(panel is before for panel, before in zip(panels, table.panels, strict=True)):
         return table
-    tests = corrected({
+    tests: Tests = holm({
         (p, r, c): test
         for p, panel in enumerate(panels)
         for r, c, test in _tests(panel, layout, table)

@@ -53,12 +53,6 @@ def compare(own: Mapping[Place, float], base: Mapping[Place, float], baseline: i
     return Comparison(baseline, len(pairs), mean, p)
 
 
-def holm(found: Mapping[Place, Comparison]) -> dict[Place, Comparison]:
-    """The comparisons of a table with their p corrected by Holm's step-down method over all that were tested."""
-    corrected = statistics.holm(one.p for one in found.values())
-    return {place: replace(one, corrected=p) for (place, one), p in zip(found.items(), corrected, strict=True)}
-
-
 def paired_t(differences: Sequence[float], noise: float = 0.0) -> float | None:
     """The two-sided p of a paired t-test; none where the differences do not vary by more than `noise`."""
     found = statistics.statistic(differences)
@@ -217,7 +211,10 @@ def _untestable(imported: Statistic, own: Statistic | None) -> str:
     return "no variation between runs" if max(imported.std, own.std) <= _NOISE else ""
 
 
-def corrected(found: Mapping[tuple[int, ...], ImportedComparison]) -> dict[tuple[int, ...], ImportedComparison]:
-    """The tests of a table, their p corrected by Holm's step-down method over all that there are."""
+Tested = TypeVar("Tested", Comparison, ImportedComparison)
+
+
+def holm(found: Mapping[Place, Tested]) -> dict[Place, Tested]:
+    """The comparisons of a table with their p corrected by Holm's step-down method over all that were tested."""
     corrected = statistics.holm(one.p for one in found.values())
     return {place: replace(one, corrected=p) for (place, one), p in zip(found.items(), corrected, strict=True)}
