@@ -4,12 +4,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from orchestrator.plan import points, soundness
 from orchestrator.plan.figures import read_figures
 from orchestrator.plan.layouts import read_tables
 from orchestrator.plan.nameable import Nameable, tasks
 from orchestrator.plan.parse import KEYS, SpecDraft, as_meant, narrowed, read
-from orchestrator.plan.points import MOST_TRIALS, count_trials
+from orchestrator.plan.points import MOST_TRIALS, budget_problems, count_trials
 from orchestrator.plan.problems import Findings, limited
 from orchestrator.plan.soundness import MOST_CHECKED, Soundness, extent_problems, rival_problems
 from orchestrator.spec.axis import labels_of
@@ -37,7 +36,7 @@ class Leftover:
     def spec(self, tables: Mapping[str, TableSpec], figures: Mapping[str, FigureSpec]) -> Spec:
         """The spec of the subset and what its tables and figures can show; where no table can, the default one."""
         spec = self._subset.spec
-        if spec.prune is not None and (wrong := soundness.rival_problems(spec, self._nameable.catalog)):
+        if spec.prune is not None and (wrong := rival_problems(spec, self._nameable.catalog)):
             spec = spec.model_copy(update={"prune": None})
             self.notes.append(f"`prune` is left out: {wrong[0].message}")
         kept_tables = {name: left for name, table in tables.items() if (left := self._sound_table(name, table))}
@@ -217,7 +216,7 @@ def _checked(
     tables = read_tables(whole, nameable, problems)
     figures = read_figures(document.get("figures"), whole, nameable, problems)
     if not too_many:
-        problems += points.budget_problems(subset.spec, catalog, sound=not problems)
+        problems += budget_problems(subset.spec, catalog, sound=not problems)
         problems += [] if problems else rival_problems(whole.spec, catalog)
         problems += [] if problems else extent_problems(subset.spec, catalog)
     if problems:
