@@ -12,7 +12,7 @@ LOWEST := build/lowest/venv/bin
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
 
-install: $(INSTALLED) ## make .venv and install the project with its server, workers and tests (about 6 GB, a few minutes)
+install: $(INSTALLED) ## make .venv and install the project with its server, workers and tests (about 7 GB, a few minutes)
 
 define install
 @found=$$(PYTHON="$(PYTHON)" sh .ci/python) || exit 1; clear=--clear; \
