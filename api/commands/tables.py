@@ -83,15 +83,15 @@ def table(
             write_bundle(client, number, bundle)
             return
         if macros is not None:
-            made = client.evidence.macros_file(number, name or first_table(client, number), "latex", prefix)
+            made = client.evidence.macros_file(number, name or _first(client, number, "table"), "latex", prefix)
             emit(made.content, "latex", macros)
             return
-        rendered = client.table(number, name or first_table(client, number), wanted, tuned, numbers)
+        rendered = client.table(number, name or _first(client, number, "table"), wanted, tuned, numbers)
     emit(rendered.content, wanted, file)
 
 
 def emit(content: bytes, format_name: str, file: Path | None) -> None:
-    """Write a table to the file, or print it."""
+    """Write a table or figure to the file, or print it."""
     if file is not None:
         replace_file(file, content)
         err.print(f"wrote {file}")
@@ -104,11 +104,12 @@ def emit(content: bytes, format_name: str, file: Path | None) -> None:
         out.print(content.decode().rstrip("\n"))
 
 
-def first_table(client: "Client", sweep: int) -> str:
-    """The name of the first table of a sweep's spec."""
-    names = client.sweep(sweep).tables
+def _first(client: "Client", sweep: int, noun: Literal["table", "figure"]) -> str:
+    """The name of the first table or figure of a sweep's spec."""
+    found = client.sweep(sweep)
+    names = found.tables if noun == "table" else found.figures
     if not names:
-        err.print(f"metricsweep: sweep {sweep} has no table; add one under `tables` in its spec")
+        err.print(f"metricsweep: sweep {sweep} has no {noun}; add one under `{noun}s` in its spec")
         raise typer.Exit(WRONG)
     return names[0]
 
@@ -276,24 +277,8 @@ def figure(
         err.print(f"metricsweep: a {wanted} is no text; say where it goes with --out FILE.{wanted}")
         raise typer.Exit(WRONG)
     with connect(url, token, home) as client:
-        rendered = client.figure(number, name or _first(client, number), wanted, heading)
-    if file is None:
-        if sys.stdout.isatty():
-            out.print(rendered.content.decode().rstrip("\n"))
-        else:
-            sys.stdout.buffer.write(rendered.content)
-        return
-    replace_file(file, rendered.content)
-    err.print(f"wrote {file}")
-
-
-def _first(client: "Client", sweep: int) -> str:
-    """The name of the first figure of a sweep's spec."""
-    names = client.sweep(sweep).figures
-    if not names:
-        err.print(f"metricsweep: sweep {sweep} has no figure; add one under `figures` in its spec")
-        raise typer.Exit(WRONG)
-    return names[0]
+        rendered = client.figure(number, name or _first(client, number, "figure"), wanted, heading)
+    emit(rendered.content, wanted, file)
 
 
 def write_figures(client: "Client", sweep: int, names: list[str], stem: str, folder: Path) -> list[Path]:
