@@ -55,6 +55,8 @@ def main() -> int:
     parser.add_argument("--only", default="", help="mutants whose function contains this text")
     given = parser.parse_args()
     if given.command == "map":
+        if not hasattr(sys, "monitoring"):
+            parser.error(f"`map` needs Python 3.12 or newer, for sys.monitoring; this is {sys.version.split()[0]}")
         return _map(given.map)
     if given.command == "draw":
         drawn = mutants.draw(reached.ROOT, given.count, given.seed)
