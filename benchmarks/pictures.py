@@ -1,4 +1,4 @@
-"""Takes the pictures of README and of the guide from a real sweep: its page, a trial's page, and its table.
+"""Takes the pictures of README from a real sweep: its page and its table.
 
     metricsweep run sweeps/digits.yaml
     python -m benchmarks.pictures
@@ -62,8 +62,6 @@ def main() -> None:
             page = context.new_page()
             kept(shot(page, f"/sweeps/{asked.sweep}", 860, "table"), "page_sweep.png")
             kept(page.locator("figure.metricsweep-table table").first.screenshot(), "table_digits.png")
-            trial = service.trials.page(asked.sweep, None, None, None, 1).items[0].id
-            kept(shot(page, f"/trials/{trial}", 760, "#drawing svg"), "page_trial.png")
             browser.close()
     finally:
         service.close()
