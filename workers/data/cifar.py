@@ -2,7 +2,6 @@
 
 import io
 import pickle
-import pickletools
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -16,13 +15,12 @@ import torch
 from workers.contract import DataDamagedError, DataMissingError
 from workers.data.decoded import stored
 from workers.data.images import Images
-from workers.data.pictures import Form, find, read_jpegs, read_labels, reading
+from workers.data.pictures import Form, check_steps, find, read_jpegs, read_labels, reading
 
 HALVES: Final = ("train", "test")
 """The official halves."""
 
 _PIXELS: Final = 3 * 32 * 32
-_MOST_STEPS: Final = 1_000_000  # the training half of CIFAR-100 takes about 200,000
 _MOST_TUPLES: Final = 100  # an array takes four
 _TEN: Final = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 _Reader = Callable[[bytes], tuple[npt.NDArray[Any], npt.NDArray[Any]]]
@@ -85,26 +83,12 @@ def _binary(content: bytes, before: int) -> tuple[npt.NDArray[Any], npt.NDArray[
 
 
 def _pickled(content: bytes, label: bytes) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    _check_steps(content)
+    check_steps(content, _MOST_TUPLES)
     try:
         batch = _Arrays(io.BytesIO(content), encoding="bytes").load()
         return np.asarray(batch[b"data"]), np.asarray(batch[label], np.int64)
     except Exception as error:  # its author chooses what fails, and how
         raise pickle.UnpicklingError(str(error) or type(error).__name__) from error
-
-
-def _check_steps(content: bytes) -> None:
-    """Raise UnpicklingError of steps that take memory or stack without end, which Python's unpickler does as told."""
-    tuples = 0
-    for number, (step, value, _) in enumerate(pickletools.genops(content)):
-        # It would take memory for all numbers up to the one that is kept.
-        if step.name.endswith("PUT") and isinstance(value, int) and value > len(content):
-            raise pickle.UnpicklingError(f"it keeps value {value:,} of {len(content):,} bytes")
-        tuples += step.name.startswith("TUPLE")
-        if tuples > _MOST_TUPLES:  # one within another, they overflow the stack when they are hashed as a key
-            raise pickle.UnpicklingError(f"it makes more than {_MOST_TUPLES} tuples")
-        if number >= _MOST_STEPS:
-            raise pickle.UnpicklingError(f"it takes more than {_MOST_STEPS:,} steps")
 
 
 class _Arrays(pickle.Unpickler):

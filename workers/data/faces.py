@@ -2,7 +2,6 @@
 
 import hashlib
 import pickle
-import pickletools
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +16,7 @@ from workers.contract import DataDamagedError, DataMissingError
 from workers.data.decoded import stored
 from workers.data.file_content import note
 from workers.data.images import Images, PairSet
-from workers.data.pictures import Form, Picture, mapped, read_text, reading
+from workers.data.pictures import Form, Picture, check_steps, mapped, read_text, reading
 
 MAGIC: Final = 0xCED7230A
 """What stands at the beginning of each part of a record; in its content it divides parts."""
@@ -128,7 +127,7 @@ _FOLDS: Final = 10
 _LIST: Final = "pairs.txt"
 _HOLDING: Final = (".", "faces_webface_112x112", "faces_webface", "faces_emore", "faces_vgg_112x112")
 _SUFFIXES: Final = (".jpg", ".png", ".jpeg", ".bmp")
-_MOST_STEPS: Final = 1_000_000  # of a pickle; CFP-FP takes 42,000
+_MOST_TUPLES: Final = 1_000  # a file of bytes takes one, with arrays in their place some for each
 _SAME, _APART = 3, 4  # fields of a line: a person and two numbers; a person and a number, twice
 
 
@@ -235,7 +234,7 @@ def _unpickled(path: Path) -> tuple[list[bytes], list[bool]]:
     wanted = "expected (list of images as bytes, list of booleans, one for each two images)"
     with reading(path, f"{wanted}, as InsightFace pickles them"):
         content = path.read_bytes()
-        _check_steps(content)
+        check_steps(content, _MOST_TUPLES)
         found: Any = _PlainUnpickler(BytesIO(content), encoding="bytes").load()
     if not isinstance(found, tuple | list) or len(found) != 2 or not all(isinstance(part, list) for part in found):
         raise DataDamagedError(f"{path}: {wanted}, found something else")
@@ -249,15 +248,6 @@ def _unpickled(path: Path) -> tuple[list[bytes], list[bool]]:
     if not same or len(images) != 2 * len(same):
         raise DataDamagedError(f"{path}: {wanted}; found {len(images):,} images and {len(same):,} booleans")
     return images, same
-
-
-def _check_steps(content: bytes) -> None:
-    """Raise ValueError where loading a pickle would take time or memory that its size does not account for."""
-    for count, (step, argument, at) in enumerate(pickletools.genops(content)):
-        if count >= _MOST_STEPS:
-            raise ValueError(f"it takes more than {_MOST_STEPS:,} steps")
-        if step.name.endswith("PUT") and argument and argument > _MOST_STEPS:  # Unpickler makes room for all keys below
-            raise ValueError(f"at byte {at:,}: it keeps a value under {argument:,}, above {_MOST_STEPS:,}")
 
 
 def _folds(count: int) -> list[int]:

@@ -6,6 +6,8 @@ import json
 import math
 import mmap
 import os
+import pickle
+import pickletools
 import threading
 import zlib
 from collections import defaultdict
@@ -317,6 +319,7 @@ MOST_EXPANDED: Final = 2**28
 _MOST_RATIO: Final = 100  # how many times larger than its compressed form a larger array may be
 _IDX_BYTES: Final = 0x08  # the type code of unsigned bytes
 _MAT_COMPRESSED: Final = 15  # the type code of a compressed element
+_MOST_STEPS: Final = 1_000_000  # of a pickle; the training half of CIFAR-100 takes about 200,000
 
 
 @contextmanager
@@ -407,6 +410,20 @@ def mapped(path: Path) -> memoryview:
     """The bytes of a file, read as they are looked at. Raises DataMissingError, DataDamagedError."""
     with reading(path), path.open("rb") as file:  # an empty file cannot be mapped
         return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+
+
+def check_steps(content: bytes, most_tuples: int) -> None:
+    """Raise UnpicklingError where loading a pickle would take memory or stack that its size does not account for."""
+    tuples = 0
+    for number, (step, value, _) in enumerate(pickletools.genops(content)):
+        # It would take memory for all numbers up to the one that is kept.
+        if step.name.endswith("PUT") and isinstance(value, int) and value > min(len(content), _MOST_STEPS):
+            raise pickle.UnpicklingError(f"it keeps value {value:,} of {len(content):,} bytes")
+        tuples += step.name.startswith("TUPLE")
+        if tuples > most_tuples:  # one within another, they overflow the stack when they are hashed as a key
+            raise pickle.UnpicklingError(f"it makes more than {most_tuples:,} tuples")
+        if number >= _MOST_STEPS:
+            raise pickle.UnpicklingError(f"it takes more than {_MOST_STEPS:,} steps")
 
 
 def read_idx(path: Path) -> Array:
