@@ -131,7 +131,7 @@ def one_line(text: str) -> str:
 
 
 def width(text: str, size: float) -> float:
-    """About how wide a text is in a sans-serif font of that size, in the same unit; rather too wide than too narrow."""
+    """About how wide a text is in a sans-serif font of that size, in the same unit."""
     return size * sum(_advance(character) for character in text)
 
 

@@ -176,6 +176,11 @@ def test_how_often_noise_reads_as_more(shape: tuple[int, int]) -> None:
     assert max(added, retrained) / times < 0.05 + (0.03 if min(shape) < 3 else 0.015)
 
 
+def test_runs_that_do_not_vary_are_not_tested() -> None:
+    before, after = ({frozenset({("seed", str(at))}): value for at in range(2)} for value in (0.5, 0.6))
+    assert ChangedRuns.of(before, after).test() == (None, "no spread between runs")
+
+
 def test_every_format_tells_it() -> None:
     view = between(outcomes(), outcomes(moved(0.02, spread=0.003)), commit="bbb")
     text = render(view, "text").content.decode()
