@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 FORM: Final = 5
 """Of what a slot is given and tells. A conductor stops one of another form, and its training goes on in a new one."""
 PAST: Final = 32
-"""Ended attempts whose last message a slot still gives, to who looks at its own pace."""
+"""Ended attempts whose last message a slot still gives, for a reader that polls at its own pace."""
 AGES: Final = 100
 """Messages, the latest, of which a slot says how long ago they were said."""
 LONELY_SECONDS: Final = 1_800.0

@@ -14,6 +14,6 @@ def require_tokens() -> None:
     installed = version("ray")
     if tuple(map(int, re.findall(r"\d+", installed)[:2])) < TOKENS_SINCE:
         raise MetricsweepError(
-            f"Ray {installed} has no token authentication: whoever reaches its port could run code on its nodes. "
+            f"Ray {installed} has no token authentication: anyone who reaches its port could run code on its nodes. "
             "Install ray[tune]>=2.56,<3."
         )

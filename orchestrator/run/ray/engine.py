@@ -222,13 +222,13 @@ def _answering() -> Iterator[None]:
 
 
 class Listening:
-    """Asks each slot that trains for what comes next: one question at a time, which its actor holds until it knows."""
+    """Asks each slot that trains for its next messages, one request at a time, answered once there are some."""
 
     def __init__(self) -> None:
         self._asked: dict[ray.ObjectRef, tuple[Execution[HeldSlot], bool]] = {}
 
     def follow(self, execution: Execution[HeldSlot]) -> None:
-        """Listen to one more, and hear at once where it is."""
+        """Listen to another training; its first report comes at once and names its host."""
         self._ask(execution, 0.0, first=True)
 
     def reports(self, wait: float) -> Iterator[Report]:
