@@ -43,7 +43,7 @@ simulate: install ## worlds that a seed draws, with faults at every transaction,
 	$(BIN)/python -m tests.simulation --seconds $(or $(SECONDS),60) --first $(or $(FIRST),1000)
 	$(BIN)/python -m tests.simulation --operations
 
-bench: install ## what docs/performance.md says, on an idle machine: some NAMES="start latency", or all (two to three hours)
+bench: install ## what docs/performance.md says, on an idle machine: some NAMES="start latency", or all (about an hour and a half)
 	$(BIN)/python -m benchmarks.performance $(NAMES)
 
 claims: install ## train and assert what the quick twins claim, over ten seeds; figures to docs/claims.md (half an hour)
