@@ -154,7 +154,7 @@ def read_when(posted: Any, source: str, known: Known, problems: list[Problem]) -
 
 def _labels(axis: str, wanted: Any, source: str, known: Known, problems: list[Problem]) -> list[str]:
     if axis not in known:
-        right = meant(axis, known) if known else "there is none"
+        right = meant(axis, known) if known else "no axis is"
         problems.append(Problem(source, f"no axis {shown(axis)} is applied before this; {right}"))
         return []
     values = wanted if isinstance(wanted, list) else [wanted]

@@ -228,7 +228,7 @@ class _Figure:
             self._check_left_out(figure, named)
 
     def _expected(self, axis: str) -> str:
-        return meant(axis, self._labels) if self._labels else "there is none"
+        return meant(axis, self._labels) if self._labels else "the spec has no axes"
 
     def _check_scale(self, figure: FigureSpec) -> None:
         if figure.x is None or figure.x_scale not in ("linear", "log"):

@@ -228,7 +228,7 @@ def test_when_names_what_is_applied_before(small: Small, told: Told, checked: Ch
     margin = [{"values": [0.1, 0.2], "when": {"loss": "triplet"}}]
     assert checked(small(compare={"loss": ["triplet", "semihard"], "loss.margin": margin}))
     assert told(small(compare={"loss.margin": margin, "loss": ["triplet"]})) == [
-        ("compare.loss.margin[0].when", "no axis 'loss' is applied before this; there is none")
+        ("compare.loss.margin[0].when", "no axis 'loss' is applied before this; no axis is")
     ]
     document = small(tune={"embedding": [8, 16]}, rules=[{"when": {"embedding": 8}, "patch": {"iterations": 5}}])
     assert [path for path, _ in told(document)] == ["rules[0].when"]
