@@ -18,7 +18,7 @@ WISHES: Final = 4
 SEEDS: Final = {
     "each write of a conductor checks that the lease is still its own": 5,
     "a submission that is repeated is known by its key": 1,
-    "a mark of the outbox that was renewed meanwhile stays": 61,
+    "a mark of the outbox that was renewed meanwhile stays": 94,
     "attempts that a dead conductor left running are adopted": 0,
     "an attempt begins once its slot is noted, and what trains unnoted is ended": 56,
     "a slot actor begins nothing under an old fence": 4,
