@@ -7,7 +7,7 @@ RUNNABLE := .venv/.runnable
 LOWEST := build/lowest/venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test faults simulate bench claims check guide wheel lowest lock sbom format serve up down clean
+.PHONY: help install demo test soak faults simulate bench claims check guide wheel lowest lock sbom format serve up down clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -31,8 +31,11 @@ $(RUNNABLE): pyproject.toml constraints.txt # what trains, serves and shows; not
 demo: $(RUNNABLE) dashboards/guide ## run sweeps/digits.yaml through the real service and write its table to build/digits
 	$(BIN)/metricsweep run sweeps/digits.yaml --home .metricsweep --out build/digits
 
-test: install ## run every test that this machine can run, side by side; tests/scheduling.py says which share a process
-	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -q -n auto --durations=10
+test: install ## run the tests; what this machine lacks is skipped with a reason
+	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -q -n auto --durations=10 -m "not soak"
+
+soak: install ## run the long tests: simulated worlds, faults at two moments, storms, Slurm, large sweeps, claims (half an hour)
+	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 FAULT_MOMENTS=2 $(BIN)/pytest -q -n auto --durations=10 -m soak
 
 faults: install ## kill, stop and starve real processes at up to ten moments; figures to docs/reliability.md (half an hour)
 	rm -f build/faults.jsonl

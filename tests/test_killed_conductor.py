@@ -14,7 +14,7 @@ import yaml
 from orchestrator.views.lifecycle import TrialState
 from tests.served import Served, until
 
-pytestmark = [pytest.mark.ray, pytest.mark.slow]
+pytestmark = pytest.mark.ray
 
 SPEC: dict[str, Any] = {
     "version": 1,

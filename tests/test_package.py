@@ -100,7 +100,6 @@ def test_what_is_started_runs_no_module_of_the_current_folder(tmp_path: Path) ->
 
 
 @pytest.mark.ray
-@pytest.mark.slow
 def test_a_service_runs_no_module_of_the_current_folder(served_home: Served) -> None:
     """Neither do MLflow's server and Ray's workers."""
     client = served_home.client

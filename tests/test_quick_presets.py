@@ -21,7 +21,7 @@ from orchestrator.settings import Settings
 from orchestrator.spec.spec import Spec
 from workers import catalog
 
-pytestmark = [pytest.mark.ray, pytest.mark.slow]
+pytestmark = pytest.mark.ray
 
 ROOT = Path(__file__).parents[1]
 SECONDS = 600

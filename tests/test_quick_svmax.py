@@ -9,7 +9,7 @@ from orchestrator.plan.edit import edited, excerpt
 from tests.conftest import ROOT
 from tests.served import Served, until
 
-pytestmark = [pytest.mark.ray, pytest.mark.slow]
+pytestmark = pytest.mark.ray
 
 LOSSES = {"Contrastive": ("1",), "Triplet": ("1", "0.1"), "N-pair": ("1",), "Angular": ("2",)}
 """Each loss with its lambdas."""

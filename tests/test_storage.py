@@ -164,7 +164,6 @@ def test_paths_stay_what_they_were(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert done.stdout.strip() == "False"
 
 
-@pytest.mark.slow
 def test_a_sweep_over_a_bucket(bucket_url: str, own_scratch: Path, tmp_path: Path) -> None:  # noqa: F811
     settings = settings_at(tmp_path, bucket_url)
     service = Service.open(settings)
@@ -196,7 +195,6 @@ def test_a_sweep_over_a_bucket(bucket_url: str, own_scratch: Path, tmp_path: Pat
     service.close()
 
 
-@pytest.mark.slow
 def test_killed_in_the_middle_it_goes_on_from_the_bucket(
     object_store: ObjectStore,  # noqa: F811
     bucket_url: str,  # noqa: F811
@@ -243,7 +241,6 @@ def test_killed_in_the_middle_it_goes_on_from_the_bucket(
     service.close()
 
 
-@pytest.mark.slow
 def test_a_store_that_is_away_delays_no_deletion(
     object_store: ObjectStore,  # noqa: F811
     bucket_url: str,  # noqa: F811

@@ -11,7 +11,7 @@ import pytest
 from tests.conftest import ROOT
 from tests.served import Served, until
 
-pytestmark = [pytest.mark.ray, pytest.mark.slow]
+pytestmark = pytest.mark.ray
 
 PAGE = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
 STANDS = {"metricsweep serve"}

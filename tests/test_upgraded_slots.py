@@ -10,7 +10,7 @@ from orchestrator.views.lifecycle import TrialState
 from tests.served import serving, until
 from tests.test_killed_conductor import SPEC, conductor_of
 
-pytestmark = [pytest.mark.ray, pytest.mark.slow]
+pytestmark = pytest.mark.ray
 
 PART = '''"""A part of two releases."""
 

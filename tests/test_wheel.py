@@ -17,8 +17,6 @@ from tests.conftest import ROOT
 from tests.ports import free_port
 from tests.served import until
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:

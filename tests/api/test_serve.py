@@ -903,7 +903,6 @@ def tree_of(home: Path) -> list[psutil.Process]:
 
 
 @pytest.mark.ray
-@pytest.mark.slow
 def test_the_real_services(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("RAY_worker_niceness")  # which the tests' own Rays are told
     told = Told()

@@ -13,8 +13,6 @@ from workers import catalog
 from workers.contract import Place
 from workers.train import train
 
-pytestmark = pytest.mark.slow
-
 FILE = Path(__file__).parents[2] / "sweeps" / "cifar10_cpu.yaml"
 TAKEN = {"train": 8_000, "test": 5_000}
 """Images of each half, evenly from its classes."""

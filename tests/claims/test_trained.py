@@ -7,8 +7,6 @@ from benchmarks.claims.claim import TWINS, Claim
 from benchmarks.claims.trainings import Trainings
 from benchmarks.claims.twin import Twin
 
-pytestmark = pytest.mark.slow
-
 SEED = 1
 """With each of 0 to 4 these claims held; with this one by a wide margin, which another build of torch may eat into."""
 

@@ -14,7 +14,7 @@ from tests.faults.evidence import heard
 from tests.faults.installation import Installation, RayCluster
 from tests.faults.sweeps import spec
 
-pytestmark = [pytest.mark.faults, pytest.mark.ray, pytest.mark.slow]
+pytestmark = [pytest.mark.faults, pytest.mark.ray]
 
 NAMES = ("one", "other")
 FENCED = 3

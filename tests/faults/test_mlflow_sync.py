@@ -19,7 +19,7 @@ from tests.record.sample import lease, run_all, started
 from tests.record.test_mirror import shown
 from tests.record.test_recorder import settle
 
-pytestmark = [pytest.mark.faults, pytest.mark.slow]
+pytestmark = pytest.mark.faults
 
 TELLER = """
 import sys, time

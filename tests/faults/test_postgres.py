@@ -20,7 +20,7 @@ from tests.faults.installation import LEASE_SECONDS, Installation, RayCluster
 from tests.faults.sweeps import spec
 from tests.record.conftest import new_postgres_database
 
-pytestmark = [pytest.mark.faults, pytest.mark.postgres, pytest.mark.ray, pytest.mark.slow]
+pytestmark = [pytest.mark.faults, pytest.mark.postgres, pytest.mark.ray]
 
 AWAY_SECONDS = LEASE_SECONDS + 1
 LOST_COMMITS: Final = 20

@@ -23,7 +23,7 @@ from tests.faults.evidence import heard, holders, inspect, rows, total
 from tests.faults.installation import Installation
 from tests.faults.sweeps import STEPS, poisoned, spec
 
-pytestmark = [pytest.mark.faults, pytest.mark.ray, pytest.mark.slow]
+pytestmark = [pytest.mark.faults, pytest.mark.ray]
 
 LOCK = """
 import sqlite3, sys

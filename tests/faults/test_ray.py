@@ -10,7 +10,7 @@ from tests.faults.disturbing import HELD, begin, go_on, goes_on, held, whole
 from tests.faults.installation import Installation, RayCluster
 from tests.faults.sweeps import spec
 
-pytestmark = [pytest.mark.faults, pytest.mark.ray, pytest.mark.slow]
+pytestmark = [pytest.mark.faults, pytest.mark.ray]
 
 
 @pytest.fixture

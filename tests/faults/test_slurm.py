@@ -25,7 +25,6 @@ from tests.slurm_cluster import SlurmCluster, lacking
 pytestmark = [
     pytest.mark.slurm,
     pytest.mark.faults,
-    pytest.mark.slow,
     pytest.mark.skipif(lacking() is not None, reason=f"Slurm cannot be started: {lacking()}"),
 ]
 

@@ -52,7 +52,6 @@ def test_an_engine_asks_for_no_more_than_its_limit_of_slots(local_ray: None, tmp
 
 
 @pytest.mark.ray
-@pytest.mark.slow
 @pytest.mark.parametrize("autoscaler", ["v1", "v2"])
 def test_an_autoscaler_starts_the_node_that_is_waited_for(autoscaler: str, tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0"}

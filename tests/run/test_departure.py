@@ -109,7 +109,6 @@ def test_nothing_to_start_is_told(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.ray
-@pytest.mark.slow
 def test_a_node_of_ray_that_is_told_to_end_costs_no_step(tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0"}
     environment.pop("RAY_ADDRESS", None)

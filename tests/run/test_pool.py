@@ -251,7 +251,6 @@ def test_a_slot_that_nothing_uses_for_long_is_ended(pool: SlotPool) -> None:
 
 
 @pytest.mark.ray
-@pytest.mark.slow
 def test_slots_of_every_shape_over_several_nodes(tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0"}
     environment.pop("RAY_ADDRESS", None)
