@@ -15,6 +15,7 @@ import ray
 from ray.exceptions import ActorUnschedulableError, RayActorError
 
 from orchestrator.run.attempt import Workplace
+from orchestrator.run.dispatch import Dispatch, Report
 from orchestrator.run.ray import pool as slots
 from orchestrator.run.ray.pool import SlotPool
 from orchestrator.spec.slot import Slot
@@ -219,6 +220,33 @@ def test_a_slot_goes_with_its_node_and_those_beside_one_that_was_lost(
     monkeypatch.setattr(slots, "LOOK_SECONDS", -1.0)
     assert pool.full()
     assert not pool._slots
+
+
+@pytest.mark.ray
+@pytest.mark.parametrize("notices", ["dispatch", "adoption"])
+def test_after_a_loss_nothing_is_claimed_until_ray_has_named_the_nodes(
+    pool: SlotPool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, notices: str
+) -> None:
+    """A head that dies takes its slots along, and the loss of a slot is noticed first."""
+    monkeypatch.setattr(slots, "LOOK_SECONDS", SECONDS)
+    first, second = asking(), asking()
+    broker = MemoryBroker(deque([first]), retries=0)
+    dispatch = Dispatch(broker, pool, Workplace("tests.run.trainings:quick", tmp_path, tmp_path))
+    (execution,) = dispatch.begun()
+
+    def dead() -> list[Node]:
+        raise ConnectionError("the head does not answer")
+
+    monkeypatch.setattr(slots, "alive_nodes", dead)
+    broker.waiting.append(second)
+    if notices == "dispatch":
+        dispatch.take(Report(first.attempt, lost="its process died"))
+    else:
+        ray.kill(execution.slot.actor)
+        assert pool.holding(execution.slot.name, first.attempt) is None
+    with pytest.raises(ConnectionError):
+        dispatch.begun()
+    assert list(broker.waiting) == [second]
 
 
 @pytest.mark.ray

@@ -215,7 +215,7 @@ class SlotPool:
         try:
             state: dict[str, Any] = ray.get(slot.actor.describe.remote(), timeout=ANSWER_SECONDS)
         except (RayActorError, ActorUnschedulableError, GetTimeoutError):
-            self.drop(slot)
+            self.lost(slot)
             return None
         if state["attempt"] != attempt:
             return None
@@ -300,8 +300,13 @@ class SlotPool:
         self.drop(slot)
 
     def lost(self, slot: HeldSlot) -> None:
-        """End an actor that was lost, and the idle ones beside it: its node may be gone before Ray knows."""
+        """End an actor that was lost, and the idle actors of its node, which may be gone before Ray knows.
+
+        Ray is asked for the nodes anew before the next order is taken: a dead head does not answer, and an order that
+        is claimed meanwhile would cost its training an attempt that never begins.
+        """
         self.drop(slot)
+        self._looked = float("-inf")
         for idle in self._idle():
             if idle.node == slot.node:
                 self.drop(idle)
