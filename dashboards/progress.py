@@ -1,8 +1,10 @@
 """How far a sweep is: the segments of its bar, and the kinds of squares in its grid."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
+
+from markupsafe import Markup
 
 from orchestrator.views.lifecycle import SWEEP_ENDED, TRIAL_ENDED, SweepState, TrialState
 from orchestrator.views.resolutions import ResolutionView
@@ -36,7 +38,18 @@ class Drawn:
 
 def kind(trial: GridTrial) -> str:
     """A square's kind."""
-    return "diverged" if trial.diverged else trial.state.value
+    return "diverged" if trial.diverged else str(trial.state)
+
+
+def squares(trials: Iterable[GridTrial]) -> Markup:
+    """Write a candidate's squares as HTML, each a link to its trial."""
+    made = []
+    for trial in trials:
+        its, text = kind(trial), f"trial {trial.trial}, repeat {trial.repeat + 1}: {kind(trial)}"
+        made.append(
+            f'<a class="sq {its}" href="/trials/{trial.trial}" title="{text}"><span class="unseen">{text}</span></a>'
+        )
+    return Markup("".join(made))  # noqa: S704
 
 
 def eligible(candidate: GridCandidate) -> bool:
@@ -101,7 +114,7 @@ def drawn(grid: Iterable[GridCell], most: int = MOST_SQUARES, *, cells: int = 0,
             squares += len(candidate.trials)
             candidates.append(candidate)
         if candidates or not cell.candidates:
-            shown.append(cell.model_copy(update={"candidates": candidates}))
+            shown.append(replace(cell, candidates=candidates))
         else:
             cells_left += 1
     if cells:

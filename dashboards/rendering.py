@@ -48,7 +48,7 @@ def _environment() -> Environment:
     made.filters.update(
         ago=wording.ago, exact=wording.exact, machine=wording.machine, seconds_since=wording.seconds_since,
         length_of_time=duration, number=wording.number, share=wording.share, short_axis=wording.short_axis,
-        indented=wording.indented, size=wording.size, counted=wording.counted, kind=progress.kind,
+        indented=wording.indented, size=wording.size, counted=wording.counted, squares=progress.squares,
         eligible=progress.eligible, segments=progress.segments, by_kind=progress.by_kind,
         quoted=lambda text: quote(text, safe=""), held=wording.held, waits=progress.waits, plain=wording.plain,
         groups=progress.groups, group_kinds=progress.group_kinds, upper_first=wording.upper_first,

@@ -422,7 +422,7 @@ class SweepQueries:
         """A sweep's trials by cell, candidate and repeat; with `most`, the first cells, up to so many trials."""
         experiment, runs = self._store.runs.experiment(sweep), self._store.runs.of_cells(sweep)
         return [
-            cell.model_copy(update={"mlflow_url": self._links.to(experiment, runs.get(cell.index))})
+            replace(cell, mlflow_url=self._links.to(experiment, runs.get(cell.index)))
             for cell in self._store.sweeps.grid(sweep, most)
         ]
 

@@ -1,5 +1,6 @@
 """Sweeps as clients see them: in a list, whole, and as a grid."""
 
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
@@ -122,7 +123,9 @@ class TrialProblem(View):
     log: str  # /v1/trials/<id>/logs
 
 
-class GridTrial(View):
+# Not models: a page has thousands of these.
+@dataclass(slots=True)
+class GridTrial:
     """One square of a sweep's grid."""
 
     trial: int
@@ -131,22 +134,24 @@ class GridTrial(View):
     diverged: bool = False
 
 
-class GridCandidate(View):
+@dataclass(slots=True)
+class GridCandidate:
     """A candidate's row of squares."""
 
     labels: dict[str, str]
+    trials: list[GridTrial]
     selected: bool = False
     score: float | None = None
-    trials: list[GridTrial]
 
 
-class GridCell(View):
+@dataclass(slots=True)
+class GridCell:
     """A cell of the grid with its candidates."""
 
     index: int
     labels: dict[str, str]
-    mlflow_url: str | None = None
     candidates: list[GridCandidate]
+    mlflow_url: str | None = None
 
 
 class Reuse(View):

@@ -1,6 +1,7 @@
 """A sweep's page: its table filling in, coloured and marked; causes of failures; what waits and for what."""
 
 import re
+from dataclasses import replace
 
 import pytest
 from fastapi import FastAPI
@@ -74,7 +75,7 @@ def test_a_resolution_is_asked_for_shown_and_ended() -> None:
 
 def test_cells_are_grouped_by_their_first_axis() -> None:
     cells = specimens.grid(2)
-    grouped = progress.groups([*cells, cells[1].model_copy(update={"index": 7})])
+    grouped = progress.groups([*cells, replace(cells[1], index=7)])
     assert [(label, len(those)) for label, those in grouped] == [("loss0", 1), ("loss1", 2)]
     assert progress.group_kinds(cells[:1]) == {"finished": 1, "running": 1, "waiting": 1}
 

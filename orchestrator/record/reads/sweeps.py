@@ -1,7 +1,7 @@
 """Sweeps as people see them, a page of them or one with its problems and grid, and those that something waits for."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Final
@@ -62,50 +62,34 @@ def counts_of(connection: sa.Connection, sweeps: Sequence[int]) -> dict[int, Cou
 
 def grid(connection: sa.Connection, sweep: int, most: int | None) -> list[GridCell]:
     """All of it; with `most`, the first cells alone, as far as they have so many trials together."""
-    trials = connection.execute(_grid_trials(sweep).limit(most)).all()
-    cells = sa.select(cell).where(cell.c.sweep_id == sweep).order_by(cell.c.cell)
-    found = sa.select(candidate).where(candidate.c.sweep_id == sweep)
-    found = found.order_by(candidate.c.cell, candidate.c.candidate)
-    if most is not None and len(trials) == most:
-        # The last candidate may be cut, too: it goes, and what is drawn has only whole ones.
-        end = (trials[-1].cell, trials[-1].candidate)
-        trials = [row for row in trials if (row.cell, row.candidate) < end]
-        cells = cells.where(cell.c.cell <= end[0])
-        found = found.where(sa.tuple_(candidate.c.cell, candidate.c.candidate) < sa.tuple_(*end))
-    return _grid(connection.execute(cells).all(), connection.execute(found).all(), trials)
-
-
-def _grid_trials(sweep: int) -> sa.Select[Any]:
-    columns = (trial.c.id, trial.c.cell, trial.c.candidate, trial.c.repeat, trial.c.state, trial.c.diverged)
-    query = sa.select(*columns, training.c.score).join(training, training.c.id == trial.c.training_id)
-    return query.where(trial.c.sweep_id == sweep).order_by(trial.c.cell, trial.c.candidate, trial.c.repeat)
-
-
-def _grid(
-    cells: Iterable[sa.Row[Any]], candidates: Iterable[sa.Row[Any]], trials: Iterable[sa.Row[Any]]
-) -> list[GridCell]:
+    place = (trial.c.cell, trial.c.candidate, trial.c.repeat)
+    trials = sa.select(*place, trial.c.id, trial.c.state, trial.c.diverged, trial.c.score)
+    trials = trials.where(trial.c.sweep_id == sweep).order_by(*place).limit(most)
     squares: dict[tuple[int, int], list[GridTrial]] = defaultdict(list)
     scores: dict[tuple[int, int], list[float]] = defaultdict(list)
-    for row in trials:
-        place = (row.cell, row.candidate)
-        squares[place].append(GridTrial(trial=row.id, repeat=row.repeat, state=row.state, diverged=row.diverged))
-        if row.state == TrialState.FINISHED and row.score is not None:
-            scores[place].append(row.score)
-    by_index: dict[int, GridCell] = {}
+    count = 0
+    for index, number, repeat, id_, state, diverged, score in connection.execute(trials).tuples():
+        squares[index, number].append(GridTrial(id_, repeat, TrialState(state), diverged))
+        if state == TrialState.FINISHED and score is not None:
+            scores[index, number].append(score)
+        count += 1
+    cells = sa.select(cell.c.cell, cell.c.labels, cell.c.summary["candidate"].as_integer())
+    cells = cells.where(cell.c.sweep_id == sweep).order_by(cell.c.cell)
+    candidates = sa.select(candidate.c.cell, candidate.c.candidate, candidate.c.labels)
+    candidates = candidates.where(candidate.c.sweep_id == sweep).order_by(candidate.c.cell, candidate.c.candidate)
+    if count == most:  # the last candidate may be cut, too: it goes, and what is drawn has only whole ones
+        end = max(squares)
+        cells = cells.where(cell.c.cell <= end[0])
+        candidates = candidates.where(sa.tuple_(candidate.c.cell, candidate.c.candidate) < sa.tuple_(*end))
+    found: dict[int, GridCell] = {}
     selected: dict[int, int | None] = {}
-    for row in cells:
-        by_index[row.cell] = GridCell(index=row.cell, labels=row.labels, candidates=[])
-        selected[row.cell] = (row.summary or {}).get("candidate")
-    for row in candidates:
-        place = (row.cell, row.candidate)
-        known = scores[place]
-        by_index[row.cell].candidates.append(
-            GridCandidate(
-                labels=row.labels, selected=selected[row.cell] == row.candidate,
-                score=sum(known) / len(known) if known else None, trials=squares[place],
-            )
-        )  # fmt: skip
-    return list(by_index.values())
+    for index, labels, chosen in connection.execute(cells).tuples():
+        found[index], selected[index] = GridCell(index, labels, []), chosen
+    for index, number, labels in connection.execute(candidates).tuples():
+        its, known = squares[index, number], scores[index, number]
+        mean = sum(known) / len(known) if known else None
+        found[index].candidates.append(GridCandidate(labels, its, selected[index] == number, mean))
+    return list(found.values())
 
 
 MAX_PROBLEMS: Final = 100
