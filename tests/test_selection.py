@@ -19,14 +19,9 @@ SPEC: dict[str, Any] = {
     "version": 1,
     "name": "two-selections",
     "recipe": {
-        "dataset": "digits",
-        "backbone": {"name": "mlp", "width": 16},
-        "loss": "triplet",
-        "optimizer": {"name": "adam", "lr": 0.01},
-        "sampler": {"name": "balanced", "classes": 3, "per_class": 4},
-        "iterations": 20,
-        "evaluate_every": 2,
-        "validation": {"name": "class_holdout", "folds": 3},
+        "dataset": "digits", "backbone": {"name": "mlp", "width": 16}, "loss": "triplet",
+        "optimizer": {"name": "adam", "lr": 0.01}, "sampler": {"name": "balanced", "classes": 3, "per_class": 4},
+        "iterations": 20, "evaluate_every": 2, "validation": {"name": "class_holdout", "folds": 3},
     },
     "compare": {"regularizer": ["none", "sec"]},
     "tune": {"regularizer.eta": {"values": [0.5, 1.0], "when": {"regularizer": "sec"}}},
@@ -34,14 +29,11 @@ SPEC: dict[str, Any] = {
     "select": {"metric": "recall@1", "beside": "test", "budget": 3},
     "tables": {
         "main": {
-            "rows": ["regularizer"],
-            "metrics": ["recall@1", "map@r"],
-            "selections": ["validation", "test"],
-            "flattery": True,
-            "unit": "fraction",
-        }
+            "rows": ["regularizer"], "metrics": ["recall@1", "map@r"], "selections": ["validation", "test"],
+            "flattery": True, "unit": "fraction",
+        },
     },
-}
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -119,12 +111,9 @@ def costs(service: Service, settings: Settings) -> None:
 
 def test_a_search_costs_at_most_its_trials(service: Service, settings: Settings) -> None:
     searched = {
-        **SPEC,
-        "tune": {"optimizer.lr": {"low": 1e-4, "high": 0.1, "log": True}},
-        "select": {"metric": "recall@1"},
-        "search": {"name": "tpe", "trials": 4, "reproduce": 2},
-        "tables": {},
-    }
+        **SPEC, "tune": {"optimizer.lr": {"low": 1e-4, "high": 0.1, "log": True}}, "select": {"metric": "recall@1"},
+        "search": {"name": "tpe", "trials": 4, "reproduce": 2}, "tables": {},
+    }  # fmt: skip
     found = service.submissions.preview(yaml.safe_dump(searched).encode())
     assert (found.cells, found.candidates, found.trials, found.trainings, found.exact) == (2, 8, 20, 20, False)
     assert (found.cost.trainings, found.cost.models, found.cost.measured) == (20, 20, 0)

@@ -12,7 +12,7 @@ from orchestrator.plan.yaml import parse
 from orchestrator.publish import papers
 from orchestrator.spec.spec import Spec
 from orchestrator.views.errors import InvalidSpecError
-from tests.plan.hostile_bodies.body import RECIPE
+from tests.plan.hostile_bodies import RECIPE
 from workers.catalog import Catalog, load
 
 PUBLISHED = papers.PrintedLines()

@@ -25,11 +25,9 @@ def test_a_bare_value_patches_the_path_that_the_axis_is_named_after() -> None:
     found, problems = read("regularizer.eta", [0.001, 1e-5, 1, 1.5])
     assert problems == []
     assert [(choice.label, choice.patch) for choice in found[0].choices] == [
-        ("0.001", {"regularizer.eta": 0.001}),
-        ("1e-05", {"regularizer.eta": 1e-5}),
-        ("1", {"regularizer.eta": 1}),
+        ("0.001", {"regularizer.eta": 0.001}), ("1e-05", {"regularizer.eta": 1e-5}), ("1", {"regularizer.eta": 1}),
         ("1.5", {"regularizer.eta": 1.5}),
-    ]
+    ]  # fmt: skip
     assert found[0].choices[1].source == "tune.regularizer.eta[1]"
 
 
@@ -105,15 +103,11 @@ def test_an_axis_of_another_name_holds_labelled_patches() -> None:
         ("loss.alpha", [{"values": [1], "wen": {}}], "[0].wen", "there is no key 'wen' here; did you mean 'when'?"),
         ("loss.alpha", [{"values": [1], "when": {}}], "[0].when", "expected a mapping from an axis to"),
         (
-            "loss.alpha",
-            [{"values": [1], "when": {"los": "x"}}],
-            "[0].when",
+            "loss.alpha", [{"values": [1], "when": {"los": "x"}}], "[0].when",
             "no axis 'los' is applied before this; did",
         ),
         (
-            "loss.alpha",
-            [{"values": [1], "when": {"loss": ["triplett"]}}],
-            "[0].when.loss",
+            "loss.alpha", [{"values": [1], "when": {"loss": ["triplett"]}}], "[0].when.loss",
             "axis 'loss' has no alternative 'triplett'; did you mean 'triplet'?",
         ),
         ("loss", [None], "[0]", "expected the name of a loss, or a mapping with its `name`; found null"),
@@ -124,19 +118,15 @@ def test_an_axis_of_another_name_holds_labelled_patches() -> None:
         ("loss", [{"label": " ", "patch": {"loss": "x"}}], "[0].label", "expected a label of 1 to 100 printable"),
         ("loss", [{"label": "a", "patch": {"los": "x"}}], "[0].patch.los", "a recipe has no field 'los'; did you"),
         (
-            "loss",
-            [{"label": "a", "name": "x"}],
-            "[0]",
+            "loss", [{"label": "a", "name": "x"}], "[0]",
             "a part has no `label`; write {label: a, patch: {loss: {name: x",
         ),
         (
-            "loss",
-            [{"label": "a", "patch": {"loss": {"name": "x", "b": 1}, "loss.b": 2}}],
-            "[0].patch.loss.b",
+            "loss", [{"label": "a", "patch": {"loss": {"name": "x", "b": 1}, "loss.b": 2}}], "[0].patch.loss.b",
             "'loss.b' is set twice in this patch",
         ),
     ],
-)
+)  # fmt: skip
 def test_says_what_is_wrong_and_where(axis: str, posted: Any, path: str, message: str) -> None:
     _, problems = read(axis, posted)
     assert len(problems) == 1

@@ -38,11 +38,9 @@ def test_every_cell_of_the_example_gets_as_many(design: Any, catalog: Catalog) -
     assert (len(plan.cells), len(plan.candidates), plan.trial_count) == (16, 64, 192)
     assert candidates(plan, 0) == [{"optimizer.lr": rate} for rate in ("0.001", "0.0005", "0.002", "0.00025")]
     assert candidates(plan, 1) == [
-        {"regularizer.eta": "0.01", "optimizer.lr": "0.001"},
-        {"regularizer.eta": "0.001", "optimizer.lr": "0.001"},
-        {"regularizer.eta": "0.0001", "optimizer.lr": "0.001"},
-        {"regularizer.eta": "0.01", "optimizer.lr": "0.0005"},
-    ]
+        {"regularizer.eta": "0.01", "optimizer.lr": "0.001"}, {"regularizer.eta": "0.001", "optimizer.lr": "0.001"},
+        {"regularizer.eta": "0.0001", "optimizer.lr": "0.001"}, {"regularizer.eta": "0.01", "optimizer.lr": "0.0005"},
+    ]  # fmt: skip
     for trial in plan.trials():
         labels = candidates(plan, trial.cell)[trial.candidate]
         assert trial.recipe.optimizer.options["lr"] == float(labels["optimizer.lr"])
@@ -77,12 +75,10 @@ def test_a_budget_is_no_part_of_the_recipe(small: Small, catalog: Catalog) -> No
 def test_a_candidate_moves_from_its_own_rate_or_the_default_of_its_optimizer(small: Small, catalog: Catalog) -> None:
     document = small(tune={"optimizer": ["sgd", {"name": "adam", "lr": 0.004}]}, select={"budget": 5})
     assert candidates(planned(document, catalog), 0) == [
-        {"optimizer": "sgd", "optimizer.lr": "0.01"},
-        {"optimizer": "adam", "optimizer.lr": "0.004"},
-        {"optimizer": "sgd", "optimizer.lr": "0.005"},
-        {"optimizer": "adam", "optimizer.lr": "0.002"},
+        {"optimizer": "sgd", "optimizer.lr": "0.01"}, {"optimizer": "adam", "optimizer.lr": "0.004"},
+        {"optimizer": "sgd", "optimizer.lr": "0.005"}, {"optimizer": "adam", "optimizer.lr": "0.002"},
         {"optimizer": "sgd", "optimizer.lr": "0.02"},
-    ]
+    ]  # fmt: skip
 
 
 def test_a_rate_that_the_cell_has_already_is_passed_over(small: Small, catalog: Catalog) -> None:

@@ -55,15 +55,9 @@ def test_tells_problems_of_every_kind_at_once(design: Any, told: Told) -> None:
     design["slot"] = {"cpu": 1}
     design["tables"]["main"]["metrics"] = ["nmi", "recal@1"]
     assert [path for path, _ in told(design)] == [
-        "halt",
-        "recipe.optimizer.lr",
-        "recipe.sampler.classes",
-        "recipe.optimizer.moment",
-        "tune.regularizer.eta[1].when.regularizer",
-        "repeat.seed[1]",
-        "slot.cpu",
-        "tables.main.metrics[1]",
-    ]
+        "halt", "recipe.optimizer.lr", "recipe.sampler.classes", "recipe.optimizer.moment",
+        "tune.regularizer.eta[1].when.regularizer", "repeat.seed[1]", "slot.cpu", "tables.main.metrics[1]",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("document", [None, 3, "text", [], [{"version": 1}]])
@@ -73,18 +67,8 @@ def test_what_is_no_mapping_is_refused(document: Any, told: Told) -> None:
 
 def test_blocks_of_the_wrong_form_are_each_told(told: Told) -> None:
     keys = (
-        "version",
-        "name",
-        "description",
-        "recipe",
-        "compare",
-        "tune",
-        "repeat",
-        "rules",
-        "select",
-        "slot",
-        "search",
-    )
+        "version", "name", "description", "recipe", "compare", "tune", "repeat", "rules", "select", "slot", "search",
+    )  # fmt: skip
     document = dict.fromkeys((*keys, "tables", "fresh"), 4.5)
     assert [path for path, _ in told(document)] == list(document)
 
@@ -92,12 +76,8 @@ def test_blocks_of_the_wrong_form_are_each_told(told: Told) -> None:
 def test_an_empty_spec_is_told_what_it_needs(told: Told) -> None:
     assert [path for path, _ in told({})] == ["version", "name", "recipe"]
     assert {path for path, _ in told({"version": 1, "name": "x", "recipe": {"dataset": "digits"}})} == {
-        "recipe.backbone",
-        "recipe.loss",
-        "recipe.sampler",
-        "recipe.iterations",
-        "select.split",
-    }
+        "recipe.backbone", "recipe.loss", "recipe.sampler", "recipe.iterations", "select.split",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ["", "  ", "x" * 101, "two\nlines", 3, None])

@@ -110,16 +110,12 @@ def test_json_stays_json() -> None:
 @pytest.mark.parametrize(
     ("assignment", "message"),
     [
-        ("recipe.seed", "expected PATH=VALUE"),
-        ("=3", "expected PATH=VALUE"),
-        ("recipe.seed=", "expected PATH=VALUE"),
-        ("recipe.seed=[", "the value is no YAML"),
-        ("version.a=1", "version is 1 and has nothing within it"),
+        ("recipe.seed", "expected PATH=VALUE"), ("=3", "expected PATH=VALUE"), ("recipe.seed=", "expected PATH=VALUE"),
+        ("recipe.seed=[", "the value is no YAML"), ("version.a=1", "version is 1 and has nothing within it"),
         ("rules[2].patch=1", "rules is a list of 2; expected a position from [0] on"),
-        ("rules.patch=1", "rules is a list of 2"),
-        ("[0]=1", "is no path"),
+        ("rules.patch=1", "rules is a list of 2"), ("[0]=1", "is no path"),
     ],
-)
+)  # fmt: skip
 def test_what_means_nothing_is_refused(assignment: str, message: str) -> None:
     with pytest.raises(InvalidSpecError) as refused:
         edited(TEXT, [assignment])

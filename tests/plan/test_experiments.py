@@ -15,11 +15,9 @@ PAGE = ROOT / "docs" / "presets.md"
 HEADING = "## Every experiment of the papers"
 
 EXPERIMENTS = {
-    "SEC": "T2 T3 T4 T5 T8 T9 T10 T11 T12 F1 F4 F5 F6 F7 F8 F9 C1 C2 C3",
-    "REB": "T1 T2 T4 T5 TEXT F1 F2",
-    "SVMAX": "T1 T2 T3 T4 T5 F2 F3 F4 F5 F6 F7 F9 F10 F11 F12 F13 F14 F15",
-    "ISA": "T1 T2 T3 T4 F2 F6 F8 F9 F10 F11 C1",
-}
+    "SEC": "T2 T3 T4 T5 T8 T9 T10 T11 T12 F1 F4 F5 F6 F7 F8 F9 C1 C2 C3", "REB": "T1 T2 T4 T5 TEXT F1 F2",
+    "SVMAX": "T1 T2 T3 T4 T5 F2 F3 F4 F5 F6 F7 F9 F10 F11 F12 F13 F14 F15", "ISA": "T1 T2 T3 T4 F2 F6 F8 F9 F10 F11 C1",
+}  # fmt: skip
 """The tables (T), figures (F) and claims in the text (C) by paper; REB is SEC's author response."""
 
 EVERY = [f"{paper}-{one}" for paper, ones in EXPERIMENTS.items() for one in ones.split()]

@@ -41,10 +41,7 @@ def test_a_spec_has_no_figures_unless_it_asks(small: Small, checked: Any) -> Non
         {"kind": "curves", "metric": "recall@1", "colour": "regularizer", "facet": "optimizer.lr"},
         {"kind": "curves", "metric": ["map@r", "validation/map@r", "train/s_mu"], "facet": [*AXES][:2]},
         {
-            "kind": "distribution",
-            "data": "norms",
-            "facet": ["regularizer", "optimizer.lr"],
-            "bins": 10,
+            "kind": "distribution", "data": "norms", "facet": ["regularizer", "optimizer.lr"], "bins": 10,
             "moments": True,
         },
         {"kind": "distribution", "data": "cosines", "show": ["cos_an"], "facet": [*AXES][:2]},
@@ -52,7 +49,7 @@ def test_a_spec_has_no_figures_unless_it_asks(small: Small, checked: Any) -> Non
         {"kind": "heatmap", "metric": "map@r", "x": "regularizer", "y": "optimizer.lr", "decimals": 2},
         {"kind": "best_of", "colour": "regularizer", "facet": "optimizer.lr", "unit": "fraction"},
     ],
-)
+)  # fmt: skip
 def test_sound_figures(figure: Any, small: Small, checked: Any, catalog: Catalog) -> None:
     document = with_figure(small, **figure)
     found = checked(document).figures["main"]
@@ -98,24 +95,21 @@ def test_a_tune_axis_shows_every_candidate(small: Small, checked: Any) -> None:
         (line(colour=None), "", "the compare axis 'regularizer' has no place; name it in `colour` or `facet`, or draw"),
         (line(color="loss"), ".color", "there is no key 'color' here; did you mean 'colour'?"),
         (
-            {"kind": "distribution", "data": "norms", "facet": [*AXES][:2], "windows": True},
-            ".windows",
+            {"kind": "distribution", "data": "norms", "facet": [*AXES][:2], "windows": True}, ".windows",
             "'norms' has no windows; only 'direction_variation' looks again and again",
         ),
         (line(windows=True), ".windows", "means nothing for kind 'line', which takes"),
         (line(bins=3), ".bins", "means nothing for kind 'line', which takes"),
         (line(error="sd"), ".error", "expected 'std', 'interval' or 'none', found 'sd'"),
         (
-            line(when={"regularizer": "sek"}),
-            ".when.regularizer",
+            line(when={"regularizer": "sek"}), ".when.regularizer",
             "axis 'regularizer' has no alternative 'sek'; did you",
         ),
         (line(labels={"regularizer": {"sek": "S"}}), ".labels.regularizer", "axis 'regularizer' has no alternative"),
         (line(titles={"regulariser": "R"}), ".titles.regulariser", "there is no axis 'regulariser'; did you mean"),
         (line(data="norms"), ".data", "stands next to `metric`; a figure draws one of them"),
         (
-            {"kind": "distribution", "data": "tsne", "facet": [*AXES][:2]},
-            ".data",
+            {"kind": "distribution", "data": "tsne", "facet": [*AXES][:2]}, ".data",
             "'tsne' is drawn by kind 'scatter', not by 'distribution'",
         ),
         (
@@ -124,23 +118,19 @@ def test_a_tune_axis_shows_every_candidate(small: Small, checked: Any) -> None:
             "the trainings keep no such data (they keep 'cosines', 'norms', 'spectrum-train'); add it to the recipe",
         ),
         (
-            {"kind": "distribution", "data": "nroms", "facet": [*AXES][:2]},
-            ".data",
+            {"kind": "distribution", "data": "nroms", "facet": [*AXES][:2]}, ".data",
             "there is no figure data 'nroms'; did you mean 'norms'?",
         ),
         (
-            {"kind": "distribution", "data": "cosines", "show": ["cos_a"], "facet": [*AXES][:2]},
-            ".show[0]",
+            {"kind": "distribution", "data": "cosines", "show": ["cos_a"], "facet": [*AXES][:2]}, ".show[0]",
             "'cosines' has no quantity 'cos_a'; did you mean 'cos_ap'?",
         ),
         (
-            {"kind": "line", "data": "spectrum-train", "colour": "regularizer", "x": "optimizer.lr"},
-            ".x",
+            {"kind": "line", "data": "spectrum-train", "colour": "regularizer", "x": "optimizer.lr"}, ".x",
             "means nothing where `data` is drawn",
         ),
         (
-            {"kind": "curves", "metric": "train/lose", "facet": [*AXES][:2]},
-            ".metric",
+            {"kind": "curves", "metric": "train/lose", "facet": [*AXES][:2]}, ".metric",
             "no curve is named 'train/lose'; did you mean 'train/loss'?",
         ),
         (
@@ -149,12 +139,11 @@ def test_a_tune_axis_shows_every_candidate(small: Small, checked: Any) -> None:
             "there is no such curve: this sweep selects on 'validation', so that trainings are evaluated on the",
         ),
         (
-            {"kind": "curves", "metric": "nmi", "facet": [*AXES][:2]},
-            ".metric",
+            {"kind": "curves", "metric": "nmi", "facet": [*AXES][:2]}, ".metric",
             "'nmi' is not evaluated while a training runs; only 'recall@1', 'map@r' and train/... are",
         ),
     ],
-)
+)  # fmt: skip
 def test_says_what_is_wrong_and_where(figure: Any, path: str, message: str, small: Small, told: Told) -> None:
     found = told(with_figure(small, **figure))
     assert any(where == f"figures.main{path}" and said.startswith(message) for where, said in found), found

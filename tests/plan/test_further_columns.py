@@ -37,10 +37,7 @@ def test_a_column_that_is_there_stays_alone(small: Small, checked: Checked) -> N
 
 
 def test_a_column_of_another_split_or_of_a_difference_is_another_column(small: Small, checked: Checked) -> None:
-    columns = [
-        {"metric": "map@r", "split": "validation"},
-        {"metric": "nmi", "delta": {"loss": "triplet"}},
-    ]
+    columns = [{"metric": "map@r", "split": "validation"}, {"metric": "nmi", "delta": {"loss": "triplet"}}]
     compare = {"loss": ["triplet", "semihard"]}
     spec = small(compare=compare, tables={"main": {"rows": [], "columns": ["loss"], "metrics": columns}})
     found = with_metrics(yaml.safe_dump(spec).encode(), read(spec, checked), ["map@r", "nmi"])

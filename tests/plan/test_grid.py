@@ -26,20 +26,15 @@ def test_the_example_of_the_design(design: Any, catalog: Catalog) -> None:
     plan = expand(check(design, catalog), catalog)
     assert (len(plan.cells), len(plan.candidates), plan.trial_count) == (16, 40, 120)
     assert [dict(cell.labels) for cell in plan.cells[:5]] == [
-        {"loss": "triplet", "regularizer": "none"},
-        {"loss": "triplet", "regularizer": "l2"},
-        {"loss": "triplet", "regularizer": "sec"},
-        {"loss": "triplet", "regularizer": "svmax"},
+        {"loss": "triplet", "regularizer": "none"}, {"loss": "triplet", "regularizer": "l2"},
+        {"loss": "triplet", "regularizer": "sec"}, {"loss": "triplet", "regularizer": "svmax"},
         {"loss": "semihard", "regularizer": "none"},
-    ]
+    ]  # fmt: skip
     of_first = [(one.cell, one.index, dict(one.labels)) for one in plan.candidates[:5]]
     assert of_first == [
-        (0, 0, {}),
-        (1, 0, {"regularizer.eta": "0.01"}),
-        (1, 1, {"regularizer.eta": "0.001"}),
-        (1, 2, {"regularizer.eta": "0.0001"}),
-        (2, 0, {"regularizer.eta": "0.25"}),
-    ]
+        (0, 0, {}), (1, 0, {"regularizer.eta": "0.01"}), (1, 1, {"regularizer.eta": "0.001"}),
+        (1, 2, {"regularizer.eta": "0.0001"}), (2, 0, {"regularizer.eta": "0.25"}),
+    ]  # fmt: skip
     found = list(plan.trials())
     assert [(one.cell, one.candidate, one.repeat) for one in found[:5]] == [
         (0, 0, 0), (0, 0, 1), (0, 0, 2), (1, 0, 0), (1, 0, 1),
@@ -90,14 +85,12 @@ def test_ranks_are_applied_in_order(small: Small, catalog: Catalog) -> None:
         ({"compare": loss | {"c": patches(2)}, "rules": rules, "tune": {"t": patches(4)}}, 4),
         (
             {
-                "compare": loss | {"c": patches(2)},
-                "rules": rules,
-                "tune": {"t": patches(4)},
+                "compare": loss | {"c": patches(2)}, "rules": rules, "tune": {"t": patches(4)},
                 "repeat": {"r": patches(5)},
             },
             5,
         ),
-    ]
+    ]  # fmt: skip
     for blocks, iterations in ranks:
         assert [one.recipe.iterations for one in trials(small(**blocks, **recipe), catalog)] == [iterations]
 
@@ -143,11 +136,9 @@ def test_when_follows_labels_of_compare_and_of_earlier_tune_axes(small: Small, c
     )
     plan = expand(check(document, catalog), catalog)
     assert [dict(one.labels) for one in plan.candidates] == [
-        {},
-        {"regularizer.eta": "0.5"},
-        {"regularizer.eta": "1", "regularizer.rho": "0.5"},
+        {}, {"regularizer.eta": "0.5"}, {"regularizer.eta": "1", "regularizer.rho": "0.5"},
         {"regularizer.eta": "1", "regularizer.rho": "0.9"},
-    ]
+    ]  # fmt: skip
     assert [(one.candidate, one.recipe.seed) for one in plan.trials()] == [
         (0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 1), (2, 2),
     ]  # fmt: skip

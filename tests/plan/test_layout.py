@@ -26,12 +26,8 @@ def test_metrics_may_have_their_own_form(small: Small, checked: Any) -> None:
     table = checked(with_table(small, metrics=["nmi", column])).tables["main"]
     assert table.metrics[0] == "nmi"
     assert table.metrics[1].model_dump() == column | {
-        "split": "test",
-        "over": None,
-        "when": {},
-        "delta": None,
-        "signed": False,
-    }
+        "split": "test", "over": None, "when": {}, "delta": None, "signed": False,
+    }  # fmt: skip
 
 
 WIDE = {
@@ -99,10 +95,8 @@ def test_a_metric_may_stand_under_some_columns_only(small: Small, checked: Any) 
     ]
     table = checked(with_wide(small, metrics=metrics)).tables["main"]
     assert [one.when for one in table.metrics] == [
-        {"dataset": ["big"]},
-        {"optimizer.lr": ["0.01"]},
-        {"optimizer.lr": ["1e-05"]},
-    ]
+        {"dataset": ["big"]}, {"optimizer.lr": ["0.01"]}, {"optimizer.lr": ["1e-05"]},
+    ]  # fmt: skip
 
 
 def test_a_column_axis_may_be_held_by_the_recipe(small: Small, checked: Any) -> None:
@@ -113,10 +107,8 @@ def test_a_column_axis_may_be_held_by_the_recipe(small: Small, checked: Any) -> 
 
 def test_a_metric_may_stand_beside_its_difference(small: Small, checked: Any) -> None:
     metrics = [
-        "nmi",
-        {"metric": "nmi", "delta": {"optimizer.lr": 1e-5}, "signed": True},
-        {"metric": "nmi", "label": "again"},
-    ]
+        "nmi", {"metric": "nmi", "delta": {"optimizer.lr": 1e-5}, "signed": True}, {"metric": "nmi", "label": "again"},
+    ]  # fmt: skip
     table = checked(with_wide(small, metrics=metrics)).tables["main"]
     assert table.metrics[1].delta == {"optimizer.lr": "1e-05"}
 
@@ -141,64 +133,53 @@ def test_labels_are_spelt_as_the_axis_spells_them(small: Small, checked: Any) ->
     ("table", "path", "message"),
     [
         (
-            {"metrics": [{"metric": "nmi", "when": {"loss": "triplet"}}]},
-            "metrics[0].when.loss",
+            {"metrics": [{"metric": "nmi", "when": {"loss": "triplet"}}]}, "metrics[0].when.loss",
             "'loss' is no axis of the columns",
         ),
         (
-            {"metrics": [{"metric": "nmi", "when": {"dataset": "bg"}}]},
-            "metrics[0].when.dataset",
+            {"metrics": [{"metric": "nmi", "when": {"dataset": "bg"}}]}, "metrics[0].when.dataset",
             "axis 'dataset' has no",
         ),
         ({"metrics": [{"metric": "nmi", "when": {}}]}, "metrics[0].when", "expected a mapping from an axis"),
         ({"metrics": [{"metric": "nmi", "when": "big"}]}, "metrics[0].when", "expected a mapping from an axis"),
         (
-            {"metrics": [{"metric": "nmi", "delta": {"los": "x"}}]},
-            "metrics[0].delta.los",
+            {"metrics": [{"metric": "nmi", "delta": {"los": "x"}}]}, "metrics[0].delta.los",
             "there is no compare axis 'los'; did",
         ),
         (
-            {"metrics": [{"metric": "nmi", "delta": {"loss": "x"}}]},
-            "metrics[0].delta.loss",
+            {"metrics": [{"metric": "nmi", "delta": {"loss": "x"}}]}, "metrics[0].delta.loss",
             "axis 'loss' has no alternative 'x'",
         ),
         (
-            {"metrics": [{"metric": "nmi", "delta": {"loss": ["triplet", "semihard"]}}]},
-            "metrics[0].delta.loss",
+            {"metrics": [{"metric": "nmi", "delta": {"loss": ["triplet", "semihard"]}}]}, "metrics[0].delta.loss",
             "expected one label, found 'triplet', 'semihard'",
         ),
         ({"metrics": [{"metric": "recall@1000"}]}, "metrics[0]", "dataset 'digits' does not compute 'recall@1000'"),
         (
-            {"metrics": [{"metric": "recall@1000", "when": {"dataset": "digits"}}]},
-            "metrics[0]",
+            {"metrics": [{"metric": "recall@1000", "when": {"dataset": "digits"}}]}, "metrics[0]",
             "dataset 'digits' does not compute 'recall@1000'",
         ),
         (
-            {"metrics": [{"metric": "nmi", "split": "train"}]},
-            "metrics[0].split",
+            {"metrics": [{"metric": "nmi", "split": "train"}]}, "metrics[0].split",
             "'nmi' is not computed of training images",
         ),
         (
-            {"metrics": [{"metric": "nmi", "split": "test_separated"}]},
-            "metrics[0].split",
+            {"metrics": [{"metric": "nmi", "split": "test_separated"}]}, "metrics[0].split",
             "'test_separated' is the mean over the models of a cross-validation; add `validation",
         ),
         (
-            {"metrics": ["nmi", {"metric": "nmi", "decimals": 1, "when": {"dataset": "big"}}]},
-            "metrics[1]",
+            {"metrics": ["nmi", {"metric": "nmi", "decimals": 1, "when": {"dataset": "big"}}]}, "metrics[1]",
             "'nmi' stands twice",
         ),
         ({"labels": {"los": {"triplet": "T"}}}, "labels.los", "'los' is no axis of this table; did you mean 'loss'?"),
         (
-            {"labels": {"loss": {"triplett": "T"}}},
-            "labels.loss",
+            {"labels": {"loss": {"triplett": "T"}}}, "labels.loss",
             "axis 'loss' has no alternative 'triplett'; did you mean",
         ),
         ({"labels": {"loss": {"triplet": ["T"]}}}, "labels.loss.triplet", 'expected a text, found ["T"]'),
         ({"labels": {"loss": "T"}}, "labels", "expected a mapping from an axis to a mapping"),
         (
-            {"labels": {"loss": {"triplet": "{optimizer.l}"}}},
-            "labels",
+            {"labels": {"loss": {"triplet": "{optimizer.l}"}}}, "labels",
             "no cell has a label for '{optimizer.l}'; did you mean",
         ),
         ({"titles": {"los": "T"}}, "titles.los", "'los' is no axis of this table; did you mean 'loss'?"),
@@ -207,25 +188,22 @@ def test_labels_are_spelt_as_the_axis_spells_them(small: Small, checked: Any) ->
         ({"diverged": ""}, "diverged", "expected at least one character"),
         ({"published": "SEC-T33"}, "published", "there is no published table 'SEC-T33'; did you mean"),
         (
-            {"quoted": [{"of": {"loss": "jigsaw"}, "label": "J"}]},
-            "quoted",
+            {"quoted": [{"of": {"loss": "jigsaw"}, "label": "J"}]}, "quoted",
             "quotes a printed table; name it by `publish",
         ),
         (
-            {"published": "SVMax-T5", "quoted": [{"of": {"loss": "jigsow"}, "label": "J"}]},
-            "quoted[0].of.loss",
+            {"published": "SVMax-T5", "quoted": [{"of": {"loss": "jigsow"}, "label": "J"}]}, "quoted[0].of.loss",
             "SVMax-T5 has no line 'jigsow'; did you mean",
         ),
         (
-            {"published": "SVMax-T5", "quoted": [{"of": {"sampler": "jigsaw"}, "label": "J"}]},
-            "quoted[0].of.sampler",
+            {"published": "SVMax-T5", "quoted": [{"of": {"sampler": "jigsaw"}, "label": "J"}]}, "quoted[0].of.sampler",
             "SVMax-T5 has no line 'jigsaw'; it has no such axis",
         ),
         ({"published": "SVMax-T5", "quoted": [{"of": {}, "label": "J"}]}, "quoted", "expected a list of rows such as"),
         ({"published": "SVMax-T5", "quoted": [{"of": {"loss": "jigsaw"}}]}, "quoted", "expected a list of rows such"),
         ({"quoted": [{"of": {"loss": "jigsaw"}, "label": "J", "bolt": 1}]}, "quoted", "expected a list of rows such"),
     ],
-)
+)  # fmt: skip
 def test_says_what_is_wrong_with_what_is_printed(table: Any, path: str, message: str, small: Small, told: Told) -> None:
     ((found, said),) = told(with_wide(small, **table))
     assert found == f"tables.main.{path}"
@@ -282,11 +260,9 @@ def test_says_what_is_wrong_and_where(table: Any, path: str, message: str, small
 
 def test_tune_and_repeat_axes_are_no_rows(small: Small, told: Told) -> None:
     document = small(
-        compare={"loss": ["triplet"]},
-        tune={"embedding": [8, 16]},
-        repeat={"seed": [0, 1]},
+        compare={"loss": ["triplet"]}, tune={"embedding": [8, 16]}, repeat={"seed": [0, 1]},
         tables={"t": {"rows": ["loss", "embedding"], "columns": ["seed"], "metrics": ["nmi"]}},
-    )
+    )  # fmt: skip
     assert told(document) == [
         ("tables.t.rows[1]", "'embedding' is a tune axis; rows and columns are compare axes: 'loss'"),
         ("tables.t.columns[0]", "'seed' is a repeat axis; rows and columns are compare axes: 'loss'"),

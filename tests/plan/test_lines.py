@@ -23,19 +23,12 @@ tune:
 @pytest.mark.parametrize(
     ("path", "line"),
     [
-        ("version", 1),
-        ("recipe.dataset", 3),
-        ("recipe.dataset.sides", 3),
-        ("recipe.missing", 2),
-        ("compare.loss[1]", 7),
-        ("compare.loss[9]", 5),
-        ("compare.loss[1].patch.loss", 7),
-        ("tune.regularizer.eta[0].when.regularizer", 10),
-        ("tune.regularizer.eta", 9),
-        ("tune.regularizer.eta.max[0]", 11),
-        ("nothing.of.it", 1),
+        ("version", 1), ("recipe.dataset", 3), ("recipe.dataset.sides", 3), ("recipe.missing", 2),
+        ("compare.loss[1]", 7), ("compare.loss[9]", 5), ("compare.loss[1].patch.loss", 7),
+        ("tune.regularizer.eta[0].when.regularizer", 10), ("tune.regularizer.eta", 9),
+        ("tune.regularizer.eta.max[0]", 11), ("nothing.of.it", 1),
     ],
-)
+)  # fmt: skip
 def test_a_path_leads_to_its_line_or_to_that_of_the_block_that_lacks_it(path: str, line: int) -> None:
     assert lines(TEXT, [Problem(path=path, message="")]) == [line]
 

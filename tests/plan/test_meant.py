@@ -10,18 +10,13 @@ from orchestrator.views.errors import InvalidSpecError
 from workers.catalog import Catalog
 
 SPEC: dict[str, Any] = {
-    "version": 1,
-    "name": "x",
+    "version": 1, "name": "x",
     "recipe": {
-        "dataset": "digits",
-        "backbone": "mlp",
-        "loss": "triplet",
-        "regularizer": "sec",
-        "sampler": "balanced",
+        "dataset": "digits", "backbone": "mlp", "loss": "triplet", "regularizer": "sec", "sampler": "balanced",
         "iterations": 10,
     },
     "select": {"metric": "map@r", "split": "last"},
-}
+}  # fmt: skip
 
 
 def told(catalog: Catalog, **changes: Any) -> list[str]:

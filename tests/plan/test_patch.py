@@ -42,18 +42,13 @@ def test_reads_every_form_of_a_value() -> None:
     patch, sources = read_patch(posted, "recipe", problems)
     assert problems == []
     assert patch == {
-        "loss": {"name": "a"},
-        "optimizer.lr": 0.1,
-        "sampler": {"name": "s", "classes": 2},
+        "loss": {"name": "a"}, "optimizer.lr": 0.1, "sampler": {"name": "s", "classes": 2},
         "validation": {"name": "none"},
-    }
+    }  # fmt: skip
     assert sources == {
-        "loss": "recipe.loss",
-        "optimizer.lr": "recipe.optimizer.lr",
-        "sampler": "recipe.sampler",
-        "sampler.classes": "recipe.sampler.classes",
-        "validation": "recipe.validation",
-    }
+        "loss": "recipe.loss", "optimizer.lr": "recipe.optimizer.lr", "sampler": "recipe.sampler",
+        "sampler.classes": "recipe.sampler.classes", "validation": "recipe.validation",
+    }  # fmt: skip
 
 
 _VALUES = st.none() | st.booleans() | st.integers() | st.text(max_size=5)

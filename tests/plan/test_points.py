@@ -28,12 +28,8 @@ def test_what_does_not_apply_gives_no_label() -> None:
     axes = {"a": axis((["1", "2"], {})), "b": axis((["x"], {"a": ["1"]}), (["y", "z"], {"g": ["yes"]}))}
     assert [point.labels for point in points(axes, {})] == [{"a": "1", "b": "x"}, {"a": "2"}]
     assert [point.labels for point in points(axes, {"g": "yes"})] == [
-        {"a": "1", "b": "x"},
-        {"a": "1", "b": "y"},
-        {"a": "1", "b": "z"},
-        {"a": "2", "b": "y"},
-        {"a": "2", "b": "z"},
-    ]
+        {"a": "1", "b": "x"}, {"a": "1", "b": "y"}, {"a": "1", "b": "z"}, {"a": "2", "b": "y"}, {"a": "2", "b": "z"},
+    ]  # fmt: skip
 
 
 def test_counting_stops_where_it_would_take_long() -> None:
@@ -58,11 +54,9 @@ _AXES = st.dictionaries(st.sampled_from(["a", "b", "c"]), st.lists(_GROUPS, min_
 @given(_AXES, _AXES, st.integers(0, 40))
 def test_a_cover_holds_every_alternative_that_some_point_holds(compare: Any, tune: Any, most: int) -> None:
     spec = Spec(
-        name="s",
-        recipe={},
-        compare={name: axis(*groups) for name, groups in compare.items()},
+        name="s", recipe={}, compare={name: axis(*groups) for name, groups in compare.items()},
         tune={f"t{name}": axis(*groups) for name, groups in tune.items()},
-    )
+    )  # fmt: skip
     every = [(cell, one) for cell in points(spec.compare, {}) for one in points(spec.tune, cell.labels)]
     covered = list(cover(spec, most))
     held = {item for cell, one in covered for item in {**cell.labels, **one.labels}.items()}

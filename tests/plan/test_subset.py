@@ -187,10 +187,7 @@ def test_tables_follow(design: Any, catalog: Catalog) -> None:
 
 
 def test_an_axis_that_no_trial_has_any_more_goes_from_the_tables(small: Small, catalog: Catalog) -> None:
-    axes = {
-        "regularizer": ["none", "sec"],
-        "regularizer.eta": [{"values": [0.5, 1.0], "when": {"regularizer": "sec"}}],
-    }
+    axes = {"regularizer": ["none", "sec"], "regularizer.eta": [{"values": [0.5, 1.0], "when": {"regularizer": "sec"}}]}
     table = {
         "rows": ["regularizer", "regularizer.eta"], "metrics": ["nmi"], "bold": ["regularizer.eta"],
         "titles": {"regularizer.eta": None, "regularizer": ""}, "labels": {"regularizer": {"sec": "{regularizer.eta}"}},
@@ -205,11 +202,8 @@ def test_an_axis_that_no_trial_has_any_more_goes_from_the_tables(small: Small, c
     assert list(spec.compare) == ["regularizer"]
     found = spec.tables["main"]
     assert (found.rows, found.bold, found.titles, found.labels) == (
-        ["regularizer"],
-        [],
-        {"regularizer": ""},
-        {"regularizer": {}},
-    )
+        ["regularizer"], [], {"regularizer": ""}, {"regularizer": {}},
+    )  # fmt: skip
     assert list(spec.figures) == ["bars"]
     assert spec.figures["bars"].colour is None
     assert [note.split("'")[1] for note in notes] == ["line", "some"]
@@ -269,13 +263,11 @@ def test_labels_may_hold_commas_and_spaces(small: Small) -> None:
 @pytest.mark.parametrize(
     ("option", "message"),
     [
-        ("loss", "expected AXIS=LABEL,LABEL"),
-        ("=triplet", "expected AXIS=LABEL,LABEL"),
+        ("loss", "expected AXIS=LABEL,LABEL"), ("=triplet", "expected AXIS=LABEL,LABEL"),
         ("loss=tripplet", "did you mean 'triplet'? it has 'triplet', 'semihard'"),
-        ("los=triplet", "did you mean 'loss'? the axes are"),
-        ("embedding=64", "the recipe holds '64' for all trials"),
+        ("los=triplet", "did you mean 'loss'? the axes are"), ("embedding=64", "the recipe holds '64' for all trials"),
     ],
-)
+)  # fmt: skip
 def test_wrong_options_are_refused_by_their_name(option: str, message: str) -> None:
     for way in ("only", "without"):
         with pytest.raises(InvalidSpecError) as refused:

@@ -10,11 +10,9 @@ from orchestrator.views.outcomes import SweepOutcomes
 from tests.publish import sweeps
 
 _AXES: Final = {
-    "dataset": ("digits", "omniglot"),
-    "backbone": ("small_cnn", "resnet18"),
-    "loss": ("triplet", "semihard", "normalized_npair"),
-    "embedding": ("64", "128"),
-}
+    "dataset": ("digits", "omniglot"), "backbone": ("small_cnn", "resnet18"),
+    "loss": ("triplet", "semihard", "normalized_npair"), "embedding": ("64", "128"),
+}  # fmt: skip
 
 
 def _grid(axes: tuple[str, ...], layout: Mapping[str, Any], seeds: int = 4) -> SweepOutcomes:
@@ -52,14 +50,11 @@ def tables() -> dict[str, Table]:
     """A table of each shape."""
     panels = [{"dataset": ["digits"]}, {"dataset": ["omniglot"]}]
     made = {
-        "one": _rows("loss", columns=("dataset",)),
-        "two": _rows("loss", "embedding", columns=("dataset",)),
+        "one": _rows("loss", columns=("dataset",)), "two": _rows("loss", "embedding", columns=("dataset",)),
         "three": _rows("backbone", "loss", "embedding"),
         "three over columns": _rows("backbone", "loss", "embedding", columns=("dataset",)),
         "four": _rows("dataset", "backbone", "loss", "embedding"),
-        "panels": _rows("backbone", "loss", "embedding", columns=("dataset",), panels=panels),
-        "uneven": _uneven(),
-        "rich": sweeps.rich(),
-        "svmax": sweeps.svmax(),
-    }
+        "panels": _rows("backbone", "loss", "embedding", columns=("dataset",), panels=panels), "uneven": _uneven(),
+        "rich": sweeps.rich(), "svmax": sweeps.svmax(),
+    }  # fmt: skip
     return {name: build_own(outcomes, "main", sweeps.catalog(), doubts=True) for name, outcomes in made.items()}

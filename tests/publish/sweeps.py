@@ -28,14 +28,12 @@ def catalog() -> Catalog:
     """A catalog that stays as it is, so that golden files do not follow the real one."""
     labels = {
         "loss": {
-            "triplet": "Triplet",
-            "semihard": "Semihard triplet",
-            "normalized_npair": "Normalized N-pair",
+            "triplet": "Triplet", "semihard": "Semihard triplet", "normalized_npair": "Normalized N-pair",
             "multi_similarity": "Multi-similarity",
         },
         "regularizer": {"none": "None", "l2": "L2", "sec": "SEC", "svmax": "SVMax"},
         "dataset": {"digits": "Digits", "omniglot": "Omniglot"},
-    }
+    }  # fmt: skip
     metrics = {
         "recall": ("R", "higher"), "map": ("MAP", "higher"), "nmi": ("NMI", "higher"), "f1": ("F1", "higher"),
         "nmi_sec": ("NMI", "higher"),
@@ -55,14 +53,10 @@ def spec(**given: Any) -> dict[str, Any]:
     """A normalized spec as far as publish reads it."""
     table = {"rows": ["loss", "regularizer"], "columns": ["dataset"], "metrics": list(METRICS)}
     return {
-        "version": 1,
-        "name": "sec-on-digits",
-        "recipe": {"dataset": "digits", "seed": 0},
-        "select": {"metric": "map@r", "split": "validation"},
-        "tables": {"main": table},
-        "search": {"name": "grid"},
-        **given,
-    }
+        "version": 1, "name": "sec-on-digits", "recipe": {"dataset": "digits", "seed": 0},
+        "select": {"metric": "map@r", "split": "validation"}, "tables": {"main": table}, "search": {"name": "grid"},
+        **given
+    }  # fmt: skip
 
 
 def axes(labels: Mapping[str, Sequence[str]]) -> dict[str, Any]:
@@ -115,16 +109,12 @@ def grid(
                 values = {k: v for metric in metrics for k, v in value(random_, metric).items()}
                 trials.append(
                     TrialOutcome(
-                        trial=len(trials) + 1,
-                        cell=index,
-                        candidate=number,
-                        repeat=repeat,
+                        trial=len(trials) + 1, cell=index, candidate=number, repeat=repeat,
                         repeat_labels={"seed": str(repeat)},
                         state=TrialState.FINISHED if what in {"ok", "diverged"} else TrialState(what),
-                        diverged=what == "diverged",
-                        values=values if what == "ok" else {},
-                    )
-                )
+                        diverged=what == "diverged", values=values if what == "ok" else {},
+                    ),
+                )  # fmt: skip
     name = str(specification.get("name", ""))
     return SweepOutcomes(7, name, state, specification, tuple(cells), tuple(candidates), tuple(trials))
 
@@ -161,30 +151,26 @@ def rich() -> SweepOutcomes:
 
 
 SVMAX_COMPARE = {
-    "loss": ("triplet", "semihard"),
-    "regularizer": ("none", "svmax"),
-    "regularizer.eta": ("", "1", "0.1"),
+    "loss": ("triplet", "semihard"), "regularizer": ("none", "svmax"), "regularizer.eta": ("", "1", "0.1"),
     "optimizer.lr": ("0.01", "0.001"),
-}
+}  # fmt: skip
 SVMAX_LAYOUT: dict[str, Any] = {
     "rows": ["loss", "regularizer", "regularizer.eta"],
     "columns": ["optimizer.lr"],
     "metrics": [
-        {"metric": "nmi", "unit": "fraction", "decimals": 3},
-        "recall@1",
+        {"metric": "nmi", "unit": "fraction", "decimals": 3}, "recall@1",
         {"metric": "map@r", "when": {"optimizer.lr": ["0.01"]}},
         {"metric": "recall@1", "delta": {"regularizer": "none"}, "signed": True},
     ],
     "labels": {
-        "loss": {"triplet": "Triplet†"},
-        "regularizer": {"none": "", "svmax": "SVMax (λ={regularizer.eta})"},
+        "loss": {"triplet": "Triplet†"}, "regularizer": {"none": "", "svmax": "SVMax (λ={regularizer.eta})"},
         "optimizer.lr": {"0.01": "fast – 0.01"},
     },
     "titles": {"loss": "Method", "regularizer": "", "regularizer.eta": None, "optimizer.lr": "lr"},
     "std": {"decimals": 3, "unit": "fraction"},
     "missing": "-",
     "diverged": "degenerate (loss → nan)",
-}
+}  # fmt: skip
 
 
 def svmax(**layout: Any) -> SweepOutcomes:

@@ -1,12 +1,11 @@
 """What stands for the runs of a cell: mean, median or best, their spread, and how many they are."""
 
-import json
 import statistics
 from dataclasses import replace
 
 import pytest
 
-from orchestrator.publish.formats import names, render
+from orchestrator.publish.formats import render
 from orchestrator.publish.statistics import half_interval, standard_error
 from orchestrator.publish.tables.build import build_own
 from tests.publish import sweeps
@@ -101,16 +100,6 @@ class TestCenter:
         base, own = (row.cells for row in table.panels[0].rows[:2])
         assert own[1].center == own[0].center - base[0].center
         assert own[1].note == "above regularizer = none, from unrounded best values"
-
-    def test_every_format_has_it(self):
-        table = table_of(outcomes(), center="median")
-        for name in names():
-            assert render(table, name).content
-        header, line = render(table, "csv").content.decode().splitlines()[:2]
-        assert float(dict(zip(header.split(","), line.split(","), strict=True))["median"]) == first(table).center
-        found = json.loads(render(table, "json").content)
-        assert (found["center"], found["spread"]) == ("median", "none")
-        assert found["panels"][0]["rows"][0]["cells"][0]["center"] == first(table).center
 
 
 class TestCounts:

@@ -163,14 +163,12 @@ def plain(axis, label):
 @pytest.mark.parametrize(
     ("counts", "words"),
     [
-        ([1, 1, 1, 1], ""),
-        ([3, 3, 3, 3], "Selection budget: 3 candidates in every cell."),
+        ([1, 1, 1, 1], ""), ([3, 3, 3, 3], "Selection budget: 3 candidates in every cell."),
         ([1, 3, 1, 3], "Selection budget: 1 candidate for x; 3 for y."),
         ([2, 2, 5, 5], "Selection budget: 2 candidates for a; 5 for b."),
-        ([1, 3, 7, 3], "Selection budget: 1 to 7 candidates a cell."),
-        ([], ""),
+        ([1, 3, 7, 3], "Selection budget: 1 to 7 candidates a cell."), ([], ""),
     ],
-)
+)  # fmt: skip
 def test_the_budget_is_put_in_the_fewest_words(counts, words):
     cells = [{"loss": loss, "regularizer": other} for loss in "ab" for other in "xy"][: len(counts)]
     assert budget(dict(enumerate(cells)), dict(enumerate(counts)), plain) == words
@@ -179,13 +177,10 @@ def test_the_budget_is_put_in_the_fewest_words(counts, words):
 @pytest.mark.parametrize(
     ("axis", "title"),
     [
-        ("loss", "Loss"),
-        ("regularizer.eta", "η"),
-        ("optimizer.lr", "lr"),
-        ("optimizer.weight_decay", "Weight decay"),
+        ("loss", "Loss"), ("regularizer.eta", "η"), ("optimizer.lr", "lr"), ("optimizer.weight_decay", "Weight decay"),
         ("sampler.per_class", "Per class"),
     ],
-)
+)  # fmt: skip
 def test_axes_have_titles(axis, title):
     assert axis_title(axis) == title
 

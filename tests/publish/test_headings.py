@@ -44,12 +44,6 @@ def test_a_heading_over_all_columns_is_left_to_the_caption():
     assert "All on" not in built(caption="Norms matter.").caption
 
 
-def test_headings_over_some_columns_stay():
-    several = built(sweeps.rich, groups="several")
-    assert several.panels[0].groups == built(sweeps.rich).panels[0].groups
-    assert "All on" not in several.caption
-
-
 def test_a_caption_begins_with_what_is_shown():
     found = built(metrics=METRICS, **ALL).caption
     assert found.startswith(

@@ -8,7 +8,6 @@ import pytest
 from scipy.stats import ttest_ind
 
 from orchestrator.publish.formats import render
-from orchestrator.publish.formats.latex import render_standalone
 from orchestrator.publish.macros import macros_of
 from orchestrator.publish.statistics import statistic
 from orchestrator.publish.tables.build import build
@@ -16,7 +15,6 @@ from orchestrator.publish.tables.significance import holm
 from orchestrator.publish.tables.significance import tested as welch
 from orchestrator.views.outcomes import Statistic
 from tests.publish import sweeps
-from tests.publish.test_latex import compiled
 
 AGAINST = {"loss": "triplet", "regularizer": "none"}
 AT = {"dataset": "digits"}
@@ -178,8 +176,3 @@ def test_every_format_says_what_they_are():
     }  # fmt: skip
     assert told[0]["cells"][0]["imported"]["test"]["word"] == "higher"
     assert render(built(THEIRS), "markdown").content
-
-
-@pytest.mark.latex
-def test_it_compiles(tmp_path):
-    assert "Overfull" not in compiled(render_standalone(built(THEIRS, BARE)), tmp_path)

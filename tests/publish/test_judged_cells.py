@@ -6,17 +6,13 @@ from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime
 
-import pytest
-
 from orchestrator.publish.formats import render
-from orchestrator.publish.formats.latex import render_standalone
 from orchestrator.publish.tables.build import build_own
 from orchestrator.publish.tables.evidence import judged
 from orchestrator.publish.verdicts.boundary import ANY, planned
 from orchestrator.views.extension import SweepLook
 from orchestrator.views.lifecycle import TrialState
 from tests.publish import sweeps
-from tests.publish.test_latex import compiled
 
 REGULARIZERS = ("none", "sec", "svmax")
 METRICS = ("recall@1", "spread")
@@ -209,9 +205,3 @@ def test_words_stand_in_html_and_json_and_marks_in_print_where_asked_for():
     marked = render(found.shown(marks=True), "latex").content.decode()
     assert "better than the baseline" in marked
     assert "Verdicts against" in marked
-
-
-@pytest.mark.latex
-def test_marks_compile(tmp_path):
-    found = verdicts_of(sweep(seeds=8, margin=0.5)).shown(marks=True)
-    assert compiled(render_standalone(found), tmp_path)

@@ -120,11 +120,6 @@ class TestCompiled:
         log = compiled(f"{head}{body}\\end{{document}}\n".encode("ascii"), tmp_path)
         assert not re.search(r"^!|Missing character|Overfull|Float too large", log, re.MULTILINE)
 
-    @pytest.mark.parametrize("id_", ["SEC-T3", "SEC-T10", "SVMax-T4", "ISA-T2"])
-    def test_so_does_a_document_of_each_kind(self, id_, tmp_path):
-        log = compiled(render_standalone(presets.replica(id_)), tmp_path)
-        assert not re.search(r"^!|Missing character|Overfull|Float too large", log, re.MULTILINE)
-
     def test_a_table_that_is_higher_than_a_page_is_continued(self, tmp_path):
         layout = {"rows": ["loss", "regularizer"], "columns": ["dataset"], "metrics": ["nmi"]}
         compare = {"loss": [f"loss {n}" for n in range(10)], "regularizer": ["a", "b", "c"], "dataset": ["x", "y", "z"]}
@@ -139,24 +134,8 @@ class TestCompiled:
 
     def test_no_cell_title_or_caption_is_read_as_an_option(self, tmp_path):
         starts = [
-            "[",
-            "*",
-            "[]",
-            "*[",
-            "[2pt]",
-            "[0, 50)",
-            "-[",
-            " [",
-            "\u200b[",
-            "{[",
-            "\\[",
-            "(",
-            "!",
-            "<",
-            "+",
-            "&",
-            "%",
-        ]
+            "[", "*", "[]", "*[", "[2pt]", "[0, 50)", "-[", " [", "\u200b[", "{[", "\\[", "(", "!", "<", "+", "&", "%",
+        ]  # fmt: skip
         labels = [f"{start}x{n}" for n, start in enumerate(starts)]
         compiled(render_standalone(labelled(labels, "[Short] text")), tmp_path)
         text = shown(tmp_path)
@@ -242,14 +221,6 @@ def test_signs_of_deviations_stand_in_one_line():
     assert "±" not in text
     assert re.search(r"59\.80\{\\scriptsize\$\\pm\$2\.91\\phantom\{0\}\}", text)
     assert re.search(r"\{\\scriptsize\$\\pm\$15\.08\}", text)
-
-
-def test_panels_of_equal_columns_share_a_tabular_and_others_do_not():
-    both = render(build_own(panels(), "main", sweeps.catalog())).decode("ascii")
-    assert both.count("\\toprule") == 2
-    assert both.count("\\begin{tabular}") == 1
-    unequal = sweeps.svmax(panels=[{"optimizer.lr": ["0.01"]}, {"optimizer.lr": ["0.001"]}])
-    assert render(build_own(unequal, "main", sweeps.catalog())).decode("ascii").count("\\begin{tabular}") == 3
 
 
 def test_a_heading_stands_above_rows_that_say_more_than_its_first():

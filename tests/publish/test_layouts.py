@@ -141,10 +141,8 @@ class TestNames:
         table = built(sweeps.svmax())
         assert table.stub == ("Method", "")
         assert [row.texts for row in table.panels[0].rows[:3]] == [
-            ("Triplet†", ""),
-            ("Triplet†", "SVMax (λ=1)"),
-            ("Triplet†", "SVMax (λ=0.1)"),
-        ]
+            ("Triplet†", ""), ("Triplet†", "SVMax (λ=1)"), ("Triplet†", "SVMax (λ=0.1)"),
+        ]  # fmt: skip
         assert [row.headings[0] for row in table.panels[0].rows[:3]] == [Heading("Triplet†", 3), None, None]
         assert [row.rule for row in table.panels[0].rows] == [None, None, None, 0, None, None]
         assert table.panels[0].rows[1].labels["regularizer.eta"] == "1"
@@ -198,11 +196,8 @@ class TestNames:
     def test_headings_over_columns_have_templates_too(self):
         labels = {"optimizer.lr": {"0.01": "{optimizer.lr} with λ={regularizer.eta}"}}
         layout = {
-            "rows": ["loss"],
-            "columns": ["optimizer.lr", "regularizer.eta"],
-            "labels": labels,
-            "metrics": ["nmi"],
-        }
+            "rows": ["loss"], "columns": ["optimizer.lr", "regularizer.eta"], "labels": labels, "metrics": ["nmi"],
+        }  # fmt: skip
         compare = {"loss": ("triplet",), "optimizer.lr": ("0.01",), "regularizer.eta": ("1", "2")}
         spec = sweeps.spec(tables={"main": layout}, compare=sweeps.axes(compare))
         groups = built(sweeps.grid(compare, spec)).panels[0].groups
@@ -210,11 +205,8 @@ class TestNames:
 
     def test_a_hidden_column_axis_has_no_level(self):
         layout = {
-            "rows": ["loss"],
-            "columns": ["dataset", "embedding"],
-            "titles": {"embedding": None},
-            "metrics": ["nmi"],
-        }
+            "rows": ["loss"], "columns": ["dataset", "embedding"], "titles": {"embedding": None}, "metrics": ["nmi"],
+        }  # fmt: skip
         compare = {"loss": ("triplet", "semihard"), "dataset": ("digits", "omniglot"), "embedding": ("8", "16")}
         panel = built(sweeps.grid(compare, sweeps.spec(tables={"main": layout}))).panels[0]
         assert panel.groups == ((Heading("Digits", 2), Heading("Omniglot", 2)),)
@@ -307,11 +299,9 @@ class TestPublished:
 
     def test_cells_that_the_paper_does_not_have_are_missing(self):
         table = {
-            "rows": ["loss", "regularizer"],
-            "columns": ["dataset"],
-            "metrics": ["recall@1", "map@r"],
+            "rows": ["loss", "regularizer"], "columns": ["dataset"], "metrics": ["recall@1", "map@r"],
             "published": "SEC-T3",
-        }
+        }  # fmt: skip
         compare = {"loss": ("triplet", "margin"), "regularizer": ("none", "sec"), "dataset": ("cub200",)}
         outcomes = sweeps.grid(compare, sweeps.spec(tables={"main": table}), state="queued")
         found = built(outcomes, numbers="published")

@@ -47,10 +47,8 @@ def test_where_nothing_is_selected_it_says_why() -> None:
     assert only([[0.5], [0.6]]).reason == "one repeat: with it left out, none selects"
     nothing = only([[math.nan, 0.5], [0.5, math.nan]])
     assert (nothing.reason, nothing.best, nothing.expected) == (
-        "no candidate has finished in every repeat with a score",
-        None,
-        [],
-    )
+        "no candidate has finished in every repeat with a score", None, [],
+    )  # fmt: skip
 
 
 def test_the_expected_best_of_n_is_that_of_all_draws() -> None:

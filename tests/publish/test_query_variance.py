@@ -12,16 +12,16 @@ import pytest
 
 from orchestrator.publish.bundle import contents
 from orchestrator.publish.formats import render
+from orchestrator.publish.statistics import half_interval, statistic
 from orchestrator.publish.tables.build import build_own
 from orchestrator.publish.tables.evidence import judged
 from orchestrator.publish.verdicts import judgement
-from orchestrator.publish.verdicts.boundary import ANY, planned
+from orchestrator.publish.verdicts.boundary import ANY, LEAST, planned
 from orchestrator.publish.verdicts.judgement import Evidence, half_width, judge, spread
 from orchestrator.views.errors import DamagedError
 from orchestrator.views.extension import SweepLook
 from orchestrator.views.query_sums import QuerySums
 from tests.publish import sweeps
-from tests.publish.drawn_queries import WORLDS, coverage, false_tables
 
 KEY = "best/test/recall@1"
 CLASSES = np.repeat(np.arange(20), 30).astype(np.int32)
@@ -69,17 +69,50 @@ def test_one_run_covers_queries_and_not_both():
         spread([[3.0]], [5])
 
 
+def drawn(random_, runs, seed, shared, alone):
+    """Sums of scores of 100 classes by run and class, whose true mean is 0, and the classes' sizes.
+
+    A score is what its seed, its class and its class in this run add, whose deviations are given, and noise of 0.45.
+    """
+    sizes = random_.integers(30, 89, 100)
+    both = random_.standard_normal((runs, 100)) * np.sqrt(alone**2 + 0.45**2 / sizes)
+    means = random_.standard_normal((runs, 1)) * seed + random_.standard_normal(100) * shared + both
+    return means * sizes, sizes
+
+
 @pytest.mark.parametrize("runs", [3, 5])
 def test_intervals_of_both_hold_the_truth_where_those_of_either_do_not(runs):
-    held = {name: share for name, share, _ in coverage(300, WORLDS[2], runs)}
-    assert held["both"] > 0.91
-    assert held["queries, as if independent (wrong)"] < 0.7
-    assert held["seeds"] < 0.93
+    random_, held = np.random.default_rng(runs), {"seeds": 0, "both": 0}
+    for _ in range(300):
+        sums, sizes = drawn(random_, runs, seed=0.008, shared=0.08, alone=0.05)
+        widths = {"both": half_width(spread(sums, sizes), "both")}
+        widths["seeds"] = half_interval(statistic((sums.sum(1) / sizes.sum()).tolist()))
+        for kind in held:
+            held[kind] += abs(sums.sum() / runs / sizes.sum()) <= widths[kind]
+    assert held["both"] / 300 > 0.91
+    assert held["seeds"] / 300 < 0.92
 
 
 def test_tables_without_a_difference_are_hardly_ever_given_one():
-    assert false_tables(40, WORLDS[0], "both", "any", most=5) <= 0.1
-    assert false_tables(40, WORLDS[0], "seeds", "any", most=5) > 0.1, "what the second variance is for"
+    """Of six comparisons, looked at after every seed from the third on."""
+
+    def wrong(covers):
+        random_ = np.random.default_rng(4)
+        return sum(
+            any(decided(found, runs, covers) for runs in range(LEAST, 6))
+            for found in ([drawn(random_, 5, seed=0.003, shared=0.2, alone=0.05) for _ in range(6)] for _ in range(40))
+        )
+
+    def decided(found, runs, covers):
+        evidence = {}
+        for place, (sums, sizes) in enumerate(found):
+            queries = None if covers == "seeds" else spread(sums[:runs], sizes)
+            means = (sums[:runs].sum(1) / sizes.sum()).tolist()
+            evidence[place] = Evidence(means, ANY, covers=covers, beside=queries)
+        return any(one.word in {"better", "worse"} for one in judge(evidence, 0.05).values())
+
+    assert wrong("both") <= 4
+    assert wrong("seeds") > 4, "what the second variance is for"
 
 
 # --- verdicts

@@ -7,10 +7,8 @@ import json
 import pytest
 
 from orchestrator.publish.formats import render
-from orchestrator.publish.formats.latex import render_standalone
 from orchestrator.publish.tables.build import build
 from tests.publish import presets, sweeps
-from tests.publish.test_latex import compiled
 
 QUOTED = [
     {"of": {"loss": "supervised"}, "label": "Supervised"},
@@ -121,12 +119,3 @@ def test_every_format_marks_them():
     for view in ("own", "published", "both"):
         for name in ("latex", "html", "markdown", "csv", "json"):
             assert text(name, view)
-
-
-@pytest.mark.latex
-def test_the_preset_compiles_with_all_rows(tmp_path):
-    table = presets.replica("SVMax-T5")
-    assert len(table.panels[0].rows) == 11
-    assert "Overfull" not in compiled(render_standalone(table), tmp_path)
-    own = build(presets.outcomes("svmax_t5"), "main", presets.catalog())
-    assert "Overfull" not in compiled(render_standalone(own), tmp_path)

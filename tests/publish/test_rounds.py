@@ -1,9 +1,6 @@
 """Which seeds are trained next, and which comparisons are left out."""
 
-import numpy as np
-
 from orchestrator.publish.verdicts.rounds import Limits, Question, Stock, next_round
-from tests.publish.replay import Design, Supposed, resolved
 
 PLAN = frozenset(range(5))
 
@@ -37,11 +34,6 @@ def test_hours_bound_nothing_whose_duration_is_not_known() -> None:
     assert next_round(questions(), stock(hours=None), Limits(seeds=9)).left_out == {}
 
 
-def test_of_what_does_not_vary_no_seed_is_trained_in_vain() -> None:
-    played = resolved(np.random.default_rng(1), [Supposed(1, 0, 0.5, 0.0)], Design(5, Limits(seeds=20)))
-    assert (played.rounds, played.trainings) == (0, 10)
-
-
 def test_pairs_come_in_the_order_of_the_seeds_whatever_was_seen() -> None:
     """By which a comparison's t is that of the sequence whose boundary holds."""
     held = {0: PLAN | {5, 6, 7}, 1: PLAN, 2: PLAN | {5}}
@@ -52,9 +44,6 @@ def test_pairs_come_in_the_order_of_the_seeds_whatever_was_seen() -> None:
 
 
 def test_cells_may_begin_with_unequal_seeds() -> None:
-    uneven = {0: frozenset(range(5)), 1: frozenset({0, 1, 4})}
-    design = Design(5, Limits(seeds=1), hours={0: 1.0, 1: 1.0}, uneven=uneven)
-    pair = Supposed(1, 0, 0.0, 1.0)
-    assert design.spending(pair).first == 3, "the seeds that both have"
-    played = resolved(np.random.default_rng(1), [pair], design)
-    assert (played.seeds[0], played.seeds[1]) in {(5, 3), (5, 4)}, "the baseline has seed 2 already"
+    uneven = Stock(range(5), {0: PLAN, 1: frozenset({0, 1, 4})}, {0: 1.0, 1: 1.0})
+    found = next_round([Question("only", 1, 0, 3, 2)], uneven, Limits(seeds=1))
+    assert found.seeds == {1: [2]}, "the baseline has seed 2 already"

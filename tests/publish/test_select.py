@@ -3,9 +3,7 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator.publish import aggregate
 from orchestrator.publish.select import direction, selection, summaries
-from orchestrator.publish.statistics import statistic
 from orchestrator.publish.tables.build import build_own
 from orchestrator.views.errors import ConflictError
 from orchestrator.views.lifecycle import TrialState
@@ -24,16 +22,11 @@ def outcomes(*candidates, spec=None):
             finished = isinstance(what, float) or what == "diverged"
             trials.append(
                 TrialOutcome(
-                    trial=len(trials),
-                    cell=0,
-                    candidate=number,
-                    repeat=repeat,
-                    repeat_labels={"seed": str(repeat)},
-                    state=TrialState.FINISHED if finished else TrialState(what),
-                    diverged=what == "diverged",
+                    trial=len(trials), cell=0, candidate=number, repeat=repeat, repeat_labels={"seed": str(repeat)},
+                    state=TrialState.FINISHED if finished else TrialState(what), diverged=what == "diverged",
                     values={KEY: what, "best/test/map@r": what / 2} if isinstance(what, float) else {},
-                )
-            )
+                ),
+            )  # fmt: skip
     found = tuple(Candidate(0, number, {"eta": str(number)}) for number in range(len(candidates)))
     return SweepOutcomes(1, "s", "running", spec or sweeps.spec(), (Cell(0, {}),), found, tuple(trials))
 
@@ -65,22 +58,15 @@ def test_a_candidate_with_a_repeat_that_did_not_finish_ok_is_not_eligible(bad):
 @pytest.mark.parametrize(
     ("candidates", "status", "selected"),
     [
-        ([[0.5, 0.5], [0.9, "waiting"]], "partial", 0),
-        ([["running"], ["waiting"]], "partial", None),
-        ([["waiting"], ["waiting"]], "missing", None),
-        ([["cancelled"], ["cancelled"]], "missing", None),
-        ([[0.5], ["cancelled"]], "partial", 0),
-        ([["diverged"], ["diverged"]], "diverged", None),
-        ([["diverged", 0.5], ["diverged", "diverged"]], "diverged", None),
-        ([["diverged"], ["failed"]], "failed", None),
-        ([["failed", 0.4]], "failed", None),
-        ([["diverged", "failed"]], "diverged", None),
-        ([["diverged"], ["running"]], "partial", None),
-        ([["failed"], ["cancelled"]], "failed", None),
-        ([["diverged"], ["cancelled"]], "missing", None),
-        ([[], []], "missing", None),
+        ([[0.5, 0.5], [0.9, "waiting"]], "partial", 0), ([["running"], ["waiting"]], "partial", None),
+        ([["waiting"], ["waiting"]], "missing", None), ([["cancelled"], ["cancelled"]], "missing", None),
+        ([[0.5], ["cancelled"]], "partial", 0), ([["diverged"], ["diverged"]], "diverged", None),
+        ([["diverged", 0.5], ["diverged", "diverged"]], "diverged", None), ([["diverged"], ["failed"]], "failed", None),
+        ([["failed", 0.4]], "failed", None), ([["diverged", "failed"]], "diverged", None),
+        ([["diverged"], ["running"]], "partial", None), ([["failed"], ["cancelled"]], "failed", None),
+        ([["diverged"], ["cancelled"]], "missing", None), ([[], []], "missing", None),
     ],
-)
+)  # fmt: skip
 def test_how_far_a_cell_has_come(candidates, status, selected):
     found = summaries(outcomes(*candidates), "higher")[0]
     assert (found.status, found.candidate) == (status, selected)
@@ -104,12 +90,8 @@ def test_a_metric_that_one_repeat_lacks_has_no_mean():
 
 @pytest.mark.parametrize(
     ("split", "key"),
-    [
-        ("validation", "best/validation/map@r"),
-        ("test", "best/test/map@r"),
-        ("last", "last/test/map@r"),
-    ],
-)
+    [("validation", "best/validation/map@r"), ("test", "best/test/map@r"), ("last", "last/test/map@r")],
+)  # fmt: skip
 def test_the_selection_key_follows_the_split(split, key):
     assert selection({"select": {"metric": "map@r", "split": split}}).key == key
 
@@ -120,19 +102,6 @@ def test_nothing_is_selected_by_a_metric_without_direction(metric):
         direction(metric, sweeps.catalog())
     assert direction("recall@1", sweeps.catalog()) == "higher"
     assert direction("spread", sweeps.catalog()) == "lower"
-
-
-def test_of_candidates_that_lose_only_the_score_is_computed(monkeypatch):
-    computed = []
-
-    def counting(values):
-        computed.append(values)
-        return statistic(values)
-
-    monkeypatch.setattr(aggregate, "statistic", counting)
-    found = summaries(outcomes(*[[score / 10, score / 10] for score in range(1, 9)]), "higher")[0]
-    assert (found.candidate, set(found.metrics)) == (7, {KEY, "best/test/map@r"})
-    assert len(computed) == 8 + 1, "each one's score, and what else the best one has"
 
 
 def _of_no_query(etas: tuple[str, ...]):

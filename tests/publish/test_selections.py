@@ -8,23 +8,18 @@ from typing import Any
 
 import pytest
 
-from orchestrator.publish.formats import names, render
+from orchestrator.publish.formats import render
 from orchestrator.publish.tables.build import build_own
-from orchestrator.publish.tables.caption import budget
 from orchestrator.publish.tables.table_data import Heading, Table
 from orchestrator.views.lifecycle import TrialState
 from orchestrator.views.outcomes import SweepOutcomes
 from tests.publish import presets, sweeps
 
 TABLE: dict[str, Any] = {
-    "rows": ["loss"],
-    "columns": ["regularizer"],
+    "rows": ["loss"], "columns": ["regularizer"],
     "metrics": ["map@r", {"metric": "recall@1", "unit": "fraction", "decimals": 3}],
-    "selections": ["validation", "test"],
-    "flattery": True,
-    "show_tuned": True,
-    "std": False,
-}
+    "selections": ["validation", "test"], "flattery": True, "show_tuned": True, "std": False,
+}  # fmt: skip
 
 
 def outcomes(**layout: Any) -> SweepOutcomes:
@@ -140,11 +135,6 @@ def test_differences_to_another_cell_are_of_the_same_selection() -> None:
     assert [cell.text for cell in cells] == ["40.10", "0.00", "90.00", "43.90", "+49.90"]
 
 
-@pytest.mark.parametrize("format_", names())
-def test_every_format_shows_both(format_: str) -> None:
-    assert render(built(outcomes()), format_).content
-
-
 def test_data_formats_tell_them_apart() -> None:
     table = built(outcomes())
     rows = list(csv.DictReader(io.StringIO(render(table, "csv").content.decode())))
@@ -170,9 +160,3 @@ def test_secs_budgets_are_stated() -> None:
     assert by_label == {("none", 1), ("l2", 7), ("sec", 3)}
     caption = build_own(given, "main", presets.catalog()).caption
     assert "Selection budget: 1 candidate for none; 7 for w/ L2-reg; 3 for w/ SEC." in caption
-
-
-def test_a_budget_that_was_made_equal_is_said() -> None:
-    assert budget({0: {}, 1: {}}, {0: 7, 1: 7}, lambda axis, label: label, filled=True) == (
-        "Selection budget: 7 candidates in every cell, with other learning rates where a cell had fewer."
-    )

@@ -4,7 +4,6 @@ import csv
 import io
 import json
 import random
-import re
 from dataclasses import replace
 from itertools import pairwise
 
@@ -14,12 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.publish.formats import names, render
-from orchestrator.publish.formats.latex import render_standalone
 from orchestrator.publish.tables.build import build_own
 from orchestrator.publish.tables.significance import HIGHER, LEVEL, LOWER, Comparison, compare, holm, paired_t, wilcoxon
-from orchestrator.views.lifecycle import TrialState
 from tests.publish import sweeps
-from tests.publish.test_latex import compiled
 
 REGULARIZERS = ("none", "sec", "svmax")
 
@@ -82,12 +78,10 @@ class TestTests:
     @pytest.mark.parametrize(
         "differences",
         [
-            [0.01] * 6,
-            [0.01, 0.01, -0.01, 0.02, 0.03, 0.03, -0.04],
-            [0.0, 0.01, 0.01, -0.02, 0.03, 0.05, 0.05],
+            [0.01] * 6, [0.01, 0.01, -0.01, 0.02, 0.03, 0.03, -0.04], [0.0, 0.01, 0.01, -0.02, 0.03, 0.05, 0.05],
             [0.1, 0.1, 0.1, -0.1, -0.1, -0.1],
         ],
-    )
+    )  # fmt: skip
     def test_so_are_those_that_share_a_rank(self, differences):
         exact = scipy.stats.wilcoxon([one for one in differences if one], method=scipy.stats.PermutationMethod())
         assert wilcoxon(differences) == pytest.approx(exact.pvalue)
@@ -214,14 +208,3 @@ class TestTable:
             "corrected_p": cell.comparison.corrected, "sign": "↑",
         }  # fmt: skip
         assert row["runs"] == 5
-
-
-class TestCompiled:
-    pytestmark = pytest.mark.latex
-
-    def test_marks_and_counts_compile(self, tmp_path):
-        outcomes = shifted(SHIFTS, counts="always", spread="ci95", show_tuned=True)
-        running = [replace(one, state=TrialState.RUNNING) if one.cell == 5 and one.candidate == 2 else one for one in
-                   outcomes.trials]  # fmt: skip
-        log = compiled(render_standalone(built(replace(outcomes, trials=tuple(running)))), tmp_path)
-        assert not re.search(r"^!|LaTeX Warning: (?!Label)|Missing character|Overfull", log, re.MULTILINE)
