@@ -3,7 +3,6 @@ from collections.abc import Callable
 from copy import deepcopy
 from typing import Any
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -18,13 +17,6 @@ from workers.catalog import Catalog
 Small = Callable[..., dict[str, Any]]
 Told = Callable[[Any], list[tuple[str, str]]]
 Checked = Callable[[Any], Spec]
-
-
-def test_the_example_of_the_design_is_sound(design: Any, checked: Checked) -> None:
-    spec = checked(design)
-    assert spec.recipe["optimizer"] == {"name": "adam", "lr": 0.001}
-    assert list(spec.compare) == ["loss", "regularizer"]
-    assert spec.tables["main"].columns == ["dataset"]
 
 
 def test_a_spec_is_stored_and_read_again(design: Any, checked: Checked) -> None:
@@ -60,9 +52,11 @@ def test_tells_problems_of_every_kind_at_once(design: Any, told: Told) -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("document", [None, 3, "text", [], [{"version": 1}]])
-def test_what_is_no_mapping_is_refused(document: Any, told: Told) -> None:
-    assert told(document)[0][1].startswith("a spec is a mapping with at least `version`, `name` and `recipe`; found")
+def test_what_is_no_mapping_is_refused(told: Told) -> None:
+    for document in (None, 3, "text", [], [{"version": 1}]):
+        assert told(document)[0][1].startswith(
+            "a spec is a mapping with at least `version`, `name` and `recipe`; found"
+        )
 
 
 def test_blocks_of_the_wrong_form_are_each_told(told: Told) -> None:
@@ -80,9 +74,9 @@ def test_an_empty_spec_is_told_what_it_needs(told: Told) -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["", "  ", "x" * 101, "two\nlines", 3, None])
-def test_names_are_one_printable_line(name: Any, small: Small, told: Told) -> None:
-    assert [path for path, _ in told(small(name=name))] == ["name"]
+def test_names_are_one_printable_line(small: Small, told: Told) -> None:
+    for name in ("", "  ", "x" * 101, "two\nlines", 3, None):
+        assert [path for path, _ in told(small(name=name))] == ["name"], name
 
 
 def test_empty_blocks_count_as_left_out(small: Small, checked: Checked) -> None:
@@ -148,15 +142,6 @@ def test_every_part_that_lacks_a_hyper_parameter_is_named(small: Small, told: To
             "rules[0].patch.regularizer.eta",
             "regularizer 'none' has no hyper-parameter 'eta'; narrow `when` to `{regularizer: svmax}`",
         ),
-    ]
-
-
-def test_the_base_recipe_is_blamed_for_its_own(small: Small, told: Told) -> None:
-    assert told(small(**{"recipe.loss": {"name": "triplet", "alpha": 1}})) == [
-        ("recipe.loss.alpha", "loss 'triplet' has no hyper-parameter 'alpha'; expected one of 'margin', 'over'")
-    ]
-    assert told(small(**{"recipe.regularizer.eta": 1})) == [
-        ("recipe.regularizer.eta", "regularizer 'none' has no hyper-parameter 'eta'; it has none")
     ]
 
 
@@ -235,15 +220,11 @@ def test_what_a_spec_selects_by_exists(small: Small, told: Told) -> None:
     assert told(small(**{"recipe.validation": "none"}))[0][0] == "select.split"
 
 
-@pytest.mark.parametrize("gpus", [0, 1, 8, 0.5, 0.25, 0.33, 1 / 3, 0.1, "auto"])
-def test_shares_of_a_gpu(gpus: Any, small: Small, checked: Checked) -> None:
-    meant = 1 / 3 if gpus == 0.33 else gpus
-    assert checked(small(slot={"gpus": gpus})).slot.gpus == meant
-
-
-@pytest.mark.parametrize("gpus", [-1, 1.5, 0.3, 0.7, 0.00001, 1e300, "all", True, None, [1]])
-def test_no_shares_of_a_gpu(gpus: Any, small: Small, told: Told) -> None:
-    assert [path for path, _ in told(small(slot={"gpus": gpus}))] == ["slot.gpus"]
+def test_shares_of_a_gpu(small: Small, checked: Checked, told: Told) -> None:
+    for gpus in (0, 1, 8, 0.5, 0.25, 0.33, 1 / 3, 0.1, "auto"):
+        assert checked(small(slot={"gpus": gpus})).slot.gpus == (1 / 3 if gpus == 0.33 else gpus)
+    for gpus in (-1, 1.5, 0.3, 0.7, 0.00001, 1e300, "all", True, None, [1]):
+        assert [path for path, _ in told(small(slot={"gpus": gpus}))] == ["slot.gpus"], gpus
 
 
 def test_a_search_is_a_name_or_a_mapping(small: Small, told: Told, checked: Checked) -> None:
@@ -281,11 +262,6 @@ def test_a_product_beyond_all_bounds_is_refused_without_making_it(small: Small, 
 def test_axes_are_limited(small: Small, told: Told) -> None:
     compare = {f"axis {at}": [{"label": "a", "patch": {"iterations": 1}}] for at in range(5000)}
     assert ("compare", "there are 5,000 axes; at most 40 are allowed") in told(small(compare=compare))
-
-
-def test_many_problems_are_cut_short(small: Small, told: Told) -> None:
-    problems = told(small(tune={"optimizer.lr": [f"x{at}" for at in range(5000)]}))
-    assert len(problems) <= 201
 
 
 # Nothing else than our error
@@ -328,7 +304,7 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return [path, *(place for key, one in inner for place in places(one, (*path, key)))]
 
 
-@settings(max_examples=400, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(data=st.data())
 def test_any_change_of_a_sound_spec_is_sound_or_told(data: st.DataObject, catalog: Catalog) -> None:
     document = deepcopy(parse(DESIGN))

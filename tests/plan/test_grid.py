@@ -1,14 +1,10 @@
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
-from orchestrator.plan import grid
 from orchestrator.plan.check import check
 from orchestrator.plan.grid import expand, fingerprints_by_seed
 from orchestrator.spec.spec import Spec
 from orchestrator.views.planned import PlannedTrial
-from workers import contract
 from workers.catalog import Catalog, complete, further_metrics
 from workers.contract import Recipe, fingerprint_of
 
@@ -185,27 +181,14 @@ def test_trials_are_made_as_they_are_asked_for(small: Small, catalog: Catalog) -
     assert next(iter(plan.trials())).recipe.seed == 0
 
 
-@pytest.mark.parametrize(("metrics", "most"), [([], 4), (["recall@3"], 8)], ids=["usual metrics", "further metrics"])
-def test_seeds_write_a_recipe_once(
-    small: Small, catalog: Catalog, monkeypatch: pytest.MonkeyPatch, metrics: list[str], most: int
-) -> None:
-    """Counted, not timed: 400 trials of two candidates are two recipes on paper, and two without further metrics."""
-    document = small(
-        tune={"optimizer.lr": [0.1, 0.2]}, repeat={"seed": list(range(200))}, **{"recipe.metrics": metrics}
-    )
-    plan = expand(check(document, catalog), catalog)
-    written = []
-    original = contract.canonical_json
-    for module in (contract, grid):
-        monkeypatch.setattr(module, "canonical_json", lambda value: written.append(1) or original(value))
-    found = list(plan.trials())
-    assert len(found) == 400
-    assert len(written) <= most
-    assert all(one.fingerprint == one.recipe.fingerprint for one in found)
-    assert all(one.further == further_metrics(one.recipe, one.fingerprint, catalog) for one in found)
-
-
-@pytest.mark.parametrize("seed", [0, 7, -1, 2**63])
-def test_a_seed_of_a_part_is_not_taken_for_the_recipes(seed: int) -> None:
+def test_a_seed_of_a_part_is_not_taken_for_the_recipes() -> None:
     for recipe in ({"a": 1, "z": {"seed": None}}, {"loss": {"seed": None}, "seed": 3}, {"b": '"seed":null', "seed": 1}):
-        assert fingerprints_by_seed(recipe)(seed) == fingerprint_of({**recipe, "seed": seed})
+        for seed in (0, 7, -1, 2**63):
+            assert fingerprints_by_seed(recipe)(seed) == fingerprint_of({**recipe, "seed": seed})
+
+
+def test_further_metrics_of_each_trial_are_its_recipes(small: Small, catalog: Catalog) -> None:
+    document = small(repeat={"seed": [0, 1]}, **{"recipe.metrics": ["recall@3"]})
+    for one in trials(document, catalog):
+        assert one.fingerprint == one.recipe.fingerprint
+        assert one.further == further_metrics(one.recipe, one.fingerprint, catalog)

@@ -26,10 +26,6 @@ def test_within_a_rank_replacements_come_first() -> None:
     assert apply({}, both)["loss"] == apply({}, both[::-1])["loss"] == {"name": "b", "alpha": 5}
 
 
-def test_what_merges_into_a_part_that_is_missing_leaves_it_missing() -> None:
-    assert apply({}, [{"loss.alpha": 5}]) == {}
-
-
 def test_two_patches_of_one_rank_may_not_set_one_path() -> None:
     assert clash([{"loss": {"name": "a"}}, {"loss.alpha": 1}]) is None
     assert clash([{"loss": {"name": "a", "alpha": 1}}, {"loss.alpha": 1}]) == ("loss.alpha", 0, 1)

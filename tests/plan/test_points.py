@@ -20,10 +20,6 @@ def test_the_last_axis_varies_fastest() -> None:
     assert [tuple(point.labels.values()) for point in points(axes, {})] == [*product("12", "xy")]
 
 
-def test_no_axes_are_one_point_without_labels() -> None:
-    assert [point.labels for point in points({}, {"given": "1"})] == [{}]
-
-
 def test_what_does_not_apply_gives_no_label() -> None:
     axes = {"a": axis((["1", "2"], {})), "b": axis((["x"], {"a": ["1"]}), (["y", "z"], {"g": ["yes"]}))}
     assert [point.labels for point in points(axes, {})] == [{"a": "1", "b": "x"}, {"a": "2"}]

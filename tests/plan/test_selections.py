@@ -53,11 +53,3 @@ def test_what_is_wrong_is_said(small: Small, told: Told, given: dict[str, Any], 
     ((where, message),) = told(table(small, **given))
     assert where == f"tables.main.{path}"
     assert message.startswith(said)
-
-
-def test_curves_of_both_splits_are_there_to_draw(small: Small, catalog: Catalog, told: Told) -> None:
-    figures = {"a": {"kind": "curves", "metric": "test/map@r"}, "b": {"kind": "curves", "metric": "validation/map@r"}}
-    assert list(check(small(select={"beside": "test"}, figures=figures), catalog).figures) == ["a", "b"]
-    ((where, message),) = told(small(figures=figures))
-    assert where == "figures.a.metric"
-    assert "evaluated on the validation split" in message

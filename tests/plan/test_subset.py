@@ -10,7 +10,6 @@ from orchestrator.plan.check import check
 from orchestrator.plan.edit import excerpt
 from orchestrator.plan.grid import expand
 from orchestrator.plan.parse import NOWHERE
-from orchestrator.plan.soundness import cover
 from orchestrator.plan.yaml import parse
 from orchestrator.spec.spec import Spec
 from orchestrator.spec.table import MetricColumn
@@ -217,15 +216,6 @@ def test_a_comparison_of_the_baseline_with_itself_is_left_out(design: Any, catal
     assert notes == ["table 'main': the comparison with regularizer none is left out: nothing else is taken"]
 
 
-def test_without_any_table_left_there_is_the_default_one(design: Any, catalog: Catalog) -> None:
-    design["compare"]["dataset"] = ["digits", "mnist"]
-    columns = [{"metric": "nmi", "when": {"dataset": "mnist"}}]
-    design["tables"] = {"only-mnist": {**ROWS, "columns": ["dataset"], "metrics": columns}}
-    spec, notes = shown(design | {"without": {"dataset": "mnist"}}, catalog)
-    assert list(spec.tables) == ["main"]
-    assert len(notes) == 1
-
-
 def test_early_stopping_without_rivals_is_left_out(design: Any, catalog: Catalog) -> None:
     spec, notes = shown(design | {"prune": "median", "only": {"regularizer": "none"}}, catalog)
     assert spec.prune is None
@@ -274,11 +264,3 @@ def test_wrong_options_are_refused_by_their_name(option: str, message: str) -> N
             excerpt(DESIGN, [option] if way == "only" else [], [option] if way == "without" else [])
         assert refused.value.problems[0].path == f"--{way} {option}"
         assert message in refused.value.problems[0].message
-
-
-def test_of_many_combinations_only_those_that_are_left_are_looked_at(design: Any, checked: Checked) -> None:
-    spec = checked(design | {"without": {"regularizer.eta": [0.01, 0.001, 1e-4], "seed": 0}})
-    for most in (1, 10, 1_000):
-        found = [{**one.cell.labels, **one.candidate.labels} for one in cover(spec, most)]
-        assert found
-        assert all(labels["regularizer"] != "l2" for labels in found)

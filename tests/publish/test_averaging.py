@@ -51,22 +51,20 @@ def reproduced(more, partly=None):
 
 
 class TestSpread:
-    @pytest.mark.parametrize(
-        ("spread", "words"),
-        [
-            ("std", "mean ± standard deviation over 5 seeds (0, 1, 2, 3, 4)."),
-            ("se", "mean ± standard error over 5 seeds (0, 1, 2, 3, 4)."),
-            ("ci95", "mean ± half the 95 % Student-t interval over 5 seeds (0, 1, 2, 3, 4)."),
-            ("none", "mean over 5 seeds (0, 1, 2, 3, 4)."),
-        ],
-    )
-    def test_the_caption_says_which(self, spread, words):
-        table = table_of(outcomes(), spread=spread)
-        found = first(table).statistic
-        expected = {"std": found.std, "se": standard_error(found), "ci95": half_interval(found), "none": None}[spread]
-        assert first(table).std == (None if expected is None else f"{100 * expected:.2f}")
-        assert f"Test metrics, {words}" in table.caption
-        assert table.std == (spread != "none")
+    def test_the_caption_says_which(self):
+        deviation = "mean ± standard deviation over 5 seeds (0, 1, 2, 3, 4)."
+        words = {
+            "std": deviation, "se": deviation.replace("deviation", "error"),
+            "none": "mean over 5 seeds (0, 1, 2, 3, 4).",
+            "ci95": "mean ± half the 95 % Student-t interval over 5 seeds (0, 1, 2, 3, 4).",
+        }  # fmt: skip
+        for spread, said in words.items():
+            table = table_of(outcomes(), spread=spread)
+            found = first(table).statistic
+            sizes = {"std": found.std, "se": standard_error(found), "ci95": half_interval(found)}
+            assert first(table).std == (f"{100 * sizes[spread]:.2f}" if spread in sizes else None)
+            assert f"Test metrics, {said}" in table.caption
+            assert table.std == (spread != "none")
 
     def test_its_form_is_that_of_std(self):
         table = table_of(outcomes(), spread="se", std={"decimals": 4, "unit": "fraction"})
@@ -140,7 +138,6 @@ class TestReproduced:
 
     def test_so_where_some_are_still_to_come(self):
         table = table_of(reproduced(10, partly=1))
-        assert (
-            "over the best trial + 1 to 10 reproductions: n = 11 in 3 cells; n = 2 in Triplet / None." in table.caption
-        )
+        said = "over the best trial + 1 to 10 reproductions: n = 11 in 3 cells; n = 2 in Triplet / None."
+        assert said in table.caption
         assert first(table).count == 2

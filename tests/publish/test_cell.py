@@ -67,8 +67,8 @@ def trained(outcomes: SweepOutcomes, catalog: Catalog) -> SweepOutcomes:
     return replace(outcomes, trials=tuple(trials))
 
 
-@pytest.mark.parametrize("stem", sorted(path.stem for path in presets.SWEEPS.glob("*.yaml")))
-def test_of_every_preset_few_cells_say_what_all_say(stem: str) -> None:
+@pytest.mark.parametrize("stem", ["sec_t3", "sec_t4", "svmax_t1", "svmax_t5", "isa_t2", "mlrc"])
+def test_of_a_preset_few_cells_say_what_all_say(stem: str) -> None:
     outcomes = trained(presets.outcomes(stem), presets.catalog())
     which = random.Random(1).sample(outcomes.cells, min(SHOWN, len(outcomes.cells)))
     agree(outcomes, which, presets.catalog())

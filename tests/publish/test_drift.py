@@ -144,23 +144,18 @@ def test_cells_come_and_go() -> None:
         drift(source(then), source(then), "mian")
 
 
-@pytest.mark.parametrize(("state", "change"), [(None, "diverged"), ("failed", "failed"), ("waiting", "pending")])
-def test_a_cell_that_lost_its_number_is_not_gone(state: str | None, change: str) -> None:
-    def lost(one: TrialOutcome) -> TrialOutcome:
-        if one.cell:
-            return one
-        kept = one.state if state is None else TrialState(state)
-        return replace(one, values={}, diverged=state is None, state=kept)
-
-    cell = only(between(outcomes(), outcomes(lost)))
-    assert (cell.labels, cell.change, cell.difference) == ({"loss": "triplet"}, change, None)
-    assert f", {change}" in render(between(outcomes(), outcomes(lost)), "text").content.decode()
+def test_a_cell_that_lost_its_number_is_not_gone() -> None:
+    for state, change in (("finished", "diverged"), ("failed", "failed"), ("waiting", "pending")):
+        lost = {"values": {}, "diverged": state == "finished", "state": TrialState(state)}
+        view = between(outcomes(), outcomes(lambda one, lost=lost: one if one.cell else replace(one, **lost)))  # type: ignore[misc]
+        assert (only(view).labels, only(view).change, only(view).difference) == ({"loss": "triplet"}, change, None)
+        assert f", {change}" in render(view, "text").content.decode()
 
 
-@pytest.mark.parametrize("shape", [(5, 5), (3, 2), (10, 4)])
+@pytest.mark.parametrize("shape", [(5, 5), (3, 2)])
 def test_how_often_noise_reads_as_more(shape: tuple[int, int]) -> None:
     """Under a true null: seeds added to those that stayed, and everything trained again."""
-    random_, times = random.Random(1), 2_000
+    random_, times = random.Random(1), 1_000
 
     def runs(numbers: range) -> dict[Repeat, float]:
         return {frozenset({("seed", str(one))}): random_.gauss(0.6, 0.01) for one in numbers}

@@ -45,9 +45,7 @@ def test_golden_specifications(kind: str, golden: Any) -> None:
     "figure",
     [
         {"kind": "line", "data": "spectrum", "colour": "regularizer", "when": ONE_LR},
-        {"kind": "curves", "data": "norm_traces", "facet": "regularizer", "when": ONE_LR},
         {"kind": "distribution", "data": "cosines", "colour": "regularizer", "when": ONE_LR},
-        {"kind": "scatter", "data": "tsne-train", "facet": "regularizer", "when": ONE_LR},
         {"kind": "heatmap", "data": "heat_map", "facet": "regularizer", "when": ONE_LR},
         {"kind": "scatter", "data": "tsne_stages", "facet": "regularizer", "when": ONE_LR},
         {"kind": "heatmap", "data": "heat_map_stages", "when": ONE_LR | {"regularizer": ["none"]}},
@@ -86,12 +84,8 @@ def test_the_data_behind_a_figure() -> None:
     assert all(float(row["low"]) < float(row["mean"]) < float(row["high"]) <= 110 for row in rows)  # percent
     assert rows[0]["trials"] == "1 2 3"
     assert rows[3]["candidate"].startswith("regularizer.eta=")
-    assert json.loads(rendering.render(draw(LINE), "json").content)["datasets"]["recall@1"][0]["x"] == 1e-4
-
-
-def test_formulas_are_no_formulas_in_a_spreadsheet() -> None:
     odd = {"regularizer": ("=1+1", "sec"), "optimizer.lr": LRS}
-    assert "'=1+1" in rendering.render(draw(LINE, compare=odd), "csv").content.decode()
+    assert "'=1+1" in rendering.render(draw(LINE, compare=odd), "csv").content.decode(), "no formula"
 
 
 # Stages and pictures
@@ -171,20 +165,13 @@ def test_sheets_are_drawn_as_they_are_kept() -> None:
     assert "seed 0" in said(drawn)
 
 
-@pytest.mark.parametrize(
-    ("content", "why"),
-    [
-        (b"GIF89a", "it is no PNG file"),
-        (style.png(np.zeros((1, 1, 3), np.uint8))[:18], "it ends early"),
-        (
-            style.png(np.zeros((1, 1, 3), np.uint8)).replace(b"\0\0\0\1\0\0\0\1", b"\0\1\0\0\0\1\0\0"),
-            "at most 40,000,000",
-        ),
-    ],
-)
-def test_what_is_no_picture_of_a_fair_size_is_told(content: bytes, why: str) -> None:
-    sources = Sources(SOURCES.curves, arrays, lambda trials, file: (dict.fromkeys(trials, content), {}))
-    assert why in said(draw({"kind": "images", "data": "panels", "facet": ["regularizer", "optimizer.lr"]}, sources))
+def test_what_is_no_picture_of_a_fair_size_is_told() -> None:
+    pixel = style.png(np.zeros((1, 1, 3), np.uint8))
+    wide = pixel.replace(b"\0\0\0\1\0\0\0\1", b"\0\1\0\0\0\1\0\0")
+    figure = {"kind": "images", "data": "panels", "facet": ["regularizer", "optimizer.lr"]}
+    for content, why in ((b"GIF89a", "no PNG file"), (pixel[:18], "it ends early"), (wide, "at most 40,000,000")):
+        sources = Sources(SOURCES.curves, arrays, lambda trials, file, it=content: (dict.fromkeys(trials, it), {}))
+        assert why in said(draw(figure, sources))
 
 
 def test_sheets_beyond_what_a_figure_may_hold_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -208,13 +195,7 @@ def test_what_was_averaged_and_selected_is_said() -> None:
     assert "a single run (seed 0)" in said(draw(LINE, seeds=1))
 
 
-@pytest.mark.parametrize(
-    ("kind", "data"),
-    [
-        ("scatter", "tsne_stages"), ("heatmap", "heat_map_stages"), ("heatmap", "samples"), ("curves", "norm_traces"),
-        ("distribution", "direction_variation"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("kind", "data"), [("heatmap", "samples"), ("curves", "norm_traces")])
 def test_no_checkpoint_is_said_of_what_was_seen_on_the_way(kind: str, data: str) -> None:
     figure = {"kind": kind, "data": data, "facet": "regularizer", "when": ONE_LR}
     alone = figure | {"when": ONE_LR | {"regularizer": ["none"]}}
@@ -265,7 +246,7 @@ def test_files_that_are_missing_are_told() -> None:
     drawn = draw(FIGURES["distribution"], sources=Sources(SOURCES.curves, broken))
     assert "18 data files are not drawn: norms.npz of trial 1 is not as it should be" in said(drawn)
     for wrong in ({}, {"edges": np.array([0.0, 1.0])}, {"edges": np.array([0.0, 0.0]), "counts": np.array([1])}):
-        sources = Sources(SOURCES.curves, lambda trials, file: (dict.fromkeys(trials, wrong), {}))  # noqa: B023
+        sources = Sources(SOURCES.curves, lambda trials, file, it=wrong: (dict.fromkeys(trials, it), {}))
         assert not draw(FIGURES["distribution"], sources=sources).rows
 
 

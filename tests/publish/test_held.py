@@ -29,49 +29,27 @@ def labels_of(more: str, table: str = "REB-T2") -> list[dict[str, str]]:
     return [dict(held_labels(plain, cell.labels, load(table), PARTS)) for cell in grid.expand(spec, PARTS).cells]
 
 
-def test_what_the_recipe_holds():
+def test_labels_come_from_axes_patches_rules_defaults_and_the_recipe():
     (found,) = labels_of("")
     assert found == {"dataset": "cars196", "loss": "semihard", "regularizer": "none", "regularizer.eta": ""}
     assert load("REB-T2").find(found, "recall@1").printed == "80.17"
-
-
-def test_a_compare_axis_that_does_not_apply_is_no_axis():
-    more = """
-compare:
-  regularizer: [none, sec]
-  regularizer.eta: [{values: [0.5, 1.0], when: {regularizer: sec}}]
-"""
-    none, half, one = labels_of(more)
+    none, half, one = labels_of(
+        "compare: {regularizer: [none, sec], regularizer.eta: [{values: [0.5, 1.0], when: {regularizer: sec}}]}\n"
+    )
     assert (none["regularizer.eta"], half["regularizer.eta"], one["regularizer.eta"]) == ("", "0.5", "1.0")
     assert load("REB-T2").find(half, "nmi").printed == "72.67"
     assert load("REB-T2").find(one, "nmi") is None
-
-
-def test_what_patches_and_rules_set():
-    more = """
-compare:
-  method:
-    - {label: plain, patch: {regularizer: none}}
-    - {label: SEC, patch: {regularizer: {name: sec, eta: 1.0}}}
-rules: [{when: {method: SEC}, patch: {regularizer.eta: 0.5}}]
-"""
-    plain, sec = labels_of(more)
+    sec = "{label: SEC, patch: {regularizer: {name: sec, eta: 1.0}}}"
+    method = f"compare: {{method: [{{label: plain, patch: {{regularizer: none}}}}, {sec}]}}\n"
+    plain, ruled = labels_of(f"{method}rules: [{{when: {{method: SEC}}, patch: {{regularizer.eta: 0.5}}}}]\n")
     assert (plain["regularizer"], plain["regularizer.eta"]) == ("none", "")
-    assert (sec["regularizer"], sec["regularizer.eta"]) == ("sec", "0.5")
-
-
-def test_a_default_of_the_part_counts():
-    more = "compare: {loss: [contrastive], regularizer: [svmax], optimizer.lr: [0.01]}\n"
-    (found,) = labels_of(more.replace("contrastive", "semihard"), "SVMax-T1")
-    assert found["regularizer.eta"] == "1.0"
+    assert (ruled["regularizer"], ruled["regularizer.eta"]) == ("sec", "0.5")
+    (default,) = labels_of("compare: {loss: [semihard], regularizer: [svmax], optimizer.lr: [0.01]}\n", "SVMax-T1")
+    assert default["regularizer.eta"] == "1.0"
 
 
 def test_an_axis_that_is_tuned_is_left_open():
-    more = """
-compare: {regularizer: [l2]}
-tune: {regularizer.eta: [0.1, 0.01]}
-"""
-    (found,) = labels_of(more)
+    (found,) = labels_of("compare: {regularizer: [l2]}\ntune: {regularizer.eta: [0.1, 0.01]}\n")
     assert "regularizer.eta" not in found
     assert load("REB-T2").find(found, "nmi") is None  # four weights are printed, and none is chosen for us
 

@@ -101,20 +101,17 @@ def test_welchs_test_is_that_of_the_runs_themselves():
     assert found.difference == pytest.approx(0.075)
 
 
-@pytest.mark.parametrize(
-    ("theirs", "own", "why"),
-    [
-        (Statistic(0.6, None, 1), Statistic(0.5, 0.1, 3), "a single imported run"),
-        (Statistic(0.6, 0.1, 0), Statistic(0.5, 0.1, 3), "the import gives no n"),
-        (Statistic(0.6, None, 5), Statistic(0.5, 0.1, 3), "the import gives no std"),
-        (Statistic(0.6, 0.1, 5), None, "no finished own number"),
+def test_a_word_stands_where_nothing_can_be_tested():
+    own = Statistic(0.5, 0.1, 3)
+    for theirs, mine, why in (
+        (Statistic(0.6, None, 1), own, "a single imported run"), (Statistic(0.6, 0.1, 0), own, "the import gives no n"),
+        (Statistic(0.6, None, 5), own, "the import gives no std"), (Statistic(0.6, 0.1, 5), None, "no finished own"),
         (Statistic(0.6, 0.1, 5), Statistic(0.5, None, 1), "a single own run"),
         (Statistic(0.6, 0.0, 5), Statistic(0.5, 0.0, 3), "no variation between runs"),
-    ],
-)
-def test_a_word_stands_where_nothing_can_be_tested(theirs, own, why):
-    (found,) = holm({(0,): welch(theirs, own, "ours")}).values()
-    assert (found.word, found.why, found.p, found.corrected, found.sign) == ("untested", why, None, None, "")
+    ):  # fmt: skip
+        (found,) = holm({(0,): welch(theirs, mine, "ours")}).values()
+        assert (found.word, found.p, found.corrected, found.sign) == ("untested", None, None, "")
+        assert found.why.startswith(why)
 
 
 def test_an_own_cell_that_has_not_ended_is_not_tested_against():
@@ -141,13 +138,8 @@ def test_the_spread_is_the_tables():
 
 
 def test_they_stand_beside_own_numbers_and_in_no_view_of_differences():
-    for numbers, there in {
-        "own": True,
-        "both": True,
-        "difference": False,
-        "verdict": False,
-        "published": False,
-    }.items():
+    views = {"own": True, "both": True, "difference": False, "verdict": False, "published": False}
+    for numbers, there in views.items():
         table = built(THEIRS, published="SEC-T3", numbers=numbers)
         assert bool(imported(table)) is there, numbers
     both = imported(built(THEIRS, published="SEC-T3", numbers="both"))[0]
@@ -175,4 +167,3 @@ def test_every_format_says_what_they_are():
         "label": "SEC (lab B)", "source": "lab_b.csv", "mean": 0.991, "std": 0.004, "n": 5, "test": None,
     }  # fmt: skip
     assert told[0]["cells"][0]["imported"]["test"]["word"] == "higher"
-    assert render(built(THEIRS), "markdown").content

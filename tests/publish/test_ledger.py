@@ -61,7 +61,7 @@ def test_a_norm_has_a_margin_of_its_own_size():
     assert stance(runs, summary(), number("8.20", "number")).standing == "not reproduced"
 
 
-@pytest.mark.parametrize("runs", [3, 5, 10])
+@pytest.mark.parametrize("runs", [3, 10])
 def test_how_often_a_standing_is_wrong(runs):
     """Under the truth that a paper printed one run of the same protocol, and where it printed a mean 1 point off."""
     random_, tables = random.Random(runs), 1_500
@@ -130,12 +130,6 @@ def test_a_quoted_number_is_not_held_against_the_protocol_of_whom_quotes_it():
     }  # fmt: skip
     assert told["margin"] == [("protocol", "that of MLRC (inferred), which is not known here")]
     assert ("backbone", "bn_inception") in told["proxy_anchor"]
-
-
-def test_a_protocol_has_only_what_its_paper_says():
-    """SVMax says nothing of crops or augmentation, nor of those of Proxy-Anchor's, which it points to."""
-    recipes = {name: set(protocol_of(load(name)).recipe) for name in names() if name.startswith("SVMax")}
-    assert [name for name, paths in recipes.items() if paths & {"crop", "augment"}] == []
 
 
 def test_other_data_under_a_papers_label_are_no_evidence():

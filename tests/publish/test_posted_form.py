@@ -44,18 +44,10 @@ def texts(table: str) -> list[tuple[str, ...]]:
     return [row.texts for panel in shown(table).panels for row in panel.rows]
 
 
-def test_a_held_boolean_has_one_label():
+def test_a_held_boolean_has_one_label_in_rows_and_templates():
     assert [row[0] for row in texts("{rows: [channels_last, loss]}")] == ["true", "true"]
     with pytest.raises(InvalidSpecError, match="axis 'channels_last' has no alternative 'True'"):
         shown("{rows: [channels_last, loss], labels: {channels_last: {'True': fast}}}")
-
-
-def test_what_it_is_called_is_shown():
-    table = "{rows: [channels_last, loss], labels: {channels_last: {'true': fast}}}"
-    assert [row[0] for row in texts(table)] == ["fast", "fast"]
-
-
-def test_so_it_is_in_a_template():
     called = "{channels_last: {'true': fast}, loss: {triplet: 'Triplet, {channels_last}'}}"
     assert texts(f"{{rows: [loss, channels_last], labels: {called}}}")[0] == ("Triplet, fast", "fast")
 

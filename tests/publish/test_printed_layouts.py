@@ -5,11 +5,8 @@ The printed characters are read from the CSV files here, not by the reader that 
 
 import csv
 import tomllib
-from collections import Counter
 from functools import cache
 from importlib.resources import files
-
-import pytest
 
 from orchestrator.publish.tables.table_data import TableCell
 from tests.publish.presets import catalog, outcomes, printed_tables, recipes, replica
@@ -153,40 +150,29 @@ def test_these_printed_tables_have_a_preset():
     assert set(printed_tables()) == EVERY
 
 
-@pytest.mark.parametrize("id_", sorted(EVERY))
-def test_every_character(id_):
-    irregular = {}
-    for place, text, _, cell in printed(id_):
-        if cell.mark == "diverged":
-            assert cell.span == 0 or cell.text.startswith(text)
-        elif shown(cell) != text:
-            irregular[place] = (text, shown(cell))
-    assert irregular == {place: both for place, both in IRREGULAR.items() if place[0] == id_}
-
-
-@pytest.mark.parametrize("id_", sorted(EVERY))
-def test_nothing_else_is_shown(id_):
-    numbers = [cell for _, text, _, cell in printed(id_) if text[0] in "-+.0123456789"]
-    everything = [cell for found in (*cells_of(id_).values(), *quoted_lines(id_).values()) for cell in found.values()]
-    assert len(numbers) == sum(cell.statistic is not None for cell in everything)
-    others = Counter(cell.text for cell in everything if cell.statistic is None and cell.mark is None)
-    assert set(others) <= {replica_missing(id_)}
-
-
-def replica_missing(id_: str) -> str:
-    stem, name = printed_tables()[id_]
-    return outcomes(stem).spec["tables"][name]["missing"]
-
-
-@pytest.mark.parametrize("id_", sorted(EVERY))
-def test_every_bold_mark(id_):
-    if not INDEX[id_].get("bold", True):
-        assert not any(cell.bold for found in cells_of(id_).values() for cell in found.values())
-        return
-    against = {place: (bold, cell.bold) for place, _, bold, cell in printed(id_) if bold != cell.bold}
-    assert against == {place: both for place, both in AGAINST_THE_RULE.items() if place[0] == id_}
-
-
-def test_all_printed_numbers_are_compared():
+def test_every_character_and_every_bold_mark():
+    irregular, against = {}, {}
+    for id_ in EVERY:
+        for place, text, bold, cell in printed(id_):
+            if cell.mark == "diverged":
+                assert cell.span == 0 or cell.text.startswith(text)
+            elif shown(cell) != text:
+                irregular[place] = (text, shown(cell))
+            if bold != cell.bold:
+                against[place] = (bold, cell.bold)
+        if not INDEX[id_].get("bold", True):
+            assert not any(cell.bold for found in cells_of(id_).values() for cell in found.values())
+    assert (irregular, against) == (IRREGULAR, AGAINST_THE_RULE)
     assert sum(len(printed(id_)) for id_ in PRESETS) == 1402 + 15 + 40
     assert sum(len(printed(id_)) for id_ in FACES) == 70 + 91
+
+
+def test_nothing_else_is_shown():
+    for id_, (stem, name) in printed_tables().items():
+        numbers = [cell for _, text, _, cell in printed(id_) if text[0] in "-+.0123456789"]
+        everything = [
+            cell for found in (*cells_of(id_).values(), *quoted_lines(id_).values()) for cell in found.values()
+        ]
+        assert len(numbers) == sum(cell.statistic is not None for cell in everything)
+        others = {cell.text for cell in everything if cell.statistic is None and cell.mark is None}
+        assert others <= {outcomes(stem).spec["tables"][name]["missing"]}

@@ -12,7 +12,6 @@ from orchestrator.publish.tables.table_data import Heading
 from orchestrator.views.errors import ConflictError, NotFoundError
 from tests.publish import sweeps
 
-VIEWS = ("own", "published", "difference", "both", "verdict")
 LAYOUT = {"rows": ["loss", "regularizer"], "columns": ["dataset"], "metrics": ["nmi", "recall@1", "map@r"]}
 FATES = {"l2": "diverged", "svmax": "waiting"}
 
@@ -50,7 +49,7 @@ def test_own_cells_know_what_is_printed_there():
 def test_without_a_published_table_nothing_is_compared():
     plain = outcomes(published=None)
     assert built("own", plain).published is None
-    for numbers in VIEWS[1:]:
+    for numbers in ("published", "difference", "both", "verdict"):
         with pytest.raises(ConflictError, match=r"add `published: "):
             built(numbers, plain)
 
@@ -126,9 +125,8 @@ def test_tuned_columns_stay_as_they_are():
     assert shown.panels[0].groups == ((Heading("cub200", 7),),)
 
 
-@pytest.mark.parametrize("numbers", ["own", "difference", "both", "verdict"])
-def test_json_and_csv_carry_all_of_it_in_every_view(numbers):
-    table = built(numbers)
+def test_json_and_csv_carry_all_of_it():
+    table = built("difference")
     content = json.loads(render(table, "json").content)
     assert content["published"]["id"] == "SEC-T3"
     assert set(content["published"]["conflicts"]) >= {"C7", "C8"}

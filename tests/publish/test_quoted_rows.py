@@ -84,11 +84,6 @@ def test_bold_in_print_is_bold_where_the_layout_asks():
         assert [(cell.text, cell.bold) for cell in cells] == [("67.35", asked), ("85.19", asked)], "of each data set"
 
 
-def test_what_is_not_printed_is_missing_and_a_row_without_numbers_is_left_out():
-    table = built(given=outcomes([*QUOTED, {"of": {"loss": "none_such"}, "label": "Nobody"}]))
-    assert [row.quoted for row in table.panels[0].rows] == [True, True, False, False]
-
-
 def test_numbers_of_the_paper_alone_have_them_as_any_rows():
     table = built("published")
     assert rows(table)[:2] == [["Supervised", "19.3", "50.5"], ["Split-Brain", "17.7", "32.8"]]
@@ -116,6 +111,3 @@ def test_every_format_marks_them():
     assert [row.get("quoted", False) for row in told] == [True, True, False, False]
     assert told[0]["cells"][0]["value"] is None
     assert told[0]["cells"][0]["published"]["source"] == "the methods' own papers"
-    for view in ("own", "published", "both"):
-        for name in ("latex", "html", "markdown", "csv", "json"):
-            assert text(name, view)

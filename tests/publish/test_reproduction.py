@@ -6,7 +6,7 @@ import pytest
 
 from orchestrator.publish.papers import PrintedPlace, Units, read
 from orchestrator.publish.statistics import statistic
-from orchestrator.publish.tables.reproduction import MEANING, compare
+from orchestrator.publish.tables.reproduction import compare
 from orchestrator.views.outcomes import CellSummary, Statistic
 
 
@@ -76,7 +76,3 @@ def test_nothing_is_filled_in_without_an_own_number(status, printed, word):
 def test_an_own_number_where_the_paper_has_a_word():
     found = compare(statistic([0.5, 0.6]), summary(), number("degenerate"))
     assert (found.word, found.difference, found.tolerance) == (None, None, None)
-
-
-def test_every_word_has_a_meaning():
-    assert set(MEANING) == {"reproduced", "above", "below", "no spread", "not run", "failed", "diverged"}

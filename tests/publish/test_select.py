@@ -44,15 +44,14 @@ def test_lower_may_be_better():
     assert summaries(outcomes([0.5], [0.4], [0.6]), "lower")[0].candidate == 1
 
 
-@pytest.mark.parametrize("better", ["higher", "lower"])
-def test_a_tie_goes_to_the_earlier(better):
-    assert summaries(outcomes([0.5], [0.5]), better)[0].candidate == 0
+def test_a_tie_goes_to_the_earlier():
+    assert [summaries(outcomes([0.5], [0.5]), better)[0].candidate for better in ("higher", "lower")] == [0, 0]
 
 
-@pytest.mark.parametrize("bad", ["failed", "diverged", "pruned"])
-def test_a_candidate_with_a_repeat_that_did_not_finish_ok_is_not_eligible(bad):
-    found = summaries(outcomes([0.5, 0.5], [0.9, bad]), "higher")[0]
-    assert (found.status, found.candidate, found.candidates) == ("complete", 0, 2)
+def test_a_candidate_with_a_repeat_that_did_not_finish_ok_is_not_eligible():
+    for bad in ("failed", "diverged", "pruned"):
+        found = summaries(outcomes([0.5, 0.5], [0.9, bad]), "higher")[0]
+        assert (found.status, found.candidate, found.candidates) == ("complete", 0, 2), bad
 
 
 @pytest.mark.parametrize(
@@ -88,18 +87,15 @@ def test_a_metric_that_one_repeat_lacks_has_no_mean():
     assert set(found.metrics) == {KEY}
 
 
-@pytest.mark.parametrize(
-    ("split", "key"),
-    [("validation", "best/validation/map@r"), ("test", "best/test/map@r"), ("last", "last/test/map@r")],
-)  # fmt: skip
-def test_the_selection_key_follows_the_split(split, key):
-    assert selection({"select": {"metric": "map@r", "split": split}}).key == key
+def test_the_selection_key_follows_the_split():
+    keys = {"validation": "best/validation/map@r", "test": "best/test/map@r", "last": "last/test/map@r"}
+    assert {split: selection({"select": {"metric": "map@r", "split": split}}).key for split in keys} == keys
 
 
-@pytest.mark.parametrize("metric", ["norm_var", "nothing_of_that_name"])
-def test_nothing_is_selected_by_a_metric_without_direction(metric):
-    with pytest.raises(ConflictError, match=metric):
-        direction(metric, sweeps.catalog())
+def test_nothing_is_selected_by_a_metric_without_direction():
+    for metric in ("norm_var", "nothing_of_that_name"):
+        with pytest.raises(ConflictError, match=metric):
+            direction(metric, sweeps.catalog())
     assert direction("recall@1", sweeps.catalog()) == "higher"
     assert direction("spread", sweeps.catalog()) == "lower"
 
@@ -141,3 +137,14 @@ def test_where_nothing_can_be_selected_for_want_of_values_the_table_says_so():
     assert "best/validation/map@r has no value" in cells[0].note
     assert "No candidate can be selected in Triplet: MAP@R has no value in any of them." in table.notes
     assert all(entry.symbol != "failed" for entry in table.legend)
+
+
+def test_a_searched_winner_stays_it_whatever_its_reproductions_give():
+    spec = sweeps.spec(search={"name": "gp", "trials": 2, "reproduce": 2})
+    worse = summaries(outcomes([0.5], [0.6, 0.1, 0.2], spec=spec), "higher")[0]
+    assert (worse.candidate, worse.status, worse.score.mean) == (1, "complete", 0.6)
+    assert (worse.metrics[KEY].n, worse.metrics[KEY].mean) == (3, pytest.approx(0.3))
+    running = summaries(outcomes([0.5], [0.6, 0.1, "running"], spec=spec), "higher")[0]
+    assert (running.candidate, running.status, running.metrics[KEY].n) == (1, "partial", 2)
+    failed = summaries(outcomes([0.5], [0.6, 0.1, "failed"], spec=spec), "higher")[0]
+    assert (failed.candidate, failed.status, failed.metrics[KEY].n) == (1, "complete", 2)

@@ -26,15 +26,14 @@ def test_one_value_has_no_deviation():
     assert interval(statistic([0.5])) is None
 
 
-@pytest.mark.parametrize("numbers", [[], [math.nan], [1.0, math.inf]])
-def test_what_is_no_number_is_refused(numbers):
-    with pytest.raises(ValueError, match="finite"):
-        statistic(numbers)
+def test_what_is_no_number_is_refused():
+    for numbers in ([], [math.nan], [1.0, math.inf]):
+        with pytest.raises(ValueError, match="finite"):
+            statistic(numbers)
 
 
-@pytest.mark.parametrize("level", [0.9, 0.95, 0.99])
-def test_interval_is_students(level):
+def test_interval_is_students():
     numbers = [0.61, 0.64, 0.57, 0.6]
-    low, high = interval(statistic(numbers), level)
-    expected = scipy.stats.t.interval(level, 3, stdlib.fmean(numbers), scipy.stats.sem(numbers))
-    assert (low, high) == pytest.approx(expected)
+    for level in (0.9, 0.95, 0.99):
+        expected = scipy.stats.t.interval(level, 3, stdlib.fmean(numbers), scipy.stats.sem(numbers))
+        assert interval(statistic(numbers), level) == pytest.approx(expected)
