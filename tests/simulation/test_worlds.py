@@ -7,6 +7,7 @@ import threading
 import time
 import uuid
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -14,13 +15,13 @@ import pytest
 
 from tests.simulation.ground import Ground
 from tests.simulation.installation import QUIET, USUAL, Installation
-from tests.simulation.lives import Life, lived, shortest
+from tests.simulation.lives import Break, Life, lived, shortest
 from tests.simulation.operations import breaks
 from tests.simulation.world import Process, World
 
 ROOT = Path(__file__).parents[2]
-WORLDS, EACH = 300, 10
-"""That `make test` lives; `make simulate` lives thousands."""
+WORLDS: Final = 40
+"""How many `make test` runs; `make soak` runs 300, and `make simulate` thousands."""
 AGAIN = """
 import pathlib, tempfile
 from tests.simulation.ground import Ground
@@ -30,9 +31,6 @@ with tempfile.TemporaryDirectory() as folder:
 """
 
 
-struck: Counter[str] = Counter()
-"""Faults, by kind, that struck in the worlds that this process has lived."""
-seen: set[int] = set()
 KINDS: Final = frozenset({
     "crashes", "stops", "stops in a transaction", "stops before a slot is told",
     "jumps of the clock", "refused transactions", "lost acknowledgements", "calls to the tracker", "calls to the store",
@@ -41,12 +39,17 @@ KINDS: Final = frozenset({
 })  # fmt: skip
 
 
-def whole(ground: Ground, life: Life) -> None:
-    """Fail with the shortest story of a world that breaks."""
-    installation, broken = lived(ground, life)
-    struck.update(installation.world.faults)
-    if broken is not None:
-        pytest.fail(str(shortest(ground, broken)), pytrace=False)
+def hold(ground: Ground, lives: Iterable[Life]) -> Counter[str]:
+    """Count the faults that struck; fail with every world that breaks, and with the shortest story of the first."""
+    struck, broken = Counter[str](), list[Break]()
+    for life in lives:
+        installation, found = lived(ground, life)
+        struck.update(installation.world.faults)
+        broken += [found] if found else []
+    if broken:
+        story = shortest(ground, broken[0])
+        pytest.fail("\n".join([*(str(one.life) for one in broken), str(story)]), pytrace=False)
+    return struck
 
 
 def told(ground: Ground) -> str:
@@ -61,37 +64,35 @@ def told(ground: Ground) -> str:
     return "\n".join(stories)
 
 
-@pytest.mark.parametrize("first", range(0, WORLDS, EACH))
-def test_all_invariants_hold(first: int, ground: Ground) -> None:
-    for seed in range(first, first + EACH):
-        whole(ground, Life.of(seed))
-        seen.add(seed)
+def test_all_invariants_hold_and_each_kind_of_fault_strikes(ground: Ground) -> None:
+    struck = hold(ground, map(Life.of, range(WORLDS)))
+    for seed in range(WORLDS, 300):
+        if struck.keys() >= KINDS:
+            break
+        struck.update(hold(ground, [Life.of(seed)]))
+    assert KINDS - struck.keys() == set()
 
 
-def test_each_kind_of_fault_strikes_in_these() -> None:
-    """Else worlds would hold for want of trouble."""
-    if len(seen) < WORLDS:
-        pytest.skip("not all of them were lived in this process")
-    assert KINDS - {kind for kind, times in struck.items() if times} == set()
+@pytest.mark.soak
+@pytest.mark.parametrize("first", range(WORLDS, 300, 20))
+def test_all_invariants_hold_in_more_worlds(first: int, ground: Ground) -> None:
+    hold(ground, map(Life.of, range(first, first + 20)))
 
 
-@pytest.mark.parametrize(
-    "life", [Life(15, 4), Life(39, 4), Life(59, 4), Life.of(1029), Life.of(20388)], ids=lambda life: life.seed
-)
-def test_worlds_that_broke_once_hold(life: Life, ground: Ground) -> None:
+def test_worlds_that_broke_once_hold(ground: Ground) -> None:
     """An attempt began in a second slot, since the conductor that had begun it died before it had noted the first; the
     last: the tracker showed as running what was cancelled while it was told for the first time."""
-    whole(ground, life)
+    hold(ground, [Life(15, 4), Life(39, 4), Life(59, 4), Life.of(1029), Life.of(20388)])
 
 
-@pytest.mark.parametrize("seed", [0, 1])
-def test_nothing_happens_without_trouble(seed: int, ground: Ground) -> None:
-    whole(ground, Life(seed, wishes=4, trouble=QUIET))
+def test_nothing_happens_without_trouble(ground: Ground) -> None:
+    assert not hold(ground, [Life(seed, wishes=4, trouble=QUIET) for seed in (0, 1)])
 
 
-def test_operations_on_the_database_may_fail(ground: Ground) -> None:
-    """Some of a small sweep's: that one fails, and that its process dies there."""
-    broken = next(breaks(ground, first=7, step=61), None)
+@pytest.mark.parametrize(("first", "step"), [(7, 131), pytest.param(3, 31, marks=pytest.mark.soak)])
+def test_operations_on_the_database_may_fail(first: int, step: int, ground: Ground) -> None:
+    """Some of a small sweep's operations fail, or kill their process."""
+    broken = next(breaks(ground, first, step), None)
     if broken is not None:
         pytest.fail(str(broken), pytrace=False)
 
