@@ -1,6 +1,5 @@
 """What tests share: one local Ray for the session, and where the shared folder is."""
 
-import gc
 import logging
 import os
 import shutil
@@ -26,7 +25,6 @@ if TYPE_CHECKING:  # the tests of the workers run where none of what these need 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 # Tests compute on all cores side by side: a slot that gave way to them would make the ones that wait for it wait long.
 os.environ.setdefault("RAY_worker_niceness", "0")
-os.environ.setdefault("RAY_prestart_worker_first_driver", "0")  # two Pythons for each Ray, which many tests do not need
 with suppress(ImportError):  # not needed where only workers are tested
     import hypothesis
 
@@ -78,34 +76,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--engine", action="append", help="module:factory of an engine to put through tests/run/test_engine.py"
     )
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Generator[None, object, object]:
-    """Collect without looking for garbage, and look through what all tests stand on no more: it stays until the end.
-
-    What is imported and collected are millions of objects; a third of collecting, and a tenth of the tests that
-    compute in this process, went into finding again that all of them are still needed.
-    """
-    gc.disable()
-    try:
-        return (yield)
-    finally:
-        gc.freeze()
-        gc.enable()
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
-    """What a module has imported stays: each training in this process would look through it again."""
-    if nextitem is not None and nextitem.path != item.path:
-        gc.collect()
-        gc.freeze()
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_unconfigure() -> None:
-    gc.unfreeze()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -217,29 +187,29 @@ def ray_is_there(request: pytest.FixtureRequest) -> None:
 
 
 def _begin_ray() -> None:
-    """As `serve` begins its own: nobody reads what its log monitor, its dashboard and its autoscaler would say."""
     import ray
-    from ray._private.node import Node
 
-    with pytest.MonkeyPatch.context() as patched:
-        for name in ("start_log_monitor", "start_api_server", "start_monitor"):
-            patched.setattr(Node, name, lambda *_, **__: None)
-        ray.init(
-            address="local",
-            num_cpus=2,
-            num_gpus=0,
-            namespace="metricsweep",
-            include_dashboard=False,
-            log_to_driver=False,
-            object_store_memory=128 * 2**20,
-        )
+    ray.init(
+        address="local",
+        num_cpus=2,
+        num_gpus=0,
+        namespace="metricsweep",
+        include_dashboard=False,
+        log_to_driver=False,
+        object_store_memory=128 * 2**20,
+    )
 
 
 @pytest.fixture
-def own_ray(local_ray: None) -> None:
+def own_ray(local_ray: None) -> Iterator[None]:
     """The same Ray without the slots of other installations, which would keep its CPUs."""
     import ray
     from ray.util import list_named_actors
 
-    for one in list_named_actors(all_namespaces=True):
-        ray.kill(ray.get_actor(one["name"], namespace=one["namespace"]))
+    def clear() -> None:
+        for one in list_named_actors(all_namespaces=True):
+            ray.kill(ray.get_actor(one["name"], namespace=one["namespace"]))
+
+    clear()
+    yield
+    clear()

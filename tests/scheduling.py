@@ -17,16 +17,15 @@ TOGETHER: Final[Mapping[str, tuple[str, ...]]] = {
     "faults": ("tests/faults/",),
     "ray of engines": (
         "tests/run/test_engine.py",
-        "tests/run/test_engine_over_a_bucket.py",
         "tests/test_pruning.py::test_a_pruned_training_is_stopped_long_before_its_next_report",
     ),
-    "ray of slots": tuple(f"tests/run/test_{name}.py" for name in ("demand", "pool", "ray", "tune_views")),
+    "ray of slots": ("tests/run/test_ray.py",),
     "slurm": ("tests/faults/test_slurm.py",),
     "presets": ("tests/test_quick_presets.py",),
     "clusters of their own": (
         "tests/run/test_departure.py::test_a_node_of_ray_that_is_told_to_end_costs_no_step",
-        "tests/run/test_demand.py::test_an_autoscaler_starts_the_node_that_is_waited_for",
-        "tests/run/test_pool.py::test_slots_of_every_shape_over_several_nodes",
+        "tests/run/test_ray.py::test_an_autoscaler_starts_the_node_that_is_waited_for",
+        "tests/run/test_ray.py::test_slots_of_every_shape_over_several_nodes",
     ),
     "compose": ("tests/test_compose_processes.py",),
     "upgrade": ("tests/test_upgraded_slots.py",),
@@ -59,7 +58,6 @@ def group(nodeid: str) -> str:
 
 LONG: Final = (
     "tests/simulation/test_worlds.py",
-    "tests/simulation/test_ablation.py",
     "tests/test_tasks_in_tables.py",
     "tests/test_resolutions.py",
     "tests/test_collection.py",

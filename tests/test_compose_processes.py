@@ -28,7 +28,7 @@ from tests.record.conftest import new_postgres_database, postgres_server  # noqa
 from tests.served import PARTS
 from tests.test_killed_conductor import SPEC as KILLED
 
-pytestmark = [pytest.mark.postgres, pytest.mark.ray]
+pytestmark = [pytest.mark.postgres, pytest.mark.ray, pytest.mark.soak]
 
 SPEC = {
     **KILLED,

@@ -23,6 +23,8 @@ from tests.faults.installation import Installation
 from tests.record.test_invariants import check
 from tests.test_conductor import spec
 
+pytestmark = pytest.mark.soak
+
 SWEEPS, CLIENTS, EACH = 12, 6, 24
 REFUSALS = {404, 409, 422}
 

@@ -10,7 +10,7 @@ from orchestrator.views.lifecycle import TrialState
 from tests.served import serving, until
 from tests.test_killed_conductor import SPEC, conductor_of
 
-pytestmark = pytest.mark.ray
+pytestmark = [pytest.mark.ray, pytest.mark.soak]
 
 PART = '''"""A part of two releases."""
 

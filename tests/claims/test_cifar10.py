@@ -48,6 +48,7 @@ def accuracy(data: Path, folder: Path, *edits: str) -> float:
     return train(recipe, place, lambda _: None).metrics["last/test/top@1"]
 
 
+@pytest.mark.soak
 def test_it_beats_an_untrained_network(shared: Path, tmp_path: Path) -> None:
     """With seeds 0 to 2: .330, .333, .345 against .246, .246, .231; docs/results.md has the whole set."""
     for half in TAKEN:

@@ -16,17 +16,19 @@ from tests.faults.installation import ROOT, Installation, RayCluster
 
 NOTES = ROOT / "build" / "faults.jsonl"
 MOMENTS = int(os.environ.get("FAULT_MOMENTS", "1"))
-"""Moments, at most, at which a fault strikes: one in `make test`, ten in `make faults`."""
+"""Moments, at most, at which a fault strikes: one in `make test`, two in `make soak`, ten in `make faults`."""
+SOAK = [pytest.mark.soak] if MOMENTS > 1 else []
+"""The mark of a fault that `make test` injects once and `make soak` more often."""
 
 Note = Callable[..., None]
 
 
-def moments(fault: str, longest: float, most: int) -> list[float]:
-    """Seconds after a sweep's start: random, but the same in every run; a single one lies in the middle."""
-    if MOMENTS == 1:
-        return [round(longest / 2, 2)]
+def moments(fault: str, longest: float, most: int) -> pytest.MarkDecorator:
+    """Parametrizes a test by `moment`: seconds after a sweep's start, drawn by a seed; a single one is the middle."""
     drawn = random.Random(fault)
-    return sorted(round(drawn.uniform(0, longest), 2) for _ in range(min(most, MOMENTS)))
+    found = sorted(round(drawn.uniform(0, longest), 2) for _ in range(min(most, MOMENTS)))
+    found = found if MOMENTS > 1 else [round(longest / 2, 2)]
+    return pytest.mark.parametrize("moment", [pytest.param(one, marks=SOAK) for one in found])
 
 
 @pytest.fixture

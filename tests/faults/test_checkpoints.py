@@ -14,7 +14,7 @@ from tests.faults.evidence import holders, rows
 from tests.faults.installation import Installation, RayCluster
 from tests.faults.sweeps import on_digits
 
-pytestmark = [pytest.mark.faults, pytest.mark.ray]
+pytestmark = [pytest.mark.faults, pytest.mark.ray, pytest.mark.soak]
 
 REAL = "tests.faults.trainings:real"
 

@@ -11,7 +11,7 @@ from tests.faults.installation import Installation, RayCluster
 from tests.faults.sweeps import STEPS, spec
 from tests.faults.test_conductors import NAMES, active, fences, stop_active
 
-pytestmark = [pytest.mark.faults, pytest.mark.ray]
+pytestmark = [pytest.mark.faults, pytest.mark.ray, pytest.mark.soak]
 
 
 @pytest.fixture(scope="module")

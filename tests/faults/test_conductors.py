@@ -14,7 +14,7 @@ from tests.faults.evidence import heard
 from tests.faults.installation import Installation, RayCluster
 from tests.faults.sweeps import spec
 
-pytestmark = [pytest.mark.faults, pytest.mark.ray]
+pytestmark = [pytest.mark.faults, pytest.mark.ray, pytest.mark.soak]
 
 NAMES = ("one", "other")
 FENCED = 3

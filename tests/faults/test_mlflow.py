@@ -14,7 +14,7 @@ from tests.faults.installation import Installation, RayCluster
 from tests.faults.sweeps import spec
 from tests.ports import free_port
 
-pytestmark = [pytest.mark.faults, pytest.mark.ray]
+pytestmark = [pytest.mark.faults, pytest.mark.ray, pytest.mark.soak]
 
 
 def test_mlflow_is_away_for_a_whole_sweep(

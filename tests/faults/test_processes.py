@@ -9,21 +9,19 @@ import sys
 import time
 import uuid
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psutil
 import pytest
 
-from api.failures import Unreachable
 from orchestrator.run.out_of_memory import ADVICE
 from tests.faults.conftest import Note, moments
 from tests.faults.disturbing import HELD, begin, go_on, goes_on, held, outgrow, recovery, trains, wait, whole
-from tests.faults.evidence import heard, holders, inspect, rows, total
+from tests.faults.evidence import heard, holders, inspect, rows
 from tests.faults.installation import Installation
 from tests.faults.sweeps import STEPS, poisoned, spec
 
-pytestmark = [pytest.mark.faults, pytest.mark.ray]
+pytestmark = [pytest.mark.faults, pytest.mark.ray, pytest.mark.soak]
 
 LOCK = """
 import sqlite3, sys
@@ -37,7 +35,7 @@ LOCKED_SECONDS = 10
 FILE_BYTES, CHECKPOINT_BYTES = 200_000, 500_000
 
 
-@pytest.mark.parametrize("moment", moments("conductor", 8.0, most=10))
+@moments("conductor", 8.0, most=10)
 def test_the_conductor_is_killed(standing: Installation, note: Note, moment: float) -> None:
     body, since = spec(), time.time()
     sweep = begin(standing, body)
@@ -51,7 +49,7 @@ def test_the_conductor_is_killed(standing: Installation, note: Note, moment: flo
     note("SIGKILL of the conductor", found, moment=moment, seconds=seconds)
 
 
-@pytest.mark.parametrize("moment", moments("worker", 4.0, most=5))
+@moments("worker", 4.0, most=5)
 def test_a_worker_is_killed_in_a_trial(standing: Installation, note: Note, moment: float) -> None:
     body = spec()
     sweep = begin(standing, body, hold=STEPS - 1)  # so that it is not over by then
@@ -111,36 +109,6 @@ def second_attempts(installation: Installation, training: str) -> int:
         " WHERE t.uid = :uid AND (a.number > 1 AND a.seen > 0 OR a.state = 'finished')"
     )
     return int(rows(installation.settings.database, query, uid=training)[0][0])
-
-
-@pytest.mark.parametrize("moment", moments("api", 1.2, most=3))
-def test_the_api_is_killed_while_sweeps_are_submitted(standing: Installation, note: Note, moment: float) -> None:
-    body = spec(steps=5, seeds=1) + b"# a long spec takes a while to be read\n" * 10_000
-    keys = [uuid.uuid4().hex for _ in range(3)]
-
-    def submit(key: str) -> int | None:
-        try:
-            return standing.client.submit(body, key).id
-        except Unreachable:
-            return None
-
-    with ThreadPoolExecutor(len(keys)) as pool:
-        told = [pool.submit(submit, key) for key in keys]
-        time.sleep(moment)
-        standing.kill("api")
-        answers = [one.result() for one in told]
-    query = "SELECT id, text, total FROM sweep WHERE idempotency_key = :key"
-    stored = [rows(standing.settings.database, query, key=key) for key in keys]
-    assert all(row.text == body.decode() and row.total == 2 for found in stored for row in found), "nothing is half"
-    seconds = standing.until(lambda: submit(keys[0]), "the API answers again")
-    sweeps = [standing.client.submit(body, key) for key in keys]
-    assert not any(one.created and found for one, found in zip(sweeps, stored, strict=True))
-    assert all(answer in (None, one.id) for answer, one in zip(answers, sweeps, strict=True)), "what was told holds"
-    assert [[row.id for row in rows(standing.settings.database, query, key=key)] for key in keys] == [
-        [one.id] for one in sweeps
-    ], "one sweep for each key"
-    found = [whole(standing, one.id, body) for one in sweeps]
-    note("SIGKILL of the API during a submit", total(found), moment=moment, seconds=seconds)
 
 
 def test_sqlite_is_locked_by_another_process(standing: Installation, note: Note) -> None:

@@ -25,6 +25,7 @@ def cluster(folder: Path, request: pytest.FixtureRequest) -> Iterator[RayCluster
         made.end_all()
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("cluster", [False], indirect=True, ids=["nodes"])
 def test_a_node_dies(empty: Callable[..., Installation], cluster: RayCluster, note: Note) -> None:
     installation = empty(cluster)

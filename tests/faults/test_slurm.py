@@ -25,6 +25,7 @@ from tests.slurm_cluster import SlurmCluster, lacking
 pytestmark = [
     pytest.mark.slurm,
     pytest.mark.faults,
+    pytest.mark.soak,
     pytest.mark.skipif(lacking() is not None, reason=f"Slurm cannot be started: {lacking()}"),
 ]
 

@@ -1,15 +1,22 @@
-"""By which names engines are put through their conformance suite."""
+"""By which names engines are put through their conformance suite, and what tests of engines share."""
 
+import json
+import os
+import subprocess
+import sys
 import threading
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from orchestrator.run.files import engine, roster
 from orchestrator.run.files.post import HERE, Box, room
 from orchestrator.run.files.slot import FileSlot, state_of
+from orchestrator.views.orders import Order
+from tests.conftest import ROOT
 
 ENGINES = ("inline", "ray_tune", "files", "tests.run.threads:engine")
 
@@ -17,8 +24,6 @@ ENGINES = ("inline", "ray_tune", "files", "tests.run.threads:engine")
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "engine_name" in metafunc.fixturenames:
         names = metafunc.config.getoption("--engine") or ENGINES
-        if "bucket_url" in metafunc.fixturenames:  # slots that join by files refuse a bucket: tests/run/test_files.py
-            names = [name for name in names if name != "files"]
         marks = {"ray_tune": [pytest.mark.ray]}
         metafunc.parametrize("engine_name", [pytest.param(name, marks=marks.get(name, [])) for name in names])
 
@@ -37,3 +42,24 @@ def file_slot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FileS
     slot.leave("the test is over")
     thread.join(60)
     assert not thread.is_alive()
+
+
+def steps_of(folder: Path, each: Order) -> list[int]:
+    """The steps that `trainings.quick` has taken, in order."""
+    return [int(line) for line in (folder / "storage" / each.training / "steps.txt").read_text().split()]
+
+
+def played(module: str, *arguments: str) -> dict[str, Any]:
+    """What a program prints that starts a cluster of its own; SIGTERM ends what it started."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0"}
+    environment.pop("RAY_ADDRESS", None)
+    command = [sys.executable, "-m", module, *arguments]
+    program = subprocess.Popen(command, env=environment, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    try:
+        out, _ = program.communicate(timeout=900)
+    finally:
+        program.terminate()
+        program.wait(timeout=120)
+    assert program.returncode == 0
+    found: dict[str, Any] = json.loads(out.splitlines()[-1])
+    return found

@@ -13,9 +13,10 @@ from orchestrator.host.storage import opened
 from orchestrator.run import work_directory
 from orchestrator.run.attempt import Workplace, execute
 from orchestrator.run.message import Message
+from orchestrator.run.out_of_memory import ADVICE, explained, out_of_memory
 from orchestrator.run.spool import read
 from orchestrator.views.errors import UnavailableError
-from orchestrator.views.orders import Order
+from orchestrator.views.orders import AskedEvaluation, Order
 from tests.disk_limits import files_of_at_most
 from tests.object_store import ObjectStore, bucket_at, bucket_url, object_store  # noqa: F401 - fixtures
 from tests.run.broker import order
@@ -34,9 +35,11 @@ def own_scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A store that was halted is given up soon, one that answers late on a busy machine is not."""
+def store(object_store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> ObjectStore:  # noqa: F811
+    """An object store; once halted it is given up soon, but not where it answers late on a busy machine."""
     monkeypatch.setattr("orchestrator.host.bucket.REQUEST_SECONDS", 3.0)
+    monkeypatch.setattr(work_directory, "ON_THE_WAY", ())
+    return object_store
 
 
 @pytest.fixture(params=["folder", "bucket"])
@@ -69,12 +72,17 @@ def log_of(told: list[Message]) -> str:
 
 def damage(where: Path | str, folder: str) -> None:
     """Cut the last checkpoint of an attempt in half."""
+    whole = opened(where).content(folder, "last.pt")
+    put(where, folder, "last.pt", whole[: len(whole) // 2])
+
+
+def put(where: Path | str, folder: str, name: str, content: bytes) -> None:
     storage = opened(where)
-    half = storage.content(folder, "last.pt")[: storage.size(folder, "last.pt") // 2]
     if isinstance(storage, Bucket):
-        storage.write(half, folder, "last.pt")
+        storage.write(content, folder, name)
     else:
-        (storage.root / folder / "last.pt").write_bytes(half)
+        (storage.root / folder).mkdir(parents=True, exist_ok=True)
+        (storage.root / folder / name).write_bytes(content)
 
 
 def stopped_after(steps: int) -> Callable[[], bool]:
@@ -133,21 +141,19 @@ def test_no_folder_no_silence(tmp_path: Path) -> None:
     assert last.kind == "failed"
 
 
-@pytest.mark.usefixtures("impatient")
 def test_a_store_that_is_away_for_a_while_stops_no_training(
-    object_store: ObjectStore,  # noqa: F811
+    store: ObjectStore,
     bucket_url: str,  # noqa: F811
     own_scratch: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(work_directory, "ON_THE_WAY", ())
     monkeypatch.setattr(work_directory, "REST", 0)
 
     def meanwhile(message: Message) -> None:
         if message.seq == 3:
-            object_store.halt()
+            store.halt()
         if "checkpoint not stored" in message.body.get("log", ""):
-            object_store.go_on()
+            store.go_on()
 
     each = order(iterations=8)
     told = ran(each, bucket_url, QUICK, after=meanwhile)
@@ -160,17 +166,15 @@ def test_a_store_that_is_away_for_a_while_stops_no_training(
     assert not list(own_scratch.glob("attempts/*/1"))
 
 
-@pytest.mark.usefixtures("impatient")
 def test_a_store_that_stays_away_is_a_failure_of_the_machine(
-    object_store: ObjectStore,  # noqa: F811
+    store: ObjectStore,
     bucket_url: str,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(work_directory, "AT_THE_END", (0.1,))
-    monkeypatch.setattr(work_directory, "ON_THE_WAY", ())
     each = replace(order(), recipe=recipe().model_dump(mode="json"))
-    told = ran(each, bucket_url, after=lambda message: object_store.halt() if message.seq == 8 else None)
-    object_store.go_on()
+    told = ran(each, bucket_url, after=lambda message: store.halt() if message.seq == 8 else None)
+    store.go_on()
     failure: dict[str, Any] = told[-1].body
     assert (told[-1].kind, failure["kind"]) == ("failed", "infrastructure")
     assert failure["message"].startswith(f"OSError: {each.training}/1/best.pt in s3://")
@@ -181,36 +185,25 @@ def test_a_store_that_stays_away_is_a_failure_of_the_machine(
     assert "training from step 0" not in log_of(again)
 
 
-@pytest.mark.usefixtures("impatient")
-def test_an_unwanted_attempt_does_not_wait_for_a_store(
-    object_store: ObjectStore,  # noqa: F811
-    bucket_url: str,  # noqa: F811
-) -> None:
+def test_an_unwanted_attempt_does_not_wait_for_a_store(store: ObjectStore, bucket_url: str) -> None:  # noqa: F811
     stop = False
 
     def halt(message: Message) -> None:
         nonlocal stop
         if message.seq == 3:
-            object_store.halt()
+            store.halt()
             stop = True
 
     told = ran(order(iterations=100), bucket_url, QUICK, stop=lambda: stop, after=halt)
     assert (len(told), told[-1].kind) == (4, "stopped")
 
 
-@pytest.mark.usefixtures("impatient")
-def test_a_store_that_does_not_answer_is_seldom_asked(
-    object_store: ObjectStore,  # noqa: F811
-    bucket_url: str,  # noqa: F811
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(work_directory, "ON_THE_WAY", ())
-
+def test_a_store_that_does_not_answer_is_seldom_asked(store: ObjectStore, bucket_url: str) -> None:  # noqa: F811
     def meanwhile(message: Message) -> None:
         if message.seq == 3:
-            object_store.halt()
+            store.halt()
         if message.seq == 50:
-            object_store.go_on()
+            store.go_on()
 
     each = order(iterations=50)
     told = ran(each, bucket_url, QUICK, after=meanwhile)
@@ -287,3 +280,38 @@ def test_a_scratch_folder_that_somebody_else_prepared_fails_the_attempt_with_a_s
     assert (last.kind, last.body["kind"]) == ("failed", "recipe"), "another attempt would meet it again"
     assert "is a link, and whoever made it says what is read there" in last.body["message"]
     assert list((tmp_path / "prepared").iterdir()) == []
+
+
+def test_memory_that_ran_out_is_explained_and_other_failures_are_not() -> None:
+    gone = [
+        "OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB",
+        "RuntimeError: [enforce fail at alloc_cpu.cpp:117] . DefaultCPUAllocator: can't allocate memory: you tried 4",
+        "MemoryError: ",
+        "slot lost: OutOfMemoryError: Task was killed due to the node running low on memory",
+        "RuntimeError: not enough memory: you tried to allocate 8 bytes",
+    ]
+    others = [
+        "ValueError: alpha must be positive",
+        "RuntimeError: no room for a boomerang",
+        "slot lost: ActorDiedError",
+    ]
+    assert [one for one in gone if not (out_of_memory(one) and explained(one).endswith(ADVICE))] == []
+    assert [one for one in others if out_of_memory(one) or explained(one) != one] == []
+
+
+def test_a_training_that_runs_out_of_memory_may_be_tried_again(tmp_path: Path) -> None:
+    (last,) = ran(order(), tmp_path, f"{__name__}:greedy")
+    assert (last.body["kind"], ADVICE in last.body["message"]) == ("infrastructure", True)
+
+
+def greedy(*given: object) -> None:
+    """A training function for which the GPU is too small."""
+    raise RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB")
+
+
+def test_kept_weights_are_evaluated_in_either_storage(where: Path | str) -> None:
+    put(where, "source/1", "best.pt", b"0.25")
+    asked = [AskedEvaluation(f"source/1/{name}.pt", ("nmi_sec",)) for name in ("best", "gone")]
+    good, gone = (ran(replace(order(), evaluation=one), where, QUICK)[-1].body for one in asked)
+    assert good["metrics"] == {"best/test/nmi_sec": 0.25}
+    assert (gone["kind"], gone["message"]) == ("kept_weights", "kept weights: source/1/gone.pt is gone")

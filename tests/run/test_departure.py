@@ -1,6 +1,5 @@
 """A node that ends: its slots give back what they train, from a checkpoint on, and nobody gives them more."""
 
-import json
 import os
 import subprocess
 import sys
@@ -14,11 +13,9 @@ from orchestrator.run.departure import REASON, VARIABLE, Departure
 from orchestrator.run.message import Message
 from orchestrator.run.ray.__main__ import GENERATED, command_of, main
 from orchestrator.run.slot_actor import SlotActor
-from tests.conftest import ROOT
 from tests.run.broker import order
+from tests.run.conftest import played
 from tests.run.test_slot_actor import until_true
-
-SECONDS = 900.0
 
 
 @pytest.fixture
@@ -109,14 +106,9 @@ def test_nothing_to_start_is_told(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.ray
+@pytest.mark.soak
 def test_a_node_of_ray_that_is_told_to_end_costs_no_step(tmp_path: Path) -> None:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0"}
-    environment.pop("RAY_ADDRESS", None)
-    command = [sys.executable, "-m", "tests.run.departing_node", str(tmp_path)]
-    played = subprocess.run(
-        command, env=environment, cwd=ROOT, stdout=subprocess.PIPE, text=True, timeout=SECONDS, check=True
-    )
-    said = json.loads(played.stdout.splitlines()[-1])
+    said = played("tests.run.departing_node", str(tmp_path))
     assert "nothing trains any more" in said.pop("log")
     assert said == {"exit": 0, "results": 2, "failures": [], "given back": [1, 1], "whole": [True, True]}
 

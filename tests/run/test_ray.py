@@ -1,28 +1,70 @@
-"""What the engine on Ray does beyond the conformance suite: slots that die, stall, leak, are left and taken over."""
+"""The engine on Ray beyond the conformance suite: its slots, its demand, and what Ray's own tools show."""
 
+import json
+import threading
 import time
-from collections import Counter
+import tomllib
+from collections import Counter, deque
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import ray
+from packaging.requirements import Requirement
+from packaging.version import Version
+from ray import tune
+from ray.exceptions import ActorUnschedulableError, RayActorError
 
-from orchestrator.run import dispatch
+from orchestrator.run import dispatch as dispatching
 from orchestrator.run.attempt import Workplace
-from orchestrator.run.dispatch import Execution
-from orchestrator.run.engine import Engine
+from orchestrator.run.dispatch import Dispatch, Execution, Report
+from orchestrator.run.engine import Engine, Site
+from orchestrator.run.engine_names import engine_named
 from orchestrator.run.inline import Inline
 from orchestrator.run.memory_growth import Allowance
-from orchestrator.run.ray import pool
-from orchestrator.run.ray.engine import Listening, RayTune
-from orchestrator.run.ray.pool import HeldSlot
+from orchestrator.run.ray import TOKENS_SINCE
+from orchestrator.run.ray import pool as slots
+from orchestrator.run.ray.__main__ import main
+from orchestrator.run.ray.engine import MOST_BUNDLES, ClusterDemand, Listening, RayTune
+from orchestrator.run.ray.pool import HeldSlot, SlotPool
+from orchestrator.run.ray.tune import PREFIX, shown
 from orchestrator.run.slot_actor import FORM
+from orchestrator.run.spool import read
 from orchestrator.spec.slot import Slot
-from orchestrator.views.errors import UnavailableError
-from orchestrator.views.resources import Shape
+from orchestrator.views.cluster import SlotReport
+from orchestrator.views.errors import FencedError, MetricsweepError, UnavailableError
+from orchestrator.views.nodes import Node
+from orchestrator.views.orders import Order
+from orchestrator.views.resources import Shape, shape_of
+from tests.conftest import ROOT
+from tests.object_store import bucket_at, bucket_url, object_store  # noqa: F401 - fixtures
 from tests.run.broker import MemoryBroker, order
+from tests.run.conftest import played, steps_of
 from tests.run.test_engine import broker_of
+from workers.contract import Result
+
+SECONDS = 900.0
+LARGE = Slot(cpus=3, gpus=0.25, memory_gb=2, resources={"a100": 1})
+BUNDLE = {"CPU": 3.0, "GPU": 0.25, "memory": 2**31, "a100": 1.0}
+
+
+def engine_in(folder: Path, train: str = "quick", **more: Any) -> RayTune:
+    workplace = Workplace(f"tests.run.trainings:{train}", folder / "storage", folder)
+    return RayTune(workplace, None, folder / "tune", linger=0, **more)
+
+
+def adopted(each: Order, broker: MemoryBroker) -> Order:
+    """What the next conductor is given of an order that a conductor left running."""
+    return replace(each, holder=broker.holders[each.attempt], seen=len(broker.messages[each.attempt]))
+
+
+def closing_at(step: int, *orders: Order) -> Callable[[MemoryBroker], None]:
+    def close(broker: MemoryBroker) -> None:
+        broker.close = all(one.training in broker.last and broker.last[one.training].step >= step for one in orders)
+
+    return close
 
 
 @pytest.mark.parametrize("kind", ["inline", pytest.param("ray_tune", marks=pytest.mark.ray)])
@@ -31,39 +73,50 @@ def test_a_training_that_leaks_costs_slots_and_no_training(
 ) -> None:
     allowance = Allowance(times=1.05, least=160 * 2**20, seconds=0)
     workplace = Workplace("tests.run.trainings:leaking", tmp_path / "storage", tmp_path, allowance=allowance)
-    if kind == "inline":
-        engine: Engine = Inline(workplace)
-    else:
+    engine: Engine = Inline(workplace)
+    if kind == "ray_tune":
         request.getfixturevalue("own_ray")  # whose slots hold nothing yet
         engine = RayTune(workplace, None, tmp_path / "tune", limit=1, linger=0)
     orders = [order(seed=seed) for seed in range(11)]
     broker = broker_of(*orders)
     with caplog.at_level("INFO"):
         engine.run(broker)
-    assert sorted(broker.ended) == sorted(each.training for each in orders)
-    assert set(broker.results) == {each.training for each in orders}
+    assert sorted(broker.ended) == sorted(broker.results) == sorted(each.training for each in orders)
     assert broker.failures == []
-    if isinstance(engine, RayTune):
-        assert engine._pool is not None
-        trained = Counter(broker.holders.values())
-        assert max(trained.values()) == 5, "three trainings of 64 MiB each after the second"
-        assert engine._pool.replaced == 2
+    if kind == "ray_tune":
+        assert max(Counter(broker.holders.values()).values()) == 5, "three trainings of 64 MiB each after the second"
         assert caplog.text.count("GiB of memory after 5 trainings") == 2
 
 
 @pytest.mark.ray
 def test_a_slot_that_dies_is_replaced_and_training_resumes(local_ray: None, tmp_path: Path) -> None:
-    engine = RayTune(
-        Workplace("tests.run.trainings:quick", tmp_path / "storage", tmp_path), None, tmp_path / "tune", linger=0
-    )
     each, poison = order("dies", iterations=6), order("poison")
     broker = broker_of(each, poison)
-    engine.run(broker)
+    engine_in(tmp_path).run(broker)
     assert each.training in broker.results
-    steps = [int(line) for line in (tmp_path / "storage" / each.training / "steps.txt").read_text().split()]
-    assert steps == [1, 2, 3, 4, 5, 6]
+    assert steps_of(tmp_path, each) == [1, 2, 3, 4, 5, 6]
     assert broker.ended.count(poison.training) == 1
     assert all(failure.kind == "infrastructure" for failure in broker.failures)
+
+
+@pytest.mark.ray
+def test_training_resumes_from_a_bucket(local_ray: None, bucket_url: str, tmp_path: Path) -> None:  # noqa: F811
+    each = order(iterations=6)
+    broker, bucket = broker_of(each), bucket_at(bucket_url)
+
+    def once_stored(_: MemoryBroker) -> None:
+        """The slot may die when the bucket has a message that names the second step's checkpoint, and so that too."""
+        said = [message.body for message in read(bucket, f"{each.training}/1")]
+        if any(body.get("step") == 2 and body.get("checkpoint") for body in said):
+            (tmp_path / "stored").touch()
+
+    broker.at_tick = once_stored
+    RayTune(Workplace("tests.run.trainings:dying", bucket_url, tmp_path), None, tmp_path / "tune", linger=0).run(broker)
+    assert [failure.kind for failure in broker.failures] == ["infrastructure"]
+    assert each.training in broker.results
+    logs = ["".join(m.body.get("log", "") for m in read(bucket, f"{each.training}/{n}")) for n in (1, 2)]
+    assert logs == ["step 1\nstep 2\n", "step 3\nstep 4\nstep 5\nstep 6\n"]
+    assert [name for name in bucket.names(f"{each.training}/2") if name.endswith(".pt")] == []
 
 
 class Dumb:
@@ -86,12 +139,11 @@ def test_a_slot_whose_answer_is_lost_is_lost(local_ray: None) -> None:
 
 @pytest.mark.ray
 def test_a_training_that_reports_nothing_is_stopped(local_ray: None, tmp_path: Path) -> None:
-    engine = RayTune(Workplace("tests.run.trainings:quick", tmp_path / "storage", tmp_path), None, tmp_path, linger=0)
     silent = replace(order(delay=600), slot=Slot(gpus=0, stall_minutes=0.05))
     good = order()
     broker = broker_of(silent, good)
     broker.retries = 0
-    engine.run(broker)
+    engine_in(tmp_path).run(broker)
     assert [(failure.kind, failure.message) for failure in broker.failures] == [
         ("stalled", "nothing was reported for 0.05 minutes (slot.stall_minutes)")
     ]
@@ -99,9 +151,8 @@ def test_a_training_that_reports_nothing_is_stopped(local_ray: None, tmp_path: P
 
 
 @pytest.mark.ray
-def test_a_database_that_goes_away_is_told_as_such_and_training_goes_on(local_ray: None, tmp_path: Path) -> None:
-    workplace = Workplace("tests.run.trainings:quick", tmp_path / "storage", tmp_path)
-    each = order("waits", iterations=200)
+def test_training_goes_on_while_the_database_is_away(local_ray: None, tmp_path: Path) -> None:
+    each, engine = order("waits", iterations=200), engine_in(tmp_path)
 
     def away(broker: MemoryBroker) -> None:
         if len(broker.messages.get(each.attempt, ())) > 3:
@@ -109,21 +160,18 @@ def test_a_database_that_goes_away_is_told_as_such_and_training_goes_on(local_ra
 
     broker = broker_of(each)
     broker.at_tick = away
-    engine = RayTune(workplace, None, tmp_path / "tune", linger=0)
     with pytest.raises(UnavailableError, match="the database is away"):
         engine.run(broker)
     (tmp_path / "storage" / "go").touch()
     broker.at_tick = lambda broker: None
-    broker.waiting.append(replace(each, holder=broker.holders[each.attempt], seen=len(broker.messages[each.attempt])))
+    broker.waiting.append(adopted(each, broker))
     engine.run(broker)
     assert each.training in broker.results
-    steps = [int(line) for line in (tmp_path / "storage" / each.training / "steps.txt").read_text().split()]
-    assert steps == list(range(1, 201)), "no step was trained twice"
+    assert steps_of(tmp_path, each) == list(range(1, 201)), "no step was trained twice"
 
 
 @pytest.mark.ray
 def test_short_trainings_follow_one_another_beside_a_long_one(local_ray: None, tmp_path: Path) -> None:
-    workplace = Workplace("tests.run.trainings:quick", tmp_path / "storage", tmp_path)
     long, short = order("waits", iterations=10), [order(iterations=10) for _ in range(11)]
     broker, hang = broker_of(long, *short), time.monotonic() + 300
 
@@ -132,17 +180,16 @@ def test_short_trainings_follow_one_another_beside_a_long_one(local_ray: None, t
             (tmp_path / "storage" / "go").touch()
 
     broker.at_tick = release
-    RayTune(workplace, None, tmp_path / "tune", linger=0).run(broker)
+    engine_in(tmp_path).run(broker)
     assert broker.ended[len(short) :] == [long.training], "neither slot waits for the other"
     assert sorted(Counter(broker.holders.values()).values()) == [1, len(short)]
 
 
 @pytest.mark.ray
 def test_an_order_whose_slot_no_node_can_hold_is_given_back(local_ray: None, tmp_path: Path) -> None:
-    engine = RayTune(Workplace("tests.run.trainings:quick", tmp_path / "storage", tmp_path), None, tmp_path, linger=0)
     huge, good = replace(order(), slot=Slot(cpus=512, gpus=0)), order()
     broker = broker_of(huge, good)
-    engine.run(broker)
+    engine_in(tmp_path).run(broker)
     assert broker.given_back == [huge.training]
     assert broker.failures == []
     assert set(broker.results) == {good.training}
@@ -150,8 +197,26 @@ def test_an_order_whose_slot_no_node_can_hold_is_given_back(local_ray: None, tmp
 
 
 @pytest.mark.ray
+def test_what_waits_for_its_slot_gives_way_to_a_higher_priority(local_ray: None, tmp_path: Path) -> None:
+    slow, urgent = order("waits", iterations=10), order()
+    large = replace(order(), slot=Slot(cpus=2, gpus=0))
+    broker = broker_of(slow, large)
+
+    def hurry(broker: MemoryBroker) -> None:
+        if slow.training in broker.last and not broker.waiting and not broker.overtaken:
+            broker.overtaken.add(large.training)
+            broker.waiting.append(urgent)
+        if urgent.training in broker.results:
+            (tmp_path / "storage" / "go").touch()
+
+    broker.at_tick = hurry
+    engine_in(tmp_path).run(broker)
+    assert broker.given_back == [large.training]
+    assert broker.ended == [urgent.training, slow.training]
+
+
+@pytest.mark.ray
 def test_what_is_cancelled_while_it_waits_for_its_slot_holds_up_nothing(local_ray: None, tmp_path: Path) -> None:
-    engine = RayTune(Workplace("tests.run.trainings:quick", tmp_path, tmp_path), None, tmp_path / "tune", linger=0)
     slow, small = order("waits", iterations=10), order()
     large = replace(order(), slot=Slot(cpus=2, gpus=0))
     broker = broker_of(slow, large, small)
@@ -163,50 +228,28 @@ def test_what_is_cancelled_while_it_waits_for_its_slot_holds_up_nothing(local_ra
             broker.unwanted.add(slow.training)
 
     broker.at_tick = cancel
-    engine.run(broker)
+    engine_in(tmp_path).run(broker)
     assert list(broker.results) == [small.training]
     assert sorted(broker.ended) == sorted(one.training for one in (slow, large, small))
 
 
 @pytest.mark.ray
-def test_what_waits_for_its_slot_gives_way_to_a_higher_priority(local_ray: None, tmp_path: Path) -> None:
-    engine = RayTune(Workplace("tests.run.trainings:quick", tmp_path, tmp_path), None, tmp_path / "tune", linger=0)
-    slow, urgent = order("waits", iterations=10), order()
-    large = replace(order(), slot=Slot(cpus=2, gpus=0))
-    broker = broker_of(slow, large)
-
-    def hurry(broker: MemoryBroker) -> None:
-        if slow.training in broker.last and not broker.waiting and not broker.overtaken:
-            broker.overtaken.add(large.training)
-            broker.waiting.append(urgent)
-        if urgent.training in broker.results:
-            (tmp_path / "go").touch()
-
-    broker.at_tick = hurry
-    engine.run(broker)
-    assert broker.given_back == [large.training]
-    assert broker.ended == [urgent.training, slow.training]
-
-
-@pytest.mark.ray
 def test_what_an_earlier_conductor_left_idle_is_known_while_nothing_runs(local_ray: None, tmp_path: Path) -> None:
-    workplace = Workplace("tests.run.trainings:quick", tmp_path, tmp_path)
     broker = broker_of(order())
-    RayTune(workplace, None, tmp_path / "tune", linger=0).run(broker)
-    engine = RayTune(workplace, None, tmp_path / "tune", linger=0)
+    engine_in(tmp_path).run(broker)
+    engine = engine_in(tmp_path)
+    assert engine.slots() == []
     engine.rest(broker)
-    assert engine._pool is not None
-    assert len(engine._pool._idle()) >= 1, "so that it is ended in time"
+    assert engine.slots() != [], "so that it is ended in time"
 
 
 @pytest.mark.ray
 def test_a_slot_without_room_is_no_stall(local_ray: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    engine = RayTune(Workplace("tests.run.trainings:quick", tmp_path, tmp_path), None, tmp_path / "tune", linger=0)
     broker = broker_of(order(iterations=1, delay=60))  # which says nothing: a slot without room cannot
     broker.retries = 0
     monkeypatch.setattr(HeldSlot, "begun", False)
-    monkeypatch.setattr(dispatch, "ROOM_SECONDS", 2.0)
-    engine.run(broker)
+    monkeypatch.setattr(dispatching, "ROOM_SECONDS", 2.0)
+    engine_in(tmp_path).run(broker)
     (failure,) = broker.failures
     assert (failure.kind, failure.begun) == ("infrastructure", False)
     assert "had no room" in failure.message
@@ -214,54 +257,441 @@ def test_a_slot_without_room_is_no_stall(local_ray: None, tmp_path: Path, monkey
 
 @pytest.mark.ray
 def test_a_new_conductor_takes_over_full_slots_and_ends_what_nobody_knows(local_ray: None, tmp_path: Path) -> None:
-    workplace = Workplace("tests.run.trainings:quick", tmp_path / "storage", tmp_path)
     known, forgotten = order("waits", iterations=150), order("waits", iterations=100_000)
-    holders: dict[str, str] = {}
-
-    def close(broker: MemoryBroker) -> None:
-        broker.close = {known.training, forgotten.training} <= set(broker.last)
-
     first = broker_of(known, forgotten)
-    first.at_tick, first.holders = close, holders
-    RayTune(workplace, None, tmp_path / "tune", linger=0).run(first)
+    first.at_tick = closing_at(1, known, forgotten)
+    engine_in(tmp_path).run(first)
     assert first.ended == []
     (tmp_path / "storage" / "go").touch()
     later = order()
-    second = broker_of(replace(known, holder=holders[known.attempt], seen=len(first.messages[known.attempt])), later)
-    RayTune(workplace, None, tmp_path / "tune", linger=0).run(second)
+    second = broker_of(adopted(known, first), later)
+    engine_in(tmp_path).run(second)
     assert set(second.results) == {known.training, later.training}
     assert second.failures == []
-    steps = [int(line) for line in (tmp_path / "storage" / known.training / "steps.txt").read_text().split()]
-    assert steps == list(range(1, 151)), "no step was trained twice"
+    assert steps_of(tmp_path, known) == list(range(1, 151)), "no step was trained twice"
 
 
 @pytest.mark.ray
 def test_a_slot_that_speaks_in_another_form_is_stopped_and_its_training_goes_on(
     local_ray: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    workplace = Workplace("tests.run.trainings:quick", tmp_path / "storage", tmp_path)
     each = order("waits", iterations=30)
-
-    def close(broker: MemoryBroker) -> None:
-        broker.close = each.training in broker.last and broker.last[each.training].step >= 5
-
     first = broker_of(each)
-    first.at_tick = close
-    RayTune(workplace, None, tmp_path / "tune", linger=0).run(first)
+    first.at_tick = closing_at(5, each)
+    engine_in(tmp_path).run(first)
     assert first.ended == []
-    monkeypatch.setattr(pool, "FORM", FORM + 1)
+    monkeypatch.setattr(slots, "FORM", FORM + 1)
 
     def go(broker: MemoryBroker) -> None:  # and not before: else it may end before anybody has asked it to stop
         if broker.given_back:
             (tmp_path / "storage" / "go").touch()
 
-    second = broker_of(
-        replace(each, holder=first.holders[each.attempt], seen=len(first.messages[each.attempt]), resume=None)
-    )
+    second = broker_of(adopted(each, first))
     second.last, second.at_tick = dict(first.last), go
-    RayTune(workplace, None, tmp_path / "tune", linger=0).run(second)
+    engine_in(tmp_path).run(second)
     assert (second.failures, second.given_back) == ([], [each.training]), "a stop that was asked for is no failure"
     assert each.training in second.results
-    steps = [int(line) for line in (tmp_path / "storage" / each.training / "steps.txt").read_text().split()]
+    steps = steps_of(tmp_path, each)
     assert sorted(set(steps)) == list(range(1, 31))
     assert len(steps) <= 31, "it went on from its last checkpoint"
+
+
+@pytest.mark.ray
+def test_slots_report_what_they_take_and_train(own_ray: None, tmp_path: Path) -> None:
+    engine, each, reports = engine_in(tmp_path), order("waits", iterations=6), list[SlotReport]()
+
+    def look(broker: MemoryBroker) -> None:
+        reports.extend(engine.slots())
+        if reports and reports[-1].usage is not None:
+            (tmp_path / "storage" / "go").touch()
+
+    engine.run(MemoryBroker(deque([each]), at_tick=look))
+    told = next(report for report in reports if report.usage is not None)
+    assert (told.attempt, told.resources["CPU"]) == (each.attempt, 1.0)
+    assert told.host
+    assert told.usage is not None
+    assert told.usage.memory_bytes > 0
+    (idle,) = engine.slots()
+    assert (idle.name, idle.attempt, idle.lag) == (told.name, None, None)
+    engine.leave()
+
+
+@ray.remote(num_cpus=1)
+class Stranger:
+    """Holds a CPU that the pool knows nothing of."""
+
+    def holds(self) -> bool:
+        return True
+
+
+def asking(**slot: Any) -> Order:
+    return replace(order(), slot=Slot.model_validate({"gpus": 0, **slot}))
+
+
+def taken(pool: SlotPool, **slot: Any) -> HeldSlot:
+    found = pool.take(asking(**slot))
+    assert found is not None
+    return found
+
+
+def names(pool: SlotPool) -> list[str]:
+    return [report.name for report in pool.look({})]
+
+
+def under(lease: int, installation: str = "test") -> MemoryBroker:
+    """The broker of a conductor with this lease."""
+    return MemoryBroker(deque(), name=installation, lease=lease)
+
+
+@pytest.fixture
+def pool(own_ray: None) -> SlotPool:
+    """A pool without slots."""
+    return SlotPool(under(1), None)
+
+
+def test_a_name_tells_the_shape_and_the_node() -> None:
+    shape = Shape(0.5, 0.3333, 2**31, (("accelerator_type:A100", 0.5), ("a100", 1.0)))
+    for one in (shape, Shape(2.0, 0.5, 1024)):
+        name = slots.name_of(one, Node("0123456789abcdef", "lab", {}))
+        assert slots.read_name(name) == (one, "0123456789ab")
+
+
+@pytest.mark.ray
+def test_idle_slots_are_taken_again_or_make_room_for_another_shape(pool: SlotPool) -> None:
+    first, second = taken(pool), taken(pool)
+    assert pool.full()
+    assert pool.take(asking(cpus=2)) is None
+    pool.release(first)
+    assert not pool.full()
+    assert pool.take(asking(cpus=2)) is None, "the other half is in use"
+    assert pool.take(asking()) is first
+    pool.release(first)
+    pool.release(second)
+    taken(pool, cpus=2)
+    assert pool.training() == [Shape(2.0, 0.0, 0)]
+
+
+@pytest.mark.ray
+def test_an_order_is_only_taken_where_one_that_is_waited_for_fits(pool: SlotPool) -> None:
+    taken(pool)
+    pool.expect([Slot(cpus=2, gpus=0)])
+    assert pool.full(), "what waits is too large for the rest"
+    pool.expect([Slot(cpus=2, gpus=0), Slot(cpus=0.5, gpus=0)])
+    assert not pool.full()
+    pool.expect([Slot(cpus=512, gpus=0)])
+    assert not pool.full(), "which is never given out, so what else waits decides"
+    assert not pool.possible(Slot(cpus=512, gpus=0))
+    assert not pool.possible(Slot(cpus=1, gpus=0, resources={"a100": 1}))
+
+
+@pytest.mark.ray
+def test_a_limit_of_slots_holds_for_those_that_train(own_ray: None) -> None:
+    pool = SlotPool(under(1), 1)
+    first = taken(pool)
+    assert pool.full()
+    assert pool.take(asking(cpus=0.5)) is None
+    pool.release(first)
+    other = taken(pool, cpus=0.5)
+    assert names(pool) == [other.name], "the idle one made room"
+
+
+@pytest.mark.ray
+def test_another_installation_on_the_cluster_leaves_them_alone(pool: SlotPool) -> None:
+    mine = taken(pool)
+    assert ray.get(mine.actor.describe.remote())["attempt"] is None
+    other, again = SlotPool(under(1, "other"), None), SlotPool(under(1), None)
+    other.reap()
+    assert mine.name not in names(other)
+    assert mine.name in names(again), "the next conductor of the same one finds them"
+
+
+@pytest.mark.ray
+def test_a_slot_begins_nothing_for_whoever_held_the_lease_before(pool: SlotPool, tmp_path: Path) -> None:
+    former = taken(pool)
+    work, asked, later = Workplace("tests.run.trainings:quick", tmp_path, tmp_path), order(), SlotPool(under(2), None)
+    assert later.holding(former.name, asked.attempt) is None
+    former.start(asked, work)  # it stood still between noting that and saying it
+    assert not ray.get(former.actor.start.remote(asked, work, former.fence))
+    said = ray.get(former.actor.describe.remote())
+    assert (said["attempt"], said["fence"]) == (None, 2)
+    assert later.there(former.name)
+
+
+@pytest.mark.ray
+def test_slots_of_a_later_lease_are_left_to_it_unless_the_database_is_an_older_copy(pool: SlotPool) -> None:
+    slot = taken(pool)
+    SlotPool(under(7), None)
+
+    class Former(MemoryBroker):
+        asked = 0
+
+        def installation(self) -> str:
+            self.asked += 1
+            if self.asked > 1:
+                raise FencedError("another conductor holds the lease")
+            return "test"
+
+    with pytest.raises(FencedError):
+        SlotPool(Former(deque()), None)
+    assert ray.get(slot.actor.describe.remote())["fence"] == 7
+    assert names(SlotPool(under(1), None)) == []
+    assert names(SlotPool(under(7), None)) == [], "they would never begin what the older copy claims"
+
+
+@pytest.mark.ray
+def test_who_looks_for_an_attempt_asks_no_other_slot(pool: SlotPool) -> None:
+    """One that is slow to answer was ended for it, and what it trained was lost."""
+    one, slow = taken(pool), taken(pool)
+    ray.get([one.answer, slow.answer])
+    ray.kill(slow.actor)
+    assert pool.holding(one.name, "an attempt") is None
+    assert pool.holding("", "an attempt") is None
+    assert names(pool) == [one.name, slow.name]
+    assert pool.holding(slow.name, "an attempt") is None
+    assert names(pool) == [one.name], "it is gone"
+
+
+@pytest.mark.ray
+def test_nothing_overtakes_a_slot_that_waits_for_room(pool: SlotPool, monkeypatch: pytest.MonkeyPatch) -> None:
+    stranger = Stranger.remote()  # type: ignore[attr-defined]
+    assert ray.get(stranger.holds.remote())
+    idle = taken(pool, cpus=0.5)
+    assert ray.get(idle.actor.describe.remote())["attempt"] is None
+    pool.release(idle)
+    waits = taken(pool)  # by what the pool knows there is room
+    monkeypatch.setattr(slots, "LATE_SECONDS", -1.0)
+    assert pool.full()
+    assert pool.take(asking(cpus=0.5)) is None
+    assert names(pool) == [waits.name], "the idle one may be what is in the way"
+    ray.kill(stranger)
+    ray.get(waits.answer)
+    assert not pool.full()
+    taken(pool, cpus=0.5)
+
+
+@pytest.mark.ray
+def test_a_slot_goes_with_its_node_and_those_beside_one_that_was_lost(
+    pool: SlotPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    idle, used, other = taken(pool, cpus=0.5), taken(pool, cpus=0.5), taken(pool, cpus=0.5)
+    pool.release(idle)
+    pool.lost(other)
+    assert names(pool) == [used.name], "whoever took the idle one would lose its attempt too"
+    pool.release(used)
+    monkeypatch.setattr(slots, "alive_nodes", list)
+    monkeypatch.setattr(slots, "LOOK_SECONDS", -1.0)
+    assert pool.full()
+    assert names(pool) == []
+
+
+@pytest.mark.ray
+@pytest.mark.parametrize("notices", ["dispatch", "adoption"])
+def test_after_a_loss_nothing_is_claimed_until_ray_has_named_the_nodes(
+    pool: SlotPool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, notices: str
+) -> None:
+    """A head that dies takes its slots along, and the loss of a slot is noticed first."""
+    monkeypatch.setattr(slots, "LOOK_SECONDS", SECONDS)
+    first, second = asking(), asking()
+    broker = MemoryBroker(deque([first]), retries=0)
+    dispatch = Dispatch(broker, pool, Workplace("tests.run.trainings:quick", tmp_path, tmp_path))
+    (execution,) = dispatch.begun()
+
+    def dead() -> list[Node]:
+        raise ConnectionError("the head does not answer")
+
+    monkeypatch.setattr(slots, "alive_nodes", dead)
+    broker.waiting.append(second)
+    if notices == "dispatch":
+        dispatch.take(Report(first.attempt, lost="its process died"))
+    else:
+        ray.kill(execution.slot.actor)
+        assert pool.holding(execution.slot.name, first.attempt) is None
+    with pytest.raises(ConnectionError):
+        dispatch.begun()
+    assert list(broker.waiting) == [second]
+
+
+@pytest.mark.ray
+def test_a_slot_whose_node_is_dead_never_began(pool: SlotPool, monkeypatch: pytest.MonkeyPatch) -> None:
+    used = taken(pool)
+    ray.get(used.answer)
+    assert used.begun
+    monkeypatch.setattr(pool, "_nodes", [Node("a1" * 28, "gone", {"CPU": 1.0})])
+    monkeypatch.setattr(slots, "LOOK_SECONDS", SECONDS)
+    gone = taken(pool)
+    assert gone.node == "a1" * 6
+    with pytest.raises((ActorUnschedulableError, RayActorError)):
+        ray.get(gone.answer)
+    assert (gone.begun, gone.late) == (False, False)
+
+
+@pytest.mark.ray
+def test_a_slot_that_nothing_uses_for_long_is_ended(pool: SlotPool) -> None:
+    idle, used = taken(pool), taken(pool)
+    pool.release(idle)
+    pool.rest()
+    assert idle.name in names(pool)
+    pool.rest(0.0)
+    assert names(pool) == [used.name]
+
+
+@pytest.mark.ray
+@pytest.mark.soak
+def test_slots_of_every_shape_over_several_nodes(tmp_path: Path) -> None:
+    said = played("tests.run.several_nodes", str(tmp_path))
+    assert (said["results"], said["failures"], said["given back"]) == (19, [], 1)
+    assert said["places"] == {
+        "two": ["plain", "rich"],
+        "half": ["rich"],
+        "whole": ["rich"],
+        "special": ["rich"],
+        "auto": ["rich"],
+        "on rich": ["rich"],
+        "on plain": ["plain"],
+        "nowhere": said["places"]["nowhere"],  # its training says what it lacks
+    }
+
+
+def asked() -> list[dict[str, float]]:
+    """The resources that Ray was asked for."""
+    from ray.autoscaler._private.constants import AUTOSCALER_RESOURCE_REQUEST_CHANNEL
+    from ray.experimental.internal_kv import _internal_kv_get
+
+    found: list[dict[str, float]] = json.loads(_internal_kv_get(AUTOSCALER_RESOURCE_REQUEST_CHANNEL) or b"[]")
+    return found
+
+
+@pytest.mark.ray
+def test_what_trains_and_what_waits_is_asked_for_together_until_it_is_withdrawn(local_ray: None) -> None:
+    demand = ClusterDemand()
+    small, large = shape_of(Slot(gpus=0), []), shape_of(LARGE, [])
+    demand.tell([small], [large, large])
+    assert sorted(asked(), key=len) == [{"CPU": 1.0}, BUNDLE, BUNDLE]
+    demand.tell([], [small] * 1000)
+    assert asked() == [{"CPU": 1.0}] * MOST_BUNDLES
+    demand.withdraw()
+    assert asked() == []
+
+
+@pytest.mark.ray
+def test_an_engine_asks_for_no_more_than_its_limit_of_slots(local_ray: None, tmp_path: Path) -> None:
+    engine = engine_in(tmp_path, limit=2)
+    nodes = engine.nodes()
+    assert nodes is not None
+    assert [node.resources["CPU"] for node in nodes] == [2.0]
+    engine.demand([LARGE] * 5)
+    assert asked() == [BUNDLE] * 2
+    engine.demand([])
+    assert asked() == []
+
+
+@pytest.mark.ray
+@pytest.mark.soak
+@pytest.mark.parametrize("autoscaler", ["v1", "v2"])
+def test_an_autoscaler_starts_the_node_that_is_waited_for(autoscaler: str, tmp_path: Path) -> None:
+    said = {"before": 0, "asked": [{"CPU": 1.0, "a100": 1.0}], "joined": True, "results": 1, "withdrawn": True}
+    assert played("tests.run.autoscaled", str(tmp_path), autoscaler) == said
+
+
+LABEL = "digits #3 · triplet / sec · lr=0.1 · seed=1"
+
+
+@pytest.mark.ray
+def test_a_trial_of_tune_is_named_and_has_its_recipe_and_its_metrics(local_ray: None, tmp_path: Path) -> None:
+    secret = "hunter2-of-the-store"
+    workplace = Workplace("tests.run.trainings:evaluating", tmp_path / secret, tmp_path / "data")
+    named, nameless = replace(order(iterations=20), label=LABEL), order()
+    named = replace(named, recipe={**named.recipe, "optimizer": {"name": "adam", "lr": 0.5}})
+    broker = broker_of(named, nameless)
+    RayTune(workplace, None, tmp_path / "tune", linger=0).run(broker)
+    (folder,) = (tmp_path / "tune").glob(f"{PREFIX}*")
+    found = {str(one): one for one in tune.ExperimentAnalysis(str(folder)).trials}
+    assert set(found) == {LABEL, nameless.training}
+    trial = found[LABEL]
+    assert trial.config["recipe.loss.name"] == "ok"
+    assert trial.config["recipe.iterations"] == 20
+    assert trial.status == "TERMINATED"
+    result = broker.results[named.training]
+    assert [one.kind for one in broker.failures] == ["recipe"], "the other has no learning rate"
+    assert found[nameless.training].last_result["outcome"] == "failed"
+    assert trial.last_result["outcome"] == result.outcome
+    assert {key: trial.last_result[key] for key in result.metrics} == result.metrics
+    (place,) = folder.glob("digits_3_triplet_sec_lr=0.1_seed=1-*")
+    lines = [json.loads(line) for line in (place / "result.json").read_text().splitlines()]
+    assert lines[-1]["evaluations"] >= 2
+    assert json.loads((place / "params.json").read_text())["trial"] == LABEL
+    assert (place / "progress.csv").read_text().startswith(("step,", "evaluations,"))
+    assert [file for file in folder.rglob("*") if file.is_file() and secret.encode() in file.read_bytes()] == []
+    assert list(place.glob("events.out.tfevents.*"))
+
+
+def test_nothing_of_a_recipe_is_evaluated(tmp_path: Path) -> None:
+    evil = {"eval": f"open({str(tmp_path / 'done')!r}, 'w')"}
+    each = order()
+    each = replace(each, recipe={**each.recipe, "loss": {"name": "ok", "margin": evil, "grid_search": [1, evil]}})
+    config = shown(each)
+    assert config["recipe.loss.margin.eval"] == evil["eval"]
+    assert all(isinstance(value, str | int | float | bool | None) for value in config.values())
+
+
+@pytest.mark.ray
+def test_a_tune_that_does_not_work_costs_no_training(
+    local_ray: None, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its folder cannot be made, as on a full disk."""
+    (tmp_path / "tune").write_text("no folder")
+    broker = broker_of(*(order() for _ in range(3)))
+    engine_in(tmp_path).run(broker)
+    assert (len(broker.results), broker.failures) == (3, [])
+    assert "Ray Tune does not show what trains" in caplog.text
+    assert not any(thread.name == "tune" for thread in threading.enumerate())
+
+
+@pytest.mark.ray
+def test_short_trainings_share_a_few_processes_of_tune_and_each_is_shown(local_ray: None, tmp_path: Path) -> None:
+    orders = [order(iterations=2) for _ in range(20)]
+    earlier = [tmp_path / "tune" / f"{PREFIX}2026010{day}T000000-aa" for day in range(1, 6)]
+    for folder in earlier:
+        folder.mkdir(parents=True)
+    engine_in(tmp_path).run(broker_of(*orders))
+    *kept, folder = sorted((tmp_path / "tune").glob(f"{PREFIX}*"))
+    assert kept == earlier[-2:], "older folders are removed"
+    ended = [trial.last_result for trial in tune.ExperimentAnalysis(str(folder)).trials]
+    assert [result.get("outcome") for result in ended] == ["ok"] * len(orders)
+    assert len({result["pid"] for result in ended}) <= 3
+
+
+class LeavingBroker(MemoryBroker):
+    """The conductor is asked to end as soon as a training has finished."""
+
+    def finished(self, order: Order, result: Result) -> None:
+        super().finished(order, result)
+        self.close = True
+
+
+@pytest.mark.ray
+def test_a_conductor_that_leaves_shows_how_the_last_training_ended(local_ray: None, tmp_path: Path) -> None:
+    long = order(iterations=20, delay=0.5)  # Tune's trial follows it by then
+    engine_in(tmp_path).run(LeavingBroker(deque([long])))
+    (folder,) = (tmp_path / "tune").glob(f"{PREFIX}*")
+    (trial,) = tune.ExperimentAnalysis(str(folder)).trials
+    assert trial.last_result["outcome"] == "ok"
+
+
+def test_a_ray_without_tokens_starts_no_node_and_is_no_engine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("orchestrator.run.ray.version", lambda name: "2.51.2")
+    said = "Ray 2.51.2 has no token authentication"
+    assert main(["--head"]) == 1
+    assert said in capsys.readouterr().err
+    with pytest.raises(MetricsweepError, match=said):
+        engine_named("ray_tune", Site(Workplace("tests.run.trainings:quick", tmp_path, tmp_path), tmp_path))
+
+
+def test_only_a_ray_with_tokens_is_installed() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    (needed,) = (one for one in map(Requirement, project["optional-dependencies"]["server"]) if one.name == "ray")
+    (lowest,) = (Version(bound.version) for bound in needed.specifier if bound.operator == ">=")
+    assert lowest.release >= TOKENS_SINCE
+    assert f"{lowest.major + 1}.0.0" not in needed.specifier

@@ -1,7 +1,5 @@
 """The spool: nothing that was said is lost while the process lives, and what a reader sees has no gap."""
 
-import json
-import math
 from pathlib import Path
 
 import pytest
@@ -9,10 +7,8 @@ import pytest
 from orchestrator.host.storage import Folder
 from orchestrator.run.message import Message
 from orchestrator.run.spool import FileSpool, PartedSpool, read
-from orchestrator.views.orders import Failure
 from tests.disk_limits import files_of_at_most
 from tests.object_store import ObjectStore, bucket_at, bucket_url, object_store  # noqa: F401 - fixtures
-from workers.contract import Progress, Result
 
 
 def said(spool: FileSpool | PartedSpool, *lines: str) -> list[Message]:
@@ -74,28 +70,6 @@ def test_half_a_letter_ends_no_reading(tmp_path: Path) -> None:
     spool.close()
     assert [one.body["log"] for one in read(Folder(tmp_path), "1")] == ["half a letter: \ud800", "whole"]
     assert list(read(Folder(tmp_path), "1")) == told
-
-
-def test_a_spool_of_the_release_before_is_read(tmp_path: Path) -> None:
-    (tmp_path / "1").mkdir()
-    lines = [json.dumps({"seq": at, "kind": kind, "body": body}) for at, (kind, body) in enumerate(OLD, 1)]
-    (tmp_path / "1" / "spool.jsonl").write_text("".join(f"{line}\n" for line in lines))
-    read_ = [one.said() for one in read(Folder(tmp_path), "1")]
-    assert isinstance(read_[0], Progress)
-    assert isinstance(read_[1], Result)
-    assert isinstance(read_[2], Failure)
-    assert read_[3] is None
-    assert math.isnan(read_[0].metrics["train/loss"])
-
-
-OLD: list[tuple[str, dict[str, object]]] = [
-    ("progress", {"step": 1, "total": 2, "metrics": {"train/loss": math.nan}, "log": "a\n", "checkpoint": None}),
-    ("finished", {"outcome": "ok", "metrics": {"best/test/map@r": 0.5}, "curves": {"train/loss": [[1, 0.5]]},
-                  "best_step": 1, "steps": 2, "seconds": 0.5, "provenance": {"host": {"cpus": 2}}, "artifacts": []}),
-    ("failed", {"kind": "recipe", "message": "ValueError: no", "trace": "Traceback"}),
-    ("stopped", {}),
-]  # fmt: skip
-"""What an attempt says, as the release wrote it that took messages for dictionaries."""
 
 
 def test_a_bucket_has_the_spool_in_parts(bucket_url: str) -> None:  # noqa: F811
