@@ -6,7 +6,6 @@ import subprocess
 from collections.abc import Collection
 from pathlib import Path
 
-import pytest
 from packaging.specifiers import SpecifierSet
 
 from tests.extras import PROJECT, canonical, installed
@@ -40,11 +39,19 @@ esac
     )
 
 
-@pytest.mark.parametrize("version", ["3.11.7", "3.12.1", "3.13.0", "3.14.2"])
-def test_a_supported_python_is_taken_and_said(tmp_path: Path, version: str) -> None:
-    done = chosen(tmp_path, {"python3": version})
-    assert (done.returncode, done.stdout.strip()) == (0, str(tmp_path / "python3"))
-    assert f"Python {version}" in done.stderr
+def test_a_supported_python_is_taken_and_another_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    for version in ("3.11.7", "3.12.1", "3.13.0", "3.14.2"):
+        done = chosen(tmp_path / version, {"python3": version})
+        assert (done.returncode, done.stdout.strip()) == (0, str(tmp_path / version / "python3"))
+        assert f"Python {version}" in done.stderr
+    for version in ("2.7.18", "3.10.13", "3.15.0"):
+        done = chosen(tmp_path / version, {"python3": version})
+        assert (done.returncode, done.stdout) == (1, "")
+        for part in (f"python3 is Python {version}", "Python 3.11 to 3.14", "make PYTHON="):
+            assert part in done.stderr, version
+    done = chosen(tmp_path / "none", {})
+    assert done.returncode == 1
+    assert "found none" in done.stderr
 
 
 def test_the_newest_supported_is_looked_for(tmp_path: Path) -> None:
@@ -52,7 +59,7 @@ def test_the_newest_supported_is_looked_for(tmp_path: Path) -> None:
     assert done.stdout.strip() == str(tmp_path / "python3.13")
 
 
-def test_one_that_was_built_with_optimizations_is_preferred(tmp_path: Path) -> None:
+def test_a_python_that_was_built_with_optimizations_is_preferred(tmp_path: Path) -> None:
     """CPython without its profile-guided optimization is slower."""
     versions = {"python3": "3.13.0", "python3.13": "3.13.0", "python3.12": "3.12.1", "system": "3.11.2"}
     system, slow = str(tmp_path / "system"), ("python3", "python3.13", "python3.12")
@@ -60,42 +67,19 @@ def test_one_that_was_built_with_optimizations_is_preferred(tmp_path: Path) -> N
     assert done.stdout.strip() == system
     assert f"Python 3.13.0, {tmp_path / 'python3'}, was built without --enable-optimizations" in done.stderr
     assert chosen(tmp_path / "other", versions, slow=slow[:2]).stdout.strip() == str(tmp_path / "other" / "python3.12")
-
-
-def test_where_none_was_the_first_is_taken_and_said(tmp_path: Path) -> None:
-    done = chosen(
-        tmp_path, {"python3": "3.12.1", "system": "3.10.2"}, system=str(tmp_path / "system"), slow=["python3"]
-    )
-    assert done.stdout.strip() == str(tmp_path / "python3")
+    alone = tmp_path / "alone"
+    done = chosen(alone, {"python3": "3.12.1", "system": "3.10.2"}, system=str(alone / "system"), slow=["python3"])
+    assert done.stdout.strip() == str(alone / "python3"), "where none was optimized, the first is taken"
     assert "was built without" in done.stderr
 
 
-def test_the_one_that_was_named_may_be_slower(tmp_path: Path) -> None:
-    named = str(tmp_path / "python3.13")
-    done = chosen(tmp_path, {"python3": "3.11.2", "python3.13": "3.13.0"}, python=named, slow=["python3.13"])
+def test_the_python_that_was_named_is_taken_or_refused(tmp_path: Path) -> None:
+    named = str(tmp_path / "slow" / "python3.13")
+    done = chosen(tmp_path / "slow", {"python3": "3.11.2", "python3.13": "3.13.0"}, python=named, slow=["python3.13"])
     assert done.stdout.strip() == named
-
-
-@pytest.mark.parametrize("version", ["2.7.18", "3.10.13", "3.15.0"])
-def test_a_wrong_python_is_refused_with_what_to_do(tmp_path: Path, version: str) -> None:
-    done = chosen(tmp_path, {"python3": version})
-    assert (done.returncode, done.stdout) == (1, "")
-    assert f"{tmp_path / 'python3'} is Python {version}" in done.stderr
-    assert "Python 3.11 to 3.14" in done.stderr
-    assert "make PYTHON=" in done.stderr
-
-
-def test_the_one_that_was_named_is_taken_or_refused(tmp_path: Path) -> None:
-    versions = {"python3": "3.13.0", "other": "3.9.1"}
-    done = chosen(tmp_path, versions, python=str(tmp_path / "other"))
+    done = chosen(tmp_path, {"python3": "3.13.0", "other": "3.9.1"}, python=str(tmp_path / "other"))
     assert done.returncode == 1
     assert "Python 3.9.1" in done.stderr
-
-
-def test_no_python_at_all(tmp_path: Path) -> None:
-    done = chosen(tmp_path, {})
-    assert done.returncode == 1
-    assert "found none" in done.stderr
 
 
 def test_what_is_said_is_what_the_project_declares() -> None:
@@ -118,12 +102,17 @@ def test_every_installed_version_is_pinned() -> None:
     assert unpinned == set()
 
 
-@pytest.mark.parametrize("python", [f"3.{minor}.2" for minor in range(11, 15)])
-def test_every_pinned_version_takes_an_early_patch_of_python(python: str) -> None:
-    """Debian 12 has 3.11.2, on which one that asked for 3.11.5 ended both commands of the README."""
+def test_every_pinned_version_takes_an_early_patch_of_python() -> None:
+    """Debian 12 has Python 3.11.2."""
     needs = {
         needed: importlib.metadata.distribution(needed).metadata.json.get("requires_python")
         for needed in installed(PROJECT["optional-dependencies"])
     }
-    refusing = {name for name, versions in needs.items() if versions and not SpecifierSet(versions).contains(python)}
+    pythons = [f"3.{minor}.2" for minor in range(11, 15)]
+    refusing = {
+        (name, python)
+        for name, versions in needs.items()
+        for python in pythons
+        if versions and not SpecifierSet(versions).contains(python)
+    }
     assert refusing == set()
