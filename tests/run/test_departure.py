@@ -86,18 +86,16 @@ def test_a_folder_that_is_gone_hinders_no_training(tmp_path: Path) -> None:
         assert not gone.told
 
 
-@pytest.mark.parametrize(
-    ("words", "generated", "expected"),
-    [
+def test_the_command_is_rays_own() -> None:
+    wanted = [
         (["--address=head:6379", "--num-cpus=2"], "", ["--address=head:6379", "--num-cpus=2", "--block"]),
         (["ray", "start", "--block", "--head"], "", ["--block", "--head"]),
         (["--head"], "ray start --address=other:6379", ["--head", "--block"]),
         ([], """ray start --block --resources='{"a100": 1}'""", ["--block", '--resources={"a100": 1}']),
-    ],
-)
-def test_the_command_is_rays_own(words: list[str], generated: str, expected: list[str]) -> None:
-    command = command_of(words, {GENERATED: generated})
-    assert (Path(command[0]).name, command[1], command[2:]) == ("ray", "start", expected)
+    ]
+    for words, generated, expected in wanted:
+        command = command_of(words, {GENERATED: generated})
+        assert (Path(command[0]).name, command[1], command[2:]) == ("ray", "start", expected)
 
 
 def test_nothing_to_start_is_told(capsys: pytest.CaptureFixture[str]) -> None:

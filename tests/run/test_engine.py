@@ -3,6 +3,7 @@
 `pytest tests/run/test_engine.py --engine module:factory` puts another engine through it.
 """
 
+import re
 import time
 from collections import deque
 from dataclasses import replace
@@ -51,30 +52,28 @@ def test_every_order_ends_exactly_once(engine: Engine) -> None:
     assert {broker.results[each.training].metrics["best/test/map@r"] for each in orders} == {s / 100 for s in range(7)}
 
 
-def test_messages_arrive_in_order_without_gaps(engine: Engine) -> None:
-    each = order(iterations=20)
-    broker = broker_of(each)
-    engine.run(broker)
-    assert broker.messages[each.attempt] == list(range(1, 21))
-
-
-def test_what_the_broker_is_told_is_what_is_spooled_byte_for_byte(engine: Engine, tmp_path: Path) -> None:
-    good, bad = order(iterations=5), order("raises")
+def test_messages_arrive_in_order_without_gaps_and_as_they_are_spooled(engine: Engine, tmp_path: Path) -> None:
+    good, bad = order(iterations=20), order("raises")
     broker = broker_of(good, bad)
     engine.run(broker)
+    assert broker.messages[good.attempt] == list(range(1, 21))
     for each in (good, bad):
         spooled = (tmp_path / "storage" / attempt_folder(each) / FILE).read_bytes()
         assert b"".join(broker.lines[each.attempt]) == spooled
 
 
-def test_an_error_of_the_recipe_is_told_and_the_rest_goes_on(engine: Engine) -> None:
-    bad, good = order("raises"), order()
-    broker = broker_of(bad, good)
+def test_each_end_is_told_and_the_rest_goes_on(engine: Engine) -> None:
+    bad, lacking, damaged, diverging, good = map(order, ("raises", "lacks", "damages", "diverges", "ok"))
+    broker = broker_of(bad, lacking, damaged, diverging, good)
     engine.run(broker)
-    (failure,) = broker.failures
-    assert (failure.kind, failure.message) == ("recipe", "ValueError: alpha must be positive")
-    assert "trainings.py" in failure.trace
-    assert good.training in broker.results
+    assert {failure.kind: failure.message for failure in broker.failures} == {
+        "recipe": "ValueError: alpha must be positive",
+        "missing": "DataMissingError: cub200 is missing",
+        "damaged": "DataDamagedError: cub200 has 3 images, expected 4",
+    }
+    assert all("trainings.py" in failure.trace for failure in broker.failures)
+    ends = {training: result.outcome for training, result in broker.results.items()}
+    assert ends == {diverging.training: "diverged", good.training: "ok"}
 
 
 def heard(engine: Engine, wanted: int) -> list[Inspected]:
@@ -101,16 +100,6 @@ def test_a_machine_says_what_its_data_root_has(engine: Engine, tmp_path: Path) -
     assert (blind.finding.state, "PermissionError" in blind.finding.said) == ("unknown", True)
 
 
-def test_missing_data_are_told_as_such(engine: Engine, tmp_path: Path) -> None:
-    lacking, damaged = order("lacks"), order("damages")
-    broker = broker_of(lacking, damaged)
-    engine.run(broker)
-    assert {failure.kind: failure.message for failure in broker.failures} == {
-        "missing": "DataMissingError: cub200 is missing",
-        "damaged": "DataDamagedError: cub200 has 3 images, expected 4",
-    }
-
-
 def test_kept_weights_are_evaluated_in_place_of_training(engine: Engine, tmp_path: Path) -> None:
     kept = tmp_path / "storage" / "source" / "1"
     kept.mkdir(parents=True)
@@ -128,13 +117,6 @@ def test_kept_weights_are_evaluated_in_place_of_training(engine: Engine, tmp_pat
         ("kept_weights", "kept weights: checkpoint damaged.pt is damaged"),
         ("kept_weights", "kept weights: source/1/gone.pt is gone"),
     ]
-
-
-def test_divergence_is_a_result(engine: Engine) -> None:
-    each = order("diverges")
-    broker = broker_of(each)
-    engine.run(broker)
-    assert broker.results[each.training].outcome == "diverged"
 
 
 def test_an_unwanted_order_is_stopped_while_it_trains(engine: Engine) -> None:
@@ -185,19 +167,15 @@ def test_a_closing_broker_ends_the_run_and_the_next_run_goes_on(engine: Engine, 
     assert steps == list(range(1, 61)), "no step was trained twice"
 
 
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("orchestrator.run.rayy:engine", "no engine 'orchestrator.run.rayy:engine': No module named"),
-        ("orchestrator.run.inline:Outline", "has no attribute 'Outline'"),
-        ("tests.run.test_engine:no_engine", "it has no `demand`, no `inspect`, no `inspected`, no `leave`"),
-    ],
-)
-def test_a_name_that_is_none_is_told_with_what_is_wrong(tmp_path: Path, name: str, said: str) -> None:
-    with pytest.raises(NotFoundError) as told:
-        engine_named(name, Site(Workplace("tests.run.trainings:quick", tmp_path, tmp_path), tmp_path))
-    assert said in str(told.value)
-    assert str(told.value).startswith("METRICSWEEP_ENGINE: ")
+def test_a_wrong_name_is_refused_with_what_is_wrong(tmp_path: Path) -> None:
+    wrong = {
+        "orchestrator.run.rayy:engine": "no engine 'orchestrator.run.rayy:engine': No module named",
+        "orchestrator.run.inline:Outline": "has no attribute 'Outline'",
+        "tests.run.test_engine:no_engine": "it has no `demand`, no `inspect`, no `inspected`, no `leave`",
+    }
+    for name, said in wrong.items():
+        with pytest.raises(NotFoundError, match=rf"^METRICSWEEP_ENGINE: .*{re.escape(said)}"):
+            engine_named(name, Site(Workplace("tests.run.trainings:quick", tmp_path, tmp_path), tmp_path))
 
 
 class Halfway:

@@ -165,87 +165,97 @@ def _collecting() -> Iterator[None]:
     gc.enable()
 
 
-def test_a_slot_that_grew_says_so_before_its_next_training(tmp_path: Path) -> None:
-    allowance = Allowance(times=1.0001, least=3 * 2**26, seconds=0)
-    actor = _slot()
-    workplace = Workplace("tests.run.trainings:leaking", tmp_path, tmp_path, allowance=allowance)
+@pytest.fixture
+def train(tmp_path: Path) -> Callable[..., SlotActor]:
+    """Has a slot train an order: of `trainings.quick`, and with a look at its memory after each, unless told others."""
+
+    def train(actor: SlotActor, each: Order | None = None, by: str = "quick", **allowed: float) -> SlotActor:
+        allowance = Allowance(**{"seconds": 0, **allowed})  # type: ignore[arg-type]
+        workplace = Workplace(f"tests.run.trainings:{by}", tmp_path, tmp_path, allowance=allowance)
+        trained(actor, each or order(), workplace)
+        return actor
+
+    return train
+
+
+@pytest.fixture
+def looks(monkeypatch: pytest.MonkeyPatch) -> list[None]:
+    """Grows with each look of a slot at its memory."""
+    found: list[None] = []
+    monkeypatch.setattr("tests.run.trainings.release", lambda: found.append(None) or {}, raising=False)
+    return found
+
+
+def test_a_slot_that_grew_says_so_before_its_next_training(train: Callable[..., SlotActor]) -> None:
+    actor, allowed = _slot(), {"by": "leaking", "times": 1.0001, "least": 3 * 2**26}
     for _ in range(2):
-        trained(actor, order(), workplace)
+        train(actor, **allowed)
     assert actor.describe()["worn"] is None
     second = actor.describe()["held"]["memory"]
     for _ in range(4):
-        trained(actor, order(), workplace)
+        train(actor, **allowed)
     assert actor.describe()["held"]["memory"] > second + 3 * 2**26
     assert "GiB of memory after 6 trainings" in actor.describe()["worn"]
 
 
-def test_a_slot_above_its_declared_memory_says_so_where_a_new_one_would_be_below(tmp_path: Path) -> None:
-    workplace = Workplace("tests.run.trainings:leaking", tmp_path, tmp_path, allowance=Allowance(seconds=0))
-    small, fits = _slot(), _slot()
-    trained(small, replace(order(), slot=Slot(gpus=0, memory_gb=0.001)), workplace)
-    trained(small, replace(order(), slot=Slot(gpus=0, memory_gb=0.001)), workplace)
+def test_a_slot_above_its_declared_memory_says_so_where_a_new_one_would_be_below(
+    train: Callable[..., SlotActor],
+) -> None:
+    small, tiny = _slot(), replace(order(), slot=Slot(gpus=0, memory_gb=0.001))
+    for _ in range(2):
+        train(small, tiny, "leaking")
     assert small.describe()["worn"] is None, "a new one would hold more than a megabyte too"
-    trained(fits, order(), workplace)
-    just = (fits.describe()["held"]["memory"] + 2**24) / GIB
+    fits = train(_slot(), by="leaking")
+    just = replace(order(), slot=Slot(gpus=0, memory_gb=(fits.describe()["held"]["memory"] + 2**24) / GIB))
     for _ in range(16):  # what others freed in this process is filled first
-        trained(fits, replace(order(), slot=Slot(gpus=0, memory_gb=just)), workplace)
-        if fits.describe()["worn"]:
+        if train(fits, just, "leaking").describe()["worn"]:
             break
     assert "its slot asked for" in str(fits.describe()["worn"])
 
 
-def test_a_slot_whose_memory_cannot_be_given_back_is_worn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slot_whose_memory_cannot_be_given_back_is_worn(
+    train: Callable[..., SlotActor], monkeypatch: pytest.MonkeyPatch
+) -> None:
     def release() -> dict[str, int]:
         raise RuntimeError("CUDA error: device-side assert triggered")
 
     monkeypatch.setattr("tests.run.trainings.release", release, raising=False)
-    actor = _slot()
-    trained(actor, order(), Workplace("tests.run.trainings:quick", tmp_path, tmp_path))
-    assert "device-side assert" in actor.describe()["worn"]
+    assert "device-side assert" in train(_slot()).describe()["worn"]
 
 
-def test_a_gpus_memory_counts_as_the_processs_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gpus_memory_counts_as_the_processs_own(
+    train: Callable[..., SlotActor], monkeypatch: pytest.MonkeyPatch
+) -> None:
     reserved = iter([GIB, GIB, 3 * GIB])
     monkeypatch.setattr("tests.run.trainings.release", lambda: {"memory on GPU 0": next(reserved)}, raising=False)
     actor = _slot()
-    workplace = Workplace("tests.run.trainings:quick", tmp_path, tmp_path, allowance=Allowance(seconds=0))
-    for _ in range(2):
-        trained(actor, order(), workplace)
-        assert actor.describe()["worn"] is None
-    trained(actor, order(), workplace)
-    assert (
-        actor.describe()["worn"] == "it holds 3.00 GiB of memory on GPU 0 after 3 trainings, 1.00 GiB after its second"
-    )
+    assert [train(actor).describe()["worn"] for _ in range(3)] == [
+        None,
+        None,
+        "it holds 3.00 GiB of memory on GPU 0 after 3 trainings, 1.00 GiB after its second",
+    ]
 
 
-def test_short_trainings_are_not_each_followed_by_a_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    looks: list[None] = []
-    monkeypatch.setattr("tests.run.trainings.release", lambda: looks.append(None) or {}, raising=False)
-    actor, hour = _slot(), Allowance(seconds=3600)
-    workplace = Workplace("tests.run.trainings:quick", tmp_path, tmp_path, allowance=hour)
+def test_short_trainings_are_not_each_followed_by_a_look(train: Callable[..., SlotActor], looks: list[None]) -> None:
+    actor = _slot()
     for _ in range(5):
-        trained(actor, order(), workplace)
+        train(actor, seconds=3600)
     assert len(looks) == 2
-    broken = Workplace("tests.run.trainings:no_such_function", tmp_path, tmp_path, allowance=hour)
-    trained(actor, order(), broken)
+    train(actor, by="no_such_function", seconds=3600)
     assert len(looks) == 3, "what broke may have broken the process"
 
 
-def test_an_idle_slot_does_not_keep_what_a_short_training_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    looks: list[float] = []
-    monkeypatch.setattr("tests.run.trainings.release", lambda: looks.append(time.monotonic()) or {}, raising=False)
+def test_an_idle_slot_does_not_keep_what_a_short_training_left(
+    train: Callable[..., SlotActor], looks: list[None]
+) -> None:
     actor = _slot()
-    workplace = Workplace("tests.run.trainings:quick", tmp_path, tmp_path, allowance=Allowance(seconds=3600))
     for _ in range(2):
-        trained(actor, order(), workplace)
-    trained(actor, order(), replace(workplace, allowance=Allowance(seconds=0.3, least=2**40)))
-    deadline = time.monotonic() + 60
-    while len(looks) < 3:
-        assert time.monotonic() < deadline, "nobody looked"
-        time.sleep(0.02)
+        train(actor, seconds=3600)
+    train(actor, seconds=0.3, least=2**40)
+    until_true(lambda: len(looks) == 3)
     time.sleep(0.7)
     assert len(looks) == 3, "once is enough"
-    trained(actor, order(), workplace)
+    train(actor, seconds=3600)
     assert len(looks) == 3, "it trains on as before"
 
 
@@ -329,10 +339,8 @@ def test_a_slot_says_how_long_ago_it_said_what(tmp_path: Path) -> None:
     assert state["usage"]["memory_bytes"] > 0
 
 
-@pytest.mark.parametrize(
-    ("recorded", "lag"), [(None, None), (205, None), (204, 1.5), (200, 5.5), (105, 100.5), (3, 100.5)]
-)
-def test_the_lag_is_that_of_the_oldest_message_that_is_not_recorded(recorded: int | None, lag: float | None) -> None:
+def test_the_lag_is_that_of_the_oldest_message_that_is_not_recorded() -> None:
     """Of 205 messages, one a second, the last a second before it was asked, which was half a second ago."""
     told = {"attempt": "a", "said": 205, "ages": [float(age) for age in range(100, 0, -1)]}
-    assert _lag(told, {} if recorded is None else {"a": recorded}, 0.5) == lag
+    lags = {None: None, 205: None, 204: 1.5, 200: 5.5, 105: 100.5, 3: 100.5}
+    assert {seen: _lag(told, {} if seen is None else {"a": seen}, 0.5) for seen in lags} == lags

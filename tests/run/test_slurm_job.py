@@ -33,17 +33,19 @@ def test_keepers_of_the_same_slots_know_the_same_jobs_and_others_do_not(tmp_path
     assert JOB.name(tmp_path) not in {JOB.name(tmp_path / "other"), SlotJob(partition="gpu").name(tmp_path)}
 
 
-@pytest.mark.parametrize(
-    ("gres", "gpus"), [(None, 0), ("gpu", 1), ("gpu:2", 2), ("gpu:a100", 1), ("gpu:a100:4(S:0)", 4), ("lic:3,gpu:1", 1)]
-)
-def test_what_a_job_offers(gres: str | None, gpus: int) -> None:
-    assert SlotJob(gres=gres, mem="512M").offer == {"CPU": 1, "GPU": gpus, "memory": 2**29}
-    assert SlotJob(gres=gres, resources={"a100": 1}).offer == {"CPU": 1, "GPU": gpus, "memory": PLENTY, "a100": 1}
+def test_what_a_job_offers() -> None:
+    gres = {None: 0, "gpu": 1, "gpu:2": 2, "gpu:a100": 1, "gpu:a100:4(S:0)": 4, "lic:3,gpu:1": 1}
+    for asked, gpus in gres.items():
+        assert SlotJob(gres=asked, mem="512M").offer == {"CPU": 1, "GPU": gpus, "memory": 2**29}, asked
+    assert SlotJob(resources={"a100": 1}).offer == {"CPU": 1, "GPU": 0, "memory": PLENTY, "a100": 1}
 
 
-def test_a_wrong_memory_is_told() -> None:
+def test_wrong_amounts_are_refused() -> None:
     with pytest.raises(ValueError, match="--mem: expected a number"):
         SlotJob(mem="plenty")
+    for amount in (float("nan"), float("inf"), 0.0, -1.0):
+        with pytest.raises(ValueError, match="--resource: expected NAME=AMOUNT"):
+            SlotJob(resources={"a100": amount})
 
 
 def test_the_slot_takes_the_place_of_the_shell(tmp_path: Path) -> None:
@@ -114,9 +116,3 @@ def test_logs_of_jobs_that_are_done_are_kept_for_a_while_and_none_grows_for_ever
 
 def test_a_folder_of_an_odd_name_is_no_pattern_of_slurms(tmp_path: Path) -> None:
     assert f"--output={tmp_path}/50%%j/logs/%A_%a.log" in SlotJob().options(tmp_path / "50%j", 1)
-
-
-@pytest.mark.parametrize("amount", [float("nan"), float("inf"), 0.0, -1.0])
-def test_a_wrong_amount_of_a_resource_is_told(amount: float) -> None:
-    with pytest.raises(ValueError, match="--resource: expected NAME=AMOUNT"):
-        SlotJob(resources={"a100": amount})
