@@ -16,7 +16,7 @@ from tests.faults.installation import ROOT, Installation, RayCluster
 
 NOTES = ROOT / "build" / "faults.jsonl"
 MOMENTS = int(os.environ.get("FAULT_MOMENTS", "1"))
-"""Moments, at most, at which a fault strikes: one in `make test`, two in `make soak`, ten in `make faults`."""
+"""The most moments at which a fault strikes: one in `make test`, two in `make soak`, ten in `make faults`."""
 SOAK = [pytest.mark.soak] if MOMENTS > 1 else []
 """The mark of a fault that `make test` injects once and `make soak` more often."""
 
