@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from api.client import Client
     from orchestrator.views.sweeps import Counts, SweepView
 
-POLL_SECONDS: Final = 1.0
+POLL_SECONDS: Final = 2.0
 SOON_SECONDS: Final = 0.1
 """Between two looks at what is about to end, at least: whoever runs it waits for that."""
 LINE_SECONDS: Final = 5.0

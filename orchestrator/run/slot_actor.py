@@ -22,7 +22,7 @@ from orchestrator.views.orders import Order
 
 log = logging.getLogger(__name__)
 
-FORM: Final = 5
+FORM: Final = 6
 """Of what a slot is given and tells. A conductor stops one of another form, and its training goes on in a new one."""
 PAST: Final = 32
 """Ended attempts whose last message a slot still gives, for a reader that polls at its own pace."""
@@ -123,6 +123,12 @@ class SlotActor:
                 return [message.line for message in self._messages[seen:]]
             last = self._past.get(attempt)
             return [last.line] if last is not None and last.seq > seen else []
+
+    def follow(self, attempt: str, seen: int, wait: float) -> list[bytes]:
+        """What `poll` gives once the attempt has ended, or after `wait` seconds, for a reader at its own pace."""
+        with self._changed:
+            self._changed.wait_for(lambda: attempt in self._past or (self._attempt == attempt and self._ended()), wait)
+            return self.poll(attempt, seen, 0.0)
 
     def listen(self, attempt: str, seen: int, wait: float) -> dict[str, Any]:
         """What `poll` gives, with the machine's name and why the slot is to be replaced, for the conductor."""

@@ -5,6 +5,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from mmap import MAP_ANONYMOUS, MAP_PRIVATE, mmap
 from pathlib import Path
@@ -344,3 +345,18 @@ def test_the_lag_is_that_of_the_oldest_message_that_is_not_recorded() -> None:
     told = {"attempt": "a", "said": 205, "ages": [float(age) for age in range(100, 0, -1)]}
     lags = {None: None, 205: None, 204: 1.5, 200: 5.5, 105: 100.5, 3: 100.5}
     assert {seen: _lag(told, {} if seen is None else {"a": seen}, 0.5) for seen in lags} == lags
+
+
+def test_who_follows_an_attempt_hears_at_once_that_it_has_ended(tmp_path: Path) -> None:
+    actor, workplace = _slot(), Workplace("tests.run.trainings:quick", tmp_path, tmp_path)
+    first, second = order("waits", iterations=6), order()
+    assert actor.start(first, workplace, 1)
+    with ThreadPoolExecutor(1) as reader:
+        answer = reader.submit(actor.follow, first.attempt, 0, 600.0)
+        until_true(lambda: actor.describe()["said"] == 5)
+        assert not answer.done(), "it trains"
+        (tmp_path / "go").touch()
+        assert Message.of(answer.result(60)[-1]).kind == "finished"
+    assert actor.start(second, workplace, 1)
+    (last,) = actor.follow(first.attempt, 0, 600.0)
+    assert Message.of(last).kind == "finished"

@@ -1,6 +1,7 @@
 """Ray Tune's trials: one follows each attempt, for Tune's files, for TensorBoard and for Ray's own tools.
 
-Nothing waits for them. A trial asks its slot at its own pace, and an error of Tune's costs these views alone.
+Nothing waits for them. A trial asks its slot at its own pace and hears at once that its attempt has ended. An error of
+Tune's costs these views alone.
 """
 
 import json
@@ -30,8 +31,10 @@ log = logging.getLogger(__name__)
 Config = dict[str, str | int | float | bool | None]
 
 LOOK_SECONDS: Final = (1.0, 5.0)
-"""How often a trial asks its slot: at first, and once it has followed for some minutes."""
-PATIENCE_SECONDS: Final = 10.0
+"""How often a trial asks its slot while the attempt trains: at first, and after 40 seconds."""
+LOST_SECONDS: Final = 1.0
+"""The pause after an error: the conductor finds that the slot is gone, and ends the trial."""
+PATIENCE_SECONDS: Final = 30.0
 """How long an attempt waits for the process of an ended trial before Tune starts another, which takes CPU seconds.
 
 Short trainings thus share a few processes, and are shown when they have ended. Tune by itself would start a process for
@@ -83,15 +86,16 @@ class Follower(tune.Trainable):  # type: ignore[misc]
     def step(self) -> dict[str, Any]:
         """The latest step and metrics; `news` says whether an evaluation or the end is among what is new."""
         if self._began is None:
-            self._began = time.monotonic()  # what has ended already is shown at once
+            self._began, wait = time.monotonic(), 0.0  # the first look shows what is there
         else:
             shortest, longest = LOOK_SECONDS
-            time.sleep(min(longest, shortest + (time.monotonic() - self._began) / 60))
+            wait = min(longest, shortest + (time.monotonic() - self._began) / 10)
         try:
             actor = ray.get_actor(self._slot, namespace=self._namespace)
-            messages = [Message.of(line) for line in ray.get(actor.poll.remote(self._attempt, self._seen, 0.0))]
-        except (ValueError, RayError):  # the slot is gone; the conductor finds that too, and ends this trial
+            messages = [Message.of(line) for line in ray.get(actor.follow.remote(self._attempt, self._seen, wait))]
+        except (ValueError, RayError):
             messages = []
+            time.sleep(LOST_SECONDS)
         before = self._shown["evaluations"]
         for message in messages:
             self._seen = message.seq
