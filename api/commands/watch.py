@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from orchestrator.views.sweeps import Counts, SweepView
 
 POLL_SECONDS: Final = 2.0
+UNKNOWN_SECONDS: Final = 1.0
+"""Between two looks, at most, while nobody knows how much is left."""
 SOON_SECONDS: Final = 0.1
 """Between two looks at what is about to end, at least: whoever runs it waits for that."""
 LINE_SECONDS: Final = 5.0
@@ -84,7 +86,7 @@ def follow(
 def _pause(sweep: "SweepView", every: float) -> float:
     """Seconds until the next look: half of what is left, where that is less."""
     left = sweep.eta_seconds
-    return every if left is None else min(every, max(SOON_SECONDS, left / 2))
+    return min(every, UNKNOWN_SECONDS if left is None else max(SOON_SECONDS, left / 2))
 
 
 def _answered(sweep: "SweepView", heard: set[int], console: Output) -> None:
