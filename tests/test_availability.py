@@ -1,10 +1,8 @@
 """The conductor and data that are not there: what waits blocks nothing, says why, and goes on when they come."""
 
 import hashlib
-import json
-import pickle
 import socket
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -17,7 +15,7 @@ from torchvision.models import ResNet18_Weights, resnet18
 
 from orchestrator.__main__ import main
 from orchestrator.conduct import chores
-from orchestrator.conduct.availability import AGAIN_SECONDS, SETTLE_SECONDS, USUAL_SECONDS, Availability
+from orchestrator.conduct.availability import AGAIN_SECONDS, SETTLE_SECONDS, Availability
 from orchestrator.conduct.conductor import Conductor
 from orchestrator.conduct.intake import Intake
 from orchestrator.conduct.retries import Retries
@@ -97,26 +95,6 @@ def test_data_that_nobody_has_hold_their_trials_with_a_notice_and_the_rest_is_tr
     held.conduct()
     found = service.sweeps.get(sweep)
     assert (found.state, found.counts.finished, found.notice) == ("finished", 8, None)
-
-
-def test_data_that_come_while_a_conductor_waits_are_seen_by_it(
-    service: Service, held: Held, settings: Settings
-) -> None:
-    sweep = service.submissions.submit(spec(compare={"dataset": ["cub200"]})).id
-    looks = iter(range(100))
-    active = held.store.sweeps.active
-
-    def counted() -> bool:
-        if next(looks) == 3:
-            assert service.sweeps.get(sweep).notice
-            (settings.data_root / "cub200").mkdir()
-        if service.sweeps.get(sweep).state == "finished":
-            held.conductor.close()
-        return active()
-
-    held.store.sweeps.active = counted  # type: ignore[method-assign]
-    held.conductor.conduct()
-    assert (service.sweeps.get(sweep).counts.finished, service.sweeps.get(sweep).notice) == (4, None)
 
 
 def test_wrong_data_hold_too(service: Service, held: Held, settings: Settings) -> None:
@@ -258,42 +236,12 @@ def test_pretrained_weights_are_announced_and_waited_for(
     real.store.close()
 
 
-def _truncated(root: Path) -> None:
-    records = root / "faces_webface_112x112/train.rec"
-    records.write_bytes(records.read_bytes()[:-30])
-
-
-def _pickled(root: Path) -> None:
-    (root / "faces_webface_112x112/lfw.bin").write_bytes(pickle.dumps(([b"image"], [{"same": 1}])))
-
-
-def _unlisted(root: Path) -> None:
-    (root / "faces_webface_112x112/lfw.bin").unlink()
-    faces.pairs_txt(root / "lfw")
-    (root / "lfw/Ann_03/Ann_03_0001.jpg").unlink()
-
-
-def _unlabelled(root: Path) -> None:
-    lists = root / "megaface/devkit/templatelists/facescrub_features_list.json"
-    held = json.loads(lists.read_text())
-    lists.write_text(json.dumps(held | {"id": ["", *held["id"][1:]]}))
-
-
-@pytest.mark.parametrize(
-    ("harm", "said"),
-    [
-        (_truncated, "record 36 would begin at byte"),
-        (_pickled, "expected (list of images as bytes, list of booleans, one for each two images); pair 0 is dict"),
-        (_unlisted, "pairs.txt: line 8 names Ann_03 1, which is not there; looked for PERSON/PERSON_0001.jpg and the"),
-        (_unlabelled, "facescrub_features_list.json: expected in `id` whom each of the 6 probes shows; found 5 names"),
-    ],
-)
-def test_faces_that_are_not_as_they_must_be_are_told_before_a_training(
-    harm: Callable[[Path], None], said: str, tmp_path: Path, held: Held, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_damaged_faces_are_found_before_a_training(tmp_path: Path, held: Held, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = Settings(home=tmp_path / "real", engine="inline", lease_seconds=5)
     faces.of_sec(settings.data_root)
-    harm(settings.data_root)
+    records = settings.data_root / "faces_webface_112x112/train.rec"
+    records.write_bytes(records.read_bytes()[:-30])
+    said = "record 36 would begin at byte"
     monkeypatch.setattr("workers.datasets.casia_webface.Megaface", partial(Megaface, sizes=(10,)))
     recipe = {
         "task": "verification",
@@ -440,17 +388,3 @@ def test_a_machine_is_asked_again_in_time_and_later_for_what_nobody_has_asked(tm
     one.look()
     assert machines.looks == [("a", [CUB])], "at once"
     assert one.held == {CUB.key}
-
-
-def test_what_nobody_has_asked_for_is_looked_for_in_the_end_however_long_a_sweep_goes_on() -> None:
-    clock = [0.0]
-    machines = Machines()
-    machines.going = True
-    one = Availability(machines, machines, machines, [SOP], lambda: clock[0])  # type: ignore[arg-type]
-    one.look()
-    clock[0] += USUAL_SECONDS
-    one.look()
-    assert machines.looks == []
-    clock[0] += 2
-    one.look()
-    assert machines.looks == [("a", [SOP]), ("b", [SOP])]

@@ -4,9 +4,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-import pytest
-
-from orchestrator.host.cache import BACKGROUND, SHARE, Cache
+from orchestrator.host.cache import SHARE, Cache
 
 
 class Clock:
@@ -76,39 +74,6 @@ def test_all_who_ask_first_wait_for_one() -> None:
         assert [one.result(60) for one in asked] == [1] * 8
 
 
-def test_who_waited_for_one_that_failed_computes() -> None:
-    begun, go_on = threading.Event(), threading.Event()
-    cache: Cache[str, str] = Cache(2)
-
-    def fails() -> str:
-        begun.set()
-        assert go_on.wait(60)
-        raise ValueError("not now")
-
-    with ThreadPoolExecutor(2) as pool:
-        failing = pool.submit(cache.get, "a", fails)
-        assert begun.wait(60)
-        waiting = pool.submit(cache.get, "a", lambda: "own")
-        go_on.set()
-        assert waiting.result(60) == "own"
-        with pytest.raises(ValueError, match="not now"):
-            failing.result(60)
-
-
-def test_what_cannot_be_computed_keeps_nobody_from_trying_again() -> None:
-    clock = Clock()
-    cache: Cache[str, str] = Cache(2, now=clock)
-
-    def fails() -> str:
-        raise ValueError("not now")
-
-    cache.get("a", lambda: "old")
-    clock.at += 1.0
-    with pytest.raises(ValueError, match="not now"):
-        cache.get("a", fails)
-    assert cache.get("a", lambda: "new") == "new"
-
-
 def test_what_was_computed_last_stays() -> None:
     clock = Clock()
     cache: Cache[str, float] = Cache(2, now=clock)
@@ -143,46 +108,6 @@ def test_what_is_a_little_old_is_computed_beside() -> None:
     _until(cache, "new")
     clock.at += 2 * SHARE + 0.1
     assert cache.get("a", lambda: taking("newest"), lambda: "never") == "newest", "nobody asked for too long"
-
-
-def test_what_cannot_be_computed_beside_is_told_to_who_asks_next() -> None:
-    clock = Clock()
-    cache: Cache[str, str] = Cache(2, now=clock)
-
-    def taking() -> str:
-        clock.at += 1.0
-        return "old"
-
-    def wrong() -> str:
-        raise ValueError("gone")
-
-    assert cache.get("a", taking) == "old"
-    clock.at += SHARE + 0.1
-    assert cache.get("a", wrong, wrong) == "old"
-    while "a" in cache._kept or "a" in cache._computing:
-        time.sleep(0.001)
-    with pytest.raises(ValueError, match="gone"):
-        cache.get("a", wrong, wrong)
-
-
-def test_so_many_are_computed_beside_at_once() -> None:
-    clock, go_on = Clock(), threading.Event()
-    cache: Cache[str, str] = Cache(8, now=clock)
-
-    def taking() -> str:
-        clock.at += 1.0
-        return "old"
-
-    def slow() -> str:
-        assert go_on.wait(60)
-        return "beside"
-
-    keys = [str(number) for number in range(BACKGROUND + 1)]
-    for key in keys:
-        cache.get(key, taking)
-    clock.at += SHARE + 0.1
-    assert [cache.get(key, lambda: "now", slow) for key in keys] == ["old"] * BACKGROUND + ["now"]
-    go_on.set()
 
 
 def test_a_value_is_computed_once_for_a_stamp() -> None:

@@ -14,10 +14,7 @@ import sqlalchemy as sa
 from pydantic import ValidationError
 
 from dashboards import pages
-from orchestrator.host.bucket import Bucket
-from orchestrator.host.storage import Folder
 from orchestrator.record.schema import collected, training
-from orchestrator.record.weight_files import WeightFiles
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.collection import CollectionPolicy, CollectionView
@@ -136,7 +133,9 @@ def test_what_goes_is_recorded_and_all_but_weights_stays(service: Service, setti
     assert collect(service).sweeps == [], "there is nothing more"
 
 
-@pytest.mark.parametrize("moment", ["recorded", "counted", "third", "gone"])
+@pytest.mark.parametrize(
+    "moment", ["recorded", "third", *(pytest.param(one, marks=pytest.mark.soak) for one in ("counted", "gone"))]
+)
 def test_a_conductor_that_is_killed_in_the_middle(
     service: Service, settings: Settings, sweep: int, moment: str
 ) -> None:
@@ -269,31 +268,6 @@ def test_links_are_never_followed(service: Service, settings: Settings, sweep: i
     conduct(settings)
     assert (outside / "1" / "best.pt").read_text() == "precious"
     assert (outside / "theirs.pt").read_text() == "precious"
-
-
-@pytest.fixture(params=["folder", "bucket"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Folder | Bucket:
-    if request.param == "folder":
-        return Folder(tmp_path / "storage")
-    return bucket_at(request.getfixturevalue("bucket_url"))
-
-
-def test_a_folder_and_a_bucket_alike(place: Folder | Bucket, tmp_path: Path) -> None:
-    for folder, name in (("t/1", "last.pt"), ("t/2", "best.pt"), ("t/2", "norms.npz"), ("u/1", "best.pt")):
-        if isinstance(place, Bucket):
-            place.write(b"1234", folder, name)
-        else:
-            (place.root / folder).mkdir(parents=True, exist_ok=True)
-            (place.root / folder / name).write_bytes(b"1234")
-    kept = WeightFiles(place)
-    files = kept.of("t", [1, 2, 3])
-    assert files == [("t/1", "last.pt", 4), ("t/2", "best.pt", 4)]
-    kept.remove(files)
-    kept.remove(files)  # a second time changes nothing
-    assert kept.of("t", [1, 2, 3]) == []
-    assert place.entries("t/2") == [("norms.npz", 4)]
-    assert kept.of("u", [1]) == [("u/1", "best.pt", 4)]
-    assert place.problem() is None
 
 
 def test_sizes_are_told_by_sweep(service: Service, settings: Settings, sweep: int) -> None:

@@ -1,4 +1,4 @@
-"""docker-compose.yml, what it builds and what it asks for, without Docker."""
+"""docker-compose.yml, what it builds, locks and asks for, without Docker."""
 
 import importlib.util
 import re
@@ -46,13 +46,6 @@ def document() -> dict[str, Any]:
     return {key: value for key, value in load(COMPOSE, GIVEN).items() if not key.startswith("x-")}
 
 
-def test_no_log_grows_without_end(services: dict[str, Any]) -> None:
-    for name, service in services.items():
-        assert service["logging"] == {"driver": "json-file", "options": {"max-size": "10m", "max-file": "3"}}, name
-        environment = service.get("environment") or {}
-        assert ("RAY_AUTH_TOKEN" in environment) == ("RAY_ROTATION_MAX_BYTES" in environment), name
-
-
 def test_its_services(services: dict[str, Any]) -> None:
     assert set(services) == SERVICES
     assert set(document()) == {"name", "services", "volumes", "networks"}
@@ -75,25 +68,34 @@ def test_the_files_follow_the_specification(tmp_path: Path) -> None:
     assert "'healthchecks' was unexpected" in done.stdout
 
 
-@pytest.mark.parametrize("name", sorted(SERVICES))
-def test_a_service_is_watched_and_bounded(services: dict[str, Any], name: str) -> None:
-    service = services[name]
-    assert service["healthcheck"]["test"][0] == "CMD"
-    assert {"interval", "timeout", "retries"} <= set(service["healthcheck"])
-    assert set(service["deploy"]["resources"]["limits"]) == {"cpus", "memory"}
-    assert service["restart"] == "unless-stopped"
-    assert all(port.startswith("127.0.0.1:") for port in service.get("ports", []))
-    for other, wait in service.get("depends_on", {}).items():
-        assert wait == {"condition": "service_healthy"}
-        assert other in services
-
-
 def test_every_volume_is_declared(services: dict[str, Any]) -> None:
     mounts = [volume for service in services.values() for volume in service.get("volumes", [])]
     used = {volume.split(":")[0] for volume in mounts if volume != "/tmp"}
     assert used == set(document()["volumes"])
     shared = {name for name in services if "storage:/storage" in services[name].get("volumes", [])}
     assert shared == {"ray-worker", "conductor", "conductor-standby", "api"}
+
+
+def test_every_service_is_watched_and_bounded(services: dict[str, Any]) -> None:
+    for name, service in services.items():
+        environment = service.get("environment") or {}
+        assert service["logging"] == {"driver": "json-file", "options": {"max-size": "10m", "max-file": "3"}}, name
+        assert ("RAY_AUTH_TOKEN" in environment) == ("RAY_ROTATION_MAX_BYTES" in environment), name
+        assert service["healthcheck"]["test"][0] == "CMD", name
+        assert {"interval", "timeout", "retries"} <= set(service["healthcheck"]), name
+        assert set(service["deploy"]["resources"]["limits"]) == {"cpus", "memory"}, name
+        assert service["restart"] == "unless-stopped", name
+        assert all(port.startswith("127.0.0.1:") for port in service.get("ports", [])), name
+        waits = service.get("depends_on", {})
+        assert all(wait == {"condition": "service_healthy"} for wait in waits.values()), name
+        assert set(waits) <= SERVICES, name
+        assert {key for key in environment if key.startswith("METRICSWEEP_")} <= SETTINGS, name
+        mounts = [volume.split(":")[-1] for volume in service.get("volumes", [])]
+        mounts += [place.split(":")[0] for place in service["tmpfs"]]
+        assert {"/tmp", "/var/run/postgresql" if name == "postgres" else "/home/metricsweep"} <= set(mounts), name
+        for key in ("METRICSWEEP_HOME", "METRICSWEEP_STORAGE_URL"):
+            if (place := environment.get(key)) and (key, name) != ("METRICSWEEP_STORAGE_URL", "ray-head"):
+                assert any(Path(place).is_relative_to(mount) for mount in mounts), (name, key)
 
 
 def test_nothing_has_more_rights_than_it_needs() -> None:
@@ -109,17 +111,6 @@ def test_nothing_has_more_rights_than_it_needs() -> None:
     for file in {service["build"]["dockerfile"] for service in whole.values() if "build" in service}:
         assert re.findall(r"^USER (.*)$", (ROOT / file).read_text(encoding="utf-8"), re.M) == ["metricsweep"]
     assert whole["postgres"]["user"] == "70:70"
-
-
-def test_what_a_container_writes_is_a_volume_or_in_memory(services: dict[str, Any]) -> None:
-    for name, service in services.items():
-        mounts = [volume.split(":")[-1] for volume in service.get("volumes", [])]
-        mounts += [place.split(":")[0] for place in service["tmpfs"]]
-        assert {"/tmp", "/var/run/postgresql" if name == "postgres" else "/home/metricsweep"} <= set(mounts), name
-        for key in ("METRICSWEEP_HOME", "METRICSWEEP_STORAGE_URL"):
-            place = service.get("environment", {}).get(key)
-            if place and (key, name) != ("METRICSWEEP_STORAGE_URL", "ray-head"):
-                assert any(Path(place).is_relative_to(mount) for mount in mounts), (name, key)
 
 
 def test_networks_are_apart() -> None:
@@ -140,26 +131,12 @@ def test_networks_are_apart() -> None:
     assert reach["grafana"] == {"prometheus"}
 
 
-def test_the_api_is_told_of_the_proxy_before_it() -> None:
-    environment = load(COMPOSE, GIVEN | {"METRICSWEEP_FORWARDING_PROXIES": "172.20.0.1"})["services"]["api"][
-        "environment"
-    ]
-    assert environment["METRICSWEEP_FORWARDING_PROXIES"] == "172.20.0.1"
-    assert load(COMPOSE, GIVEN)["services"]["api"]["environment"]["METRICSWEEP_FORWARDING_PROXIES"] == ""
-
-
-@pytest.mark.parametrize("missing", sorted(GIVEN))
-def test_no_secret_has_a_default(missing: str) -> None:
-    with pytest.raises(KeyError, match=missing):
-        load(COMPOSE, {name: value for name, value in GIVEN.items() if name != missing})
-    assert example()[missing] == ""
-
-
-@pytest.mark.parametrize("missing", sorted(STORE))
-def test_a_store_is_told_whole(missing: str) -> None:
-    with pytest.raises(KeyError, match=missing):
-        load(S3, {name: value for name, value in STORE.items() if name != missing})
-    assert example()[missing] == ""
+def test_no_secret_has_a_default() -> None:
+    for file, given in ((COMPOSE, GIVEN), (S3, STORE), (MONITORING, WATCHED)):
+        for missing in given:
+            with pytest.raises(KeyError, match=missing):
+                load(file, {name: value for name, value in given.items() if name != missing})
+            assert example()[missing] == ""
 
 
 def test_every_variable_stands_in_the_example_with_the_same_default() -> None:
@@ -168,16 +145,6 @@ def test_every_variable_stands_in_the_example_with_the_same_default() -> None:
     assert all(kinds in ({"-"}, {"?"}) for kinds in variables(text).values())
     for name, value in example().items():
         assert name in GIVEN | STORE | WATCHED or f"${{{name}:-{value}}}" in text, name
-
-
-def test_the_example_is_all_that_git_keeps() -> None:
-    assert ".env" in (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
-
-
-@pytest.mark.parametrize("name", sorted(SERVICES))
-def test_settings_exist(services: dict[str, Any], name: str) -> None:
-    used = {key for key in services[name].get("environment", {}) if key.startswith("METRICSWEEP_")}
-    assert used <= SETTINGS
 
 
 def test_they_find_one_another(services: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -272,23 +239,17 @@ def test_gpus_are_an_override(services: dict[str, Any]) -> None:
     assert device == {"driver": "nvidia", "count": "all", "capabilities": ["gpu"]}
     assert worker["command"] == services["ray-worker"]["command"]
     assert not any(word.startswith("--num-gpus") for word in worker["command"])  # Ray counts what the container sees
-
-
-def test_no_two_containers_share_a_gpu(services: dict[str, Any]) -> None:
-    """Docker gives the first GPUs to each container that asks for some; a name keeps Compose from scaling."""
-    whole = rendered(GIVEN, COMPOSE, GPU)["services"]
-    with_gpus = [name for name in whole if "reservations" in whole[name]["deploy"]["resources"]]
-    assert with_gpus == ["ray-worker"]
-    assert whole["ray-worker"]["container_name"]
+    # Docker gives the first GPUs to each container that asks for some; a name keeps Compose from scaling.
+    assert worker["container_name"]
     assert "container_name" not in services["ray-worker"]
 
 
-@pytest.mark.parametrize("file", sorted((ROOT / "sweeps").glob("*.yaml")), ids=lambda file: file.stem)
-def test_a_worker_holds_the_slots_of_every_preset(services: dict[str, Any], file: Path) -> None:
+def test_a_worker_holds_the_slots_of_every_preset(services: dict[str, Any]) -> None:
     words = dict(word.split("=", 1) for word in services["ray-worker"]["command"] if "=" in word)
-    spec = yaml.safe_load(file.read_text(encoding="utf-8"))
-    asked = [spec.get("slot", {}), *(rule.get("slot", rule.get("patch", {})) for rule in spec.get("slots", []))]
-    assert all(slot.get("cpus", 1) <= int(words["--num-cpus"]) for slot in asked)
+    for file in (ROOT / "sweeps").glob("*.yaml"):
+        spec = yaml.safe_load(file.read_text(encoding="utf-8"))
+        asked = [spec.get("slot", {}), *(rule.get("slot", rule.get("patch", {})) for rule in spec.get("slots", []))]
+        assert all(slot.get("cpus", 1) <= int(words["--num-cpus"]) for slot in asked), file.name
     assert services["ray-worker"]["deploy"]["resources"]["limits"]["cpus"] == "0"  # refused above the machine's own
 
 
@@ -303,8 +264,6 @@ def test_a_store_is_an_override(services: dict[str, Any], monkeypatch: pytest.Mo
 
 
 def test_what_watches_is_an_override(services: dict[str, Any]) -> None:
-    with pytest.raises(KeyError, match="GRAFANA_PASSWORD"):
-        load(MONITORING, GIVEN)
     whole = rendered(GIVEN | WATCHED, COMPOSE, MONITORING)
     added = {name: whole["services"][name] for name in whole["services"].keys() - services.keys()}
     assert set(added) == {"prometheus", "grafana"}
@@ -355,3 +314,41 @@ def test_every_image_can_be_named_by_its_digest() -> None:
     assert named == {given[name] for name in names}
     for name in names:
         assert example()[name] in (ROOT / "docker-compose.yml").read_text() + MONITORING.read_text(), "the same default"
+
+
+IMAGES = ("control", "worker")
+LINE = re.compile(r"(?P<name>[a-z0-9-]+)==(?P<version>\S+) --hash=sha256:(?P<hash>[0-9a-f]{64})")
+
+
+def plain(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def constraints() -> dict[str, str]:
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    return {plain(name): version for name, version in (line.split("==") for line in lines)}
+
+
+def locked(image: str) -> dict[str, re.Match[str]]:
+    lines = (ROOT / "docker" / f"{image}.lock.txt").read_text(encoding="utf-8").splitlines()[1:]
+    found = [LINE.fullmatch(line) for line in lines]
+    assert all(found), "a line is not a package with its version and its hash"
+    return {match["name"]: match for match in found if match}
+
+
+def test_every_package_is_of_the_version_that_is_tested() -> None:
+    for image in IMAGES:
+        known, found = constraints(), locked(image)
+        assert {name: one["version"] for name, one in found.items()} == {name: known.get(name) for name in found}
+        assert {"mlflow", "opentelemetry-sdk", "ray", "fastapi", "setuptools"} <= set(found)
+        assert ("torch" in found) == (image == "worker")
+
+
+def test_the_image_installs_nothing_else() -> None:
+    for image in IMAGES:
+        text = (ROOT / "docker" / f"{image}.Dockerfile").read_text(encoding="utf-8")
+        assert f"docker/{image}.lock.txt" in text
+        installing = re.findall(r"pip install ([^&\n\\]*)", text)
+        assert installing[0].split() == ["--require-hashes", "-r", f"{image}.lock.txt"]
+        assert all({"--no-deps", "--no-build-isolation", "."} <= set(one.split()) for one in installing[1:])
+        assert len(installing) > 1

@@ -1,4 +1,4 @@
-"""Whatever one spec, sweep, message or run is wrong in, the conductor goes on with all others, and says so there."""
+"""Whatever one spec, sweep, message or run is wrong in, the conductor goes on with all others; what is tried again."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -12,8 +12,9 @@ import sqlalchemy as sa
 from orchestrator.conduct import conductor as conductors
 from orchestrator.conduct import expansion
 from orchestrator.conduct.intake import Intake
+from orchestrator.conduct.retries import FIRST_PAUSE, INFRASTRUCTURE_TRIES, LONGEST_PAUSE, MOST_LOSSES, Retries
 from orchestrator.host.storage import Folder
-from orchestrator.plan import grid, suggestion
+from orchestrator.plan import grid
 from orchestrator.record import schema
 from orchestrator.record.mlflow.mirror import Mirror
 from orchestrator.record.store import Store
@@ -22,16 +23,15 @@ from orchestrator.run.message import Message
 from orchestrator.run.spool import FILE, read
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
+from orchestrator.spec.slot import Slot
 from orchestrator.views import events
-from orchestrator.views.errors import InvalidSpecError, UnavailableError
+from orchestrator.views.errors import UnavailableError
 from orchestrator.views.orders import Failure, Order
-from tests import test_searches
 from tests.inline_conductor import conduct
 from tests.record.sample import lease, new_sweep, started
 from tests.record.shelf import Shelf
 from tests.run.broker import order
 from tests.test_conductor import spec
-from workers.catalog import Problem
 
 
 @pytest.fixture
@@ -56,23 +56,20 @@ def alter(settings: Settings, change: Callable[[dict[str, Any]], dict[str, Any]]
     store.close()
 
 
-@pytest.mark.parametrize("error", [RecursionError("too deep"), AttributeError("no such thing"), KeyError("loss")])
-def test_a_spec_that_cannot_be_expanded(
-    service: Service, settings: Settings, monkeypatch: pytest.MonkeyPatch, error: Exception
-) -> None:
+def test_a_spec_that_cannot_be_expanded(service: Service, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     bad, good = service.submissions.submit(spec()).id, beside(service)
     expand = grid.expand
 
     def fail(one: Any, *given: Any) -> Any:
         if one.name == "rates":
-            raise error
+            raise RecursionError("too deep")
         return expand(one, *given)
 
     monkeypatch.setattr(expansion.grid, "expand", fail)  # type: ignore[attr-defined]
     conduct(settings)
     assert service.sweeps.get(good).state == "finished"
     assert service.sweeps.get(bad).state == "failed"
-    assert type(error).__name__ in (service.sweeps.get(bad).error or "")
+    assert "RecursionError" in (service.sweeps.get(bad).error or "")
 
 
 def test_a_database_that_was_away_fails_no_sweep(
@@ -112,22 +109,6 @@ def test_cells_that_cannot_be_summed_up(service: Service, settings: Settings) ->
     found = service.sweeps.get(bad)
     assert (found.state, found.error) == ("finished", None)
     assert all(any(one.selected for one in cell.candidates) for cell in service.sweeps.grid(bad))
-
-
-@pytest.mark.parametrize("error", [InvalidSpecError([Problem("tune", "no such axis")]), RecursionError("too deep")])
-def test_a_search_that_cannot_go_on(
-    service: Service, settings: Settings, monkeypatch: pytest.MonkeyPatch, error: Exception
-) -> None:
-    bad, good = service.submissions.submit(test_searches.spec()).id, beside(service)
-
-    def fail(*given: Any) -> None:
-        raise error
-
-    monkeypatch.setattr(suggestion, "candidate", fail)
-    conduct(settings)
-    assert service.sweeps.get(good).state == "finished"
-    found = service.sweeps.get(bad)
-    assert (found.state, (found.error or "").partition(":")[0]) == ("failed", "the search of cell 0 cannot go on")
 
 
 def test_a_report_that_the_database_refuses(tmp_path: Path) -> None:
@@ -179,13 +160,13 @@ def test_messages_that_cannot_be_read() -> None:
     assert all(one.message.startswith("its last message cannot be read: ") for one in failures)
 
 
-@pytest.mark.parametrize("line", ["[1, 2]", '"text"', '{"seq": "a", "kind": "progress", "body": {}}', "{", "7",
-                                  '{"seq": 2, "kind": "said", "body": {}}'])  # fmt: skip
-def test_a_spool_with_a_line_that_is_none(tmp_path: Path, line: str) -> None:
+def test_a_spool_with_a_damaged_line(tmp_path: Path) -> None:
     (tmp_path / "1").mkdir()
     whole = '{"seq": 1, "kind": "progress", "body": {}}\n'
-    (tmp_path / "1" / FILE).write_text(whole + line + "\n" + whole)
-    assert [one.seq for one in read(Folder(tmp_path), "1")] == [1]
+    odd = ('{"seq": "a", "kind": "progress", "body": {}}', '{"seq": 2, "kind": "said", "body": {}}')
+    for line in ("[1, 2]", '"text"', "{", "7", *odd):
+        (tmp_path / "1" / FILE).write_text(whole + line + "\n" + whole)
+        assert [one.seq for one in read(Folder(tmp_path), "1")] == [1], line
 
 
 def test_a_run_whose_error_no_database_holds(sqlite_store: Store) -> None:
@@ -213,3 +194,79 @@ def test_what_a_statement_is_wrong_in_is_no_outage(sqlite_store: Store) -> None:
     sweep = sqlite_store.submissions.add_sweep(new_sweep()).id
     sqlite_store.writer(fence).sweeps.fail(sweep, "half a letter: \ud800 " * 1_000)
     assert len(sqlite_store.sweeps.get(sweep).error or "") == 2_000
+
+
+LOST, STALLED, WRONG = (Failure(kind, "said") for kind in ("infrastructure", "stalled", "recipe"))
+
+
+class Clock:
+    """A monotonic clock that a test winds."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_what_a_recipe_raises_is_final() -> None:
+    assert not Retries().after(order(), WRONG)
+
+
+def test_a_machine_may_be_lost_a_few_times() -> None:
+    retries, one = Retries(), order()
+    told = [retries.after(one, LOST) for _ in range(INFRASTRUCTURE_TRIES)]
+    assert told == [True] * (INFRASTRUCTURE_TRIES - 1) + [False]
+    assert retries.after(order(), LOST), "of another training nothing was lost"
+    retries.forget()
+    assert retries.after(one, LOST)
+
+
+def test_a_stall_has_the_users_limit_and_losses_do_not_count_against_it() -> None:
+    retries, one = Retries(), order()
+    assert one.slot == Slot(gpus=0)
+    assert [retries.after(one, failure) for failure in (LOST, STALLED, LOST, STALLED)] == [True, True, True, False]
+
+
+def test_the_pause_doubles_and_ends_by_the_monotonic_clock() -> None:
+    clock = Clock()
+    retries, one = Retries(clock), order()
+    retries.after(one, LOST)
+    assert retries.resting() == {one.training}
+    clock.now += FIRST_PAUSE
+    assert not retries.resting()
+    retries.after(one, LOST)
+    clock.now += FIRST_PAUSE
+    assert retries.resting()
+    clock.now += FIRST_PAUSE
+    assert not retries.resting()
+    assert FIRST_PAUSE * 2**20 > LONGEST_PAUSE
+
+
+def test_losses_count_in_a_row_while_the_training_gets_no_further() -> None:
+    retries, preempted = Retries(), order()
+    for step in range(1, MOST_LOSSES):
+        assert retries.after(preempted, LOST), "each attempt got further than the one before"
+        retries.advanced(preempted, 10 * step)
+    assert not retries.after(preempted, LOST), "but not for ever"
+    poison = order()
+    told = []
+    for _ in range(INFRASTRUCTURE_TRIES + 1):
+        told.append(retries.after(poison, LOST))
+        retries.advanced(poison, 5)  # it comes to the same checkpoint each time, and dies there
+    assert told == [True, True, True, False]
+
+
+def test_what_never_began_says_nothing_of_the_recipe() -> None:
+    retries, one = Retries(), order()
+    gone = Failure("infrastructure", "its node left", begun=False)
+    assert all(retries.after(one, gone) for _ in range(MOST_LOSSES - 1))
+    assert not retries.after(one, gone), "but a cluster that never begins it is not tried for ever"
+
+
+def test_what_ended_is_forgotten() -> None:
+    retries, one = Retries(), order()
+    retries.after(one, LOST)
+    retries.ended(one)
+    assert not retries.resting()
+    assert [retries.after(one, LOST) for _ in range(2)] == [True, True]

@@ -69,6 +69,7 @@ def followed(lines: list[str], folder: Path, served: Served, **told: str) -> dic
 
 
 @pytest.mark.ray
+@pytest.mark.soak
 def test_a_laptop(served_home: Served, tmp_path: Path) -> None:
     lines = commands("A laptop")
     assert lines[:3] == ["make install", 'export PATH="$PWD/.venv/bin:$PATH"', "metricsweep serve"]
@@ -78,6 +79,7 @@ def test_a_laptop(served_home: Served, tmp_path: Path) -> None:
 
 
 @pytest.mark.ray
+@pytest.mark.soak
 def test_a_colleague_of_the_groups_box(served_home: Served, tmp_path: Path) -> None:
     told = [line for line in commands("A group's GPU box") if line.startswith("export METRICSWEEP_URL")]
     assert [re.findall(r"(METRICSWEEP_\w+)=", line) for line in told] == [["METRICSWEEP_URL", "METRICSWEEP_TOKEN"]]

@@ -1,5 +1,7 @@
-"""What trainings cost: which count as alike, what they do, and how measured lengths add up."""
+"""What trainings cost, how much time is left, and what is left to train."""
 
+import math
+import random
 from pathlib import Path
 from typing import Any
 
@@ -7,18 +9,25 @@ import pytest
 from torch.nn.modules.module import register_module_forward_hook
 
 from orchestrator.cost.estimate import Demand, Duration, Slots, estimate, shape, shape_of
+from orchestrator.cost.time_left import Pending, Timed, time_left
 from orchestrator.cost.view import Cost, DeviceHours
 from orchestrator.cost.words import cost_in_words
 from orchestrator.cost.workload import Workload, models, units, workload
-from orchestrator.cost.workload import _length as workload_length
+from orchestrator.record.reads.pace import expected_share
+from orchestrator.service.forecast import MOST_TRIALS, SECONDS, Outlook
+from orchestrator.service.service import Service
+from orchestrator.settings import Settings
 from orchestrator.spec.slot import Slot
 from orchestrator.views import resources
+from orchestrator.views.lifecycle import SweepState
 from orchestrator.views.nodes import Node
+from orchestrator.views.sweeps import SweepView
+from tests.inline_conductor import conduct
 from tests.record.sample import recipe
+from tests.test_conductor import spec
 from workers.catalog import Catalog, complete, load
 from workers.contract import Place
 from workers.train import train
-from workers.training.optimization import length
 
 
 @pytest.fixture(scope="module")
@@ -26,43 +35,21 @@ def catalog() -> Catalog:
     return load()
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"loss": "semihard"},
-        {"seed": 7},
-        {"regularizer": {"name": "sec", "eta": 0.5}},
-        {"optimizer": {"name": "sgd", "lr": 0.1}},
-        {"validation": {"name": "class_holdout", "folds": 3, "fold": 2}},
-        {"select": {"metric": "nmi"}},
-        {"patience": 3},
-        {"iterations": 101},  # which is counted
-    ],
-)
-def test_these_take_as_long(changes: dict[str, Any]) -> None:
-    assert shape(recipe(**changes)) == shape(recipe())
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"iterations": None, "epochs": 3},
-        {"select": {"split": "test"}},
-        {"embedding": 128},
-        {"dataset": "mnist"},
-        {"backbone": {"name": "small_cnn", "width": 9}},
-        {"head": "bn_fc"},
-        {"sampler": {"name": "balanced", "classes": 4, "per_class": 9}},
-        {"precision": "bf16"},
-        {"crop": 7},
-        {"validation": {"name": "class_holdout", "folds": 4}},
-        {"validation": {"name": "cross_validation", "folds": 3}},
-        {"select": {"beside": "test"}},
-        {"evaluate_every": 5},
-    ],
-)
-def test_these_do_not(changes: dict[str, Any]) -> None:
-    assert shape(recipe(**changes)) != shape(recipe())
+def test_what_takes_as_long_has_the_same_shape() -> None:
+    alike: list[dict[str, Any]] = [
+        {"loss": "semihard"}, {"seed": 7}, {"regularizer": {"name": "sec", "eta": 0.5}},
+        {"optimizer": {"name": "sgd", "lr": 0.1}}, {"validation": {"name": "class_holdout", "folds": 3, "fold": 2}},
+        {"select": {"metric": "nmi"}}, {"patience": 3}, {"iterations": 101},
+    ]  # fmt: skip
+    unlike: list[dict[str, Any]] = [
+        {"iterations": None, "epochs": 3}, {"select": {"split": "test"}}, {"embedding": 128}, {"dataset": "mnist"},
+        {"backbone": {"name": "small_cnn", "width": 9}}, {"head": "bn_fc"},
+        {"sampler": {"name": "balanced", "classes": 4, "per_class": 9}}, {"precision": "bf16"}, {"crop": 7},
+        {"validation": {"name": "class_holdout", "folds": 4}}, {"validation": {"name": "cross_validation", "folds": 3}},
+        {"select": {"beside": "test"}}, {"evaluate_every": 5},
+    ]  # fmt: skip
+    assert [changes for changes in alike if shape(recipe(**changes)) != shape(recipe())] == []
+    assert [changes for changes in unlike if shape(recipe(**changes)) == shape(recipe())] == []
 
 
 def test_a_stored_recipe_has_the_shape_it_had() -> None:
@@ -114,22 +101,22 @@ def test_shapes_add_up_by_device() -> None:
     assert (found.trainings, found.measured, found.unmeasured_shapes, found.nearest) == (7, 3, 1, 1)
 
 
-@pytest.mark.parametrize(
-    ("gpus", "devices"), [(0, ["a processor"]), (0.5, ["a GPU"]), (1, ["a GPU"]), ("auto", ["a processor", "a GPU"])]
-)
-def test_the_slot_says_on_what(gpus: Any, devices: list[str]) -> None:
+def test_the_slot_says_on_what() -> None:
     measured = lasting(1.0, 1.0, 1.0, device="cpu", name="a processor") + lasting(1.0, 1.0, 1.0)
-    assert [one.device for one in estimate({"a": Demand(1, 1, 10)}, {"a": measured}, gpus).hours] == devices
+    for gpus, devices in (
+        (0, ["a processor"]), (0.5, ["a GPU"]), (1, ["a GPU"]), ("auto", ["a processor", "a GPU"])
+    ):  # fmt: skip
+        found = estimate({"a": Demand(1, 1, 10)}, {"a": measured}, gpus).hours  # type: ignore[arg-type]
+        assert [one.device for one in found] == devices, gpus
 
 
-@pytest.mark.parametrize(
-    ("slots", "at_once", "wall"),
-    [(Slots(2, on_gpu=True), 2, 2.0), (Slots(9, on_gpu=True), 4, 1.0), (Slots(9, on_gpu=False), None, None),
-     (Slots(0, on_gpu=True), None, None), (None, None, None)],
-)  # fmt: skip
-def test_slots_share_the_hours(slots: Slots | None, at_once: int | None, wall: float | None) -> None:
-    (found,) = estimate({"a": Demand(4, 4, 14_400)}, {"a": lasting(1.0, 1.0, 1.0)}, "auto", slots).hours
-    assert (found.hours, found.slots, found.wall_hours) == (4.0, at_once, wall)
+def test_slots_share_the_hours() -> None:
+    for slots, at_once, wall in (
+        (Slots(2, on_gpu=True), 2, 2.0), (Slots(9, on_gpu=True), 4, 1.0), (Slots(9, on_gpu=False), None, None),
+        (Slots(0, on_gpu=True), None, None), (None, None, None),
+    ):  # fmt: skip
+        (found,) = estimate({"a": Demand(4, 4, 14_400)}, {"a": lasting(1.0, 1.0, 1.0)}, "auto", slots).hours
+        assert (found.hours, found.slots, found.wall_hours) == (4.0, at_once, wall), slots
 
 
 def test_slots_are_counted_over_nodes() -> None:
@@ -155,21 +142,6 @@ def test_steps_and_images_need_no_data(catalog: Catalog) -> None:
     assert workload(last, catalog).evaluated == 9 * 714 + 714 + 1_083
     folds = recipe(validation={"name": "cross_validation", "folds": 3})
     assert workload(folds, catalog) == Workload(300, 9_600, 3 * (looks + 714))
-
-
-def test_what_only_the_data_could_say_is_not_known(catalog: Catalog) -> None:
-    assert workload(recipe(dataset="unheard_of"), catalog) == Workload(100, 3_200, None)
-    assert workload(recipe(dataset="unheard_of", iterations=None, epochs=3), catalog) == Workload(None, None, None)
-    assert workload(recipe(sampler={"name": "own"}), catalog) == Workload(100, None, None)
-    assert workload(recipe(dataset={"name": "cub200", "official": False}), catalog).evaluated is None
-    assert Workload(1, 2, 3) + Workload(1, None, 3).times(2) == Workload(3, None, 9)
-
-
-@pytest.mark.parametrize("changes", [{"iterations": 7, "evaluate_every": 3}, {"iterations": None, "epochs": 3}])
-def test_the_length_is_that_of_the_workers(changes: dict[str, Any]) -> None:
-    made = recipe(**{"evaluate_every": None} | changes)
-    spans = length(made, 722, 32)
-    assert workload_length(made, 722 // 32) == (spans.total, spans.every)
 
 
 def test_it_is_what_a_training_does(catalog: Catalog, tmp_path: Path) -> None:
@@ -212,9 +184,7 @@ def test_dear_clusterings_are_counted_of_the_weights_that_are_kept(catalog: Cata
 GPU = DeviceHours(kind="gpu", device="H200", trainings=132, hours=1234.5, low=1100.0, high=1400.0)
 
 
-@pytest.mark.parametrize(
-    ("cost", "lines"),
-    [
+SAID = [
         (Cost(trainings=0, models=0), ["cost: nothing is left to train"]),
         (
             Cost(trainings=4, models=16, unmeasured_shapes=1, nearest=1),
@@ -249,7 +219,128 @@ GPU = DeviceHours(kind="gpu", device="H200", trainings=132, hours=1234.5, low=11
                 "hours: about 1,234 (1,100 to 1,400) on H200; 154 in 8 present slots at once",
             ],
         ),
-    ],
-)  # fmt: skip
-def test_what_is_known_and_what_is_not_is_said(cost: Cost, lines: list[str]) -> None:
-    assert list(cost_in_words(cost)) == lines
+    ]  # fmt: skip
+
+
+def test_what_is_known_and_what_is_not_is_said() -> None:
+    assert [list(cost_in_words(cost)) for cost, _ in SAID] == [lines for _, lines in SAID]
+
+
+def test_nothing_timed_or_nothing_left_is_not_told() -> None:
+    assert time_left([("a", 10.0)], [], [], 1.0) is None
+    assert time_left([], [], [Timed("a", 100, 10.0)], 1.0) is None
+
+
+def test_steps_take_as_long_as_they_took() -> None:
+    timed = [Timed("a", 100, 10.0), Timed("a", 100, 12.0), Timed("a", 100, 8.0)]
+    found = time_left([("a", 50.0)], [Pending("a", 4, 400)], timed, 1.0)
+    assert found is not None
+    assert found.seconds == pytest.approx(45.0)
+    assert found.low < 45.0 < found.high
+
+
+def test_slots_share_the_work_and_the_last_one_decides() -> None:
+    timed = [Timed("a", 100, 10.0)] * 3
+    found = time_left([("a", 100.0), ("a", 10.0)], [Pending("a", 1, 100)], timed, 2.0)
+    assert found is not None
+    assert found.seconds == pytest.approx(11.0)  # 1 s, then the one that waits; not half of 21 s
+    gaps = time_left([("a", 100.0), ("a", 100.0)], [], timed, 1.6)
+    assert gaps is not None
+    assert gaps.seconds == pytest.approx(12.5)  # four fifths of the time a slot trains
+
+
+def test_kinds_keep_their_own_pace_and_an_unknown_one_widens_the_doubt() -> None:
+    timed = [*[Timed("small", 100, 1.0)] * 3, *[Timed("large", 100, 100.0)] * 3]
+    found = time_left([("large", 100.0)], [Pending("small", 10, 1_000)], timed, 1.0)
+    assert found is not None
+    assert found.seconds == pytest.approx(110.0)
+    doubtful = time_left([("other", 100.0)], [], timed, 1.0)
+    assert doubtful is not None
+    assert doubtful.high / doubtful.low > found.high / found.low
+
+
+def test_what_runs_tells_the_pace_until_one_has_finished() -> None:
+    running = Timed("a", 40, 4.0, whole=False)
+    first = time_left([("a", 60.0)], [Pending("a", 1, 100)], [running], 1.0)
+    assert first is not None
+    assert first.seconds == pytest.approx(16.0)
+    then = time_left([("a", 60.0)], [Pending("a", 1, 100)], [running, Timed("a", 100, 20.0)], 1.0)
+    assert then is not None
+    assert then.seconds == pytest.approx(32.0)
+
+
+@pytest.mark.parametrize("spread", [0.1, 0.4])
+def test_four_times_of_five_it_ends_between_the_two(spread: float) -> None:
+    drawn = random.Random(3)
+    inside = 0
+    for _ in range(400):
+        lengths = [drawn.gauss(10.0, 10.0 * spread) for _ in range(20)]
+        found = time_left([], [Pending("a", 12, 1_200)], [Timed("a", 100, max(0.5, one)) for one in lengths[:8]], 1.0)
+        assert found is not None
+        inside += found.low <= sum(lengths[8:]) <= found.high
+    assert inside / 400 >= 0.75
+    assert spread == 0.1 or inside / 400 <= 0.95  # lengths alike: the drift of a machine is more than their spread
+
+
+def test_doubt_of_the_steps_widens_the_bounds_alone() -> None:
+    timed = [Timed("a", 100, 10.0)] * 3
+    sure = time_left([], [Pending("a", 4, 400)], timed, 1.0)
+    doubtful = time_left([], [Pending("a", 4, 400)], timed, 1.0, doubt=0.5)
+    assert sure is not None
+    assert doubtful is not None
+    assert doubtful.seconds == sure.seconds
+    assert doubtful.low < sure.low
+    assert doubtful.high > sure.high
+
+
+@pytest.mark.parametrize("share", [0.1, 0.6])
+def test_how_early_others_end_is_learnt_within_its_bounds(share: float) -> None:
+    """Candidates that end at a first look or come to their end, some of them judged and some that wait."""
+    drawn, inside = random.Random(5), 0
+    for _ in range(400):
+        ends = [1.0 if drawn.random() < share else 0.1 for _ in range(16)]
+        found = expected_share(ends[:6], 10)
+        bound = 1.2816 * found.doubt
+        inside += found.mean * math.exp(-bound) <= sum(ends[6:]) / 10 <= found.mean * math.exp(bound)
+    assert inside / 400 >= 0.7
+
+
+def test_very_many_trainings_are_not_dealt_one_by_one() -> None:
+    found = time_left([("a", 100.0)] * 4, [Pending("a", 100_000, 10_000_000)], [Timed("a", 100, 10.0)] * 3, 4.0)
+    assert found is not None
+    assert found.seconds == pytest.approx(250_010.0)
+
+
+def test_it_is_what_is_not_trained_yet_and_is_kept_for_a_while(service: Service, settings: Settings) -> None:
+    now = 0.0
+    outlook = Outlook(service._store, load(), lambda: now)
+    sweep = service.submissions.submit(spec(repeat={"seed": [0]})).id
+    wider = service.submissions.submit(spec()).id
+
+    def left(**changes: object) -> int | None:
+        cost = outlook.left(service.sweeps.get(wider).model_copy(update={"state": SweepState.RUNNING} | changes))
+        return cost.trainings if cost else None
+
+    assert left() == 8
+    conduct(settings)
+    assert service.sweeps.get(sweep).state == "finished"
+    assert left() == 8, "as it was counted"
+    now = SECONDS + 1
+    assert left() == 0
+    assert left(state=SweepState.FINISHED) is None
+    assert left(total=MOST_TRIALS + 1) is None
+
+
+def test_of_what_cannot_be_known_it_says_nothing(service: Service) -> None:
+    outlook = Outlook(service._store, load())
+    fresh = service.sweeps.get(service.submissions.submit(spec(fresh=True)).id)
+    assert outlook.left(fresh) is not None
+    running = {"state": SweepState.RUNNING}
+
+    def left(sweep: SweepView, **changes: object) -> object:
+        return Outlook(service._store, load()).left(sweep.model_copy(update=running | changes))
+
+    assert left(fresh) is None
+    assert left(fresh, spec={"version": 1}) is None, "as of another release"
+    strange = fresh.spec | {"fresh": False, "recipe": fresh.spec["recipe"] | {"dataset": {"name": "gone"}}}
+    assert left(fresh, spec=strange) is None

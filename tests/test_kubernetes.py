@@ -88,41 +88,32 @@ def test_the_schema_tells_what_is_wrong() -> None:
     assert list(problems({"apiVersion": "v1", "kind": "Secret"})) == ["no kind ('v1', 'Secret')"]
 
 
-def test_all_pods_are_known() -> None:
-    assert set(templates()) == set(PODS)
-
-
-@pytest.mark.parametrize("name", PODS)
-def test_a_pod_is_as_restricted_as_its_namespace_demands(name: str) -> None:
+def test_pods_are_as_restricted_as_their_namespace_demands() -> None:
     """Kubernetes' profile `restricted`, and a root file system that is only read."""
     assert named("Namespace", "metricsweep")["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
-    spec = templates()[name]["spec"]
-    assert spec["securityContext"]["runAsNonRoot"] is True
-    assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
-    assert not {"hostNetwork", "hostPID", "hostIPC"} & set(spec)
-    assert all(set(volume) <= {"name", "emptyDir", "persistentVolumeClaim"} for volume in spec["volumes"])
-    containers = spec["containers"] + ([ray_cluster()["spec"]["autoscalerOptions"]] if name == "head" else [])
-    for container in containers:
-        context = container["securityContext"]
-        assert context["capabilities"] == {"drop": ["ALL"]}
-        assert context["allowPrivilegeEscalation"] is False
-        assert context["readOnlyRootFilesystem"] is True
-        assert "memory" in container["resources"]["limits"]
-        assert {mount["mountPath"] for mount in container["volumeMounts"]} >= {"/tmp"}
-    if name != "head":  # its autoscaler asks Kubernetes for pods
-        assert spec["automountServiceAccountToken"] is False
-
-
-@pytest.mark.parametrize("name", PODS)
-def test_what_a_pod_mounts_is_there(name: str) -> None:
-    spec = templates()[name]["spec"]
     claims = {one["metadata"]["name"] for one in manifests() if one["kind"] == "PersistentVolumeClaim"}
-    volumes = {volume["name"]: volume for volume in spec["volumes"]}
-    own = {"postgres"} if name == "metricsweep-postgres" else set()
-    for container in spec["containers"]:
-        assert {mount["name"] for mount in container["volumeMounts"]} <= set(volumes) | own
-    asked = {one["persistentVolumeClaim"]["claimName"] for one in volumes.values() if "persistentVolumeClaim" in one}
-    assert asked <= claims
+    assert set(templates()) == set(PODS)
+    for name, template in templates().items():
+        spec = template["spec"]
+        assert spec["securityContext"]["runAsNonRoot"] is True, name
+        assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}, name
+        assert not {"hostNetwork", "hostPID", "hostIPC"} & set(spec), name
+        assert all(set(volume) <= {"name", "emptyDir", "persistentVolumeClaim"} for volume in spec["volumes"]), name
+        containers = spec["containers"] + ([ray_cluster()["spec"]["autoscalerOptions"]] if name == "head" else [])
+        for container in containers:
+            context = container["securityContext"]
+            assert context["capabilities"] == {"drop": ["ALL"]}, name
+            assert context["allowPrivilegeEscalation"] is False, name
+            assert context["readOnlyRootFilesystem"] is True, name
+            assert "memory" in container["resources"]["limits"], name
+            assert {mount["mountPath"] for mount in container["volumeMounts"]} >= {"/tmp"}, name
+        if name != "head":  # its autoscaler asks Kubernetes for pods
+            assert spec["automountServiceAccountToken"] is False, name
+        volumes = {volume["name"]: volume.get("persistentVolumeClaim") for volume in spec["volumes"]}
+        own = {"postgres"} if name == "metricsweep-postgres" else set()
+        for container in spec["containers"]:
+            assert {mount["name"] for mount in container["volumeMounts"]} <= set(volumes) | own, name
+        assert {one["claimName"] for one in volumes.values() if one} <= claims, name
 
 
 def test_no_file_holds_a_secret() -> None:
@@ -171,12 +162,12 @@ def test_commands_exist(capsys: pytest.CaptureFixture[str]) -> None:
     assert "name the options of `ray start`" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", GROUPS)
-def test_a_worker_has_time_to_give_back_what_it_trains(name: str) -> None:
-    spec = templates()[name]["spec"]
-    (grace,) = [word for word in spec["containers"][0]["command"] if word.startswith("--grace=")]
-    assert 0 < float(grace.partition("=")[2]) < spec["terminationGracePeriodSeconds"]
-    assert spec["restartPolicy"] == "Never"
+def test_workers_have_time_to_give_back_what_they_train() -> None:
+    for name in GROUPS:
+        spec = templates()[name]["spec"]
+        (grace,) = [word for word in spec["containers"][0]["command"] if word.startswith("--grace=")]
+        assert 0 < float(grace.partition("=")[2]) < spec["terminationGracePeriodSeconds"], name
+        assert spec["restartPolicy"] == "Never", name
     assert ray_cluster()["metadata"]["annotations"] == {"ray.io/overwrite-container-cmd": "true"}
 
 

@@ -70,15 +70,6 @@ def test_what_is_dear_is_old_until_the_sweep_has_ended(service: Service, stage: 
     assert service.tables.html(sweep, "main") != page
 
 
-def test_a_small_one_is_reckoned_for_each_who_asks(service: Service, stage: Stage) -> None:
-    sweep = stage.submit(SPEC)
-    stage.finish()
-    one, table = service.sweeps.get(sweep), latex(service, sweep)
-    stage.finish()
-    assert service.sweeps.get(sweep).steps.done > one.steps.done
-    assert latex(service, sweep) != table
-
-
 @pytest.mark.usefixtures("_all_are_large")
 def test_what_is_kept_is_shown_to_nobody_else(
     tmp_path: Path, settings: Settings, migrated: Callable[[Path], Path]

@@ -8,20 +8,12 @@ import pytest
 import sqlalchemy as sa
 
 from api.local.command_lines import mlflow_server, settings_environment
-from orchestrator.host.addresses import sqlite_url
 from orchestrator.record.snapshot import snapshot
 from orchestrator.record.store import Store
 from orchestrator.settings import Settings
 from workers.__main__ import main
 
 NAMES = ("what?a", "what?b", "no#1", "100%41", "a b", "ü&=@:+", "new\nline")
-
-
-def test_a_sqlite_url_names_the_same_file_as_one_that_sqlalchemy_makes() -> None:
-    for name in NAMES:
-        file = f"/srv/{name}/metricsweep.db"
-        made = sa.URL.create("sqlite", database=file)
-        assert sa.make_url(sqlite_url(Path(file))) == made
 
 
 def test_the_database_lies_in_its_home_whatever_the_home_is_called(tmp_path: Path) -> None:

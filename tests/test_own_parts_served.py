@@ -11,7 +11,7 @@ from orchestrator.views.lifecycle import SWEEP_ENDED
 from orchestrator.views.sweeps import SweepView
 from tests.served import Served, serving, until
 
-pytestmark = pytest.mark.ray
+pytestmark = [pytest.mark.ray, pytest.mark.soak]
 
 LOSS = '''"""A loss of our own."""
 

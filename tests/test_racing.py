@@ -94,7 +94,7 @@ def test_a_round_waits_for_the_one_before(service: Service, settings: Settings) 
 
 def test_a_conductor_that_is_killed_often_races_the_same(tmp_path: Path) -> None:
     found = []
-    for every in (None, 1, 3):
+    for every in (None, 2):
         settings = settings_of(tmp_path / str(every))
         service = Service.open(settings)
         sweep = service.submissions.submit(spec(tables=None)).id

@@ -52,21 +52,6 @@ def outcomes(settings: Settings) -> dict[int, str | None]:
     return found
 
 
-def claimed(service: Service, sweeps: list[int]) -> list[int]:
-    """The sweeps of all trainings in the order in which these were claimed."""
-    trials = [one for sweep in sweeps for one in service.trials.page(sweep, None, None, None, 100).items]
-    return [sweep for _, sweep in sorted((service.trials.get(one.id).attempts[0].started, one.sweep) for one in trials)]
-
-
-def test_priority_then_age(service: Service, settings: Settings) -> None:
-    first, second = service.submissions.submit(named("a")).id, service.submissions.submit(named("b"), priority=5).id
-    third = service.submissions.submit(named("c")).id
-    service.commands.prioritize(third, 9)
-    conduct(settings)
-    assert claimed(service, [first, second, third]) == [third] * 4 + [second] * 4 + [first] * 4
-    assert service.sweeps.get(third).priority == 9
-
-
 def test_owners_take_turns(service: Service, settings: Settings) -> None:
     """A second owner's trainings run beside the first one's, though these came earlier."""
     ann, bob = (
@@ -115,19 +100,6 @@ def test_a_retry_leaves_a_paused_sweep_paused(service: Service, settings: Settin
     conduct(settings)
     found = service.sweeps.get(sweep)
     assert (found.state, found.counts.waiting, trained(settings)) == ("paused", 4, [])
-
-
-def test_a_request_that_cannot_be_carried_out_does_not_block_the_next(service: Service, settings: Settings) -> None:
-    sweep = service.submissions.submit(named("a")).id
-    store = Store.open(settings.database)
-    store.submissions.add_request(
-        "extend", sweep, None, None, {"text": "", "spec": {"version": 1}}
-    )  # as of another version
-    store.submissions.add_request("priority", sweep, None, None, {})
-    store.close()
-    service.commands.prioritize(sweep, 4)
-    conduct(settings)
-    assert (service.sweeps.get(sweep).priority, service.sweeps.get(sweep).state) == (4, "finished")
 
 
 def test_a_cell_or_a_trial_is_cancelled_and_retried(service: Service, settings: Settings) -> None:
@@ -280,41 +252,20 @@ def being_stopped(store: Store, sweep: int) -> tuple[int, Order]:
     return fence, order
 
 
-def test_a_deletion_waits_for_what_is_being_stopped(service: Service, settings: Settings) -> None:
-    sweep = service.submissions.submit(spec()).id
-    store = Store.open(settings.database)
-    fence, order = being_stopped(store, sweep)
-    service.commands.delete(sweep, "rates")
-    last = settings.storage / order.training / "1" / "last.pt"
-    last.parent.mkdir(parents=True)
-    last.touch()
-    writer = store.writer(fence)
-    renewal = Renewal(store, writer, catalog.load())
-    inbox = Requests(store, writer, catalog.load(), None, settings.storage, renewal)
-    assert not inbox.apply(store.requests.pending()[0])
-    assert last.exists()
-    assert service.sweeps.get(sweep).state == "cancelled"
-    store.writer(fence).events.write(AttemptStopped(order.attempt))
-    assert inbox.apply(store.requests.pending()[0])
-    assert not last.exists()
-    assert store.requests.pending() == []
-    store.close()
-
-
-@pytest.mark.parametrize("kind", ["cancel", "retry", "pause", "resume", "priority", "extend", "delete", "unheard-of"])
-def test_a_request_behind_a_deletion_ends_nobody(service: Service, settings: Settings, kind: str) -> None:
-    """`DELETE` and at once another request: each of three ended the conductor."""
+def test_a_request_behind_a_deletion_ends_nobody(service: Service, settings: Settings) -> None:
+    kinds = ("cancel", "retry", "pause", "resume", "priority", "extend", "delete", "unheard-of")
     doomed, other = service.submissions.submit(named("a")).id, service.submissions.submit(named("b")).id
     conduct(settings)
     store = Store.open(settings.database)
     arguments = {"priority": 3, "text": "", "spec": service.sweeps.get(doomed).spec}
-    deletion, behind = append(store, "delete", doomed), append(store, kind, doomed, arguments)
+    deletion, *behind = [append(store, kind, doomed, arguments) for kind in ("delete", *kinds)]
     last = append(store, "priority", other, {"priority": 7})
     store.close()
     conduct(settings)
     found = outcomes(settings)
     assert found[deletion] == "deleted"
-    assert (found[behind] or "").startswith(f"refused: no sweep {doomed}: it was deleted at ")
+    said = f"refused: no sweep {doomed}: it was deleted at "
+    assert {kinds[at]: found[one] for at, one in enumerate(behind) if not (found[one] or "").startswith(said)} == {}
     assert (found[last], service.sweeps.get(other).priority) == ("priority 7", 7)
 
 
@@ -344,14 +295,18 @@ def test_a_deletion_that_waits_keeps_its_sweep_as_it_is(service: Service, settin
     store = Store.open(settings.database)
     fence, order = being_stopped(store, sweep)
     deletion, behind = append(store, "delete", sweep), append(store, "retry", sweep)
+    last = settings.storage / order.training / "1" / "last.pt"
+    last.parent.mkdir(parents=True)
+    last.touch()
     writer = store.writer(fence)
     renewal = Renewal(store, writer, catalog.load())
     inbox = Requests(store, writer, catalog.load(), None, settings.storage, renewal)
     assert [inbox.apply(one) for one in store.requests.pending()] == [False, True]
     assert "about to be deleted" in (outcomes(settings)[behind] or "")
+    assert (last.exists(), service.sweeps.get(sweep).state) == (True, "cancelled")
     store.writer(fence).events.write(AttemptStopped(order.attempt))
     assert inbox.apply(store.requests.pending()[0])
-    assert outcomes(settings)[deletion] == "deleted"
+    assert (outcomes(settings)[deletion], last.exists()) == ("deleted", False)
     store.close()
 
 

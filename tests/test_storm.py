@@ -20,7 +20,7 @@ from orchestrator.record.store import Store
 from orchestrator.views.lifecycle import SWEEP_ENDED, SweepState, TrialState
 from orchestrator.views.requests import RequestView
 from tests.faults.installation import Installation
-from tests.record.test_invariants import check
+from tests.record.invariants import check
 from tests.test_conductor import spec
 
 pytestmark = pytest.mark.soak

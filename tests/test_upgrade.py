@@ -19,20 +19,18 @@ from orchestrator.conduct.renewal import Renewal
 from orchestrator.conduct.requests import Requests
 from orchestrator.plan import grid
 from orchestrator.publish.bundle.rebuilding import rebuild
-from orchestrator.record import schema
 from orchestrator.record.mlflow.mirror import Mirror
 from orchestrator.record.store import Store
 from orchestrator.record.writes import trainings as renewing
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.spec.spec import Spec
-from orchestrator.views.errors import InvalidSpecError, NumbersChangedError
 from tests import inline_conductor, test_pruning
 from tests.api.conftest import BEARER, TOKEN, URL
 from tests.record.sample import lease, run_all
 from tests.record.shelf import Shelf
 from workers import catalog as catalogs
-from workers.catalog import Catalog, changes, complete, stamp
+from workers.catalog import Catalog, changes, complete
 from workers.contract import CheckpointError, Place, Recipe
 from workers.train import train
 
@@ -85,16 +83,6 @@ def active_stamps(store: Store) -> list[str]:
     return [one.stamp for one in store.trainings.outdated(Renewal(store, store.writer(0), CHANGED).outdated)]
 
 
-def test_the_stamps_of_a_database_without_them_are_those_of_its_recipes(store: Store) -> None:
-    with store.database.reading() as connection:
-        found = connection.execute(sa.select(schema.training.c.stamp, schema.training.c.recipe)).all()
-    assert len(found) == 16
-    assert all(row.stamp == stamp(row.recipe) for row in found)
-    said = {str(one) for row in found for one in changes(row.stamp, raised(normface=7))}
-    version = TODAY.get("loss", "normface").version + 7  # type: ignore[union-attr]
-    assert f"loss 'normface' (version 1, now {version})" in said
-
-
 def test_what_waits_is_planned_anew_and_what_is_finished_stays(home: Settings, store: Store) -> None:
     before = {row[0]: row[1:] for row in rows(store, "SELECT uid, fingerprint, state, metrics FROM training")}
     assert active_stamps(store)
@@ -114,20 +102,6 @@ def test_what_waits_is_planned_anew_and_what_is_finished_stays(home: Settings, s
     assert (noted.kind, noted.state, noted.actor, noted.outcome) == ("renew", "done", None, said[HALF])
     assert after[LOST][1] == "cancelled"
     assert after[RUNNING][1] == "running", "until its slot was stopped"
-
-
-def test_all_sweeps_that_share_a_training_follow_it(store: Store) -> None:
-    Renewal(store, store.writer(lease(store)), CHANGED).renew()
-    pairs = {
-        row[:2]: row[2]
-        for row in rows(
-            store,
-            "SELECT t.sweep_id, json_extract(t.repeat_labels, '$.seed') || json_extract(g.recipe, '$.loss.name'), g.id "
-            "FROM trial t JOIN training g ON g.id = t.training_id WHERE t.state = 'waiting'",
-        )
-    }
-    assert pairs[HALF, "21triplet"] == pairs[SHARES, "21triplet"] != pairs[FRESH, "21triplet"]
-    assert pairs[HALF, "22triplet"] == pairs[SHARES, "22triplet"]
 
 
 def test_nothing_goes_on_from_a_checkpoint_of_older_versions(home: Settings, store: Store) -> None:
@@ -218,17 +192,6 @@ def test_a_retry_of_an_old_failure_is_planned_anew_and_says_so(home: Settings, s
     assert active_stamps(store) == []
 
 
-def test_an_old_sweep_does_not_grow_and_says_what_to_do(home: Settings, store: Store) -> None:
-    service = Service(home, store, CHANGED)
-    spec = yaml.safe_load(store.sweeps.get(1).text)
-    spec["repeat"]["seed"].append(2)
-    with pytest.raises(NumbersChangedError) as caught:
-        service.commands.extend(1, yaml.safe_dump(spec).encode())
-    assert "loss 'normface'" in str(caught.value)
-    assert "submit the wider spec as a new sweep" in str(caught.value)
-    assert "loss 'normface'" in {one.path for one in caught.value.problems}
-
-
 def test_the_answer_to_such_an_extension_lists_what_changed(home: Settings, store: Store) -> None:
     spec = yaml.safe_load(store.sweeps.get(1).text)
     spec["repeat"]["seed"].append(2)
@@ -240,25 +203,6 @@ def test_the_answer_to_such_an_extension_lists_what_changed(home: Settings, stor
     assert (answer.status_code, problem["title"]) == (409, "Conflict")
     assert problem["detail"].startswith("numbers changed in ")
     assert {"loss 'normface'", "metric 'map'"} <= {one["path"] for one in problem["problems"]}
-
-
-def test_what_was_replaced_goes_with_the_sweep_that_replaced_it(home: Settings, store: Store) -> None:
-    conduct(home, CHANGED)
-    both = store.sweeps.deletion(SHARES)
-    assert both is not None
-    assert LOST not in both.trainings, "sweep 4 has the training that took its place too"
-    fence = lease(store)
-    store.writer(fence).sweeps.delete(HALF)
-    alone = store.sweeps.deletion(SHARES)
-    assert alone is not None
-    assert LOST in alone.trainings
-    store.writer(fence).sweeps.delete(SHARES)
-    assert rows(store, f"SELECT id FROM training WHERE uid = '{LOST}'") == []
-
-
-def test_a_wrong_spec_is_told_before_versions(home: Settings, store: Store) -> None:
-    with pytest.raises(InvalidSpecError):
-        Service(home, store, CHANGED).commands.extend(1, b"version: 1\n")
 
 
 def test_results_are_marked_by_version(home: Settings, store: Store) -> None:
@@ -298,6 +242,7 @@ def test_a_bundle_of_old_numbers_says_so_and_is_rebuilt_to_the_byte(home: Settin
     assert any(b"MIXED" in one.content for one in report.tables)
 
 
+@pytest.mark.soak
 def test_this_release_trains_what_waits_under_its_own_versions(home: Settings, store: Store) -> None:
     """With the real catalog and the real training: the numbers of this release are others than those of the home."""
     stamped = rows(store, "SELECT DISTINCT stamp FROM training WHERE recipe LIKE '%normface%'")

@@ -13,6 +13,9 @@ import sqlalchemy as sa
 from orchestrator.record.store import Store
 
 DATABASES: Final = ["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)]
+ON_BOTH: Final = pytest.mark.parametrize("database_url", DATABASES, indirect=True)
+"""For what the two databases do each in their own way, and once for every query."""
+OVER_POSTGRES: Final = pytest.mark.parametrize("database_url", DATABASES[1:], indirect=True)
 _ROOMY: Final = 4 * 1024**3
 
 
@@ -65,28 +68,21 @@ def migrated_url(request: pytest.FixtureRequest, migrated: Callable[[Path], Path
     return make
 
 
-@pytest.fixture(params=DATABASES)
+@pytest.fixture
 def database_url(request: pytest.FixtureRequest, tmp_path: Path, migrated_url: Callable[[str, Path], str]) -> str:
-    """The URL of an empty database, of each kind in turn; for who also asks for `store`, of a migrated one."""
+    """The URL of an empty database: SQLite, or what `ON_BOTH` says; migrated for a test that asks for `store`."""
+    kind = getattr(request, "param", "sqlite")
     if "store" in request.fixturenames:
-        return migrated_url(request.param, tmp_path)
-    if request.param == "sqlite":
+        return migrated_url(kind, tmp_path)
+    if kind == "sqlite":
         return f"sqlite:///{tmp_path / 'metricsweep.db'}"
     return new_postgres_database(request.getfixturevalue("postgres_server"))
 
 
 @pytest.fixture
 def store(database_url: str) -> Iterator[Store]:
-    """A migrated store."""
+    """A migrated store, over SQLite where a test does not say otherwise."""
     opened = Store.open(database_url)
-    yield opened
-    opened.close()
-
-
-@pytest.fixture
-def sqlite_store(tmp_path: Path, migrated: Callable[[Path], Path]) -> Iterator[Store]:
-    """A migrated store over SQLite, for what does not depend on the database."""
-    opened = Store.open(f"sqlite:///{migrated(tmp_path)}")
     yield opened
     opened.close()
 

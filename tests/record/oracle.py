@@ -120,6 +120,9 @@ class Oracle:
             if sweep.state == "running" and not set(sweep.trials) & set(ACTIVE):
                 sweep.state = next((state for state in WITHOUT_RESULT if state in sweep.trials), "finished")
 
+    def take_over(self) -> None:
+        """Another conductor goes on; nothing changes."""
+
     def running(self) -> list[Attempt]:
         """Attempts that a next conductor finds."""
         return [one for one, state in self.attempts.items() if state == "running"]

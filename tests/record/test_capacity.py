@@ -1,14 +1,18 @@
-"""What the store knows of the cluster: nodes, asked slots, claims that pass over what has to wait, notices."""
+"""What the store knows of the cluster: nodes, slots, data, and claims that pass over what has to wait."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
 
 from orchestrator.record.reads.claims import Exclusions
 from orchestrator.record.store import Store
 from orchestrator.record.writes.capacity import MOST_AWAY
 from orchestrator.spec.slot import Slot
 from orchestrator.views.lifecycle import SweepState
-from orchestrator.views.nodes import Node
-from tests.record.sample import SLOT, lease, new_sweep, planned, started
+from orchestrator.views.nodes import Inspected, Node
+from tests.record.conftest import ON_BOTH
+from tests.record.sample import SLOT, lease, new_sweep, planned, run_all, started
+from workers.catalog import Finding, Need
+from workers.contract import Part
 
 BIG = Slot(cpus=64, gpus=0)
 
@@ -29,6 +33,7 @@ def barred(store: Store, slot: Slot) -> set[str]:
     return {one.text for one in store.capacity.asked_slots() if one.slot == slot}
 
 
+@ON_BOTH
 def test_nodes_are_remembered_when_they_leave(store: Store) -> None:
     fence = lease(store)
     one, two = Node("a", "ann", {"CPU": 4.0}), Node("b", "bob", {"CPU": 2.0, "GPU": 1.0})
@@ -40,6 +45,7 @@ def test_nodes_are_remembered_when_they_leave(store: Store) -> None:
     assert len(store.capacity.nodes()) == MOST_AWAY + 1, "an autoscaling cluster does not fill the table"
 
 
+@ON_BOTH
 def test_what_has_not_begun_gives_way_to_a_higher_priority_and_to_a_pause(store: Store) -> None:
     fence = lease(store)
     first = started(store, fence)
@@ -67,24 +73,6 @@ def test_a_machine_that_came_back_as_another_node_counts_once(store: Store) -> N
     assert store.capacity.nodes() == [other, now]
 
 
-def test_a_training_that_several_sweeps_wait_for_is_asked_for_once(store: Store) -> None:
-    fence = lease(store)
-    started(store, fence)
-    alone = store.capacity.waiting_slots(100)
-    started(store, fence)
-    assert alone
-    assert store.capacity.waiting_slots(100) == alone
-
-
-def test_an_order_has_the_slot_of_its_trial(store: Store) -> None:
-    fence = lease(store)
-    with_big(store, fence)
-    found = [store.writer(fence).claims.next() for _ in range(4)]
-    assert [one.slot for one in found if one] == [BIG, BIG, SLOT, SLOT]
-    attempts = store.trials.get(1).attempts
-    assert attempts[0].asked["cpus"] == 64
-
-
 def test_what_no_node_can_hold_blocks_nothing(store: Store) -> None:
     fence = lease(store)
     sweep = with_big(store, fence)
@@ -109,6 +97,7 @@ def test_a_sweep_whose_own_slot_has_to_wait_gives_the_trials_that_have_another(s
     assert store.sweeps.get(other).counts.waiting == 2
 
 
+@ON_BOTH
 def test_which_slots_are_asked_for_and_by_which_trials(store: Store) -> None:
     fence = lease(store)
     plain, mixed = started(store, fence), with_big(store, fence)
@@ -124,6 +113,7 @@ def test_which_slots_are_asked_for_and_by_which_trials(store: Store) -> None:
     assert [one.sweep for one in store.capacity.asked_slots()] == [mixed, mixed]
 
 
+@ON_BOTH
 def test_the_slots_that_are_waited_for_up_to_a_limit_and_the_quota(store: Store) -> None:
     fence = lease(store)
     with_big(store, fence)
@@ -143,3 +133,81 @@ def test_a_notice_is_written_once_and_goes_again(store: Store) -> None:
     assert (store.sweeps.get(sweep).notice, store.sweeps.get(other).notice) == (None, "no room either")
     store.writer(fence).capacity.note_notices({})
     assert store.sweeps.get(other).notice is None
+
+
+CUB = Need(dataset=Part(name="cub200"))
+SOP = Need(dataset=Part(name="sop"), weights="resnet50.pth")
+NOW = datetime(2026, 11, 22, tzinfo=UTC)
+
+
+def needing(store: Store, fence: int, *needs: Need | None, name: str = "sample") -> int:
+    """A sweep whose cells have these needs, two trials each."""
+    losses = ["triplet", "semihard", "npair"][: len(needs)]
+    plan = planned(losses)
+    plan["trials"] = [replace(one, need=needs[one.cell]) for one in plan["trials"]]
+    sweep = store.submissions.add_sweep(new_sweep(name)).id
+    store.writer(fence).sweeps.start(sweep, **plan, slot=SLOT, fresh=True)
+    return sweep
+
+
+def seen(node: str, need: Need, state: str, said: str = "") -> Inspected:
+    return Inspected(node, f"host-{node}", need, Finding.model_validate({"state": state, "said": said}), NOW)
+
+
+@ON_BOTH
+def test_what_is_held_blocks_nothing(store: Store) -> None:
+    fence = lease(store)
+    sweep = needing(store, fence, CUB, None, SOP)
+    held = {CUB.key, SOP.key}
+    assert store.claims.waits(Exclusions(held=held))
+    orders = [store.writer(fence).claims.next(Exclusions(held=held)) for _ in range(3)]
+    assert [one.need if one else "none" for one in orders] == [None, None, "none"]
+    assert not store.claims.waits(Exclusions(held=held))
+    assert store.claims.waits(Exclusions(held={CUB.key}))
+    assert store.writer(fence).sweeps.unsettled() == []
+    assert store.sweeps.get(sweep).counts.waiting == 4
+    assert run_all(store, fence) == 4
+
+
+def test_a_held_training_of_a_higher_priority_outranks_nothing(store: Store) -> None:
+    fence = lease(store)
+    needing(store, fence, None)
+    order = store.writer(fence).claims.next()
+    assert order is not None
+    store.writer(fence).sweeps.prioritize(needing(store, fence, CUB), 5)
+    assert store.claims.outranked(order.attempt, Exclusions())
+    assert not store.claims.outranked(order.attempt, Exclusions(held={CUB.key}))
+
+
+def test_nothing_is_demanded_for_what_is_held(store: Store) -> None:
+    fence = lease(store)
+    needing(store, fence, CUB, None)
+    assert len(store.capacity.waiting_slots(100)) == 4
+    assert len(store.capacity.waiting_slots(100, held={CUB.key})) == 2
+
+
+@ON_BOTH
+def test_which_sweeps_need_what(store: Store) -> None:
+    fence = lease(store)
+    first, second = needing(store, fence, CUB, SOP), needing(store, fence, CUB, name="other")
+    assert {(one.sweep, str(one.need)) for one in store.data.asked_needs()} == {
+        (first, "cub200"), (first, "sop with weights resnet50.pth"), (second, "cub200"),
+    }  # fmt: skip
+    assert store.data.waiting_for(first, CUB.key)
+    store.writer(fence).trials.cancel(first, cell=0)
+    assert not store.data.waiting_for(first, CUB.key)
+    store.writer(fence).trials.cancel(first)
+    assert [one.sweep for one in store.data.asked_needs()] == [second]
+    store.writer(fence).sweeps.delete(first)
+    assert [one.sweep for one in store.data.asked_needs()] == [second]
+
+
+@ON_BOTH
+def test_findings_are_renewed_and_go_with_their_machine(store: Store) -> None:
+    fence = lease(store)
+    here, there = seen("a", CUB, "missing", "CUB_200_2011 is missing"), seen("b", CUB, "ok")
+    store.writer(fence).data.note_findings([here, there], ["a", "b"])
+    assert store.data.findings() == [here, there]
+    mended = seen("a", CUB, "ok")
+    store.writer(fence).data.note_findings([mended], ["a"])
+    assert store.data.findings() == [mended]

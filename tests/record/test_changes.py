@@ -1,6 +1,9 @@
-"""Changes over both databases: each is told once, in the order in which transactions ended."""
+"""Changes: each is told once, in the order in which transactions ended; and what transactions of Postgres wait for."""
 
+import threading
+import time
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -9,8 +12,34 @@ from orchestrator.record import schema
 from orchestrator.record.store import Store
 from orchestrator.record.writes import changes
 from orchestrator.views.changes import ChangeKind
+from orchestrator.views.errors import NotFoundError
+from orchestrator.views.events import SweepSettled
+from orchestrator.views.remarks import TagChange
+from tests.record.conftest import ON_BOTH, OVER_POSTGRES
 from tests.record.sample import claimed, fail, lease, new_sweep, run, started
-from tests.record.side_by_side import HANGS, OVER_POSTGRES, beside, waits_for_a_lock
+
+HANGS = 60.0
+"""Seconds after which something that waits for ever is given up."""
+
+
+def waits_for_a_lock(store: Store) -> None:
+    """Return once a transaction waits for a lock."""
+    query = sa.text(
+        "SELECT count(*) FROM pg_locks JOIN pg_stat_activity USING (pid) "
+        "WHERE NOT granted AND datname = current_database()"
+    )
+    deadline = time.monotonic() + HANGS
+    while time.monotonic() < deadline:
+        with store.database.reading() as connection:
+            if connection.execute(query).scalar_one():
+                return
+    pytest.fail("nobody waits")
+
+
+def beside(act: Callable[[], Any]) -> threading.Thread:
+    thread = threading.Thread(target=act, daemon=True)
+    thread.start()
+    return thread
 
 
 def told(store: Store, position: int = 0) -> list[tuple[str, int]]:
@@ -18,6 +47,7 @@ def told(store: Store, position: int = 0) -> list[tuple[str, int]]:
     return [(one.view.type, one.view.trial or one.view.request or one.view.sweep) for one in span.changes]
 
 
+@ON_BOTH
 def test_what_happens_is_told_in_order_and_once(store: Store) -> None:
     fence = lease(store)
     sweep = started(store, fence)
@@ -106,3 +136,51 @@ def test_a_client_needs_nothing_that_a_conductor_holds_who_waits_for_it(
             client.join(HANGS)
             assert not client.is_alive()
         changes.note(connection, ChangeKind.SWEEP, sweep, sweep)
+
+
+def at(store: Store, begun: str, other: Store, act: Callable[[], Any]) -> list[threading.Thread]:
+    """Has something be done beside the first statement that begins so, which waits then; gives its thread."""
+    threads: list[threading.Thread] = []
+
+    def heard(connection: Any, cursor: Any, statement: str, *given: Any) -> None:
+        if statement.startswith(begun) and not threads:
+            threads.append(beside(act))
+            waits_for_a_lock(other)
+
+    sa.event.listen(store.database.engine, "after_cursor_execute", heard)
+    return threads
+
+
+@OVER_POSTGRES
+def test_a_remark_on_a_sweep_that_is_just_being_deleted_is_refused(store: Store, another: Callable[[], Store]) -> None:
+    fence = lease(store)
+    sweep = started(store, fence)
+    store.writer(fence).trials.cancel(sweep)
+    store.writer(fence).events.write(SweepSettled(sweep))
+    other, refusals = another(), list[NotFoundError]()
+
+    def remark() -> None:
+        try:
+            other.remarks.put(("sweep", sweep, sweep), "odd", None, "ann")
+        except NotFoundError as error:
+            refusals.append(error)
+
+    threads = at(store, "DELETE FROM note", other, remark)
+    store.writer(fence).sweeps.delete(sweep)
+    threads[0].join(HANGS)
+    assert len(refusals) == 1
+
+
+@OVER_POSTGRES
+def test_of_two_who_tag_at_once_the_later_ones_tags_stay(store: Store, another: Callable[[], Store]) -> None:
+    sweep, other = started(store, lease(store)), another()
+    assert sweep == 1
+    threads = at(
+        store,
+        "DELETE FROM tag",
+        other,
+        lambda: other.remarks.put(("trial", 1, 1), None, TagChange(["both", "second"]), "bob"),
+    )
+    store.remarks.put(("trial", 1, 1), None, TagChange(["both", "first"]), "ann")
+    threads[0].join(HANGS)
+    assert store.remarks.of("trial", 1, 1).tags == ["both", "second"]

@@ -1,14 +1,12 @@
 """Deliveries: what is noted for the webhook with each change, once, and what becomes of it; over both databases."""
 
-from typing import Any
-
-import pytest
 import sqlalchemy as sa
 
 from orchestrator.record.schema import delivery
 from orchestrator.record.store import Store
 from orchestrator.views.events import CellSettled, SweepSettled
 from orchestrator.views.outcomes import CellSummary
+from tests.record.conftest import ON_BOTH
 from tests.record.sample import claimed, fail, lease, new_sweep, run_all, started
 
 
@@ -56,19 +54,7 @@ def test_each_end_of_a_sweep_is_noted_as_it_was_then(store: Store) -> None:
     assert noted(store)[-1] == ("sweep.finished", bad)  # another end
 
 
-def test_nothing_is_noted_of_what_was_rolled_back(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    fence = lease(store)
-    sweep = started(store, fence)
-
-    def dies(*_: Any) -> None:
-        raise RuntimeError("killed in the middle")
-
-    monkeypatch.setattr("orchestrator.record.writes.dirty_flags.tell_state", dies)
-    with pytest.raises(RuntimeError, match="killed"):
-        store.writer(fence).trials.cancel(sweep)
-    assert (store.sweeps.get(sweep).state, noted(store)) == ("running", [])
-
-
+@ON_BOTH
 def test_stalls_and_hindrances_are_told_once_an_hour(store: Store) -> None:
     fence = lease(store)
     writer = store.writer(fence)
@@ -88,6 +74,7 @@ def test_stalls_and_hindrances_are_told_once_an_hour(store: Store) -> None:
     assert noted(store)[2:] == [("sweep.hindered", other), ("sweep.hindered", sweep)]
 
 
+@ON_BOTH
 def test_what_was_settled_is_kept_a_week_and_what_nobody_wants_is_dropped(store: Store) -> None:
     fence = lease(store)
     writer = store.writer(fence)

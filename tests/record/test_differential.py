@@ -12,6 +12,7 @@ from orchestrator.record.store import Store, Writer
 from orchestrator.views.events import AttemptStopped, CellSettled, Failed, Finished, SweepSettled
 from orchestrator.views.orders import Failure
 from orchestrator.views.outcomes import CellSummary
+from tests.record.invariants import check
 from tests.record.oracle import Attempt, Key, Oracle
 from tests.record.sample import SLOT, lease, new_sweep, planned, result
 
@@ -79,6 +80,10 @@ class Recorded:
         for sweep in self._writer.sweeps.unsettled():
             self._writer.events.write(SweepSettled(sweep))
 
+    def take_over(self) -> None:
+        self._writer.lease.release()
+        self._writer = self._store.writer(lease(self._store, "next"))
+
     def running(self) -> list[Attempt]:
         return [(_key(order.recipe), order.number) for order in self._store.claims.orphans()]
 
@@ -115,7 +120,7 @@ def question(drawn: random.Random, oracle: Oracle, attempts: list[Attempt]) -> t
     questions: list[tuple[str, tuple[object, ...]]] = [
         ("claim", ()), ("claim", ()), ("claim", ()), ("cancel", (number, None)), ("cancel", (number, one)),
         ("retry", (number,)), ("pause", (number,)), ("resume", (number,)), ("settle", ()),
-        ("prioritize", (number, drawn.randint(-1, 1))),
+        ("prioritize", (number, drawn.randint(-1, 1))), ("take_over", ()),
     ]  # fmt: skip
     if attempts:  # ended ones too: a message of these changes nothing
         attempt = drawn.choice(attempts)
@@ -144,8 +149,8 @@ def stores(
 @pytest.mark.parametrize(
     ("stores", "seed"),
     [
-        *((["sqlite"], seed) for seed in range(4)),
-        *(pytest.param(["sqlite", "postgres"], seed, marks=pytest.mark.postgres) for seed in (4, 5)),
+        *((["sqlite"], seed) for seed in range(6)),
+        pytest.param(["sqlite", "postgres"], 6, marks=pytest.mark.postgres),
     ],
     indirect=["stores"],
 )
@@ -156,7 +161,8 @@ def test_all_answer_alike(stores: list[Store], seed: int) -> None:
         name, given = question(drawn, oracle, attempts)
         answers = [getattr(one, name)(*given) for one in (oracle, *told)]
         assert answers[1:] == answers[:1] * len(told), (name, given)
-        for one in told:
+        for one, store in zip(told, stores, strict=True):
             assert one.answer() == answer(oracle), (name, given)
+            check(store)
         if name == "claim" and answers[0] is not None:
             attempts.append(answers[0])

@@ -1,13 +1,21 @@
-"""From a submitted sweep to a settled one, over both databases."""
+"""From a submitted sweep to a settled one, how long trainings took, and trainings that are planned anew."""
 
 import math
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from orchestrator.cost.estimate import Duration, shape
+from orchestrator.record.reads import trainings
 from orchestrator.record.store import Store
+from orchestrator.record.writes.trainings import Renewed, Tally
 from orchestrator.views.errors import ConflictError
-from orchestrator.views.events import AttemptStopped, CellSettled, Progressed, Started, SweepSettled
+from orchestrator.views.events import AttemptStopped, CellSettled, Failed, Finished, Progressed, Started, SweepSettled
+from orchestrator.views.orders import Failure
 from orchestrator.views.outcomes import CellSummary, Statistic
+from orchestrator.views.planned import Candidate, Cell, PlannedTrial
+from tests.record.conftest import ON_BOTH
 from tests.record.sample import (
     KEY,
     SLOT,
@@ -17,12 +25,14 @@ from tests.record.sample import (
     new_sweep,
     planned,
     progress,
+    recipe,
     result,
     run,
     run_all,
     started,
     states,
 )
+from workers.catalog import stamp
 
 
 def summary(cell: int) -> CellSummary:
@@ -30,6 +40,7 @@ def summary(cell: int) -> CellSummary:
     return CellSummary(cell, "complete", 0, {"loss.margin": "0.2"}, KEY, score, {KEY: score}, 1)
 
 
+@ON_BOTH
 def test_a_sweep_runs_from_queued_to_finished(store: Store) -> None:
     fence = lease(store)
     added = store.submissions.add_sweep(new_sweep())
@@ -42,7 +53,7 @@ def test_a_sweep_runs_from_queued_to_finished(store: Store) -> None:
     assert store.sweeps.cells_to_settle() == []
 
     first = claimed(store, fence)
-    assert first.number == 1
+    assert (first.number, first.label) == (1, f"sample #{added.id} · triplet · margin=0.2 · seed=0")
     assert first.recipe["loss"] == {"name": "triplet", "margin": 0.2}
     assert first.slot == SLOT
     assert store.claims.wanted(first.attempt)
@@ -77,17 +88,6 @@ def test_a_sweep_runs_from_queued_to_finished(store: Store) -> None:
     assert grid[0].candidates[0].selected
 
 
-def test_orders_come_in_the_order_of_sweeps_and_of_their_plans(store: Store) -> None:
-    fence = lease(store)
-    started(store, fence, losses=["semihard"], seeds=[3, 1])
-    started(store, fence, losses=["triplet"], seeds=[0])
-    orders = [claimed(store, fence) for _ in range(3)]
-    assert [(order.recipe["loss"]["name"], order.recipe["seed"]) for order in orders] == [
-        ("semihard", 3), ("semihard", 1), ("triplet", 0),
-    ]  # fmt: skip
-    assert store.writer(fence).claims.next() is None
-
-
 def test_equal_recipes_of_one_sweep_share_a_training(store: Store) -> None:
     fence = lease(store)
     sweep = store.submissions.add_sweep(new_sweep()).id
@@ -100,17 +100,7 @@ def test_equal_recipes_of_one_sweep_share_a_training(store: Store) -> None:
     assert [trial.reused for trial in store.trials.page(sweep).items] == [False, False]
 
 
-def test_a_running_training_is_shared_by_two_sweeps(store: Store) -> None:
-    fence = lease(store)
-    one = started(store, fence, losses=["triplet"], seeds=[0])
-    order = claimed(store, fence)
-    two = started(store, fence, losses=["triplet"], seeds=[0])
-    assert states(store, two) == ["running"]
-    assert store.writer(fence).claims.next() is None
-    run(store, fence, order)
-    assert states(store, one) == states(store, two) == ["finished"]
-
-
+@ON_BOTH
 def test_a_finished_training_is_reused_unless_the_sweep_asks_for_fresh_ones(store: Store) -> None:
     fence = lease(store)
     one = started(store, fence)
@@ -134,36 +124,7 @@ def test_a_finished_training_is_reused_unless_the_sweep_asks_for_fresh_ones(stor
     assert states(store, four) == ["waiting"] * 4
 
 
-def test_a_finished_generation_is_reused_while_a_fresh_one_runs(store: Store) -> None:
-    fence = lease(store)
-    started(store, fence, seeds=[0])
-    run_all(store, fence)
-    started(store, fence, seeds=[0], fresh=True)
-    claimed(store, fence)
-    assert states(store, started(store, fence, seeds=[0])) == ["finished"] * 2
-
-
-def test_a_failed_training_waits_again_for_another_sweep(store: Store) -> None:
-    fence = lease(store)
-    one = started(store, fence, losses=["triplet"], seeds=[0])
-    fail(store, fence, claimed(store, fence))
-    assert states(store, one) == ["failed"]
-    two = started(store, fence, losses=["triplet"], seeds=[0])
-    order = claimed(store, fence)
-    assert order.number == 2
-    run(store, fence, order)
-    assert states(store, one) == ["failed"]
-    assert states(store, two) == ["finished"]
-    store.writer(fence).events.write(SweepSettled(one))
-    assert store.sweeps.get(one).state == "failed"
-    # A retry takes the result that came meanwhile.
-    assert store.writer(fence).trials.retry(one).trials == 1
-    assert states(store, one) == ["finished"]
-    assert store.sweeps.get(one).state == "running"
-    store.writer(fence).events.write(SweepSettled(one))
-    assert store.sweeps.get(one).state == "finished"
-
-
+@ON_BOTH
 def test_a_lost_attempt_is_followed_by_one_that_resumes(store: Store) -> None:
     fence = lease(store)
     sweep = started(store, fence, losses=["triplet"], seeds=[0])
@@ -187,6 +148,7 @@ def test_a_lost_attempt_is_followed_by_one_that_resumes(store: Store) -> None:
     assert view.attempts[0].reason == "ValueError: no such class"
 
 
+@ON_BOTH
 def test_orphans_are_what_an_earlier_conductor_left(store: Store) -> None:
     fence = lease(store)
     started(store, fence)
@@ -200,24 +162,6 @@ def test_orphans_are_what_an_earlier_conductor_left(store: Store) -> None:
     assert [one.attempt for one in left] == [order.attempt, unstarted.attempt]
     assert (left[0].holder, left[0].seen, left[0].recipe, left[0].slot) == ("slot-1", 4, order.recipe, SLOT)
     assert (left[1].holder, left[1].seen) == ("", 0)
-
-
-def test_cancel_ends_waiting_trials_and_stops_running_ones(store: Store) -> None:
-    fence = lease(store)
-    sweep = started(store, fence)
-    order = claimed(store, fence)
-    assert store.writer(fence).trials.cancel(sweep).trials == 4
-    assert states(store, sweep) == ["cancelled"] * 4
-    assert store.sweeps.get(sweep).state == "cancelled"
-    assert not store.claims.wanted(order.attempt)
-    store.writer(fence).events.write(AttemptStopped(order.attempt))
-    assert store.writer(fence).claims.next() is None
-    assert store.writer(fence).trials.cancel(sweep).trials == 0
-    assert store.writer(fence).trials.retry(sweep).trials == 4
-    assert states(store, sweep) == ["waiting"] * 4
-    assert claimed(store, fence).number == 2
-    assert store.sweeps.get(sweep).state == "running"
-    assert store.sweeps.get(sweep).ended is None
 
 
 def test_a_queued_sweep_is_cancelled_straight_and_an_ended_one_not_at_all(store: Store) -> None:
@@ -245,63 +189,6 @@ def test_a_sweep_that_ended_before_its_trials_were_written_is_queued_again(store
     assert (store.sweeps.get(sweep).state, store.sweeps.get(sweep).error) == ("queued", None)
 
 
-def test_a_cancelled_trial_leaves_the_shared_training_to_the_other(store: Store) -> None:
-    fence = lease(store)
-    one = started(store, fence, losses=["triplet"], seeds=[0])
-    two = started(store, fence, losses=["triplet"], seeds=[0])
-    order = claimed(store, fence)
-    assert states(store, two) == ["running"]
-    store.writer(fence).trials.cancel(one)
-    assert store.claims.wanted(order.attempt)
-    run(store, fence, order)
-    assert states(store, one) == ["cancelled"]
-    assert states(store, two) == ["finished"]
-
-
-def test_one_trial_is_cancelled_and_retried(store: Store) -> None:
-    fence = lease(store)
-    sweep = started(store, fence)
-    second = store.trials.page(sweep).items[1].id
-    assert store.writer(fence).trials.cancel(sweep, second).trials == 1
-    assert states(store, sweep) == ["waiting", "cancelled", "waiting", "waiting"]
-    assert run_all(store, fence) == 3
-    assert store.writer(fence).sweeps.unsettled() == [sweep]
-    store.writer(fence).events.write(SweepSettled(sweep))
-    assert store.sweeps.get(sweep).state == "cancelled"
-    assert store.writer(fence).trials.retry(sweep, second).trials == 1
-    assert run_all(store, fence) == 1
-    store.writer(fence).events.write(SweepSettled(sweep))
-    assert store.sweeps.get(sweep).state == "finished"
-
-
-def test_a_stopped_attempt_whose_trial_was_retried_meanwhile_waits(store: Store) -> None:
-    fence = lease(store)
-    sweep = started(store, fence, losses=["triplet"], seeds=[0])
-    order = claimed(store, fence)
-    store.writer(fence).trials.cancel(sweep)
-    store.writer(fence).trials.retry(sweep)
-    assert states(store, sweep) == ["running"]
-    assert store.claims.wanted(order.attempt)
-    store.writer(fence).events.write(AttemptStopped(order.attempt))
-    assert states(store, sweep) == ["waiting"]
-    assert claimed(store, fence).number == 2
-
-
-def test_a_result_that_came_after_the_cancel_is_taken_by_the_retry(store: Store) -> None:
-    fence = lease(store)
-    one = started(store, fence, losses=["triplet"], seeds=[0])
-    order = claimed(store, fence)
-    store.writer(fence).trials.cancel(one)
-    run(store, fence, order)
-    assert states(store, one) == ["cancelled"]
-    two = started(store, fence, losses=["triplet"], seeds=[0])
-    assert states(store, two) == ["finished"]
-    assert store.trials.get(store.trials.page(two).items[0].id).reused_from is None  # no trial took it before
-    store.writer(fence).trials.retry(one)
-    (trial,) = store.trials.page(one).items
-    assert (trial.state, trial.reused) == ("finished", False)
-
-
 def test_retry_unsettles_the_cells_it_touches(store: Store) -> None:
     fence = lease(store)
     sweep = started(store, fence, seeds=[0])
@@ -318,6 +205,7 @@ def test_retry_unsettles_the_cells_it_touches(store: Store) -> None:
     assert store.sweeps.cells_to_settle() == [(sweep, 0)]
 
 
+@ON_BOTH
 def test_every_event_may_be_applied_twice(store: Store) -> None:
     fence = lease(store)
     sweep = started(store, fence, seeds=[0])
@@ -353,9 +241,79 @@ def test_a_diverged_training_is_an_outcome(store: Store) -> None:
     assert store.sweeps.get(sweep).state == "finished"
 
 
-def test_an_order_says_what_a_person_calls_it(store: Store) -> None:
+def trained(store: Store, fence: int, seconds: float, outcome: str = "ok", device: Any = "cpu", **changes: Any) -> None:
+    """One sweep of one training that took so long."""
+    made = recipe(**changes)
+    sweep = store.submissions.add_sweep(new_sweep(total=1)).id
+    trial = PlannedTrial(0, 0, 0, {}, made, made.fingerprint)
+    store.writer(fence).sweeps.start(sweep, [Cell(0, {})], [Candidate(0, 0, {})], [trial], slot=SLOT, fresh=True)
+    attempt = claimed(store, fence).attempt
+    store.writer(fence).events.write(Started(attempt, "slot-0", "host-a"))
+    where = {} if device is None else {"device": device, "device_name": f"the {device}"}
+    store.writer(fence).events.write(Finished(attempt, result(outcome=outcome, seconds=seconds, provenance=where)))
+
+
+@ON_BOTH
+def test_the_latest_of_each_shape(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trainings, "MOST_MEASURED", 2)
     fence = lease(store)
-    sweep = started(store, fence)
+    for seconds, seed in ((1.0, 0), (2.0, 1), (3.0, 2)):
+        trained(store, fence, seconds, seed=seed, loss="semihard")
+    trained(store, fence, 9.0, device="cuda", evaluate_every=20)
+    trained(store, fence, 8.0, iterations=None, epochs=4, validation={"name": "cross_validation", "folds": 3})
+    trained(store, fence, 5.0, outcome="diverged")
+    trained(store, fence, 6.0, device=None)
+    trained(store, fence, 7.0, dataset="mnist")
+    folds = recipe(iterations=None, epochs=4, validation={"name": "cross_validation", "folds": 3})
+    whole, rare, never = (shape(recipe(**changes)) for changes in ({}, {"evaluate_every": 20}, {"evaluate_every": 30}))
+    found = store.trainings.durations([whole, rare, never, shape(folds)])
+    assert found == {
+        whole: [Duration(3.0, 100, "cpu", "the cpu")],
+        rare: [Duration(9.0, 100, "cuda", "the cuda")],
+        shape(folds): [Duration(8.0, 12, "cpu", "the cpu")],
+    }
+    assert store.trainings.durations([]) == {}
+    monkeypatch.setattr(trainings, "MOST_MEASURED", 20)
+    assert [one.seconds for one in store.trainings.durations([whole])[whole]] == [3.0, 2.0, 1.0]
+
+
+@ON_BOTH
+def test_trials_move_to_trainings_of_today(store: Store) -> None:
+    fence = lease(store)
+    one, two = (started(store, fence, name, losses=["triplet"]) for name in ("one", "two"))
+    new = new_sweep("fresh")
+    fresh = store.submissions.add_sweep(replace(new, spec={**new.spec, "fresh": True})).id
+    store.writer(fence).sweeps.start(fresh, **planned(losses=["triplet"], seeds=[0]), slot=SLOT, fresh=True)
     order = claimed(store, fence)
-    assert order.label == f"sample #{sweep} · triplet · margin=0.2 · seed=0"
-    assert [one.label for one in store.claims.orphans()] == [order.label]
+    store.writer(fence).events.write(Progressed(order.attempt, 1, progress(10, checkpoint="last.pt")))
+    store.writer(fence).events.write(Failed(order.attempt, Failure("infrastructure", "gone"), True))
+    old = [stamp(recipe(seed=0).model_dump(mode="json"))]
+    found = store.trainings.outdated(old)
+    assert len(found) == 3
+    plans = [recipe(seed=each.recipe["seed"], pins={"versions": {"loss": 2}}) for each in found]
+    renewed = [
+        Renewed(each, PlannedTrial(0, 0, 0, {}, plan, plan.fingerprint))
+        for each, plan in zip(found, plans, strict=True)
+    ]
+    tallies: list[Tally] = []
+    said = store.writer(fence).trainings.plan_anew(
+        renewed, old, lambda tally: tallies.append(tally) or f"{tally.moved} moved"
+    )
+    assert said == {one: "2 moved", two: "2 moved", fresh: "1 moved"}
+    assert sorted(tally.begun for tally in tallies) == [0, 1, 1]
+    assert store.trainings.outdated(old) == []
+    assert store.writer(fence).trainings.plan_anew(renewed, old, lambda _: "") == {}
+    assert run_all(store, fence) == 3, "two that both sweeps share, and one of the fresh sweep"
+    assert states(store, one) == states(store, two) == ["finished"] * 2
+    (trial, _) = store.trials.page(one).items
+    assert [each.training for each in store.trials.get(trial.id).replaced] == [order.training]
+    for sweep in (one, two, fresh):
+        store.writer(fence).events.write(SweepSettled(sweep))
+    alone = store.sweeps.deletion(two)
+    assert alone is not None
+    assert order.training not in alone.trainings
+    store.writer(fence).sweeps.delete(two)
+    left = store.sweeps.deletion(one)
+    assert left is not None
+    assert order.training in left.trainings
+    store.writer(fence).sweeps.delete(one)

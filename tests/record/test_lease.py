@@ -2,18 +2,23 @@
 
 import threading
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from orchestrator.conduct.standby import Standby
+from orchestrator.record import store as store_module
+from orchestrator.record.database import FencedAccess
 from orchestrator.record.store import Store
-from orchestrator.record.writes.lease import Held
+from orchestrator.record.writes.lease import Held, LeaseWriter
 from orchestrator.views.errors import FencedError, UnavailableError
 from orchestrator.views.events import AttemptStopped, CellSettled, Finished, Progressed, Started, SweepSettled
 from orchestrator.views.outcomes import CellSummary
+from tests.record.conftest import ON_BOTH
 from tests.record.sample import SLOT, claimed, lease, new_sweep, planned, progress, result, started, states
 
 
+@ON_BOTH
 def test_the_lease_has_one_holder_and_every_holder_a_higher_fence(store: Store, another: Callable[[], Store]) -> None:
     other = another()
     first = store.lease.acquire("one", 600)
@@ -30,6 +35,7 @@ def test_the_lease_has_one_holder_and_every_holder_a_higher_fence(store: Store, 
     assert store.lease.acquire("one", 600) is None
 
 
+@ON_BOTH
 def test_an_installation_has_one_name(store: Store, another: Callable[[], Store]) -> None:
     first = lease(store, seconds=-1)
     name = store.writer(first).lease.installation()
@@ -39,11 +45,6 @@ def test_an_installation_has_one_name(store: Store, another: Callable[[], Store]
         store.writer(first).lease.installation()
 
 
-def test_a_lease_that_ran_out_is_taken_over(store: Store) -> None:
-    assert store.lease.acquire("one", -1) == 1  # it has run out already
-    assert store.lease.acquire("two", 600) == 2
-
-
 def test_a_lease_that_ran_out_but_was_not_taken_still_writes(store: Store) -> None:
     fence = lease(store, seconds=-1)
     started(store, fence)
@@ -51,6 +52,7 @@ def test_a_lease_that_ran_out_but_was_not_taken_still_writes(store: Store) -> No
     assert store.lease.acquire("two", 600) is None
 
 
+@ON_BOTH
 def test_a_clock_set_back_keeps_no_dead_conductor_alive(store: Store) -> None:
     first = store.lease.acquire("one", 3600)  # as a clock an hour ahead would have written it
     assert first is not None
@@ -97,6 +99,7 @@ def test_a_standby_outlives_a_database_that_does_not_answer(store: Store, monkey
     assert next(left, None) is None
 
 
+@ON_BOTH
 def test_of_many_that_want_the_lease_one_gets_it(store: Store, another: Callable[[], Store]) -> None:
     stores = [another() for _ in range(4)]
     got: list[int | None] = []
@@ -108,6 +111,7 @@ def test_of_many_that_want_the_lease_one_gets_it(store: Store, another: Callable
     assert sorted(fence for fence in got if fence is not None) == [1]
 
 
+@ON_BOTH
 def test_a_fenced_conductor_writes_nothing(store: Store, another: Callable[[], Store]) -> None:
     old = lease(store, seconds=-1)
     sweep = started(store, old)
@@ -149,6 +153,7 @@ def test_a_fenced_conductor_writes_nothing(store: Store, another: Callable[[], S
     assert other.writer(new).trials.cancel(sweep).trials == 4
 
 
+@ON_BOTH
 def test_threads_never_claim_the_same_training(store: Store, another: Callable[[], Store]) -> None:
     fence = lease(store)
     sweep = started(store, fence, seeds=list(range(40)))
@@ -170,3 +175,16 @@ def test_threads_never_claim_the_same_training(store: Store, another: Callable[[
     every = [training for mine in claimed_by for training in mine]
     assert len(every) == len(set(every)) == 80
     assert states(store, sweep) == ["running"] * 80
+
+
+def test_the_two_sides_share_no_object(store: Store) -> None:
+    reads, writes = (set(map(type, vars(one).values())) for one in (store, store.writer(1)))
+    assert not reads & writes
+    assert all(issubclass(one, FencedAccess) for one in writes - {LeaseWriter})
+    assert not any(issubclass(one, FencedAccess) for one in reads)
+
+
+def test_readers_open_no_writing_transaction() -> None:
+    room = Path(store_module.__file__).parent
+    files = [*room.glob("reads/*.py"), room / "mirror_runs.py"]
+    assert [path.stem for path in files if ".writing()" in path.read_text()] == []

@@ -1,9 +1,6 @@
-"""The schema's versions: the steps give what `schema.py` says, and whatever opens a database brings it along."""
+"""The schema's versions, and connections to Postgres."""
 
-import subprocess
-import sys
 import threading
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,6 +15,7 @@ from orchestrator.record.migrations import config, migrate
 from orchestrator.record.schema import metadata
 from orchestrator.record.store import Store
 from orchestrator.views.errors import UnavailableError
+from tests.record.conftest import ON_BOTH, new_postgres_database
 
 
 def differences(url: str) -> list[object]:
@@ -30,21 +28,12 @@ def differences(url: str) -> list[object]:
     return found
 
 
+@ON_BOTH
 def test_the_steps_give_the_schema(database_url: str) -> None:
     Store.open(database_url).close()
     assert differences(database_url) == []
     Store.open(database_url).close()  # a second time changes nothing
     assert differences(database_url) == []
-
-
-def test_a_column_without_a_step_is_noticed(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path / 'metricsweep.db'}"
-    Store.open(url).close()
-    engine = sa.create_engine(url)
-    with engine.begin() as connection:
-        connection.execute(sa.text("ALTER TABLE sweep DROP COLUMN error"))
-    engine.dispose()
-    assert differences(url)
 
 
 def test_the_steps_are_one_line() -> None:
@@ -53,15 +42,7 @@ def test_the_steps_are_one_line() -> None:
     assert [step.revision for step in steps if step.is_head] == [migrations._newest()]
 
 
-def test_a_database_of_this_version_is_opened_without_alembic(
-    migrated: Callable[[Path], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It takes .1 s to load, of each start of the API and of the conductor."""
-    for name in [name for name in sys.modules if name.partition(".")[0] == "alembic"] or ["alembic"]:
-        monkeypatch.setitem(sys.modules, name, None)
-    Store.open(f"sqlite:///{migrated(tmp_path)}").close()
-
-
+@ON_BOTH
 def test_many_that_open_at_once_migrate_once(database_url: str) -> None:
     failures: list[BaseException] = []
 
@@ -80,14 +61,6 @@ def test_many_that_open_at_once_migrate_once(database_url: str) -> None:
     assert differences(database_url) == []
 
 
-def test_processes_that_open_at_once_migrate_once(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path / 'deep' / 'metricsweep.db'}"
-    code = "import sys; from orchestrator.record.store import Store; Store.open(sys.argv[1]).close()"
-    running = [subprocess.Popen([sys.executable, "-c", code, url]) for _ in range(3)]
-    assert [process.wait(120) for process in running] == [0, 0, 0]
-    assert differences(url) == []
-
-
 def test_a_step_that_fails_leaves_nothing(tmp_path: Path) -> None:
     database = Database(f"sqlite:///{tmp_path / 'metricsweep.db'}")
 
@@ -103,14 +76,16 @@ def test_a_step_that_fails_leaves_nothing(tmp_path: Path) -> None:
     database.close()
 
 
-@pytest.mark.parametrize("migrate", [True, False])
-def test_a_database_of_a_newer_version_is_refused(database_url: str, migrate: bool) -> None:
+@ON_BOTH
+def test_a_database_of_a_newer_version_is_refused(database_url: str) -> None:
     Store.open(database_url).close()
     engine = sa.create_engine(database_url)
     with engine.begin() as connection:
         connection.execute(sa.text("UPDATE alembic_version SET version_num = '9999'"))
-    with pytest.raises(UnavailableError, match=r"its schema is version 9999, this release's is \d+; start the release"):
-        Store.open(database_url, migrate)
+    said = r"its schema is version 9999, this release's is \d+; start the release"
+    for allowed in (True, False):
+        with pytest.raises(UnavailableError, match=said):
+            Store.open(database_url, migrate=allowed)
     with engine.connect() as connection:
         assert connection.execute(sa.text("SELECT version_num FROM alembic_version")).scalar() == "9999"
     engine.dispose()
@@ -122,3 +97,21 @@ def test_a_database_that_does_not_answer_is_said_so(tmp_path: Path) -> None:
     store = Store.open(f"sqlite:///{tmp_path / 'a folder'}/metricsweep.db")
     store.ping()
     store.close()
+
+
+@pytest.mark.postgres
+def test_a_server_that_is_gone_without_a_word_is_noticed_within_half_a_minute(postgres_server: str) -> None:
+    """A connection that was cut off says nothing, and Linux keeps who waits for an answer waiting for two hours."""
+    url = sa.make_url(new_postgres_database(postgres_server))
+    for given, idle in ((url, "10"), (url.update_query_dict({"keepalives_idle": "60"}), "60")):
+        database = Database(given.render_as_string(hide_password=False))
+        try:
+            with database.engine.connect() as connection:
+                raw = connection.connection.driver_connection
+                assert raw is not None
+                shown = raw.info.get_parameters()
+        finally:
+            database.engine.dispose()
+        keeps = {name: shown[name] for name in ("keepalives_idle", "keepalives_interval", "keepalives_count")}
+        assert keeps == {"keepalives_idle": idle, "keepalives_interval": "5", "keepalives_count": "3"}
+        assert (shown["tcp_user_timeout"], shown["connect_timeout"]) == ("25000", "10")

@@ -1,7 +1,6 @@
 """The MLflow tracker against a real server."""
 
 import math
-import os
 import socket
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,11 +11,9 @@ from uuid import uuid4
 import pytest
 from mlflow.entities import Run, ViewType
 from mlflow.tracking import MlflowClient
-from mlflow.utils import rest_utils
 
 from orchestrator.record.mirror_runs import CurvePoint
 from orchestrator.record.mlflow.client import (
-    CLIENT_ENVIRONMENT,
     KEY_TAG,
     NOT_FINITE_TAG,
     PARAMS_DIFFER_TAG,
@@ -29,20 +26,13 @@ from orchestrator.record.mlflow.tracker import (
     RunGoneError,
     RunMirror,
     Tracker,
-    TrackerRefusedError,
 )
 from orchestrator.views.errors import UnavailableError
-from orchestrator.views.links import Links
 from tests.mlflow_server import TOKEN, Gate
+from tests.ports import free_port
 
 Another = Callable[[], Tracker]
 STARTED = datetime(2026, 1, 2, 3, 4, 5, 678_000, tzinfo=UTC)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @pytest.fixture
@@ -99,8 +89,10 @@ def everything(client: MlflowClient, run_id: str) -> tuple[object, ...]:
     return run.info.status, run.info.start_time, run.info.end_time, run.data.params, run.data.tags, plain
 
 
-def test_a_trial_is_shown_whole(tracker: Tracker, client: MlflowClient, experiment: str) -> None:
-    trial = a_trial()
+def test_a_trial_is_shown_whole_and_once(
+    another: Another, client: MlflowClient, experiment: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    trial, tracker = a_trial(files={"log.txt": b"lines"}), another()
     run_id = tracker.mirror(experiment, trial)
     run = client.get_run(run_id)
     assert run.info.run_name == "triplet · sec · seed 0"
@@ -112,23 +104,12 @@ def test_a_trial_is_shown_whole(tracker: Tracker, client: MlflowClient, experime
     assert run.data.tags["mlflow.source.name"] == "metricsweep"
     history = client.get_metric_history(run_id, "train/loss")
     assert [(m.step, m.timestamp - 1767323045678) for m in history] == [(s, 1000 * s) for s in range(1, 6)]
-
-
-def test_sending_again_changes_nothing(tracker: Tracker, client: MlflowClient, experiment: str) -> None:
-    trial = a_trial(files={"log.txt": b"lines"})
-    run_id = tracker.mirror(experiment, trial)
     before = everything(client, run_id)
     assert tracker.mirror(experiment, replace(trial, run=run_id)) == run_id
-    assert everything(client, run_id) == before
-
-
-def test_a_lost_id_is_repaired_by_its_key(another: Another, client: MlflowClient, experiment: str) -> None:
-    trial = a_trial()
-    run_id = another().mirror(experiment, trial)
-    before = everything(client, run_id)
-    assert another().mirror(experiment, trial) == run_id
+    assert another().mirror(experiment, trial) == run_id, "found by its key"
     assert everything(client, run_id) == before
     assert len(client.search_runs([experiment])) == 1
+    assert capfd.readouterr().out == ""
 
 
 def test_a_run_grows_and_ends(tracker: Tracker, client: MlflowClient, experiment: str) -> None:
@@ -140,27 +121,9 @@ def test_a_run_grows_and_ends(tracker: Tracker, client: MlflowClient, experiment
     tracker.mirror(experiment, replace(trial, run=run_id, points=trial.points[2:]))
     assert client.get_run(run_id).info.status == "FINISHED"
     assert len(client.get_metric_history(run_id, "train/loss")) == 5
-
-
-def test_a_retried_trial_runs_again(another: Another, client: MlflowClient, experiment: str) -> None:
-    trial = a_trial(status="FAILED", metrics={})
-    run_id = another().mirror(experiment, trial)
-    assert client.get_run(run_id).info.status == "FAILED"
-    another().mirror(experiment, replace(trial, run=run_id, status="RUNNING", ended=None))
-    assert client.get_run(run_id).info.status == "RUNNING"
-
-
-@pytest.mark.parametrize("status", ["FAILED", "KILLED"])
-def test_other_ends(tracker: Tracker, client: MlflowClient, experiment: str, status: str) -> None:
-    run_id = tracker.mirror(experiment, a_trial(status=status))
-    assert client.get_run(run_id).info.status == status
-
-
-def test_runs_nest(tracker: Tracker, client: MlflowClient, experiment: str) -> None:
-    parent = tracker.mirror(experiment, a_trial(kind="cell", key=f"{uuid4()}/cell/0", name="triplet"))
-    child = tracker.mirror(experiment, a_trial(parent=parent))
-    assert client.get_run(child).data.tags["mlflow.parentRunId"] == parent
-    assert "mlflow.parentRunId" not in client.get_run(parent).data.tags
+    for status in ("FAILED", "RUNNING", "KILLED"):
+        tracker.mirror(experiment, replace(trial, run=run_id, status=status, points=()))
+        assert client.get_run(run_id).info.status == status
 
 
 def test_values_that_are_not_finite_are_left_out_and_named(
@@ -290,35 +253,6 @@ def test_of_two_runs_of_a_key_the_known_one_stays(another: Another, client: Mlfl
     assert tracker.unite(experiment, lambda asked: known) == 0
 
 
-@pytest.fixture
-def requests(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What the client asks the server, by the end of the path."""
-    asked: list[str] = []
-    send = rest_utils.http_request
-
-    def counted(*args: object, endpoint: str, **more: object) -> object:
-        asked.append(endpoint.rpartition("mlflow/")[2])
-        return send(*args, endpoint=endpoint, **more)
-
-    monkeypatch.setattr(rest_utils, "http_request", counted)
-    return asked
-
-
-def test_a_trial_costs_three_requests(server: str, requests: list[str]) -> None:
-    tracker, uid = MlflowTracker(server), str(uuid4())
-    experiment = tracker.experiment(f"counted {uid[:6]}", uid, {})
-    trial = a_trial(sweep=uid, tags={"metricsweep.selected": "false"})
-    requests.clear()
-    run_id = tracker.mirror(experiment, trial)
-    assert requests == ["runs/create", "runs/log-batch", "runs/update"]
-    requests.clear()
-    settled = replace(trial, run=run_id, points=(), metrics={})
-    tracker.mirror(experiment, settled)
-    assert requests == [], "what is shown already is not told again"
-    tracker.mirror(experiment, replace(settled, tags={"metricsweep.selected": "true"}))
-    assert requests == ["runs/log-batch"]
-
-
 def test_an_experiment_goes_to_the_trash_and_comes_back(tracker: Tracker, client: MlflowClient) -> None:
     uid = str(uuid4())
     experiment = tracker.experiment(f"gone {uid[:6]}", uid, {})
@@ -352,41 +286,15 @@ def test_a_taken_or_deleted_name_gets_a_suffix(tracker: Tracker, client: MlflowC
     assert client.search_experiments(view_type=ViewType.ACTIVE_ONLY, filter_string=f"name = '{name}'") == []
 
 
-def test_a_deleted_experiment_is_refused_clearly(tracker: Tracker, client: MlflowClient, experiment: str) -> None:
-    client.delete_experiment(experiment)
-    with pytest.raises(TrackerRefusedError, match=f"{experiment} must be in the 'active' state"):
-        tracker.mirror(experiment, a_trial())
-
-
-def test_nothing_is_printed(tracker: Tracker, experiment: str, capfd: pytest.CaptureFixture[str]) -> None:
-    tracker.mirror(experiment, a_trial())
-    assert capfd.readouterr().out == ""
-
-
-def test_links_lead_to_the_server(server: str, gate: Gate) -> None:
-    tracker = MlflowTracker(server)
-    experiment = tracker.experiment("links", str(uuid4()), {})
-    run_id = tracker.mirror(experiment, a_trial())
-    links = Links(f"{server}/")
-    assert links.to(experiment) == f"{server}/#/experiments/{experiment}/runs"
-    assert links.to_view(experiment) == (
-        f"{server}/#/experiments/{experiment}/runs?workflowType=machine_learning&viewStateShareKey=metricsweep"
-    )
-    link = links.to(experiment, run_id)
-    assert link == f"{server}/#/experiments/{experiment}/runs/{run_id}"
-    with gate.client() as logged_in:
-        assert b'id="root"' in logged_in.get(link).content
-    assert Links("").to(experiment, run_id) is None, "no server, no page"
-
-
 def test_a_server_that_is_down_is_unavailable() -> None:
     tracker = MlflowTracker(f"http://127.0.0.1:{free_port()}")
-    with pytest.raises(UnavailableError, match="does not answer"):
-        tracker.experiment("x", str(uuid4()), {})
-    with pytest.raises(UnavailableError, match="does not answer"):
-        tracker.mirror("1", a_trial())
-    with pytest.raises(UnavailableError, match="does not answer"):
-        tracker.mirror("1", a_trial(run=uuid4().hex))
+    for ask in (
+        lambda: tracker.experiment("x", str(uuid4()), {}),
+        lambda: tracker.mirror("1", a_trial()),
+        lambda: tracker.mirror("1", a_trial(run=uuid4().hex)),
+    ):
+        with pytest.raises(UnavailableError, match="does not answer"):
+            ask()
 
 
 def test_a_server_that_hangs_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -397,8 +305,3 @@ def test_a_server_that_hangs_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> 
         tracker = MlflowTracker(f"http://127.0.0.1:{silent.getsockname()[1]}")
         with pytest.raises(UnavailableError, match="does not answer"):
             tracker.mirror("1", a_trial())
-
-
-def test_the_client_is_told_to_be_quick_and_quiet() -> None:
-    MlflowTracker("http://127.0.0.1:1")
-    assert {name: os.environ[name] for name in CLIENT_ENVIRONMENT} == CLIENT_ENVIRONMENT

@@ -16,6 +16,7 @@ from orchestrator.views.errors import ConflictError, NotFoundError
 from orchestrator.views.events import Started, SweepSettled
 from orchestrator.views.nodes import Node
 from orchestrator.views.quotas import Quota, QuotaLimits, QuotaUse
+from tests.record.conftest import ON_BOTH
 from tests.record.sample import SLOT, claimed, lease, new_sweep, planned, run, run_all
 
 GPU = Slot(cpus=4, gpus=0.5)
@@ -56,6 +57,7 @@ def use(store: Store, name: str) -> QuotaUse:
     return next(one for one in store.quotas.uses() if one.name == name)
 
 
+@ON_BOTH
 def test_slots_at_once_of_a_user_and_of_a_project(store: Store) -> None:
     fence = lease(store)
     ada, ben = user(store, "ada"), user(store, "ben")
@@ -96,6 +98,7 @@ def test_hours_of_gpus_are_what_attempts_held(store: Store) -> None:
     assert store.claims.waits_of(sweep, state.limits.spent[sweep]) is False, "both of its trials run"
 
 
+@ON_BOTH
 def test_what_is_over_its_hours_waits_and_all_else_goes_on(store: Store) -> None:
     fence = lease(store)
     ada, ben = user(store, "ada"), user(store, "ben")
@@ -121,8 +124,8 @@ def test_what_is_over_its_hours_waits_and_all_else_goes_on(store: Store) -> None
     assert next_within(store, fence) is not None, "most of it is longer ago than thirty days"
 
 
-def test_gpu_hours_hold_back_what_holds_a_gpu(sqlite_store: Store) -> None:
-    store, fence = sqlite_store, lease(sqlite_store)
+def test_gpu_hours_hold_back_what_holds_a_gpu(store: Store) -> None:
+    fence = lease(store)
     ada = user(store, "ada")
     store.owner_quotas.put("project", "faces", Quota(gpu_hours=0))
     by_gpu, by_cpu = sweep_of(store, fence, ada, GPU), sweep_of(store, fence, ada, SLOT, losses=("semihard",))
@@ -149,19 +152,20 @@ def test_who_deletes_a_sweep_has_no_hours_anew(store: Store) -> None:
     assert use(store, "faces").used_cpu_hours == pytest.approx(4)
 
 
-def test_without_quotas_nothing_is_held_back_or_counted(sqlite_store: Store) -> None:
-    fence = lease(sqlite_store)
-    sweep_of(sqlite_store, fence, user(sqlite_store, "ada"))
-    assert sqlite_store.quotas.state().limits == QuotaLimits()
+def test_without_quotas_nothing_is_held_back_or_counted(store: Store) -> None:
+    fence = lease(store)
+    sweep_of(store, fence, user(store, "ada"))
+    assert store.quotas.state().limits == QuotaLimits()
     with pytest.raises(NotFoundError, match="no project named 'else'"):
-        sqlite_store.owner_quotas.put("project", "else", Quota(slots=1))
-    told = [(one.what, one.target, one.detail) for one in sqlite_store.audit.after(0)]
-    sqlite_store.owner_quotas.put("user", "ada", Quota(slots=2, gpu_hours=1.5))
-    sqlite_store.owner_quotas.put("user", "ada", Quota())
-    added = [(one.what, one.target, one.detail) for one in sqlite_store.audit.after(0)][len(told) :]
+        store.owner_quotas.put("project", "else", Quota(slots=1))
+    told = [(one.what, one.target, one.detail) for one in store.audit.after(0)]
+    store.owner_quotas.put("user", "ada", Quota(slots=2, gpu_hours=1.5))
+    store.owner_quotas.put("user", "ada", Quota())
+    added = [(one.what, one.target, one.detail) for one in store.audit.after(0)][len(told) :]
     assert added == [("quota set", "user ada", "slots 2, gpu_hours 1.5"), ("quota removed", "user ada", "")]
 
 
+@ON_BOTH
 def test_the_trials_of_an_owner_that_may_wait_are_bounded(store: Store) -> None:
     """In running, queued and extended sweeps alike; those of other owners do not count, nor does what has ended."""
     fence = lease(store)

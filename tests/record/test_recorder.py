@@ -18,6 +18,7 @@ from orchestrator.views.extension import Extension, MeasuredTrial
 from orchestrator.views.orders import AskedEvaluation, Failure
 from orchestrator.views.outcomes import CellSummary, Statistic
 from orchestrator.views.planned import PlannedTrial
+from tests.record.conftest import ON_BOTH
 from tests.record.sample import (
     KEY,
     claimed,
@@ -71,6 +72,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     return iter(())
 
 
+@ON_BOTH
 def test_a_sweep_is_mirrored_whole(store: Store, shelf: Shelf) -> None:
     fence = lease(store)
     sweep = started(store, fence)
@@ -348,27 +350,6 @@ def test_one_bad_run_does_not_keep_the_others(store: Store, shelf: Shelf, caplog
     assert {first.uid, second.uid} <= set(shelf.runs)
 
 
-def test_a_run_that_was_sent_but_not_noted_is_sent_again_under_its_key(store: Store, shelf: Shelf) -> None:
-    """The mirror's process is killed between the tracker's answer and the database's note of it."""
-    fence = lease(store)
-    sweep = started(store, fence, losses=["triplet"], seeds=[0])
-    run_all(store, fence)
-
-    class Fragile(Shelf):
-        def mirror(self, *args: object, **kwargs: object) -> str:
-            super().mirror(*args, **kwargs)  # type: ignore[arg-type]
-            raise KeyboardInterrupt
-
-    fragile = Fragile()
-    with pytest.raises(KeyboardInterrupt):
-        Mirror(store, store.writer(fence), lambda: fragile).forward(10)
-    shelf.ids, shelf.runs, shelf.experiments = fragile.ids, fragile.runs, fragile.experiments
-    forward_all(Mirror(store, store.writer(fence), lambda: shelf))
-    assert store.outbox.lag() == 0
-    assert len(shelf.runs) == 3
-    assert store.trials.page(sweep).items[0].uid in shelf.runs
-
-
 def test_a_mark_from_before_the_clock_was_set_back_is_due(store: Store) -> None:
     fence = lease(store)
     started(store, fence)
@@ -429,17 +410,3 @@ def test_the_experiment_of_a_deleted_sweep_goes_though_its_conductor_was_killed(
     calls = shelf.calls
     assert third.forward() == Mirror(store, store.writer(fence), lambda: shelf, url=URL).forward() == 0
     assert shelf.calls == calls, "what is removed is not asked for again"
-
-
-def test_an_experiment_that_is_not_removed_is_tried_again(store: Store, shelf: Shelf, quick: None) -> None:
-    fence = lease(store)
-    sweep = ended(store, fence)
-    mirror = Mirror(store, store.writer(fence), lambda: shelf, url=URL)
-    forward_all(mirror)
-    deleted(store, fence, sweep)
-    mirror.note_deletion()
-    shelf.away = True
-    assert mirror.forward() == mirror.forward() == 0
-    shelf.away = False
-    mirror.forward()
-    assert shelf.experiments == {}

@@ -1,20 +1,23 @@
-"""What a caller sees of each table, on SQLite and on Postgres."""
+"""What a caller sees of each table, and the audit, which is only appended to."""
 
 import ast
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
+from sqlalchemy.exc import DBAPIError
 
+from orchestrator.host.log_context import about
 from orchestrator.record import seen_rows, writes
-from orchestrator.record.schema import metadata, sweep, training, trial
+from orchestrator.record.schema import audit, metadata, sweep, training, trial
 from orchestrator.record.store import Store
 from orchestrator.views.callers import Caller, Role, Scope, calling
 from orchestrator.views.errors import NotAllowedError, NotFoundError
+from tests.record.conftest import ON_BOTH
 from tests.record.sample import lease, new_sweep, run_all, started
 
 
-def user(store: Store, name: str, project: str) -> Caller:
+def member(store: Store, name: str, project: str) -> Caller:
     store.owner.add_project(project, everyone=False)
     store.owner.add_user(name, Role.MEMBER)
     store.owner.join(name, project, steers=True)
@@ -33,9 +36,10 @@ def test_every_table_is_said_to_be_seen_or_not() -> None:
     assert set(seen_rows.OF_SWEEPS) <= {name for name, table in metadata.tables.items() if "sweep_id" in table.columns}
 
 
+@ON_BOTH
 def test_a_caller_sees_the_rows_of_its_projects(store: Store) -> None:
     fence = lease(store)
-    ada, ben = user(store, "ada", "adas"), user(store, "ben", "bens")
+    ada, ben = member(store, "ada", "adas"), member(store, "ben", "bens")
     started(store, fence)  # in `main`, which everybody sees
     for who in (ada, ben):
         with calling(who):
@@ -60,6 +64,7 @@ def test_a_caller_sees_the_rows_of_its_projects(store: Store) -> None:
         assert len(connection.execute(sa.select(sweep.c.id)).all()) == 3, "who sees all has other connections"
 
 
+@ON_BOTH
 def test_a_connection_that_nobody_was_said_to_own_shows_nothing(store: Store) -> None:
     fence = lease(store)
     started(store, fence)
@@ -80,3 +85,44 @@ def test_what_clients_write_asks_whose_it_is() -> None:
             asks = "require_steered(" in text or "chosen_project(" in text
             # A look of the nodes at their data is nobody's.
             assert ".writing()" not in text or asks or method.name == "ask_look", method.name
+
+
+@ON_BOTH
+def test_rows_are_added_and_nothing_else(store: Store) -> None:
+    store.submissions.add_sweep(new_sweep())
+    before = list(store.audit.after(0))
+    for statement in (sa.update(audit).values(who="nobody"), sa.delete(audit), sa.delete(audit).where(audit.c.id == 0)):
+        if "audit.id" in str(statement) and store.database.sqlite:
+            continue  # a trigger of SQLite is of rows: of none there is nothing to refuse
+        with pytest.raises(DBAPIError, match="the audit is only appended to"), store.database.writing() as connection:
+            connection.execute(statement)
+    if not store.database.sqlite:
+        with pytest.raises(DBAPIError, match="the audit is only"), store.database.writing() as connection:
+            connection.exec_driver_sql("TRUNCATE audit")
+    assert list(store.audit.after(0)) == before
+
+
+@ON_BOTH
+def test_it_tells_who_did_what_from_where(store: Store) -> None:
+    """In the transaction of what it tells: of what was refused there is nothing."""
+    fence = lease(store)
+    who = Caller(name="ada on lab")
+    with calling(who, "10.0.0.7"), about(request="abc"):
+        store.owner.add_user("ben", Role.MEMBER)
+        sweep = store.submissions.add_sweep(new_sweep("short")).id
+        store.submissions.add_request("cancel", sweep, None, None)
+        with pytest.raises(NotFoundError):
+            store.submissions.add_request("cancel", 99, None, None)
+    writer = store.writer(fence)
+    writer.sweeps.fail(sweep, "no")
+    asked = store.submissions.add_request("delete", sweep, None, "cleo")
+    writer.sweeps.delete(sweep, asked)
+    said = [(one.who, one.what, one.target, one.address, one.request) for one in store.audit.after(0)]
+    mine = ("10.0.0.7", "abc")
+    assert said == [
+        ("ada on lab", "user added", "user ben", *mine),
+        ("ada on lab", "submit", f"sweep {sweep}", *mine),
+        ("ada on lab", "cancel", f"sweep {sweep}", *mine),
+        ("cleo", "delete", f"sweep {sweep}", "", ""),
+    ]
+    assert [one.what for one in store.audit.after(3)] == ["delete"]

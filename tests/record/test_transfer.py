@@ -126,29 +126,6 @@ def test_both_show_the_password_of_the_file(sealed: str, played: str, postgres_s
     assert rows(empty) == rows(played)
 
 
-def test_a_database_of_another_release_is_not_copied(played: str, tmp_path: Path) -> None:
-    engine = sa.create_engine(played)
-    with engine.begin() as connection:
-        connection.execute(sa.text("UPDATE alembic_version SET version_num = '9999'"))
-    engine.dispose()
-    with pytest.raises(UnavailableError, match="schema is version 9999"):
-        snapshot(played, tmp_path / "copy.db", no_password)
-
-
-def test_what_ends_in_the_middle_leaves_an_empty_database(played: str, postgres_server: str, tmp_path: Path) -> None:
-    snapshot(played, tmp_path / "copy.db", no_password)
-    url = new_postgres_database(postgres_server)
-    with pytest.raises(RuntimeError), loading(tmp_path / "copy.db", url, no_password):
-        raise RuntimeError("the power went")
-    engine = sa.create_engine(url)
-    assert sa.inspect(engine).get_table_names() == []
-    engine.dispose()
-    connection = sqlite3.connect(tmp_path / "copy.db")
-    (mode,) = connection.execute("PRAGMA journal_mode").fetchone()
-    connection.close()
-    assert mode == "wal" or not list(tmp_path.glob("copy.db-*"))
-
-
 def test_there_is_no_home_where_the_database_does_not_take_the_rows(
     played: str, postgres_server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

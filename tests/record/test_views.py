@@ -1,7 +1,6 @@
 """What people see: pages, counts, problems, trials, curves and logs."""
 
 import math
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
@@ -17,6 +16,7 @@ from orchestrator.views.errors import NotFoundError
 from orchestrator.views.events import AttemptStopped, Failed, Finished, Progressed, Started, SweepSettled
 from orchestrator.views.orders import Failure
 from orchestrator.views.planned import Candidate, PlannedTrial
+from tests.record.conftest import ON_BOTH
 from tests.record.sample import (
     KEY,
     SLOT,
@@ -35,6 +35,7 @@ from tests.record.sample import (
 )
 
 
+@ON_BOTH
 def test_sweeps_are_listed_newest_first_in_pages(store: Store) -> None:
     fence = lease(store)
     ids = [store.submissions.add_sweep(new_sweep(f"Table {number}")).id for number in range(5)]
@@ -56,27 +57,7 @@ def test_sweeps_are_listed_newest_first_in_pages(store: Store) -> None:
         store.sweeps.page(cursor="%%%")
 
 
-def test_a_longer_list_of_sweeps_asks_no_more(store: Store, statements: list[str]) -> None:
-    fence, asked = lease(store), []
-    for number in range(3):
-        started(store, fence, name=f"sweep-{number}")
-        del statements[:]
-        assert len(store.sweeps.page().items) == number + 1
-        asked.append(len(statements))
-    assert len(set(asked)) == 1
-
-
-def test_a_list_asks_nothing_more_for_sweeps_known_to_have_ended(store: Store, statements: list[str]) -> None:
-    fence, asked = lease(store), []
-    for number in range(3):
-        store.writer(fence).trials.cancel(started(store, fence, name=f"sweep-{number}"))
-        store.sweeps.page()
-        del statements[:]
-        assert [one.state for one in store.sweeps.page().items] == ["cancelled"] * (number + 1)
-        asked.append(len(statements))
-    assert len(set(asked)) == 1
-
-
+@ON_BOTH
 def test_trials_are_listed_in_the_order_of_the_plan(store: Store) -> None:
     fence = lease(store)
     sweep = started(store, fence, seeds=[0, 1, 2])
@@ -93,20 +74,7 @@ def test_trials_are_listed_in_the_order_of_the_plan(store: Store) -> None:
     assert [one.cell for one in store.trials.page(sweep, cell=1).items] == [1, 1, 1]
 
 
-def test_what_does_not_exist_is_said_so(store: Store) -> None:
-    for read in (
-        store.sweeps.get,
-        store.sweeps.grid,
-        store.trials.page,
-        store.trials.get,
-        store.curves.of,
-        store.logs.of,
-        store.outcomes.of,
-    ):
-        with pytest.raises(NotFoundError, match=r"no (sweep|trial) 7"):
-            read(7)
-
-
+@ON_BOTH
 def test_a_sweep_counts_its_trials_and_names_its_problems(store: Store) -> None:
     fence = lease(store)
     sweep = started(store, fence, seeds=[0, 1, 2])
@@ -127,6 +95,7 @@ def test_a_sweep_counts_its_trials_and_names_its_problems(store: Store) -> None:
     assert view.text == "name: sample\n"
 
 
+@ON_BOTH
 def test_the_time_left_is_that_of_the_steps_left_in_the_slots_at_work(store: Store) -> None:
     fence = lease(store)
     sweep = started(store, fence, seeds=[0, 1])
@@ -163,6 +132,7 @@ def test_what_a_new_slot_took_to_be_there_is_not_taken_for_the_pace(store: Store
     assert store.sweeps.get(sweep).eta_seconds == pytest.approx(4 * 10.0)
 
 
+@ON_BOTH
 def test_what_runs_is_timed_from_its_first_number(store: Store) -> None:
     fence = lease(store)
     sweep = started(store, fence, losses=["triplet"], seeds=[0, 1])
@@ -204,19 +174,7 @@ def test_progress_counts_steps_and_what_failed_or_was_cancelled_is_never_done(st
     assert store.sweeps.get(sweep).steps.percent == 100
 
 
-def test_trials_of_unlike_lengths_count_by_their_steps(store: Store) -> None:
-    fence = lease(store)
-    plan = planned(losses=["triplet", "semihard"], seeds=[0])
-    for one, iterations in zip(list(plan["trials"]), (900, 100), strict=True):
-        made = recipe(one.recipe.loss.name, 0, iterations=iterations)
-        plan["trials"][one.cell] = replace(one, recipe=made, fingerprint=made.fingerprint)
-    sweep = store.submissions.add_sweep(new_sweep(total=2)).id
-    store.writer(fence).sweeps.start(sweep, **plan, slot=SLOT, fresh=False)
-    order = claimed(store, fence)
-    store.writer(fence).events.write(Finished(order.attempt, result(steps=900)))
-    assert (store.sweeps.get(sweep).steps.percent, store.sweeps.get(sweep).counts.finished) == (90, 1)
-
-
+@ON_BOTH
 def test_a_pruned_trial_is_done_with_what_it_trained(store: Store) -> None:
     fence = lease(store)
     writer = store.writer(fence)
@@ -236,6 +194,7 @@ def test_a_pruned_trial_is_done_with_what_it_trained(store: Store) -> None:
     assert (steps.done, steps.percent) == (20, 16)
 
 
+@ON_BOTH
 def test_what_early_stopping_leaves_is_told_without_the_first_of_each_cell(store: Store) -> None:
     fence = lease(store)
     writer = store.writer(fence)
@@ -263,6 +222,7 @@ def test_what_early_stopping_leaves_is_told_without_the_first_of_each_cell(store
     assert 0 < told().doubt < nothing.doubt / told().mean
 
 
+@ON_BOTH
 def test_a_trial_shows_its_recipe_attempts_and_result(store: Store) -> None:
     fence = lease(store)
     sweep = started(store, fence, seeds=[0])
@@ -284,6 +244,7 @@ def test_a_trial_shows_its_recipe_attempts_and_result(store: Store) -> None:
     assert (failed.error, failed.trace) == ("ValueError: no such class", "Traceback ...")
 
 
+@ON_BOTH
 def test_a_long_training_keeps_its_whole_curve_in_few_points_and_all_evaluations(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -308,6 +269,7 @@ def test_a_long_training_keeps_its_whole_curve_in_few_points_and_all_evaluations
     assert store.curves.keys([trial]) == ["train/loss", "validation/map@r"]
 
 
+@ON_BOTH
 def test_curves_come_from_reports_while_it_runs_and_from_the_result_at_its_end(store: Store) -> None:
     fence = lease(store)
     sweep = started(store, fence, losses=["triplet"], seeds=[0])
@@ -339,6 +301,7 @@ def test_a_result_over_its_limit_keeps_the_curves_that_were_reported(store: Stor
     assert store.curves.of(store.trials.page(sweep).items[0].id)[0].points == [(10, 2.0)]
 
 
+@ON_BOTH
 def test_a_log_is_read_from_an_offset_over_all_attempts(store: Store) -> None:
     fence = lease(store)
     sweep = started(store, fence, losses=["triplet"], seeds=[0])
@@ -376,6 +339,7 @@ def test_a_log_stops_at_its_limit_with_a_note(store: Store, monkeypatch: pytest.
     assert text == "öabcöabc\n[the log is cut here: it passed 10 MiB]\n"
 
 
+@ON_BOTH
 def test_outcomes_hold_every_trial(store: Store) -> None:
     fence = lease(store)
     sweep = started(store, fence, seeds=[0, 1])

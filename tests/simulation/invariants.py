@@ -10,7 +10,7 @@ from orchestrator.record import schema
 from orchestrator.record.mlflow.content import _STATUS, single
 from orchestrator.spec.spec import Spec
 from orchestrator.views.lifecycle import SWEEP_ENDED, SweepState, TrialState
-from tests.record.test_invariants import check
+from tests.record.invariants import check
 from tests.simulation.training import expected, raises
 from tests.simulation.world import BrokenWorldError
 
