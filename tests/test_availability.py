@@ -15,7 +15,7 @@ from torchvision.models import ResNet18_Weights, resnet18
 
 from orchestrator.__main__ import main
 from orchestrator.conduct import chores
-from orchestrator.conduct.availability import AGAIN_SECONDS, SETTLE_SECONDS, Availability
+from orchestrator.conduct.availability import AGAIN_SECONDS, SETTLE_SECONDS, USUAL_SECONDS, Availability
 from orchestrator.conduct.conductor import Conductor
 from orchestrator.conduct.intake import Intake
 from orchestrator.conduct.retries import Retries
@@ -31,7 +31,7 @@ from orchestrator.views.nodes import Inspected, Node
 from tests.run import trainings
 from tests.test_capacity import Cluster
 from tests.test_conductor import SPEC, trained
-from tests.workers import faces, trees
+from tests.workers import faces
 from workers import catalog as catalogs
 from workers.catalog import Need
 from workers.contract import Part
@@ -97,20 +97,6 @@ def test_data_that_nobody_has_hold_their_trials_with_a_notice_and_the_rest_is_tr
     assert (found.state, found.counts.finished, found.notice) == ("finished", 8, None)
 
 
-def test_wrong_data_hold_too(service: Service, held: Held, settings: Settings) -> None:
-    (settings.data_root / "cub200").mkdir()
-    (settings.data_root / "cub200" / "wrong").touch()
-    sweep = service.submissions.submit(spec()).id
-    held.conduct()
-    found = service.sweeps.get(sweep)
-    assert (found.counts.finished, found.counts.waiting) == (4, 4)
-    assert found.notice is not None
-    assert found.notice.startswith(f"no node has cub200 as it must be: on {HOST}: cub200 has 3 images, expected 4")
-    service.commands.cancel(sweep)
-    held.conduct()
-    assert (service.sweeps.get(sweep).state, service.sweeps.get(sweep).notice) == ("cancelled", None)
-
-
 def test_a_submit_warns_of_what_was_seen_to_be_missing(service: Service, held: Held, settings: Settings) -> None:
     assert service.submissions.submit(spec()).warnings == [], "nobody has looked yet"
     held.conduct()
@@ -172,29 +158,6 @@ def test_a_process_without_a_service_ends_and_says_what_is_missing(
     said = capsys.readouterr()
     assert "no node has cub200" in said.err
     assert "| " in said.out, "what could be trained is in the table"
-
-
-def test_real_trainings_begin_once_their_folder_is_there(tmp_path: Path, held: Held) -> None:
-    settings = Settings(home=tmp_path / "real", engine="inline", lease_seconds=5)
-    recipe = {
-        "dataset": {"name": "image_folder", "folder": "birds", "side": 8},
-        "backbone": {"name": "small_cnn", "width": 4},
-        "embedding": 4,
-        "sampler": {"name": "balanced", "classes": 2, "per_class": 2},
-        "iterations": 1,
-    }
-    body = {**SPEC, "recipe": recipe, "compare": {"loss": ["triplet"]}, "tune": {}, "repeat": {"seed": [0]}}
-    body |= {"select": {"split": "last", "metric": "recall@1"}, "slot": {"gpus": 0}}
-    service, real = Service.open(settings), Held(settings)
-    sweep = service.submissions.submit(yaml.safe_dump(body).encode()).id
-    real.conduct()
-    assert "the folder birds is missing" in (service.sweeps.get(sweep).notice or "")
-    trees.class_folders(settings.data_root / "birds", {"a": 4, "b": 4, "c": 4, "d": 4})
-    real.conduct(turns=6)
-    found = service.sweeps.get(sweep)
-    assert (found.state, found.counts.finished) == ("finished", 1), found.problems
-    service.close()
-    real.store.close()
 
 
 def test_pretrained_weights_are_announced_and_waited_for(
@@ -388,3 +351,17 @@ def test_a_machine_is_asked_again_in_time_and_later_for_what_nobody_has_asked(tm
     one.look()
     assert machines.looks == [("a", [CUB])], "at once"
     assert one.held == {CUB.key}
+
+
+def test_unasked_data_are_looked_for_in_the_end_however_long_a_sweep_goes_on() -> None:
+    clock = [0.0]
+    machines = Machines()
+    machines.going = True
+    one = Availability(machines, machines, machines, [SOP], lambda: clock[0])  # type: ignore[arg-type]
+    one.look()
+    clock[0] += USUAL_SECONDS
+    one.look()
+    assert machines.looks == []
+    clock[0] += 2
+    one.look()
+    assert machines.looks == [("a", [SOP]), ("b", [SOP])]

@@ -175,16 +175,6 @@ def test_painted_images_are_trained_on_anew_and_the_old_ones_are_known_again(ins
     assert [third.reuse.said, submitted.reuse.said, preview.said[-1]] == 3 * [said]
 
 
-def test_a_warm_process_trains_on_what_the_folder_holds_now(installed: Installation) -> None:
-    installed.run("first")
-    (installed.data / "birds" / "i").mkdir()
-    shutil.copy(next((installed.data / "birds" / "a").glob("*.jpg")), installed.data / "birds" / "i" / "new.jpg")
-    fresh = installed.run("again", fresh=True, repeat={"seed": [0, 1, 2, 3]})
-    (only,) = {json.dumps([one["manifest"], one["content"]]) for one in installed.provenance(fresh.id)}
-    (before,) = {one["manifest"] for one in installed.provenance(1)}
-    assert before not in only
-
-
 def test_an_edited_own_loss_and_a_module_that_it_imports_are_trained_anew(installed: Installation) -> None:
     circle, scale = (installed.parts / "losses" / name for name in ("circle.py", "_scale.py"))
     own = {"loss": "circle", "dataset": "digits"}

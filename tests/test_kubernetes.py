@@ -73,21 +73,6 @@ def test_every_manifest_is_what_kubernetes_and_kuberay_take() -> None:
     assert there == {"kustomization.yaml", *KUSTOMIZATION["resources"], *KUSTOMIZATION["configurations"]}
 
 
-def test_the_schema_tells_what_is_wrong() -> None:
-    wrong = ray_cluster()
-    wrong["spec"]["workerGroupSpecs"][0]["maxReplica"] = 3
-    wrong["spec"]["workerGroupSpecs"][1]["template"] = copy.deepcopy(wrong["spec"]["workerGroupSpecs"][1]["template"])
-    wrong["spec"]["workerGroupSpecs"][1]["template"]["spec"]["tolerations"][0]["key"] = 1
-    wrong["spec"]["autoscalerOptions"]["version"] = "v3"
-    said = sorted(problems(wrong))
-    assert [line.split(":")[0] for line in said] == [
-        "$.spec.autoscalerOptions.version",
-        "$.spec.workerGroupSpecs[0]",
-        "$.spec.workerGroupSpecs[1].template.spec.tolerations[0].key",
-    ]
-    assert list(problems({"apiVersion": "v1", "kind": "Secret"})) == ["no kind ('v1', 'Secret')"]
-
-
 def test_pods_are_as_restricted_as_their_namespace_demands() -> None:
     """Kubernetes' profile `restricted`, and a root file system that is only read."""
     assert named("Namespace", "metricsweep")["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"

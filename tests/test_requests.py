@@ -91,17 +91,6 @@ def test_a_paused_sweep_waits_and_a_resumed_one_goes_on(service: Service, settin
         service.commands.pause(sweep)
 
 
-def test_a_retry_leaves_a_paused_sweep_paused(service: Service, settings: Settings) -> None:
-    sweep = service.submissions.submit(named("a")).id
-    service.commands.pause(sweep)
-    conduct(settings)
-    service.commands.cancel(sweep, cell=1)
-    service.commands.retry(sweep, cell=1)
-    conduct(settings)
-    found = service.sweeps.get(sweep)
-    assert (found.state, found.counts.waiting, trained(settings)) == ("paused", 4, [])
-
-
 def test_a_cell_or_a_trial_is_cancelled_and_retried(service: Service, settings: Settings) -> None:
     sweep = service.submissions.submit(named("a")).id
     service.commands.pause(sweep)

@@ -18,14 +18,13 @@ class Shelf:
     points: dict[str, list[tuple[str, int, float]]] = field(default_factory=dict)  # by key
     sent: list[str] = field(default_factory=list)  # keys in the order of sending
     away: bool = False
-    away_every: int = 0  # fails at each n-th call
     poison: set[str] = field(default_factory=set)  # names of runs that cannot be sent
     refused: set[str] = field(default_factory=set)  # names of runs that are answered by a refusal
     calls: int = 0
 
     def _answer(self) -> None:
         self.calls += 1
-        if self.away or (self.away_every and self.calls % self.away_every == 0):
+        if self.away:
             raise UnavailableError("the shelf is away")
 
     def experiment(self, name: str, uid: str, tags: Mapping[str, str]) -> str:

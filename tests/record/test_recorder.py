@@ -1,13 +1,12 @@
 """From events to the tracker: what is told, in which order, once, and in spite of a tracker that is away."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import pytest
 import sqlalchemy as sa
 
-from orchestrator.record.mlflow import mirror as mirror_module
 from orchestrator.record.mlflow.content import DESCRIPTION_TAG
 from orchestrator.record.mlflow.mirror import Mirror
 from orchestrator.record.mlflow.tracker import Exhibit
@@ -63,13 +62,6 @@ def settle(store: Store, fence: int, sweep: int) -> None:
 @pytest.fixture
 def shelf() -> Shelf:
     return Shelf()
-
-
-@pytest.fixture
-def quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Pauses of no length."""
-    monkeypatch.setattr(mirror_module, "pause", lambda failures: 0.0)
-    return iter(())
 
 
 @ON_BOTH
@@ -295,24 +287,6 @@ def test_a_run_that_is_just_told_for_the_first_time_is_told_of_its_end(store: St
         writer.events.write(CellSettled(sweep, CellSummary(0, "complete", 1, {}, KEY, None, {}, 1)))
     writer.outbox.sent(told, "run-1", 0)
     assert "trial" in {one.kind for one in store.outbox.due(100)}
-
-
-def test_a_tracker_that_is_away_now_and_then_loses_nothing(store: Store, shelf: Shelf, quick: None) -> None:
-    fence = lease(store)
-    sweep = started(store, fence)
-    shelf.away_every = 3
-    mirror = Mirror(store, store.writer(fence), lambda: shelf)
-    while (order := store.writer(fence).claims.next()) is not None:
-        run(store, fence, order)
-        mirror.forward(3)
-    settle(store, fence, sweep)
-    for _ in range(100):
-        mirror.forward(3)
-    assert store.outbox.lag() == 0
-    assert sorted(shown.kind for shown in shelf.runs.values()) == ["cell"] * 2 + ["sweep"] + ["trial"] * 4
-    assert {shown.status for shown in shelf.runs.values()} == {"FINISHED"}
-    for trial in store.trials.page(sweep).items:
-        assert shelf.points[trial.uid] == [("train/loss", 10, 1.0), ("validation/map@r", 20, 0.5)]
 
 
 def test_a_tracker_that_is_away_is_asked_rarely(store: Store, shelf: Shelf) -> None:
