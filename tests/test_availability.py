@@ -79,9 +79,7 @@ def spec(**changes: Any) -> bytes:
     return yaml.safe_dump({**SPEC, "compare": COMPARED, "tables": tables, **changes}, sort_keys=False).encode()
 
 
-def test_data_that_nobody_has_hold_their_trials_with_a_notice_and_the_rest_is_trained(
-    service: Service, held: Held, settings: Settings
-) -> None:
+def test_missing_data_hold_their_trials_alone(service: Service, held: Held, settings: Settings) -> None:
     sweep = service.submissions.submit(spec()).id
     held.conduct()
     found = service.sweeps.get(sweep)
@@ -113,7 +111,7 @@ def test_a_submit_warns_of_what_was_seen_to_be_missing(service: Service, held: H
     assert service.submissions.preview(spec(compare={"dataset": ["digits"]})).warnings == []
 
 
-def test_who_cannot_see_holds_nothing_and_a_training_that_finds_nothing_waits_again(
+def test_a_training_without_its_data_waits_again(
     service: Service, held: Held, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (settings.data_root / "blind").touch()
@@ -135,7 +133,7 @@ def test_who_cannot_see_holds_nothing_and_a_training_that_finds_nothing_waits_ag
     assert (attempt.state, (attempt.reason or "").partition(":")[0]) == ("failed", "DataMissingError")
 
 
-def test_a_look_that_contradicts_the_training_does_not_go_round_for_ever(
+def test_a_look_that_contradicts_trainings_ends(
     service: Service, held: Held, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (settings.data_root / "blind").touch()
@@ -147,7 +145,7 @@ def test_a_look_that_contradicts_the_training_does_not_go_round_for_ever(
     assert len(service.trials.get(found.problems[0].trial).attempts) == 3
 
 
-def test_a_process_without_a_service_ends_and_says_what_is_missing(
+def test_a_run_says_what_is_missing(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name in ("train", "inspect", "home"):
@@ -160,9 +158,7 @@ def test_a_process_without_a_service_ends_and_says_what_is_missing(
     assert "| " in said.out, "what could be trained is in the table"
 
 
-def test_pretrained_weights_are_announced_and_waited_for(
-    tmp_path: Path, held: Held, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pretrained_weights_are_waited_for(tmp_path: Path, held: Held, monkeypatch: pytest.MonkeyPatch) -> None:
     torch.save(resnet18().state_dict(), tmp_path / "state.pth")
     name = f"resnet18-{hashlib.sha256((tmp_path / 'state.pth').read_bytes()).hexdigest()[:8]}.pth"
     file = PublishedWeights(name, "resnet18", (f"http://127.0.0.1:9/{name}",))

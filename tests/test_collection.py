@@ -136,9 +136,7 @@ def test_what_goes_is_recorded_and_all_but_weights_stays(service: Service, setti
 @pytest.mark.parametrize(
     "moment", ["recorded", "third", *(pytest.param(one, marks=pytest.mark.soak) for one in ("counted", "gone"))]
 )
-def test_a_conductor_that_is_killed_in_the_middle(
-    service: Service, settings: Settings, sweep: int, moment: str
-) -> None:
+def test_a_killed_conductor(service: Service, settings: Settings, sweep: int, moment: str) -> None:
     """Whatever moment it is, no file is gone that the record does not tell of, and the next one ends it."""
     (row,) = collect(service).sweeps
     before = weights(settings)
@@ -173,9 +171,7 @@ def test_a_new_column_trains_where_the_weights_are_gone(service: Service, settin
     assert tally(settings, "train") - trained == row.trainings
 
 
-def test_an_extension_that_needs_what_was_collected_is_refused_until_it_is_trained(
-    service: Service, settings: Settings, sweep: int
-) -> None:
+def test_an_extension_that_needs_collected_weights_is_refused(service: Service, settings: Settings, sweep: int) -> None:
     (row,) = collect(service).sweeps
     conduct(settings)
     with pytest.raises(InvalidSpecError, match=f"the weights of {row.trainings} of the sweep's trials were collected"):
@@ -189,7 +185,7 @@ def test_an_extension_that_needs_what_was_collected_is_refused_until_it_is_train
     assert all("best/test/nmi_sec" in trial.metrics for trial in trials(service, sweep))
 
 
-def test_an_extension_that_a_collection_was_quicker_than_is_refused(
+def test_an_extension_after_a_collection_is_refused(
     service: Service, settings: Settings, sweep: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     collect(service)

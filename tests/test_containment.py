@@ -72,9 +72,7 @@ def test_a_spec_that_cannot_be_expanded(service: Service, settings: Settings, mo
     assert "RecursionError" in (service.sweeps.get(bad).error or "")
 
 
-def test_a_database_that_was_away_fails_no_sweep(
-    service: Service, settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_outage_of_the_database(service: Service, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     sweep, start, tries = service.submissions.submit(spec()).id, SweepWriter.start, []
 
     def away(*given: Any) -> None:

@@ -41,9 +41,7 @@ def service(settings: Settings) -> Iterator[Service]:
     service.close()
 
 
-def test_a_queued_sweep_is_expanded_and_trained_once_there_is_room(
-    service: Service, settings: Settings, disk: SmallDisk
-) -> None:
+def test_a_queued_sweep_waits_for_room(service: Service, settings: Settings, disk: SmallDisk) -> None:
     sweep = service.submissions.submit(spec()).id
     disk.fill(but=LEFT)
     conduct(settings)
@@ -86,9 +84,7 @@ def test_no_sweep_and_no_extension_is_taken_meanwhile(service: Service, settings
     assert service.submissions.submit(spec(name="another")).created
 
 
-def test_a_home_that_becomes_read_only_is_like_a_full_disk(
-    service: Service, settings: Settings, disk: SmallDisk
-) -> None:
+def test_a_read_only_home_is_like_a_full_disk(service: Service, settings: Settings, disk: SmallDisk) -> None:
     with read_only(settings.resolved_home):
         with pytest.raises(UnavailableError, match=r"\(home: read-only, storage: read-only\)"):
             service.submissions.submit(spec())

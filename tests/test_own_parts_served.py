@@ -56,9 +56,7 @@ def trained(served: Served, document: bytes) -> SweepView:
     return served.client.sweep(sweep)
 
 
-def test_own_losses_that_are_edited_and_added_are_trained_by_a_service_that_runs(
-    tmp_path: Path, migrated: Callable[[Path], Path]
-) -> None:
+def test_a_running_service_trains_edited_and_added_losses(tmp_path: Path, migrated: Callable[[Path], Path]) -> None:
     losses, home = tmp_path / "own" / "losses", tmp_path / "home"
     losses.mkdir(parents=True)
     (losses / "near.py").write_text(LOSS)

@@ -183,7 +183,7 @@ def test_nor_does_a_kill_while_a_training_runs(tmp_path: Path, monkeypatch: pyte
     assert found[0] == found[1]
 
 
-def test_a_decision_that_was_not_written_is_given_by_the_next_conductor(
+def test_the_next_conductor_decides_what_was_not_written(
     service: Service, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sweep = service.submissions.submit(spec({"name": "wilcoxon", "p": 0.3}, seeds=4)).id

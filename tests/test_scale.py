@@ -105,9 +105,7 @@ def scheduled(settings: Settings, work: Work) -> None:
     store.close()
 
 
-def test_claiming_and_recording_a_trial_costs_the_same_in_a_larger_sweep(
-    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_trial_costs_the_same_in_a_larger_sweep(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     # Its clock stands still after the first turn: how many there are depends on the time, not on trials.
     monkeypatch.setattr(broker, "time", SimpleNamespace(monotonic=lambda: 60.0))
     found = []
@@ -158,9 +156,7 @@ def test_a_page_of_a_cell_reads_no_other(tmp_path: Any) -> None:
     assert steps[1] < 1.2 * steps[0]
 
 
-def test_a_sweep_is_expanded_in_a_transaction_for_each_thousand_trials(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_expansion_writes_a_thousand_trials_a_transaction(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(expansions, "SECONDS", float("inf"))  # they are smaller where the machine is busy
     service = Service.open(settings)
     service.submissions.submit(body(Shape(13, 20, 10)))

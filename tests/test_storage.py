@@ -157,7 +157,7 @@ def test_a_wrong_url_is_refused_at_the_start(
             assert "hush" not in told, url
 
 
-def test_a_bucket_that_is_not_there_is_told_at_the_start(
+def test_a_missing_bucket_is_refused_at_the_start(
     object_store: ObjectStore,  # noqa: F811
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -452,9 +452,7 @@ def test_an_upload_that_breaks_once_sends_that_part_again(bucket: Bucket, lies: 
     assert (tmp_path / "back").read_bytes() == CONTENT
 
 
-def test_an_upload_that_breaks_for_good_leaves_the_checkpoint_before(
-    bucket: Bucket, lies: Lies, tmp_path: Path
-) -> None:
+def test_an_upload_that_breaks_for_good_keeps_the_one_before(bucket: Bucket, lies: Lies, tmp_path: Path) -> None:
     (tmp_path / "before").write_bytes(b"before")
     bucket.put(tmp_path / "before", "t/1", "last.pt")
     (tmp_path / "here").write_bytes(CONTENT)

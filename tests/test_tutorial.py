@@ -1,74 +1,183 @@
-"""docs/tutorial.md, followed to the letter: its files are written, and every command in it is run, in its order."""
+"""docs/tutorial.md and the three stories of docs/deploy.md, followed to the letter as far as one machine does."""
 
+import configparser
+import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import typer
 
+from api.cli import app
+from orchestrator.run.slurm.job import SlotJob
+from orchestrator.settings import Settings
 from tests.conftest import ROOT
 from tests.served import Served, until
+from tests.test_compose import SETTINGS, ray_knows
 
-pytestmark = pytest.mark.ray
-
-PAGE = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
-STANDS = {"metricsweep serve"}
-"""What the fixture has done already."""
-
-
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", PAGE, flags=re.MULTILINE | re.DOTALL)
-
-
-def commands() -> list[str]:
-    return [line for block in blocks("sh") for line in block.splitlines() if line]
-
-
-def test_it_names_the_commands_that_lead_to_a_table() -> None:
-    assert set(commands()) >= STANDS
-    assert [line.split()[1] for line in commands() if line.startswith("metricsweep ")] == [
-        "expand", "serve", "submit", "list", "table", "table", "catalog", "extend"
-    ]  # fmt: skip
-
-
-def wider_is_trained(served: Served, sweep: int) -> bool:
-    found = served.client.sweep(sweep)
-    return found.counts.total > 12 and found.state == "finished"
+TUTORIAL = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8")
+SMALL = """
+version: 1
+name: followed
+recipe:
+  dataset: digits
+  backbone: {name: mlp, width: 16}
+  embedding: 8
+  loss: triplet
+  sampler: {name: balanced, classes: 4, per_class: 4}
+  iterations: 4
+  validation: {name: class_holdout, folds: 3, fold: 0}
+slot: {cpus: 1, gpus: 0}
+tables: {main: {rows: [loss], columns: [dataset], metrics: [map@r]}}
+"""
+"""In place of the spec of 200 trainings that the stories submit."""
+ELSEWHERE = ("make install", "export PATH", "metricsweep serve", "ssh ")
+"""What the fixtures have done already, or another machine does."""
 
 
-def test_from_images_to_latex(served_home: Served, tmp_path: Path) -> None:
-    (tmp_path / ".metricsweep").symlink_to(served_home.home)
-    (script,) = blocks("python")
-    (tmp_path / "make_images.py").write_text(script)
-    spec, wider = blocks("yaml")
-    (tmp_path / "shapes.yaml").write_text(spec)
+def blocks(page: str, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", page, flags=re.MULTILINE | re.DOTALL)
+
+
+def section(title: str) -> str:
+    return PAGE.split(f"\n## {title}\n")[1].split("\n## ")[0]
+
+
+def commands(title: str) -> list[str]:
+    return [line for block in blocks(section(title), "sh") for line in block.splitlines()]
+
+
+def followed(lines: list[str], folder: Path, served: Served, **told: str) -> dict[str, str]:
+    """What each command says. The served home had other sweeps before; a page's sweep 1 is the latest one."""
+    if not (folder / ".metricsweep").exists():
+        (folder / ".metricsweep").symlink_to(served.home)
     bins = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("METRICSWEEP_")}
-    said: dict[str, str] = {}
-    number = "1"
-    for command in commands():
-        if command in STANDS:
+    plain = {key: value for key, value in os.environ.items() if not key.startswith("METRICSWEEP_")}
+    said = {}
+    for line in lines:
+        if line.startswith(ELSEWHERE):
             continue
-        if command.startswith("metricsweep extend"):
-            (narrow,) = re.findall(r"^  loss: .*\n", spec, flags=re.MULTILINE)
-            (tmp_path / "shapes.yaml").write_text(spec.replace(narrow, wider))
-        line = re.sub(r"^(metricsweep \w+) 1\b", rf"\1 {number}", command)  # the served home had other sweeps before
+        latest = str(max((one.id for one in served.client.sweeps()), default=0))
+        command = re.sub(r"^(metricsweep \w+) 1\b", rf"\1 {latest}", line)
         done = subprocess.run(
-            ["/bin/sh", "-c", line], cwd=tmp_path, env=environment | {"PATH": bins}, capture_output=True, text=True,
+            ["/bin/sh", "-c", command], cwd=folder, env=plain | {"PATH": bins, **told}, capture_output=True, text=True,
             check=False,
         )  # fmt: skip
-        assert done.returncode == 0, (line, done.stdout, done.stderr)
-        said[command] = done.stdout
-        if command.startswith("metricsweep submit"):
-            number = next(str(sweep.id) for sweep in served_home.client.sweeps() if sweep.name == "shapes")
-    until(lambda: wider_is_trained(served_home, int(number)), "the wider sweep is trained")
-    counted = re.search(r"It says (.+?)\.", PAGE)
+        assert done.returncode == 0, (command, done.stdout, done.stderr)
+        said[line] = done.stdout
+    return said
+
+
+@pytest.mark.ray
+def test_the_tutorial_leads_from_images_to_latex(served_home: Served, tmp_path: Path) -> None:
+    lines = [line for block in blocks(TUTORIAL, "sh") for line in block.splitlines() if line]
+    assert [line.split()[1] for line in lines if line.startswith("metricsweep ")] == [
+        "expand", "serve", "submit", "list", "table", "table", "catalog", "extend"
+    ]  # fmt: skip
+    (script,) = blocks(TUTORIAL, "python")
+    spec, wider = blocks(TUTORIAL, "yaml")
+    (tmp_path / "make_images.py").write_text(script)
+    (tmp_path / "shapes.yaml").write_text(spec)
+    extend = next(at for at, line in enumerate(lines) if line.startswith("metricsweep extend"))
+    said = followed(lines[:extend], tmp_path, served_home)
+    (narrow,) = re.findall(r"^  loss: .*\n", spec, flags=re.MULTILINE)
+    (tmp_path / "shapes.yaml").write_text(spec.replace(narrow, wider))
+    said |= followed(lines[extend:], tmp_path, served_home)
+    client, number = served_home.client, max(one.id for one in served_home.client.sweeps())
+    until(lambda: client.sweep(number).counts.total > 12 and client.sweep(number).state == "finished", "it is trained")
+    counted = re.search(r"It says (.+?)\.", TUTORIAL)
     assert counted
-    for count in re.findall(r"\d+ \w+", counted[1]):
-        assert count in said["metricsweep expand shapes.yaml"], count
+    assert [
+        one for one in re.findall(r"\d+ \w+", counted[1]) if one not in said["metricsweep expand shapes.yaml"]
+    ] == []
     latex = (tmp_path / "shapes.tex").read_text()
     assert "\\toprule" in latex
     assert latex.count("{\\scriptsize$\\pm$") == 8  # two metrics of four cells
     assert "alpha" in said["metricsweep catalog loss proxy_anchor"]
+
+
+def small(folder: Path) -> Path:
+    (folder / "sweeps").mkdir()
+    (folder / "sweeps" / "digits.yaml").write_text(SMALL)
+    return folder
+
+
+@pytest.mark.ray
+@pytest.mark.soak
+def test_a_laptop(served_home: Served, tmp_path: Path) -> None:
+    lines = commands("A laptop")
+    assert lines[:3] == ["make install", 'export PATH="$PWD/.venv/bin:$PATH"', "metricsweep serve"]
+    said = followed(lines, small(tmp_path), served_home)
+    assert "\\toprule" in said["metricsweep table 1 main --format latex"]
+    assert "/login?code=" in said["metricsweep login-link"]
+
+
+@pytest.mark.ray
+@pytest.mark.soak
+def test_a_colleague_of_the_groups_box(served_home: Served, tmp_path: Path) -> None:
+    told = [line for line in commands("A group's GPU box") if line.startswith("export METRICSWEEP_URL")]
+    assert [re.findall(r"(METRICSWEEP_\w+)=", line) for line in told] == [["METRICSWEEP_URL", "METRICSWEEP_TOKEN"]]
+    lines = [line for line in commands("A group's GPU box") if line.startswith("metricsweep ")]
+    url = json.loads((served_home.home / "serve.json").read_text())["url"]
+    token = (served_home.home / "api.token").read_text().strip()
+    said = followed(lines, small(tmp_path), served_home, METRICSWEEP_URL=url, METRICSWEEP_TOKEN=token)
+    assert "followed" in said["metricsweep list"]
+
+
+def test_the_groups_box_starts_what_is_there(tmp_path: Path) -> None:
+    (line,) = [line for line in commands("A group's GPU box") if "settings.env" in line]
+    subprocess.run(["/bin/sh", "-c", line], cwd=tmp_path, check=True)
+    file = tmp_path / "settings.env"
+    assert file.stat().st_mode & 0o777 == 0o600
+    told = dict(one.split("=", 1) for one in file.read_text().splitlines())
+    assert set(told) <= SETTINGS
+    assert len(Settings.model_validate({"token": told["METRICSWEEP_TOKEN"]}).token) == 48
+    (text,) = re.findall(r"^```ini\n(.*?)^```$", section("A group's GPU box"), flags=re.MULTILINE | re.DOTALL)
+    unit = configparser.ConfigParser()
+    unit.optionxform = str  # type: ignore[assignment,method-assign]
+    unit.read_string(text)
+    service = unit["Service"]
+    assert service["EnvironmentFile"] == f"{service['WorkingDirectory']}/settings.env"
+    program, command = service["ExecStart"].split()
+    assert program == f"{service['WorkingDirectory']}/code/.venv/bin/metricsweep"
+    assert parsed([command]).command.name == "serve"
+    assert f"--home-dir {service['WorkingDirectory']} " in commands("A group's GPU box")[0]
+
+
+def parsed(words: list[str]) -> typer.Context:
+    """A command of ours with its options taken apart, and not run."""
+    group = typer.main.get_command(app)
+    command = group.commands[words[0]]  # type: ignore[attr-defined]
+    context: typer.Context = command.make_context(words[0], words[1:])
+    return context
+
+
+def test_a_slurm_cluster() -> None:
+    lines = commands("A Slurm cluster")
+    assert lines[:2] == commands("A laptop")[:2]
+    told = re.findall(r"METRICSWEEP_\w+", next(line for line in lines if line.startswith("export METRICSWEEP")))
+    assert set(told) <= SETTINGS
+    (slots,) = [shlex.split(line) for line in lines if line.startswith("metricsweep slots")]
+    given = parsed(slots[1:]).params
+    assert (given["slurm"], given["most"], given["gres"]) == (True, 32, "gpu:1")
+    names = ("partition", "account", "gres", "cpus", "mem", "time")
+    job = SlotJob(**{name: given[name] for name in names})
+    assert job.offer == {"CPU": 4.0, "GPU": 1.0, "memory": 16 * 2**30}
+    assert {"--time=4:00:00", "--signal=B:USR1@120"} <= set(job.options(Path("/storage"), 1))
+
+
+def test_ray_on_slurm_is_a_script_of_options_that_exist() -> None:
+    (name,) = set(re.findall(r"docs/examples/\w+\.sh", section("A Slurm cluster")))
+    script = ROOT / name
+    subprocess.run(["bash", "-n", str(script)], check=True)
+    assert os.access(script, os.X_OK)
+    words = re.findall(
+        r"--(?!grace)[a-z-]+(?==)", "".join(re.findall(r"^node=\(.*?\)", script.read_text(), re.M | re.S))
+    )
+    assert words
+    assert ray_knows(words)

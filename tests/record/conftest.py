@@ -10,7 +10,8 @@ from typing import Final
 import pytest
 import sqlalchemy as sa
 
-from orchestrator.record.store import Store
+from orchestrator.record.store import Store, Writer
+from tests.record.sample import lease
 
 DATABASES: Final = ["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)]
 ON_BOTH: Final = pytest.mark.parametrize("database_url", DATABASES, indirect=True)
@@ -85,6 +86,18 @@ def store(database_url: str) -> Iterator[Store]:
     opened = Store.open(database_url)
     yield opened
     opened.close()
+
+
+@pytest.fixture
+def fence(store: Store) -> int:
+    """The fence of a conductor that just took the lease."""
+    return lease(store)
+
+
+@pytest.fixture
+def writer(store: Store, fence: int) -> Writer:
+    """What that conductor writes with."""
+    return store.writer(fence)
 
 
 @pytest.fixture

@@ -4,13 +4,13 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from orchestrator.record.reads.claims import Exclusions
-from orchestrator.record.store import Store
+from orchestrator.record.store import Store, Writer
 from orchestrator.record.writes.capacity import MOST_AWAY
 from orchestrator.spec.slot import Slot
 from orchestrator.views.lifecycle import SweepState
 from orchestrator.views.nodes import Inspected, Node
 from tests.record.conftest import ON_BOTH
-from tests.record.sample import SLOT, lease, new_sweep, planned, run_all, started
+from tests.record.sample import SLOT, new_sweep, planned, run_all, started
 from workers.catalog import Finding, Need
 from workers.contract import Part
 
@@ -34,72 +34,66 @@ def barred(store: Store, slot: Slot) -> set[str]:
 
 
 @ON_BOTH
-def test_nodes_are_remembered_when_they_leave(store: Store) -> None:
-    fence = lease(store)
+def test_nodes_are_remembered_when_they_leave(store: Store, writer: Writer) -> None:
     one, two = Node("a", "ann", {"CPU": 4.0}), Node("b", "bob", {"CPU": 2.0, "GPU": 1.0})
-    store.writer(fence).capacity.note_nodes([one, two])
-    store.writer(fence).capacity.note_nodes([replace(one, resources={"CPU": 8.0})])
+    writer.capacity.note_nodes([one, two])
+    writer.capacity.note_nodes([replace(one, resources={"CPU": 8.0})])
     assert store.capacity.nodes() == [Node("a", "ann", {"CPU": 8.0}), two]
     for number in range(MOST_AWAY + 10):
-        store.writer(fence).capacity.note_nodes([Node(f"n{number}", f"x{number}", {"CPU": 1.0})])
+        writer.capacity.note_nodes([Node(f"n{number}", f"x{number}", {"CPU": 1.0})])
     assert len(store.capacity.nodes()) == MOST_AWAY + 1, "an autoscaling cluster does not fill the table"
 
 
 @ON_BOTH
-def test_what_has_not_begun_gives_way_to_a_higher_priority_and_to_a_pause(store: Store) -> None:
-    fence = lease(store)
+def test_what_has_not_begun_gives_way_to_a_higher_priority(store: Store, fence: int, writer: Writer) -> None:
     first = started(store, fence)
-    held = store.writer(fence).claims.next()
+    held = writer.claims.next()
     assert held is not None
     assert not store.claims.outranked(held.attempt, Exclusions())
     other = started(store, fence, losses=("contrastive",))
     assert not store.claims.outranked(held.attempt, Exclusions()), "of the same priority"
-    store.writer(fence).sweeps.prioritize(other, 5)
+    writer.sweeps.prioritize(other, 5)
     assert store.claims.outranked(held.attempt, Exclusions())
     assert not store.claims.outranked(held.attempt, Exclusions(barred=barred(store, SLOT))), (
         "by what cannot be given out"
     )
-    store.writer(fence).sweeps.pause(other)
+    writer.sweeps.pause(other)
     assert not store.claims.outranked(held.attempt, Exclusions())
-    store.writer(fence).sweeps.pause(first)
+    writer.sweeps.pause(first)
     assert store.claims.outranked(held.attempt, Exclusions())
 
 
-def test_a_machine_that_came_back_as_another_node_counts_once(store: Store) -> None:
-    fence = lease(store)
+def test_a_machine_that_came_back_as_another_node_counts_once(store: Store, writer: Writer) -> None:
     before, now, other = (Node(uid, host, {"CPU": 4.0}) for uid, host in (("a", "ann"), ("c", "ann"), ("b", "bob")))
-    store.writer(fence).capacity.note_nodes([before, other])
-    store.writer(fence).capacity.note_nodes([now])
+    writer.capacity.note_nodes([before, other])
+    writer.capacity.note_nodes([now])
     assert store.capacity.nodes() == [other, now]
 
 
-def test_what_no_node_can_hold_blocks_nothing(store: Store) -> None:
-    fence = lease(store)
+def test_what_no_node_can_hold_blocks_nothing(store: Store, fence: int, writer: Writer) -> None:
     sweep = with_big(store, fence)
     texts = barred(store, BIG)
     assert len(texts) == 1
-    found = [store.writer(fence).claims.next(Exclusions(barred=texts)) for _ in range(3)]
+    found = [writer.claims.next(Exclusions(barred=texts)) for _ in range(3)]
     assert [one.slot if one else None for one in found] == [SLOT, SLOT, None]
-    assert store.writer(fence).sweeps.unsettled() == [], "the others still wait"
-    again = store.writer(fence).claims.next()
+    assert writer.sweeps.unsettled() == [], "the others still wait"
+    again = writer.claims.next()
     assert again is not None
     assert again.slot == BIG
     assert store.sweeps.get(sweep).state == SweepState.RUNNING
 
 
-def test_a_sweep_whose_own_slot_has_to_wait_gives_the_trials_that_have_another(store: Store) -> None:
-    fence = lease(store)
+def test_trials_with_a_slot_of_their_own_do_not_wait(store: Store, fence: int, writer: Writer) -> None:
     with_big(store, fence)
-    found = [store.writer(fence).claims.next(Exclusions(barred=barred(store, SLOT))) for _ in range(3)]
+    found = [writer.claims.next(Exclusions(barred=barred(store, SLOT))) for _ in range(3)]
     assert [one.slot if one else None for one in found] == [BIG, BIG, None]
     other = started(store, fence, losses=("contrastive",))
-    assert store.writer(fence).claims.next(Exclusions(barred=barred(store, SLOT))) is None
+    assert writer.claims.next(Exclusions(barred=barred(store, SLOT))) is None
     assert store.sweeps.get(other).counts.waiting == 2
 
 
 @ON_BOTH
-def test_which_slots_are_asked_for_and_by_which_trials(store: Store) -> None:
-    fence = lease(store)
+def test_which_slots_are_asked_for_and_by_which_trials(store: Store, fence: int, writer: Writer) -> None:
     plain, mixed = started(store, fence), with_big(store, fence)
     asked = store.capacity.asked_slots()
     assert [(one.sweep, one.slot, one.own) for one in asked] == [
@@ -107,31 +101,29 @@ def test_which_slots_are_asked_for_and_by_which_trials(store: Store) -> None:
     ]  # fmt: skip
     own = next(one for one in asked if one.own)
     assert store.capacity.waiting_labels(own) == {"loss": "triplet", "loss.margin": "0.2"}
-    store.writer(fence).trials.cancel(mixed, cell=0)
+    writer.trials.cancel(mixed, cell=0)
     assert store.capacity.waiting_labels(own) is None
-    store.writer(fence).trials.cancel(plain)
+    writer.trials.cancel(plain)
     assert [one.sweep for one in store.capacity.asked_slots()] == [mixed, mixed]
 
 
 @ON_BOTH
-def test_the_slots_that_are_waited_for_up_to_a_limit_and_the_quota(store: Store) -> None:
-    fence = lease(store)
+def test_the_slots_that_are_waited_for_up_to_a_limit_and_the_quota(store: Store, fence: int, writer: Writer) -> None:
     with_big(store, fence)
     assert store.capacity.waiting_slots(256) == [BIG, BIG, SLOT, SLOT]
     assert store.capacity.waiting_slots(3) == [BIG, BIG, SLOT]
-    store.writer(fence).claims.next()
+    writer.claims.next()
     assert store.capacity.waiting_slots(256, quota=2) == [BIG], "one runs, and the owner may have two"
 
 
-def test_a_notice_is_written_once_and_goes_again(store: Store) -> None:
-    fence = lease(store)
+def test_a_notice_is_written_once_and_goes_again(store: Store, fence: int, writer: Writer) -> None:
     sweep, other = started(store, fence), started(store, fence, fresh=True)
-    store.writer(fence).capacity.note_notices({sweep: "no room"})
+    writer.capacity.note_notices({sweep: "no room"})
     assert (store.sweeps.get(sweep).notice, store.sweeps.get(other).notice) == ("no room", None)
     assert [one.notice for one in store.sweeps.page().items] == [None, "no room"]
-    store.writer(fence).capacity.note_notices({other: "no room either"})
+    writer.capacity.note_notices({other: "no room either"})
     assert (store.sweeps.get(sweep).notice, store.sweeps.get(other).notice) == (None, "no room either")
-    store.writer(fence).capacity.note_notices({})
+    writer.capacity.note_notices({})
     assert store.sweeps.get(other).notice is None
 
 
@@ -155,59 +147,54 @@ def seen(node: str, need: Need, state: str, said: str = "") -> Inspected:
 
 
 @ON_BOTH
-def test_what_is_held_blocks_nothing(store: Store) -> None:
-    fence = lease(store)
+def test_what_is_held_blocks_nothing(store: Store, fence: int, writer: Writer) -> None:
     sweep = needing(store, fence, CUB, None, SOP)
     held = {CUB.key, SOP.key}
     assert store.claims.waits(Exclusions(held=held))
-    orders = [store.writer(fence).claims.next(Exclusions(held=held)) for _ in range(3)]
+    orders = [writer.claims.next(Exclusions(held=held)) for _ in range(3)]
     assert [one.need if one else "none" for one in orders] == [None, None, "none"]
     assert not store.claims.waits(Exclusions(held=held))
     assert store.claims.waits(Exclusions(held={CUB.key}))
-    assert store.writer(fence).sweeps.unsettled() == []
+    assert writer.sweeps.unsettled() == []
     assert store.sweeps.get(sweep).counts.waiting == 4
     assert run_all(store, fence) == 4
 
 
-def test_a_held_training_of_a_higher_priority_outranks_nothing(store: Store) -> None:
-    fence = lease(store)
+def test_a_held_training_of_a_higher_priority_outranks_nothing(store: Store, fence: int, writer: Writer) -> None:
     needing(store, fence, None)
-    order = store.writer(fence).claims.next()
+    order = writer.claims.next()
     assert order is not None
-    store.writer(fence).sweeps.prioritize(needing(store, fence, CUB), 5)
+    writer.sweeps.prioritize(needing(store, fence, CUB), 5)
     assert store.claims.outranked(order.attempt, Exclusions())
     assert not store.claims.outranked(order.attempt, Exclusions(held={CUB.key}))
 
 
-def test_nothing_is_demanded_for_what_is_held(store: Store) -> None:
-    fence = lease(store)
+def test_nothing_is_demanded_for_what_is_held(store: Store, fence: int) -> None:
     needing(store, fence, CUB, None)
     assert len(store.capacity.waiting_slots(100)) == 4
     assert len(store.capacity.waiting_slots(100, held={CUB.key})) == 2
 
 
 @ON_BOTH
-def test_which_sweeps_need_what(store: Store) -> None:
-    fence = lease(store)
+def test_which_sweeps_need_what(store: Store, fence: int, writer: Writer) -> None:
     first, second = needing(store, fence, CUB, SOP), needing(store, fence, CUB, name="other")
     assert {(one.sweep, str(one.need)) for one in store.data.asked_needs()} == {
         (first, "cub200"), (first, "sop with weights resnet50.pth"), (second, "cub200"),
     }  # fmt: skip
     assert store.data.waiting_for(first, CUB.key)
-    store.writer(fence).trials.cancel(first, cell=0)
+    writer.trials.cancel(first, cell=0)
     assert not store.data.waiting_for(first, CUB.key)
-    store.writer(fence).trials.cancel(first)
+    writer.trials.cancel(first)
     assert [one.sweep for one in store.data.asked_needs()] == [second]
-    store.writer(fence).sweeps.delete(first)
+    writer.sweeps.delete(first)
     assert [one.sweep for one in store.data.asked_needs()] == [second]
 
 
 @ON_BOTH
-def test_findings_are_renewed_and_go_with_their_machine(store: Store) -> None:
-    fence = lease(store)
+def test_findings_are_renewed_and_go_with_their_machine(store: Store, writer: Writer) -> None:
     here, there = seen("a", CUB, "missing", "CUB_200_2011 is missing"), seen("b", CUB, "ok")
-    store.writer(fence).data.note_findings([here, there], ["a", "b"])
+    writer.data.note_findings([here, there], ["a", "b"])
     assert store.data.findings() == [here, there]
     mended = seen("a", CUB, "ok")
-    store.writer(fence).data.note_findings([mended], ["a"])
+    writer.data.note_findings([mended], ["a"])
     assert store.data.findings() == [mended]

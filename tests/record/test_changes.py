@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from orchestrator.record import schema
-from orchestrator.record.store import Store
+from orchestrator.record.store import Store, Writer
 from orchestrator.record.writes import changes
 from orchestrator.views.changes import ChangeKind
 from orchestrator.views.errors import NotFoundError
@@ -48,8 +48,7 @@ def told(store: Store, position: int = 0) -> list[tuple[str, int]]:
 
 
 @ON_BOTH
-def test_what_happens_is_told_in_order_and_once(store: Store) -> None:
-    fence = lease(store)
+def test_what_happens_is_told_in_order_and_once(store: Store, fence: int) -> None:
     sweep = started(store, fence)
     first = store.changes.newest()
     run(store, fence, claimed(store, fence))
@@ -61,8 +60,7 @@ def test_what_happens_is_told_in_order_and_once(store: Store) -> None:
     assert told(store, store.changes.newest()) == []
 
 
-def test_a_stall_is_told_and_another_loss_is_not(store: Store) -> None:
-    fence = lease(store)
+def test_a_stall_is_told_and_another_loss_is_not(store: Store, fence: int) -> None:
     sweep = started(store, fence)
     for kind in ("infrastructure", "stalled"):
         order, before = claimed(store, fence), store.changes.newest()
@@ -73,26 +71,24 @@ def test_a_stall_is_told_and_another_loss_is_not(store: Store) -> None:
         assert "trial" in {one.type for one in heard}, "it waits again either way"
 
 
-def test_only_the_latest_are_kept(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    fence = lease(store)
+def test_only_the_latest_are_kept(store: Store, fence: int, writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
     started(store, fence)
     monkeypatch.setattr(changes, "KEPT", 2)
     for number in range(5):
         store.submissions.add_sweep(new_sweep(f"one-{number}"))
     newest = store.changes.newest()
-    store.writer(fence).changes.prune()
+    writer.changes.prune()
     with store.database.reading() as connection:
         assert list(connection.execute(sa.select(schema.change.c.id)).scalars()) == [newest - 1, newest]
     assert store.changes.after(1, 1_000).since == newest - 2, "who comes back later is told where it goes on"
 
 
 @OVER_POSTGRES
-def test_a_client_waits_for_the_conductors_change(store: Store, another: Callable[[], Store]) -> None:
+def test_a_client_waits_for_a_conductor(store: Store, fence: int, writer: Writer, another: Callable[[], Store]) -> None:
     """Else a stream that has read the later number would never look for the earlier one."""
-    fence = lease(store)
     sweep = started(store, fence)
     other, before = another(), store.changes.newest()
-    with store.writer(fence).sweeps._database.writing() as connection:
+    with writer.sweeps._database.writing() as connection:
         changes.note(connection, ChangeKind.NOTICE, sweep, sweep)
         client = beside(lambda: other.submissions.add_request("pause", sweep, None, "ann"))
         waits_for_a_lock(other)
@@ -102,14 +98,13 @@ def test_a_client_waits_for_the_conductors_change(store: Store, another: Callabl
 
 
 @OVER_POSTGRES
-def test_the_conductor_waits_for_a_clients_change(store: Store, another: Callable[[], Store]) -> None:
-    fence = lease(store)
+def test_a_conductor_waits_for_a_client(store: Store, fence: int, writer: Writer, another: Callable[[], Store]) -> None:
     sweep = started(store, fence)
     other, before = another(), store.changes.newest()
     with other.database.writing() as connection:
         changes.alone(connection)
         changes.note(connection, ChangeKind.REQUEST, sweep, 7)
-        conductor = beside(lambda: store.writer(fence).sweeps.prioritize(sweep, 3))
+        conductor = beside(lambda: writer.sweeps.prioritize(sweep, 3))
         waits_for_a_lock(other)
         assert other.changes.newest() == before
     conductor.join(HANGS)
@@ -117,14 +112,11 @@ def test_the_conductor_waits_for_a_clients_change(store: Store, another: Callabl
 
 
 @OVER_POSTGRES
-def test_a_client_needs_nothing_that_a_conductor_holds_who_waits_for_it(
-    store: Store, another: Callable[[], Store]
-) -> None:
+def test_they_never_wait_for_each_other(store: Store, fence: int, writer: Writer, another: Callable[[], Store]) -> None:
     """A conductor has changed the rows of a sweep when it comes to note that: nobody may wait for both."""
-    fence = lease(store)
     sweep = started(store, fence)
     other = another()
-    with store.writer(fence).sweeps._database.writing() as connection:
+    with writer.sweeps._database.writing() as connection:
         for table, mine in ((schema.sweep, schema.sweep.c.id), (schema.trial, schema.trial.c.sweep_id)):
             connection.execute(sa.update(table).where(mine == sweep).values(started=None))
         acts = (
@@ -152,11 +144,12 @@ def at(store: Store, begun: str, other: Store, act: Callable[[], Any]) -> list[t
 
 
 @OVER_POSTGRES
-def test_a_remark_on_a_sweep_that_is_just_being_deleted_is_refused(store: Store, another: Callable[[], Store]) -> None:
-    fence = lease(store)
+def test_a_note_on_a_sweep_being_deleted_is_refused(
+    store: Store, fence: int, writer: Writer, another: Callable[[], Store]
+) -> None:
     sweep = started(store, fence)
-    store.writer(fence).trials.cancel(sweep)
-    store.writer(fence).events.write(SweepSettled(sweep))
+    writer.trials.cancel(sweep)
+    writer.events.write(SweepSettled(sweep))
     other, refusals = another(), list[NotFoundError]()
 
     def remark() -> None:
@@ -166,7 +159,7 @@ def test_a_remark_on_a_sweep_that_is_just_being_deleted_is_refused(store: Store,
             refusals.append(error)
 
     threads = at(store, "DELETE FROM note", other, remark)
-    store.writer(fence).sweeps.delete(sweep)
+    writer.sweeps.delete(sweep)
     threads[0].join(HANGS)
     assert len(refusals) == 1
 

@@ -3,11 +3,11 @@
 import sqlalchemy as sa
 
 from orchestrator.record.schema import delivery
-from orchestrator.record.store import Store
+from orchestrator.record.store import Store, Writer
 from orchestrator.views.events import CellSettled, SweepSettled
 from orchestrator.views.outcomes import CellSummary
 from tests.record.conftest import ON_BOTH
-from tests.record.sample import claimed, fail, lease, new_sweep, run_all, started
+from tests.record.sample import claimed, fail, new_sweep, run_all, started
 
 
 def noted(store: Store) -> list[tuple[str, int]]:
@@ -25,9 +25,7 @@ def settle(store: Store, fence: int, sweep: int) -> None:
     store.writer(fence).events.write(SweepSettled(sweep))
 
 
-def test_each_end_of_a_sweep_is_noted_as_it_was_then(store: Store) -> None:
-    fence = lease(store)
-    writer = store.writer(fence)
+def test_each_end_of_a_sweep_is_noted_as_it_was_then(store: Store, fence: int, writer: Writer) -> None:
     good = started(store, fence, "good")
     run_all(store, fence)
     settle(store, fence, good)
@@ -55,9 +53,7 @@ def test_each_end_of_a_sweep_is_noted_as_it_was_then(store: Store) -> None:
 
 
 @ON_BOTH
-def test_stalls_and_hindrances_are_told_once_an_hour(store: Store) -> None:
-    fence = lease(store)
-    writer = store.writer(fence)
+def test_stalls_and_hindrances_are_told_once_an_hour(store: Store, fence: int, writer: Writer) -> None:
     sweep, other = started(store, fence), started(store, fence, "other", fresh=True)
     for _ in range(2):
         fail(store, fence, claimed(store, fence), requeue=True, kind="stalled")
@@ -75,9 +71,7 @@ def test_stalls_and_hindrances_are_told_once_an_hour(store: Store) -> None:
 
 
 @ON_BOTH
-def test_what_was_settled_is_kept_a_week_and_what_nobody_wants_is_dropped(store: Store) -> None:
-    fence = lease(store)
-    writer = store.writer(fence)
+def test_what_was_settled_is_kept_a_week_and_what_nobody_wants_is_dropped(store: Store, writer: Writer) -> None:
     for name in ("a", "b", "c"):
         writer.sweeps.fail(store.submissions.add_sweep(new_sweep(name)).id, "no")
     told, refused, waits = (one.id for one in store.deliveries.due(100))

@@ -10,7 +10,7 @@ import pytest
 
 from orchestrator.record import figure_files
 from orchestrator.record.figure_files import FigureFiles
-from orchestrator.record.store import Store
+from orchestrator.record.store import Store, Writer
 from orchestrator.views.errors import NotFoundError
 from orchestrator.views.events import Finished, Progressed, Started
 from tests.record.conftest import ON_BOTH
@@ -99,9 +99,7 @@ def test_arrays_are_read_by_trial(finished: tuple[FigureFiles, Path]) -> None:
     assert missing[1].startswith("norms.npz of trial 1 is not in the storage any more, or METRICSWEEP_STORAGE_URL")
 
 
-def test_damaged_and_dangerous_files_are_not_read(
-    finished: tuple[FigureFiles, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_damaged_files_are_not_read(finished: tuple[FigureFiles, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     files, folder = finished
     path = folder / "norms.npz"
 
@@ -127,31 +125,27 @@ def test_damaged_and_dangerous_files_are_not_read(
 
 
 @ON_BOTH
-def test_the_attempt_that_finished_keeps_the_files(store: Store) -> None:
-    fence = lease(store)
+def test_the_attempt_that_finished_keeps_the_files(store: Store, fence: int, writer: Writer) -> None:
     started(store, fence)
     first = claimed(store, fence)
     fail(store, fence, first, requeue=True)
     again = next(order for order in iter(lambda: claimed(store, fence), None) if order.training == first.training)
     assert again.number == 2
-    store.writer(fence).events.write(Started(again.attempt, "slot-0", "lab"))
-    store.writer(fence).events.write(Finished(again.attempt, result(artifacts=["norms.npz"])))
+    writer.events.write(Started(again.attempt, "slot-0", "lab"))
+    writer.events.write(Finished(again.attempt, result(artifacts=["norms.npz"])))
     (kept,) = store.artifacts.of(range(1, 5)).values()
     assert (kept.folder, kept.names) == (f"{first.training}/2", ("norms.npz",))
 
 
 @ON_BOTH
-def test_curves_of_several_trials_at_once(store: Store) -> None:
-    fence = lease(store)
+def test_curves_of_several_trials_at_once(store: Store, fence: int, writer: Writer) -> None:
     started(store, fence)
     done, half = claimed(store, fence), claimed(store, fence)
     for order in (done, half):
-        store.writer(fence).events.write(Started(order.attempt, "slot-0", "lab"))
+        writer.events.write(Started(order.attempt, "slot-0", "lab"))
         reported = progress(10, metrics={"train/loss": 1.0, "train/lr": 0.1, "validation/map@r": 0.4})
-        store.writer(fence).events.write(Progressed(order.attempt, 1, reported))
-    store.writer(fence).events.write(
-        Finished(done.attempt, result(curves={"train/loss": [(5, 2.0), (10, float("nan"))]}))
-    )
+        writer.events.write(Progressed(order.attempt, 1, reported))
+    writer.events.write(Finished(done.attempt, result(curves={"train/loss": [(5, 2.0), (10, float("nan"))]})))
     found = store.curves.of_trials([1, 2, 3, 99], ["train/loss", "validation/map@r"])
     assert found[1] == {"train/loss": [(5, 2.0), (10, None)], "validation/map@r": [(10, 0.4)]}
     assert found[2] == {"train/loss": [(10, 1.0)], "validation/map@r": [(10, 0.4)]}

@@ -8,7 +8,7 @@ import pytest
 
 from orchestrator.cost.estimate import Duration, shape
 from orchestrator.record.reads import trainings
-from orchestrator.record.store import Store
+from orchestrator.record.store import Store, Writer
 from orchestrator.record.writes.trainings import Renewed, Tally
 from orchestrator.views.errors import ConflictError
 from orchestrator.views.events import AttemptStopped, CellSettled, Failed, Finished, Progressed, Started, SweepSettled
@@ -41,15 +41,14 @@ def summary(cell: int) -> CellSummary:
 
 
 @ON_BOTH
-def test_a_sweep_runs_from_queued_to_finished(store: Store) -> None:
-    fence = lease(store)
+def test_a_sweep_runs_from_queued_to_finished(store: Store, fence: int, writer: Writer) -> None:
     added = store.submissions.add_sweep(new_sweep())
     assert [one.id for one in store.sweeps.queued()] == [added.id]
     assert store.sweeps.get(added.id).state == "queued"
-    store.writer(fence).sweeps.start(added.id, **planned(), slot=SLOT, fresh=False)
+    writer.sweeps.start(added.id, **planned(), slot=SLOT, fresh=False)
     assert store.sweeps.queued() == []
     assert states(store, added.id) == ["waiting"] * 4
-    assert store.writer(fence).sweeps.unsettled() == []
+    assert writer.sweeps.unsettled() == []
     assert store.sweeps.cells_to_settle() == []
 
     first = claimed(store, fence)
@@ -70,13 +69,13 @@ def test_a_sweep_runs_from_queued_to_finished(store: Store) -> None:
 
     assert store.sweeps.cells_to_settle() == [(added.id, 0), (added.id, 1)]
     for sweep, cell in store.sweeps.cells_to_settle():
-        store.writer(fence).events.write(CellSettled(sweep, summary(cell)))
+        writer.events.write(CellSettled(sweep, summary(cell)))
     assert store.sweeps.cells_to_settle() == []
-    assert store.writer(fence).sweeps.unsettled() == [added.id]
+    assert writer.sweeps.unsettled() == [added.id]
     assert store.sweeps.active()
-    store.writer(fence).events.write(SweepSettled(added.id))
+    writer.events.write(SweepSettled(added.id))
     assert not store.sweeps.active()
-    assert store.writer(fence).sweeps.unsettled() == []
+    assert writer.sweeps.unsettled() == []
     view = store.sweeps.get(added.id)
     assert view.state == "finished"
     assert view.ended is not None
@@ -88,21 +87,19 @@ def test_a_sweep_runs_from_queued_to_finished(store: Store) -> None:
     assert grid[0].candidates[0].selected
 
 
-def test_equal_recipes_of_one_sweep_share_a_training(store: Store) -> None:
-    fence = lease(store)
+def test_equal_recipes_of_one_sweep_share_a_training(store: Store, fence: int, writer: Writer) -> None:
     sweep = store.submissions.add_sweep(new_sweep()).id
     plan = planned(losses=["triplet", "semihard"], seeds=[0])
     twin = plan["trials"][0]
     plan["trials"][1] = type(twin)(1, 0, 0, {"seed": "0"}, twin.recipe, twin.fingerprint)
-    store.writer(fence).sweeps.start(sweep, **plan, slot=SLOT, fresh=False)
+    writer.sweeps.start(sweep, **plan, slot=SLOT, fresh=False)
     assert run_all(store, fence) == 1
     assert states(store, sweep) == ["finished", "finished"]
     assert [trial.reused for trial in store.trials.page(sweep).items] == [False, False]
 
 
 @ON_BOTH
-def test_a_finished_training_is_reused_unless_the_sweep_asks_for_fresh_ones(store: Store) -> None:
-    fence = lease(store)
+def test_a_finished_training_is_reused_unless_fresh(store: Store, fence: int, writer: Writer) -> None:
     one = started(store, fence)
     assert run_all(store, fence) == 4
     fingerprints = [trial.fingerprint for trial in planned()["trials"]]
@@ -111,7 +108,7 @@ def test_a_finished_training_is_reused_unless_the_sweep_asks_for_fresh_ones(stor
     two = started(store, fence)
     assert states(store, two) == ["finished"] * 4
     assert store.sweeps.get(two).counts.reused == 4
-    assert store.writer(fence).sweeps.unsettled() == [one, two]
+    assert writer.sweeps.unsettled() == [one, two]
     view = store.trials.get(store.trials.page(two).items[0].id)
     assert view.reused_from == store.trials.page(one).items[0].id
     assert view.metrics[KEY] == pytest.approx(0.5)
@@ -125,15 +122,12 @@ def test_a_finished_training_is_reused_unless_the_sweep_asks_for_fresh_ones(stor
 
 
 @ON_BOTH
-def test_a_lost_attempt_is_followed_by_one_that_resumes(store: Store) -> None:
-    fence = lease(store)
+def test_a_lost_attempt_is_followed_by_one_that_resumes(store: Store, fence: int, writer: Writer) -> None:
     sweep = started(store, fence, losses=["triplet"], seeds=[0])
     first = claimed(store, fence)
     assert first.resume is None
-    store.writer(fence).events.write(Started(first.attempt, "slot-0", "host-a"))
-    store.writer(fence).events.write(
-        Progressed(first.attempt, 1, progress(10, checkpoint="last.pt", metrics={"train/loss": 2.0}))
-    )
+    writer.events.write(Started(first.attempt, "slot-0", "host-a"))
+    writer.events.write(Progressed(first.attempt, 1, progress(10, checkpoint="last.pt", metrics={"train/loss": 2.0})))
     fail(store, fence, first, requeue=True, kind="infrastructure")
     assert states(store, sweep) == ["waiting"]
     second = claimed(store, fence)
@@ -149,14 +143,13 @@ def test_a_lost_attempt_is_followed_by_one_that_resumes(store: Store) -> None:
 
 
 @ON_BOTH
-def test_orphans_are_what_an_earlier_conductor_left(store: Store) -> None:
-    fence = lease(store)
+def test_orphans_are_what_an_earlier_conductor_left(store: Store, fence: int, writer: Writer) -> None:
     started(store, fence)
     order = claimed(store, fence)
-    store.writer(fence).events.write(Started(order.attempt, "slot-1", "host-a"))
-    store.writer(fence).events.write(Progressed(order.attempt, 4, progress(10)))
+    writer.events.write(Started(order.attempt, "slot-1", "host-a"))
+    writer.events.write(Progressed(order.attempt, 4, progress(10)))
     unstarted = claimed(store, fence)
-    store.writer(fence).lease.release()
+    writer.lease.release()
     lease(store, "conductor-2")
     left = store.claims.orphans()
     assert [one.attempt for one in left] == [order.attempt, unstarted.attempt]
@@ -164,60 +157,56 @@ def test_orphans_are_what_an_earlier_conductor_left(store: Store) -> None:
     assert (left[1].holder, left[1].seen) == ("", 0)
 
 
-def test_a_queued_sweep_is_cancelled_straight_and_an_ended_one_not_at_all(store: Store) -> None:
-    fence = lease(store)
+def test_a_queued_sweep_is_cancelled_at_once(store: Store, fence: int, writer: Writer) -> None:
     queued = store.submissions.add_sweep(new_sweep()).id
-    assert store.writer(fence).trials.cancel(queued).trials == 0
+    assert writer.trials.cancel(queued).trials == 0
     assert store.sweeps.get(queued).state == "cancelled"
     with pytest.raises(ConflictError):
-        store.writer(fence).sweeps.start(queued, **planned(), slot=SLOT, fresh=False)
+        writer.sweeps.start(queued, **planned(), slot=SLOT, fresh=False)
     ended = started(store, fence)
     run_all(store, fence)
-    store.writer(fence).trials.cancel(ended)
+    writer.trials.cancel(ended)
     assert store.sweeps.get(ended).state == "running"  # all its trials had ended: it is settled as usual
-    store.writer(fence).events.write(SweepSettled(ended))
-    store.writer(fence).trials.cancel(ended)
+    writer.events.write(SweepSettled(ended))
+    writer.trials.cancel(ended)
     assert store.sweeps.get(ended).state == "finished"
 
 
-def test_a_sweep_that_ended_before_its_trials_were_written_is_queued_again(store: Store) -> None:
-    fence = lease(store)
+def test_a_sweep_that_ended_before_its_trials_were_written_is_queued_again(store: Store, writer: Writer) -> None:
     sweep = store.submissions.add_sweep(new_sweep()).id
-    store.writer(fence).sweeps.fail(sweep, "no such data set")
+    writer.sweeps.fail(sweep, "no such data set")
     assert (store.sweeps.get(sweep).state, store.sweeps.get(sweep).error) == ("failed", "no such data set")
-    store.writer(fence).trials.retry(sweep)
+    writer.trials.retry(sweep)
     assert (store.sweeps.get(sweep).state, store.sweeps.get(sweep).error) == ("queued", None)
 
 
-def test_retry_unsettles_the_cells_it_touches(store: Store) -> None:
-    fence = lease(store)
+def test_retry_unsettles_the_cells_it_touches(store: Store, fence: int, writer: Writer) -> None:
     sweep = started(store, fence, seeds=[0])
     fail(store, fence, claimed(store, fence))
     run_all(store, fence)
     for one, cell in store.sweeps.cells_to_settle():
-        store.writer(fence).events.write(CellSettled(one, summary(cell)))
-    store.writer(fence).events.write(SweepSettled(sweep))
-    assert store.writer(fence).trials.retry(sweep).trials == 1
+        writer.events.write(CellSettled(one, summary(cell)))
+    writer.events.write(SweepSettled(sweep))
+    assert writer.trials.retry(sweep).trials == 1
     assert store.sweeps.cells_to_settle() == []
-    store.writer(fence).events.write(CellSettled(sweep, summary(0)))  # too late: the cell runs again
+    writer.events.write(CellSettled(sweep, summary(0)))  # too late: the cell runs again
     assert not store.sweeps.grid(sweep)[0].candidates[0].selected
     run_all(store, fence)
     assert store.sweeps.cells_to_settle() == [(sweep, 0)]
 
 
 @ON_BOTH
-def test_every_event_may_be_applied_twice(store: Store) -> None:
-    fence = lease(store)
+def test_every_event_may_be_applied_twice(store: Store, fence: int, writer: Writer) -> None:
     sweep = started(store, fence, seeds=[0])
     order, other = claimed(store, fence), claimed(store, fence)
     for _ in range(2):
         run(store, fence, order, score=0.7)
     fail(store, fence, order)
-    store.writer(fence).events.write(AttemptStopped(order.attempt))
+    writer.events.write(AttemptStopped(order.attempt))
     for _ in range(2):
         fail(store, fence, other, requeue=True, kind="infrastructure")
     for _ in range(2):
-        store.writer(fence).events.write(SweepSettled(sweep))
+        writer.events.write(SweepSettled(sweep))
     assert states(store, sweep) == ["finished", "waiting"]
     first = store.trials.page(sweep).items[0]
     assert store.logs.of(first.id, 0).text == "step 10\n"
@@ -225,8 +214,7 @@ def test_every_event_may_be_applied_twice(store: Store) -> None:
     assert store.sweeps.get(sweep).state == "running"
 
 
-def test_a_diverged_training_is_an_outcome(store: Store) -> None:
-    fence = lease(store)
+def test_a_diverged_training_is_an_outcome(store: Store, fence: int, writer: Writer) -> None:
     sweep = started(store, fence, losses=["triplet"], seeds=[0])
     run(store, fence, claimed(store, fence), score=math.nan, outcome="diverged")
     view = store.sweeps.get(sweep)
@@ -237,7 +225,7 @@ def test_a_diverged_training_is_an_outcome(store: Store) -> None:
     assert math.isnan(outcome.values[KEY])
     assert store.trials.get(outcome.trial).metrics[KEY] is None
     assert result().metrics
-    store.writer(fence).events.write(SweepSettled(sweep))
+    writer.events.write(SweepSettled(sweep))
     assert store.sweeps.get(sweep).state == "finished"
 
 
@@ -278,15 +266,14 @@ def test_the_latest_of_each_shape(store: Store, monkeypatch: pytest.MonkeyPatch)
 
 
 @ON_BOTH
-def test_trials_move_to_trainings_of_today(store: Store) -> None:
-    fence = lease(store)
+def test_trials_move_to_trainings_of_today(store: Store, fence: int, writer: Writer) -> None:
     one, two = (started(store, fence, name, losses=["triplet"]) for name in ("one", "two"))
     new = new_sweep("fresh")
     fresh = store.submissions.add_sweep(replace(new, spec={**new.spec, "fresh": True})).id
-    store.writer(fence).sweeps.start(fresh, **planned(losses=["triplet"], seeds=[0]), slot=SLOT, fresh=True)
+    writer.sweeps.start(fresh, **planned(losses=["triplet"], seeds=[0]), slot=SLOT, fresh=True)
     order = claimed(store, fence)
-    store.writer(fence).events.write(Progressed(order.attempt, 1, progress(10, checkpoint="last.pt")))
-    store.writer(fence).events.write(Failed(order.attempt, Failure("infrastructure", "gone"), True))
+    writer.events.write(Progressed(order.attempt, 1, progress(10, checkpoint="last.pt")))
+    writer.events.write(Failed(order.attempt, Failure("infrastructure", "gone"), True))
     old = [stamp(recipe(seed=0).model_dump(mode="json"))]
     found = store.trainings.outdated(old)
     assert len(found) == 3
@@ -296,24 +283,22 @@ def test_trials_move_to_trainings_of_today(store: Store) -> None:
         for each, plan in zip(found, plans, strict=True)
     ]
     tallies: list[Tally] = []
-    said = store.writer(fence).trainings.plan_anew(
-        renewed, old, lambda tally: tallies.append(tally) or f"{tally.moved} moved"
-    )
+    said = writer.trainings.plan_anew(renewed, old, lambda tally: tallies.append(tally) or f"{tally.moved} moved")
     assert said == {one: "2 moved", two: "2 moved", fresh: "1 moved"}
     assert sorted(tally.begun for tally in tallies) == [0, 1, 1]
     assert store.trainings.outdated(old) == []
-    assert store.writer(fence).trainings.plan_anew(renewed, old, lambda _: "") == {}
+    assert writer.trainings.plan_anew(renewed, old, lambda _: "") == {}
     assert run_all(store, fence) == 3, "two that both sweeps share, and one of the fresh sweep"
     assert states(store, one) == states(store, two) == ["finished"] * 2
     (trial, _) = store.trials.page(one).items
     assert [each.training for each in store.trials.get(trial.id).replaced] == [order.training]
     for sweep in (one, two, fresh):
-        store.writer(fence).events.write(SweepSettled(sweep))
+        writer.events.write(SweepSettled(sweep))
     alone = store.sweeps.deletion(two)
     assert alone is not None
     assert order.training not in alone.trainings
-    store.writer(fence).sweeps.delete(two)
+    writer.sweeps.delete(two)
     left = store.sweeps.deletion(one)
     assert left is not None
     assert order.training in left.trainings
-    store.writer(fence).sweeps.delete(one)
+    writer.sweeps.delete(one)

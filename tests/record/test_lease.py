@@ -154,8 +154,7 @@ def test_a_fenced_conductor_writes_nothing(store: Store, another: Callable[[], S
 
 
 @ON_BOTH
-def test_threads_never_claim_the_same_training(store: Store, another: Callable[[], Store]) -> None:
-    fence = lease(store)
+def test_threads_never_claim_the_same_training(store: Store, fence: int, another: Callable[[], Store]) -> None:
     sweep = started(store, fence, seeds=list(range(40)))
     claimed_by: list[list[str]] = [[] for _ in range(8)]
 

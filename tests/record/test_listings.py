@@ -15,7 +15,7 @@ from hypothesis import strategies
 from orchestrator.record import schema
 from orchestrator.record.reads.listed_rows import Sought
 from orchestrator.record.schema import NUMBERS, trial_column
-from orchestrator.record.store import Store
+from orchestrator.record.store import Store, Writer
 from orchestrator.views.errors import InvalidFilterError, NotFoundError
 from orchestrator.views.events import Finished
 from orchestrator.views.filters import DEEPEST, LONGEST, MOST_CONDITIONS, MOST_VALUES, conditions, parse
@@ -196,13 +196,12 @@ def test_numbers_stay_where_sweeps_keep_them(two: Store) -> None:
                 assert not finished or row[f"number_{place[2]}"] == value
 
 
-def test_what_more_metrics_a_sweep_has_than_places_is_shown_nowhere_but_lost_nowhere(store: Store) -> None:
-    fence = lease(store)
+def test_metrics_beyond_the_places_are_kept_and_not_listed(store: Store, fence: int, writer: Writer) -> None:
     started(store, fence)
     chance = random.Random(1)
     metrics = {f"{mark}/test/m{at}": chance.random() for mark in ("last", "best") for at in range(NUMBERS)}
     order = claimed(store, fence)
-    store.writer(fence).events.write(Finished(order.attempt, result(metrics=metrics)))
+    writer.events.write(Finished(order.attempt, result(metrics=metrics)))
     kept = [column.key for column in store.listings.columns(None) if column.role == "metric"]
     assert 80 < len(kept) <= NUMBERS
     assert all(key.startswith("best/test/") for key in kept)

@@ -10,7 +10,7 @@ from mlflow.tracking import MlflowClient
 from orchestrator.record.mlflow.client import KEY_TAG, MlflowTracker
 from orchestrator.record.mlflow.mirror import Mirror
 from orchestrator.record.mlflow.tracker import RunMirror, Tracker
-from orchestrator.record.store import Store
+from orchestrator.record.store import Store, Writer
 from orchestrator.record.writes.dirty_flags import mark_cell
 from orchestrator.views.errors import FencedError
 from orchestrator.views.events import Finished, Progressed, Started
@@ -65,16 +65,15 @@ def shown(client: MlflowClient, store: Store, sweep: int) -> Shown:
     return found
 
 
-def test_a_run_that_was_deleted_is_made_anew_with_its_whole_curve(
-    store: Store, client: MlflowClient, mirrored: Callable[[int], Mirror]
+def test_a_deleted_run_is_made_anew(
+    store: Store, fence: int, writer: Writer, client: MlflowClient, mirrored: Callable[[int], Mirror]
 ) -> None:
-    fence = lease(store)
     sweep = started(store, fence, losses=["triplet"], seeds=[0])
     order, mirror = claimed(store, fence), mirrored(fence)
-    store.writer(fence).events.write(Started(order.attempt, "slot-0", "host-a"))
+    writer.events.write(Started(order.attempt, "slot-0", "host-a"))
     for seq in (1, 2):
         message = Progressed(order.attempt, seq, progress(10 * seq, metrics={"train/loss": 1 / seq}))
-        store.writer(fence).events.write(message)
+        writer.events.write(message)
         rested(store)
         forward_all(mirror)
         (trial,) = store.trials.page(sweep).items
@@ -84,10 +83,9 @@ def test_a_run_that_was_deleted_is_made_anew_with_its_whole_curve(
     assert [point.step for point in client.get_metric_history(run, "train/loss")] == [10, 20]
 
 
-def test_everything_is_told_anew_where_mlflow_was_wiped(
-    store: Store, client: MlflowClient, mirrored: Callable[[int], Mirror]
+def test_a_wiped_mlflow_is_filled_anew(
+    store: Store, fence: int, writer: Writer, client: MlflowClient, mirrored: Callable[[int], Mirror]
 ) -> None:
-    fence = lease(store)
     first, second = (started(store, fence, name=name, fresh=True, losses=["triplet"]) for name in ("first", "second"))
     run_all(store, fence)
     for sweep in (first, second):
@@ -99,7 +97,7 @@ def test_everything_is_told_anew_where_mlflow_was_wiped(
     for sweep in (first, second):  # a wiped MLflow gives the numbers of its experiments out again
         client.delete_experiment(store.runs.experiment(sweep))
     for sweep in (second, first):
-        assert store.writer(fence).outbox.tell_anew(sweep) == 4
+        assert writer.outbox.tell_anew(sweep) == 4
         forward_all(mirror)
     assert {sweep: shown(client, store, sweep) for sweep in (first, second)} == before
 
@@ -158,14 +156,14 @@ def mortal(call: Callable[..., Any], drawn: random.Random, kills: int) -> Callab
     return either
 
 
-def test_what_a_conductor_sends_after_its_lease_is_told_anew_by_the_next(
+def test_what_is_sent_after_the_lease_is_sent_anew_by_the_next(
     store: Store,
+    fence: int,
     client: MlflowClient,
     tracker: Callable[[], Tracker],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It stood still with a request on its way; MLflow knows no fence, and shows what it was sent last."""
-    fence = lease(store)
     sweep = started(store, fence, losses=["triplet"], seeds=[0])
     order = claimed(store, fence)
     for event in (
@@ -201,22 +199,20 @@ def test_what_a_conductor_sends_after_its_lease_is_told_anew_by_the_next(
     assert client.get_run(store.runs.run("trial", sweep, trial.id)).info.status == "FINISHED"
 
 
-def test_what_was_sent_while_all_was_to_be_told_anew_is_not_noted(store: Store) -> None:
-    fence = lease(store)
+def test_what_was_sent_while_all_was_to_be_told_anew_is_not_noted(store: Store, fence: int, writer: Writer) -> None:
     sweep = started(store, fence, losses=["triplet"], seeds=[0])
     run_all(store, fence)
     (sent,) = [one for one in store.outbox.due(100) if one.kind == "trial"]
-    store.writer(fence).outbox.tell_anew(sweep)
-    store.writer(fence).outbox.sent(sent, "in the MLflow that was wiped", 7)
+    writer.outbox.tell_anew(sweep)
+    writer.outbox.sent(sent, "in the MLflow that was wiped", 7)
     assert store.runs.run("trial", sweep, sent.entity) is None
     assert [point.step for point in store.mirror_states.trial(sent.entity).points] == [10, 20]
     assert "trial" in {one.kind for one in store.outbox.due(100)}
 
 
-def test_trials_follow_their_cell_to_its_new_run(
-    store: Store, client: MlflowClient, mirrored: Callable[[int], Mirror]
+def test_trials_follow_their_cell(
+    store: Store, fence: int, client: MlflowClient, mirrored: Callable[[int], Mirror]
 ) -> None:
-    fence = lease(store)
     sweep = started(store, fence, losses=["triplet"])
     run_all(store, fence)
     settle(store, fence, sweep)

@@ -89,7 +89,7 @@ def everything(client: MlflowClient, run_id: str) -> tuple[object, ...]:
     return run.info.status, run.info.start_time, run.info.end_time, run.data.params, run.data.tags, plain
 
 
-def test_a_trial_is_shown_whole_and_once(
+def test_a_trial_is_shown_once(
     another: Another, client: MlflowClient, experiment: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     trial, tracker = a_trial(files={"log.txt": b"lines"}), another()
@@ -126,9 +126,7 @@ def test_a_run_grows_and_ends(tracker: Tracker, client: MlflowClient, experiment
         assert client.get_run(run_id).info.status == status
 
 
-def test_values_that_are_not_finite_are_left_out_and_named(
-    tracker: Tracker, client: MlflowClient, experiment: str
-) -> None:
+def test_values_that_are_not_finite_are_named(tracker: Tracker, client: MlflowClient, experiment: str) -> None:
     points = [CurvePoint("train/loss", value, step, STARTED) for step, value in enumerate([1.0, math.nan, math.inf])]
     run_id = tracker.mirror(experiment, a_trial(points=points, metrics={"last/test/nmi": -math.inf}))
     run = client.get_run(run_id)
@@ -191,7 +189,7 @@ def test_files_are_artifacts(
         tracker.mirror(experiment, a_trial(files={"../out": b""}))
 
 
-def test_a_run_that_is_gone_is_said_to_be(another: Another, client: MlflowClient, experiment: str) -> None:
+def test_a_missing_run_is_an_error(another: Another, client: MlflowClient, experiment: str) -> None:
     trial = a_trial()
     tracker = another()
     run_id = tracker.mirror(experiment, trial)
@@ -204,9 +202,7 @@ def test_a_run_that_is_gone_is_said_to_be(another: Another, client: MlflowClient
     assert client.get_run(again).data.metrics["train/loss"] == 0.2
 
 
-def test_an_experiment_that_is_gone_or_anothers_is_said_to_be(
-    another: Another, client: MlflowClient, experiment: str
-) -> None:
+def test_a_missing_experiment_is_an_error(another: Another, client: MlflowClient, experiment: str) -> None:
     sweep = client.get_experiment(experiment).tags[SWEEP_TAG]
     tracker = another()
     assert tracker.mirror(experiment, a_trial(sweep=sweep))

@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from orchestrator.record.store import Store
+from orchestrator.record.store import Store, Writer
 from orchestrator.record.writes.pruning import PruningDecision
 from orchestrator.views.events import AttemptStopped, Finished, Progressed
 from orchestrator.views.lifecycle import TrialState
 from orchestrator.views.planned import Candidate, Cell, PlannedTrial
 from tests.record.conftest import ON_BOTH
-from tests.record.sample import SLOT, claimed, fail, lease, new_sweep, progress, recipe, result, run, states
+from tests.record.sample import SLOT, claimed, fail, new_sweep, progress, recipe, result, run, states
 
 
 def two_candidates(store: Store, fence: int, **more: Any) -> int:
@@ -28,14 +28,13 @@ def verdict(sweep: int, candidate: int, trial: int, value: float = 0.25) -> Prun
 
 
 @ON_BOTH
-def test_pruning_ends_what_is_active_and_says_why(store: Store) -> None:
-    fence = lease(store)
+def test_pruning_ends_what_is_active_and_says_why(store: Store, fence: int, writer: Writer) -> None:
     sweep = two_candidates(store, fence)
     first, second = store.trials.page(sweep).items[:2]
     order = claimed(store, fence)
-    store.writer(fence).events.write(Progressed(order.attempt, 1, progress(10, metrics={"validation/map@r": 0.3})))
+    writer.events.write(Progressed(order.attempt, 1, progress(10, metrics={"validation/map@r": 0.3})))
     assert store.pruning.cells_under_way(sweep) == [0]
-    assert store.writer(fence).pruning.prune(verdict(sweep, 0, first.id)) == 2
+    assert writer.pruning.prune(verdict(sweep, 0, first.id)) == 2
     assert states(store, sweep) == ["pruned", "pruned", "waiting", "waiting"]
     assert store.trials.get(first.id).reason == "pruned after evaluation 2: validation/map@r 0.25; too low"
     assert (
@@ -43,8 +42,8 @@ def test_pruning_ends_what_is_active_and_says_why(store: Store) -> None:
         == f"pruned with trial {first.id}, after evaluation 2: validation/map@r 0.25; too low"
     )
     assert not store.claims.wanted(order.attempt)
-    store.writer(fence).events.write(AttemptStopped(order.attempt))
-    assert store.writer(fence).pruning.prune(verdict(sweep, 0, first.id)) == 0, "a second time in vain"
+    writer.events.write(AttemptStopped(order.attempt))
+    assert writer.pruning.prune(verdict(sweep, 0, first.id)) == 0, "a second time in vain"
     competitors = store.pruning.competitors(sweep, 0)
     assert [one.state for one in competitors[:2]] == [TrialState.PRUNED] * 2
     assert [one.recipe is not None for one in competitors] == [True, True, False, False]
@@ -56,26 +55,24 @@ def test_pruning_ends_what_is_active_and_says_why(store: Store) -> None:
     assert store.trials.last_position(sweep) == 3
 
 
-def test_the_last_candidate_that_can_be_selected_is_left(store: Store) -> None:
-    fence = lease(store)
+def test_the_last_candidate_that_can_be_selected_is_left(store: Store, fence: int, writer: Writer) -> None:
     sweep = two_candidates(store, fence)
     trials = store.trials.page(sweep).items
-    assert store.writer(fence).pruning.prune(verdict(sweep, 1, trials[2].id)) == 2
-    assert store.writer(fence).pruning.prune(verdict(sweep, 0, trials[0].id)) is None
+    assert writer.pruning.prune(verdict(sweep, 1, trials[2].id)) == 2
+    assert writer.pruning.prune(verdict(sweep, 0, trials[0].id)) is None
     assert states(store, sweep) == ["waiting", "waiting", "pruned", "pruned"]
 
 
 @ON_BOTH
-def test_retried_ones_are_spared_and_go_on_from_their_checkpoint(store: Store) -> None:
-    fence = lease(store)
+def test_retried_ones_are_spared_and_go_on_from_their_checkpoint(store: Store, fence: int, writer: Writer) -> None:
     sweep = two_candidates(store, fence)
     trials = store.trials.page(sweep).items
     order = claimed(store, fence)
-    store.writer(fence).events.write(Progressed(order.attempt, 1, progress(10, checkpoint="last.pt")))
-    store.writer(fence).pruning.prune(verdict(sweep, 0, trials[0].id, float("nan")))
-    store.writer(fence).events.write(AttemptStopped(order.attempt))
-    assert store.writer(fence).trials.retry(sweep).trials == 0
-    assert store.writer(fence).trials.retry(sweep, what="all").trials == 2
+    writer.events.write(Progressed(order.attempt, 1, progress(10, checkpoint="last.pt")))
+    writer.pruning.prune(verdict(sweep, 0, trials[0].id, float("nan")))
+    writer.events.write(AttemptStopped(order.attempt))
+    assert writer.trials.retry(sweep).trials == 0
+    assert writer.trials.retry(sweep, what="all").trials == 2
     assert [one.spared for one in store.pruning.competitors(sweep, 0)] == [True, True, False, False]
     assert store.trials.get(trials[0].id).reason is None, "it waits again"
     again = claimed(store, fence)
@@ -85,33 +82,28 @@ def test_retried_ones_are_spared_and_go_on_from_their_checkpoint(store: Store) -
     assert [one.score for one in store.pruning.competitors(sweep, 0)] == [0.7, None, None, None]
 
 
-def test_a_training_that_another_sweep_wants_stays_wanted(store: Store) -> None:
-    fence = lease(store)
+def test_a_training_that_another_sweep_wants_stays_wanted(store: Store, fence: int, writer: Writer) -> None:
     first, second = two_candidates(store, fence), two_candidates(store, fence)
     order = claimed(store, fence)
-    store.writer(fence).pruning.prune(verdict(first, 0, store.trials.page(first).items[0].id))
+    writer.pruning.prune(verdict(first, 0, store.trials.page(first).items[0].id))
     assert store.claims.wanted(order.attempt)
     run(store, fence, order)
     assert (states(store, first)[0], states(store, second)[0]) == ("pruned", "finished")
 
 
-def test_a_candidate_without_a_score_is_no_rival(store: Store) -> None:
-    fence = lease(store)
+def test_a_candidate_without_a_score_is_no_rival(store: Store, fence: int, writer: Writer) -> None:
     sweep = two_candidates(store, fence)
     for _ in range(2):
-        store.writer(fence).events.write(
-            Finished(claimed(store, fence).attempt, result(metrics={"last/test/map@r": 0.5}))
-        )
-    assert store.writer(fence).pruning.prune(verdict(sweep, 1, store.trials.page(sweep).items[2].id)) is None
+        writer.events.write(Finished(claimed(store, fence).attempt, result(metrics={"last/test/map@r": 0.5})))
+    assert writer.pruning.prune(verdict(sweep, 1, store.trials.page(sweep).items[2].id)) is None
     assert states(store, sweep) == ["finished", "finished", "waiting", "waiting"]
 
 
-def test_a_run_that_is_just_told_for_the_first_time_is_told_that_it_is_pruned(store: Store) -> None:
-    fence = lease(store)
+def test_a_run_being_sent_is_sent_again_once_pruned(store: Store, fence: int, writer: Writer) -> None:
     sweep = two_candidates(store, fence)
     order = claimed(store, fence)
     fail(store, fence, order, requeue=True, kind="machine")
     (told,) = [one for one in store.outbox.due(100) if one.kind == "trial"]
-    assert store.writer(fence).pruning.prune(verdict(sweep, 0, told.entity)) == 2
-    store.writer(fence).outbox.sent(told, "run-1", 0)
+    assert writer.pruning.prune(verdict(sweep, 0, told.entity)) == 2
+    writer.outbox.sent(told, "run-1", 0)
     assert [one.entity for one in store.outbox.due(100) if one.kind == "trial"] == [told.entity]

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from orchestrator.record.reads.claims import Exclusions
 from orchestrator.record.schema import attempt
-from orchestrator.record.store import Store
+from orchestrator.record.store import Store, Writer
 from orchestrator.spec.slot import Slot
 from orchestrator.views.callers import Caller, Role, calling
 from orchestrator.views.cluster import WaitReason
@@ -17,7 +17,7 @@ from orchestrator.views.events import Started, SweepSettled
 from orchestrator.views.nodes import Node
 from orchestrator.views.quotas import Quota, QuotaLimits, QuotaUse
 from tests.record.conftest import ON_BOTH
-from tests.record.sample import SLOT, claimed, lease, new_sweep, planned, run, run_all
+from tests.record.sample import SLOT, claimed, new_sweep, planned, run, run_all
 
 GPU = Slot(cpus=4, gpus=0.5)
 
@@ -58,8 +58,7 @@ def use(store: Store, name: str) -> QuotaUse:
 
 
 @ON_BOTH
-def test_slots_at_once_of_a_user_and_of_a_project(store: Store) -> None:
-    fence = lease(store)
+def test_slots_at_once_of_a_user_and_of_a_project(store: Store, fence: int) -> None:
     ada, ben = user(store, "ada"), user(store, "ben")
     for who in (ada, ben):
         sweep_of(store, fence, who, losses=("triplet", "semihard"))
@@ -79,15 +78,14 @@ def test_slots_at_once_of_a_user_and_of_a_project(store: Store) -> None:
     assert store.capacity.waiting_slots(256, limits=store.quotas.state().limits) == [SLOT], "of ben's"
 
 
-def test_hours_of_gpus_are_what_attempts_held(store: Store) -> None:
-    fence = lease(store)
+def test_hours_of_gpus_are_what_attempts_held(store: Store, fence: int, writer: Writer) -> None:
     sweep = sweep_of(store, fence, user(store, "ada"), GPU)
     order = claimed(store, fence)
     held_for(store, 3)
     with store.database.writing() as connection:
         connection.execute(sa.update(attempt).values(begun=None))
     assert use(store, "ada").used_gpu_hours == 0, "it waits for its slot"
-    store.writer(fence).events.write(Started(order.attempt, "slot-0", "host-a"))
+    writer.events.write(Started(order.attempt, "slot-0", "host-a"))
     store.owner_quotas.put("user", "ada", Quota(gpu_hours=1, cpu_hours=1))
     assert next_within(store, fence) is not None
     held_for(store, 2, ended=False)
@@ -99,8 +97,7 @@ def test_hours_of_gpus_are_what_attempts_held(store: Store) -> None:
 
 
 @ON_BOTH
-def test_what_is_over_its_hours_waits_and_all_else_goes_on(store: Store) -> None:
-    fence = lease(store)
+def test_what_is_over_its_hours_waits_and_all_else_goes_on(store: Store, fence: int) -> None:
     ada, ben = user(store, "ada"), user(store, "ben")
     store.owner_quotas.put("user", "ada", Quota(cpu_hours=10, days=30))
     mine, other = sweep_of(store, fence, ada), sweep_of(store, fence, ben, losses=("semihard",))
@@ -124,13 +121,12 @@ def test_what_is_over_its_hours_waits_and_all_else_goes_on(store: Store) -> None
     assert next_within(store, fence) is not None, "most of it is longer ago than thirty days"
 
 
-def test_gpu_hours_hold_back_what_holds_a_gpu(store: Store) -> None:
-    fence = lease(store)
+def test_gpu_hours_hold_back_what_holds_a_gpu(store: Store, fence: int, writer: Writer) -> None:
     ada = user(store, "ada")
     store.owner_quotas.put("project", "faces", Quota(gpu_hours=0))
     by_gpu, by_cpu = sweep_of(store, fence, ada, GPU), sweep_of(store, fence, ada, SLOT, losses=("semihard",))
     assert set(store.quotas.state().limits.spent) == {by_gpu}, "auto is none where no node has one"
-    store.writer(fence).capacity.note_nodes([Node("n", "lab", {"CPU": 8.0, "GPU": 1.0})])
+    writer.capacity.note_nodes([Node("n", "lab", {"CPU": 8.0, "GPU": 1.0})])
     assert set(store.quotas.state().limits.spent) == {by_gpu, by_cpu}
     assert next_within(store, fence) is None
     assert store.claims.waits(), "but for the quota"
@@ -138,22 +134,20 @@ def test_gpu_hours_hold_back_what_holds_a_gpu(store: Store) -> None:
     assert next_within(store, fence) is not None
 
 
-def test_who_deletes_a_sweep_has_no_hours_anew(store: Store) -> None:
-    fence = lease(store)
+def test_who_deletes_a_sweep_has_no_hours_anew(store: Store, fence: int, writer: Writer) -> None:
     sweep = sweep_of(store, fence, user(store, "ada"))
     run_all(store, fence)
     held_for(store, 2)
-    store.writer(fence).events.write(SweepSettled(sweep))
+    writer.events.write(SweepSettled(sweep))
     before = use(store, "ada"), use(store, "faces")
     assert before[0].used_cpu_hours == pytest.approx(4)
-    store.writer(fence).sweeps.delete(sweep)
+    writer.sweeps.delete(sweep)
     assert (use(store, "ada"), use(store, "faces")) == before
     store.owner_quotas.put("project", "faces", Quota(cpu_hours=4, days=1))
     assert use(store, "faces").used_cpu_hours == pytest.approx(4)
 
 
-def test_without_quotas_nothing_is_held_back_or_counted(store: Store) -> None:
-    fence = lease(store)
+def test_without_quotas_nothing_is_held_back_or_counted(store: Store, fence: int) -> None:
     sweep_of(store, fence, user(store, "ada"))
     assert store.quotas.state().limits == QuotaLimits()
     with pytest.raises(NotFoundError, match="no project named 'else'"):
@@ -166,9 +160,8 @@ def test_without_quotas_nothing_is_held_back_or_counted(store: Store) -> None:
 
 
 @ON_BOTH
-def test_the_trials_of_an_owner_that_may_wait_are_bounded(store: Store) -> None:
+def test_the_trials_of_an_owner_that_may_wait_are_bounded(store: Store, fence: int) -> None:
     """In running, queued and extended sweeps alike; those of other owners do not count, nor does what has ended."""
-    fence = lease(store)
     ada, bob = user(store, "ada"), user(store, "bob")
     running = sweep_of(store, fence, ada)  # two trials wait
     new = replace(new_sweep(), project="faces", total=3, most_waiting=9)

@@ -11,7 +11,7 @@ from orchestrator.record.mlflow.content import DESCRIPTION_TAG
 from orchestrator.record.mlflow.mirror import Mirror
 from orchestrator.record.mlflow.tracker import Exhibit
 from orchestrator.record.schema import outbox
-from orchestrator.record.store import Store
+from orchestrator.record.store import Store, Writer
 from orchestrator.views.events import CellSettled, Failed, Finished, Progressed, Started, SweepSettled
 from orchestrator.views.extension import Extension, MeasuredTrial
 from orchestrator.views.orders import AskedEvaluation, Failure
@@ -22,7 +22,6 @@ from tests.record.sample import (
     KEY,
     claimed,
     fail,
-    lease,
     new_sweep,
     progress,
     recipe,
@@ -65,8 +64,7 @@ def shelf() -> Shelf:
 
 
 @ON_BOTH
-def test_a_sweep_is_mirrored_whole(store: Store, shelf: Shelf) -> None:
-    fence = lease(store)
+def test_a_sweep_is_mirrored_whole(store: Store, fence: int, writer: Writer, shelf: Shelf) -> None:
     sweep = started(store, fence)
     uid = store.sweeps.get(sweep).uid
     asked: list[int] = []
@@ -75,15 +73,15 @@ def test_a_sweep_is_mirrored_whole(store: Store, shelf: Shelf) -> None:
         asked.extend([one] if ended else [])
         return Exhibit(selected_by=KEY, files={"main.tex": b"table"} if ended else {})
 
-    mirror = Mirror(store, store.writer(fence), lambda: shelf, exhibits, URL + "/")
+    mirror = Mirror(store, writer, lambda: shelf, exhibits, URL + "/")
     assert forward_all(mirror) == 1
     assert list(shelf.experiments.values()) == [f"sample #{sweep}"]
     assert shelf.runs[f"{uid}/summary"].status == "RUNNING"
     assert shelf.runs[f"{uid}/summary"].metrics == {}
 
     order = claimed(store, fence)
-    store.writer(fence).events.write(Started(order.attempt, "slot-0", "host-a"))
-    store.writer(fence).events.write(Progressed(order.attempt, 1, progress(10, metrics={"train/loss": 2.0})))
+    writer.events.write(Started(order.attempt, "slot-0", "host-a"))
+    writer.events.write(Progressed(order.attempt, 1, progress(10, metrics={"train/loss": 2.0})))
     rested(store)
     forward_all(mirror)
     first = store.trials.page(sweep).items[0]
@@ -92,8 +90,8 @@ def test_a_sweep_is_mirrored_whole(store: Store, shelf: Shelf) -> None:
     assert shown.parent == shelf.ids[f"{uid}/cell/0"] == store.runs.run("cell", sweep, 0)
     assert shelf.sent.index(f"{uid}/cell/0") < shelf.sent.index(first.uid)
     assert shelf.ids[first.uid] == store.runs.run("trial", sweep, first.id)
-    store.writer(fence).events.write(Progressed(order.attempt, 2, progress(20, metrics={"validation/map@r": 0.5})))
-    store.writer(fence).events.write(Finished(order.attempt, result()))
+    writer.events.write(Progressed(order.attempt, 2, progress(20, metrics={"validation/map@r": 0.5})))
+    writer.events.write(Finished(order.attempt, result()))
     run_all(store, fence)
     settle(store, fence, sweep)
     forward_all(mirror)
@@ -120,11 +118,10 @@ def test_a_sweep_is_mirrored_whole(store: Store, shelf: Shelf) -> None:
     assert shown.tags["metricsweep.selected"] == "true"
 
 
-def test_a_trials_params_are_its_recipe_and_its_tags_the_rest(store: Store, shelf: Shelf) -> None:
-    fence = lease(store)
+def test_params_are_the_recipe_and_tags_the_rest(store: Store, fence: int, writer: Writer, shelf: Shelf) -> None:
     sweep = started(store, fence, seeds=[3])
     run_all(store, fence)
-    forward_all(Mirror(store, store.writer(fence), lambda: shelf, url=URL))
+    forward_all(Mirror(store, writer, lambda: shelf, url=URL))
     trial = store.trials.get(store.trials.page(sweep).items[1].id)
     shown = shelf.runs[trial.uid]
     assert shown.params["loss.name"] == "semihard"
@@ -144,11 +141,10 @@ def test_a_trials_params_are_its_recipe_and_its_tags_the_rest(store: Store, shel
     assert shown.tags["metricsweep.state"] == "finished"
 
 
-def test_a_reused_trial_is_a_small_run_that_names_its_source(store: Store, shelf: Shelf) -> None:
-    fence = lease(store)
+def test_a_reused_trial_names_its_source(store: Store, fence: int, writer: Writer, shelf: Shelf) -> None:
     one = started(store, fence, losses=["triplet"], seeds=[0])
     run_all(store, fence)
-    mirror = Mirror(store, store.writer(fence), lambda: shelf)
+    mirror = Mirror(store, writer, lambda: shelf)
     forward_all(mirror)
     two = started(store, fence, losses=["triplet"], seeds=[0])
     forward_all(mirror)
@@ -160,49 +156,42 @@ def test_a_reused_trial_is_a_small_run_that_names_its_source(store: Store, shelf
     assert shelf.ids[source.uid] in shown.tags[DESCRIPTION_TAG]
 
 
-def test_points_that_a_later_attempt_repeats_are_told_once(store: Store, shelf: Shelf) -> None:
-    fence = lease(store)
+def test_repeated_points_are_sent_once(store: Store, fence: int, writer: Writer, shelf: Shelf) -> None:
     sweep = started(store, fence, losses=["triplet"], seeds=[0])
-    mirror = Mirror(store, store.writer(fence), lambda: shelf)
+    mirror = Mirror(store, writer, lambda: shelf)
     first = claimed(store, fence)
     for seq, step in enumerate((10, 20), start=1):
-        store.writer(fence).events.write(
-            Progressed(first.attempt, seq, progress(step, metrics={"train/loss": float(step)}))
-        )
+        writer.events.write(Progressed(first.attempt, seq, progress(step, metrics={"train/loss": float(step)})))
     forward_all(mirror)
-    store.writer(fence).events.write(Failed(first.attempt, Failure("infrastructure", "lost"), requeue=True))
+    writer.events.write(Failed(first.attempt, Failure("infrastructure", "lost"), requeue=True))
     forward_all(mirror)
     second = claimed(store, fence)
     for seq, step in enumerate((20, 30), start=1):
-        store.writer(fence).events.write(
-            Progressed(second.attempt, seq, progress(step, metrics={"train/loss": float(step)}))
-        )
-    store.writer(fence).events.write(Finished(second.attempt, result()))
+        writer.events.write(Progressed(second.attempt, seq, progress(step, metrics={"train/loss": float(step)})))
+    writer.events.write(Finished(second.attempt, result()))
     forward_all(mirror)
     uid = store.trials.page(sweep).items[0].uid
     assert [step for _, step, _ in shelf.points[uid]] == [10, 20, 30]
 
 
-def test_a_retried_trials_run_runs_again(store: Store, shelf: Shelf) -> None:
-    fence = lease(store)
+def test_a_retried_trials_run_runs_again(store: Store, fence: int, writer: Writer, shelf: Shelf) -> None:
     sweep = started(store, fence, losses=["triplet"], seeds=[0])
-    mirror = Mirror(store, store.writer(fence), lambda: shelf)
+    mirror = Mirror(store, writer, lambda: shelf)
     order = claimed(store, fence)
-    store.writer(fence).events.write(Failed(order.attempt, Failure("recipe", "ValueError: no"), requeue=False))
+    writer.events.write(Failed(order.attempt, Failure("recipe", "ValueError: no"), requeue=False))
     forward_all(mirror)
     uid = store.trials.page(sweep).items[0].uid
     assert shelf.runs[uid].status == "FAILED"
     assert shelf.runs[uid].tags["metricsweep.error"] == "ValueError: no"
-    store.writer(fence).trials.retry(sweep)
+    writer.trials.retry(sweep)
     forward_all(mirror)
     assert (shelf.runs[uid].status, shelf.runs[uid].ended) == ("RUNNING", None)
     assert "metricsweep.error" not in shelf.runs[uid].tags
 
 
-def test_an_evaluated_trials_run_gets_the_metric(store: Store, shelf: Shelf) -> None:
-    fence = lease(store)
+def test_an_evaluated_trials_run_gets_the_metric(store: Store, fence: int, writer: Writer, shelf: Shelf) -> None:
     sweep = started(store, fence, losses=["triplet"], seeds=[0])
-    mirror = Mirror(store, store.writer(fence), lambda: shelf, url=URL)
+    mirror = Mirror(store, writer, lambda: shelf, url=URL)
     run_all(store, fence)
     settle(store, fence, sweep)
     forward_all(mirror)
@@ -213,11 +202,11 @@ def test_an_evaluated_trials_run_gets_the_metric(store: Store, shelf: Shelf) -> 
     plan = PlannedTrial(0, 0, 0, {"seed": "0"}, wider, wider.fingerprint)
     asked = MeasuredTrial(one.id, plan)
     spec = new_sweep().spec
-    store.writer(fence).sweeps.extend(sweep, Extension("text", spec, 1, [], [], [], [asked]))
+    writer.sweeps.extend(sweep, Extension("text", spec, 1, [], [], [], [asked]))
     order = claimed(store, fence)
     assert order.evaluation == AskedEvaluation(f"{before.training}/1/best.pt", ("nmi_sec",))
     told = Result(outcome="ok", metrics={"best/test/nmi_sec": 0.25}, steps=0, seconds=0.1)
-    store.writer(fence).events.write(Finished(order.attempt, told))
+    writer.events.write(Finished(order.attempt, told))
     settle(store, fence, sweep)
     forward_all(mirror)
     (run_after,) = [run for run in shelf.runs.values() if run.kind == "trial"]
@@ -229,51 +218,46 @@ def test_an_evaluated_trials_run_gets_the_metric(store: Store, shelf: Shelf) -> 
     assert (run_after.status, store.sweeps.get(sweep).state) == ("FINISHED", "finished")
 
 
-def test_what_never_ran_has_no_run(store: Store, shelf: Shelf) -> None:
-    fence = lease(store)
+def test_what_never_ran_has_no_run(store: Store, fence: int, writer: Writer, shelf: Shelf) -> None:
     queued = store.submissions.add_sweep(new_sweep()).id
-    store.writer(fence).trials.cancel(queued)
+    writer.trials.cancel(queued)
     sweep = started(store, fence)
-    store.writer(fence).trials.cancel(sweep)
-    forward_all(Mirror(store, store.writer(fence), lambda: shelf))
+    writer.trials.cancel(sweep)
+    forward_all(Mirror(store, writer, lambda: shelf))
     assert list(shelf.experiments.values()) == [f"sample #{sweep}"]
     assert [shown.kind for shown in shelf.runs.values()] == ["sweep"]
     assert shelf.runs[f"{store.sweeps.get(sweep).uid}/summary"].status == "KILLED"
 
 
-def test_marks_coalesce(store: Store) -> None:
-    fence = lease(store)
+def test_marks_coalesce(store: Store, fence: int, writer: Writer) -> None:
     started(store, fence, losses=["triplet"], seeds=[0])
     order = claimed(store, fence)
     for seq in range(1, 20):
-        store.writer(fence).events.write(Progressed(order.attempt, seq, progress(seq, metrics={"train/loss": 1.0})))
+        writer.events.write(Progressed(order.attempt, seq, progress(seq, metrics={"train/loss": 1.0})))
     assert store.outbox.lag() == 2  # the sweep and the trial
     assert [dirty.kind for dirty in store.outbox.due(100)] == ["sweep"], "what a training says on its way may wait"
     rested(store)
     assert sorted(dirty.kind for dirty in store.outbox.due(100)) == ["sweep", "trial"]
 
 
-def test_a_mark_that_is_made_while_it_is_sent_is_kept(store: Store) -> None:
-    fence = lease(store)
+def test_a_mark_that_is_made_while_it_is_sent_is_kept(store: Store, fence: int, writer: Writer) -> None:
     started(store, fence, losses=["triplet"], seeds=[0])
     order = claimed(store, fence)
-    store.writer(fence).events.write(Started(order.attempt, "slot-0", "host-a"))
+    writer.events.write(Started(order.attempt, "slot-0", "host-a"))
     rested(store)
     (dirty,) = [one for one in store.outbox.due(100) if one.kind == "trial"]
-    store.writer(fence).events.write(Finished(order.attempt, result()))
-    store.writer(fence).outbox.sent(dirty, "run-1", 0)
+    writer.events.write(Finished(order.attempt, result()))
+    writer.outbox.sent(dirty, "run-1", 0)
     (again,) = [one for one in store.outbox.due(100) if one.kind == "trial"]
     assert again.version > dirty.version
-    store.writer(fence).outbox.sent(again, "run-1", 0)
+    writer.outbox.sent(again, "run-1", 0)
     assert store.outbox.lag() == 1
 
 
 @pytest.mark.parametrize("end", ["cancelled", "not selected"])
-def test_a_run_that_is_just_told_for_the_first_time_is_told_of_its_end(store: Store, end: str) -> None:
+def test_a_run_being_sent_is_sent_again_once_ended(store: Store, fence: int, writer: Writer, end: str) -> None:
     """Its id is not noted yet: the world of seed 20388 ended with a cancelled trial that MLflow showed as RUNNING."""
-    fence = lease(store)
     sweep = started(store, fence, losses=["triplet"], seeds=[0])
-    writer = store.writer(fence)
     order = claimed(store, fence)
     if end == "not selected":
         run(store, fence, order)
@@ -289,12 +273,11 @@ def test_a_run_that_is_just_told_for_the_first_time_is_told_of_its_end(store: St
     assert "trial" in {one.kind for one in store.outbox.due(100)}
 
 
-def test_a_tracker_that_is_away_is_asked_rarely(store: Store, shelf: Shelf) -> None:
-    fence = lease(store)
+def test_a_tracker_that_is_away_is_asked_rarely(store: Store, fence: int, writer: Writer, shelf: Shelf) -> None:
     started(store, fence)
     run_all(store, fence)
     shelf.away = True
-    mirror = Mirror(store, store.writer(fence), lambda: shelf)
+    mirror = Mirror(store, writer, lambda: shelf)
     assert mirror.forward(100) == 0
     assert shelf.calls == 2
     assert mirror.forward(100) == 0
@@ -302,14 +285,15 @@ def test_a_tracker_that_is_away_is_asked_rarely(store: Store, shelf: Shelf) -> N
     assert store.outbox.lag() == 5
 
 
-def test_one_bad_run_does_not_keep_the_others(store: Store, shelf: Shelf, caplog: pytest.LogCaptureFixture) -> None:
-    fence = lease(store)
+def test_one_bad_run_does_not_keep_the_others(
+    store: Store, fence: int, writer: Writer, shelf: Shelf, caplog: pytest.LogCaptureFixture
+) -> None:
     sweep = started(store, fence)
     run_all(store, fence)
     first, second, *others = store.trials.page(sweep).items
     shelf.poison.add("triplet · margin=0.2 · seed=0")
     shelf.refused.add("triplet · margin=0.2 · seed=1")
-    mirror = Mirror(store, store.writer(fence), lambda: shelf)
+    mirror = Mirror(store, writer, lambda: shelf)
     forward_all(mirror)
     assert {one.uid for one in others} <= set(shelf.runs)
     assert not {first.uid, second.uid} & set(shelf.runs)
@@ -324,13 +308,12 @@ def test_one_bad_run_does_not_keep_the_others(store: Store, shelf: Shelf, caplog
     assert {first.uid, second.uid} <= set(shelf.runs)
 
 
-def test_a_mark_from_before_the_clock_was_set_back_is_due(store: Store) -> None:
-    fence = lease(store)
+def test_a_mark_from_before_the_clock_was_set_back_is_due(store: Store, fence: int, writer: Writer) -> None:
     started(store, fence)
     (mark,) = store.outbox.due(10)
-    store.writer(fence).outbox.postpone(mark, "away", 30)
+    writer.outbox.postpone(mark, "away", 30)
     assert store.outbox.due(10) == []
-    store.writer(fence).outbox.postpone(mark, "away", 3_600)  # what a clock an hour ahead would have written
+    writer.outbox.postpone(mark, "away", 3_600)  # what a clock an hour ahead would have written
     assert [one.id for one in store.outbox.due(10)] == [mark.id]
 
 
@@ -353,11 +336,10 @@ def ended(store: Store, fence: int) -> int:
     return sweep
 
 
-def test_the_experiment_of_a_sweep_that_was_deleted_meanwhile_does_not_stay(store: Store) -> None:
-    fence = lease(store)
+def test_a_sweep_deleted_meanwhile_leaves_no_experiment(store: Store, fence: int, writer: Writer) -> None:
     sweep = ended(store, fence)
-    late = _Late(meanwhile=lambda: store.writer(fence).sweeps.delete(sweep))
-    mirror = Mirror(store, store.writer(fence), lambda: late, url=URL)
+    late = _Late(meanwhile=lambda: writer.sweeps.delete(sweep))
+    mirror = Mirror(store, writer, lambda: late, url=URL)
     assert mirror.forward(1) == 0
     assert (late.calls, late.experiments, late.runs) == (2, {}, {})
     assert (mirror.forward(10), store.outbox.lag()) == (0, 0)
@@ -368,19 +350,18 @@ def deleted(store: Store, fence: int, sweep: int) -> None:
     store.writer(fence).sweeps.delete(sweep, asked)
 
 
-def test_the_experiment_of_a_deleted_sweep_goes_though_its_conductor_was_killed(store: Store, shelf: Shelf) -> None:
+def test_a_killed_deletion_leaves_no_experiment(store: Store, fence: int, writer: Writer, shelf: Shelf) -> None:
     """Killed right after the deletion, and the next one while MLflow is away: the third removes it."""
-    fence = lease(store)
     sweep, other = ended(store, fence), ended(store, fence)
-    forward_all(Mirror(store, store.writer(fence), lambda: shelf, url=URL))
+    forward_all(Mirror(store, writer, lambda: shelf, url=URL))
     assert len(shelf.experiments) == 2
     deleted(store, fence, sweep)
     shelf.away = True
-    assert Mirror(store, store.writer(fence), lambda: shelf, url=URL).forward() == 0
+    assert Mirror(store, writer, lambda: shelf, url=URL).forward() == 0
     shelf.away = False
-    third = Mirror(store, store.writer(fence), lambda: shelf, url=URL)
+    third = Mirror(store, writer, lambda: shelf, url=URL)
     assert third.forward() == 0
     assert list(shelf.experiments) == [store.runs.experiment(other)]
     calls = shelf.calls
-    assert third.forward() == Mirror(store, store.writer(fence), lambda: shelf, url=URL).forward() == 0
+    assert third.forward() == Mirror(store, writer, lambda: shelf, url=URL).forward() == 0
     assert shelf.calls == calls, "what is removed is not asked for again"

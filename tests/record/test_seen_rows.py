@@ -10,11 +10,11 @@ from sqlalchemy.exc import DBAPIError
 from orchestrator.host.log_context import about
 from orchestrator.record import seen_rows, writes
 from orchestrator.record.schema import audit, metadata, sweep, training, trial
-from orchestrator.record.store import Store
+from orchestrator.record.store import Store, Writer
 from orchestrator.views.callers import Caller, Role, Scope, calling
 from orchestrator.views.errors import NotAllowedError, NotFoundError
 from tests.record.conftest import ON_BOTH
-from tests.record.sample import lease, new_sweep, run_all, started
+from tests.record.sample import new_sweep, run_all, started
 
 
 def member(store: Store, name: str, project: str) -> Caller:
@@ -37,8 +37,7 @@ def test_every_table_is_said_to_be_seen_or_not() -> None:
 
 
 @ON_BOTH
-def test_a_caller_sees_the_rows_of_its_projects(store: Store) -> None:
-    fence = lease(store)
+def test_a_caller_sees_the_rows_of_its_projects(store: Store, fence: int) -> None:
     ada, ben = member(store, "ada", "adas"), member(store, "ben", "bens")
     started(store, fence)  # in `main`, which everybody sees
     for who in (ada, ben):
@@ -65,8 +64,7 @@ def test_a_caller_sees_the_rows_of_its_projects(store: Store) -> None:
 
 
 @ON_BOTH
-def test_a_connection_that_nobody_was_said_to_own_shows_nothing(store: Store) -> None:
-    fence = lease(store)
+def test_a_connection_that_nobody_was_said_to_own_shows_nothing(store: Store, fence: int) -> None:
     started(store, fence)
     with store.database._seen().begin() as connection:
         assert connection.execute(sa.select(sweep.c.id)).all() == []
@@ -103,9 +101,8 @@ def test_rows_are_added_and_nothing_else(store: Store) -> None:
 
 
 @ON_BOTH
-def test_it_tells_who_did_what_from_where(store: Store) -> None:
+def test_it_tells_who_did_what_from_where(store: Store, writer: Writer) -> None:
     """In the transaction of what it tells: of what was refused there is nothing."""
-    fence = lease(store)
     who = Caller(name="ada on lab")
     with calling(who, "10.0.0.7"), about(request="abc"):
         store.owner.add_user("ben", Role.MEMBER)
@@ -113,7 +110,6 @@ def test_it_tells_who_did_what_from_where(store: Store) -> None:
         store.submissions.add_request("cancel", sweep, None, None)
         with pytest.raises(NotFoundError):
             store.submissions.add_request("cancel", 99, None, None)
-    writer = store.writer(fence)
     writer.sweeps.fail(sweep, "no")
     asked = store.submissions.add_request("delete", sweep, None, "cleo")
     writer.sweeps.delete(sweep, asked)

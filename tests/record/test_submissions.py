@@ -8,16 +8,16 @@ import pytest
 import sqlalchemy as sa
 
 from orchestrator.record import schema
-from orchestrator.record.store import Store
+from orchestrator.record.store import Store, Writer
 from orchestrator.record.writes.backlog import MOST_WAITING_OF
 from orchestrator.record.writes.resolutions import NewResolution
-from orchestrator.views.errors import ConflictError, NotFoundError
+from orchestrator.views.errors import ConflictError
 from orchestrator.views.extension import Extension
 from orchestrator.views.planned import PlannedTrial
 from orchestrator.views.resolutions import CellSeeds, ResolutionBudget, ResolutionRound, ResolutionView
 from orchestrator.views.submissions import Submitted
 from tests.record.conftest import ON_BOTH
-from tests.record.sample import lease, new_sweep, recipe, run_all, started
+from tests.record.sample import new_sweep, recipe, run_all, started
 
 
 @ON_BOTH
@@ -54,20 +54,8 @@ def test_concurrent_duplicates_become_one_sweep(store: Store, another: Callable[
     assert len(store.sweeps.page().items) == 1
 
 
-def test_a_request_names_what_exists(store: Store) -> None:
-    fence = lease(store)
-    one, two = started(store, fence), started(store, fence)
-    with pytest.raises(NotFoundError, match="no sweep 99"):
-        store.submissions.add_request("cancel", 99, None, None)
-    trial = store.trials.page(two).items[0].id
-    with pytest.raises(NotFoundError, match=f"no trial {trial} in sweep {one}"):
-        store.submissions.add_request("cancel", one, trial, None)
-    assert store.requests.pending() == []
-
-
 @ON_BOTH
-def test_what_waits_for_a_sweep_has_a_limit(store: Store) -> None:
-    fence = lease(store)
+def test_what_waits_for_a_sweep_has_a_limit(store: Store, fence: int, writer: Writer) -> None:
     one, two = started(store, fence), started(store, fence)
     asked = [store.submissions.add_request("extend", one, None, None, {"text": "x", "spec": {}}) for _ in range(4)]
     assert len(asked) == MOST_WAITING_OF["extend"]
@@ -75,17 +63,16 @@ def test_what_waits_for_a_sweep_has_a_limit(store: Store) -> None:
         store.submissions.add_request("extend", one, None, None, {"text": "x", "spec": {}})
     store.submissions.add_request("extend", two, None, None, {"text": "x", "spec": {}})
     store.submissions.add_request("cancel", one, None, None)
-    store.writer(fence).requests.applied(asked[0], "0 trials added")
+    writer.requests.applied(asked[0], "0 trials added")
     store.submissions.add_request("extend", one, None, None, {"text": "x", "spec": {}})
 
 
-def test_an_extension_that_was_carried_out_keeps_no_spec(store: Store) -> None:
-    fence = lease(store)
+def test_an_extension_that_was_carried_out_keeps_no_spec(store: Store, fence: int, writer: Writer) -> None:
     sweep = started(store, fence)
     wider = store.submissions.add_request("extend", sweep, None, None, {"text": "x" * 1_000, "spec": {}})
     part = store.submissions.add_request("cancel", sweep, None, None, {"cell": 1})
     for one in (wider, part):
-        store.writer(fence).requests.applied(one, "0 trials")
+        writer.requests.applied(one, "0 trials")
     assert store.requests.get(part).cell == 1
     assert store.requests.looks(sweep) == ()
     with store.database.reading() as connection:
@@ -107,8 +94,7 @@ def carry_out(store: Store, fence: int, sweep: int, asked: int, seed: int) -> No
     store.writer(fence).requests.applied(asked, "1 trial added")
 
 
-def test_an_extension_is_kept_as_a_look_with_what_had_finished(store: Store) -> None:
-    fence = lease(store)
+def test_an_extension_is_kept_as_a_look_with_what_had_finished(store: Store, fence: int) -> None:
     sweep = started(store, fence)
     asked = grown(store, fence, sweep, 2, {"text": "wider", "spec": {}})
     run_all(store, fence)
@@ -121,8 +107,7 @@ def test_an_extension_is_kept_as_a_look_with_what_had_finished(store: Store) -> 
 
 
 @ON_BOTH
-def test_a_round_and_its_extension_are_written_together(store: Store) -> None:
-    fence = lease(store)
+def test_a_round_and_its_extension_are_written_together(store: Store, fence: int) -> None:
     sweep = started(store, fence)
     run_all(store, fence)
     budget = ResolutionBudget(seeds=2)

@@ -126,7 +126,7 @@ def test_both_show_the_password_of_the_file(sealed: str, played: str, postgres_s
     assert rows(empty) == rows(played)
 
 
-def test_there_is_no_home_where_the_database_does_not_take_the_rows(
+def test_no_home_is_left_where_rows_are_refused(
     played: str, postgres_server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The connection is lost at the commit: a home without its rows would be in the way of the next restore."""
@@ -155,9 +155,7 @@ def test_there_is_no_home_where_the_database_does_not_take_the_rows(
     assert rows(there.database) == rows(played)
 
 
-def test_a_damaged_file_is_told_in_a_sentence_and_nothing_is_kept(
-    played: str, postgres_server: str, tmp_path: Path
-) -> None:
+def test_a_damaged_file_is_refused(played: str, postgres_server: str, tmp_path: Path) -> None:
     """SQLite keeps in any column what Postgres, or whoever reads it, does not take."""
     snapshot(played, tmp_path / "copy.db", no_password)
     whole, url = (tmp_path / "copy.db").read_bytes(), new_postgres_database(postgres_server)

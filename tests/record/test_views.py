@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from orchestrator.record.reads import logs
 from orchestrator.record.reads.pace import PRIOR_SHARE, ExpectedShare, early_ends
 from orchestrator.record.schema import attempt, metric
-from orchestrator.record.store import Store
+from orchestrator.record.store import Store, Writer
 from orchestrator.record.writes.pruning import PruningDecision
 from orchestrator.views.errors import NotFoundError
 from orchestrator.views.events import AttemptStopped, Failed, Finished, Progressed, Started, SweepSettled
@@ -36,8 +36,7 @@ from tests.record.sample import (
 
 
 @ON_BOTH
-def test_sweeps_are_listed_newest_first_in_pages(store: Store) -> None:
-    fence = lease(store)
+def test_sweeps_are_listed_newest_first_in_pages(store: Store, writer: Writer) -> None:
     ids = [store.submissions.add_sweep(new_sweep(f"Table {number}")).id for number in range(5)]
     page = store.sweeps.page(limit=2)
     assert [one.id for one in page.items] == [ids[4], ids[3]]
@@ -48,7 +47,7 @@ def test_sweeps_are_listed_newest_first_in_pages(store: Store) -> None:
     assert page.next_cursor is None
     assert [one.id for one in store.sweeps.page(name="table 3").items] == [ids[3]]
     assert store.sweeps.page(name="100%").items == []
-    store.writer(fence).trials.cancel(ids[0])
+    writer.trials.cancel(ids[0])
     assert [one.id for one in store.sweeps.page(state="cancelled").items] == [ids[0]]
     summary = store.sweeps.page().items[0]
     assert (summary.name, summary.total, summary.tables, summary.actor) == ("Table 4", 4, ["main"], "ann")
@@ -58,8 +57,7 @@ def test_sweeps_are_listed_newest_first_in_pages(store: Store) -> None:
 
 
 @ON_BOTH
-def test_trials_are_listed_in_the_order_of_the_plan(store: Store) -> None:
-    fence = lease(store)
+def test_trials_are_listed_in_the_order_of_the_plan(store: Store, fence: int) -> None:
     sweep = started(store, fence, seeds=[0, 1, 2])
     fail(store, fence, claimed(store, fence))
     page = store.trials.page(sweep, limit=4)
@@ -75,8 +73,7 @@ def test_trials_are_listed_in_the_order_of_the_plan(store: Store) -> None:
 
 
 @ON_BOTH
-def test_a_sweep_counts_its_trials_and_names_its_problems(store: Store) -> None:
-    fence = lease(store)
+def test_a_sweep_counts_its_trials_and_names_its_problems(store: Store, fence: int) -> None:
     sweep = started(store, fence, seeds=[0, 1, 2])
     fail(store, fence, claimed(store, fence))
     run(store, fence, claimed(store, fence), score=math.nan, outcome="diverged")
@@ -96,8 +93,7 @@ def test_a_sweep_counts_its_trials_and_names_its_problems(store: Store) -> None:
 
 
 @ON_BOTH
-def test_the_time_left_is_that_of_the_steps_left_in_the_slots_at_work(store: Store) -> None:
-    fence = lease(store)
+def test_the_time_left_is_that_of_the_steps_left_in_the_slots_at_work(store: Store, fence: int, writer: Writer) -> None:
     sweep = started(store, fence, seeds=[0, 1])
     assert store.sweeps.get(sweep).eta_seconds is None
     run(store, fence, claimed(store, fence))
@@ -106,7 +102,7 @@ def test_the_time_left_is_that_of_the_steps_left_in_the_slots_at_work(store: Sto
         connection.execute(sa.update(attempt).values(started=ago, ended=ago + timedelta(seconds=8)))
     assert store.sweeps.get(sweep).eta_seconds == pytest.approx(3 * 8.0)
     half, _ = claimed(store, fence), claimed(store, fence)
-    store.writer(fence).events.write(Progressed(half.attempt, 1, progress(50)))
+    writer.events.write(Progressed(half.attempt, 1, progress(50)))
     view = store.sweeps.get(sweep)
     assert view.eta_seconds == pytest.approx(4.0 + 8.0)  # the one that waits begins when the half one ends
     assert view.eta_low_seconds is not None
@@ -117,8 +113,7 @@ def test_the_time_left_is_that_of_the_steps_left_in_the_slots_at_work(store: Sto
     assert store.sweeps.get(reused).eta_seconds is None
 
 
-def test_what_a_new_slot_took_to_be_there_is_not_taken_for_the_pace(store: Store) -> None:
-    fence = lease(store)
+def test_what_a_new_slot_took_to_be_there_is_not_taken_for_the_pace(store: Store, fence: int) -> None:
     sweep = started(store, fence, seeds=[0, 1, 2])
     run(store, fence, claimed(store, fence))
     ago = datetime.now(UTC) - timedelta(hours=1)
@@ -133,11 +128,9 @@ def test_what_a_new_slot_took_to_be_there_is_not_taken_for_the_pace(store: Store
 
 
 @ON_BOTH
-def test_what_runs_is_timed_from_its_first_number(store: Store) -> None:
-    fence = lease(store)
+def test_what_runs_is_timed_from_its_first_number(store: Store, fence: int, writer: Writer) -> None:
     sweep = started(store, fence, losses=["triplet"], seeds=[0, 1])
     order = claimed(store, fence)
-    writer = store.writer(fence)
     writer.events.write(Progressed(order.attempt, 1, progress(10, metrics={"train/loss": 1.0})))
     assert store.sweeps.get(sweep).eta_seconds is None, "no step is timed yet"
     writer.events.write(Progressed(order.attempt, 2, progress(50, metrics={"train/loss": 0.5})))
@@ -148,9 +141,7 @@ def test_what_runs_is_timed_from_its_first_number(store: Store) -> None:
     assert store.sweeps.get(sweep).eta_seconds == pytest.approx((50 + 3 * 100) * 20 / 40, abs=2)
 
 
-def test_progress_counts_steps_and_what_failed_or_was_cancelled_is_never_done(store: Store) -> None:
-    fence = lease(store)
-    writer = store.writer(fence)
+def test_progress_counts_steps(store: Store, fence: int, writer: Writer) -> None:
     sweep = started(store, fence, seeds=[0, 1])
     assert store.sweeps.get(sweep).steps.model_dump(exclude={"shares"}) == {
         "unit": "steps", "total": 400, "done": 0, "percent": 0,
@@ -175,9 +166,7 @@ def test_progress_counts_steps_and_what_failed_or_was_cancelled_is_never_done(st
 
 
 @ON_BOTH
-def test_a_pruned_trial_is_done_with_what_it_trained(store: Store) -> None:
-    fence = lease(store)
-    writer = store.writer(fence)
+def test_a_pruned_trial_is_done_with_what_it_trained(store: Store, fence: int, writer: Writer) -> None:
     plan = planned(losses=["triplet"], seeds=[0])
     other = recipe("semihard", 0)
     plan["candidates"].append(Candidate(0, 1, {"loss.margin": "0.3"}))
@@ -195,9 +184,7 @@ def test_a_pruned_trial_is_done_with_what_it_trained(store: Store) -> None:
 
 
 @ON_BOTH
-def test_what_early_stopping_leaves_is_told_without_the_first_of_each_cell(store: Store) -> None:
-    fence = lease(store)
-    writer = store.writer(fence)
+def test_what_early_stopping_leaves_is_estimated(store: Store, fence: int, writer: Writer) -> None:
     plan = planned(losses=["triplet"], seeds=[0])
     for number, loss in enumerate(("semihard", "contrastive", "multi_similarity"), start=1):
         made = recipe(loss, 0)
@@ -223,8 +210,7 @@ def test_what_early_stopping_leaves_is_told_without_the_first_of_each_cell(store
 
 
 @ON_BOTH
-def test_a_trial_shows_its_recipe_attempts_and_result(store: Store) -> None:
-    fence = lease(store)
+def test_a_trial_shows_its_recipe_attempts_and_result(store: Store, fence: int) -> None:
     sweep = started(store, fence, seeds=[0])
     order = claimed(store, fence)
     run(store, fence, order, score=0.7)
@@ -245,9 +231,7 @@ def test_a_trial_shows_its_recipe_attempts_and_result(store: Store) -> None:
 
 
 @ON_BOTH
-def test_a_long_training_keeps_its_whole_curve_in_few_points_and_all_evaluations(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_long_curve_is_thinned(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("orchestrator.record.writes.progress.MOST_POINTS", 20)
     monkeypatch.setattr("orchestrator.record.writes.progress.LOOK_EVERY", 10)
     fence = lease(store)
@@ -270,54 +254,47 @@ def test_a_long_training_keeps_its_whole_curve_in_few_points_and_all_evaluations
 
 
 @ON_BOTH
-def test_curves_come_from_reports_while_it_runs_and_from_the_result_at_its_end(store: Store) -> None:
-    fence = lease(store)
+def test_curves_come_from_reports_and_from_the_result(store: Store, fence: int, writer: Writer) -> None:
     sweep = started(store, fence, losses=["triplet"], seeds=[0])
     trial = store.trials.page(sweep).items[0].id
     first = claimed(store, fence)
     for seq, step in enumerate((10, 20), start=1):
-        store.writer(fence).events.write(
-            Progressed(first.attempt, seq, progress(step, metrics={"train/loss": 3.0 - seq}))
-        )
-    store.writer(fence).events.write(Failed(first.attempt, Failure("infrastructure", "slot lost"), requeue=True))
+        writer.events.write(Progressed(first.attempt, seq, progress(step, metrics={"train/loss": 3.0 - seq})))
+    writer.events.write(Failed(first.attempt, Failure("infrastructure", "slot lost"), requeue=True))
     second = claimed(store, fence)
-    store.writer(fence).events.write(
-        Progressed(second.attempt, 1, progress(20, metrics={"train/loss": 7.0, "train/lr": math.inf}))
-    )
+    writer.events.write(Progressed(second.attempt, 1, progress(20, metrics={"train/loss": 7.0, "train/lr": math.inf})))
     curves = {curve.key: curve.points for curve in store.curves.of(trial)}
     assert curves == {"train/loss": [(10, 2.0), (20, 7.0)], "train/lr": [(20, None)]}
-    store.writer(fence).events.write(Finished(second.attempt, result()))
+    writer.events.write(Finished(second.attempt, result()))
     curves = {curve.key: curve.points for curve in store.curves.of(trial)}
     assert curves == {"train/loss": [(10, 1.0), (20, 0.5)], "train/lr": [(20, None)]}
 
 
-def test_a_result_over_its_limit_keeps_the_curves_that_were_reported(store: Store) -> None:
-    fence = lease(store)
+def test_a_result_over_its_limit_keeps_the_curves_that_were_reported(store: Store, fence: int, writer: Writer) -> None:
     sweep = started(store, fence, losses=["triplet"], seeds=[0])
     order = claimed(store, fence)
-    store.writer(fence).events.write(Progressed(order.attempt, 1, progress(10, metrics={"train/loss": 2.0})))
+    writer.events.write(Progressed(order.attempt, 1, progress(10, metrics={"train/loss": 2.0})))
     long = {"train/loss": [(step, step / 7) for step in range(60_000)]}
-    store.writer(fence).events.write(Finished(order.attempt, result(curves=long)))
+    writer.events.write(Finished(order.attempt, result(curves=long)))
     assert store.curves.of(store.trials.page(sweep).items[0].id)[0].points == [(10, 2.0)]
 
 
 @ON_BOTH
-def test_a_log_is_read_from_an_offset_over_all_attempts(store: Store) -> None:
-    fence = lease(store)
+def test_a_log_is_read_from_an_offset_over_all_attempts(store: Store, fence: int, writer: Writer) -> None:
     sweep = started(store, fence, losses=["triplet"], seeds=[0])
     trial = store.trials.page(sweep).items[0].id
     first = claimed(store, fence)
-    store.writer(fence).events.write(Started(first.attempt, "slot-0", "host-a"))
-    store.writer(fence).events.write(Progressed(first.attempt, 1, progress(1, log="größe 1\n")))
+    writer.events.write(Started(first.attempt, "slot-0", "host-a"))
+    writer.events.write(Progressed(first.attempt, 1, progress(1, log="größe 1\n")))
     view = store.logs.of(trial, 0)
     assert (view.text, view.next_offset, view.complete) == ("größe 1\n", 8, False)
-    store.writer(fence).events.write(Progressed(first.attempt, 2, progress(2, log="zwei\x00\n")))
+    writer.events.write(Progressed(first.attempt, 2, progress(2, log="zwei\x00\n")))
     assert store.logs.of(trial, 4).text == "e 1\nzwei\n"
     assert store.logs.of(trial, 99).text == ""
-    store.writer(fence).events.write(Failed(first.attempt, Failure("infrastructure", "slot lost"), requeue=True))
+    writer.events.write(Failed(first.attempt, Failure("infrastructure", "slot lost"), requeue=True))
     second = claimed(store, fence)
-    store.writer(fence).events.write(Progressed(second.attempt, 1, progress(2, log="drei\n")))
-    store.writer(fence).events.write(Finished(second.attempt, result()))
+    writer.events.write(Progressed(second.attempt, 1, progress(2, log="drei\n")))
+    writer.events.write(Finished(second.attempt, result()))
     view = store.logs.of(trial, view.next_offset)
     assert view.text == "zwei\n--- attempt 2 ---\ndrei\n"
     assert view.complete
@@ -340,8 +317,7 @@ def test_a_log_stops_at_its_limit_with_a_note(store: Store, monkeypatch: pytest.
 
 
 @ON_BOTH
-def test_outcomes_hold_every_trial(store: Store) -> None:
-    fence = lease(store)
+def test_outcomes_hold_every_trial(store: Store, fence: int) -> None:
     sweep = started(store, fence, seeds=[0, 1])
     fail(store, fence, claimed(store, fence))
     run_all(store, fence)
