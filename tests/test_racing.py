@@ -1,6 +1,5 @@
 """Races over a real database: rounds that wait, who is out and why, crashes, failures, extension, and the last word."""
 
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -8,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import yaml
 from scipy import stats
 
 from orchestrator.conduct.race_session import RaceSession
@@ -18,9 +16,9 @@ from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.spec.prune import Race
 from orchestrator.views.lifecycle import TrialState
-from orchestrator.views.trials import TrialSummary
+from tests import test_pruning
 from tests.inline_conductor import conduct
-from tests.test_conductor import SPEC
+from tests.test_pruning import trials
 
 RATES = [0.01, 0.02, 0.03, 0.0301]
 """Of `wavering`: the last two differ by less than their noise, the first is out after three seeds."""
@@ -28,10 +26,7 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
 def spec(seeds: int = 6, **changes: Any) -> bytes:
-    given = {"tune": {"optimizer.lr": RATES}, "repeat": {"seed": list(range(seeds))}, "compare": {}}
-    tables = {"main": {"rows": ["task"], "metrics": ["map@r"]}}
-    found = {**SPEC, **given, "tables": tables, "prune": {"name": "race"}, **changes}
-    return yaml.safe_dump({key: one for key, one in found.items() if one is not None}, sort_keys=False).encode()
+    return test_pruning.spec({"name": "race"}, RATES, seeds, **changes)
 
 
 def settings_of(home: Path, train: str = "wavering") -> Settings:
@@ -41,17 +36,6 @@ def settings_of(home: Path, train: str = "wavering") -> Settings:
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
     return settings_of(tmp_path)
-
-
-@pytest.fixture
-def service(settings: Settings) -> Iterator[Service]:
-    opened = Service.open(settings)
-    yield opened
-    opened.close()
-
-
-def trials(service: Service, sweep: int) -> list[TrialSummary]:
-    return service.trials.page(sweep, None, None, None, 1000).items
 
 
 def places(service: Service, sweep: int, state: str) -> list[tuple[int, int]]:
