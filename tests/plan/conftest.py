@@ -44,7 +44,9 @@ tables:
   main: {rows: [loss, regularizer], columns: [dataset], metrics: [nmi, f1, recall@1, map@r, norm_var]}
 """
 
-Told = list[tuple[str, str]]
+Small = Callable[..., dict[str, Any]]
+Checked = Callable[[Any], Spec]
+Told = Callable[[Any], list[tuple[str, str]]]
 
 
 @pytest.fixture(scope="session")
@@ -59,7 +61,7 @@ def design() -> Any:
 
 
 @pytest.fixture
-def small() -> Callable[..., dict[str, Any]]:
+def small() -> Small:
     """A small sound document: `small(compare={...}, **{"recipe.iterations": 3})` changes it."""
 
     def build(**changes: Any) -> dict[str, Any]:
@@ -76,15 +78,15 @@ def small() -> Callable[..., dict[str, Any]]:
 
 
 @pytest.fixture
-def checked(catalog: Catalog) -> Callable[[Any], Spec]:
+def checked(catalog: Catalog) -> Checked:
     return lambda document: check(document, catalog, published=PUBLISHED)
 
 
 @pytest.fixture
-def told(catalog: Catalog) -> Callable[[Any], Told]:
+def told(catalog: Catalog) -> Told:
     """The problems that a document has, as (path, message)."""
 
-    def problems(document: Any) -> Told:
+    def problems(document: Any) -> list[tuple[str, str]]:
         with pytest.raises(InvalidSpecError) as refused:
             check(document, catalog, published=PUBLISHED)
         return [(problem.path, problem.message) for problem in refused.value.problems]

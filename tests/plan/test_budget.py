@@ -1,6 +1,5 @@
 """An equal budget for every cell: what is added, in which order, what it is called, and what is refused."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,10 +9,8 @@ from orchestrator.plan.grid import Plan, expand
 from orchestrator.plan.points import FACTORS, count_trials
 from orchestrator.spec.spec import Spec
 from orchestrator.views.errors import InvalidSpecError
+from tests.plan.conftest import Small, Told
 from workers.catalog import Catalog
-
-Small = Callable[..., dict[str, Any]]
-Told = Callable[[Any], list[tuple[str, str]]]
 
 
 def planned(document: Any, catalog: Catalog) -> Plan:

@@ -1,5 +1,4 @@
 import json
-from collections.abc import Callable
 from copy import deepcopy
 from typing import Any
 
@@ -11,12 +10,8 @@ from orchestrator.plan.grid import expand
 from orchestrator.plan.yaml import parse
 from orchestrator.spec.spec import Spec
 from orchestrator.views.errors import InvalidSpecError
-from tests.plan.conftest import DESIGN
+from tests.plan.conftest import DESIGN, Checked, Small, Told
 from workers.catalog import Catalog
-
-Small = Callable[..., dict[str, Any]]
-Told = Callable[[Any], list[tuple[str, str]]]
-Checked = Callable[[Any], Spec]
 
 
 def test_a_spec_is_stored_and_read_again(design: Any, checked: Checked) -> None:
@@ -82,9 +77,6 @@ def test_names_are_one_printable_line(small: Small, told: Told) -> None:
 def test_empty_blocks_count_as_left_out(small: Small, checked: Checked) -> None:
     keys = ("description", "compare", "tune", "repeat", "rules", "select", "slot", "search", "tables", "fresh")
     assert checked(small(**dict.fromkeys(keys))) == checked(small())
-
-
-# Attribution
 
 
 def test_one_typo_is_one_problem(design: Any, told: Told) -> None:
@@ -208,9 +200,6 @@ def test_repeats_are_looked_at_too(small: Small, told: Told) -> None:
     ]
 
 
-# The flat blocks
-
-
 def test_what_a_spec_selects_by_exists(small: Small, told: Told) -> None:
     assert told(small(select={"metric": "map@rr"}))[0][0] == "select.metric"
     assert told(small(select={"metric": "norm_var"}))[0][0] == "select.metric"
@@ -236,9 +225,6 @@ def test_a_search_is_a_name_or_a_mapping(small: Small, told: Told, checked: Chec
     assert [path for path, _ in told(small(search={"trials": 50}))] == ["search.trials"]
 
 
-# Limits
-
-
 def test_trials_are_limited(small: Small, told: Told, checked: Checked) -> None:
     many = {"optimizer.lr": [at / 1e4 for at in range(1, 401)]}
     assert checked(small(tune=many, repeat={"seed": list(range(250))}))
@@ -262,9 +248,6 @@ def test_a_product_beyond_all_bounds_is_refused_without_making_it(small: Small, 
 def test_axes_are_limited(small: Small, told: Told) -> None:
     compare = {f"axis {at}": [{"label": "a", "patch": {"iterations": 1}}] for at in range(5000)}
     assert ("compare", "there are 5,000 axes; at most 40 are allowed") in told(small(compare=compare))
-
-
-# Nothing else than our error
 
 
 _JSON = st.recursive(

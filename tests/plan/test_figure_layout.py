@@ -1,6 +1,5 @@
 """The figures of a spec: what is understood, and what is said of what is not."""
 
-from collections.abc import Callable
 from typing import Any
 
 import jsonschema
@@ -10,11 +9,10 @@ from orchestrator.plan.check import check
 from orchestrator.plan.figures import MOST_FIGURES, kept_data, trouble_of_curve
 from orchestrator.plan.schema import json_schema
 from orchestrator.spec.figure import DATA, FITTING, FigureSpec
+from tests.plan.conftest import Small, Told
 from workers.catalog import Catalog, load
 from workers.contract import Recipe, Select
 
-Small = Callable[..., dict[str, Any]]
-Told = Callable[[Any], list[tuple[str, str]]]
 AXES = {"regularizer": ["none", "sec"], "optimizer.lr": [1e-3, 1e-2], "dataset": ["digits"]}
 
 
@@ -170,9 +168,6 @@ def test_what_trainings_keep_under_cross_validation(small: Small, checked: Any, 
     assert kept_data(spec) == {"norms-fold0", "norms-fold1"}
     axis = {"figures": [{"label": "with", "patch": {"figures": ["norms"]}}, {"label": "not", "patch": {"figures": []}}]}
     assert kept_data(check(small(compare=axis), catalog)) == {"norms"}
-
-
-# What the plan knows of the others
 
 
 def test_the_fields_of_each_kind_exist() -> None:

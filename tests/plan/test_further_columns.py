@@ -7,7 +7,7 @@ import yaml
 
 from orchestrator.plan.edit import with_metrics
 from orchestrator.views.errors import InvalidSpecError
-from tests.plan.test_check import Checked, Small
+from tests.plan.conftest import Checked, Small
 
 
 def read(small: dict[str, Any], checked: Checked) -> dict[str, Any]:

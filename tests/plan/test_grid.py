@@ -1,14 +1,12 @@
-from collections.abc import Callable
 from typing import Any
 
 from orchestrator.plan.check import check
 from orchestrator.plan.grid import expand, fingerprints_by_seed
 from orchestrator.spec.spec import Spec
 from orchestrator.views.planned import PlannedTrial
+from tests.plan.conftest import Small
 from workers.catalog import Catalog, complete, further_metrics
 from workers.contract import Recipe, fingerprint_of
-
-Small = Callable[..., dict[str, Any]]
 
 
 def trials(document: Any, catalog: Catalog) -> list[PlannedTrial]:

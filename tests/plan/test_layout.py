@@ -1,10 +1,9 @@
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-Small = Callable[..., dict[str, Any]]
-Told = Callable[[Any], list[tuple[str, str]]]
+from tests.plan.conftest import Small, Told
+
 AXES = {"loss": ["triplet", "semihard"], "regularizer": ["none", "l2"], "dataset": ["digits"]}
 
 

@@ -42,13 +42,3 @@ def test_a_name_that_is_usual_elsewhere_is_answered_with_ours(catalog: Catalog) 
     ]
     missed = [(case, found) for case, said in cases if said not in " ".join(found := told(catalog, **case))]
     assert missed == []
-
-
-def test_a_misspelt_key_is_one_problem(catalog: Catalog) -> None:
-    table = {"rows": ["loss"], "columns": ["regularizer"], "metrics": ["nmi"]}
-    found = told(
-        catalog,
-        compares={"loss": ["triplet", "semihard"], "regularizer": ["none", "sec"]},
-        tables={"main": {**table, "against": {"regularizer": "none"}}},
-    )
-    assert found == ["compares  there is no key 'compares' in a spec; did you mean 'compare'?"]

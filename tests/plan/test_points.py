@@ -1,5 +1,4 @@
 from collections.abc import Callable
-from itertools import product
 from typing import Any
 
 from hypothesis import given
@@ -13,19 +12,6 @@ from orchestrator.spec.spec import Spec
 
 def axis(*groups: tuple[list[str], dict[str, list[str]]]) -> Axis:
     return [Group(when=when, choices=[Choice(label=label, patch={}) for label in labels]) for labels, when in groups]
-
-
-def test_the_last_axis_varies_fastest() -> None:
-    axes = {"a": axis((["1", "2"], {})), "b": axis((["x", "y"], {}))}
-    assert [tuple(point.labels.values()) for point in points(axes, {})] == [*product("12", "xy")]
-
-
-def test_what_does_not_apply_gives_no_label() -> None:
-    axes = {"a": axis((["1", "2"], {})), "b": axis((["x"], {"a": ["1"]}), (["y", "z"], {"g": ["yes"]}))}
-    assert [point.labels for point in points(axes, {})] == [{"a": "1", "b": "x"}, {"a": "2"}]
-    assert [point.labels for point in points(axes, {"g": "yes"})] == [
-        {"a": "1", "b": "x"}, {"a": "1", "b": "y"}, {"a": "1", "b": "z"}, {"a": "2", "b": "y"}, {"a": "2", "b": "z"},
-    ]  # fmt: skip
 
 
 def test_counting_stops_where_it_would_take_long() -> None:

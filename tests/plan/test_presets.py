@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import jsonschema
 import pytest
@@ -29,77 +29,24 @@ DEMOS = {"digits", "omniglot", "cifar10_cpu", "cifar10_gpu", "cub100_cpu", "cub1
 """Sweeps that show no table of a paper."""
 
 
-class Size(NamedTuple):
-    """How much a preset plans."""
-
-    cells: int
-    candidates: int  # of one seed
-    trials: int
-
-
-# SEC and its author response: (the preset, its quick variant)
-SEC: dict[str, tuple[Size, Size]] = {
-    "sec_t2": (Size(5, 5, 15), Size(5, 5, 10)), "sec_t3": (Size(48, 176, 528), Size(48, 80, 80)),
-    "sec_t4": (Size(10, 31, 93), Size(10, 16, 32)), "sec_t8": (Size(5, 5, 15), Size(5, 5, 10)),
-    "sec_t9": (Size(6, 6, 18), Size(6, 6, 12)), "sec_t10": (Size(64, 192, 576), Size(64, 96, 96)),
-    "sec_t11": (Size(13, 34, 102), Size(13, 19, 38)), "sec_f1": (Size(4, 4, 12), Size(4, 4, 8)),
-    "sec_f4": (Size(4, 4, 12), Size(4, 4, 8)), "sec_f5": (Size(2, 2, 6), Size(2, 2, 4)),
-    "sec_f6": (Size(3, 3, 9), Size(3, 3, 6)), "sec_f7": (Size(2, 2, 6), Size(2, 2, 4)),
-    "sec_f8": (Size(4, 4, 12), Size(2, 2, 2)), "sec_f9": (Size(4, 4, 12), Size(2, 2, 2)),
-    "sec_c1": (Size(4, 4, 12), Size(4, 4, 8)), "sec_c2": (Size(4, 4, 12), Size(4, 4, 8)),
-    "sec_c3": (Size(8, 8, 24), Size(8, 8, 16)), "reb_t2": (Size(6, 6, 18), Size(6, 6, 12)),
-    "reb_t4": (Size(8, 8, 24), Size(8, 8, 16)), "reb_t5": (Size(5, 5, 15), Size(5, 5, 10)),
-    "reb_text": (Size(8, 8, 24), Size(8, 8, 16)), "sec_t5": (Size(12, 48, 144), Size(12, 12, 12)),
-    "sec_t12": (Size(16, 52, 156), Size(16, 16, 16)), "reb_t1": (Size(2, 10, 30), Size(2, 2, 4)),
-    "reb_f1": (Size(2, 2, 6), Size(2, 2, 4)), "reb_f2": (Size(2, 2, 6), Size(2, 2, 4)),
-}  # fmt: skip
-UNPRINTED: dict[str, int] = dict.fromkeys(SEC, 0) | {
-    "sec_f4": 2, "sec_f6": 1, "sec_c1": 2, "sec_c2": 1, "sec_c3": 4,
-}  # fmt: skip
-"""Trainings with a setting that no paper prints as a whole: the second rate of figure 4, the fixed norm of figure 6,
-and the other half of what the text's claims compare."""
-
-# SVMax and ISA: (the preset, its quick variant)
-SVMAX_ISA: dict[str, tuple[Size, Size]] = {
-    "svmax_t1": (Size(39, 39, 117), Size(39, 39, 78)), "svmax_t2": (Size(39, 39, 117), Size(39, 39, 78)),
-    "svmax_t3": (Size(18, 18, 54), Size(18, 18, 36)), "svmax_t4": (Size(36, 36, 108), Size(36, 36, 72)),
-    "svmax_t5": (Size(3, 3, 9), Size(4, 4, 8)), "svmax_f2": (Size(39, 39, 117), Size(39, 39, 78)),
-    "svmax_f3": (Size(3, 3, 15), Size(3, 3, 15)), "svmax_f5": (Size(4, 4, 12), Size(4, 4, 12)),
-    "svmax_f6": (Size(54, 54, 162), Size(54, 54, 108)), "svmax_f7": (Size(8, 8, 24), Size(6, 6, 18)),
-    "svmax_f9": (Size(39, 39, 117), Size(39, 39, 78)), "svmax_f10": (Size(39, 39, 117), Size(39, 39, 78)),
-    "svmax_f11": (Size(108, 108, 324), Size(108, 108, 108)), "svmax_f12": (Size(54, 54, 162), Size(54, 54, 108)),
-    "svmax_f13": (Size(39, 39, 117), Size(39, 39, 78)), "svmax_f14": (Size(39, 39, 117), Size(39, 39, 78)),
-    "svmax_f15": (Size(4, 4, 12), Size(4, 4, 12)), "isa_t1": (Size(18, 18, 54), Size(18, 18, 36)),
-    "isa_t2": (Size(18, 18, 54), Size(18, 18, 36)), "isa_t3": (Size(5, 5, 15), Size(5, 5, 10)),
-    "isa_t4": (Size(8, 8, 24), Size(8, 8, 16)), "isa_f2": (Size(2, 2, 6), Size(2, 2, 4)),
-    "isa_f6": (Size(2, 2, 6), Size(2, 2, 4)), "isa_f8": (Size(3, 3, 9), Size(3, 3, 6)),
-    "isa_f9": (Size(25, 25, 75), Size(25, 25, 25)), "isa_f10": (Size(20, 20, 60), Size(20, 20, 20)),
-    "isa_f11": (Size(4, 4, 12), Size(4, 4, 12)),
-}  # fmt: skip
-PROBED = {"svmax_t5"}
-"""The presets whose one measure is taken at the end, so that no split can choose a checkpoint by it."""
-UNPRINTED |= {
-    "svmax_t1": 0, "svmax_t2": 0, "svmax_t4": 0, "svmax_f2": 0, "svmax_f3": 0, "svmax_f6": 0, "svmax_f9": 0,
-    "svmax_f10": 0, "svmax_f11": 0, "svmax_f12": 0, "svmax_f13": 0, "svmax_f14": 0, "svmax_f15": 0,
+UNPRINTED: dict[str, int] = {
+    "sec_f4": 2, "sec_f6": 1,  # the second rate, and the fixed norm
+    "sec_c1": 2, "sec_c2": 1, "sec_c3": 4,  # the other half of what the text's claims compare
     "svmax_t3": 6,  # those without a regularizer: the printed settings have them as lambda 0
     "svmax_f7": 8,  # MNIST's toy
-    "isa_t1": 0, "isa_t3": 0, "isa_t4": 0, "isa_t2": 14,  # MLRC's rows, trained in Proxy-ISA's protocol
-    "isa_f2": 1, "isa_f6": 0, "isa_f8": 1,  # normalized softmax
+    "isa_t2": 14,  # MLRC's rows, trained in Proxy-ISA's protocol
+    "isa_f2": 1, "isa_f8": 1,  # normalized softmax
     "isa_f11": 1,  # Proxy-NCA at the weighted one's scale
     "isa_f9": 23, "isa_f10": 19,  # all but the values of the text and of the code
 }  # fmt: skip
+"""Trainings with a setting that no paper prints as a whole."""
+UNCOMPARED = {"svmax_t5", "svmax_f3", "svmax_f5"}
+"""Presets of tasks whose settings the shared folder does not have."""
 
-MLRC = {"mlrc": (Size(18, 900, 1_080), Size(18, 54, 90))}
-"""The protocol of A Metric Learning Reality Check; candidates are the most that its searches may try."""
-
-SIZES = {
-    name: size
-    for presets in (SEC, SVMAX_ISA, MLRC)
-    for preset, sizes in presets.items()
-    for name, size in zip((preset, f"quick/{preset}"), sizes, strict=True)
-}
-EVERY = sorted(name for name in SIZES if "/" not in name)
-FULL = [name for name in EVERY if name not in MLRC]
+EVERY = sorted({path.stem for path in SWEEPS.glob("*.yaml")} - DEMOS)
+"""The presets, each of which has a quick variant."""
+BOTH = [f"{folder}{name}" for name in EVERY for folder in ("", "quick/")]
+FULL = [name for name in EVERY if name != "mlrc"]
 """The presets of the papers' tables and figures, which differ from what a paper did by an option."""
 
 
@@ -136,35 +83,35 @@ def test_every_preset_is_sound_and_plans_the_trainings_on_record(plans: Plans) -
     """With other fingerprints, finished trainings would be repeated."""
     recorded = json.loads(FINGERPRINTS.read_text(encoding="utf-8"))
     files = {path.relative_to(SWEEPS).with_suffix("").as_posix() for path in SWEEPS.rglob("*.yaml")}
-    assert files == {*SIZES, *DEMOS}
+    assert files == {*BOTH, *DEMOS}
     wrong: list[Any] = []
-    for name in {*SIZES, *recorded}:
+    for name in {*BOTH, *recorded}:
         plan = plans.of(name)
-        size = Size(len(plan.cells), plan.candidate_count, plan.trial_count)
-        wrong += [(name, size)] if SIZES.get(name, size) != size else []
         if plan.spec.search.adaptive:
             seen = [f"{number} {recipe.fingerprint}" for number, recipe in plan.outlines()]
         else:
             seen = [trial.fingerprint for trial in plan.trials()]
-            wrong += [(name, "a training stands for two")] if len({*seen}) != size.trials else []
+            wrong += [(name, "a training stands for two")] if len({*seen}) != plan.trial_count else []
         found = {"trainings": len(seen), "sha256": hashlib.sha256("\n".join(seen).encode()).hexdigest()}
         wrong += [(name, found)] if recorded.get(name, found) != found else []
     assert wrong == []
 
 
-def test_headers_and_the_page_of_presets_say_what_each_takes() -> None:
+def test_headers_and_the_page_of_presets_say_what_each_takes(plans: Plans) -> None:
     page = (SWEEPS.parent / "docs" / "presets.md").read_text(encoding="utf-8")
     wrong = []
-    for name, size in SIZES.items():
-        said = header(name)
+    sizes = {}
+    for name in BOTH:
+        said, plan = header(name), plans.of(name)
+        sizes[name] = (len(plan.cells), plan.candidate_count, plan.trial_count)
         words = ["What:", "Size:", "Run:", f"sweeps/{name}.yaml", "yaml-language-server: $schema="]
         words += ["Needs:"] if "/" not in name else []
         words += ["Open: "] if name in FULL else []
         wrong += [(name, word) for word in words if word not in said]
-        for number, noun in ((size.cells, "cells"), (size.trials, "trials")):
+        for number, noun in ((len(plan.cells), "cells"), (plan.trial_count, "trials")):
             wrong += [] if re.search(rf"\b({number}|{number:,}) {noun}\b", said) else [(name, f"{number} {noun}")]
     for name in EVERY:
-        both = r" \| ".join(" / ".join(map(str, SIZES[one])) for one in (name, f"quick/{name}"))
+        both = r" \| ".join(" / ".join(map(str, sizes[one])) for one in (name, f"quick/{name}"))
         wrong += [] if re.search(rf"^\| `{name}` \|.*\| {both} \|$", page, re.MULTILINE) else [(name, both)]
     assert wrong == []
 
@@ -178,7 +125,7 @@ def test_presets_select_honestly_or_say_why_not_and_quick_variants_have_their_la
     for name in EVERY:
         full = plans.of(name).spec
         honest = full.select.split == "validation" or "test split" in header(name)
-        wrong += [] if name in MLRC or (honest and len(full.repeat["seed"][0].choices) >= 3) else [name]
+        wrong += [] if name == "mlrc" or (honest and len(full.repeat["seed"][0].choices) >= 3) else [name]
         wrong += [] if full.tables or full.figures else [(name, "shows nothing")]
         wrong += [] if layouts(full) == layouts(plans.of(f"quick/{name}").spec) else [f"quick/{name}"]
     assert wrong == []
@@ -188,7 +135,7 @@ def test_presets_select_honestly_or_say_why_not_and_quick_variants_have_their_la
 def test_the_habit_of_the_papers_is_an_option_away(plans: Plans, name: str) -> None:
     split = "last" if name == "svmax_t5" else "test"  # its one measure is taken at the end
     habit = edited(text(name).encode(), ["recipe.validation=none", f"select.split={split}"])
-    assert expand(check(parse(habit), plans.catalog), plans.catalog).trial_count == SIZES[name].trials
+    assert expand(check(parse(habit), plans.catalog), plans.catalog).trial_count == plans.of(name).trial_count
 
 
 def identity(recipe: Recipe, catalog: Catalog) -> str:
@@ -205,11 +152,11 @@ def printed_settings(plans: Plans, shared: Path) -> set[str]:
 
 def test_settings_are_those_that_the_papers_print(plans: Plans, printed_settings: set[str]) -> None:
     habit = ["recipe.validation=none", "select.split=test", "repeat.seed=[0]"]
-    strange = dict.fromkeys(UNPRINTED, 0)
-    for name in UNPRINTED:
+    strange = {}
+    for name in {*FULL} - UNCOMPARED:
         plan = expand(check(parse(edited(text(name).encode(), habit)), plans.catalog), plans.catalog)
         strange[name] = sum(identity(one.recipe, plans.catalog) not in printed_settings for one in plan.trials())
-    assert strange == UNPRINTED
+    assert {name: count for name, count in strange.items() if count} == UNPRINTED
 
 
 @pytest.mark.parametrize("name", ["sec_t3", "sec_t10"])
@@ -274,7 +221,7 @@ CLUSTERED = {"nmi", "nmi@geometric", "nmi_sec", "f1", "f1_sec"}
 def test_every_preset_measures_by_the_protocol_of_its_paper(plans: Plans) -> None:
     """Which clustering NMI and F1 are of, network, crop and distance: in tables, claims and trainings."""
     wrong = []
-    for name in sorted(SIZES):
+    for name in BOTH:
         plan = plans.of(name)
         paper = {"sec": "SEC-T3", "reb": "REB-T2", "svmax": "SVMax-T1", "isa": "ISA-T4"}.get(
             name.rpartition("/")[2].partition("_")[0]
@@ -332,13 +279,13 @@ def test_presets_share_trainings_as_their_page_says(plans: Plans) -> None:
 
 def test_an_editor_has_nothing_to_mark() -> None:
     validator = jsonschema.Draft7Validator(json_schema())
-    found = {name: [one.message for one in validator.iter_errors(parse(text(name).encode()))] for name in SIZES}
+    found = {name: [one.message for one in validator.iter_errors(parse(text(name).encode()))] for name in BOTH}
     assert {name: errors for name, errors in found.items() if errors} == {}
 
 
 def test_proxy_isa_begins_as_its_text_says(plans: Plans) -> None:
     """The code begins memory and filter an epoch later, and has another k for two data sets."""
-    for name in (name for name in SVMAX_ISA if name.startswith("isa_")):
+    for name in (name for name in EVERY if name.startswith("isa_")):
         losses = [trial.recipe.loss for trial in plans.of(name).trials() if not trial.repeat]
         begins = [loss.options for loss in losses if loss.name == "proxy_isa"]
         assert begins or name == "isa_f2"
@@ -349,7 +296,7 @@ def test_proxy_isa_begins_as_its_text_says(plans: Plans) -> None:
 def test_contrastive_rows_are_the_text_of_svmax(plans: Plans) -> None:
     """Equation 6 is not squared, and 144 images make 72 positive and 72 negative pairs."""
     seen = 0
-    for name in (name for name in SVMAX_ISA if name.startswith("svmax_")):
+    for name in (name for name in EVERY if name.startswith("svmax_")):
         for file in (name, f"quick/{name}"):
             trials = (trial for trial in plans.of(file).trials() if not trial.repeat)
             losses = [trial.recipe.loss for trial in trials if trial.recipe.loss]
@@ -360,7 +307,7 @@ def test_contrastive_rows_are_the_text_of_svmax(plans: Plans) -> None:
 
 
 def test_svmax_shows_every_learning_rate_and_chooses_none(plans: Plans) -> None:
-    for name in (name for name in SVMAX_ISA if name.startswith("svmax_")):
+    for name in (name for name in EVERY if name.startswith("svmax_")):
         for file in (name, f"quick/{name}"):
             assert not plans.of(file).spec.tune
     for name in ("svmax_t1", "svmax_t2", "svmax_t4"):

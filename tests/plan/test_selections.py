@@ -1,6 +1,5 @@
 """What a table that shows both selections needs of its spec."""
 
-from collections.abc import Callable
 from typing import Any
 
 import jsonschema
@@ -8,10 +7,9 @@ import pytest
 
 from orchestrator.plan.check import check
 from orchestrator.plan.schema import json_schema
+from tests.plan.conftest import Small, Told
 from workers.catalog import Catalog
 
-Small = Callable[..., dict[str, Any]]
-Told = Callable[[Any], list[tuple[str, str]]]
 BOTH = ["validation", "test"]
 
 

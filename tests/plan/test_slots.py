@@ -1,6 +1,5 @@
 """Slots: shares of a GPU, custom resources, and what some axis values need."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,11 +9,8 @@ from orchestrator.plan.parse import slot_of, slots
 from orchestrator.spec.slot import Slot
 from orchestrator.spec.spec import Spec
 from orchestrator.views.planned import PlannedTrial
+from tests.plan.conftest import Checked, Small, Told
 from workers import catalog as catalogs
-
-Checked = Callable[[Any], Spec]
-Told = Callable[[Any], list[tuple[str, str]]]
-Small = Callable[..., Any]
 
 AXES: dict[str, Any] = {
     "compare": {"dataset": ["digits", "cub200"], "loss": ["triplet", "semihard"]},

@@ -1,7 +1,7 @@
 """`only` and `without`: the subset of a spec that is taken, what is said of it, and what goes with the rest."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -14,12 +14,8 @@ from orchestrator.plan.yaml import parse
 from orchestrator.spec.spec import Spec
 from orchestrator.spec.table import MetricColumn
 from orchestrator.views.errors import InvalidSpecError
-from tests.plan.conftest import DESIGN
+from tests.plan.conftest import DESIGN, Checked, Small, Told
 from workers.catalog import Catalog
-
-Checked = Callable[[Any], Spec]
-Told = Callable[[Any], list[tuple[str, str]]]
-Small = Callable[..., dict[str, Any]]
 
 ROWS = {"rows": ["loss", "regularizer"], "metrics": ["recall@1"]}
 
@@ -144,9 +140,6 @@ def test_a_subset_of_what_is_too_much_is_too_much(small: Small, told: Told) -> N
     assert ("", "the spec asks for 1,000,000 trials; at most 100,000 are allowed") in told(many | {"only": {"a": 1}})
 
 
-# Tables and figures
-
-
 def shown(document: Any, catalog: Catalog) -> tuple[Spec, list[str]]:
     notes: list[str] = []
     return check(document, catalog, notes), notes
@@ -221,9 +214,6 @@ def test_early_stopping_without_rivals_is_left_out(design: Any, catalog: Catalog
     assert spec.prune is None
     assert notes[0].startswith("`prune` is left out: nothing competes")
     assert shown(design | {"prune": "median", "only": {"regularizer": "sec"}}, catalog)[0].prune is not None
-
-
-# The options
 
 
 def test_options_are_written_into_the_text() -> None:

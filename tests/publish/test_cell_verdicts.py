@@ -21,9 +21,6 @@ def student(differences, at=0.0, alternative="two-sided"):
     return scipy.stats.ttest_1samp(differences, at, alternative=alternative)
 
 
-# --- the boundary
-
-
 @pytest.mark.parametrize("spending", [ANY, planned(5), planned(10), Spending(7, 0.5)])
 def test_the_first_look_is_a_t_test_at_what_it_may_spend(spending):
     critical = boundary(0.05, spending).at(spending.first)
@@ -83,9 +80,6 @@ def test_beyond_what_is_followed_exactly_each_look_is_a_test_of_its_own():
 def test_no_spending_reaches_the_level_and_none_falls(first, n):
     for spending in (ANY, planned(first)):
         assert 0 <= spending.spent(n) <= spending.spent(n + 1) < 1
-
-
-# --- the words
 
 
 def test_a_comparison_alone_is_scipys_t_test_at_the_share_of_the_first_look():
@@ -168,9 +162,6 @@ def test_a_large_table_computes_few_boundaries():
 
 def test_nothing_is_made_of_no_comparisons():
     assert judge({}, 0.05) == {}
-
-
-# --- how often they are wrong
 
 
 def test_looks_after_every_seed_are_wrong_as_often_as_promised_and_without_correction_too_often():

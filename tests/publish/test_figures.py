@@ -88,9 +88,6 @@ def test_the_data_behind_a_figure() -> None:
     assert "'=1+1" in rendering.render(draw(LINE, compare=odd), "csv").content.decode(), "no formula"
 
 
-# Stages and pictures
-
-
 def test_each_stage_has_panels_with_the_images_and_what_the_loss_learned() -> None:
     drawn = draw({"kind": "scatter", "data": "tsne_stages", "facet": "regularizer", "when": ONE_LR})
     sets = drawn.specification["datasets"]
@@ -179,9 +176,6 @@ def test_sheets_beyond_what_a_figure_may_hold_are_told(monkeypatch: pytest.Monke
     drawn = draw({"kind": "images", "data": "panels", "facet": ["regularizer", "optimizer.lr"]})
     assert "3 sheets are not drawn" in said(drawn)
     assert len(data(drawn)) == 3
-
-
-# The words
 
 
 def test_what_was_averaged_and_selected_is_said() -> None:
@@ -276,9 +270,6 @@ def test_a_figure_that_is_not_there() -> None:
     many = {"regularizer": [str(number) for number in range(700)], "optimizer.lr": LRS}
     with pytest.raises(ConflictError, match="2,100 points; at most 2,000"):
         draw(LINE, compare=many, seeds=1)
-
-
-# What is drawn
 
 
 def test_a_tune_axis_shows_every_candidate_and_its_baseline_as_a_level() -> None:

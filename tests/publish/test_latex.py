@@ -186,13 +186,6 @@ class TestCompiled:
         assert "Missing character" not in log
 
 
-def test_the_fragment_is_ascii_and_names_its_packages():
-    lines = render(build_own(sweeps.rich(), "main", sweeps.catalog())).decode("ascii").splitlines()
-    assert lines[1] == "% Needs \\usepackage{booktabs,graphicx,multirow}."
-    assert lines[2] == "\\begin{table*}[tbp]"
-    assert lines[-1] == "\\end{table*}"
-
-
 def test_a_table_says_which_engines_read_it():
     latin = render(labelled(["[Ünïcode] η", "b"]))
     assert latin.isascii()
@@ -202,25 +195,6 @@ def test_a_table_says_which_engines_read_it():
     assert "XeLaTeX or LuaLaTeX" in render(other).decode().split("\\begin{table}")[0]
     document = render_standalone(other).decode()
     assert "Compile this document with XeLaTeX or LuaLaTeX." in document.partition("\\documentclass")[0]
-
-
-def test_signs_of_deviations_stand_in_one_line():
-    text = render(build_own(sweeps.digits(), "main", sweeps.catalog())).decode("ascii")
-    assert "±" not in text
-    assert re.search(r"59\.80\{\\scriptsize\$\\pm\$2\.91\\phantom\{0\}\}", text)
-    assert re.search(r"\{\\scriptsize\$\\pm\$15\.08\}", text)
-
-
-def test_a_heading_stands_above_rows_that_say_more_than_its_first():
-    text = render(build_own(sweeps.svmax(), "main", sweeps.catalog())).decode("ascii")
-    assert "    Triplet\\dag{} &  & 0.598" in text
-    assert "\\multirow" not in text.split("\\begin{tabular}")[1]
-
-
-def test_signs_are_set_as_mathematics():
-    text = render(build_own(sweeps.svmax(), "main", sweeps.catalog())).decode("ascii")
-    assert "& $+$1.58 &" in text
-    assert "& $-$7.78 &" in text
 
 
 def test_a_greek_index_is_set_below_its_letter():

@@ -28,11 +28,6 @@ def titles(panel):
 
 
 class TestMetrics:
-    def test_each_point_of_the_columns_has_its_own(self):
-        panel = built(sweeps.svmax()).panels[0]
-        assert titles(panel) == ["NMI", "R@1", "MAP@R", "ΔR@1", "NMI", "R@1", "ΔR@1"]
-        assert panel.groups == ((Heading("fast – 0.01", 4), Heading("lr = 0.001", 3)),)
-
     def test_so_has_each_panel(self):
         panels = [{"optimizer.lr": ["0.01"]}, {"optimizer.lr": ["0.001"]}]
         table = built(sweeps.svmax(panels=panels))
@@ -87,14 +82,6 @@ class TestDifferences:
         assert ours[3].text == "+1.58"
         assert (ours[3].std, ours[3].statistic.n) == (None, 3)
 
-    def test_nothing_is_compared_with_itself(self):
-        cell = rows(built(sweeps.svmax()))["Triplet†", ""][3]
-        assert (cell.text, cell.statistic, cell.mark) == ("-", None, None)
-
-    def test_they_are_never_bold(self):
-        table = built(sweeps.svmax())
-        assert not any(cell.bold for found in rows(table).values() for cell in (found[3], found[6]))
-
     def test_a_baseline_without_a_value_gives_none_and_one_to_come_is_waited_for(self):
         layout = {"rows": ["regularizer"], "metrics": [{"metric": "nmi", "delta": {"regularizer": "none"}}]}
         for end, text, mark in (("waiting", "…", "pending"), ("diverged", "–", None), ("failed", "–", None)):
@@ -126,16 +113,6 @@ class TestDifferences:
 
 
 class TestNames:
-    def test_labels_titles_and_what_has_none(self):
-        table = built(sweeps.svmax())
-        assert table.stub == ("Method", "")
-        assert [row.texts for row in table.panels[0].rows[:3]] == [
-            ("Triplet†", ""), ("Triplet†", "SVMax (λ=1)"), ("Triplet†", "SVMax (λ=0.1)"),
-        ]  # fmt: skip
-        assert [row.headings[0] for row in table.panels[0].rows[:3]] == [Heading("Triplet†", 3), None, None]
-        assert [row.rule for row in table.panels[0].rows] == [None, None, None, 0, None, None]
-        assert table.panels[0].rows[1].labels["regularizer.eta"] == "1"
-
     def test_metrics_of_one_label_are_told_apart_by_their_names(self):
         metrics = ["nmi", "nmi_sec", "recall@1", {"metric": "recall@1", "unit": "fraction"}]
         titles = [column.title for column in built(sweeps.svmax(metrics=metrics)).panels[0].columns[:4]]
@@ -143,17 +120,6 @@ class TestNames:
         metrics[1] = {"metric": "nmi_sec", "label": "NMI of SEC"}
         titles = [column.title for column in built(sweeps.svmax(metrics=metrics)).panels[0].columns[:2]]
         assert titles == ["NMI", "NMI of SEC"]
-
-    def test_the_caption_passes_over_templates_and_hidden_axes(self):
-        caption = built(sweeps.svmax()).caption
-        assert caption.startswith("sec-on-digits: Method × Regularizer on fast – 0.01 and lr = 0.001.")
-        assert caption.endswith("Bold: best mean per method and lr.")
-        assert "{" not in caption
-
-    def test_the_block_of_bold_is_above_the_last_axis_with_headings(self):
-        table = built(sweeps.svmax())
-        bold = [row.cells[0].bold for row in table.panels[0].rows]
-        assert [bold[:3].count(True), bold[3:].count(True)] == [1, 1]
 
     def test_where_an_axis_does_not_apply_a_label_may_stand(self):
         labels = {"regularizer.eta": {"": "0"}}
@@ -192,14 +158,6 @@ class TestNames:
         groups = built(sweeps.grid(compare, spec)).panels[0].groups
         assert [heading.text for heading in groups[0]] == ["0.01 with λ=1", "0.01 with λ=2"]
 
-    def test_a_hidden_column_axis_has_no_level(self):
-        layout = {
-            "rows": ["loss"], "columns": ["dataset", "embedding"], "titles": {"embedding": None}, "metrics": ["nmi"],
-        }  # fmt: skip
-        compare = {"loss": ("triplet", "semihard"), "dataset": ("digits", "omniglot"), "embedding": ("8", "16")}
-        panel = built(sweeps.grid(compare, sweeps.spec(tables={"main": layout}))).panels[0]
-        assert panel.groups == ((Heading("Digits", 2), Heading("Omniglot", 2)),)
-
     def test_rows_stand_in_the_order_of_the_sweep_within_their_block(self):
         cells = [("a", "y"), ("b", "x"), ("b", "y"), ("a", "x")]
         layout = {"rows": ["loss", "regularizer"], "metrics": ["nmi"]}
@@ -210,18 +168,6 @@ class TestNames:
 
 
 class TestWords:
-    def test_a_diverged_cell_is_one_word_across_its_metrics(self):
-        table = built(sweeps.svmax())
-        cells = rows(table)["Semihard triplet", "SVMax (λ=1)"]
-        assert [(cell.text, cell.span) for cell in cells[:4]] == [
-            ("degenerate (loss → nan)", 4),
-            *[("degenerate (loss → nan)", 0)] * 3,
-        ]
-        assert cells[4].span == 1
-        assert [(one.symbol, one.meaning) for one in table.legend] == [
-            ("degenerate (loss → nan)", "the loss became NaN in every candidate")
-        ]
-
     def test_two_diverged_cells_side_by_side_are_two_words(self):
         layout = {"rows": ["regularizer"], "columns": ["dataset"], "metrics": ["nmi", "f1"]}
         compare = {"regularizer": ("none",), "dataset": ("digits", "omniglot")}

@@ -8,10 +8,8 @@ from typing import Any
 import pytest
 
 from orchestrator.publish.papers import (
-    Glossary,
     Number,
     PrintedPlace,
-    PublishedTable,
     Units,
     glossary,
     load,
@@ -155,15 +153,6 @@ class TestFinding:
     def test_a_printed_difference_has_a_name_of_its_own(self) -> None:
         labels = {"loss": "npair", "regularizer": "svmax", "optimizer__lr": "1e-2"}
         assert found("SVMax-T1", "delta:recall@1", **labels).value == 0.1567
-
-    def test_a_made_up_table_needs_no_file(self) -> None:
-        number = read("1.0", PrintedPlace({"loss": "triplet"}, {}, "nmi"), Units("percent", "percent"))
-        table = PublishedTable("X-T1", "SEC", "", "", ("loss",), (number,))
-        assert table.find({"loss": "T"}, "NMI") is number
-
-    def test_labels_of_a_glossary(self) -> None:
-        ours = Glossary("SEC").ours({"λ": "1e0", "Reg": "SVMax''", "network": "Inception-BN"})
-        assert ours == {"regularizer.eta": "1.0", "regularizer": "svmax_unbounded", "backbone": "bn_inception"}
 
 
 OURS = {("ISA-T2", "multi_similarity"): "multi_similarity mined=false"}

@@ -113,18 +113,6 @@ def test_a_single_run_has_no_spread():
     assert cells(built("verdict", outcomes(seeds=1)), 0)[1].text == "no spread"
 
 
-def test_the_papers_own_table():
-    shown = built("published")
-    assert [one.text for one in cells(shown, 2)] == ["64.24", "60.82", "–"]
-    assert shown.numbers == "published"
-
-
-def test_tuned_columns_stay_as_they_are():
-    shown = build(outcomes(), "main", sweeps.catalog(), numbers="both", show_tuned=True)
-    assert [one.title for one in shown.panels[0].columns][:3] == ["η", "NMI", "paper"]
-    assert shown.panels[0].groups == ((Heading("cub200", 7),),)
-
-
 def test_json_and_csv_carry_all_of_it():
     table = built("difference")
     content = json.loads(render(table, "json").content)

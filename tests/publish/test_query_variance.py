@@ -27,9 +27,6 @@ KEY = "best/test/recall@1"
 CLASSES = np.repeat(np.arange(20), 30).astype(np.int32)
 
 
-# --- the method
-
-
 def test_a_recall_of_65_percent_on_cub_is_known_to_1_2_points_from_its_queries_alone():
     hits = (np.arange(5924) < 0.65 * 5924).astype(float)
     each_alone = half_width(spread([hits], np.ones(5924)), "queries")  # as if every query were a class of its own
@@ -115,9 +112,6 @@ def test_tables_without_a_difference_are_hardly_ever_given_one():
     assert wrong("seeds") > 4, "what the second variance is for"
 
 
-# --- verdicts
-
-
 def evidence(covers, differences, found, **more):
     return Evidence(differences, **{"spending": planned(5), "covers": covers, "beside": found, **more})
 
@@ -154,9 +148,6 @@ def test_equal_scores_are_no_variation():
         "untested",
         "no variation: the difference is the same with every class of queries",
     )
-
-
-# --- tables
 
 
 def answers(recall, seed, *, classes=CLASSES, data="v1", checkpoint="best"):
@@ -328,9 +319,6 @@ def test_a_spread_behind_a_number_covers_what_the_table_says():
     alone = cells("queries", spread="ci95", seeds=1)
     assert alone["panels"][0]["rows"][0]["cells"][0]["std_text"] is not None
     assert "of a single run (seed 0) ± half the 95 %" in alone["caption"]
-
-
-# --- a bundle
 
 
 def test_a_bundle_holds_what_was_asked_and_gives_the_same_words():

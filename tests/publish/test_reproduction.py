@@ -7,7 +7,7 @@ import pytest
 from orchestrator.publish.papers import PrintedPlace, Units, read
 from orchestrator.publish.statistics import statistic
 from orchestrator.publish.tables.reproduction import compare
-from orchestrator.views.outcomes import CellSummary, Statistic
+from orchestrator.views.outcomes import CellSummary
 
 
 def summary(status="complete"):
@@ -47,13 +47,6 @@ def test_a_norm_is_no_share():
     found = compare(statistic([3.19, 3.21]), summary(), number("3.20", "number"))
     assert (found.word, found.difference) == ("reproduced", pytest.approx(0.0))
     assert found.tolerance == pytest.approx(12.706204736 * 0.01 + 0.005)
-
-
-def test_a_single_run_has_no_spread():
-    found = compare(statistic([0.6082]), summary(), number("60.82"))
-    assert (found.word, found.tolerance) == ("no spread", None)
-    assert found.difference == pytest.approx(0)
-    assert compare(Statistic(0.1, None, 3), summary(), number("1.00")).word == "no spread"  # a difference of two cells
 
 
 @pytest.mark.parametrize(

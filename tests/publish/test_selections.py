@@ -13,7 +13,7 @@ from orchestrator.publish.tables.build import build_own
 from orchestrator.publish.tables.table_data import Heading, Table
 from orchestrator.views.lifecycle import TrialState
 from orchestrator.views.outcomes import SweepOutcomes
-from tests.publish import presets, sweeps
+from tests.publish import sweeps
 
 TABLE: dict[str, Any] = {
     "rows": ["loss"], "columns": ["regularizer"],
@@ -89,13 +89,6 @@ def test_the_caption_says_what_the_columns_are() -> None:
     assert "TEST" not in built(outcomes(selections=[], flattery=False)).caption
 
 
-def test_without_it_a_table_stays_as_it_was() -> None:
-    table = built(outcomes(selections=[], flattery=False))
-    assert [column.key for column in table.panels[0].columns] == ["", "best/test/map@r", "best/test/recall@1"] * 2
-    assert table.panels[0].groups == ((Heading("L2", 3), Heading("SEC", 3)),)
-    assert table.tested == {}
-
-
 def test_what_is_missing_or_diverged_says_so() -> None:
     given = outcomes()
     trials = [
@@ -137,15 +130,3 @@ def test_data_formats_tell_them_apart() -> None:
     assert [one.get("selection") for one in found["panels"][0]["columns"][:8:3]] == ["validation", "test", None]
     assert found["panels"][0]["columns"][6]["kind"] == "flattery"
     assert [one["candidate"] for one in found["cells_by_test"]] == [2, 2, 2, 2]
-
-
-def test_secs_budgets_are_stated() -> None:
-    """Seven weights for L2, three for SEC, none without: what table 3 of SEC compares."""
-    given = presets.outcomes("sec_t3")
-    counts: dict[int, int] = {}
-    for one in given.candidates:
-        counts[one.cell] = counts.get(one.cell, 0) + 1
-    by_label = {(cell.labels["regularizer"], counts[cell.index]) for cell in given.cells}
-    assert by_label == {("none", 1), ("l2", 7), ("sec", 3)}
-    caption = build_own(given, "main", presets.catalog()).caption
-    assert "Selection budget: 1 candidate for none; 7 for w/ L2-reg; 3 for w/ SEC." in caption

@@ -130,21 +130,6 @@ class TestBold:
 
 
 class TestMarks:
-    def test_each_fate_has_its_own(self):
-        table = built(sweeps.rich())
-        rows = {row.texts: row.cells for row in table.panels[0].rows}
-        digits, omniglot = slice(1, 5), slice(6, 10)
-        assert {one.mark for one in rows["Semihard triplet", "L2"][digits]} == {"diverged"}
-        assert {one.mark for one in rows["Semihard triplet", "None"][omniglot]} == {"failed"}
-        assert {one.mark for one in rows["Multi-similarity", "SEC"][digits]} == {"partial"}
-        assert all(one.statistic for one in rows["Multi-similarity", "SEC"][digits])
-        assert {one.mark for one in rows["Multi-similarity", "SEC"][omniglot]} == {"pending"}
-        assert {one.mark for one in rows["Triplet", "L2"]} == {None}
-
-    def test_the_legend_has_only_those_that_occur(self):
-        assert [one.symbol for one in built(sweeps.rich()).legend] == ["…", "*", "failed", "diverged"]
-        assert built(sweeps.digits()).legend == ()
-
     def test_what_an_ended_sweep_never_ran_is_not_on_its_way(self):
         outcomes = replace(pair("a", "b", fate=lambda *_: "cancelled"), state="cancelled")
         assert [one.meaning for one in built(outcomes).legend] == ["not run"]
@@ -187,11 +172,6 @@ class TestHeadings:
         assert [row.rule for row in rows] == [None, None, 1, None, 0, None, 1, None]
         assert [row.headings[0].span if row.headings[0] else 0 for row in rows] == [4, 0, 0, 0, 4, 0, 0, 0]
         assert [row.headings[1].span if row.headings[1] else 0 for row in rows] == [2, 0, 2, 0, 2, 0, 2, 0]
-
-    def test_column_headings_span_their_metrics(self):
-        panel = built(sweeps.rich()).panels[0]
-        assert panel.groups == ((Heading("Digits", 5), Heading("Omniglot", 5)),)
-        assert [one.title for one in panel.columns[:5]] == ["η", "NMI", "R@1", "MAP@R", "Norm var"]
 
     def test_two_column_axes_nest(self):
         layout = {"rows": ["loss"], "columns": ["dataset", "regularizer"], "metrics": ["nmi", "f1"]}
@@ -237,17 +217,6 @@ class TestHeadings:
         columns = built(pair("a", metrics=metrics)).panels[0].columns
         found = [(one.title, one.unit, one.decimals) for one in columns]
         assert found == [("P@1", "fraction", 3), ("NMI", "percent", 2), ("Norm var", "number", 3)]
-
-
-class TestTuned:
-    def test_each_data_set_shows_its_own_choice(self):
-        row = next(one for one in built(sweeps.rich()).panels[0].rows if one.texts == ("Triplet", "L2"))
-        assert (row.cells[0].text, row.cells[5].text) == ("0.0001", "0.001")
-
-    def test_it_is_shown_on_request_only(self):
-        assert "tuned" not in {one.kind for one in built(sweeps.digits()).panels[0].columns}
-        assert built(sweeps.digits(), show_tuned=True).panels[0].columns[0].title == "η"
-        assert "tuned" not in {one.kind for one in built(sweeps.rich(), show_tuned=False).panels[0].columns}
 
 
 def test_each_panel_has_the_columns_it_asks_for_and_none_is_lost():
