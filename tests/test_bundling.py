@@ -22,7 +22,7 @@ from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.errors import ConflictError, DamagedError, NotFoundError
 from tests.inline_conductor import conduct
-from tests.test_conductor import SPEC, spec, trained
+from tests.test_conductor import SPEC, spec
 from workers import catalog as catalogs
 
 NOW = datetime(2026, 11, 25, tzinfo=UTC)
@@ -111,17 +111,12 @@ def test_a_bundle_holds_everything(packed: Packed, bundle: Path) -> None:
     }  # fmt: skip
     assert manifest["trials"] == {"finished": 8}
     assert manifest["made_with"]["pyarrow"]
-
-
-def test_its_data_are_recipes_and_metrics(packed: Packed, bundle: Path) -> None:
-    files = contents(bundle)
     trials = pq.read_table(io.BytesIO(files["data/trials.parquet"])).to_pylist()
     metrics = pq.read_table(io.BytesIO(files["data/metrics.parquet"])).to_pylist()
     assert len(trials) == 8
     for row in trials:
-        view = packed.service.trials.get(row["trial"])
-        assert json.loads(row["recipe"]) == view.recipe
-        assert row["fingerprint"] == view.fingerprint
+        view = of.trials.get(row["trial"])
+        assert (json.loads(row["recipe"]), row["fingerprint"]) == (view.recipe, view.fingerprint)
         assert row["data_hash"] == view.recipe["pins"]["manifest"]
         assert {one["key"]: one["value"] for one in metrics if one["trial"] == row["trial"]} == view.metrics
     cells = pq.read_table(io.BytesIO(files["data/cells.parquet"])).to_pylist()
@@ -147,22 +142,17 @@ def test_every_table_is_rebuilt_to_the_byte(bundle: Path) -> None:
         bundles.rebuild(bundle, "mian")
 
 
-@pytest.mark.parametrize("name", ["tables/main/own/latex.tex", "data/metrics.parquet", "spec.json"])
-def test_a_changed_file_is_named(bundle: Path, name: str) -> None:
+def test_changed_missing_and_added_files_are_named(bundle: Path) -> None:
     def change(files: dict[str, bytes]) -> None:
-        files[name] = files[name][:-3] + b"9" + files[name][-2:]
-
-    with pytest.raises(DamagedError, match=f"changed: {name}"):
-        bundles.rebuild(rewritten(bundle, change))
-
-
-def test_missing_and_added_files_are_named(bundle: Path) -> None:
-    def change(files: dict[str, bytes]) -> None:
+        for name in ("tables/main/own/latex.tex", "data/metrics.parquet", "spec.json"):
+            files[name] = files[name][:-3] + b"9" + files[name][-2:]
         del files["spec.yaml"]
         files["more.txt"] = b"more"
 
-    with pytest.raises(DamagedError, match=r"missing: spec\.yaml; added: more\.txt"):
+    with pytest.raises(DamagedError) as refused:
         bundles.rebuild(rewritten(bundle, change))
+    for said in ("missing: spec.yaml", "added: more.txt", "latex.tex", "metrics.parquet", "spec.json"):
+        assert said in str(refused.value)
 
 
 def test_a_table_that_its_data_do_not_give_differs(bundle: Path) -> None:
@@ -179,10 +169,10 @@ def test_a_table_that_its_data_do_not_give_differs(bundle: Path) -> None:
     assert "9.05" in wrong[0].difference
 
 
-@pytest.mark.parametrize("name", ["../evil", "/etc/evil", "a/../../evil", "c:\\evil", ".hidden", "a//b"])
-def test_a_path_out_of_the_archive_is_refused(bundle: Path, name: str) -> None:
-    with pytest.raises(DamagedError, match="leads elsewhere"):
-        bundles.rebuild(rewritten(bundle, lambda files: files.update({name: b""}), honest=True))
+def test_a_path_out_of_the_archive_is_refused(bundle: Path) -> None:
+    for name in ("../evil", "/etc/evil", "a/../../evil", "c:\\evil", ".hidden", "a//b"):
+        with pytest.raises(DamagedError, match="leads elsewhere"):
+            bundles.rebuild(rewritten(bundle, lambda files, n=name: files.update({n: b""}), honest=True))  # type: ignore[misc]
 
 
 def test_what_is_no_bundle_is_refused(bundle: Path, tmp_path: Path) -> None:
@@ -243,7 +233,6 @@ def test_what_stands_behind_a_cell(packed: Packed) -> None:
 
 DELTAS = ["map@r", {"metric": "map@r", "delta": {"loss": "triplet"}}]
 SHAPES: dict[str, dict[str, Any]] = {
-    "one cell": {"compare": {}, "tables": {"main": {"rows": ["loss"], "columns": [], "metrics": ["map@r"]}}},
     "subtracted": {"tables": {"main": {"rows": ["loss"], "columns": [], "metrics": DELTAS}}},
     "an axis that not all have": {
         "compare": {"loss": ["triplet", "semihard"], "regularizer": ["none", "sec"], "regularizer.eta": [
@@ -253,7 +242,6 @@ SHAPES: dict[str, dict[str, Any]] = {
             "main": {"rows": ["loss", "regularizer"], "columns": ["regularizer.eta"], "metrics": ["map@r", "recall@1"]},
         },
     },
-    "cells that failed in part": {"tune": {"optimizer.lr": [0.5, 0.25, 0.01]}},
     "selected twice": {"tables": {"main": {
         "rows": ["loss"], "columns": [], "metrics": ["map@r"], "selections": ["validation", "test"], "flattery": True,
     }}, "select": {"beside": "test"}},
@@ -277,23 +265,6 @@ def test_the_page_of_a_cell_says_what_it_says_if_the_whole_sweep_is_read(
         pages = [cell_page(view, service.sweeps.cell_figure(view), now=NOW) for view in (found, read)]
         assert pages[0] == pages[1]
     store.close()
-
-
-def test_a_row_added_later_trains_only_what_is_missing(service: Service, settings: Settings) -> None:
-    """The same spec with one loss more: eight trials are known, four are trained."""
-    service.submissions.submit(spec())
-    conduct(settings)
-    wider = spec(compare={"loss": ["triplet", "semihard", "normalized_npair"]}, name="rates-with-npair")
-    preview = service.submissions.preview(wider)
-    assert (preview.trials, preview.cached) == (12, 8)
-    before = trained(settings)
-    second = service.submissions.submit(wider).id
-    conduct(settings)
-    added = trained(settings)[len(before) :]
-    assert len(added) == len(set(added)) == 4
-    assert service.sweeps.get(second).counts.reused == 8
-    cells = [service.sweeps.cell(second, index) for index in range(3)]
-    assert [all(t.reused for one in cell.candidates for t in one.trials) for cell in cells] == [True, True, False]
 
 
 def test_one_table_of_two_sweeps(service: Service, settings: Settings) -> None:

@@ -50,15 +50,13 @@ def own(folder: Path, name: str) -> Path:
 def test_a_client_of_a_server(url: str, tmp_path: Path) -> None:  # noqa: F811
     with metricsweep.connect(url, TOKEN) as client:
         assert list(client.sweeps()) == []
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("METRICSWEEP_URL", url)
+        environment.setenv("METRICSWEEP_TOKEN", TOKEN)
+        with metricsweep.connect() as client:
+            assert client.url == url
     with pytest.raises(metricsweep.Unreachable, match="nothing serves"):
         metricsweep.connect(home=tmp_path / "nothing")
-
-
-def test_the_environment_names_the_server(url: str, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
-    monkeypatch.setenv("METRICSWEEP_URL", url)
-    monkeypatch.setenv("METRICSWEEP_TOKEN", TOKEN)
-    with metricsweep.connect() as client:
-        assert client.url == url
 
 
 def test_it_is_imported_from_any_folder(tmp_path: Path) -> None:
@@ -66,13 +64,14 @@ def test_it_is_imported_from_any_folder(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout.split()[0]) == (0, "connect"), done.stderr
 
 
-@pytest.mark.parametrize("name", ["workers", "orchestrator", "dashboards", "api"])
-def test_a_notebook_beside_a_package_of_that_name_is_told(tmp_path: Path, name: str) -> None:
-    theirs = own(tmp_path, name)
-    done = run_in(tmp_path, "-c", "import metricsweep")
-    assert done.returncode == 1
-    said = f"ImportError: {theirs} comes before metricsweep's own package '{name}' in {ROOT}"
-    assert said in done.stderr
+def test_a_notebook_next_to_a_package_of_our_name_is_told(tmp_path: Path) -> None:
+    for name in ("workers", "orchestrator", "dashboards", "api"):
+        folder = tmp_path / f"next to {name}"
+        folder.mkdir()
+        theirs = own(folder, name)
+        done = run_in(folder, "-c", "import metricsweep")
+        assert done.returncode == 1
+        assert f"ImportError: {theirs} comes before metricsweep's own package '{name}' in {ROOT}" in done.stderr
 
 
 def test_what_is_started_runs_no_module_of_the_current_folder(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -88,17 +88,16 @@ def seeds(service: Service, sweep: int) -> dict[str, list[int]]:
 
 
 def test_rounds_decide_what_can_be_and_nothing_else_is_trained(service: Service, settings: Settings) -> None:
-    sweep = SWEEP
-    planned = service.resolutions.plan(sweep, ResolutionBudget(seeds=12))
+    planned = service.resolutions.plan(SWEEP, ResolutionBudget(seeds=12))
     assert (planned.state, words(planned)["l2"], len(trained(settings))) == ("planned", "worse", 20)
-    service.resolutions.ask(sweep, ResolutionBudget(seeds=12), actor="ann")
+    service.resolutions.ask(SWEEP, ResolutionBudget(seeds=12), actor="ann")
     conduct(settings)
-    found = service.resolutions.get(sweep)
+    found = service.resolutions.get(SWEEP)
     assert (found.state, found.actor, len(found.rounds) > 1) == ("ended", "ann", True)
     assert found.rounds[0].cells == planned.rounds[0].cells
     assert {one.labels["regularizer"]: one.word for one in found.before}["sec"] == "unresolved"
     assert (words(found)["l2"], words(found)["sec"]) == ("worse", "better")
-    held = seeds(service, sweep)
+    held = seeds(service, SWEEP)
     assert held["l2"] == list(range(5)), "it was decided before"
     assert held["none"] == list(range(len(held["none"]))), "what is compared shares its baseline's seeds"
     assert set(held["sec"]) <= set(held["none"])
@@ -108,52 +107,41 @@ def test_rounds_decide_what_can_be_and_nothing_else_is_trained(service: Service,
     assert found.hours_spent == pytest.approx(added * 0.1)
     assert found.saved == 4 * (len(held["none"]) - 5) - added
     assert [one.hours for one in found.rounds] == [pytest.approx(one.trials * 0.1) for one in found.rounds]
-    said = service.tables.verdicts(sweep).said
+    said = service.tables.verdicts(SWEEP).said
     mine = sum("sec" in one.labels.values() for round_ in found.rounds for one in round_.cells)
     assert f"{1 + mine} looks on record" in said, "each round is a look"
-    asked = service.commands.requests(sweep, None, 50).items
+    asked = service.commands.requests(SWEEP, None, 50).items
     assert [one.kind for one in asked] == ["extend"] * len(found.rounds) + ["resolve"]
-    with service.bundles.make(sweep) as made:
+    with service.bundles.make(SWEEP) as made:
         report = rebuild(made, file_format="json")
     (again,) = report.verdicts
     assert again.difference == ""
     assert (report.identical, again.rendering.file) == (True, "verdicts/main.json"), "with the looks of all rounds"
-    assert VerdictsView.model_validate_json(again.content) == service.tables.verdicts(sweep)
-    wider = service.sweeps.get(sweep)
+    assert VerdictsView.model_validate_json(again.content) == service.tables.verdicts(SWEEP)
+    wider = service.sweeps.get(SWEEP)
     assert service.submissions.preview(wider.text.encode()).trials == wider.total, "its text says what it holds"
 
 
-def test_a_conductor_that_is_killed_leaves_a_resolution_that_another_one_ends(
-    service: Service, settings: Settings
-) -> None:
-    sweep = SWEEP
-    service.resolutions.ask(sweep, ResolutionBudget(hours=1.7))
+def test_the_budget_is_kept_though_the_conductor_is_killed(service: Service, settings: Settings) -> None:
+    assert service.resolutions.plan(SWEEP, ResolutionBudget(hours=0.1)).rounds == [], "a pair takes 0.2"
+    service.resolutions.ask(SWEEP, ResolutionBudget(hours=1.7, seeds=9))
     for orders in (1, 2):
         conduct(settings, orders)
-    assert service.resolutions.get(sweep).state == "going"
-    assert "trains round" in service.resolutions.get(sweep).said
-    conduct(settings)
-    found = service.resolutions.get(sweep)
-    assert (found.state, len(found.rounds) > 1) == ("ended", True)
-    assert len(set(trained(settings))) == 20 + found.trials == service.sweeps.get(sweep).counts.finished
-
-
-def test_the_budget_is_kept(service: Service, settings: Settings) -> None:
-    service.resolutions.ask(SWEEP, ResolutionBudget(hours=1.25, seeds=9))
+    assert service.resolutions.get(SWEEP).state == "going"
+    assert "trains round" in service.resolutions.get(SWEEP).said
     conduct(settings)
     found = service.resolutions.get(SWEEP)
-    assert 0 < found.hours_spent <= 1.25
+    assert (found.state, len(found.rounds) > 1, "open" in found.said) == ("ended", True, True)
+    assert 0 < found.hours_spent <= 1.7
     assert max(map(len, seeds(service, SWEEP).values())) <= 5 + 9
-    assert "open" in found.said
-    assert service.resolutions.plan(SWEEP, ResolutionBudget(hours=0.1)).rounds == [], "a pair takes 0.2"
+    assert len(set(trained(settings))) == 20 + found.trials == service.sweeps.get(SWEEP).counts.finished
 
 
 def test_what_is_known_closely_enough_is_trained_no_further(service: Service, settings: Settings) -> None:
-    sweep = SWEEP
-    assert service.resolutions.plan(sweep, ResolutionBudget(within=50)).rounds == []
-    service.resolutions.ask(sweep, ResolutionBudget(within=3))
+    assert service.resolutions.plan(SWEEP, ResolutionBudget(within=50)).rounds == []
+    service.resolutions.ask(SWEEP, ResolutionBudget(within=3))
     conduct(settings)
-    found = service.resolutions.get(sweep)
+    found = service.resolutions.get(SWEEP)
     assert found.said == "3 of 3 comparisons decided"
     for one in found.after:
         low, high = one.interval or (0, 1)
@@ -161,16 +149,15 @@ def test_what_is_known_closely_enough_is_trained_no_further(service: Service, se
 
 
 def test_it_is_ended_on_request_and_by_a_cancellation(service: Service, settings: Settings) -> None:
-    sweep = SWEEP
     with pytest.raises(NotFoundError, match="sweep 1 has no resolution"):
-        service.resolutions.get(sweep)
+        service.resolutions.get(SWEEP)
     with pytest.raises(ConflictError, match="no resolution"):
-        service.resolutions.halt(sweep)
-    service.resolutions.ask(sweep, ResolutionBudget(seeds=12))
+        service.resolutions.halt(SWEEP)
+    service.resolutions.ask(SWEEP, ResolutionBudget(seeds=12))
     conduct(settings, 1)
     with pytest.raises(ConflictError, match="goes on"):
-        service.resolutions.ask(sweep, NO_LIMIT)
-    service.resolutions.halt(sweep, "bob")
+        service.resolutions.ask(SWEEP, NO_LIMIT)
+    service.resolutions.halt(SWEEP, "bob")
     conduct(settings)
     forgotten = sa.update(request).where(request.c.kind == "halt").values(applied=None, outcome=None)
     database = sa.create_engine(settings.database)
@@ -178,17 +165,17 @@ def test_it_is_ended_on_request_and_by_a_cancellation(service: Service, settings
         connection.execute(forgotten)
     database.dispose()
     conduct(settings)
-    (halted,) = [one for one in service.commands.requests(sweep, None, 50).items if one.kind == "halt"]
+    (halted,) = [one for one in service.commands.requests(SWEEP, None, 50).items if one.kind == "halt"]
     assert (halted.state, halted.outcome) == ("done", "no further round")
-    found = service.resolutions.get(sweep)
+    found = service.resolutions.get(SWEEP)
     assert (found.state, len(found.rounds)) == ("ended", 1)
     assert "ended by request" in found.said
-    assert service.sweeps.get(sweep).state == "finished", "what the round began goes on to its end"
-    service.resolutions.ask(sweep, ResolutionBudget(seeds=12))
+    assert service.sweeps.get(SWEEP).state == "finished", "what the round began goes on to its end"
+    service.resolutions.ask(SWEEP, ResolutionBudget(seeds=12))
     conduct(settings, 1)
-    service.commands.cancel(sweep)
+    service.commands.cancel(SWEEP)
     conduct(settings)
-    assert "were cancelled" in service.resolutions.get(sweep).said
+    assert "were cancelled" in service.resolutions.get(SWEEP).said
 
 
 def test_a_cancellation_ends_it_though_no_trial_of_a_round_was_there_to_be_stopped(
@@ -208,17 +195,6 @@ def test_a_cancellation_ends_it_though_no_trial_of_a_round_was_there_to_be_stopp
     service.resolutions.ask(sweep, ResolutionBudget(seeds=1))
     conduct(settings)
     assert service.resolutions.get(sweep).rounds, "asked for after the cancellation, it goes on"
-
-
-@pytest.mark.parametrize("kind", ["cancel", "halt"])
-def test_no_round_is_begun_while_its_end_waits_to_be_carried_out(
-    settings: Settings, kind: Literal["cancel", "halt"]
-) -> None:
-    store = Store.open(settings.database)
-    assert store.resolutions.at_rest(SWEEP)
-    store.submissions.add_request(kind, SWEEP, None, None)
-    assert not store.resolutions.at_rest(SWEEP)
-    store.close()
 
 
 def test_what_is_asked_between_two_rounds_is_of_the_next_one(service: Service, settings: Settings) -> None:

@@ -2,7 +2,6 @@
 
 import csv
 import io
-from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -39,13 +38,6 @@ SPEC: dict[str, Any] = {
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
     return Settings(home=tmp_path, engine="inline", lease_seconds=60)
-
-
-@pytest.fixture
-def service(settings: Settings) -> Iterator[Service]:
-    opened = Service.open(settings)
-    yield opened
-    opened.close()
 
 
 def test_from_a_spec_to_a_table(service: Service, settings: Settings) -> None:

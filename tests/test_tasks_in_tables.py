@@ -136,8 +136,3 @@ def test_every_column_of_secs_table_of_faces_is_filled(
     ]  # fmt: skip
     assert all(0 <= float(line["mean"]) <= 1 for line in lines), "no column stays empty"
     assert len({line["mean"] for line in lines}) > 1, "nor is it one number that all have"
-
-
-@pytest.mark.parametrize("sweep", ["svmax_f5", "orl_faces"])
-def test_a_forecast_needs_no_images(sweep: str, service: Service) -> None:
-    assert service.submissions.preview((SWEEPS / f"{sweep}.yaml").read_bytes()).trials

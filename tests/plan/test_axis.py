@@ -31,13 +31,9 @@ def test_a_bare_value_patches_the_path_that_the_axis_is_named_after() -> None:
     assert found[0].choices[1].source == "tune.regularizer.eta[1]"
 
 
-def test_labels_are_the_values_as_text() -> None:
+def test_labels_are_values_as_text_and_of_an_inline_part_what_sets_it_apart() -> None:
     assert labels("backbone.bias", True, False, None) == ["true", "false", "null"]
     assert labels("schedule.at", [100, 200], [150]) == ["[100, 200]", "[150]"]
-    assert labels("loss", "triplet", "semihard") == ["triplet", "semihard"]
-
-
-def test_an_inline_part_is_labelled_by_what_sets_it_apart() -> None:
     assert labels("loss", {"name": "pa", "alpha": 16}, "triplet") == ["pa", "triplet"]
     assert labels("loss", "pa", {"name": "pa", "alpha": 16}) == ["pa", "pa alpha=16"]
     pairs = [{"name": "pa", "alpha": alpha, "margin": 0.1} for alpha in (16, 32)]
@@ -70,18 +66,9 @@ def test_groups_have_their_own_when() -> None:
     single, problems = read("regularizer.rho", groups[0])
     assert problems == []
     assert single[0].when == {"loss": ["triplet"]}
-
-
-def test_a_number_in_when_means_the_equal_label() -> None:
-    found, problems = read("loss.alpha", [{"values": [1], "when": {"regularizer.eta": [0.1, 1]}}])
+    number, problems = read("loss.alpha", [{"values": [1], "when": {"regularizer.eta": [0.1, 1]}}])
     assert problems == []
-    assert found[0].when == {"regularizer.eta": ["0.1", "1.0"]}
-
-
-def test_an_axis_of_another_name_holds_labelled_patches() -> None:
-    found, problems = read("Method", [{"label": "ours", "patch": {"loss": "triplet"}}])
-    assert problems == []
-    assert found[0].choices[0].patch == {"loss": {"name": "triplet"}}
+    assert number[0].when == {"regularizer.eta": ["0.1", "1.0"]}, "the equal labels"
 
 
 @pytest.mark.parametrize(

@@ -25,11 +25,6 @@ def line(**more: Any) -> dict[str, Any]:
     return {"kind": "line", "metric": "recall@1", "x": "optimizer.lr", "colour": "regularizer"} | more
 
 
-def test_a_spec_has_no_figures_unless_it_asks(small: Small, checked: Any) -> None:
-    assert checked(small()).figures == {}
-    assert checked(small(figures={})).figures == {}
-
-
 @pytest.mark.parametrize(
     "figure",
     [

@@ -2,7 +2,6 @@ from typing import Any
 
 from orchestrator.plan.check import check
 from orchestrator.plan.grid import expand, fingerprints_by_seed
-from orchestrator.spec.spec import Spec
 from orchestrator.views.planned import PlannedTrial
 from tests.plan.conftest import Small
 from workers.catalog import Catalog, complete, further_metrics
@@ -47,13 +46,6 @@ def test_each_trial_has_its_own_fingerprint_and_a_completed_recipe(design: Any, 
         assert again.fingerprint == one.fingerprint
     assert found[0].recipe.pins.versions["loss"] >= 1
     assert found[0].recipe.evaluate_every == 30
-
-
-def test_the_same_spec_gives_the_same_plan(design: Any, catalog: Catalog) -> None:
-    spec = check(design, catalog)
-    stored = Spec.model_validate(spec.model_dump(mode="json"))
-    assert list(expand(spec, catalog).trials()) == list(expand(stored, catalog).trials())
-    assert list(expand(spec, catalog).trials()) == trials(design, catalog)
 
 
 def test_short_and_long_forms_mean_the_same_trainings(small: Small, catalog: Catalog) -> None:
@@ -170,13 +162,6 @@ def test_a_seed_set_in_the_completed_recipe_is_a_seed_set_before(small: Small, c
     for trial in quick:
         (slow,) = trials(small(**{"recipe.seed": trial.recipe.seed}), catalog)
         assert (slow.recipe, slow.fingerprint) == (trial.recipe, trial.fingerprint)
-
-
-def test_trials_are_made_as_they_are_asked_for(small: Small, catalog: Catalog) -> None:
-    document = small(tune={"optimizer.lr": [at / 1e4 for at in range(1, 401)]}, repeat={"seed": list(range(250))})
-    plan = expand(check(document, catalog), catalog)
-    assert plan.trial_count == 100_000
-    assert next(iter(plan.trials())).recipe.seed == 0
 
 
 def test_a_seed_of_a_part_is_not_taken_for_the_recipes() -> None:

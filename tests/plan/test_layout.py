@@ -98,18 +98,15 @@ def test_a_metric_may_stand_under_some_columns_only(small: Small, checked: Any) 
     ]  # fmt: skip
 
 
-def test_a_column_axis_may_be_held_by_the_recipe(small: Small, checked: Any) -> None:
-    metrics = [{"metric": "nmi", "when": {"dataset": "digits"}}]
+def test_metrics_may_stand_where_the_recipe_holds_an_axis_and_next_to_their_difference(
+    small: Small, checked: Any
+) -> None:
+    metrics: list[Any] = [{"metric": "nmi", "when": {"dataset": "digits"}}]
     table = {"rows": [], "columns": ["dataset"], "metrics": metrics, "labels": {"dataset": {"digits": "Digits!"}}}
     assert checked(small(tables={"main": table})).tables["main"].metrics[0].when == {"dataset": ["digits"]}
-
-
-def test_a_metric_may_stand_beside_its_difference(small: Small, checked: Any) -> None:
-    metrics = [
-        "nmi", {"metric": "nmi", "delta": {"optimizer.lr": 1e-5}, "signed": True}, {"metric": "nmi", "label": "again"},
-    ]  # fmt: skip
-    table = checked(with_wide(small, metrics=metrics)).tables["main"]
-    assert table.metrics[1].delta == {"optimizer.lr": "1e-05"}
+    delta = {"metric": "nmi", "delta": {"optimizer.lr": 1e-5}, "signed": True}
+    again = checked(with_wide(small, metrics=["nmi", delta, {"metric": "nmi", "label": "again"}])).tables["main"]
+    assert again.metrics[1].delta == {"optimizer.lr": "1e-05"}
 
 
 def test_labels_are_spelt_as_the_axis_spells_them(small: Small, checked: Any) -> None:
@@ -209,17 +206,13 @@ def test_says_what_is_wrong_with_what_is_printed(table: Any, path: str, message:
     assert said.startswith(message)
 
 
-def test_a_published_table_may_be_named(small: Small, checked: Any) -> None:
-    assert checked(with_wide(small, published="SEC-T3")).tables["main"].published == "SEC-T3"
-
-
-def test_fields_held_fixed_may_head_rows_and_columns(small: Small, checked: Any) -> None:
+def test_fields_held_fixed_may_head_rows_and_columns_and_a_single_alternative_be_left_out(
+    small: Small, checked: Any
+) -> None:
     document = small(tables={"t": {"rows": ["loss", "optimizer"], "columns": ["dataset", "sampler.classes"]}})
     assert checked(document).tables["t"].columns == ["dataset", "sampler.classes"]
-
-
-def test_an_axis_with_one_alternative_may_be_left_out(small: Small, checked: Any) -> None:
     assert checked(with_table(small)).tables["main"].columns == []
+    assert checked(with_wide(small, published="SEC-T3")).tables["main"].published == "SEC-T3"
 
 
 @pytest.mark.parametrize(

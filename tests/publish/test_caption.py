@@ -1,7 +1,5 @@
 from dataclasses import replace
 
-import pytest
-
 from orchestrator.publish.labels import axis_title, choice_label, metric_title
 from orchestrator.publish.tables import compare
 from orchestrator.publish.tables.build import build_own
@@ -43,24 +41,24 @@ def test_a_frozen_backbone_is_said():
 
 def test_a_comparison_says_of_no_sweep_that_another_one_is_frozen():
     given = sweeps.digits()
-    told = "The backbone is frozen: head and loss are trained on features of MobileNetV2."
     table = {"rows": ["backbone", "loss", "regularizer"], "columns": ["dataset"], "metrics": ["nmi"]}
 
-    def sweep(number, backbone, **layout):
-        recipe = {**given.spec["recipe"], "backbone": backbone}
-        return replace(given, sweep=number, spec={**given.spec, "recipe": recipe, "tables": {"main": table | layout}})
-
     def caption(*backbones, **layout):
-        several = [sweep(number, backbone, **layout) for number, backbone in enumerate(backbones, 1)]
+        several = [
+            replace(given, sweep=number, spec={
+                **given.spec, "recipe": {**given.spec["recipe"], "backbone": one}, "tables": {"main": table | layout},
+            })
+            for number, one in enumerate(backbones, 1)
+        ]  # fmt: skip
         return compare.merged(several, "main", load()).caption
 
+    told = "The backbone is frozen: head and loss are trained on features of MobileNetV2."
     assert told in caption(FROZEN, FROZEN)
     assert told not in caption(FROZEN, {"name": "small_cnn"})
     found = caption(FROZEN, {"name": "small_cnn"}, rows=["loss", "regularizer"])
     assert told not in found
     assert "The sweeps also differ in backbone (1: frozen, 2: small_cnn)" in found
-    other = {**FROZEN, "of": {"name": "resnet18", "weights": "w.pt"}}
-    found = caption(FROZEN, other)
+    found = caption(FROZEN, {**FROZEN, "of": {"name": "resnet18", "weights": "w.pt"}})
     assert told not in found
     assert "The sweeps also differ in backbone.of (1: mobilenet_v2, 2: resnet18)" in found
 
@@ -149,22 +147,15 @@ def test_without_deviations_only_the_mean_is_named():
     assert "Bold" not in found
 
 
-def plain(axis, label):
-    return label
-
-
-@pytest.mark.parametrize(
-    ("counts", "words"),
-    [
-        ([1, 1, 1, 1], ""), ([3, 3, 3, 3], "Selection budget: 3 candidates in every cell."),
+def test_the_budget_is_put_in_the_fewest_words():
+    for counts, words in (
+        ([1, 1, 1, 1], ""), ([], ""), ([3, 3, 3, 3], "Selection budget: 3 candidates in every cell."),
         ([1, 3, 1, 3], "Selection budget: 1 candidate for x; 3 for y."),
         ([2, 2, 5, 5], "Selection budget: 2 candidates for a; 5 for b."),
-        ([1, 3, 7, 3], "Selection budget: 1 to 7 candidates a cell."), ([], ""),
-    ],
-)  # fmt: skip
-def test_the_budget_is_put_in_the_fewest_words(counts, words):
-    cells = [{"loss": loss, "regularizer": other} for loss in "ab" for other in "xy"][: len(counts)]
-    assert budget(dict(enumerate(cells)), dict(enumerate(counts)), plain) == words
+        ([1, 3, 7, 3], "Selection budget: 1 to 7 candidates a cell."),
+    ):  # fmt: skip
+        cells = [{"loss": loss, "regularizer": other} for loss in "ab" for other in "xy"][: len(counts)]
+        assert budget(dict(enumerate(cells)), dict(enumerate(counts)), lambda axis, label: label) == words
 
 
 def test_axes_have_titles():

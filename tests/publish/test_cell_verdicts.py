@@ -28,8 +28,7 @@ def test_the_first_look_is_a_t_test_at_what_it_may_spend(spending):
     assert boundary(0.05, spending).at(spending.first - 1) == math.inf
 
 
-@pytest.mark.parametrize("spending", [ANY, planned(5)])
-@pytest.mark.parametrize("level", [0.2, 0.05])
+@pytest.mark.parametrize(("spending", "level"), [(ANY, 0.2), (planned(5), 0.05)])
 def test_what_is_crossed_is_what_may_be_spent_whatever_the_variance(spending, level):
     many, most = 100_000, 12
     runs = np.random.default_rng(3).standard_normal((many, most))
@@ -158,10 +157,6 @@ def test_a_large_table_computes_few_boundaries():
     found = judge(many, 0.05)
     assert boundary.cache_info().misses - before <= 32
     assert sum(one.word == "better" for one in found.values()) > 100
-
-
-def test_nothing_is_made_of_no_comparisons():
-    assert judge({}, 0.05) == {}
 
 
 def test_looks_after_every_seed_are_wrong_as_often_as_promised_and_without_correction_too_often():

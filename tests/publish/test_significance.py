@@ -145,23 +145,15 @@ class TestTable:
         assert meanings == {HIGHER: f"significantly higher {said}", LOWER: f"significantly lower {said}"}
 
     def test_they_compare_the_runs_of_the_selected_candidates(self):
-        outcomes = shifted(SHIFTS)
+        outcomes = shifted(SHIFTS, metrics=["recall@1", {"metric": "recall@1", "unit": "fraction", "label": "share"}])
+        assert "for 4 comparisons" in built(outcomes).caption, "a metric that stands twice is one comparison"
         one = cells(built(outcomes))["Triplet", "SEC", "R@1"]
         chosen = built(outcomes).summaries[one.cell].candidate
-
-        def values(cell, candidate):
-            return [
-                trial.values["best/test/recall@1"]
-                for trial in outcomes.trials
-                if (trial.cell, trial.candidate) == (cell, candidate)
-            ]
-
-        expected = scipy.stats.ttest_rel(values(one.cell, chosen), values(one.comparison.baseline, 0))
-        assert one.comparison.p == pytest.approx(expected.pvalue)
-
-    def test_a_metric_that_stands_twice_is_one_comparison(self):
-        twice = ["recall@1", {"metric": "recall@1", "unit": "fraction", "label": "share"}]
-        assert "for 4 comparisons" in built(shifted(SHIFTS, metrics=twice)).caption
+        values = {
+            place: [it.values["best/test/recall@1"] for it in outcomes.trials if (it.cell, it.candidate) == place]
+            for place in ((one.cell, chosen), (one.comparison.baseline, 0))
+        }
+        assert one.comparison.p == pytest.approx(scipy.stats.ttest_rel(*values.values()).pvalue)
 
     def test_too_few_seeds_leave_no_marks_and_the_caption_says_why(self):
         table = built(shifted(SHIFTS, seeds=2))
