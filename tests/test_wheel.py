@@ -1,6 +1,5 @@
 """The wheel, installed into an empty folder away from the source, migrates, serves and renders."""
 
-import json
 import os
 import shutil
 import subprocess
@@ -87,19 +86,6 @@ def api(installed: Path, tmp_path: Path) -> Iterator[str]:
         process.wait(120)
 
 
-def test_a_notebook_has_the_client_from_it(api: str, installed: Path, tmp_path: Path) -> None:
-    code = f"""
-import metricsweep
-print(metricsweep.__file__)
-with metricsweep.connect({api!r}, {made_for(tmp_path).secret!r}) as client:
-    print(len(list(client.sweeps())), len(client.catalog().entries) > 30)
-"""
-    place, found = run_from(installed, tmp_path, code).splitlines()
-    assert Path(place) == installed / "metricsweep" / "__init__.py"
-    assert found == "0 True"
-    assert not (installed / "api" / "package").exists()
-
-
 def answers(url: str) -> bool:
     try:
         with urllib.request.urlopen(f"{url}/healthz", timeout=2) as answer:
@@ -108,12 +94,19 @@ def answers(url: str) -> bool:
         return False
 
 
-def test_it_takes_a_sweep(api: str, tmp_path: Path) -> None:
-    body = (ROOT / "sweeps" / "digits.yaml").read_bytes()
+def test_it_takes_a_sweep_from_a_notebook(api: str, installed: Path, tmp_path: Path) -> None:
+    code = f"""
+import metricsweep
+print(metricsweep.__file__)
+with metricsweep.connect({api!r}, {made_for(tmp_path).secret!r}) as client:
+    number = client.submit(open({str(ROOT / "sweeps" / "digits.yaml")!r}, "rb").read()).id
+    print(number, client.sweep(number).name, len(client.catalog().entries) > 30)
+"""
+    place, found = run_from(installed, tmp_path, code).splitlines()
+    assert Path(place) == installed / "metricsweep" / "__init__.py"
+    assert found == "1 digits True"
+    assert not (installed / "api" / "package").exists()
     told = {"Authorization": f"Bearer {made_for(tmp_path).secret}"}
-    submitted = {**told, "Content-Type": "application/yaml"}
-    with urllib.request.urlopen(urllib.request.Request(f"{api}/v1/sweeps", data=body, headers=submitted)) as answer:
-        assert json.load(answer)["id"] == 1
     with urllib.request.urlopen(urllib.request.Request(f"{api}/", headers=told)) as answer:
         assert b"digits" in answer.read()
     with urllib.request.urlopen(f"{api}/static/vega.js") as answer:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from fastapi import FastAPI
@@ -17,6 +18,9 @@ from orchestrator.settings import Settings
 from tests.api.played import SPEC, Conductor
 from tests.dashboards.markup import read
 from tests.served_app import served
+
+if TYPE_CHECKING:
+    from tests.api.two_worlds import World
 
 URL = "http://127.0.0.1:8787"
 TOKEN = "a-token-of-the-tests"
@@ -87,6 +91,18 @@ def url(app: FastAPI) -> Iterator[str]:
     """Its address."""
     with served(app) as found:
         yield found
+
+
+@pytest.fixture(scope="module")
+def worlds(
+    tmp_path_factory: pytest.TempPathFactory, migrated: Callable[[Path], Path]
+) -> "Iterator[tuple[World, World]]":
+    """Ada alone, and next to ben: for tests that only ask."""
+    from tests.api.two_worlds import two_worlds
+
+    folder = tmp_path_factory.mktemp("worlds")
+    with two_worlds(folder, Settings(home=folder, token=SecretStr(TOKEN)), migrated) as both:
+        yield both
 
 
 @pytest.fixture

@@ -126,13 +126,8 @@ class PlayedProvider:
             return self.raw
         now = int(time.time())
         said = {
-            "iss": self.issuer,
-            "sub": self.who,
-            "aud": CLIENT,
-            "exp": now + 300,
-            "iat": now,
-            "nonce": asked["nonce"],
-        }
+            "iss": self.issuer, "sub": self.who, "aud": CLIENT, "exp": now + 300, "iat": now, "nonce": asked["nonce"],
+        }  # fmt: skip
         said |= self.people.get(self.who, {}) | self.claims
         header = {"alg": self.algorithm, "kid": self.signed_by.kid}
         kept = {name: value for name, value in said.items() if value is not None}

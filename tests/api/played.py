@@ -4,6 +4,8 @@ import io
 from pathlib import Path
 from typing import TextIO
 
+from fastapi.testclient import TestClient
+
 from api.commands.terminal import Output
 from orchestrator.conduct.renewal import Renewal
 from orchestrator.conduct.requests import Requests
@@ -60,6 +62,13 @@ class Conductor:
         assert fence is not None
         self.writer = store.writer(fence)
 
+    def submit(self, http: TestClient, text: str = SPEC) -> int:
+        """Have a client submit a sweep, and expand it."""
+        answer = http.post("/v1/sweeps", content=text, headers=YAML)
+        assert answer.status_code == 201, answer.text
+        self.begin()
+        return int(answer.json()["id"])
+
     def begin(self) -> None:
         """Expand every queued sweep, as the real one does."""
         expand_queued(self.store, self.writer)
@@ -73,9 +82,10 @@ class Conductor:
         self.writer.events.write(events.Progressed(order.attempt, 1, half))
         return order
 
-    def finish(self, value: float = 0.5, diverged: bool = False) -> None:
-        """Train the next training to its end."""
-        self.writer.events.write(events.Finished(self.start().attempt, result(value, diverged)))
+    def finish(self, value: float = 0.5, diverged: bool = False, times: int = 1) -> None:
+        """Train the next trainings to their end."""
+        for _ in range(times):
+            self.writer.events.write(events.Finished(self.start().attempt, result(value, diverged)))
 
     def fail(self, message: str = "ValueError: no such thing") -> None:
         """Let the next training fail."""

@@ -21,12 +21,9 @@ from tests.api.two_worlds import HIS, NUMBERS, SECRET, World, asked_by, filled, 
 from tests.served_app import served
 
 ATTACKERS: Final = {
-    "viewer": ("vic", Scope.ADMIN),
-    "outsider": ("ada", Scope.ADMIN),
-    "reader": ("ben", Scope.READ),
-    "notebook": ("ben", Scope.MLFLOW),
-    "scraper": ("ben", Scope.METRICS),
-}
+    "viewer": ("vic", Scope.ADMIN), "outsider": ("ada", Scope.ADMIN), "reader": ("ben", Scope.READ),
+    "notebook": ("ben", Scope.MLFLOW), "scraper": ("ben", Scope.METRICS),
+}  # fmt: skip
 """Whose token, and for what: the sweep that they attack is ben's, of a closed project in which vic may look."""
 KEPT: Final = ("sweep", "trial", "training", "request", "note", "tag", "resolution", "quota", "project", "account",
                "membership", "installation", "collected")  # fmt: skip

@@ -32,6 +32,9 @@ from tests.record.shelf import Shelf
 from tests.served_app import served
 from workers import catalog
 
+NOWHERE = "http://127.0.0.1:1"
+"""For commands that ask no server."""
+
 
 def metricsweep(url: str, *arguments: object) -> Result:
     return CliRunner().invoke(app, [str(one) for one in arguments], env=named(url))
@@ -62,16 +65,8 @@ def test_submit_list_and_show(url: str, spec: Path) -> None:
     assert "queued" in shown
     assert "main" in shown
     assert json.loads(metricsweep(url, "show", 1, "--json").stdout)["text"] == SPEC
-
-
-def test_show_a_trial(url: str, spec: Path, conductor: Conductor) -> None:
-    metricsweep(url, "submit", spec)
-    conductor.begin()
-    conductor.finish()
-    shown = metricsweep(url, "show", "--trial", 1)
-    assert shown.exit_code == 0
-    assert "0.5000  best/test/recall@1" in shown.stdout
-    assert json.loads(metricsweep(url, "show", 1, "--trial", "--json").stdout)["sweep"] == 1
+    assert CliRunner().invoke(app, ["submit", "-"], input=SPEC, env=named(url)).exit_code == 0
+    assert TOKEN not in CliRunner().invoke(app, ["list", "--help"], env={"METRICSWEEP_TOKEN": TOKEN}).output
 
 
 def test_a_shown_address_of_mlflow_can_be_opened(settings: Settings, spec: Path) -> None:
@@ -115,8 +110,7 @@ def conducting(conductor: Conductor, tracker: Shelf | None) -> Iterator[None]:
 def test_mlflow_is_told_anew(url: str, spec: Path, conductor: Conductor) -> None:
     metricsweep(url, "submit", spec)
     conductor.begin()
-    for _ in range(4):
-        conductor.finish()
+    conductor.finish(times=4)
     conductor.settle()
     shelf = Shelf()
     with conducting(conductor, shelf):
@@ -128,8 +122,7 @@ def test_mlflow_is_told_anew(url: str, spec: Path, conductor: Conductor) -> None
         assert set(shelf.sent[len(first) :]) == set(first), "everything once more"
     with conducting(conductor, None):
         refused = metricsweep(url, "mlflow", "sync", 1)
-        assert refused.exit_code == 2
-        assert "no MLflow is told of sweeps here" in refused.stderr
+        assert (refused.exit_code, "no MLflow is told of sweeps here" in refused.stderr) == (2, True)
     assert metricsweep(url, "mlflow", "sync", 7).exit_code == 2
 
 
@@ -152,8 +145,7 @@ def test_what_a_sweep_costs_is_said_before_it_starts(
 ) -> None:
     metricsweep(url, "submit", spec)
     conductor.begin()
-    for _ in range(3):
-        conductor.finish()
+    conductor.finish(times=3)
     more = spec.with_name("more.yaml")
     more.write_text(SPEC.replace("[0, 1]", "[0, 1, 2, 3]"))
     told = [
@@ -177,11 +169,6 @@ def test_what_a_sweep_costs_is_said_before_it_starts(
     assert "0 of 3 trainings of this shape measured" in metricsweep(url, "submit", more, "--dry-run").stdout
 
 
-def test_standard_input_is_a_spec(url: str) -> None:
-    answer = CliRunner().invoke(app, ["submit", "-"], input=SPEC, env=named(url))
-    assert answer.exit_code == 0
-
-
 def test_a_subset_of_a_spec_is_submitted_as_such(url: str, spec: Path) -> None:
     part = ("--only", "loss=triplet", "--without", "seed=1")
     for command in (("expand", spec), ("submit", spec, "--dry-run"), ("submit", spec)):
@@ -189,76 +176,56 @@ def test_a_subset_of_a_spec_is_submitted_as_such(url: str, spec: Path) -> None:
     assert "only      loss=triplet\nwithout   seed=1\n" in metricsweep(url, "show", 1).stdout
     text = json.loads(metricsweep(url, "show", 1, "--json").stdout)["text"]
     assert text == f'{SPEC}only: {{"loss": ["triplet"]}}\nwithout: {{"seed": [1]}}\n'
+    spec.write_text(SPEC.replace("[recall@1, map@r]", "[recall@1, {metric: map@r, delta: {loss: semihard}}]"))
+    note = "the difference of map@r to loss semihard is left out: that is not taken"
+    assert note in metricsweep(url, "submit", spec, "--json", "--only", "loss=triplet").stderr
     wrong = metricsweep("", "submit", spec, "--only", "loss=tripplet")
     assert wrong.exit_code == 2, "before any server is asked"
     assert "did you mean 'triplet'? it has 'triplet', 'semihard'" in wrong.stderr
 
 
-def test_what_a_subset_leaves_out_is_said(url: str, spec: Path) -> None:
-    spec.write_text(SPEC.replace("[recall@1, map@r]", "[recall@1, {metric: map@r, delta: {loss: semihard}}]"))
-    note = "the difference of map@r to loss semihard is left out: that is not taken"
-    for command in (("expand",), ("submit", "--dry-run"), ("submit",), ("submit", "--json")):
-        assert note in metricsweep(url, command[0], spec, *command[1:], "--only", "loss=triplet").stderr
-
-
-@pytest.mark.parametrize("command", [["submit"], ["submit", "--dry-run"], ["expand"]])
-def test_a_wrong_spec_ends_with_2(url: str, spec: Path, command: list[str]) -> None:
+def test_a_wrong_spec_ends_with_2(url: str, spec: Path) -> None:
     spec.write_text(SPEC.replace("semihard", "semihart").replace("width", "widht"))
-    answer = metricsweep(url, *command, spec)
-    assert answer.exit_code == 2
-    assert "compare.loss[1]" in answer.stderr
-    assert "semihard" in answer.stderr
-    assert "widht" in answer.stderr
-    assert answer.stdout == ""
+    for command in (["submit"], ["submit", "--dry-run"], ["expand"]):
+        answer = metricsweep(url, *command, spec)
+        assert (answer.exit_code, answer.stdout) == (2, "")
+        for said in ("compare.loss[1]", "semihard", "widht"):
+            assert said in answer.stderr
 
 
-def test_watch_ends_with_the_sweep(url: str, spec: Path, conductor: Conductor) -> None:
+def test_a_sweep_is_watched_to_its_end(url: str, spec: Path, conductor: Conductor) -> None:
     metricsweep(url, "submit", spec)
+    conductor.begin()
+    conductor.finish()
+    assert "0.5000  best/test/recall@1" in metricsweep(url, "show", "--trial", 1).stdout
+    assert json.loads(metricsweep(url, "show", 1, "--trial", "--json").stdout)["sweep"] == 1
+    metricsweep(url, "cancel", 1)
+    conductor.obey()
+    assert metricsweep(url, "list").stdout.splitlines()[-1].split()[2:7] == ["cancelled", "25", "%", "4", "0"]
+    watched = metricsweep(url, "watch", 1).stdout
+    assert "25 % of 80 steps  1/4 trials  0 running  0 failed  3 cancelled" in watched, "never called done"
+    again = metricsweep(url, "cancel", 1)
+    assert again.exit_code == 2
+    assert "sweep 1 is cancelled; only what goes on can be cancelled" in again.stderr
+    metricsweep(url, "retry", 1)
 
     def train() -> None:
-        conductor.begin()
-        for _ in range(4):
-            conductor.finish()
+        conductor.obey()
+        conductor.finish(times=2)
+        conductor.fail()
         conductor.settle()
 
     thread = threading.Thread(target=train)
     thread.start()
-    watched = metricsweep(url, "watch", 1, "--every", 0.1)
+    ended = metricsweep(url, "watch", 1, "--every", 0.1)
     thread.join()
-    assert watched.exit_code == 0, watched.output
-    lines = watched.stdout.splitlines()
-    assert "finished" in lines[-1]
-    assert "4 of 4 trials finished" in lines[-1]
-
-
-def test_a_failed_trial_ends_watching_with_1(url: str, spec: Path, conductor: Conductor) -> None:
-    metricsweep(url, "submit", spec)
-    conductor.begin()
-    for _ in range(3):
-        conductor.finish()
-    conductor.fail()
-    conductor.settle()
-    watched = metricsweep(url, "watch", 1)
-    assert watched.exit_code == 1
-    assert "no such thing" in watched.stdout
-
-
-def test_cancel_and_retry(url: str, spec: Path, conductor: Conductor) -> None:
-    metricsweep(url, "submit", spec)
-    assert metricsweep(url, "cancel", 1).exit_code == 0
-    assert metricsweep(url, "retry", 1).exit_code == 0
-    asked = [(one.kind, one.sweep) for one in conductor.store.requests.pending()]
-    assert asked == [("cancel", 1), ("retry", 1)]
-    conductor.begin()
-    conductor.obey()
-    assert metricsweep(url, "cancel", 9).exit_code == 2
+    assert (ended.exit_code, "no such thing" in ended.stdout) == (1, True), ended.output
 
 
 def test_metrics_are_added_to_the_spec_that_a_sweep_has(url: str, spec: Path, conductor: Conductor) -> None:
     metricsweep(url, "submit", spec, "--set", "name=widened")
     conductor.begin()
-    for _ in range(4):
-        conductor.finish()
+    conductor.finish(times=4)
     conductor.settle()
     wider = metricsweep(url, "extend", 1, "--metric", "nmi_sec", "--metric", "recall@16", "--metric", "recall@1")
     assert (wider.exit_code, "sweep 1 widened: asked to grow" in wider.stdout) == (0, True), wider.output
@@ -267,6 +234,13 @@ def test_metrics_are_added_to_the_spec_that_a_sweep_has(url: str, spec: Path, co
     assert told["spec"]["tables"]["main"]["metrics"] == ["recall@1", "map@r", "nmi_sec", "recall@16"]
     assert {"nmi_sec", "recall@16"} <= set(told["spec"]["recipe"]["metrics"])
     assert (told["counts"]["finished"], told["requests"][0]["state"]) == (4, "done")
+    wrong = metricsweep(url, "extend", 1, "--metric", "recal@1")
+    assert wrong.exit_code == 2
+    assert "tables.main.metrics[4]  no metric named 'recal@1'; did you mean 'recall@1'?" in wrong.stderr
+    for given in ([], ["--metric", "nmi", "--set", "name=x"], [spec, "--metric", "nmi"]):
+        answer = metricsweep("", "extend", 1, *given)
+        assert answer.exit_code == 2
+        assert "expected FILE, or --metric without FILE" in " ".join(answer.stderr.replace("│", " ").split())
 
 
 IMPORTED = (ROOT / "docs" / "papers.md").read_text(encoding="utf-8").partition("\n## Other people's numbers\n")[2]
@@ -281,8 +255,7 @@ def test_the_page_on_imported_numbers_is_followed(
     monkeypatch.chdir(tmp_path)
     metricsweep(url, "submit", spec)
     conductor.begin()
-    for _ in range(4):
-        conductor.finish()
+    conductor.finish(times=4)
     conductor.settle()
     answer = metricsweep(url, *command.replace(" 7 ", " 1 ").split())
     assert (answer.exit_code, "asked to have 2 rows imported" in answer.stdout) == (0, True), answer.output
@@ -306,21 +279,6 @@ def test_a_file_that_is_wrong_changes_nothing(url: str, spec: Path, tmp_path: Pa
     assert "line 2, column 'mean'" in answer.stderr
     assert json.loads(metricsweep(url, "requests", 1, "--json").stdout) == []
     assert "--unit percent (65.1)" in " ".join(metricsweep(url, "import", file).stderr.replace("│", " ").split())
-
-
-@pytest.mark.parametrize("given", [[], ["--metric", "nmi", "--set", "name=x"], ["FILE", "--metric", "nmi"]])
-def test_what_a_sweep_grows_to_is_a_file_or_metrics(spec: Path, given: list[str]) -> None:
-    """Before any server is asked."""
-    answer = metricsweep("", "extend", 1, *(str(spec) if one == "FILE" else one for one in given))
-    assert answer.exit_code == 2
-    assert "expected FILE, or --metric without FILE" in " ".join(answer.stderr.replace("│", " ").split())
-
-
-def test_a_metric_that_there_is_not_is_refused(url: str, spec: Path) -> None:
-    metricsweep(url, "submit", spec)
-    answer = metricsweep(url, "extend", 1, "--metric", "recal@1")
-    assert answer.exit_code == 2
-    assert "tables.main.metrics[2]  no metric named 'recal@1'; did you mean 'recall@1'?" in answer.stderr
 
 
 def test_a_command_says_what_became_of_its_request(
@@ -363,20 +321,6 @@ def test_a_command_says_what_became_of_its_request(
     assert metricsweep(url, "requests", 9).exit_code == 2
 
 
-def test_what_was_cancelled_is_never_called_done(url: str, spec: Path, conductor: Conductor) -> None:
-    metricsweep(url, "submit", spec)
-    conductor.begin()
-    conductor.finish()
-    metricsweep(url, "cancel", 1)
-    conductor.obey()
-    assert metricsweep(url, "list").stdout.splitlines()[-1].split()[2:7] == ["cancelled", "25", "%", "4", "0"]
-    watched = metricsweep(url, "watch", 1).stdout
-    assert "25 % of 80 steps  1/4 trials  0 running  0 failed  3 cancelled" in watched
-    again = metricsweep(url, "cancel", 1)
-    assert again.exit_code == 2
-    assert "sweep 1 is cancelled; only what goes on can be cancelled" in again.stderr
-
-
 def test_tables_are_printed_and_written(url: str, spec: Path, tmp_path: Path, conductor: Conductor) -> None:
     metricsweep(url, "submit", spec)
     conductor.begin()
@@ -406,22 +350,16 @@ def test_the_catalog(url: str) -> None:
     assert metricsweep(url, "catalog", "losses").exit_code == 2
 
 
-@pytest.mark.parametrize(
-    "command", [["list"], ["show", 1], ["watch", 1], ["table", 1], ["cancel", 1], ["retry", 1], ["catalog"]]
-)
-def test_without_a_server_a_command_says_how_to_start_one(command: list[object]) -> None:
+def test_without_a_server_a_command_says_how_to_start_one() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         nowhere = f"http://127.0.0.1:{taken.getsockname()[1]}"
-    answer = metricsweep(nowhere, *command)
-    assert answer.exit_code == 3
-    assert f"no metricsweep at {nowhere}" in answer.stderr
-    assert "metricsweep serve" in answer.stderr
-    assert answer.stdout == ""
-
-
-@pytest.mark.parametrize("address", ["nonsense", "ftp://127.0.0.1", "http://", "http://[::1"])
-def test_an_address_that_is_none_is_said(address: str) -> None:
-    assert metricsweep(address, "list").exit_code == 3
+    for command in (["list"], ["watch", 1], ["table", 1], ["cancel", 1]):
+        answer = metricsweep(nowhere, *command)
+        assert (answer.exit_code, answer.stdout) == (3, "")
+        assert f"no metricsweep at {nowhere}" in answer.stderr
+        assert "metricsweep serve" in answer.stderr
+    for address in ("nonsense", "ftp://127.0.0.1", "http://", "http://[::1"):
+        assert metricsweep(address, "list").exit_code == 3, address
 
 
 def test_a_stranger_is_no_metricsweep() -> None:
@@ -436,45 +374,28 @@ def test_a_stranger_is_no_metricsweep() -> None:
             client.cancel(1)
 
 
-def test_wrong_usage_ends_with_2(tmp_path: Path) -> None:
-    for command in (
-        ["nothing"],
-        ["show"],
-        ["show", "x"],
-        ["submit", tmp_path / "nothing.yaml"],
-        ["list", "--state", "x"],
-    ):
-        assert metricsweep("", *command).exit_code == 2
-
-
-def test_wrong_settings_are_named(spec: Path) -> None:
-    answer = CliRunner().invoke(app, ["expand", str(spec)], env={"METRICSWEEP_PORT": "many"})
-    assert answer.exit_code == 2
-    assert "METRICSWEEP_PORT" in answer.stderr
-
-
-@pytest.mark.parametrize(
-    ("variable", "value", "said"),
-    [
-        (
-            "TRAIN",
-            "workers.train",
-            "METRICSWEEP_TRAIN expected `module:function`, such as `workers.train:train`, found",
-        ),
-        ("TRAIN", "", "METRICSWEEP_TRAIN expected `module:function`, such as"),
-        (
-            "INSPECT",
-            "look",
-            "METRICSWEEP_INSPECT expected `module:function`, such as `workers.data.inspection:inspect`",
-        ),
+def test_wrong_usage_and_settings_end_with_2(spec: Path, tmp_path: Path) -> None:
+    usages = (
+        (["nothing"], ""), (["show"], ""), (["show", "x"], ""), (["submit", tmp_path / "nothing.yaml"], ""),
+        (["list", "--state", "x"], ""), (["note", "7/3/1"], "expected such as 7, or 7/3"),
+        (["tag", "0", "x"], "is no number of a sweep"), (["show", "9" * 12], "is no number of a sweep"),
+        (["note", "--trial", "7/3"], "expected the number of a trial"),
+        (["tag", "7", "--jsn"], "there is no option --jsn"),
+    )  # fmt: skip
+    for command, said in usages:
+        answer = metricsweep("", *command)
+        assert (answer.exit_code, said in " ".join(answer.stderr.split())) == (2, True), command
+    names = "expected `module:function`, such as"
+    for variable, value, said in (
+        ("PORT", "many", "METRICSWEEP_PORT"),
+        ("TRAIN", "workers.train", f"METRICSWEEP_TRAIN {names} `workers.train:train`, found"),
+        ("TRAIN", "", f"METRICSWEEP_TRAIN {names}"),
+        ("INSPECT", "look", f"METRICSWEEP_INSPECT {names} `workers.data.inspection:inspect`"),
         ("ENGINE", "ray", "METRICSWEEP_ENGINE expected `ray_tune`, `files`, `inline` or `module:factory` of an engine"),
         ("PARTS", "/nowhere", "metricsweep: /nowhere: the folder of own parts does not exist"),
-    ],
-)
-def test_a_wrong_name_in_a_setting_is_one_sentence(spec: Path, variable: str, value: str, said: str) -> None:
-    answer = CliRunner().invoke(app, ["expand", str(spec)], env={f"METRICSWEEP_{variable}": value})
-    assert answer.exit_code == 2
-    assert said in " ".join(answer.stderr.split())
+    ):
+        answer = CliRunner().invoke(app, ["expand", str(spec)], env={f"METRICSWEEP_{variable}": value})
+        assert (answer.exit_code, said in " ".join(answer.stderr.split())) == (2, True), answer.stderr
 
 
 def test_a_client_pages_through_everything(url: str, spec: Path, conductor: Conductor) -> None:
@@ -490,13 +411,6 @@ def test_a_client_pages_through_everything(url: str, spec: Path, conductor: Cond
         with pytest.raises(ApiError, match="no sweep 99") as caught:
             client.sweep(99)
         assert caught.value.status == 404
-
-
-def test_a_token_is_sent_and_never_shown(settings: Settings, url: str) -> None:
-    answer = CliRunner().invoke(app, ["list"], env=named(url))
-    assert answer.exit_code == 0
-    helped = CliRunner().invoke(app, ["list", "--help"], env={"METRICSWEEP_TOKEN": TOKEN})
-    assert TOKEN not in helped.output
 
 
 def test_weights_are_those_of_the_workers_command(tmp_path: Path) -> None:
@@ -539,19 +453,3 @@ def test_notes_and_tags_are_written_and_shown(url: str, spec: Path, conductor: C
     assert metricsweep(url, "note", 1, "").stdout == "sweep 1: has no note now\n"
     with Client(url, TOKEN) as client:
         assert [one.id for one in client.sweeps(tag="paper")] == [1]
-
-
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        (("note", "7/3/1"), "expected such as 7, or 7/3"),
-        (("tag", "0", "x"), "is no number of a sweep"),
-        (("show", "9" * 12), "is no number of a sweep"),
-        (("note", "--trial", "7/3"), "expected the number of a trial"),
-        (("tag", "7", "--jsn"), "there is no option --jsn"),
-    ],
-)
-def test_a_wrong_place_is_told(given: tuple[str, ...], said: str) -> None:
-    answer = metricsweep("", *given)
-    assert answer.exit_code == 2
-    assert said in " ".join(answer.stderr.split())

@@ -4,14 +4,12 @@ from fastapi.testclient import TestClient
 
 from orchestrator.views import events
 from tests.api import played
-from tests.api.played import SPEC, YAML, Conductor
+from tests.api.played import Conductor
 
 
 def test_cells_candidates_and_trials(http: TestClient, conductor: Conductor) -> None:
-    http.post("/v1/sweeps", content=SPEC, headers=YAML)
-    conductor.begin()
-    for _ in range(3):
-        conductor.finish()
+    conductor.submit(http)
+    conductor.finish(times=3)
     conductor.start()
     cells = http.get("/v1/curves?sweep=1&key=train/loss").json()
     assert [(one["label"], one["runs"], one["running"]) for one in cells["traces"]] == [
@@ -31,8 +29,7 @@ def test_cells_candidates_and_trials(http: TestClient, conductor: Conductor) -> 
 
 
 def test_what_cannot_be_drawn_is_refused(http: TestClient, conductor: Conductor) -> None:
-    http.post("/v1/sweeps", content=SPEC, headers=YAML)
-    conductor.begin()
+    conductor.submit(http)
     assert http.get("/v1/curves").status_code == 409
     assert http.get("/v1/curves?sweep=1&trials=1").status_code == 409
     assert http.get("/v1/curves?sweep=9").status_code == 404
@@ -43,8 +40,7 @@ def test_what_cannot_be_drawn_is_refused(http: TestClient, conductor: Conductor)
 
 
 def test_the_page_draws_them_and_keeps_what_was_chosen(http: TestClient, conductor: Conductor) -> None:
-    http.post("/v1/sweeps", content=SPEC, headers=YAML)
-    conductor.begin()
+    conductor.submit(http)
     conductor.finish()
     page = http.get("/curves?sweep=1&key=train/loss&smoothing=0.55&y=log&x=seconds")
     assert page.status_code == 200
@@ -58,8 +54,7 @@ def test_the_page_draws_them_and_keeps_what_was_chosen(http: TestClient, conduct
 def test_what_was_evaluated_once_is_a_point_and_not_what_is_drawn_unasked(
     http: TestClient, conductor: Conductor
 ) -> None:
-    http.post("/v1/sweeps", content=SPEC, headers=YAML)
-    conductor.begin()
+    conductor.submit(http)
     trained = played.result()
     once = trained.model_copy(update={"curves": {**trained.curves, "validation/map@r": [(20, 0.5)]}})
     conductor.writer.events.write(events.Finished(conductor.start().attempt, once))

@@ -6,23 +6,16 @@ from pathlib import Path
 
 import pytest
 from fastapi.testclient import TestClient
-from typer.testing import CliRunner, Result
 
-from api.cli import app
 from orchestrator.service.service import Service
-from tests.api.conftest import named
 from tests.api.played import SPEC, YAML, Conductor
-
-
-def metricsweep(*arguments: object, url: str = "http://127.0.0.1:1") -> Result:
-    return CliRunner().invoke(app, [str(one) for one in arguments], env=named(url))
+from tests.api.test_cli import NOWHERE, metricsweep
 
 
 @pytest.fixture
 def moment(http: TestClient, conductor: Conductor) -> str:
     """When one cell of a sweep had ended; by now the other one has, too."""
-    http.post("/v1/sweeps", content=SPEC, headers=YAML)
-    conductor.begin()
+    conductor.submit(http)
     conductor.finish(0.5)
     conductor.finish(0.6)
     then = datetime.now(UTC).isoformat()
@@ -57,8 +50,7 @@ def at(http: TestClient, moment: str) -> list[tuple[str, str, str, str]]:
 def test_numbers_shown_before_an_extension_by_seeds_did_not_appear_by_it(
     http: TestClient, conductor: Conductor
 ) -> None:
-    http.post("/v1/sweeps", content=SPEC, headers=YAML)
-    conductor.begin()
+    conductor.submit(http)
     for value in (0.5, 0.6, 0.7, 0.8):
         conductor.finish(value)
     then = datetime.now(UTC).isoformat()
@@ -80,28 +72,26 @@ def test_numbers_shown_before_an_extension_by_seeds_did_not_appear_by_it(
     assert at(http, datetime.now(UTC).isoformat()) == []
 
 
-@pytest.mark.parametrize(
-    ("before", "status", "says"),
-    [
+def test_what_names_nothing_is_refused(http: TestClient, url: str, moment: str) -> None:
+    for before, status, says in (
         ("1@yesterday", 409, "'yesterday' is no time; write it as 2026-11-20"),
         ("1@0001-01-01T00:00+05:00", 409, "'0001-01-01T00:00+05:00' is no time"),
         ("1@9999-12-31T23:59-05:00", 409, "'9999-12-31T23:59-05:00' is no time"),
         ("main", 409, "'main' names no table; say a sweep, such as 7"),
         ("9", 404, "no sweep 9"),
-    ],
-)
-def test_what_names_nothing_is_refused(http: TestClient, moment: str, before: str, status: int, says: str) -> None:
-    answer = http.get("/v1/drift", params={"before": before, "after": "1"})
-    assert (answer.status_code, says in answer.json()["detail"]) == (status, True), answer.text
+    ):
+        answer = http.get("/v1/drift", params={"before": before, "after": "1"})
+        assert (answer.status_code, says in answer.json()["detail"]) == (status, True), answer.text
     assert http.get("/v1/drift?before=1&after=1&table=mian").status_code == 404
+    said = metricsweep(url, "drift", f"1@{moment}", "1")
+    assert (said.exit_code, "loss semihard" in said.stdout.lower()) == (0, True), said.output
 
 
 def test_bundles_tell_the_same_as_the_database(
     http: TestClient, service: Service, conductor: Conductor, tmp_path: Path
 ) -> None:
     for fresh in ("", "?fresh=true"):
-        http.post("/v1/sweeps", content=SPEC.replace("iterations: 20", f"iterations: 2{len(fresh)}"), headers=YAML)
-        conductor.begin()
+        conductor.submit(http, SPEC.replace("iterations: 20", f"iterations: 2{len(fresh)}"))
         for value in (0.50, 0.60, 0.70, 0.80):
             conductor.finish(value + len(fresh) / 1000)
     files = []
@@ -109,20 +99,14 @@ def test_bundles_tell_the_same_as_the_database(
         files.append(tmp_path / f"{sweep}.zip")
         with service.bundles.make(sweep) as made:
             files[-1].write_bytes(made.read())
-    view = json.loads(metricsweep("drift", *files, "--format", "json").stdout)
+    view = json.loads(metricsweep(NOWHERE, "drift", *files, "--format", "json").stdout)
     assert view["cells"] == http.get("/v1/drift?before=1&after=2").json()["cells"]
     assert len(view["cells"]) == 4
     assert {cause["said"] for one in view["cells"] for cause in one["causes"]} == {
         "evaluate_every 2 → 21, iterations 20 → 211"
     }
     out = tmp_path / "drift.json"
-    assert metricsweep("drift", *files, "--out", out).exit_code == 0
+    assert metricsweep(NOWHERE, "drift", *files, "--out", out).exit_code == 0
     assert json.loads(out.read_text()) == view
-    assert metricsweep("drift", tmp_path / "none.zip", files[0]).exit_code == 2
-    assert metricsweep("drift", files[0], "1@2026-11-20").exit_code == 2
-
-
-def test_from_the_command_line(url: str, http: TestClient, moment: str) -> None:
-    said = metricsweep("drift", f"1@{moment}", "1", url=url)
-    assert said.exit_code == 0, said.output
-    assert "loss semihard" in said.stdout.lower()
+    assert metricsweep(NOWHERE, "drift", tmp_path / "none.zip", files[0]).exit_code == 2
+    assert metricsweep(NOWHERE, "drift", files[0], "1@2026-11-20").exit_code == 2

@@ -56,17 +56,6 @@ def test_trials_are_rows_with_their_labels_and_metrics(client: Client, sweep: in
         assert json.loads(row["recipe"])["seed"] == known.recipe["seed"]
 
 
-def test_candidates_are_those_of_the_cells(client: Client, sweep: int) -> None:
-    frame = client.notebook(sweep).candidates()
-    cells = [client.cell(sweep, cell.index) for cell in client.grid(sweep)]
-    expected = {(cell.index, one.index): (one.selected, one.score) for cell in cells for one in cell.candidates}
-    found = {
-        (row["cell"], row["candidate"]): (row["selected"], None if row["score"] != row["score"] else row["score"])
-        for row in frame.to_dict("records")
-    }
-    assert found == expected
-
-
 def test_labels_that_are_numbers_are_numbers(client: Client, conductor: Conductor) -> None:
     tune = "tune:\n  regularizer.eta:\n    - {values: [0.5, 1], when: {regularizer: sec}}\n"
     compare = "  loss: [triplet, semihard]\n  regularizer: [none, sec]\n  embedding: [8, 16]\n"
@@ -109,7 +98,7 @@ def test_sweeps_are_rows(client: Client, sweep: int) -> None:
         client.notebook(77).trials()
 
 
-def test_tables_and_figures_render(client: Client, sweep: int) -> None:
+def test_tables_render(client: Client, sweep: int) -> None:
     table = client.notebook(sweep).table("main")
     assert table._repr_html_() == client.table(sweep, "main", "html").content.decode()
     assert table._repr_latex_() == table.to_latex() == client.table(sweep, "main", "latex").content.decode()

@@ -5,23 +5,18 @@ from pathlib import Path
 
 import pytest
 from fastapi.testclient import TestClient
-from typer.testing import CliRunner, Result
 
-from api.cli import app
 from api.client import Client
 from api.failures import ApiError
 from orchestrator.service import bundles
 from orchestrator.service.service import Service
-from tests.api.conftest import TOKEN, named
+from tests.api.conftest import TOKEN
 from tests.api.played import YAML, Conductor
+from tests.api.test_cli import NOWHERE, metricsweep
 from tests.api.test_published import COMPARED
 
 # That digits train under the paper's name of another data set is no evidence; norms of our own are.
 REAL = COMPARED.replace("patch: {dataset: digits}", "patch: {dataset: cub200}")
-
-
-def metricsweep(*arguments: object, url: str = "http://127.0.0.1:1") -> Result:
-    return CliRunner().invoke(app, [str(one) for one in arguments], env=named(url))
 
 
 @pytest.fixture
@@ -43,7 +38,8 @@ def test_over_http(http: TestClient, ran: None) -> None:
     (entry,) = [one for one in table["entries"] if one["standing"] == "underpowered"]
     assert (entry["printed"], entry["evidence"][0]["mean"], entry["evidence"][0]["n"]) == ("53.34", 0.55, 2)
     assert {"runs", "selection", "backbone"} <= {one["what"] for one in entry["evidence"][0]["protocol"]}
-    assert http.get("/v1/ledgers/SEC", headers={"If-None-Match": http.get("/v1/ledgers/SEC").headers["etag"]}).status_code == 304  # fmt: skip  # noqa: E501
+    known = {"If-None-Match": http.get("/v1/ledgers/SEC").headers["etag"]}
+    assert http.get("/v1/ledgers/SEC", headers=known).status_code == 304
     assert http.get("/v1/ledgers/SEK").json()["detail"].endswith("did you mean 'SEC'?")
     assert http.get("/v1/ledgers/SEC?format=pdf").status_code == 404
     assert http.get("/v1/ledgers/SEC?within=0").status_code == 422
@@ -70,12 +66,12 @@ def test_from_python_and_the_command_line(url: str, conductor: Conductor, tmp_pa
         assert client.evidence.ledger("SEC", within=0.5).within == 0.5
         with pytest.raises(ApiError, match="did you mean"):
             client.evidence.ledger("SEK")
-    assert "underpowered" in metricsweep("ledger", url=url).stdout
-    assert json.loads(metricsweep("ledger", "--json", url=url).stdout)[0]["paper"] == "SEC"
-    assert "| SEC-T3 | 0 | 0 | 1 |" in metricsweep("ledger", "SEC", url=url).stdout
-    assert metricsweep("ledger", "SEC", "--out", tmp_path / "sec.md", url=url).exit_code == 0
+    assert "underpowered" in metricsweep(url, "ledger").stdout
+    assert json.loads(metricsweep(url, "ledger", "--json").stdout)[0]["paper"] == "SEC"
+    assert "| SEC-T3 | 0 | 0 | 1 |" in metricsweep(url, "ledger", "SEC").stdout
+    assert metricsweep(url, "ledger", "SEC", "--out", tmp_path / "sec.md").exit_code == 0
     assert "| SEC-T3 | 0 | 0 | 1 |" in (tmp_path / "sec.md").read_text()
-    assert metricsweep("ledger", "--out", tmp_path / "x.md", url=url).exit_code == 2
+    assert metricsweep(url, "ledger", "--out", tmp_path / "x.md").exit_code == 2
 
 
 def test_from_a_bundle_it_is_the_same_to_the_byte(
@@ -85,7 +81,7 @@ def test_from_a_bundle_it_is_the_same_to_the_byte(
     with service.bundles.make(1) as made:
         file.write_bytes(made.read())
     for file_format in ("latex", "json", "markdown", "csv"):
-        alone = metricsweep("ledger", "SEC", "--bundle", file, "--format", file_format)
+        alone = metricsweep(NOWHERE, "ledger", "SEC", "--bundle", file, "--format", file_format)
         assert alone.exit_code == 0, alone.output
         assert alone.stdout_bytes == http.get(f"/v1/ledgers/SEC?format={file_format}").content
     report = bundles.rebuild(file)
@@ -93,4 +89,4 @@ def test_from_a_bundle_it_is_the_same_to_the_byte(
     assert {one.rendering.file for one in report.ledgers} == {
         f"ledger/sec.{end}" for end in ("json", "csv", "md", "tex")
     }
-    assert "SEC              ledger   latex           identical" in metricsweep("rebuild", file).stdout
+    assert "SEC              ledger   latex           identical" in metricsweep(NOWHERE, "rebuild", file).stdout

@@ -1,17 +1,14 @@
 """Trials of any sweep over REST: found, sorted, paged, and a wrong filter told where it is wrong."""
 
 from fastapi.testclient import TestClient
-from pydantic import TypeAdapter
 
-from api.routes import listings as examples
-from orchestrator.views.listings import ListedColumn, Listing
-from tests.api.played import SPEC, YAML, Conductor
+from orchestrator.views.listings import Listing
+from tests.api.played import Conductor
 
 
 def test_trials_are_found_over_sweeps(http: TestClient, conductor: Conductor) -> None:
     for _ in range(2):
-        http.post("/v1/sweeps", content=SPEC, headers=YAML).raise_for_status()
-        conductor.begin()
+        conductor.submit(http)
     conductor.finish(0.5)
     conductor.finish(0.7)
     conductor.fail()
@@ -43,17 +40,10 @@ def test_a_wrong_filter_is_a_problem_with_its_place(http: TestClient) -> None:
 
 def test_the_columns_are_named_as_short_as_they_may_be(http: TestClient, conductor: Conductor) -> None:
     assert http.get("/v1/columns").json() == []
-    http.post("/v1/sweeps", content=SPEC, headers=YAML).raise_for_status()
-    conductor.begin()
+    conductor.submit(http)
     conductor.finish()
     columns = {one["key"]: one for one in http.get("/v1/columns", params={"sweep": "1"}).json()}
     assert (columns["loss"]["role"], columns["loss"]["numeric"]) == ("compare", False)
     assert (columns["seed"]["role"], columns["seed"]["numeric"]) == ("repeat", True)
     assert columns["best/test/map@r"]["name"] == "map@r"
     assert columns["last/validation/map@r"]["name"] == "last/validation/map@r"
-
-
-def test_the_examples_are_what_they_stand_for() -> None:
-    assert Listing.model_validate(examples.LISTING).model_dump(mode="json") == examples.LISTING
-    read = TypeAdapter(list[ListedColumn]).validate_python(examples.COLUMNS)
-    assert [one.model_dump() for one in read] == examples.COLUMNS

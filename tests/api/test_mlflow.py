@@ -65,18 +65,12 @@ print(run.info.run_id)
 """
 
 
-def notebook(gate: Gate, **environment: str) -> "subprocess.CompletedProcess[str]":
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("MLFLOW_")}
-    quiet = {"DO_NOT_TRACK": "true", "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0", "no_proxy": "*"}
-    return subprocess.run(
-        [sys.executable, "-c", CLIENT],
-        env={**kept, **quiet, "MLFLOW_TRACKING_URI": gate.mlflow, **environment},
-        capture_output=True, text=True, timeout=300, check=False,
-    )  # fmt: skip
-
-
 def test_a_notebook_logs_a_run_with_its_artifacts(gate: Gate) -> None:
-    done = notebook(gate, MLFLOW_TRACKING_TOKEN=TOKEN)
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("MLFLOW_")}
+    kept |= {"DO_NOT_TRACK": "true", "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0", "no_proxy": "*"}
+    kept |= {"MLFLOW_TRACKING_URI": gate.mlflow, "MLFLOW_TRACKING_TOKEN": TOKEN}
+    command = [sys.executable, "-c", CLIENT]
+    done = subprocess.run(command, env=kept, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
 
 
@@ -151,15 +145,12 @@ def test_the_command_prints_what_a_notebook_needs(gate: Gate) -> None:
 
 def test_what_is_switched_off_does_not_exist(client: httpx.Client) -> None:
     for method, path in [
-        ("POST", "/ajax-api/3.0/mlflow/assistant/message"),
-        ("GET", "/ajax-api/2.0/mlflow/webhooks"),
+        ("POST", "/ajax-api/3.0/mlflow/assistant/message"), ("GET", "/ajax-api/2.0/mlflow/webhooks"),
         ("POST", "/ajax-api/2.0/mlflow/gateway-proxy"),
         ("POST", "/ajax-api/2.0/mlflow/upload-artifact?run_uuid=1&path=x"),
-        ("POST", "/api/2.0/mlflow/model-versions/create"),
-        ("POST", "/ajax-api/3.0/mlflow/jobs/search"),
-        ("POST", "/v1/traces"),
-        ("GET", "/graphql"),
-    ]:
+        ("POST", "/api/2.0/mlflow/model-versions/create"), ("POST", "/ajax-api/3.0/mlflow/jobs/search"),
+        ("POST", "/v1/traces"), ("GET", "/graphql"),
+    ]:  # fmt: skip
         answer = client.request(method, f"/mlflow{path}", json={})
         assert (answer.status_code, answer.json()["error_code"]) == (404, "ENDPOINT_NOT_FOUND"), path
         assert "switched off" in answer.json()["message"]
@@ -182,21 +173,19 @@ SPELLINGS: dict[str, bytes] = {
 }
 
 
-@pytest.mark.parametrize("spelling", sorted(SPELLINGS))
-@pytest.mark.parametrize("prefix", ["api", "ajax-api"])
-def test_an_experiment_may_not_name_a_place_for_artifacts(
-    client: httpx.Client, behind: httpx.Client, spelling: str, prefix: str
-) -> None:
-    name = f"elsewhere {uuid4().hex}"
-    body = SPELLINGS[spelling] % name.encode()
-    if "UTF-16" in spelling:
-        body = body.decode().encode("utf-16")
-    path = f"/mlflow/{prefix}/2.0/mlflow/experiments/create"
-    answer = client.post(path, content=body, headers={"Content-Type": "application/json"})
-    assert answer.status_code == 400
-    assert answer.json()["error_code"] in {"INVALID_PARAMETER_VALUE", "BAD_REQUEST"}
-    found = behind.get("/api/2.0/mlflow/experiments/get-by-name", params={"experiment_name": name})
-    assert found.status_code == 404
+def test_an_experiment_may_not_name_a_place_for_artifacts(client: httpx.Client, behind: httpx.Client) -> None:
+    for spelling, text in SPELLINGS.items():
+        for prefix in ("api", "ajax-api"):
+            name = f"elsewhere {uuid4().hex}"
+            body = text % name.encode()
+            if "UTF-16" in spelling:
+                body = body.decode().encode("utf-16")
+            path = f"/mlflow/{prefix}/2.0/mlflow/experiments/create"
+            answer = client.post(path, content=body, headers={"Content-Type": "application/json"})
+            assert answer.status_code == 400, spelling
+            assert answer.json()["error_code"] in {"INVALID_PARAMETER_VALUE", "BAD_REQUEST"}, spelling
+            found = behind.get("/api/2.0/mlflow/experiments/get-by-name", params={"experiment_name": name})
+            assert found.status_code == 404, spelling
 
 
 @pytest.fixture
@@ -248,12 +237,12 @@ def test_two_ids_in_one_query_are_one(client: httpx.Client, stolen: dict[str, st
         assert "nobody may read" not in answer.text
 
 
-@pytest.mark.parametrize("location", ["mlflow-artifacts:/../../..", "mlflow-artifacts:/a/%2e%2e/%2e%2e"])
-def test_a_kept_place_leads_nowhere_else(client: httpx.Client, behind: httpx.Client, location: str) -> None:
-    made = told(behind, "experiments/create", name=f"up {uuid4().hex}", artifact_location=location)
-    run = told(behind, "runs/create", experiment_id=made["experiment_id"])["run"]["info"]["run_id"]
-    answer = client.get("/mlflow/api/2.0/mlflow/artifacts/list", params={"run_id": run})
-    assert (answer.status_code, answer.json()["error_code"]) == (404, "RESOURCE_DOES_NOT_EXIST")
+def test_a_kept_place_leads_nowhere_else(client: httpx.Client, behind: httpx.Client) -> None:
+    for location in ("mlflow-artifacts:/../../..", "mlflow-artifacts:/a/%2e%2e/%2e%2e"):
+        made = told(behind, "experiments/create", name=f"up {uuid4().hex}", artifact_location=location)
+        run = told(behind, "runs/create", experiment_id=made["experiment_id"])["run"]["info"]["run_id"]
+        answer = client.get("/mlflow/api/2.0/mlflow/artifacts/list", params={"run_id": run})
+        assert (answer.status_code, answer.json()["error_code"]) == (404, "RESOURCE_DOES_NOT_EXIST")
 
 
 def test_a_file_is_kept_and_cannot_act_as_a_page(client: httpx.Client, mlflow: Child) -> None:

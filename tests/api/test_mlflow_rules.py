@@ -54,25 +54,21 @@ def test_mlflow_has_more_routes_than_pass() -> None:
     assert {rule_for(*route) for route in routes()} >= {rule for rule in _RULES if "users" not in rule.form.pattern}
 
 
-@pytest.mark.parametrize("word", DANGEROUS)
-def test_what_fetches_runs_or_reads_does_not_pass(word: str) -> None:
-    named = {route for route in routes() if word in route[1]}
-    assert named, "MLflow has it"
-    assert {route for route in named if (rule := rule_for(*route)) and rule.treatment.name != "ANSWERED"} == set()
+def test_what_fetches_runs_or_reads_does_not_pass() -> None:
+    for word in DANGEROUS:
+        named = {route for route in routes() if word in route[1]}
+        assert named, f"MLflow has {word}"
+        passing = {route for route in named if (rule := rule_for(*route)) and rule.treatment.name != "ANSWERED"}
+        assert passing == set(), word
 
 
-@pytest.mark.parametrize("end", ["mlflow/experiments/get", "mlflow-artifacts/artifacts/1/a/b.txt"])
-@pytest.mark.parametrize(
-    "changed",
-    [
-        "/{0}", "{0}/..", "/x/..{0}", "{0}/%2e%2e/x", "{0}/%252e%252e/x", "{0}/./x", "{0}\\..\\x", "{0}/\x00",
-        "/{0}?x", "{0}%2F..%2F..",
-    ],
-)  # fmt: skip
-def test_a_path_that_could_mean_another_does_not_pass(end: str, changed: str) -> None:
-    path = f"/api/2.0/{end}"
-    assert rule_for("GET", path)
-    assert rule_for("GET", changed.format(path)) is None
+def test_a_path_that_could_mean_another_does_not_pass() -> None:
+    changes = ("/{0}", "{0}/..", "/x/..{0}", "{0}/%2e%2e/x", "{0}/%252e%252e/x", "{0}/./x", "{0}\\..\\x", "{0}/\x00",
+               "/{0}?x", "{0}%2F..%2F..")  # fmt: skip
+    for end in ("mlflow/experiments/get", "mlflow-artifacts/artifacts/1/a/b.txt"):
+        path = f"/api/2.0/{end}"
+        assert rule_for("GET", path)
+        assert [one for one in changes if rule_for("GET", one.format(path)) is not None] == []
 
 
 def test_a_path_is_decoded_once_and_deeper_nesting_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

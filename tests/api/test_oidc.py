@@ -174,28 +174,14 @@ def test_only_the_browser_that_began_a_login_finishes_it(
 
 
 WRONG_CLAIMS: Final[tuple[tuple[dict[str, Any], str], ...]] = (
-    ({"nonce": "another"}, "nonce"),
-    ({"nonce": None}, "nonce"),
-    ({"aud": "another-client"}, "aud"),
-    ({"aud": "another-client", "azp": CLIENT}, "aud"),
-    ({"aud": [CLIENT, "another-client"]}, "azp"),
-    ({"aud": CLIENT, "azp": "another-client"}, "azp"),
-    ({"aud": None}, "aud"),
-    ({"iss": "https://else.example"}, "iss"),
-    ({"iss": None}, "iss"),
-    ({"exp": 1}, "exp"),
-    ({"exp": None}, "exp"),
-    ({"exp": float("nan")}, "exp"),
-    ({"exp": "2999"}, "exp"),
-    ({"iat": 4_000_000_000}, "iat"),
-    ({"nbf": 4_000_000_000}, "nbf"),
-    ({"at_hash": "wrong"}, "at_hash"),
-    ({"sub": None}, "sub"),
-    ({"sub": "ä"}, "sub"),
-    ({"sub": "x" * 256}, "sub"),
-    ({"sub": 17}, "sub"),
-    ({"sub": "17\nlogin"}, "sub"),
-)
+    ({"nonce": "another"}, "nonce"), ({"nonce": None}, "nonce"), ({"aud": "another-client"}, "aud"),
+    ({"aud": "another-client", "azp": CLIENT}, "aud"), ({"aud": [CLIENT, "another-client"]}, "azp"),
+    ({"aud": CLIENT, "azp": "another-client"}, "azp"), ({"aud": None}, "aud"), ({"iss": "https://else.example"}, "iss"),
+    ({"iss": None}, "iss"), ({"exp": 1}, "exp"), ({"exp": None}, "exp"), ({"exp": float("nan")}, "exp"),
+    ({"exp": "2999"}, "exp"), ({"iat": 4_000_000_000}, "iat"), ({"nbf": 4_000_000_000}, "nbf"),
+    ({"at_hash": "wrong"}, "at_hash"), ({"sub": None}, "sub"), ({"sub": "ä"}, "sub"), ({"sub": "x" * 256}, "sub"),
+    ({"sub": 17}, "sub"), ({"sub": "17\nlogin"}, "sub"),
+)  # fmt: skip
 
 
 def test_an_id_token_of_another_login_or_service_is_refused(
@@ -278,14 +264,11 @@ def slow() -> Response:
 
 
 USELESS: Final[tuple[tuple[Callable[[], Response], str], ...]] = (
-    (lambda: Response(b"[" * 200_000), "cannot be read|not valid"),
-    (lambda: Response(b"<html>"), "cannot be read"),
-    (lambda: JSONResponse([1]), "cannot be read"),
-    (lambda: JSONResponse({}, 500), "answers 500"),
+    (lambda: Response(b"[" * 200_000), "cannot be read|not valid"), (lambda: Response(b"<html>"), "cannot be read"),
+    (lambda: JSONResponse([1]), "cannot be read"), (lambda: JSONResponse({}, 500), "answers 500"),
     (lambda: Response(b"x", headers={"Content-Encoding": "gzip"}), "cannot be re"),
-    (lambda: RedirectResponse("http://169.254.169.254/"), "answers 307"),
-    (slow, "does not answer within"),
-)
+    (lambda: RedirectResponse("http://169.254.169.254/"), "answers 307"), (slow, "does not answer within"),
+)  # fmt: skip
 
 
 def test_a_provider_that_is_away_or_answers_nonsense_is_a_503(
@@ -337,16 +320,11 @@ def test_logins_that_wait_for_the_provider_stop_nothing_else(
 
 
 UNSAFE: Final[tuple[dict[str, Any], ...]] = (
-    {"issuer": "https://else.example"},
-    {"issuer": None},
-    {"token_endpoint": "http://else.example/token"},
-    {"authorization_endpoint": "javascript:alert(1)"},
-    {"jwks_uri": "file:///etc/passwd"},
-    {"jwks_uri": "http://169.254.169.254/latest/meta-data"},
-    {"jwks_uri": 7},
-    {"token_endpoint": "https://user:word@else.example/"},
-    {"authorization_endpoint": "https://" + "x" * 3_000},
-)
+    {"issuer": "https://else.example"}, {"issuer": None}, {"token_endpoint": "http://else.example/token"},
+    {"authorization_endpoint": "javascript:alert(1)"}, {"jwks_uri": "file:///etc/passwd"},
+    {"jwks_uri": "http://169.254.169.254/latest/meta-data"}, {"jwks_uri": 7},
+    {"token_endpoint": "https://user:word@else.example/"}, {"authorization_endpoint": "https://" + "x" * 3_000},
+)  # fmt: skip
 
 
 def test_a_discovery_document_is_not_trusted(world: Callable[..., World], played: PlayedProvider) -> None:

@@ -204,8 +204,7 @@ def test_the_audit_is_read_after_what_it_tells_of_is_deleted(url: str, people: P
     with Client(url, hers) as ada:
         number = ada.submit(SPEC.encode(), project="faces").id
         conductor.begin()
-        for _ in range(4):
-            conductor.finish()
+        conductor.finish(times=4)
         conductor.settle()
         ada.delete(number, "four-trials")
         conductor.obey()
@@ -260,10 +259,8 @@ def test_pages_of_people_and_tokens(app: FastAPI, people: People) -> None:
     assert ada.post(f"/tokens/{number}/revoke").status_code == 303
     assert 'value="admin"' not in ada.get("/tokens").text
     assert "My tokens" in ada.get("/tokens?user=root").text, "nobody else's"
-    assert (
-        ada.post("/people/users", data={"name": "x"}, headers={"Origin": "https://elsewhere.example"}).status_code
-        == 403
-    )
+    foreign = {"Origin": "https://elsewhere.example"}
+    assert ada.post("/people/users", data={"name": "x"}, headers=foreign).status_code == 403
 
 
 def test_a_quota_of_days_alone_says_nothing(http: TestClient, people: People) -> None:

@@ -8,15 +8,14 @@ from fastapi.testclient import TestClient
 
 from orchestrator.record.reads import plot_points
 from orchestrator.run.optuna.importance import importances
-from tests.api.played import SPEC, YAML, Conductor
+from tests.api.played import SPEC, Conductor
 
 TUNED = SPEC.replace("repeat:", "tune:\n  embedding: [8, 16, 32]\nrepeat:")
 
 
 @pytest.fixture
 def trained(http: TestClient, conductor: Conductor) -> None:
-    http.post("/v1/sweeps", content=TUNED, headers=YAML).raise_for_status()
-    conductor.begin()
+    conductor.submit(http, TUNED)
     for at in range(12):
         conductor.finish(0.5 + at / 100)
 
@@ -37,11 +36,12 @@ def test_plots_draw_what_the_filter_leaves(http: TestClient, trained: None, monk
 
 
 def test_what_spans_decades_is_drawn_by_factors(http: TestClient, conductor: Conductor) -> None:
+    for without_trials in ("heat", "importance"):
+        assert http.get(f"/v1/plots/{without_trials}").status_code == 409
     decades = TUNED.replace(
         "embedding: [8, 16, 32]", "optimizer.lr: [1.0e-4, 1.0e-3, 1.0e-2]\n  embedding: [8, 16, 32]"
     )
-    http.post("/v1/sweeps", content=decades, headers=YAML).raise_for_status()
-    conductor.begin()
+    conductor.submit(http, decades)
     for at in range(36):
         conductor.finish(0.5 + at / 100)
 
@@ -69,11 +69,6 @@ def test_what_cannot_be_drawn_is_told(http: TestClient, trained: None) -> None:
         assert answer.status_code == 422
         assert said in json.dumps(answer.json())
     assert http.get("/v1/plots/pie").status_code == 422
-
-
-def test_without_trials_there_is_nothing_to_draw_over(http: TestClient) -> None:
-    assert http.get("/v1/plots/heat").status_code == 409
-    assert http.get("/v1/plots/importance").status_code == 409
 
 
 def test_importance_finds_the_axis_that_matters() -> None:

@@ -15,46 +15,29 @@ from orchestrator.views.errors import DamagedError, FencedError, MetricsweepErro
 from tests.api.conftest import BEARER, URL
 from tests.api.played import SPEC, YAML
 
-EXPLODING = "\n".join(
-    [
-        "a: &a [1]",
-        *(
-            f"{name}: &{name} [{', '.join([f'*{before}'] * 9)}]"
-            for before, name in zip("abcdefgh", "bcdefghi", strict=True)
-        ),
-    ]
-).encode()
+_LEVELS = zip("abcdefgh", "bcdefghi", strict=True)
+_LINES = (f"{name}: &{name} [{', '.join([f'*{old}'] * 9)}]" for old, name in _LEVELS)
+EXPLODING = "\n".join(["a: &a [1]", *_LINES]).encode()
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "status"),
-    [
-        ("GET", "/v1/nothing", 404),
-        ("GET", "/v1", 404),
-        ("GET", "/nothing", 404),
-        ("DELETE", "/v1/sweeps", 405),
-        ("PUT", "/healthz", 405),
-        ("GET", "/v1/sweeps/one", 422),
-        ("GET", "/v1/sweeps/0", 422),
-        ("GET", f"/v1/sweeps/{2**63}", 422),
-        ("GET", "/v1/sweeps/12", 404),
-        ("GET", f"/static/{'x' * 200}", 422),
-        ("POST", "/v1/sweeps", 415),
-    ],
-)
-def test_every_error_is_a_problem_document(http: TestClient, method: str, path: str, status: int) -> None:
-    answer = http.request(method, path)
-    assert answer.status_code == status
-    assert answer.headers["content-type"] == "application/problem+json"
-    problem = ProblemDetails.model_validate(answer.json())
-    assert problem.status == status
-    assert problem.instance == path
-    assert problem.type.startswith("urn:metricsweep:problem:")
-    assert problem.title
-    assert problem.detail
-    assert bool(problem.problems) == (status == 422)
-    if status == 405:
-        assert answer.headers["allow"]
+def test_every_error_is_a_problem_document(http: TestClient) -> None:
+    for method, path, status in (
+        ("GET", "/v1/nothing", 404), ("GET", "/v1", 404), ("GET", "/nothing", 404), ("DELETE", "/v1/sweeps", 405),
+        ("PUT", "/healthz", 405), ("GET", "/v1/sweeps/one", 422), ("GET", "/v1/sweeps/0", 422),
+        ("GET", f"/v1/sweeps/{2**63}", 422), ("GET", "/v1/sweeps/12", 404), ("GET", "/v1/trials/12", 404),
+        ("GET", "/v1/trials/12/logs", 404), ("GET", "/v1/sweeps/12/grid", 404), ("POST", "/v1/sweeps/12/retry", 404),
+        ("GET", f"/static/{'x' * 200}", 422), ("POST", "/v1/sweeps", 415),
+    ):  # fmt: skip
+        answer = http.request(method, path)
+        assert answer.status_code == status, path
+        assert answer.headers["content-type"] == "application/problem+json"
+        problem = ProblemDetails.model_validate(answer.json())
+        assert (problem.status, problem.instance) == (status, path)
+        assert problem.type.startswith("urn:metricsweep:problem:")
+        assert problem.title
+        assert problem.detail
+        assert bool(problem.problems) == (status == 422)
+        assert bool(answer.headers.get("allow")) == (status == 405)
 
 
 def test_a_browser_gets_a_page(http: TestClient) -> None:
@@ -84,15 +67,6 @@ def test_an_unknown_error_tells_an_id_and_nothing_else(app: FastAPI, caplog: pyt
     assert problem["request_id"] in caplog.text
     assert "swordfish" in caplog.text
     assert answer.headers["x-content-type-options"] == "nosniff"
-
-
-def test_a_fenced_error_is_not_a_client_error(app: FastAPI) -> None:
-    @app.get("/v1/fenced")
-    def fenced() -> None:
-        raise FencedError("another conductor")
-
-    with TestClient(app, base_url=URL, headers=BEARER) as http:
-        assert http.get("/v1/fenced").status_code == 500
 
 
 def test_what_is_away_is_a_503_that_says_when_to_come_back(app: FastAPI) -> None:
@@ -128,33 +102,17 @@ def test_a_body_over_the_limit_is_not_read_to_its_end(http: TestClient) -> None:
     assert http.post("/login", data={"token": "y" * (BODY_BYTES + 1)}).status_code == 413
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        b"",
-        b"\xff\xfe",
-        b"just text",
-        b"[1, 2]",
-        b"a: 1\na: 2\n",
-        b"x: .nan\n",
-        b"[" * 1000,
-        EXPLODING,
-        SPEC.encode() + b"nonsense: 1\n",
-        b"n: 1" + b"0" * 5000,
-    ],
-)
-def test_a_hostile_spec_is_a_problem(http: TestClient, service: Service, body: bytes) -> None:
-    answer = http.post("/v1/sweeps", content=body, headers=YAML)
-    assert answer.status_code in (413, 422)
-    ProblemDetails.model_validate(answer.json())
+def test_a_hostile_spec_is_a_problem(http: TestClient, service: Service) -> None:
+    for body in (
+        b"", b"\xff\xfe", b"just text", b"[1, 2]", b"a: 1\na: 2\n", b"x: .nan\n", b"[" * 1000, EXPLODING,
+        SPEC.encode() + b"nonsense: 1\n", b"n: 1" + b"0" * 5000,
+    ):  # fmt: skip
+        answer = http.post("/v1/sweeps", content=body, headers=YAML)
+        assert answer.status_code in (413, 422), body[:20]
+        ProblemDetails.model_validate(answer.json())
     assert service.sweeps.page(None, None, None, 1).items == []
 
 
 def test_a_path_cannot_leave_the_static_folder(http: TestClient, tmp_path: Path) -> None:
     for name in ("..%2f..%2fpyproject.toml", "%2e%2e%2fpages.py", "nothing.css", "..\\pages.py"):
         assert http.get(f"/static/{name}").status_code == 404
-
-
-def test_a_long_content_type_is_refused_unread(http: TestClient) -> None:
-    answer = http.post("/v1/sweeps", content=b"name: x", headers={"Content-Type": "application/yaml;" + "a" * 300})
-    assert (answer.status_code, answer.headers["content-type"]) == (415, "application/problem+json")

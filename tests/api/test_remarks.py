@@ -7,8 +7,7 @@ from tests.api.played import SPEC, YAML, Conductor
 
 
 def test_notes_and_tags_are_kept_and_found_by(http: TestClient, conductor: Conductor) -> None:
-    http.post("/v1/sweeps", content=SPEC, headers=YAML).raise_for_status()
-    conductor.begin()
+    conductor.submit(http)
     conductor.finish()
     said = {"note": "diverges\x1b[31m late ", "tags": ["paper", " b ", "paper"]}
     put = http.patch("/v1/trials/1/remark", json=said, headers={"X-Actor": "ada"}).raise_for_status().json()
@@ -48,8 +47,7 @@ def test_notes_and_tags_are_kept_and_found_by(http: TestClient, conductor: Condu
 
 def test_wrong_ones_are_refused(http: TestClient, conductor: Conductor) -> None:
     assert http.patch("/v1/sweeps/1/remark", json={"note": "x"}).status_code == 404
-    http.post("/v1/sweeps", content=SPEC, headers=YAML).raise_for_status()
-    conductor.begin()
+    conductor.submit(http)
     for wrong in ({"note": "x" * 4001}, {"tags": ["x" * 51]}, {"tags": ["a"] * 21}, {"tags": ["a,b"]}, {"other": 1}):
         assert http.patch("/v1/sweeps/1/remark", json=wrong).status_code == 422
     assert http.patch("/v1/trials/9/remark", json={"note": "x"}).status_code == 404
@@ -57,8 +55,7 @@ def test_wrong_ones_are_refused(http: TestClient, conductor: Conductor) -> None:
 
 
 def test_they_go_with_their_sweep(http: TestClient, conductor: Conductor) -> None:
-    http.post("/v1/sweeps", content=SPEC, headers=YAML).raise_for_status()
-    conductor.begin()
+    conductor.submit(http)
     http.patch("/v1/sweeps/1/remark", json={"note": "x", "tags": ["a"]}).raise_for_status()
     http.patch("/v1/trials/2/remark", json={"tags": ["a"]}).raise_for_status()
     http.post("/v1/sweeps/1/cancel")
@@ -74,8 +71,7 @@ def test_they_go_with_their_sweep(http: TestClient, conductor: Conductor) -> Non
 
 
 def test_tags_are_added_and_removed_beside_those_that_others_gave(http: TestClient, conductor: Conductor) -> None:
-    http.post("/v1/sweeps", content=SPEC, headers=YAML).raise_for_status()
-    conductor.begin()
+    conductor.submit(http)
 
     def put(**change: object) -> list[str]:
         return http.patch("/v1/sweeps/1/remark", json=change).raise_for_status().json()["tags"]

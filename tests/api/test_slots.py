@@ -1,8 +1,6 @@
 """A slot that no node can hold, as the API, the commands and the pages tell it."""
 
 import io
-import json
-from pathlib import Path
 
 import pytest
 from fastapi.testclient import TestClient
@@ -14,10 +12,8 @@ from orchestrator.record.store import Store
 from orchestrator.settings import Settings
 from orchestrator.views.errors import MetricsweepError
 from orchestrator.views.nodes import Node
-from orchestrator.views.sweeps import SweepView
 from tests.api.conftest import TOKEN
 from tests.api.played import SPEC, YAML, Conductor, Into
-from tests.api.test_cli import metricsweep
 
 WARNING = (
     "no node of the cluster can hold a slot of 64 CPUs and 0 GPUs; the most that one has is 4 CPUs and 0 GPUs; "
@@ -43,23 +39,6 @@ def test_a_submit_and_a_dry_run_warn(http: TestClient, settings: Settings, condu
     assert http.post("/v1/sweeps", content=SPEC, headers=YAML).json()["warnings"] == []
 
 
-def test_the_commands_warn_on_stderr_and_show_the_notice(
-    url: str, spec: Path, settings: Settings, conductor: Conductor
-) -> None:
-    store = seen(settings, conductor)
-    spec.write_text(BIG)
-    told = metricsweep(url, "submit", spec)
-    assert told.exit_code == 0
-    assert told.stderr == f"warning: {WARNING}\n"
-    as_json = metricsweep(url, "submit", spec, "--json")
-    assert json.loads(as_json.stdout)["warnings"] == [WARNING]
-    assert as_json.stderr == f"warning: {WARNING}\n"
-    conductor.writer.capacity.note_notices({1: WARNING})
-    store.close()
-    assert f"notice    {WARNING}" in metricsweep(url, "show", 1).stdout
-    assert "queued (waits)" in metricsweep(url, "list").stdout
-
-
 def test_watching_says_once_why_trials_wait_and_when_that_is_over(
     url: str, settings: Settings, conductor: Conductor
 ) -> None:
@@ -71,8 +50,7 @@ def test_watching_says_once_why_trials_wait_and_when_that_is_over(
         conductor.writer.capacity.note_notices({sweep: WARNING})
 
         def end() -> None:
-            for _ in range(4):
-                conductor.finish()
+            conductor.finish(times=4)
             conductor.settle()
 
         acts = iter([lambda: conductor.writer.capacity.note_notices({}), end])
@@ -90,22 +68,6 @@ def test_watching_says_once_why_trials_wait_and_when_that_is_over(
     assert text.getvalue().count("what its trials waited for is there") == 1
 
 
-def test_who_watches_may_give_up_at_a_notice(url: str, settings: Settings, conductor: Conductor) -> None:
-    store = seen(settings, conductor)
-
-    def give_up(sweep: SweepView) -> None:
-        if sweep.notice:
-            raise MetricsweepError(sweep.notice)
-
-    with Client(url, TOKEN) as client:
-        sweep = client.submit(BIG.encode()).id
-        conductor.begin()
-        conductor.writer.capacity.note_notices({sweep: WARNING})
-        with pytest.raises(MetricsweepError, match="no node of the cluster"):
-            follow(client, sweep, Into(io.StringIO()), 0.01, seen=give_up)
-    store.close()
-
-
 def test_run_refuses_what_its_one_machine_cannot_hold(url: str, settings: Settings, conductor: Conductor) -> None:
     seen(settings, conductor).close()
     with Client(url, TOKEN) as client:
@@ -113,13 +75,3 @@ def test_run_refuses_what_its_one_machine_cannot_hold(url: str, settings: Settin
             _begun(client, BIG.encode(), alone=True)
         assert list(client.sweeps()) == []
         assert _begun(client, BIG.encode(), alone=False) == 1
-
-
-def test_the_pages_show_the_notice(http: TestClient, settings: Settings, conductor: Conductor) -> None:
-    http.post("/v1/sweeps", content=BIG, headers=YAML)
-    store = seen(settings, conductor)
-    conductor.writer.capacity.note_notices({1: WARNING})
-    store.close()
-    assert "Some trials wait" in http.get("/sweeps/1").text
-    assert "some trials wait: " in http.get("/").text
-    assert http.get("/v1/sweeps/1").json()["notice"] == WARNING

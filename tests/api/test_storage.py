@@ -6,15 +6,12 @@ from pathlib import Path
 
 import pytest
 from fastapi.testclient import TestClient
-from pydantic import TypeAdapter
 from typer.testing import CliRunner
 
 from api.cli import app as cli
-from api.routes.cluster import COLLECTION, SIZES
 from orchestrator.conduct.renewal import Renewal
 from orchestrator.conduct.requests import Requests
 from orchestrator.settings import Settings
-from orchestrator.views.collection import CollectionView, StorageView
 from tests.api.conftest import named
 from tests.api.played import SPEC, YAML, Conductor
 from workers import catalog
@@ -25,8 +22,7 @@ TUNED = SPEC.replace("repeat:", "tune: {optimizer.lr: [0.001, 0.01]}\nrepeat:")
 @pytest.fixture
 def ended(http: TestClient, conductor: Conductor, settings: Settings) -> TestClient:
     """A sweep of eight trainings, each with 1,000 bytes of weights; half of them are of the best candidates."""
-    http.post("/v1/sweeps", content=TUNED, headers=YAML)
-    conductor.begin()
+    conductor.submit(http, TUNED)
     for value in range(8):
         conductor.finish(value / 10)
     conductor.settle()
@@ -47,12 +43,6 @@ def apply(conductor: Conductor, settings: Settings) -> None:
 
 def weights(settings: Settings) -> int:
     return len(list(Path(settings.storage).rglob("best.pt")))
-
-
-@pytest.mark.parametrize(("shape", "example"), [(StorageView, SIZES), (CollectionView, COLLECTION)])
-def test_the_examples_hold(shape: type, example: object) -> None:
-    read = TypeAdapter(shape)
-    assert read.dump_python(read.validate_python(example), mode="json") == example
 
 
 def test_nothing_goes_unless_it_is_asked_for(ended: TestClient, conductor: Conductor, settings: Settings) -> None:
@@ -130,11 +120,3 @@ def test_the_page_of_a_sweep_leads_to_what_it_keeps_and_what_could_go(
     ended.post("/v1/sweeps", content=SPEC.replace("iterations: 20", "iterations: 10"), headers=YAML)
     assert "nothing while the sweep goes on" in ended.get("/sweeps/2/storage", headers=html).text
     assert ended.get("/sweeps/3/storage", headers=html).status_code == 404
-
-
-def test_the_sizes_of_one_sweep_read_no_other_sweeps_logs(ended: TestClient, conductor: Conductor) -> None:
-    ended.post("/v1/sweeps", content=SPEC.replace("iterations: 20", "iterations: 10"), headers=YAML)
-    conductor.begin()
-    conductor.finish()
-    assert set(conductor.store.sizes.logs()) == {1, 2}
-    assert set(conductor.store.sizes.logs(2)) == {2}

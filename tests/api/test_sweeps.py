@@ -1,9 +1,8 @@
 """Submitting, listing, reading, cancelling and retrying sweeps over HTTP."""
 
 import base64
-import json
+import re
 
-import pytest
 import yaml
 from fastapi.testclient import TestClient
 
@@ -28,30 +27,22 @@ def test_a_submitted_sweep_is_queued_and_located(http: TestClient) -> None:
     assert found["actor"] == "ada@lab"
 
 
-@pytest.mark.parametrize("kind", ["application/yaml", "application/x-yaml", "text/yaml; charset=utf-8"])
-def test_yaml_has_several_names(http: TestClient, kind: str) -> None:
-    assert http.post("/v1/sweeps", content=SPEC, headers={"Content-Type": kind}).status_code == 201
-
-
-def test_json_is_a_spec_too(http: TestClient) -> None:
+def test_yaml_has_several_names_and_json_is_a_spec_too(http: TestClient) -> None:
+    for kind in ("application/yaml", "application/x-yaml", "text/yaml; charset=utf-8"):
+        assert http.post("/v1/sweeps", content=SPEC, headers={"Content-Type": kind}).status_code == 201, kind
     assert http.post("/v1/sweeps", json=yaml.safe_load(SPEC)).status_code == 201
 
 
-@pytest.mark.parametrize(
-    "headers",
-    [
-        {"Content-Type": "text/plain"},
-        {"Content-Type": "application/x-www-form-urlencoded"},
-        {"Content-Type": "multipart/form-data; boundary=x"},
-        {"Content-Type": "application/yaml; charset=latin-1"},
-        {"Content-Type": "application/yaml", "Content-Encoding": "gzip"},
-        {},
-    ],
-)
-def test_other_content_is_refused(http: TestClient, headers: dict[str, str]) -> None:
-    answer = http.post("/v1/sweeps", content=SPEC.encode(), headers=headers)
-    assert answer.status_code == 415
-    assert "application/yaml" in answer.json()["detail"] or "Content-Encoding" in answer.json()["detail"]
+def test_other_content_is_refused(http: TestClient) -> None:
+    for headers in (
+        {"Content-Type": "text/plain"}, {"Content-Type": "application/x-www-form-urlencoded"},
+        {"Content-Type": "multipart/form-data; boundary=x"}, {"Content-Type": "application/yaml; charset=latin-1"},
+        {"Content-Type": "application/yaml", "Content-Encoding": "gzip"}, {},
+        {"Content-Type": "application/yaml;" + "a" * 300},
+    ):  # fmt: skip
+        answer = http.post("/v1/sweeps", content=SPEC.encode(), headers=headers)
+        assert (answer.status_code, answer.headers["content-type"]) == (415, "application/problem+json"), headers
+        assert re.search("application/yaml|Content-Encoding|over 256 bytes", answer.json()["detail"])
     assert http.get("/v1/sweeps").json()["items"] == []
 
 
@@ -91,13 +82,10 @@ def test_a_key_submits_once(http: TestClient) -> None:
     assert other.status_code == 409
     assert len(http.get("/v1/sweeps").json()["items"]) == 1
 
-
-@pytest.mark.parametrize("key", ["", "a b", "x" * 201, "schlüssel"])
-def test_a_key_is_visible_ascii(http: TestClient, key: str) -> None:
-    headers = {"Content-Type": b"application/yaml", "Idempotency-Key": key.encode()}
-    answer = http.post("/v1/sweeps", content=SPEC, headers=headers)
-    assert answer.status_code == 422
-    assert answer.json()["problems"][0]["path"].lower() == "header.idempotency-key"
+    for key in ("", "a b", "x" * 201, "schlüssel"):
+        wrong = http.post("/v1/sweeps", content=SPEC, headers=YAML | {"Idempotency-Key": key.encode()})
+        assert wrong.status_code == 422, key
+        assert wrong.json()["problems"][0]["path"].lower() == "header.idempotency-key"
 
 
 def test_sweeps_are_listed_by_page_state_and_name(http: TestClient, conductor: Conductor) -> None:
@@ -117,16 +105,13 @@ def test_sweeps_are_listed_by_page_state_and_name(http: TestClient, conductor: C
     assert http.get("/v1/sweeps?state=queued").json()["items"] == []
 
 
-@pytest.mark.parametrize("query", ["limit=0", "limit=201", "limit=x", "state=nope", "cursor=", "cursor=!", "name=%00"])
-def test_a_wrong_query_is_a_problem(http: TestClient, query: str) -> None:
-    answer = http.get(f"/v1/sweeps?{query}")
-    assert answer.status_code == 422
-    assert answer.json()["problems"][0]["path"] == f"query.{query.partition('=')[0]}"
-
-
-def test_a_cursor_of_nobody_is_not_found(http: TestClient) -> None:
+def test_a_wrong_query_is_a_problem(http: TestClient) -> None:
+    for query in ("limit=0", "limit=201", "limit=x", "state=nope", "cursor=", "cursor=!", "name=%00"):
+        answer = http.get(f"/v1/sweeps?{query}")
+        assert answer.status_code == 422, query
+        assert answer.json()["problems"][0]["path"] == f"query.{query.partition('=')[0]}"
     for cursor in ("nonsense", "_", base64.urlsafe_b64encode(b"9" * 30).decode().rstrip("=")):
-        assert http.get(f"/v1/sweeps?cursor={cursor}").status_code == 404
+        assert http.get(f"/v1/sweeps?cursor={cursor}").status_code == 404, cursor
 
 
 def test_a_sweep_counts_and_tells_its_problems(http: TestClient, conductor: Conductor) -> None:
@@ -238,35 +223,9 @@ def test_nothing_that_has_ended_is_cancelled(http: TestClient, conductor: Conduc
     assert http.post(f"/v1/sweeps/{sweep}/cancel").status_code == 202, "the retry that waits will have it go on"
 
 
-@pytest.mark.parametrize(
-    ("method", "path"),
-    [
-        ("GET", "/v1/sweeps/99"),
-        ("GET", "/v1/sweeps/99/grid"),
-        ("GET", "/v1/sweeps/99/trials"),
-        ("GET", "/v1/sweeps/99/tables/main"),
-        ("POST", "/v1/sweeps/99/cancel"),
-        ("POST", "/v1/sweeps/99/retry"),
-        ("GET", "/v1/trials/99"),
-        ("GET", "/v1/trials/99/metrics"),
-        ("GET", "/v1/trials/99/logs"),
-    ],
-)
-def test_what_is_not_there_is_not_found(http: TestClient, method: str, path: str) -> None:
-    answer = http.request(method, path)
-    assert answer.status_code == 404
-    assert "99" in answer.json()["detail"]
-
-
 def test_a_trial_of_another_sweep_is_not_retried(http: TestClient, conductor: Conductor) -> None:
     submit(http)
     other = submit(http, SPEC.replace("seed: [0, 1]", "seed: [2, 3]"))
     conductor.begin()
     mine = http.get("/v1/sweeps/1/trials").json()["items"][0]["id"]
     assert http.post(f"/v1/sweeps/{other}/retry?trial={mine}").status_code == 404
-
-
-def test_the_spec_comes_back_as_it_was_understood(http: TestClient) -> None:
-    found = http.get(f"/v1/sweeps/{submit(http)}").json()
-    assert found["spec"]["name"] == "four-trials"
-    assert json.dumps(found["spec"])

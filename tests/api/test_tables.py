@@ -9,35 +9,37 @@ from orchestrator.views import events
 from tests.api.played import SPEC, YAML, Conductor, result
 
 FORMATS = {
-    "latex": ("text/", b"toprule"),
-    "markdown": ("text/markdown", b"|"),
-    "html": ("text/html", b"<table"),
-    "csv": ("text/csv", b","),
-    "json": ("application/json", b"{"),
-}
+    "latex": ("text/", b"toprule"), "markdown": ("text/markdown", b"|"), "html": ("text/html", b"<table"),
+    "csv": ("text/csv", b","), "json": ("application/json", b"{"),
+}  # fmt: skip
 
 
 @pytest.fixture
 def path(http: TestClient, conductor: Conductor) -> str:
-    http.post("/v1/sweeps", content=SPEC, headers=YAML)
-    conductor.begin()
+    conductor.submit(http)
     conductor.finish()
     return "/v1/sweeps/1/tables/main"
 
 
-@pytest.mark.parametrize("name", FORMATS)
-def test_a_running_sweep_has_a_table_in_every_format(http: TestClient, path: str, name: str) -> None:
-    answer = http.get(path, params={"format": name})
-    assert answer.status_code == 200, answer.text
-    media_type, sign = FORMATS[name]
-    assert media_type in answer.headers["content-type"] or name == "latex"
-    assert sign in answer.content
-    assert "filename" in answer.headers["content-disposition"]
+def test_a_running_sweep_has_a_table_in_every_format(http: TestClient, path: str) -> None:
+    for name, (media_type, sign) in FORMATS.items():
+        answer = http.get(path, params={"format": name})
+        assert answer.status_code == 200, answer.text
+        assert media_type in answer.headers["content-type"] or name == "latex"
+        assert sign in answer.content
+        assert "filename" in answer.headers["content-disposition"]
+    assert http.get(path).headers["content-type"] == "application/json"
+    assert http.get(path, params={"tuned": "true"}).status_code == 200
+    for query in ("?format=docx", "?format=..", "?tuned=perhaps"):
+        wrong = http.get(path + query)
+        assert wrong.status_code in (404, 422), query
+        assert wrong.headers["content-type"] == "application/problem+json"
+    unknown = http.get("/v1/sweeps/1/tables/mian")
+    assert (unknown.status_code, "main" in unknown.json()["detail"]) == (404, True)
 
 
 def test_a_cell_of_runs_on_different_data_is_marked(http: TestClient, conductor: Conductor) -> None:
-    http.post("/v1/sweeps", content=SPEC, headers=YAML)
-    conductor.begin()
+    conductor.submit(http)
     for manifest in ("a", "b", "a", "a"):
         told = {"device": "cpu", "manifest": f"sha256:{manifest * 64}"}
         done = result().model_copy(update={"provenance": told})
@@ -58,24 +60,6 @@ def test_a_table_that_is_known_is_not_sent_again(http: TestClient, path: str, co
     assert (same.status_code, same.content) == (304, b"")
     conductor.finish(0.25)
     assert http.get(path, params={"format": "csv"}, headers=headers).status_code == 200
-
-
-def test_json_is_the_default_and_tuned_can_be_asked_for(http: TestClient, path: str) -> None:
-    assert http.get(path).headers["content-type"] == "application/json"
-    assert http.get(path, params={"tuned": "true"}).status_code == 200
-
-
-@pytest.mark.parametrize("query", ["format=docx", "format=..", "tuned=perhaps"])
-def test_a_wrong_query_is_a_problem(http: TestClient, path: str, query: str) -> None:
-    answer = http.get(f"{path}?{query}")
-    assert answer.status_code in (404, 422)
-    assert answer.headers["content-type"] == "application/problem+json"
-
-
-def test_an_unknown_table_names_those_there_are(http: TestClient, path: str) -> None:
-    answer = http.get("/v1/sweeps/1/tables/mian")
-    assert answer.status_code == 404
-    assert "main" in answer.json()["detail"]
 
 
 def test_verdicts_stand_by_themselves_and_in_the_json_of_the_table(

@@ -1,10 +1,10 @@
 """What the command line prints: no text of a server, a spec or an option reaches the terminal as a command."""
 
-import http.server
 import io
 import json
 import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import ClassVar
 
@@ -15,6 +15,7 @@ from pydantic import BaseModel
 from api.client import Client
 from api.commands import terminal
 from api.commands.terminal import Output, print_json, print_markdown, print_rows
+from api.commands.watch import follow
 from tests.api.played import SPEC, Conductor, Into
 from tests.api.test_cli import metricsweep
 
@@ -29,33 +30,20 @@ def harmless(text: str) -> bool:
     return text.replace("\n", "").replace("\t", "").isprintable()
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["show", EVIL],
-        ["list", "--state", EVIL],
-        ["list", f"--{EVIL}"],
-        [EVIL],
-        ["submit", f"{EVIL}.yaml"],
-        ["list", "--url", f"http://{EVIL}"],
-        ["table", "1", EVIL],
-        ["table", "1", "--format", EVIL],
-        ["catalog", EVIL],
-        ["catalog", "loss", EVIL],
-        ["published", EVIL],
-        ["compare", "1", "2", "--table", EVIL],
+def test_the_values_of_options(url: str) -> None:
+    for arguments in (
+        ["show", EVIL], ["list", "--state", EVIL], ["list", f"--{EVIL}"], [EVIL], ["submit", f"{EVIL}.yaml"],
+        ["list", "--url", f"http://{EVIL}"], ["table", "1", EVIL], ["table", "1", "--format", EVIL], ["catalog", EVIL],
+        ["catalog", "loss", EVIL], ["published", EVIL], ["compare", "1", "2", "--table", EVIL],
         ["submit", "-", "--set", EVIL],
-    ],
-    ids=lambda found: " ".join(found).replace(EVIL, "..."),
-)
-def test_the_values_of_options(url: str, arguments: list[str]) -> None:
-    answer = metricsweep(url, *arguments)
-    assert answer.exit_code in {1, 2, 3}
-    assert answer.output
-    assert harmless(answer.output), repr(answer.output)
+    ):  # fmt: skip
+        answer = metricsweep(url, *arguments)
+        assert answer.exit_code in {1, 2, 3}, arguments
+        assert answer.output
+        assert harmless(answer.output), repr(answer.output)
 
 
-class Lying(http.server.BaseHTTPRequestHandler):
+class Lying(BaseHTTPRequestHandler):
     """A server whose every text is hostile."""
 
     sweep: ClassVar[dict[str, object]] = {}
@@ -96,7 +84,7 @@ def lying(http: TestClient, conductor: Conductor) -> Iterator[str]:
     Lying.sweep = {**sweep, **ended, "spec": spec, "problems": [sweep["problems"][0] | problem]}
     trial = {"error": EVIL, "sweep_name": EVIL, "labels": {EVIL: EVIL}, "metrics": {EVIL: 0.5}}
     Lying.trial = {**http.get("/v1/trials/1").json(), **trial}
-    server = http_server()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Lying)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     yield f"http://127.0.0.1:{server.server_address[1]}"
@@ -105,28 +93,20 @@ def lying(http: TestClient, conductor: Conductor) -> Iterator[str]:
     server.server_close()
 
 
-def http_server() -> http.server.ThreadingHTTPServer:
-    return http.server.ThreadingHTTPServer(("127.0.0.1", 0), Lying)
-
-
-@pytest.mark.parametrize(
-    "arguments", ["list", "list --json", "show 1", "show 1 --json", "show 1 --trial", "watch 1", "table 1", "cancel 1"]
-)
-def test_the_answers_of_a_server(lying: str, arguments: str) -> None:
-    answer = metricsweep(lying, *arguments.split())
-    assert harmless(answer.output), repr(answer.output)
-    assert "owned" in answer.output or "501" in answer.output
-    if "--json" in arguments:
-        said = json.loads(answer.stdout)
-        assert (said[0] if isinstance(said, list) else said)["name"] == EVIL  # whole, for a script
+def test_the_answers_of_a_server(lying: str) -> None:
+    for arguments in (
+        "list", "list --json", "show 1", "show 1 --json", "show 1 --trial", "watch 1", "table 1", "cancel 1",
+    ):  # fmt: skip
+        answer = metricsweep(lying, *arguments.split())
+        assert harmless(answer.output), repr(answer.output)
+        assert "owned" in answer.output or "501" in answer.output, arguments
+        if "--json" in arguments:
+            said = json.loads(answer.stdout)
+            assert (said[0] if isinstance(said, list) else said)["name"] == EVIL, "whole, for a script"
 
 
 def test_a_bar_and_a_table_in_a_terminal(lying: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """rich's own colours and movements are there; the sweep's are written out."""
-    import io
-
-    from api.commands.watch import follow
-
     text = io.StringIO()
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "400")
@@ -177,14 +157,10 @@ def test_the_version() -> None:
 def test_near_misses_of_names(url: str, spec: Path) -> None:
     metricsweep(url, "submit", spec)
     for arguments, meant in {
-        ("catalog", "loss", "tripplet"): "'triplet'",
-        ("catalog", "los"): "'loss'",
-        ("table", "1", "mian"): "'main'",
-        ("table", "1", "--format", "latx"): "'latex'",
-        ("list", "--name", "four-trails"): "'four-trials'",
-        ("published", "SEC-T33"): "'SEC-T3'",
-        ("sbumit",): "'submit'",
-    }.items():
+        ("catalog", "loss", "tripplet"): "'triplet'", ("catalog", "los"): "'loss'", ("table", "1", "mian"): "'main'",
+        ("table", "1", "--format", "latx"): "'latex'", ("list", "--name", "four-trails"): "'four-trials'",
+        ("published", "SEC-T33"): "'SEC-T3'", ("sbumit",): "'submit'",
+    }.items():  # fmt: skip
         said = metricsweep(url, *arguments).stderr
         assert "did you mean" in said.lower(), arguments
         assert meant in said

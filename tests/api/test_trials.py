@@ -3,7 +3,6 @@
 import pytest
 from fastapi.testclient import TestClient
 
-from api.routes.trials import prefers_text
 from tests.api.played import SPEC, YAML, Conductor
 
 
@@ -60,18 +59,12 @@ def test_a_log_is_json_or_text(http: TestClient, trials: list[int]) -> None:
     assert http.get(path, params={"offset": 10**9}).json()["text"] == ""
 
 
-@pytest.mark.parametrize(
-    ("accept", "text"),
-    [
-        ("", False),
-        ("*/*", False),
-        ("application/json", False),
-        ("text/plain", True),
-        ("text/html,application/xhtml+xml,*/*;q=0.8", True),
-        ("application/json, text/plain, */*", False),
-        ("text/plain;q=0.5, application/json;q=0.4", True),
-        ("text/plain;q=x", False),
-    ],
-)
-def test_what_an_accept_header_prefers(accept: str, text: bool) -> None:
-    assert prefers_text(accept) is text
+def test_what_an_accept_header_prefers(http: TestClient, trials: list[int]) -> None:
+    for accept, kind in (
+        ("*/*", "application/json"), ("application/json", "application/json"), ("text/plain", "text/plain"),
+        ("text/html,application/xhtml+xml,*/*;q=0.8", "text/plain"),
+        ("application/json, text/plain, */*", "application/json"),
+        ("text/plain;q=0.5, application/json;q=0.4", "text/plain"), ("text/plain;q=x", "application/json"),
+    ):  # fmt: skip
+        answer = http.get(f"/v1/trials/{trials[0]}/logs", headers={"Accept": accept})
+        assert answer.headers["content-type"].partition(";")[0] == kind, accept

@@ -1,22 +1,17 @@
 """Progress in a terminal and elsewhere, and what `run` finds of an interrupted run."""
 
 import io
-import time
-from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from api.cli import app as commands
 from api.client import Client
 from api.commands import tables, terminal
 from api.commands.local import unfinished
-from api.commands.watch import _pause, follow, verdict
+from api.commands.watch import follow, verdict
 from api.connection import SweepChanges
 from api.main import create_app
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
-from orchestrator.views.durations import duration
 from orchestrator.views.sweeps import SweepView
 from tests.api.conftest import TOKEN
 from tests.api.played import SPEC, Conductor, Into
@@ -27,14 +22,10 @@ from tests.served_app import served
 NAMED = SPEC.replace("four-trials", "'four [red]trials[/red]'")
 
 
-@pytest.mark.parametrize("looked_at", [True, False])
-def test_progress_says_what_ends_how(
-    url: str, conductor: Conductor, looked_at: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_progress_says_what_ends_how(url: str, conductor: Conductor, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")  # a dumb terminal is 80 columns wide whatever is asked for
     monkeypatch.setenv("COLUMNS", "160")
-    text = io.StringIO()
-    console = Into(text, looked_at)
+    said: dict[bool, str] = {}
     with Client(url, TOKEN) as client:
         sweep = client.submit(NAMED.encode()).id
         conductor.begin()
@@ -43,17 +34,16 @@ def test_progress_says_what_ends_how(
         for _ in range(2):
             conductor.fail()
         conductor.settle()
-        ended = follow(client, sweep, console)
-        assert verdict(ended, console) == 1
-    said = text.getvalue()
-    assert "50 % of 80 steps" in said  # what failed is never done
-    assert "2/4" in said
-    assert "2 failed" in said
-    assert "1 diverged" in said
-    assert "no such thing" in said
-    assert looked_at == ("\x1b[" in said)
-    if looked_at:
-        assert "[red]trials" in said  # a name is no markup
+        for terminal_there in (True, False):
+            text = io.StringIO()
+            console = Into(text, terminal_there)
+            assert verdict(follow(client, sweep, console), console) == 1
+            said[terminal_there] = text.getvalue()
+    for terminal_there, written in said.items():
+        for part in ("50 % of 80 steps", "2/4", "2 failed", "1 diverged", "no such thing"):  # what failed is never done
+            assert part in written, part
+        assert terminal_there == ("\x1b[" in written)
+    assert "[red]trials" in said[True], "a name is no markup"
 
 
 class Counting(Client):
@@ -87,45 +77,14 @@ def test_it_looks_only_when_it_is_told_that_something_changed(url: str, conducto
                 return
             looks.append(client.looks)
             if len(looks) == 50:
-                for _ in range(4):
-                    conductor.finish()
+                conductor.finish(times=4)
                 conductor.settle()
 
         ended = follow(client, sweep, Into(text, terminal=False), every=0.02, check=play)
+        assert verdict(ended, Into(text)) == 0
     assert ended.state == "finished"
     assert looks[-1] - looks[0] <= 3, "polling would have looked fifty times"
     assert "finished   100 % of 80 steps" in text.getvalue()
-
-
-@pytest.mark.parametrize(("left", "pause"), [(None, 1.0), (60.0, 1.0), (1.0, 0.5), (0.0, 0.1)])
-def test_it_looks_more_often_before_the_end(url: str, left: float | None, pause: float) -> None:
-    with Client(url, TOKEN) as client:
-        view = client.sweep(client.submit(SPEC.encode()).id)
-    assert _pause(view.model_copy(update={"eta_seconds": left}), 1.0) == pause
-
-
-def test_it_asks_no_more_often_where_nothing_is_told(
-    service: Service, settings: Settings, conductor: Conductor, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Many who watch would otherwise ask ten times a second for all of a sweep that is late."""
-    slept = list[float]()
-    app, port = create_app(service, settings), free_port()
-    app.state.feed.most = 0
-    monkeypatch.setattr("api.commands.watch._pause", lambda view, every: 0.001)
-    with served(app, port=port) as url, Client(url, TOKEN) as client:
-        sweep = client.submit(SPEC.encode()).id
-        conductor.begin()
-
-        def end() -> None:
-            slept.append(time.monotonic())
-            if len(slept) == 3:
-                for _ in range(4):
-                    conductor.finish()
-                conductor.settle()
-
-        began = time.monotonic()
-        follow(client, sweep, Into(io.StringIO(), terminal=False), every=0.2, check=end)
-    assert slept[2] - began >= 0.6
 
 
 def test_it_polls_where_no_events_come_and_goes_on_listening_where_it_was(
@@ -175,22 +134,7 @@ def test_an_interrupted_run_is_found(url: str, conductor: Conductor) -> None:
         assert unfinished(client, "four-trials", SPEC.encode()) == sweep
         conductor.begin()
         assert unfinished(client, "four-trials", SPEC.encode()) == sweep
-        for _ in range(4):
-            conductor.finish()
-        for _ in range(4):
-            conductor.finish()
+        conductor.finish(times=4)
+        conductor.finish(times=4)
         conductor.settle()
         assert unfinished(client, "four-trials", SPEC.encode()) is None
-
-
-def test_run_refuses_a_wrong_spec_before_it_starts_anything(spec: Path, tmp_path: Path) -> None:
-    spec.write_text(SPEC.replace("semihard", "semihart"))
-    answer = CliRunner().invoke(commands, ["run", str(spec), "--home", str(tmp_path / "none")])
-    assert answer.exit_code == 2
-    assert "semihard" in answer.stderr
-    assert not (tmp_path / "none").exists()
-
-
-@pytest.mark.parametrize(("seconds", "said"), [(0.4, "0.4 s"), (59.4, "59 s"), (61, "1 min 1 s"), (7260, "2 h 1 min")])
-def test_a_length_of_time(seconds: float, said: str) -> None:
-    assert duration(seconds) == said

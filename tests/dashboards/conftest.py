@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 from fastapi import FastAPI
+from fastapi.testclient import TestClient
 from playwright.sync_api import Browser, BrowserContext, Playwright, expect, sync_playwright
 
 import tests.made_once  # noqa: F401 - by being imported
 from api.main import create_app
+from orchestrator.host.identity import made_for
 from orchestrator.record.store import Store
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
@@ -32,7 +34,8 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
 
 
 @pytest.fixture
-def service(settings: Settings) -> Iterator[Service]:
+def service(settings: Settings, migrated: Callable[[Path], Path]) -> Iterator[Service]:
+    migrated(settings.resolved_home)
     opened = Service.open(settings)
     yield opened
     opened.close()
@@ -63,14 +66,11 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def logged_in(application: FastAPI) -> Callable[[BrowserContext], BrowserContext]:
-    """Logs a context in, as the link does that `serve` prints."""
-
-    def enter(context: BrowserContext) -> BrowserContext:
-        context.request.post("/login", form={"code": application.state.access.codes.new()})
-        return context
-
-    return enter
+def http(application: FastAPI, settings: Settings) -> Iterator[TestClient]:
+    """A program that has the token of the home."""
+    told = {"Authorization": f"Bearer {made_for(settings.resolved_home).secret}"}
+    with TestClient(application, base_url="http://127.0.0.1:8787", headers=told, follow_redirects=False) as client:
+        yield client
 
 
 @pytest.fixture(scope="package")
@@ -100,16 +100,12 @@ class Watched:
 
 
 @pytest.fixture
-def watched(browser: Browser, address: str, logged_in: Callable[[BrowserContext], BrowserContext]) -> Iterator[Watched]:
-    """A fresh context; the test fails when a page of it complained, broke the policy or left this server."""
-    context = logged_in(browser.new_context(base_url=address))
-    context.set_default_timeout(PATIENCE)
-    kept = Watched(context, address)
-    yield kept
-    context.close()
-    assert kept.complaints == []
-
-
-@pytest.fixture
-def context(watched: Watched) -> BrowserContext:
-    return watched.context
+def context(browser: Browser, address: str, application: FastAPI) -> Iterator[BrowserContext]:
+    """A fresh context, logged in; the test fails when a page of it complained, broke the policy or left this server."""
+    made = browser.new_context(base_url=address)
+    made.request.post("/login", form={"code": application.state.access.codes.new()})
+    made.set_default_timeout(PATIENCE)
+    watched = Watched(made, address)
+    yield made
+    made.close()
+    assert watched.complaints == []

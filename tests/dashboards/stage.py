@@ -96,8 +96,10 @@ class Stage:
         message = Progress(step=step, total=total, metrics=metrics, log=log)
         self.writer.events.write(events.Progressed(order.attempt, seq, message))
 
-    def finish(self, order: Order | None = None, diverged: bool = False) -> Order:
-        """A training to its end."""
+    def finish(self, order: Order | None = None, diverged: bool = False, times: int = 1) -> Order:
+        """A training to its end, or several of them; gives the last."""
+        for _ in range(times - 1):
+            self.finish()
         order = order or self.start(1.0)
         total, base = int(order.recipe["iterations"]), 0.5 + self.random.random() / 8
         keys = [

@@ -15,16 +15,8 @@ def cell(**more: Any) -> CellView:
 
 def test_it_shows_the_way_of_a_number() -> None:
     page = read(pages.cell_page(cell()))
-    said = (
-        "selected",
-        "70.91 ± 0.40",
-        "60.82",
-        "SEC-T3",
-        "above",
-        "best/validation/map@r",
-        "cpu (AMD EPYC)",
-        "5580518a9d",
-    )
+    said = ("selected", "70.91 ± 0.40", "60.82", "SEC-T3", "above", "best/validation/map@r", "cpu (AMD EPYC)",
+            "5580518a9d")  # fmt: skip
     for word in said:
         assert word in page.text, word
     assert page.having("code", title=examples.CELL["candidates"][0]["trials"][0]["fingerprint"])

@@ -1,9 +1,8 @@
 """The page of a listing: what was chosen is in its addresses, and what people typed is text on it."""
 
-import pytest
-
 from dashboards.listing import ListingAddress, listing_page
 from orchestrator.views.listings import ListedColumn, ListedRow, Listing
+from tests.dashboards.markup import read
 from tests.dashboards.specimens import HOSTILE, NOW
 
 COLUMNS = [
@@ -47,15 +46,15 @@ def test_addresses_keep_what_was_chosen() -> None:
     assert 'data-plot="/v1/plots/heat?where=a%3Cb&amp;of=trials&amp;sweep=7"' in page
 
 
-@pytest.mark.parametrize("where", [HOSTILE, '"', "'"])
-def test_what_people_typed_is_text(where: str) -> None:
-    hostile = row(labels={"loss": where, where: where}, note=where, tags=[where], sweep_name=where)
+def test_what_people_typed_is_text() -> None:
+    hostile = row(labels={"loss": HOSTILE, HOSTILE: HOSTILE}, note=HOSTILE, tags=[HOSTILE], sweep_name=HOSTILE)
+    asked = ListingAddress(where=HOSTILE, x=HOSTILE, plot="scatter")
     for page in (
-        listing_page(ListingAddress(where=where, x=where, plot="scatter"), listing(hostile), COLUMNS, sweep_name=where),
-        listing_page(ListingAddress(where=where), None, COLUMNS, problem=where),
+        listing_page(asked, listing(hostile), COLUMNS, sweep_name=HOSTILE),
+        listing_page(ListingAddress(where=HOSTILE), None, COLUMNS, problem=HOSTILE),
     ):
+        assert not read(page).having("img")
         assert "<script>alert" not in page
-        assert "<img src=x" not in page
 
 
 def test_a_wrong_filter_stays_and_says_why() -> None:
@@ -70,4 +69,3 @@ def test_candidates_have_means_and_deviations() -> None:
     page = listing_page(ListingAddress(of="candidates", sort="-score"), listing(one), COLUMNS)
     assert "2 of 3" in page
     assert "± 0.0100" in page
-    assert ">seed<" not in page.partition("<thead>")[2].partition("</thead>")[0] or "seed" in one.labels

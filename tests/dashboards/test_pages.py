@@ -3,8 +3,6 @@
 import json
 import re
 
-import pytest
-
 from dashboards import pages, rendering
 from orchestrator.views.lifecycle import SweepState, TrialState
 from orchestrator.views.pages import Page
@@ -30,14 +28,11 @@ def one_trial(state: TrialState = TrialState.FINISHED, **more: object) -> str:
 # The sweeps
 
 
-def test_no_sweep_tells_how_to_submit_one() -> None:
+def test_a_list_without_sweeps_says_why() -> None:
     assert "metricsweep submit sweeps/digits.yaml" in read(listed()).text
-
-
-def test_a_filter_that_finds_nothing_does_not_say_there_are_no_sweeps() -> None:
-    text = read(listed(state="paused", name=HOSTILE)).text
-    assert "metricsweep submit" not in text
-    assert "in the state paused" in text
+    filtered = read(listed(state="paused", name=HOSTILE)).text
+    assert "metricsweep submit" not in filtered
+    assert "in the state paused" in filtered
 
 
 def test_the_list_shows_state_counts_and_times() -> None:
@@ -57,23 +52,20 @@ def test_the_filter_keeps_what_was_asked() -> None:
     assert page.having("a", rel="next")[0]["href"] == "/?state=failed&name=a%22b&cursor=c%26d"
 
 
-@pytest.mark.parametrize("state", SweepState)
-def test_every_state_of_a_sweep_can_be_listed_and_filtered(state: SweepState) -> None:
-    page = read(listed(specimens.summary(state)))
-    assert page.having("span", class_=f"badge {state}")
-    assert page.having("option", value=str(state))
+def test_every_state_of_a_sweep_can_be_listed_and_filtered() -> None:
+    for state in SweepState:
+        page = read(listed(specimens.summary(state)))
+        assert page.having("span", class_=f"badge {state}"), state
+        assert page.having("option", value=str(state)), state
 
 
 NOTICE = "no node of the cluster can hold a slot of 64 CPUs; trials of dataset=<sop> wait until such a node joins"
 
 
-def test_a_sweep_without_room_is_marked_in_the_list() -> None:
+def test_it_is_said_why_trials_wait() -> None:
     page = read(listed(specimens.summary(notice=NOTICE), specimens.summary(id=8)))
     assert page.text.count("some trials wait: ") == 1
     assert [one["title"] for one in page.having("p", class_="error-line")] == [NOTICE]
-
-
-def test_the_page_of_a_sweep_says_why_trials_wait() -> None:
     page = read(one_sweep(notice=f"{NOTICE}\n{HOSTILE}"))
     assert len(page.having("section", id="notice")) == 1
     assert NOTICE[1:] in page.text
@@ -100,20 +92,18 @@ def test_the_page_of_a_subset_says_of_what() -> None:
     assert "Without seed: 2" in page.text
 
 
-@pytest.mark.parametrize("state", SweepState)
-def test_a_sweep_in_every_state(state: SweepState) -> None:
-    page = read(one_sweep(state=state, started=NOW, ended=NOW))
-    ended = state in {SweepState.FINISHED, SweepState.FAILED, SweepState.CANCELLED}
-    actions = {form["action"] for form in page.having("form")}
-    assert ("/sweeps/7/cancel" in actions) is not ended
-    assert ("/sweeps/7/retry" in actions) is (state != SweepState.QUEUED)
-    assert bool(page.having("main", data_refresh="3")) is not ended
-    assert bool(page.having("meta", http_equiv="refresh")) is not ended
-
-
-def test_a_sweep_in_which_nothing_failed_is_not_retried() -> None:
+def test_a_sweep_in_every_state_offers_what_can_be_done() -> None:
     for state in SweepState:
-        assert not Markup(one_sweep(state=state, counts=Counts(finished=12))).having("form", action="/sweeps/7/retry")
+        page = read(one_sweep(state=state, started=NOW, ended=NOW))
+        ended = state in {SweepState.FINISHED, SweepState.FAILED, SweepState.CANCELLED}
+        actions = {form["action"] for form in page.having("form")}
+        assert ("/sweeps/7/cancel" in actions) is not ended, state
+        assert ("/sweeps/7/retry" in actions) is (state != SweepState.QUEUED), state
+        assert bool(page.having("main", data_refresh="3")) is not ended, state
+        without_scripts = page.having("meta", http_equiv="refresh")
+        assert [one["content"] for one in without_scripts] == ([] if ended else ["10"]), state
+        whole = Markup(one_sweep(state=state, counts=Counts(finished=12)))
+        assert not whole.having("form", action="/sweeps/7/retry"), "nothing failed"
     unborn = one_sweep(state=SweepState.FAILED, counts=Counts(), error="no such part")
     assert read(unborn).having("form", action="/sweeps/7/retry")
     assert "no such part" in unborn
@@ -162,15 +152,12 @@ def test_problems_stand_before_the_tables() -> None:
     assert "problems" not in {one.get("id") for one in read(one_sweep()).having("section")}
 
 
-def test_a_huge_sweep_stays_a_page() -> None:
+def test_a_huge_sweep_or_cell_stays_a_page() -> None:
     huge = specimens.grid(cells=1_200, candidates=2, repeats=5)
     page = read(pages.sweep_page(specimens.sweep(total=12_000), huge, pages.BesideSweep(), now=NOW))
     assert sum(one.get("class", "").startswith("sq ") for one in page.having("a")) == 2_000
     assert "10,000 trials more in 1,000 cells are not drawn" in page.text
     assert page.having("a", href="/v1/sweeps/7/grid")
-
-
-def test_a_cell_too_large_is_cut_between_its_candidates() -> None:
     page = read(pages.sweep_page(specimens.sweep(), specimens.grid(1, 3_000, 1), pages.BesideSweep(), now=NOW))
     assert "1,000 trials more are not drawn" in page.text
 
@@ -178,17 +165,17 @@ def test_a_cell_too_large_is_cut_between_its_candidates() -> None:
 # One trial
 
 
-@pytest.mark.parametrize("state", TrialState)
-def test_a_trial_in_every_state(state: TrialState) -> None:
-    page = read(one_trial(state))
-    assert page.having("span", class_=f"badge {state}")
-    active = state in {TrialState.WAITING, TrialState.RUNNING}
-    assert bool(page.having("main", data_refresh="3")) is active
-    again = page.having("form", action="/sweeps/7/retry")
-    assert bool(again) is (state in {TrialState.FAILED, TrialState.CANCELLED})
-    cancel = page.having("form", action="/sweeps/7/cancel")
-    assert bool(cancel) is active
-    assert bool(page.having("input", name="trial", value="5")) is bool(again or cancel)
+def test_a_trial_in_every_state_offers_what_can_be_done() -> None:
+    for state in TrialState:
+        page = read(one_trial(state))
+        assert page.having("span", class_=f"badge {state}"), state
+        active = state in {TrialState.WAITING, TrialState.RUNNING}
+        assert bool(page.having("main", data_refresh="3")) is active, state
+        again = page.having("form", action="/sweeps/7/retry")
+        assert bool(again) is (state in {TrialState.FAILED, TrialState.CANCELLED}), state
+        cancel = page.having("form", action="/sweeps/7/cancel")
+        assert bool(cancel) is active, state
+        assert bool(page.having("input", name="trial", value="5")) is bool(again or cancel), state
 
 
 def test_a_trial_says_that_its_numbers_are_of_older_versions() -> None:
@@ -212,20 +199,12 @@ def test_a_trial_shows_what_is_known_of_it() -> None:
     assert {"/sweeps/7", "/sweeps/7/cells/1", "/trials/3", MLFLOW, "/v1/trials/5/logs"} <= places
 
 
-def test_a_failed_trial_shows_its_error_and_trace() -> None:
+def test_a_trial_says_how_it_ended() -> None:
     page = read(one_trial(TrialState.FAILED, error="ValueError: no", trace="Traceback\n  line 1"))
     assert "ValueError: no" in page.text
     assert "Traceback line 1" in page.text
-
-
-def test_a_pruned_trial_says_why() -> None:
     why = "pruned after evaluation 2: validation/map@r 0.31; its best is 0.31, the median of 5 peers 0.45"
-    page = read(one_trial(TrialState.PRUNED, reason=why))
-    assert page.having("span", class_="badge pruned")
-    assert why in page.text
-
-
-def test_a_diverged_trial_is_no_failure() -> None:
+    assert why in read(one_trial(TrialState.PRUNED, reason=why)).text
     page = read(one_trial(diverged=True))
     assert page.having("span", class_="badge diverged")
     assert not page.having("section", id="error")
@@ -238,7 +217,7 @@ def test_a_trial_that_has_not_begun() -> None:
     assert not page.having("script", type="application/json")
 
 
-def test_the_figure_reaches_the_script_whole_and_names_no_server() -> None:
+def test_the_figure_reaches_the_script_whole_and_its_last_values_stand_in_for_it() -> None:
     text = one_trial()
     page = read(text)
     found = re.search(r'<script type="application/json" id="figure">(.*?)</script>', text, re.DOTALL)
@@ -246,12 +225,9 @@ def test_the_figure_reaches_the_script_whole_and_names_no_server() -> None:
     assert json.loads(found[1]) == {key: FIGURE[key] for key in ("concat", "datasets")}
     assert page.having("div", data_figure="figure")[0]["data-script"] == "/static/vega.js?v=v6.1.0"
     assert "https://" not in text
-
-
-def test_the_last_values_stand_in_for_the_figure() -> None:
-    text = read(one_trial()).text
-    assert "Loss 20 not a number 2" in text
-    assert "30 1.235e+04 1" in text
+    assert "Loss 20 not a number 2" in page.text
+    assert "30 1.235e+04 1" in page.text
+    assert "open" in page.having("details", id="last-values")[0], "a script closes it once the figure is drawn"
 
 
 def test_a_long_log_shows_its_end() -> None:
@@ -290,41 +266,22 @@ def hostile_pages() -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("name", ["sweeps", "sweep", "trial", "login", "login link", "problem"])
-def test_hostile_names_are_text(name: str) -> None:
-    text = hostile_pages()[name]
-    page = read(text)
-    assert not page.having("img")
-    assert "<script>" not in text
-    assert HOSTILE in page.text
-
-
-@pytest.mark.parametrize("name", ["sweeps", "sweep", "trial", "login", "problem"])
-def test_pages_have_landmarks_and_one_heading(name: str) -> None:
-    page = Markup(hostile_pages()[name])
-    assert len(page.having("main")) == len(page.having("h1")) == len(page.having("footer")) == 1
-    assert page.having("html", lang="en")
-    assert page.having("a", href="#main")
-    labelled = {one["for"] for one in page.having("label")}
-    boxes = page.having("input") + page.having("select") + page.having("textarea")
-    fields = [one for one in boxes if "hidden" not in one]
-    assert {one["id"] for one in fields if one.get("type") != "hidden"} == labelled
-
-
-def test_what_pages_load_is_there() -> None:
-    for text in hostile_pages().values():
-        page = Markup(text)
+def test_hostile_names_are_text_on_pages_that_are_whole() -> None:
+    for name, text in hostile_pages().items():
+        page = read(text)
+        assert not page.having("img"), name
+        assert "<script>" not in text, name
+        assert HOSTILE in page.text, name
         loaded = [one["src"] for one in page.having("script") if "src" in one]
         loaded += [one["href"] for one in page.having("link")]
         for address in loaded:
-            name = address.removeprefix("/static/").partition("?")[0]
-            assert rendering.static(name), address
+            assert rendering.static(address.removeprefix("/static/").partition("?")[0]), address
             assert "?v=" in address
 
 
-@pytest.mark.parametrize("name", ["", ".", "..", "../pages.py", "page.html", "/etc/passwd", "style.css/", "nope.js"])
-def test_only_static_files_are_given(name: str) -> None:
-    assert rendering.static(name) is None
+def test_only_static_files_are_given() -> None:
+    for name in ("", ".", "..", "../pages.py", "page.html", "/etc/passwd", "style.css/", "nope.js"):
+        assert rendering.static(name) is None, name
 
 
 # Figures
@@ -355,14 +312,8 @@ def test_a_trial_links_the_files_of_its_figures() -> None:
 
 
 def test_the_attempts_of_a_trial_say_where_with_what_when_and_why() -> None:
-    asked = {
-        "cpus": 4.0,
-        "gpus": 0.5,
-        "memory_gb": 16.0,
-        "resources": {"a100": 1.0},
-        "stall_minutes": 60.0,
-        "retries": 1,
-    }
+    asked = {"cpus": 4.0, "gpus": 0.5, "memory_gb": 16.0, "resources": {"a100": 1.0}, "stall_minutes": 60.0,
+             "retries": 1}  # fmt: skip
     attempts = [
         AttemptView(
             number=1, uid="a1", state="lost", slot="slot:4:0.5", asked=asked, host="lab", started=NOW, ended=NOW,

@@ -1,4 +1,4 @@
-"""A sweep's bar, the kinds of its trials, and what its buttons are offered for."""
+"""A sweep's bar, the kinds of its trials, what is left, and which candidates are out."""
 
 from itertools import pairwise
 
@@ -8,11 +8,8 @@ from orchestrator.views.sweeps import Counts, GridCandidate, GridTrial, StepCoun
 from tests.dashboards import specimens
 
 
-def test_a_bar_has_a_place_for_every_kind() -> None:
+def test_a_bar_is_full_without_gaps_and_has_a_place_for_every_kind() -> None:
     assert set(progress.KINDS) == {*TrialState, "diverged"}
-
-
-def test_a_bar_is_full_and_without_gaps() -> None:
     pieces = progress.segments(specimens.summary())
     assert [(one.kind, one.count) for one in pieces] == [
         ("finished", 400), ("diverged", 100), ("failed", 100), ("cancelled", 100), ("running", 40), ("waiting", 460),
@@ -20,19 +17,7 @@ def test_a_bar_is_full_and_without_gaps() -> None:
     for one, following in pairwise(pieces):
         assert abs(one.start + one.width - following.start) < 0.01
     assert abs(pieces[-1].start + pieces[-1].width - 100) < 0.01
-
-
-def test_trials_are_told_by_kind() -> None:
-    assert progress.by_kind(specimens.summary()) == {
-        "finished": 4, "diverged": 1, "failed": 1, "cancelled": 1, "running": 1, "waiting": 4,
-    }  # fmt: skip
-    assert progress.by_kind(specimens.summary(total=12, counts=Counts())) == {"waiting": 12}
-
-
-def test_an_empty_sweep_has_an_empty_bar() -> None:
-    empty = specimens.summary(total=0, counts=Counts(), steps=StepCount())
-    assert progress.segments(empty) == []
-    assert progress.by_kind(empty) == {}
+    assert progress.segments(specimens.summary(total=0, counts=Counts(), steps=StepCount())) == []
 
 
 def test_the_time_left_is_told_with_its_uncertainty() -> None:

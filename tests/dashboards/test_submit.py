@@ -1,16 +1,11 @@
 """The page on which a sweep is submitted: checked while it is typed, completed, kept, and sent once."""
 
-from pathlib import Path
-
 import pytest
-from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from playwright.sync_api import BrowserContext, Page, expect
 
 from dashboards import gallery
-from orchestrator.host.identity import made_for
 from orchestrator.service.service import Service
-from orchestrator.settings import Settings
 from orchestrator.views.cluster import DataFinding
 from tests.conftest import ROOT
 from tests.dashboards.markup import read
@@ -20,12 +15,6 @@ from workers import catalog as catalogs
 
 CATALOG = catalogs.load()
 WRONG = SMALL_SPEC.replace("triplet", "tripplet")
-
-
-@pytest.fixture
-def http(application: FastAPI, settings: Settings) -> TestClient:
-    told = {"Authorization": f"Bearer {made_for(settings.resolved_home).secret}"}
-    return TestClient(application, base_url="http://127.0.0.1:8787", headers=told, follow_redirects=False)
 
 
 def line_of(text: str, word: str) -> int:
@@ -55,10 +44,10 @@ def test_one_key_submits_once_and_keeps_the_text(http: TestClient, service: Serv
     assert http.post("/submit", data={**form, "spec": SMALL_SPEC + "# more"}).status_code == 409
 
 
-@pytest.mark.parametrize("path", ["/submit", "/submit/check"])
-def test_another_sites_page_may_not_send_one(http: TestClient, service: Service, path: str) -> None:
-    answer = http.post(path, data={"spec": SMALL_SPEC, "key": "one"}, headers={"Origin": "http://evil.example"})
-    assert answer.status_code == 403
+def test_another_sites_page_may_not_send_one(http: TestClient, service: Service) -> None:
+    for path in ("/submit", "/submit/check"):
+        answer = http.post(path, data={"spec": SMALL_SPEC, "key": "one"}, headers={"Origin": "http://evil.example"})
+        assert answer.status_code == 403
     assert service.sweeps.page(None, None, None, 10).items == []
 
 
@@ -78,7 +67,7 @@ def test_a_check_says_counts_or_problems_and_stores_nothing(http: TestClient, se
 def test_a_sweep_is_cloned_by_its_text(http: TestClient, stage: Stage) -> None:
     sweep = stage.submit(SMALL_SPEC)
     page = http.get(f"/submit?sweep={sweep}").text
-    assert "loss: [triplet" in page.partition("<textarea")[2] or "triplet" in page.partition("<textarea")[2]
+    assert "loss: [triplet" in page.partition("<textarea")[2]
     assert http.get("/submit?sweep=99").status_code == 404
     assert http.get("/submit?preset=../../secret").status_code == 404
     assert f"/submit?sweep={sweep}" in http.get(f"/sweeps/{sweep}", headers={"Accept": "text/html"}).text
@@ -96,13 +85,6 @@ def test_every_preset_is_in_the_gallery_with_what_it_needs() -> None:
         assert preset.said.get("What"), preset.name
         assert preset.said.get("Size"), preset.name
         assert set(preset.data) <= known, preset.name
-    assert {
-        state
-        for shelf in gallery.shelves([], CATALOG)
-        for preset, data in shelf.presets
-        for name, state in data
-        if name == "digits"
-    } == {"comes along"}
     tables = {preset.name: preset.data for preset in shown}
     assert tables["sec_t3"] == ("cars196", "cub200", "inshop", "sop")
 
@@ -112,47 +94,39 @@ def test_a_preset_says_which_data_the_nodes_have() -> None:
         DataFinding(host="a", node="1", data=name, state=state, said="", looked=NOW)
         for name, state in (("cub200", "ok"), ("cub200", "missing"), ("sop", "missing"))
     ]
-    (data,) = [
-        data for shelf in gallery.shelves(found, CATALOG) for preset, data in shelf.presets if preset.name == "sec_t3"
-    ]
-    assert dict(data) == {
+    data = {preset.name: dict(data) for shelf in gallery.shelves(found, CATALOG) for preset, data in shelf.presets}
+    assert data["sec_t3"] == {
         "cub200": "here", "sop": "missing", "cars196": "not looked at yet", "inshop": "not looked at yet"
     }  # fmt: skip
+    assert data["digits"] == {"digits": "comes along"}
 
 
 # In Chromium
 
 
-def opened(context: BrowserContext, text: str | None = None, path: str = "/submit") -> Page:
+def opened(context: BrowserContext, text: str | None = None) -> Page:
     page = context.new_page()
-    page.goto(path)
+    page.goto("/submit")
     if text is not None:
         page.get_by_label("The spec").fill(text)
     return page
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 420)])
-def test_problems_stand_at_their_lines_while_one_types(
-    context: BrowserContext, scheme: str, width: int, tmp_path: Path
-) -> None:
+def test_problems_stand_at_their_lines_while_somebody_types(context: BrowserContext) -> None:
     page = opened(context)
-    page.set_viewport_size({"width": width, "height": 900})
-    page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
     expect(page.get_by_role("status").first).to_contain_text("16 cells, 40 candidates, 200 trials")
     page.get_by_label("The spec").fill(WRONG)
     expect(page.locator("#verdict")).to_contain_text("problem")
     line = line_of(WRONG, "tripplet")
     expect(page.locator("#numbers b").first).to_contain_text(str(line))
-    page.screenshot(path=tmp_path / f"submit-{scheme}.png", full_page=True)
     page.locator("#problems button").first.click()
     chosen = page.evaluate("(([a]) => a.value.slice(a.selectionStart, a.selectionEnd))([document.activeElement])")
     assert chosen == WRONG.splitlines()[line - 1]
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
 @pytest.mark.browser
-def test_words_of_the_catalog_are_completed_by_the_keyboard(context: BrowserContext, tmp_path: Path) -> None:
+def test_words_of_the_catalog_are_completed_by_the_keyboard(context: BrowserContext) -> None:
     page = opened(context, "recipe:\n  dataset: digits\n  loss: {name: proxy_anchor}\ncompare:\n  ")
     spec, words = page.get_by_label("The spec"), page.get_by_role("listbox")
 
@@ -166,7 +140,6 @@ def test_words_of_the_catalog_are_completed_by_the_keyboard(context: BrowserCont
     page.keyboard.press("Enter")
     typed("[sv")
     expect(words.get_by_role("option")).to_have_count(2)
-    page.screenshot(path=tmp_path / "completion.png")
     page.keyboard.press("ArrowDown")
     assert spec.get_attribute("aria-activedescendant") == "word-1"
     page.keyboard.press("Tab")

@@ -4,7 +4,6 @@ import re
 from dataclasses import replace
 
 import pytest
-from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from dashboards import pages, problems, progress
@@ -29,21 +28,19 @@ def test_failures_have_one_cause_though_their_numbers_differ() -> None:
     assert "more" not in found[0].message
 
 
-@pytest.mark.parametrize(
-    ("more", "said"),
-    [
+def test_what_waits_is_said_with_its_reason() -> None:
+    for more, said in (
         ({"state": SweepState.QUEUED, "counts": Counts()}, "12 trials wait until the conductor comes to the sweep"),
         ({"state": SweepState.PAUSED}, "4 trials wait until the sweep is resumed"),
         ({}, "4 trials wait for a slot: 1 train now."),
         ({"notice": "no node"}, "some for more than that"),
         ({"counts": Counts(waiting=1, finished=11)}, "1 trial waits for a slot: none of this sweep trains now."),
-    ],
-)
-def test_what_waits_is_said_with_its_reason(more: dict[str, object], said: str) -> None:
-    sweep = specimens.sweep(**more)
-    assert said in progress.waits(sweep)
-    page = read(pages.sweep_page(sweep, specimens.grid(), pages.BesideSweep(), now=specimens.NOW))
-    assert said in page.text
+        ({"state": SweepState.FINISHED}, ""),
+    ):
+        sweep = specimens.sweep(**more)
+        assert said in progress.waits(sweep)
+        page = read(pages.sweep_page(sweep, specimens.grid(), pages.BesideSweep(), now=specimens.NOW))
+        assert said in page.text
     assert progress.waits(specimens.sweep(SweepState.FINISHED)) == ""
 
 
@@ -89,29 +86,18 @@ def test_the_table_fills_in_coloured_and_marked(stage: Stage) -> None:
     assert 'class="pending state-running"' in tables.html(sweep, "main", "state")
     assert "0 of 2 trials done, 1 running" in tables.html(sweep, "main")
     stage.finish(running)
-    for _ in range(3):
-        stage.finish()
+    stage.finish(times=3)
     stage.settle()
     assert {"heat-0", "heat-6"} <= set(re.findall(r"heat-\d", tables.html(sweep, "main", "metric")))
     assert 'class="value state-finished"' in tables.html(sweep, "main", "state")
-
-
-def test_bold_that_may_rest_on_noise_is_marked_on_pages_alone(stage: Stage) -> None:
-    sweep = stage.submit(SMALL_SPEC)
-    for _ in range(4):
-        stage.finish()
-    stage.settle()
-    page = stage.service.tables.html(sweep, "main")
-    assert "≈" in page.replace("&#8776;", "≈")
+    page = tables.html(sweep, "main")
+    assert "≈" in page.replace("&#8776;", "≈"), "bold that may rest on noise"
     assert "3 are needed" in page
-    exported = stage.service.tables.render(sweep, "main", "html").content.decode()
-    assert "&#8776;" not in exported
+    assert "&#8776;" not in tables.render(sweep, "main", "html").content.decode(), "marked on pages alone"
 
 
-def test_the_address_keeps_what_the_tables_are_coloured_by(stage: Stage, application: FastAPI) -> None:
+def test_the_address_keeps_what_the_tables_are_coloured_by(stage: Stage, http: TestClient) -> None:
     sweep = stage.submit(SMALL_SPEC)
-    http = TestClient(application, base_url="http://127.0.0.1:8787")
-    http.post("/login", data={"code": application.state.access.codes.new()})
     page = read(http.get(f"/sweeps/{sweep}?heat=state").text)
     assert page.having("a", href=f"/sweeps/{sweep}?heat=state")[0].get("aria-current") == "true"
     assert http.get(f"/sweeps/{sweep}?heat=rainbow").status_code == 422
@@ -132,8 +118,7 @@ def test_cells_say_whether_they_are_better_than_their_baselines(stage: Stage) ->
         "{rows: [loss]", "{verdicts: {against: {loss: triplet}, looks: any}, rows: [loss]"
     )
     sweep = stage.submit(judged)
-    for _ in range(5):
-        stage.finish()
+    stage.finish(times=5)
     assert 'class="verdict' not in stage.service.tables.html(sweep, "main"), "a cell without a number has no verdict"
     stage.finish()
     text = stage.service.tables.html(sweep, "main")

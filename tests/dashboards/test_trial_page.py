@@ -21,8 +21,9 @@ TUNED = SMALL_SPEC.replace("repeat:", "tune:\n  optimizer.lr: [0.001, 0.01]\nrep
 
 
 @pytest.fixture
-def person(application: FastAPI) -> TestClient:
-    http = TestClient(application, base_url="http://127.0.0.1:8787", follow_redirects=False)
+def person(http: TestClient, application: FastAPI) -> TestClient:
+    """A browser that has logged in."""
+    del http.headers["Authorization"]
     http.post("/login", data={"code": application.state.access.codes.new()})
     http.headers["Origin"] = "http://127.0.0.1:8787"
     return http
@@ -40,8 +41,7 @@ def test_a_trial_stands_beside_the_selected_candidate_and_its_own_other_repeat(
     stage: Stage, person: TestClient
 ) -> None:
     sweep = stage.submit(TUNED)
-    for _ in range(8):
-        stage.finish()
+    stage.finish(times=8)
     stage.settle()
     best = next(one for one in stage.service.sweeps.grid(sweep)[0].candidates if one.selected)
     lost = next(one for one in stage.service.sweeps.grid(sweep)[0].candidates if not one.selected)
@@ -74,15 +74,11 @@ def test_the_buttons_of_cell_and_trial_ask_for_what_they_say(stage: Stage, perso
     assert asked == [("cancel", None, 2), ("cancel", 1, None), ("retry", 0, None)]
 
 
-def test_a_hostile_recipe_does_not_leave_its_quotes() -> None:
+def test_the_command_that_is_shown_trains_the_same_again(stage: Stage, http: TestClient, tmp_path: Path) -> None:
     recipe = {"loss": {"name": "x\nRECIPE\nrm -rf $HOME; echo `id`"}}
-    said = training.command(specimens.trial(recipe=recipe))
-    assert said.count("\nRECIPE\n") == 1
-
-
-def test_the_command_that_is_shown_trains_the_same_again(stage: Stage, person: TestClient, tmp_path: Path) -> None:
+    assert training.command(specimens.trial(recipe=recipe)).count("\nRECIPE\n") == 1, "it does not leave its quotes"
     stage.submit(SMALL_SPEC.replace("iterations: 100", "iterations: 3"))
-    page = person.get("/trials/1").text
+    page = http.get("/trials/1").text
     shown = unescape(page[page.index("cat &gt; trial-1.json") :].partition("</pre>")[0])
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     # The tests' Python is the one whose folder comes first; here it may have no `python` beside it.
