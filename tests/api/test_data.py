@@ -12,6 +12,8 @@ from fastapi.testclient import TestClient
 from api.client import Client
 from api.commands import local
 from api.commands.local import _begun, _Patience
+from orchestrator.service.service import Service
+from orchestrator.settings import Settings
 from orchestrator.views.errors import MetricsweepError
 from orchestrator.views.lifecycle import SweepState
 from orchestrator.views.nodes import Inspected
@@ -25,6 +27,12 @@ from workers.contract import Part
 CUB = SPEC.replace("dataset: digits", "dataset: {name: cub200, side: 64}")
 SAID = "CUB_200_2011/images.txt is missing: looked in /srv/data"
 ABSENT = f"no node has cub200: on lab: {SAID}; its trials wait until it is there"
+
+
+@pytest.fixture
+def settings(settings: Settings) -> Settings:
+    """A submit does not wait for the nodes to look."""
+    return settings.model_copy(update={"inspect": ""})
 
 
 def found(host: str, state: str = "missing", said: str = SAID, minutes: float = 0) -> Inspected:
@@ -121,8 +129,13 @@ def test_the_data_of_the_nodes_are_listed(url: str, http: TestClient, conductor:
     assert (wrong.exit_code, "looked for was cub200" in wrong.stderr) == (2, True)
 
 
-def test_run_begins_what_was_missing_when_somebody_looked_last(url: str, conductor: Conductor) -> None:
+def test_run_begins_what_was_missing_when_somebody_looked_last(
+    url: str, conductor: Conductor, settings: Settings
+) -> None:
     conductor.writer.data.note_findings([found("lab", minutes=600)], ["lab"])
+    waiting = Service.open(settings.model_copy(update={"inspect": None}))
+    assert "as of 10 hours ago" in waiting.submissions.preview(CUB.encode()).warnings[0], "the look is not answered"
+    waiting.close()
     with Client(url, TOKEN) as client:
         assert _begun(client, CUB.encode(), alone=True) == 1
 
