@@ -15,16 +15,11 @@ from orchestrator.host.disk import replace_file
 from orchestrator.record.store import Store
 from orchestrator.settings import Settings
 from tests.api.conftest import TOKEN
-from tests.api.test_serve import Told, ours, pid_of, wait_until
+from tests.api.test_serve import Told, elsewhere, ours, pid_of, wait_until
 from tests.disk_limits import files_of_at_most, read_only, small_disk
 
 BLOCK = 4096
 ROOT = Path(__file__).parents[2]
-
-
-def elsewhere(home: Path) -> Settings:
-    """MLflow and Ray are elsewhere, so that only the stand-ins are started."""
-    return Settings(home=home, port=0, mlflow_url="http://mlflow.example:5000", ray_address="ray.example:6379")
 
 
 def command(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:

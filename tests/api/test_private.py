@@ -12,7 +12,7 @@ from orchestrator.host import private
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.errors import MetricsweepError
-from tests.api.test_serve import Told, ours
+from tests.api.test_serve import Told, elsewhere, ours
 
 
 def mode(path: Path) -> int:
@@ -29,10 +29,9 @@ def test_a_home_that_an_earlier_version_left_open_is_closed_and_that_is_said_onc
         path.chmod(0o644)
     (home / "logs").chmod(0o755)
     home.chmod(0o755)
-    settings = Settings(home=home, port=0, mlflow_url="http://mlflow.example:5000", ray_address="ray.example:6379")
     for times in (1, 0):
         told = Told()
-        with Stack(settings, told, ours(tmp_path)) as stack:
+        with Stack(elsewhere(home), told, ours(tmp_path)) as stack:
             stack.start()
             assert [mode(path) for path in (home, home / "logs")] == [0o700, 0o700]
             assert {path: mode(path) for path in left if path.exists() and mode(path) & 0o077} == {}
@@ -41,12 +40,9 @@ def test_a_home_that_an_earlier_version_left_open_is_closed_and_that_is_said_onc
 
 
 def test_what_supervised_processes_write_is_closed(tmp_path: Path) -> None:
-    settings = Settings(
-        home=tmp_path / "home", port=0, mlflow_url="http://mlflow.example:5000", ray_address="ray.example:6379"
-    )
     before = os.umask(0o022)
     try:
-        with Stack(settings, children=ours(tmp_path / "written")) as stack:
+        with Stack(elsewhere(tmp_path / "home"), children=ours(tmp_path / "written")) as stack:
             stack.start()
     finally:
         os.umask(before)

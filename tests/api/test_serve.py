@@ -64,10 +64,14 @@ def home(tmp_path: Path) -> Path:
     return tmp_path / "home"
 
 
-@pytest.fixture
-def settings(home: Path) -> Settings:
+def elsewhere(home: Path) -> Settings:
     """MLflow and Ray are elsewhere, so that only the stand-ins are started."""
     return Settings(home=home, port=0, mlflow_url="http://mlflow.example:5000", ray_address="ray.example:6379")
+
+
+@pytest.fixture
+def settings(home: Path) -> Settings:
+    return elsewhere(home)
 
 
 def stand_in(folder: Path, name: str, how: str = "plain", **more: Any) -> ChildSpec:
@@ -160,8 +164,7 @@ def test_what_has_said_that_it_is_over_ends_beside_what_it_needed(settings: Sett
 
 def test_mlflow_is_there_until_the_conductor_has_told_it_all(tmp_path: Path, settings: Settings) -> None:
     services = (mlflow_server(tmp_path, tmp_path / "socket"), ray_head(tmp_path, {"ray": 1}, "", settings))
-    every = [*services, *applications()]
-    later = {spec.name: set(spec.end_later) for spec in every}
+    later = {spec.name: set(spec.end_later) for spec in (*services, *applications())}
     assert later == {"mlflow": set(), "ray": set(), "api": set(), "conductor": {"mlflow", "ray", "api"}}
 
 
@@ -480,7 +483,7 @@ def test_a_name_of_nothing_ends_the_start_before_anything_starts(settings: Setti
         ({"engine": "tests.run.threads:motor"}, r"ENGINE: .*threads\.py has no 'motor'"),
         ({"train": "workers.trains:train"}, "TRAIN: .*Python finds no module 'workers.trains'"),
         ({"train": "workers.train:trian"}, r"TRAIN: .*train\.py has no 'trian'; expected `module:function`"),
-        ({"train": "__main__:train"}, "TRAIN: .*Python finds no module '__main__'"),
+        ({"train": "__main__:train"}, "TRAIN: .*(Python finds no module '__main__'|__main__.py has no 'train')"),
         ({"inspect": "workers.data:inspect"}, r"INSPECT: .*has no 'inspect'"),
         ({"parts": Path("/nowhere")}, "PARTS: /nowhere: the folder of own parts does not exist"),
     ):
@@ -593,15 +596,13 @@ import signal, sys, threading
 from functools import partial
 from pathlib import Path
 from api.local.serve import Stack
-from orchestrator.settings import Settings
-from tests.api.test_serve import ours, stand_in
+from tests.api.test_serve import elsewhere, ours, stand_in
 
 home, folder, how = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
 signal.signal(signal.SIGHUP, signal.SIG_DFL)  # and what nohup runs ignores this one
 children = ours(folder) if how == "plain" else [stand_in(folder, "conductor", how, grace=600.0)]
-settings = Settings(home=home, port=0, mlflow_url="http://mlflow.example:5000", ray_address="ray.example:6379")
-with Stack(settings, lambda name, state: print(name, state, flush=True), children) as stack:
+with Stack(elsewhere(home), lambda name, state: print(name, state, flush=True), children) as stack:
     stack.start()
     threading.Timer(0.5, print, ["up"], {"flush": True}).start()  # said when it waits, so that a signal finds it there
     stack.wait()
@@ -755,7 +756,8 @@ def test_a_damaged_record_is_no_obstacle(settings: Settings, tmp_path: Path) -> 
     settings.resolved_home.mkdir(parents=True)
     for content in ("", "{", "[]", "null", '{"ports": 3, "children": null}'):
         (settings.resolved_home / "serve.json").write_text(content)
-        Stack(settings, children=[]).start()
+        with Stack(settings, children=[]) as stack:
+            stack.start()
 
 
 def test_a_listener_that_fails_is_no_obstacle(settings: Settings, tmp_path: Path) -> None:
