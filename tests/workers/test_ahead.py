@@ -5,9 +5,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,7 +16,6 @@ from tests.workers import recipes
 from tests.workers.recipes import numbers, own_part, place, recipe, run, same, weights
 from workers.contract import DataDamagedError, Result, Stopped
 from workers.data import batches as data_batches
-from workers.data import images as images_module
 from workers.data.batches import Batches, LabelledBatch
 from workers.data.images import Images, Prefetcher
 from workers.training import loop, session
@@ -27,7 +24,7 @@ from workers.training.loop import ProgressLog
 CPU = torch.device("cpu")
 CASES: dict[str, dict[str, Any]] = {
     "crops": {"augment": "crop_flip", "crop": 7},
-    "a shuffle": {"sampler": {"name": "shuffle", "batch": 300}, "augment": "flip"},
+    "a shuffle": {"loss": "multi_similarity", "sampler": {"name": "shuffle", "batch": 300}, "augment": "flip"},
     "two views": {
         "task": {"name": "self_supervised", "probe_epochs": 1, "probe_at": []}, "dataset": "digits_halves",
         "augment": "simclr", "crop": 7, "head": "projection", "loss": "nt_xent", "metrics": [],
@@ -58,7 +55,7 @@ def test_the_numbers_are_the_same_also_when_resumed(case: str, tmp_path: Path, a
     assert numbers(whole) == numbers(expected)
     kept = whole.artifacts[0]
     assert same(weights(tmp_path / "whole" / kept), weights(tmp_path / "plain" / kept))
-    for begun, ended in ((True, True), (True, False), (False, True)):
+    for begun, ended in ((True, False), (False, True)) if case == "crops" else ((True, True),):
         folder = tmp_path / f"{begun} {ended}"
         asked = iter(range(100))
         ahead(begun)
@@ -94,12 +91,11 @@ def doomed(folder: Path, value: str, **changes: Any) -> Any:
     return own_part(folder, "losses", "doomed", source, loss="doomed", **changes)
 
 
-@pytest.mark.parametrize("every", [5, 1, 100])
-@pytest.mark.parametrize("value", ["nan", "inf"])
+@pytest.mark.parametrize(("value", "every"), [("nan", 5), ("inf", 1), ("nan", 100)])
 def test_a_divergence_is_the_same_outcome_at_the_same_iteration(
     value: str, every: int, tmp_path: Path, ahead: Callable[[bool], None]
 ) -> None:
-    what = doomed(tmp_path, value, evaluate_every=every, iterations=40)
+    what = doomed(tmp_path, value, evaluate_every=every, iterations=20)
     found: list[tuple[Result, str]] = []
     for on in (False, True):
         ahead(on)
@@ -116,7 +112,7 @@ def test_a_checkpoint_of_a_training_that_has_diverged_is_not_written(
     tmp_path: Path, ahead: Callable[[bool], None]
 ) -> None:
     ahead(True)
-    what = doomed(tmp_path, "nan", evaluate_every=100, iterations=100)
+    what = doomed(tmp_path, "nan", evaluate_every=100, iterations=20)
     result, _ = run(what, tmp_path / "out", parts=tmp_path, checkpoint_seconds=0.0)
     assert (result.outcome, result.steps) == ("diverged", 6)
 
@@ -198,35 +194,6 @@ def test_a_training_leaves_no_thread_and_no_images(
     assert [one() for one in made] == [None]
 
 
-def test_what_is_prepared_for_a_gpu_waits_until_it_has_come_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else the images of a whole evaluation would lie in its memory: nobody waits for it but at the end."""
-    taken, computed, waiting = 0, 0, list[int]()
-
-    class Event:
-        """All that the GPU was given before now."""
-
-        def __init__(self) -> None:
-            self._before = taken
-
-        def synchronize(self) -> None:
-            nonlocal computed
-            computed = max(computed, self._before)
-
-    def prepare() -> Any:
-        waiting.append(taken - computed)
-        return (SimpleNamespace(record_stream=lambda _: None),)
-
-    stream = SimpleNamespace(record_event=Event, wait_event=lambda _: None, wait_stream=lambda _: None)
-    monkeypatch.setattr(torch.cuda, "current_stream", lambda _: stream)
-    monkeypatch.setattr(torch.cuda, "stream", nullcontext)
-    monkeypatch.setattr(images_module, "_stream", lambda _: stream)
-    ahead = Prefetcher(torch.device("cuda"))
-    for _ in range(20):
-        ahead.begin(prepare)()
-        taken += 1
-    assert waiting == [0, 1, 2, 3, 4, *[5] * 15]
-
-
 class Waits(TorchDispatchMode):
     """Counts what would wait for a GPU: a number that Python reads, and a shape that depends on values."""
 
@@ -246,15 +213,24 @@ class Waits(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-@pytest.mark.parametrize("loss", ["nt_xent", "softmax", "proxy_nca", "tuplet", "arcface", "normface"])
-@pytest.mark.parametrize("regularizer", ["none", "l2", "sec", "sec_ema"])
+ALONE = {
+    "nt_xent": "none",
+    "softmax": "l2",
+    "proxy_nca": "sec",
+    "tuplet": "sec_ema",
+    "arcface": "sec",
+    "normface": "l2",
+}
+"""Losses that need no list of pairs, each with a regularizer."""
+
+
+@pytest.mark.parametrize("loss", ALONE)
 def test_an_iteration_waits_for_nothing(
-    loss: str, regularizer: str, tmp_path: Path, ahead: Callable[[bool], None], monkeypatch: pytest.MonkeyPatch
+    loss: str, tmp_path: Path, ahead: Callable[[bool], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of the losses that need no list of pairs. The finite check of a loss is waited for eight iterations later."""
+    """Only the finite check of a loss is waited for, eight iterations later."""
     ahead(True)
-    eta = {} if regularizer == "none" else {"eta": 0.1}
-    what = recipe(loss=loss, regularizer={"name": regularizer, **eta}, iterations=1000)
+    what = recipe(loss=loss, regularizer=ALONE[loss], iterations=1000)
     one = session.Session(what, place(tmp_path), CPU)
     journal = ProgressLog(one.total, one.length.every, one.curves, lambda _: None)
     monkeypatch.setattr(journal, "due", lambda _: False)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import JsonValue
 
-from tests.workers.recipes import DIGITS, numbers, recipe, run, weights
+from tests.workers.recipes import DIGITS, numbers, recipe, run
 from tests.workers.test_checkpoint import cut_and_resumed
 from workers import catalog
 from workers.catalog import compatibility
@@ -38,19 +38,12 @@ def test_neither_order_nor_repetition_nor_what_is_computed_anyway_matters() -> N
     assert Recipe.model_validate_json(asked.model_dump_json()).fingerprint == asked.fingerprint
 
 
-def test_a_metric_that_does_not_exist_is_refused() -> None:
-    assert problems(metrics=["nmi_sec", "nmi_secc"]) == {
-        "metrics.1": "no metric named 'nmi_secc'; did you mean 'nmi_sec'?"
-    }
+def test_what_cannot_be_asked_for_or_select_is_refused() -> None:
+    said = "no metric named 'nmi_secc'; did you mean 'nmi_sec'?"
+    assert problems(metrics=["nmi_sec", "nmi_secc"]) == {"metrics.1": said}
     assert "metrics" in problems(metrics="nmi_sec")
-
-
-def test_a_metric_that_is_asked_for_may_select() -> None:
     assert problems(**ASKED, select={"metric": "nmi_sec"}) == {}
     assert "select.metric" in problems(select={"metric": "nmi_sec"})
-
-
-def test_a_metric_that_is_dear_on_a_data_set_may_not() -> None:
     sop = {"dataset": "sop", "backbone": "resnet50", "embedding": 512, **ASKED}
     wanted = "metric 'nmi_sec' is dear on dataset 'sop', and computed only at the end; select by another"
     assert problems(**sop, validation="none", select={"metric": "nmi_sec", "split": "test"})["select.metric"] == wanted
@@ -98,56 +91,40 @@ def test_a_distance_that_the_task_does_not_rank_by_is_refused() -> None:
 
 
 class TestDear:
-    """Where clustering is dear, only the weights that are kept are judged by it, and only on test images."""
+    """Where clustering is expensive, only the kept weights are judged by it, and only on test images."""
 
     @pytest.fixture(autouse=True)
     def _everything_is_dear(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(compatibility, "DEAR", 1)
 
-    def test_it_is_computed_once(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        from workers.evaluation import evaluate
-
-        count = 0
-        whole = evaluate.k_means  # type: ignore[attr-defined]
-
-        def counted(*given: Any) -> Any:
-            nonlocal count
-            count += 1
-            return whole(*given)
-
-        monkeypatch.setattr(evaluate, "k_means", counted)
-        result, reports = run(recipe(**CHOSEN), tmp_path)
-        assert count == 1
-        assert result.best_step is not None
-        found = {key.partition("/")[0] for key in result.metrics if key.endswith(KEYS)}
-        assert found == ({"best"} if result.best_step < result.steps else {"best", "last"})
-        assert not any("validation/nmi_sec" in key for key in result.metrics)
+    def test_it_is_what_the_kept_weights_give_also_when_resumed(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        dear, reports = run(recipe(**CHOSEN), tmp_path / "dear")
+        assert dear.best_step is not None
+        found = {key.partition("/")[0] for key in dear.metrics if key.endswith(KEYS)}
+        assert found == ({"best"} if dear.best_step < dear.steps else {"best", "last"})
+        assert not any("validation/nmi_sec" in key for key in dear.metrics)
         assert any("dear of so many images" in report.log for report in reports)
-
-    def test_it_is_what_the_kept_weights_give(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        dear, _ = run(recipe(**CHOSEN), tmp_path / "dear")
+        assert numbers(cut_and_resumed(recipe(**CHOSEN), tmp_path / "cut", [3, 11])) == numbers(dear)
         monkeypatch.undo()
         cheap, _ = run(recipe(**CHOSEN), tmp_path / "cheap")
         assert {key: cheap.metrics[key] for key in dear.metrics} == dear.metrics
-        assert weights(tmp_path / "dear" / "best.pt").keys() == weights(tmp_path / "cheap" / "best.pt").keys()
 
-    def test_with_the_last_weights_it_is_of_these(self, tmp_path: Path) -> None:
-        last = recipe(**{**CHOSEN, "validation": "none", "select": {"metric": "map@r", "split": "last"}})
-        result, _ = run(last, tmp_path)
-        assert [key for key in result.metrics if key.endswith(KEYS)] == ["last/test/f1_sec", "last/test/nmi_sec"]
-
-    def test_the_other_choice_has_it_too(self, tmp_path: Path) -> None:
-        result, _ = run(recipe(**{**CHOSEN, "select": {"metric": "map@r", "beside": "test"}}), tmp_path)
-        assert all(math.isfinite(result.metrics[f"{one}/{key}"]) for one in ("best", "best_test") for key in KEYS)
-
-    def test_of_folds_it_is_of_all_together(self, tmp_path: Path) -> None:
-        folds = {**CHOSEN, "iterations": 6, "validation": {"name": "cross_validation", "folds": 3}}
-        result, _ = run(recipe(**folds), tmp_path)
-        assert [key for key in result.metrics if key.endswith(KEYS)] == ["best/test/f1_sec", "best/test/nmi_sec"]
-
-    def test_cut_and_resumed_it_is_the_same_bit_for_bit(self, tmp_path: Path) -> None:
-        expected, _ = run(recipe(**CHOSEN), tmp_path / "whole")
-        assert numbers(cut_and_resumed(recipe(**CHOSEN), tmp_path / "cut", [3, 11])) == numbers(expected)
+    def test_which_weights_it_judges(self, tmp_path: Path) -> None:
+        test = ["best/test/f1_sec", "best/test/nmi_sec"]
+        for name, changes, wanted in (
+            ("last", {"validation": "none", "select": {"metric": "map@r", "split": "last"}},
+             ["last/test/f1_sec", "last/test/nmi_sec"]),
+            ("folds", {"iterations": 6, "validation": {"name": "cross_validation", "folds": 3}}, test),
+            ("beside", {"select": {"metric": "map@r", "beside": "test"}, "iterations": 6},
+             [*test, *(one.replace("best/", "best_test/") for one in test)]),
+        ):  # fmt: skip
+            result, _ = run(recipe(**{**CHOSEN, **changes}), tmp_path / name)
+            found = {key for key in result.metrics if key.endswith(KEYS)}
+            assert set(wanted) <= found, name
+            assert name == "beside" or found == set(wanted), name
+            assert all(math.isfinite(result.metrics[key]) for key in wanted), name
 
     def test_it_cannot_select(self, tmp_path: Path) -> None:
         with pytest.raises(ValueError, match="'nmi_sec' is dear of so many images"):

@@ -1,4 +1,4 @@
-"""Augmentation on the device against PIL, image by image."""
+"""Augmentation on the device against PIL, and what backbones make of bytes."""
 
 import colorsys
 import math
@@ -6,12 +6,22 @@ import math
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from PIL import Image, ImageEnhance
+from torch.nn import functional
 
 from workers.data import augmentation
-from workers.data.augmentation import PRESETS, Augment, Boxes, Preset, distorted, random_boxes, resized_crop
+from workers.data.augmentation import (
+    IMAGENET,
+    PRESETS,
+    SIGNED,
+    Augment,
+    Boxes,
+    Preprocess,
+    Preset,
+    distorted,
+    random_boxes,
+    resized_crop,
+)
 
 SIZES = torch.tensor([[64, 85], [75, 64], [64, 64], [100, 64], [64, 200]])
 
@@ -55,34 +65,6 @@ def test_crop_resize_and_flip_equal_pil(side: int) -> None:
         assert off.mean() <= 0.35
 
 
-def test_a_whole_image_stays_itself() -> None:
-    batch, _ = noise(torch.tensor([[32, 32]]))
-    whole = Boxes(*(torch.tensor([place]) for place in (0, 0, 32, 32)))
-    assert torch.equal(resized_crop(batch, whole, torch.tensor([False]), 32), batch.float())
-    assert torch.equal(resized_crop(batch, whole, torch.tensor([True]), 32), batch.float().flip(3))
-
-
-@given(h=st.integers(8, 90), w=st.integers(8, 90), seed=st.integers(0, 999))
-@settings(max_examples=50, deadline=None)
-def test_a_crop_lies_in_its_image_with_the_wanted_area_and_shape(h: int, w: int, seed: int) -> None:
-    sizes = torch.tensor([[h, w]]).expand(20, 2)
-    drawn = torch.rand(20, 22, generator=generator(seed), dtype=torch.float64)
-    boxes = random_boxes(sizes, (0.16, 1.0), (3 / 4, 4 / 3), drawn)
-    assert bool(((boxes.top >= 0) & (boxes.left >= 0) & (boxes.height > 0) & (boxes.width > 0)).all())
-    assert bool(((boxes.top + boxes.height <= h) & (boxes.left + boxes.width <= w)).all())
-    shapes = boxes.width / boxes.height
-    slack = 1 + 2 / boxes.height.clamp(min=1)  # sides are whole pixels
-    assert bool(((shapes <= 4 / 3 * slack) & (shapes >= 3 / 4 / slack)).all())
-    centred = (h > 2 * w) | (w > 2 * h)  # where attempts may all fail the largest crop of the centre is taken
-    assert centred or bool((boxes.height * boxes.width >= 0.16 * h * w - h - w).all())
-
-
-def test_the_crop_of_the_centre_where_nothing_fits() -> None:
-    drawn = torch.full((2, 22), 0.999, dtype=torch.float64)  # almost the whole area, as wide as allowed
-    boxes = random_boxes(torch.tensor([[20, 100], [100, 20]]), (0.9, 1.0), (3 / 4, 4 / 3), drawn)
-    assert [place.tolist() for place in boxes] == [[0, 36], [36, 0], [20, 27], [27, 20]]
-
-
 def naive_box(height: int, width: int, drawn: list[float]) -> list[int]:
     """torchvision's RandomResizedCrop.get_params with the numbers that it would draw."""
     for share, shape in zip(drawn[:10], drawn[10:20], strict=True):
@@ -118,14 +100,6 @@ def test_the_same_state_gives_the_same_bits(preset: str) -> None:
     assert torch.equal(first, other) == (preset == "none")
     assert float(first.min()) >= 0
     assert float(first.max()) <= 255.01
-
-
-def test_each_image_has_parameters_of_its_own() -> None:
-    batch, _ = noise(torch.tensor([[64, 64]]))
-    same = batch.expand(8, -1, -1, -1)
-    for preset in ("crop_flip", "proxy_anchor", "simclr"):
-        result = Augment(preset, stored=64).train(same, generator())
-        assert all(not torch.equal(result[0], one) for one in result[1:])
 
 
 def test_a_batch_is_no_more_than_its_images() -> None:
@@ -179,14 +153,6 @@ def test_sides() -> None:
         Augment("none", stored=256, crop=300)
     with pytest.raises(ValueError, match="an image is smaller than the crop of 64 pixels"):
         Augment("none", stored=64).test(torch.zeros(1, 3, 32, 64, dtype=torch.uint8))
-
-
-def test_under_amp_it_is_as_exact() -> None:
-    batch, _ = noise()
-    worker = Augment("simclr", stored=64, crop=40)
-    expected = worker.train(batch, generator(), SIZES)
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        assert torch.equal(worker.train(batch, generator(), SIZES), expected)
 
 
 # Colours
@@ -254,11 +220,6 @@ def test_the_order_of_the_operations_differs() -> None:
     assert torch.allclose(distorted(batch[:1], preset, one), expected, atol=1e-3)
 
 
-def test_grey_images_stay_grey() -> None:
-    batch = torch.randint(0, 256, (4, 1, 32, 32), generator=generator(), dtype=torch.uint8)
-    assert Augment("simclr", stored=32).train(batch, generator()).shape == (4, 1, 32, 32)
-
-
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device is here")
 @pytest.mark.parametrize("preset", PRESETS)
@@ -268,3 +229,46 @@ def test_a_gpu_gives_the_same(preset: str) -> None:
     found = worker.train(batch.cuda(), generator(), SIZES)
     assert found.is_cuda
     assert torch.allclose(found.float().cpu(), worker.train(batch, generator(), SIZES).float(), atol=0.05)
+
+
+RED = torch.tensor([255, 0, 51], dtype=torch.uint8)[None, :, None, None].expand(2, 3, 4, 4)  # red, green, blue
+
+
+def channels(images: torch.Tensor) -> list[float]:
+    assert images.dtype == torch.float32
+    assert bool((images == images[:1, :, :1, :1]).all())
+    return [round(value, 4) for value in images[0, :, 0, 0].tolist()]
+
+
+def test_signed_is_what_every_backbone_got_before_there_was_a_choice() -> None:
+    images = torch.arange(256, dtype=torch.uint8).view(1, 1, 16, 16)
+    assert torch.equal(SIGNED(images), images.float().div(127.5).sub(1))
+    assert channels(SIGNED(RED)) == [1.0, -1.0, -0.6]
+
+
+def test_imagenet() -> None:
+    assert channels(IMAGENET(RED)) == [2.2489, -2.0357, -0.9156]
+
+
+def test_caffe_turns_the_channels_and_subtracts_means_in_its_own_order() -> None:
+    caffe = Preprocess(mean=(104.0, 117.0, 128.0), scale=1.0, bgr=True)
+    assert channels(caffe(RED)) == [51 - 104, 0 - 117, 255 - 128]
+
+
+def test_a_grey_image_gets_the_channels_of_the_mean() -> None:
+    grey = torch.full((2, 1, 4, 4), 51, dtype=torch.uint8)
+    assert channels(Preprocess(mean=(1.0, 2.0, 3.0), scale=51.0, bgr=True)(grey)) == [0.0, -1.0, -2.0]
+    assert SIGNED(grey).shape == (2, 1, 4, 4)
+
+
+def test_images_of_another_side_are_resized() -> None:
+    images = torch.randint(0, 256, (2, 3, 8, 8), dtype=torch.uint8)
+    larger = Preprocess(mean=(0.0,), scale=1.0, side=12)(images)
+    assert torch.allclose(larger, functional.interpolate(images.float(), (12, 12), mode="bilinear"), atol=1e-3)
+    same = Preprocess(mean=(0.0,), scale=1.0, side=8)(images)
+    assert torch.equal(same, images.float())
+
+
+def test_a_wrong_number_of_channels_is_told() -> None:
+    with pytest.raises(ValueError, match="images have 4 channels, expected 1 or 3"):
+        IMAGENET(torch.zeros(1, 4, 2, 2, dtype=torch.uint8))

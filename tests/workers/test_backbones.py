@@ -54,56 +54,36 @@ def images(channels: int = 3, side: int = SIDE, count: int = 2) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("name", sorted(OPTIONS))
-class TestEach:
-    @pytest.mark.parametrize("channels", [1, 3])
-    def test_bytes_become_features(self, name: str, channels: int) -> None:
-        backbone = shared_net(name)
-        features = backbone(backbone.preprocess(images(channels)))
-        assert features.shape == (2, backbone.features)
-        assert features.isfinite().all()
-        if channels == 3:
-            backbone.zero_grad()
-            features.sum().backward()
-            assert all(parameter.grad is not None for parameter in backbone.parameters())
-
-    def test_says_where_its_weights_come_from(self, name: str) -> None:
-        assert shared_net(name).origin == "random"
-
-    def test_two_or_four_channels_are_refused(self, name: str) -> None:
-        with pytest.raises(ValueError, match="3 channels, or grey ones; found 4"):
-            made(name, channels=4)
-
-    def test_resizes(self, name: str) -> None:
-        resized = made(name, side=8, resize=96).preprocess(images(side=8))
-        assert resized.shape == (2, 3, 96, 96)
-
-
-@pytest.mark.parametrize("name", sorted(set(OPTIONS) - {"ir18", "mobilenet_v1", "se_resnet50_ir"}))
-def test_two_sources_of_weights_are_refused(name: str) -> None:
-    with pytest.raises(ValueError, match="not both"):
-        made(name, pretrained=True, weights="net.pth")
-
-
-@pytest.mark.parametrize("name", sorted(OPTIONS))
-def test_its_own_state_in_a_file_gives_the_same_features(name: str, tmp_path: Path) -> None:
+def test_each_gives_features_of_bytes_and_reads_its_own_weights(name: str, tmp_path: Path) -> None:
     backbone = shared_net(name)
-    net = backbone if name == "bn_inception" else backbone.net
-    torch.save(net.state_dict(), tmp_path / "net.pth")
-    torch.manual_seed(1)
-    again = registry.build(
-        "backbone", Part(name=name, weights="net.pth", **OPTIONS[name]), channels=3, side=SIDE, root=tmp_path
-    ).eval()
-    inputs = backbone.preprocess(images())
-    assert torch.equal(again(inputs), backbone(inputs))
+    assert backbone.origin == "random"
+    with pytest.raises(ValueError, match="3 channels, or grey ones; found 4"):
+        made(name, channels=4)
+    grey = backbone(backbone.preprocess(images(1)))
+    features = backbone(backbone.preprocess(images()))
+    assert grey.shape == features.shape == (2, backbone.features)
+    assert grey.isfinite().all()
+    assert features.isfinite().all()
+    backbone.zero_grad()
+    features.sum().backward()
+    assert all(parameter.grad is not None for parameter in backbone.parameters())
+    torch.save((backbone if name == "bn_inception" else backbone.net).state_dict(), tmp_path / "net.pth")
+    again = made(name, root=tmp_path, weights="net.pth", resize=SIDE).eval()
+    assert torch.equal(again(again.preprocess(images())), features)
     assert again.origin.startswith("sha256:")
+    assert again.preprocess(images(side=8)).shape == (2, 3, SIDE, SIDE), "`resize` enlarges"
+    if name not in {"ir18", "mobilenet_v1", "se_resnet50_ir"}:
+        with pytest.raises(ValueError, match="not both"):
+            made(name, pretrained=True, weights="net.pth")
 
 
-@pytest.mark.parametrize(("name", "least"), [("alexnet", 63), ("googlenet", 15)])
-def test_images_that_would_leave_no_map_are_refused(name: str, least: int) -> None:
-    backbone = made(name, side=least).eval()
-    assert backbone(backbone.preprocess(images(side=least))).isfinite().all()
-    with pytest.raises(ValueError, match=f"side {least - 1}; it needs {least} at least: set `resize`"):
-        made(name, side=least - 1)
+def test_images_that_would_leave_no_map_are_refused() -> None:
+    for name, least in (("alexnet", 63), ("googlenet", 15)):
+        backbone = shared_net(name)
+        assert backbone(backbone.preprocess(images(side=least))).isfinite().all()
+        assert made(name, side=least).features == backbone.features
+        with pytest.raises(ValueError, match=f"side {least - 1}; it needs {least} at least: set `resize`"):
+            made(name, side=least - 1)
 
 
 class TestPool:
@@ -113,8 +93,8 @@ class TestPool:
         assert pooled(maps, "max").tolist() == [[6.0, -1.0]]
         assert pooled(maps, "avg+max").tolist() == [[9.0, -4.0]]
 
-    @pytest.mark.parametrize("pool", ["avg", "max", "avg+max"])
-    def test_is_the_backbones_last_step(self, pool: Any) -> None:
+    def test_is_the_backbones_last_step(self) -> None:
+        pool: Any = "avg+max"
         backbone = made("mobilenet_v1", pool=pool).eval()
         inputs = backbone.preprocess(images())
         assert torch.equal(backbone(inputs), pooled(backbone.maps(inputs), pool))
@@ -142,32 +122,22 @@ class TestFrozenBatchNorm:
             of_norm = key.rpartition(".")[0] in norms
             assert torch.equal(after[key], value) == of_norm, key
 
-    def test_without_it_everything_moves(self) -> None:
-        before = {key: value.clone() for key, value in made("mobilenet_v1").state_dict().items()}
-        after = self.trained(made("mobilenet_v1")).state_dict()
-        assert not any(torch.equal(after[key], value) for key, value in before.items())
-
     def test_no_optimizer_gets_it_and_the_state_has_the_same_names(self) -> None:
         frozen, free = made("mobilenet_v1", freeze_bn=True), made("mobilenet_v1")
         assert sorted(frozen.state_dict()) == sorted(free.state_dict())
         assert all(parameter.ndim == 4 for parameter in frozen.parameters())
         frozen.load_state_dict(free.state_dict())
-
-    def test_trains_as_in_evaluation(self) -> None:
-        backbone = made("mobilenet_v1", freeze_bn=True)
-        inputs = backbone.preprocess(images())
-        assert torch.equal(backbone.train()(inputs), backbone.eval()(inputs))
+        inputs = frozen.preprocess(images())
+        assert torch.equal(frozen.train()(inputs), frozen.eval()(inputs))
 
 
 class TestBnInception:
     """Against the architecture as published with the file bn_inception-52deb4733.pth."""
 
-    def test_parameters(self) -> None:
+    def test_parameters_names_and_shapes(self) -> None:
         count = sum(parameter.numel() for parameter in shared_net("bn_inception").parameters())
         classifier = 1024 * 1000 + 1000
         assert count + classifier == 11_295_240
-
-    def test_names_and_shapes(self) -> None:
         shapes = {name: tuple(value.shape) for name, value in shared_net("bn_inception").state_dict().items()}
         convolutions = {name.removesuffix("_bn.running_var") for name in shapes if name.endswith("_bn.running_var")}
         assert len(convolutions) == 69
@@ -187,19 +157,15 @@ class TestBnInception:
         assert {name: shapes[f"{name}.weight"] for name in published} == published
         assert not {"inception_3c_1x1", "inception_3c_pool_proj", "inception_4e_1x1"} & convolutions
 
-    @pytest.mark.parametrize(("side", "rows"), [(224, 7), (227, 7), (256, 8), (32, 1)])
-    def test_sides(self, side: int, rows: int) -> None:
+    def test_sides(self) -> None:
         backbone = shared_net("bn_inception")
         with torch.no_grad():
-            assert BnInception(3, side, NOWHERE) is not None
-            assert backbone.maps(torch.zeros(1, 3, side, side)).shape == (1, 1024, rows, rows)
-
-    @pytest.mark.parametrize(
-        ("side", "near"), [(110, "near it are 96 and 128"), (28, "near it are 32"), (112, "near it are 96 and 128")]
-    )
-    def test_sides_on_which_its_branches_disagree(self, side: int, near: str) -> None:
-        with pytest.raises(ValueError, match=f"side {side}; {near}.*resize"):
-            made("bn_inception", side=side)
+            for side, rows in ((227, 7), (256, 8), (32, 1)):
+                assert BnInception(3, side, NOWHERE) is not None
+                assert backbone.maps(torch.zeros(1, 3, side, side)).shape == (1, 1024, rows, rows)
+        for side, near in ((110, "near it are 96 and 128"), (28, "near it are 32"), (112, "near it are 96 and 128")):
+            with pytest.raises(ValueError, match=f"side {side}; {near}.*resize"):
+                made("bn_inception", side=side)
 
     def test_input_is_blue_first_less_the_published_means(self) -> None:
         pixel = torch.tensor([200, 100, 50], dtype=torch.uint8)[None, :, None, None]
@@ -229,14 +195,12 @@ class TestBnInception:
 class TestFaces:
     """InsightFace's networks, against the sizes that it and others publish of them."""
 
-    @pytest.mark.parametrize(
-        ("units", "millions"),
-        [((2, 2, 2, 2), 24.03), ((3, 4, 6, 3), 34.14), ((3, 4, 14, 3), 43.59), ((3, 13, 30, 3), 65.16)],
-    )
-    def test_parameters_with_output_e(self, units: tuple[int, ...], millions: float) -> None:
-        with torch.device("meta"):
-            both = nn.ModuleList([residual.network(units, squeeze=False), FcBn(residual.features(112), 512)])
-        assert sum(one.numel() for one in both.parameters()) / 1e6 == pytest.approx(millions, abs=0.005)
+    def test_parameters_with_output_e(self) -> None:
+        published = {(2, 2, 2, 2): 24.03, (3, 4, 6, 3): 34.14, (3, 4, 14, 3): 43.59, (3, 13, 30, 3): 65.16}
+        for units, millions in published.items():
+            with torch.device("meta"):
+                both = nn.ModuleList([residual.network(units, squeeze=False), FcBn(residual.features(112), 512)])
+            assert sum(one.numel() for one in both.parameters()) / 1e6 == pytest.approx(millions, abs=0.005)
 
     def test_squeezes_are_what_fifty_layers_have_more(self) -> None:
         with torch.device("meta"):
@@ -248,11 +212,12 @@ class TestFaces:
         )
         assert sum(isinstance(one, nn.PReLU) for one in squeezed.modules()) == 1 + 2 * 24
 
-    @pytest.mark.parametrize("name", ["ir18", "se_resnet50_ir"])
-    def test_112_pixels_become_maps_of_7(self, name: str) -> None:
-        backbone = made(name, side=112).eval()
-        assert backbone.features == 512 * 7 * 7
-        assert backbone.maps(backbone.preprocess(images(side=112, count=1))).shape == (1, 512, 7, 7)
+    def test_112_pixels_become_maps_of_7(self) -> None:
+        for name in ("ir18", "se_resnet50_ir"):
+            with torch.device("meta"):
+                backbone = made(name, side=112).eval()
+                assert backbone.features == 512 * 7 * 7
+                assert backbone.maps(torch.zeros(1, 3, 112, 112)).shape == (1, 512, 7, 7)
 
     def test_input_is_red_first_around_zero(self) -> None:
         """As MXNet decodes it; OpenCV's images are blue first."""
@@ -310,13 +275,11 @@ class TestStem:
         assert shared_net("resnet18").maps(inputs).shape == (2, 512, 1, 1)
 
     @pytest.mark.parametrize("name", ["resnet18", "resnet50"])
-    def test_its_first_layer_is_begun_as_torchvision_begins_convolutions(self, name: str) -> None:
+    def test_its_first_layer_is_another_one(self, name: str, tmp_path: Path) -> None:
+        """Begun as torchvision begins convolutions."""
         first = made(name, stem="cifar").net.conv1.weight.detach()
         assert first.shape == (64, 3, 3, 3)
         assert float(first.std()) == pytest.approx((2 / (64 * 9)) ** 0.5, rel=0.05)
-
-    @pytest.mark.parametrize("name", ["resnet18", "resnet50"])
-    def test_pretrained_weights_are_of_the_other_one(self, name: str, tmp_path: Path) -> None:
         with pytest.raises(ValueError, match="another first layer than the pretrained network"):
             made(name, stem="cifar", pretrained=True)
         torch.save(shared_net(name).net.state_dict(), tmp_path / "net.pth")
@@ -325,14 +288,14 @@ class TestStem:
 
 
 class TestTensorflow:
-    @pytest.mark.parametrize(("side", "before"), [(8, 0), (7, 1), (1, 1)])
-    def test_same_padding(self, side: int, before: int) -> None:
+    def test_same_padding(self) -> None:
         conv = SameConv2d(2, 3, 3, stride=2)
-        maps = torch.rand(1, 2, side, side)
-        padded = functional.pad(maps, (before, 1, before, 1))
-        expected = functional.conv2d(padded, conv.weight, conv.bias, stride=2)
-        assert torch.equal(conv(maps), expected)
-        assert expected.shape[-1] == (side + 1) // 2
+        for side, before in ((8, 0), (7, 1), (1, 1)):
+            maps = torch.rand(1, 2, side, side)
+            padded = functional.pad(maps, (before, 1, before, 1))
+            expected = functional.conv2d(padded, conv.weight, conv.bias, stride=2)
+            assert torch.equal(conv(maps), expected), side
+            assert expected.shape[-1] == (side + 1) // 2
 
     def test_flavour(self) -> None:
         ours, theirs = made("mobilenet_v2", flavour="tensorflow"), made("mobilenet_v2")
@@ -352,8 +315,6 @@ class TestTensorflow:
         with pytest.raises(WeightsError, match="write `flavour: tensorflow`"):
             made("mobilenet_v2", root=tmp_path, weights="net.pt")
         assert made("mobilenet_v2", root=tmp_path, weights="net.pt", flavour="tensorflow")
-
-    def test_no_hub_has_it(self) -> None:
         with pytest.raises(ValueError, match="hub has weights of `flavour: torchvision` and width 1 only"):
             made("mobilenet_v2", flavour="tensorflow", pretrained=True)
 
@@ -364,27 +325,24 @@ class TestTimm:
         backbone: ConvNet = registry.build("backbone", part, channels=1, side=28, root=NOWHERE)
         return backbone.eval()
 
-    @pytest.mark.parametrize("pool", ["own", "avg", "avg+max"])
-    def test_a_vision_transformer_gets_the_side_it_was_made_for(self, pool: str) -> None:
-        backbone = self.built("vit_tiny_patch16_224", pool=pool)
-        inputs = backbone.preprocess(images(1, 28))
-        assert inputs.shape == (2, 3, 224, 224)
-        with torch.no_grad():
-            features, tokens = backbone(inputs), backbone.net.forward_features(inputs)
-        assert features.shape == (2, 192)
-        patches = tokens[:, 1:]
-        expected = {"own": tokens[:, 0], "avg": patches.mean(1), "avg+max": patches.mean(1) + patches.amax(1)}[pool]
-        assert torch.allclose(features, expected, atol=1e-5)
+    def test_a_vision_transformer_gets_the_side_it_was_made_for(self) -> None:
+        for pool in ("own", "avg", "avg+max"):
+            backbone = self.built("vit_tiny_patch16_224", pool=pool)
+            inputs = backbone.preprocess(images(1, 28))
+            assert inputs.shape == (2, 3, 224, 224)
+            with torch.no_grad():
+                features, tokens = backbone(inputs), backbone.net.forward_features(inputs)
+            patches = tokens[:, 1:]
+            expected = {"own": tokens[:, 0], "avg": patches.mean(1), "avg+max": patches.mean(1) + patches.amax(1)}[pool]
+            assert features.shape == (2, 192)
+            assert torch.allclose(features, expected, atol=1e-5), pool
 
     def test_a_name_that_does_not_exist(self) -> None:
         with pytest.raises(ValueError, match="no model named 'resnet-18'; did you mean 'resnet18'"):
             self.built("resnet-18")
 
 
-@pytest.mark.parametrize("name", ["bn_inception", "resnet50"])
-def test_pretrained_without_a_network_says_what_to_do(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pretrained_without_a_network_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TORCH_HOME", str(tmp_path))  # nothing is cached there
     monkeypatch.setattr(urllib.request, "_opener", None)  # it keeps the proxies of the process's first request
     for proxy in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
@@ -395,4 +353,4 @@ def test_pretrained_without_a_network_says_what_to_do(
         WeightsError,
         match=r"could not be fetched, .* \(DownloadError: .*put \w+-[0-9a-f]+\.pth into .*write `weights: ",
     ):
-        made(name, pretrained=True)
+        made("bn_inception", pretrained=True)

@@ -35,28 +35,27 @@ def test_every_kind_has_parts_and_every_file_is_one() -> None:
         assert set(load().names(kind)) == files != set()
 
 
-@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: f"{entry.kind}-{entry.name}")
-class TestEachPart:
-    def test_is_what_inspect_finds(self, entry: Entry) -> None:
+def test_every_entry_is_what_inspect_finds() -> None:
+    wrong = []
+    for entry in ENTRIES:
         part = registry.find(entry.kind, entry.name)
-        assert entry.doc == inspect.cleandoc(part.__doc__ or "")
         asks, parameters = _inspected(part)
-        assert entry.asks == asks
-        assert [parameter.model_dump(exclude={"bounds", "limits"}) for parameter in entry.parameters] == parameters
         said = {"label": entry.label, "paper": entry.paper, "version": entry.version, **entry.facts}
         said |= {"formula": entry.formula} if entry.formula else {}
-        assert said == {"label": entry.name, "paper": None, "version": 1, **_literals(part)}
-
-    def test_says_what_it_is(self, entry: Entry) -> None:
-        assert entry.doc
+        for found, expected in (
+            (entry.doc, inspect.cleandoc(part.__doc__ or "")),
+            (entry.asks, asks),
+            ([parameter.model_dump(exclude={"bounds", "limits"}) for parameter in entry.parameters], parameters),
+            (said, {"label": entry.name, "paper": None, "version": 1, **_literals(part)}),
+            ([one.cast(one.default) for one in entry.parameters if not one.required],
+             [one.default for one in entry.parameters if not one.required]),
+        ):  # fmt: skip
+            if found != expected:
+                wrong.append((entry.kind, entry.name, found, expected))
         source = (WORKERS / FOLDERS[entry.kind] / f"{entry.name}.py").read_text()
-        assert 'label = "' in source
-
-    def test_takes_its_own_defaults(self, entry: Entry) -> None:
-        given = {parameter.name: parameter.default for parameter in entry.parameters if not parameter.required}
-        for parameter in entry.parameters:
-            if not parameter.required:
-                assert parameter.cast(given[parameter.name]) == parameter.default
+        if not entry.doc or 'label = "' not in source:
+            wrong.append((entry.kind, entry.name, "without docstring or label", ""))
+    assert wrong == []
 
 
 def _inspected(part: type) -> tuple[list[str], list[dict[str, Any]]]:
@@ -137,18 +136,14 @@ class TestFacts:
             assert set(accepted) <= layouts
             assert accepted or entry.facts["order"] != "positional"
 
-    def test_regularizers(self) -> None:
+    def test_regularizers_samplers_and_heads(self) -> None:
         for entry in self.of("regularizer"):
             assert entry.facts.get("norms") in {True, None}
             assert not entry.asks
             assert (entry.parameter("eta") is not None) == (entry.name != "none")
-
-    def test_samplers(self) -> None:
         for entry in self.of("sampler"):
             draws = entry.facts.get("draws")
             assert draws is None or entry.parameter(str(draws))
-
-    def test_heads(self) -> None:
         assert {entry.facts["output"] for entry in self.of("head")} <= {"raw", "unit"}
 
     def test_metrics(self) -> None:
@@ -192,12 +187,11 @@ KNOWN: dict[tuple[str, str], dict[str, Any]] = {
 """Parts that learned options after a release, all in their first version, with what a recipe held before."""
 
 
-@pytest.mark.parametrize(("kind", "name"), KNOWN)
-def test_a_recipe_that_uses_no_later_option_is_what_it_was(kind: str, name: str) -> None:
-    whole = {**RECIPE, kind: name}
-    completed = complete(Recipe.model_validate(whole), load())
-    assert completed.part(kind).options == KNOWN[kind, name]
-    assert completed.pins.versions[kind] == 1
+def test_a_recipe_that_uses_no_later_option_is_what_it_was() -> None:
+    for (kind, name), options in KNOWN.items():
+        completed = complete(Recipe.model_validate({**RECIPE, kind: name}), load())
+        assert completed.part(kind).options == options
+        assert completed.pins.versions[kind] == 1
 
 
 def test_the_catalog_reaches_no_torch() -> None:
@@ -213,11 +207,6 @@ class TestLoad:
         path.write_text(source)
         return path
 
-    def test_is_read_once(self, tmp_path: Path) -> None:
-        self.own(tmp_path, "mine")
-        assert load() is load()
-        assert load(tmp_path) is load(tmp_path)
-
     def test_adds_a_researchers_own_parts(self, tmp_path: Path) -> None:
         self.own(tmp_path, "mine")
         self.own(tmp_path, "_helper", "nothing here")
@@ -226,45 +215,27 @@ class TestLoad:
         assert (entry.label, entry.own) == ("Mine", True)
         assert len(load(tmp_path).entries) == len(ENTRIES) + 1
         assert load().get("loss", "mine") is None
-
-    def test_sees_an_edit(self, tmp_path: Path) -> None:
-        self.own(tmp_path, "mine")
-        load(tmp_path)
         self.own(tmp_path, "mine", "class Mine:\n    label = 'Edited'\n")
-        entry = load(tmp_path).get("loss", "mine")
-        assert entry is not None
-        assert entry.label == "Edited"
+        edited = load(tmp_path).get("loss", "mine")
+        assert edited is not None
+        assert edited.label == "Edited"
 
     def test_refuses_a_name_that_is_built_in(self, tmp_path: Path) -> None:
         path = self.own(tmp_path, load().names("loss")[0])
         with pytest.raises(PartSourceError, match="built-in loss is named") as caught:
             load(tmp_path)
         assert str(path) in str(caught.value)
-
-    def test_refuses_a_folder_that_does_not_exist(self, tmp_path: Path) -> None:
         with pytest.raises(PartSourceError, match="does not exist"):
             load(tmp_path / "absent")
 
 
-class TestMetricNames:
-    @pytest.mark.parametrize(
-        ("name", "parsed"),
-        [("recall@1", ("recall", "1")), ("map@r", ("map", "r")), ("nmi", ("nmi", None)), ("x@", ("x", ""))],
-    )
-    def test_are_parsed(self, name: str, parsed: tuple[str, str | None]) -> None:
-        assert parse_metric(name) == parsed
-
-    @pytest.mark.parametrize(
-        ("name", "found"), [("recall@1", "recall"), ("recall@1000", "recall"), ("recall", "recall")]
-    )
-    def test_are_found(self, name: str, found: str) -> None:
+def test_names_of_metrics() -> None:
+    parsed = {"recall@1": ("recall", "1"), "map@r": ("map", "r"), "nmi": ("nmi", None), "x@": ("x", "")}
+    assert {name: parse_metric(name) for name in parsed} == parsed
+    for name in ("recall@1", "recall@1000", "recall"):
         entry = metric_entry(name, CATALOG)
         assert entry is not None
-        assert entry.name == found
-
-    @pytest.mark.parametrize(
-        "name", ["recall@0", "recall@", "recall@-1", "recall@1.0", "recall@²", "map@5", "nmi@2", "", "@1"]
-    )
-    def test_are_refused(self, name: str) -> None:
-        assert metric_entry(name, CATALOG) is None
-        assert metric_problem(name, CATALOG)
+        assert entry.name == "recall"
+    for name in ("recall@0", "recall@", "recall@-1", "recall@1.0", "recall@²", "map@5", "nmi@2", "", "@1"):
+        assert metric_entry(name, CATALOG) is None, name
+        assert metric_problem(name, CATALOG), name

@@ -10,14 +10,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 
 from tests.workers.recipes import numbers, own_part, place, recipe, run, same, weights
 from workers.contract import CheckpointError, Progress, Recipe, Result, Stopped
 from workers.train import train
-from workers.training import checkpoint, determinism
+from workers.training import checkpoint
 
 ROOT = Path(__file__).parents[2]
 CASES: dict[str, dict[str, Any]] = {
@@ -50,16 +49,16 @@ CASES: dict[str, dict[str, Any]] = {
     "epochs": {
         "iterations": None,
         "epochs": 4,
+        "loss": "multi_similarity",
         "evaluate_every": 1,
         "warmup": 1,
-        "sampler": {"name": "shuffle", "batch": 200},
+        "sampler": {"name": "shuffle", "batch": 350},
         "schedule": {"name": "step", "every": 2},
         "regularizer": {"name": "sec", "eta": 0.5},
         "eta_schedule": {"name": "face_warmup", "wait": 1.0},
     },
     "patience": {"patience": 2, "evaluate_every": 1, "optimizer": {"name": "sgd", "lr": 1e-4}},
 }
-"""All of these train for 12 iterations at most."""
 
 
 def stopping_after(steps: int) -> Any:
@@ -79,16 +78,13 @@ def cut_and_resumed(what: Recipe, folder: Path, cuts: list[int], **at: Any) -> R
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_cut_at_any_step(case: str, tmp_path: Path) -> None:
+def test_cut_anywhere(case: str, tmp_path: Path) -> None:
+    """tests/workers/test_tasks.py cuts a training of each task at every step."""
     what = recipe(**CASES[case])
     whole, _ = run(what, tmp_path / "whole")
     kept = whole.artifacts[0]
-    last = whole.steps
-    random_cuts = random.Random(case)
-    # Before the first step, at an evaluation (5, 10), after the last step, and in pieces.
-    for index, cuts in enumerate([[0], [5], [10], [last], [1, 3, 6], sorted(random_cuts.sample(range(1, 6), 2))]):
-        if sum(cuts) > last:
-            continue
+    pieces = [[5], [1, 3, 2]] if whole.steps > 5 else [[2]]
+    for index, cuts in enumerate(pieces):
         folder = tmp_path / str(index)
         assert numbers(cut_and_resumed(what, folder, cuts)) == numbers(whole), cuts
         assert same(weights(folder / "end" / kept), weights(tmp_path / "whole" / kept)), cuts
@@ -115,13 +111,6 @@ def test_what_a_part_draws_at_random_goes_on_too(tmp_path: Path) -> None:
     assert numbers(run(what, tmp_path / "end", tmp_path / "cut/last.pt", parts=tmp_path)[0]) == numbers(whole)
 
 
-def test_every_step_is_a_place_to_cut(tmp_path: Path) -> None:
-    what = recipe(regularizer="sec_ema")
-    whole, _ = run(what, tmp_path / "whole")
-    for step in range(1, 13):
-        assert numbers(cut_and_resumed(what, tmp_path / str(step), [step])) == numbers(whole), step
-
-
 def test_resumed_from_an_older_checkpoint(tmp_path: Path) -> None:
     """A killed attempt goes on from wherever its last checkpoint was, which may be behind its last report."""
     what = recipe(regularizer="sec_ema")
@@ -143,7 +132,7 @@ def test_resumed_from_an_older_checkpoint(tmp_path: Path) -> None:
 
 
 def test_killed_by_the_system(tmp_path: Path) -> None:
-    what = recipe(regularizer="sec_ema", iterations=400, evaluate_every=40)
+    what = recipe(regularizer="sec_ema", iterations=60, evaluate_every=30)
     program = (
         "import sys; from pathlib import Path\n"
         "from tests.workers.recipes import place\n"
@@ -159,33 +148,26 @@ def test_killed_by_the_system(tmp_path: Path) -> None:
         assert process.stdout is not None
         for line in process.stdout:
             step, name = line.split()
-            if int(step) > 90 and name == "last.pt":
+            if int(step) > 20 and name == "last.pt":
                 process.send_signal(signal.SIGKILL)
                 break
         process.stdout.read()
     assert process.returncode == -signal.SIGKILL
     whole, _ = run(what, tmp_path / "whole")
     resumed, reports = run(what, tmp_path / "end", tmp_path / "killed" / "last.pt")
-    assert reports[0].step > 90
+    assert reports[0].step > 20
     assert numbers(resumed) == numbers(whole)
     assert same(weights(tmp_path / "end/best.pt"), weights(tmp_path / "whole/best.pt"))
-
-
-def test_time_adds_up_over_attempts(tmp_path: Path) -> None:
-    what = recipe()
-    with pytest.raises(Stopped):
-        run(what, tmp_path, stop=stopping_after(6))
-    spent = checkpoint.load(tmp_path / "last.pt")["seconds"]
-    assert run(what, tmp_path, tmp_path / "last.pt")[0].seconds > spent > 0
 
 
 def test_a_stop_says_where_it_can_go_on(tmp_path: Path) -> None:
     reports: list[Progress] = []
     with pytest.raises(Stopped, match="after 6 of 12 iterations"):
         train(recipe(), place(tmp_path, stop=stopping_after(6)), reports.append)
-    assert reports[-1].checkpoint == "last.pt"
-    assert reports[-1].step == 6
+    assert (reports[-1].checkpoint, reports[-1].step) == ("last.pt", 6)
     assert [path.name for path in tmp_path.iterdir()] == ["last.pt"]
+    spent = checkpoint.load(tmp_path / "last.pt")["seconds"]
+    assert run(recipe(), tmp_path, tmp_path / "last.pt")[0].seconds > spent > 0, "the time of attempts adds up"
 
 
 def test_checkpoints_are_written_as_often_as_asked(tmp_path: Path) -> None:
@@ -204,12 +186,11 @@ def written(tmp_path: Path) -> Path:
 
 
 def test_damage_anywhere_is_a_damaged_checkpoint_or_changes_nothing(written: Path) -> None:
-    """Flipped bits, overwritten bytes and cuts; in the zip's own records each bit of each byte, since readers trust
-    these."""
+    """Flipped bits, overwritten bytes and cuts; many in the zip's own records, since readers trust these."""
     content, intact, drawn = written.read_bytes(), checkpoint.load(written), random.Random(0)
     central = content.rfind(b"PK\x01\x02", 0, content.find(b"PK\x05\x06"))
     places = [drawn.randrange(len(content)) for _ in range(100)]
-    places += [place for place in range(central, len(content)) for _ in range(2)]
+    places += range(central, len(content), 4)
     places += [at + offset for at in _starts(content, b"PK\x01\x02")[:3] for offset in range(46)]
     places += [at + offset for at in _starts(content, b"PK\x03\x04")[:3] for offset in range(30)]
     damages = [bytes([content[place] ^ 1 << drawn.randrange(8)]) for place in places]
@@ -265,16 +246,3 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
         checkpoint.save(path, {"value": lambda: None})
     assert checkpoint.load(path)["value"] == 1
     assert [file.name for file in tmp_path.iterdir()] == ["last.pt"]
-
-
-def test_every_random_generator_is_restored(tmp_path: Path) -> None:
-    cpu = torch.device("cpu")
-    determinism.seed_everything(1)
-    checkpoint.save(tmp_path / "x.pt", {"random": determinism.random_state(cpu)})
-
-    def draw() -> tuple[float, float, float]:
-        return random.random(), float(np.random.rand()), float(torch.rand(()))
-
-    first = draw()
-    determinism.restore_random_state(checkpoint.load(tmp_path / "x.pt")["random"], cpu)
-    assert draw() == first

@@ -4,7 +4,6 @@ import os
 import shutil
 from pathlib import Path
 
-import numpy as np
 import pytest
 from PIL import Image, features
 
@@ -160,10 +159,3 @@ def test_names_that_are_not_utf_8_are_classes_and_can_be_printed(pets: Path, own
     os.rename(pets / "a", old)  # noqa: PTH104 - bytes
     assert "caf\\xe9" in counts(class_folders(pets))
     assert main([*VERIFY, str(pets.parent)]) == 0
-
-
-def test_a_pack_says_which_images_are_in_both_splits(tmp_path: Path) -> None:
-    image = np.arange(4 * 64, dtype=np.uint8).reshape(4, 8, 8)
-    np.savez(tmp_path / "birds.npz", image=image[[0, 1, 2, 0]], label=[0, 0, 1, 1])
-    (found,) = inspect([Need(dataset=Part.model_validate({"name": "packed", "file": "birds.npz"}))], tmp_path, tmp_path)
-    assert f"such as image 3 of {tmp_path}/birds.npz, which is image 0 of" in found.said

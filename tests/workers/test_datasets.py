@@ -1,7 +1,9 @@
-"""Data sets: their counts, their splits, and what is said of files that are missing or damaged."""
+"""Data sets: counts, splits, content that recipes are held to, and files that are missing or damaged."""
 
 import gzip
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,7 +11,19 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workers.contract import ClassHoldout, DataDamagedError, DataMissingError, Part
+from tests.workers.recipes import DIGITS, place
+from workers import catalog
+from workers.contract import (
+    CheckpointError,
+    ClassHoldout,
+    DataDamagedError,
+    DataMissingError,
+    Part,
+    Place,
+    Progress,
+    Recipe,
+    Stopped,
+)
 from workers.data import batches, images, pictures
 from workers.data.images import Images
 from workers.datasets.digits import Digits
@@ -17,6 +31,7 @@ from workers.datasets.digits_halves import DigitsHalves
 from workers.datasets.mnist import Mnist
 from workers.datasets.mnist_halves import MnistHalves
 from workers.datasets.omniglot import Omniglot
+from workers.train import train
 
 
 @pytest.fixture
@@ -36,78 +51,58 @@ def well_formed(split: Images, side: int) -> None:
 
 
 def test_digits() -> None:
-    digits = Digits()
-    assert images.faults(digits) == []
-    well_formed(digits.train, 8)
-    well_formed(digits.test, 8)
+    for data_set, sides in ((Digits(), 8), (DigitsHalves(), 8)):
+        assert images.faults(data_set) == []
+        well_formed(data_set.train, sides)
+        well_formed(data_set.test, sides)
+    digits, halves = Digits(), DigitsHalves()
     assert torch.bincount(digits.train.labels).tolist() == [178, 182, 177, 183, 181, 182]
     assert torch.bincount(digits.test.labels).tolist() == [181, 179, 174, 180]
     assert len(set(digits.train.images.flatten().tolist())) == 17  # grey values 0 to 16
-
-
-def test_the_halves_of_digits_have_all_ten() -> None:
-    halves = DigitsHalves()
-    assert images.faults(halves) == []
-    well_formed(halves.train, 8)
-    well_formed(halves.test, 8)
     assert min(torch.bincount(halves.test.labels)) == 55
     assert len(halves.train) + len(halves.test) == 1797
+    digits.train.images[0, 0, 0, 0] += 1
+    assert images.faults(digits) == [f"the content is {images.content_hash(digits)}, expected {Digits.manifest}"]
 
 
-def test_mnist(data: Path) -> None:
-    mnist = Mnist(data)
-    assert images.faults(mnist) == []
-    well_formed(mnist.train, 28)
-    well_formed(mnist.test, 28)
-    assert torch.bincount(mnist.train.labels).tolist() == [5923, 6742, 5958, 6131, 5842]
-    assert torch.bincount(mnist.test.labels).tolist() == [892, 958, 1028, 974, 1009]
+def test_real_data(data: Path, tmp_path: Path) -> None:
+    mnist, halves, omniglot = Mnist(data), MnistHalves(data), Omniglot(data, tmp_path)
+    for data_set in (mnist, halves, omniglot):
+        assert images.faults(data_set) == []
+        well_formed(data_set.train, 28)
+        well_formed(data_set.test, 28)
+    train, test = [5923, 6742, 5958, 6131, 5842], [892, 958, 1028, 974, 1009]
+    assert (torch.bincount(mnist.train.labels).tolist(), torch.bincount(mnist.test.labels).tolist()) == (train, test)
+    assert torch.bincount(halves.train.labels).tolist()[:5] == train
+    assert torch.bincount(halves.test.labels).tolist()[5:] == test
+    assert {*torch.bincount(omniglot.train.labels).tolist(), *torch.bincount(omniglot.test.labels).tolist()} == {20}
 
 
-def test_the_official_halves_of_mnist_have_all_ten_digits(data: Path) -> None:
-    halves = MnistHalves(data)
-    assert images.faults(halves) == []
-    well_formed(halves.train, 28)
-    well_formed(halves.test, 28)
-    assert torch.bincount(halves.train.labels).tolist()[:5] == [5923, 6742, 5958, 6131, 5842]
-    assert torch.bincount(halves.test.labels).tolist()[5:] == [892, 958, 1028, 974, 1009]
-
-
-def test_omniglot(data: Path, tmp_path: Path) -> None:
-    omniglot = Omniglot(data, tmp_path)
-    assert images.faults(omniglot) == []
-    well_formed(omniglot.train, 28)
-    well_formed(omniglot.test, 28)
-    assert set(torch.bincount(omniglot.train.labels).tolist()) == {20}
-    assert set(torch.bincount(omniglot.test.labels).tolist()) == {20}
-
-
-@pytest.mark.parametrize("packed", [False, True])
-def test_mnist_from_idx_files_is_the_same(data: Path, tmp_path: Path, packed: bool) -> None:
+def test_mnist_from_idx_files_is_the_same(data: Path, tmp_path: Path) -> None:
     raw = tmp_path / "MNIST" / "raw"
     raw.mkdir(parents=True)
     for half, prefix in (("train", "train"), ("test", "t10k")):
         with np.load(data / f"mnist_{half}.npz") as pack:
             for array, kind in ((pack["image"], "images-idx3"), (pack["label"], "labels-idx1")):
                 header = bytes([0, 0, 8, array.ndim]) + np.array(array.shape, ">u4").tobytes()
-                content = header + array.tobytes()
-                name = f"{prefix}-{kind}-ubyte"
-                if packed:
+                content, name = header + array.tobytes(), f"{prefix}-{kind}-ubyte"
+                if half == "test":
                     (raw / f"{name}.gz").write_bytes(gzip.compress(content, 1))
                 else:
                     (raw / name).write_bytes(content)
     assert images.content_hash(Mnist(tmp_path)) == Mnist.manifest
 
 
-@pytest.mark.parametrize(("name", "file"), [("mnist", "mnist_train.npz"), ("omniglot", "omniglot28.npz")])
-def test_a_missing_file(name: str, file: str, tmp_path: Path) -> None:
-    with pytest.raises(DataMissingError) as caught:
-        images.load(Part(name=name), tmp_path, tmp_path)
-    message = str(caught.value)
-    assert message.startswith(f"{file} is missing")
-    assert str(tmp_path) in message
-    assert "METRICSWEEP_DATA" in message
-    assert "\n" not in message
-    assert isinstance(caught.value, FileNotFoundError)
+def test_a_missing_file(tmp_path: Path) -> None:
+    for name, file in (("mnist", "mnist_train.npz"), ("omniglot", "omniglot28.npz")):
+        with pytest.raises(DataMissingError) as caught:
+            images.load(Part(name=name), tmp_path, tmp_path)
+        message = str(caught.value)
+        assert message.startswith(f"{file} is missing")
+        assert str(tmp_path) in message
+        assert "METRICSWEEP_DATA" in message
+        assert "\n" not in message
+        assert isinstance(caught.value, FileNotFoundError)
 
 
 def test_missing_labels_beside_the_images(tmp_path: Path) -> None:
@@ -125,26 +120,16 @@ def small_omniglot(path: Path, **changes: object) -> None:
     np.savez(path / "omniglot28.npz", **{name: value for name, value in arrays.items() if value is not None})  # type: ignore[arg-type]
 
 
-def test_a_truncated_pack(tmp_path: Path) -> None:
+def test_a_damaged_pack(tmp_path: Path) -> None:
     small_omniglot(tmp_path)
     path = tmp_path / "omniglot28.npz"
-    for kept in (0, 10, len(path.read_bytes()) - 30):
-        path.write_bytes(path.read_bytes()[:kept])
+    whole = path.read_bytes()
+    flipped = bytearray(whole)
+    flipped[1000] ^= 1
+    for content in (b"", whole[:10], whole[:-30], bytes(flipped)):
+        path.write_bytes(content)
         with pytest.raises(DataDamagedError, match=f"{path} cannot be read"):
             Omniglot(tmp_path, tmp_path)
-
-
-def test_a_flipped_byte_in_a_pack(tmp_path: Path) -> None:
-    small_omniglot(tmp_path)
-    path = tmp_path / "omniglot28.npz"
-    content = bytearray(path.read_bytes())
-    content[1000] ^= 1
-    path.write_bytes(content)
-    with pytest.raises(DataDamagedError, match="cannot be read"):
-        Omniglot(tmp_path, tmp_path)
-
-
-def test_a_pack_of_another_kind(tmp_path: Path) -> None:
     small_omniglot(tmp_path, split=None)
     with pytest.raises(DataDamagedError, match="no array 'split'; it holds image, label"):
         Omniglot(tmp_path, tmp_path)
@@ -154,15 +139,9 @@ def test_a_pack_of_another_kind(tmp_path: Path) -> None:
     small_omniglot(tmp_path, label=np.array([{}] * 4, dtype=object))
     with pytest.raises(DataDamagedError, match="cannot be read"):  # and nothing was unpickled
         Omniglot(tmp_path, tmp_path)
-
-
-def test_other_content_than_declared(tmp_path: Path) -> None:
     small_omniglot(tmp_path)
     with pytest.raises(DataDamagedError, match="train has 2 classes, expected 964; test has 2 classes"):
         images.load(Part(name="omniglot"), tmp_path, tmp_path)
-    digits = Digits()
-    digits.train.images[0, 0, 0, 0] += 1
-    assert images.faults(digits) == [f"the content is {images.content_hash(digits)}, expected {Digits.manifest}"]
 
 
 def test_damaged_idx_files(tmp_path: Path) -> None:
@@ -223,3 +202,76 @@ def test_a_hold_out_of_images_takes_an_equal_share_of_each_class(
             assert size == 1 > share or (size > 1 and size // folds <= share <= -(-size // folds))
         seen += validation.images.flatten().tolist()
     assert len(set(seen)) == len(seen) == len(labels) - alone
+
+
+OTHER = "sha256:" + "0" * 64
+PART = {"name": "packed", "file": "mine.npz"}
+
+
+def pack(root: Path, shade: int = 0) -> Path:
+    """A pack of eight classes with six images each, one of which has another shade; gives its folder."""
+    root.mkdir(parents=True, exist_ok=True)
+    generator = np.random.default_rng(0)
+    pixels = generator.integers(0, 200, (48, 8, 8)).astype(np.uint8)
+    pixels[0] += np.uint8(shade)
+    np.savez(root / "mine.npz", image=pixels, label=np.arange(48) // 6)
+    return root
+
+
+def content(root: Path, **options: Any) -> str:
+    return images.content_hash(images.load(Part(**PART, **options), root, root / "scratch"))
+
+
+def completed(**changes: Any) -> Recipe:
+    sampler = {"name": "balanced", "classes": 2, "per_class": 4}
+    raw = {
+        **DIGITS, "dataset": PART, "sampler": sampler, "validation": "none", "select": {"split": "last"}, **changes,
+    }  # fmt: skip
+    assert catalog.problems(raw, catalog.load()) == []
+    return catalog.complete(Recipe.model_validate(raw), catalog.load())
+
+
+def on(data: Path, out: Path, **changes: Any) -> Place:
+    return replace(place(out, **changes), data_root=data)
+
+
+def test_another_content_is_refused_and_named(tmp_path: Path) -> None:
+    before, after = pack(tmp_path / "before"), pack(tmp_path / "after", shade=1)
+    known = content(before)
+    assert content(before, content=known) == known != content(after)
+    with pytest.raises(DataDamagedError, match=f"the content is {content(after)}, expected {known}"):
+        images.load(Part(**PART, content=known), after, after / "scratch")
+    what = completed(dataset={**PART, "content": known})
+    assert train(what, on(before, tmp_path / "one"), [].append).provenance["manifest"] == known
+    with pytest.raises(DataDamagedError, match="the content is"):
+        train(what, on(after, tmp_path / "two"), [].append)
+
+
+def test_every_data_set_states_its_content_or_is_told_it() -> None:
+    for entry in catalog.load().of("dataset"):
+        assert isinstance(entry.facts["manifest"], str) != (entry.parameter("content") is not None), entry.name
+
+
+def test_another_content_is_another_recipe_and_none_is_as_ever() -> None:
+    plain = completed()
+    assert "content" not in plain.dataset.options
+    assert completed(dataset={**PART, "content": None}).fingerprint == plain.fingerprint
+    prints = {completed(dataset={**PART, "content": known}).fingerprint for known in (OTHER, OTHER[:-1] + "1")}
+    assert len({plain.fingerprint, *prints}) == 3
+    told = completed(dataset={**PART, "content": OTHER})
+    assert catalog.complete(told, catalog.load()) == told
+
+
+@pytest.mark.parametrize("validation", ["none", {"name": "cross_validation", "folds": 2}])
+def test_a_training_does_not_go_on_with_other_images(validation: Any, tmp_path: Path) -> None:
+    before, after = pack(tmp_path / "before"), pack(tmp_path / "after", shade=1)
+    what = completed(validation=validation, sampler={"name": "shuffle", "batch": 4})
+    turns = iter([False] * 5 + [True])
+    with pytest.raises(Stopped):
+        train(what, on(before, tmp_path / "out", stop=lambda: next(turns)), [].append)
+    checkpoint = tmp_path / "out/last.pt"
+    with pytest.raises(CheckpointError, match=f"does not fit: it was trained on {content(before)}, and the data set"):
+        train(what, on(after, tmp_path / "out"), [].append, checkpoint)
+    reports: list[Progress] = []
+    assert train(what, on(before, tmp_path / "out"), reports.append, checkpoint).outcome == "ok"
+    assert "from step 5 " in reports[0].log

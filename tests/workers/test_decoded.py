@@ -49,16 +49,6 @@ def test_equal_to_pil(tmp_path: Path) -> None:
             assert np.array_equal(taken.images[0].permute(1, 2, 0).numpy(), expected)
 
 
-def test_odd_modes_become_colour_or_grey(tmp_path: Path) -> None:
-    files = []
-    for mode, suffix in (("L", "jpg"), ("CMYK", "jpg"), ("RGBA", "png"), ("P", "png"), ("1", "png"), ("LA", "png")):
-        Image.new(mode, (20, 20)).save(tmp_path / f"{mode}.{suffix}")
-        files.append(Picture(tmp_path / f"{mode}.{suffix}"))
-    assert decoded("six", files, Form("keep"), tmp_path).split(range(6), torch.arange(6)).images.shape == (6, 3, 20, 20)
-    grey = decoded("six", files, Form("keep", mode="L"), tmp_path)
-    assert grey.split(range(6), torch.arange(6)).images.shape == (6, 1, 20, 20)
-
-
 def test_built_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = pictures(tmp_path)
     first = decoded("four", files, Form("square", 16), tmp_path)
@@ -105,13 +95,6 @@ def test_nothing_is_left_of_a_failure_or_a_crash(tmp_path: Path) -> None:
     (tmp_path / "decoded" / f".{name}" / "pixels").write_bytes(b"half")
     decoded("four", files, Form("square", 16), tmp_path)
     assert [path.name for path in folders(tmp_path)] == [name]
-
-
-def test_nobody_can_spoil_what_others_read(tmp_path: Path) -> None:
-    files = pictures(tmp_path)
-    first = decoded("four", files, Form("square", 16), tmp_path)
-    first.pixels.add_(1)
-    assert not torch.equal(decoded("four", files, Form("square", 16), tmp_path).pixels, first.pixels)
 
 
 def _open(root: Path, count: int, answers: "multiprocessing.Queue[tuple[str, int]]") -> None:

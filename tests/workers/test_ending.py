@@ -111,6 +111,8 @@ BEST = {"task": {"name": "probed", "watching": True}, "evaluate_every": 1, "sele
 def test_it_is_a_result_of_the_weights_that_are_kept(parts: Path, tmp_path: Path) -> None:
     result, _ = run(made(parts), tmp_path, parts=parts)
     assert result.metrics.keys() == {"last/test/far", "last/test/fitted"}
+    kept = kept_weights.read(tmp_path / "final.pt")
+    assert kept_weights.evaluate(kept, ["fitted", "far"], place(tmp_path, parts=parts)) == result.metrics
     chosen = made(parts, **BEST, optimizer={"name": "sgd", "lr": 2.0})  # back and forth over zero
     result, _ = run(chosen, tmp_path / "best", parts=parts)
     assert result.best_step != ITERATIONS
@@ -118,7 +120,7 @@ def test_it_is_a_result_of_the_weights_that_are_kept(parts: Path, tmp_path: Path
     assert result.metrics["last/test/fitted"] != result.metrics["best/test/fitted"]
 
 
-@pytest.mark.parametrize("changes", [{}, BEST, BEST | {"optimizer": {"name": "sgd", "lr": 2.0}}], ids=str)
+@pytest.mark.parametrize("changes", [{}, BEST | {"optimizer": {"name": "sgd", "lr": 2.0}}], ids=str)
 def test_it_stops_and_resumes_between_any_two_values(parts: Path, tmp_path: Path, changes: dict[str, Any]) -> None:
     what, stops = made(parts, **changes), count()
     whole, _ = run(what, tmp_path / "whole", parts=parts, stop=lambda: next(stops) < 0)
@@ -151,13 +153,6 @@ def test_how_it_goes_is_told(parts: Path, tmp_path: Path, monkeypatch: pytest.Mo
     assert len(told) == EPOCHS
     assert all("probe_loss " in one.log and "test/fitted " in one.log for one in told)
     assert any("measuring fitted of step 4" in one.log for one in reports)
-
-
-def test_kept_weights_tell_it_too(parts: Path, tmp_path: Path) -> None:
-    result, _ = run(made(parts), tmp_path, parts=parts)
-    kept = kept_weights.read(tmp_path / "final.pt")
-    found = kept_weights.evaluate(kept, ["fitted", "far"], place(tmp_path, parts=parts))
-    assert found == result.metrics
 
 
 def test_a_checkpoint_is_not_chosen_by_it(parts: Path) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import re
 import struct
 import tempfile
 import time
@@ -113,8 +114,6 @@ Spoil = Callable[[Path], object]
 DAMAGE: dict[str, tuple[Spoil, str]] = {
     "cut off in its last record": (
         lambda path: path.write_bytes(path.read_bytes()[:-40]), r"train\.(rec|idx): at byte .*(cut off|would begin)"),
-    "cut off before its last records": (
-        lambda path: path.write_bytes(path.read_bytes()[:200]), r"train\.idx: at byte \d+: record \d+ would begin at"),
     "empty": (lambda path: path.write_bytes(b""), r"train\.rec cannot be read"),
     "another magic number": (
         lambda path: at(path, 0, b"\x0b"), r"rec: at byte 0: expected the magic number 0xced7230a, found 0xce"),
@@ -139,7 +138,6 @@ DAMAGE: dict[str, tuple[Spoil, str]] = {
     "an image that is none": (
         lambda path: at(path, 72, bytes(30)), r"record 1 \(byte 40\) of .*train\.rec cannot be read: it is cut off"),
     "no index": (lambda path: path.with_suffix(".idx").unlink(), r"train\.idx is missing: it says where"),
-    "an empty index": (lambda path: path.with_suffix(".idx").write_text("\n"), r"at byte 0: it lists no records"),
     "an index of text": (
         lambda path: path.with_suffix(".idx").write_text("0\t0\none\ttwo\n"), r"at byte 4: line 2 is not"),
     "an index outside": (
@@ -155,14 +153,16 @@ DAMAGE: dict[str, tuple[Spoil, str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", DAMAGE)
-def test_damaged_records_are_told_with_file_and_byte(name: str, tmp_path: Path) -> None:
-    path = faces.casia(tmp_path)
-    spoil, message = DAMAGE[name]
-    spoil(path)
-    with pytest.raises((DataDamagedError, DataMissingError), match=message):
-        casia(tmp_path)
-    assert written(tmp_path) == []  # and nothing was begun
+def test_damaged_records_are_told_with_file_and_byte(tmp_path: Path) -> None:
+    missed = {}
+    for number, (name, (spoil, message)) in enumerate(DAMAGE.items()):
+        spoil(faces.casia(root := tmp_path / str(number)))
+        try:
+            missed[name] = str(casia(root))
+        except (DataDamagedError, DataMissingError) as error:
+            if not re.search(message, str(error)) or written(root):
+                missed[name] = str(error)
+    assert missed == {}
 
 
 # Pairs
@@ -171,8 +171,7 @@ def test_damaged_records_are_told_with_file_and_byte(name: str, tmp_path: Path) 
 NAMES = {"lfw": "lfw.bin", "agedb30": "agedb_30.bin", "cfp_fp": "cfp_fp.bin"}
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("protocol", [3, 4, 5])
+@pytest.mark.parametrize(("name", "protocol"), [("lfw", 3), ("agedb30", 4), ("cfp_fp", 5)])
 def test_pairs_are_those_of_the_pickle(name: str, protocol: int, tmp_path: Path) -> None:
     faces.bin_file(tmp_path / NAMES[name], protocol, each=2)
     held, same = faces.pairs(each=2)
@@ -182,11 +181,16 @@ def test_pairs_are_those_of_the_pickle(name: str, protocol: int, tmp_path: Path)
     assert found.test.pairs.fold.tolist() == [fold for fold in range(10) for _ in range(4)]
     shown = torch.stack([found.test.pairs.first, found.test.pairs.second], dim=1).flatten()
     whole = colours(found.test)
-    expected = [[shade, blue] for shade, blue in (tuple(colours_of(one)) for one in held)]
-    assert [whole[place] for place in shown.tolist()] == expected
+    assert [whole[place] for place in shown.tolist()] == [colours_of(one) for one in held]
     assert len(found.test) == len(set(held)) < len(held)  # an image of several pairs is one image
     with pytest.raises(DataDamagedError, match=r"has 40 pairs, 20 of them of one person; expected [67],000 and 3"):
         images.load(Part(name=name), tmp_path, tmp_path / "scratch")
+    entry = catalog.load().get("dataset", name)
+    assert entry is not None
+    assert entry.facts["pairs"] == {"test": SETS[name].pairs}
+    raw = {"task": "verification", "dataset": name, "backbone": "small_cnn", "loss": "triplet", "iterations": 1}
+    said = [str(one) for one in catalog.problems(raw, catalog.load())]
+    assert any(f"dataset '{name}' has only 0 training classes" in one for one in said), said
 
 
 def colours_of(content: bytes) -> list[int]:
@@ -211,16 +215,6 @@ def test_verify_says_how_many_pairs_and_distractors_there_are(
     assert "       4 distractors of the list of 5\n" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_set_of_pairs_trains_nothing(name: str) -> None:
-    entry = catalog.load().get("dataset", name)
-    assert entry is not None
-    assert entry.facts["pairs"] == {"test": SETS[name].pairs}
-    raw = {"task": "verification", "dataset": name, "backbone": "small_cnn", "loss": "triplet", "iterations": 1}
-    said = [str(one) for one in catalog.problems(raw, catalog.load())]
-    assert any(f"dataset '{name}' has only 0 training classes" in one for one in said), said
-
-
 def test_pairs_that_python_2_pickled(tmp_path: Path) -> None:
     held, same = faces.pairs(each=2)
     content = faces.python_2(held, same)
@@ -229,10 +223,7 @@ def test_pairs_that_python_2_pickled(tmp_path: Path) -> None:
     one = load("lfw", tmp_path)
     faces.bin_file(tmp_path / "lfw.bin", each=2)
     assert load("lfw", tmp_path).content == one.content
-
-
-def test_folds_of_unequal_size_are_those_of_kfold(tmp_path: Path) -> None:
-    held, same = faces.pairs()
+    held, same = faces.pairs()  # folds of unequal size are those of KFold
     (tmp_path / "lfw.bin").write_bytes(pickle.dumps((held[:26], same[:13])))
     assert load("lfw", tmp_path).test.pairs.fold.tolist() == [0, 0, 1, 1, 2, 2, *range(3, 10)]
 
@@ -255,10 +246,8 @@ def hostile(folder: Path) -> dict[str, tuple[bytes, str]]:
         "numbers for booleans": (pickle.dumps((held, [1, 0] * 10)), "pair 0 is int"),
         "NumPy's booleans": (pickle.dumps((held, list(np.array(same)))), named),
         "arrays for images": (pickle.dumps(([np.frombuffer(one, np.uint8) for one in held], same)), named),
-        "a text": (pickle.dumps(("images", same)), "found something else"),
         "nothing": (b"", "cannot be read"),
         "a cut": (whole[: len(whole) // 2], "cannot be read"),
-        "no end": (whole[:-1], "cannot be read"),
         "a length past the end": (b"\x80\x04B\xff\xff\xff\xff.", "expected 4294967295 bytes"),
         "a huge memo": (b"\x80\x02]r\xff\xff\xff\xff.", "keeps value 4,294,967,295 of 9 bytes"),
         "tuples in tuples as a key": (b"\x80\x02})" + b"\x85" * 400_000 + b"Ns.", "it makes more than 1,000 tuples"),
@@ -266,9 +255,6 @@ def hostile(folder: Path) -> dict[str, tuple[bytes, str]]:
         "lists in themselves": (b"\x80\x02]q\x00" + b"h\x00a" * 50_000 + b".", "found something else"),
         "steps without end": (b"\x80\x02" + b"](e" * 500_000, "it takes more than 1,000,000 steps"),
         "fewer booleans": (pickle.dumps((held, same[:-1])), "found 40 images and 19 booleans"),
-        "no pairs": (pickle.dumps(([], [])), "found 0 images and 0 booleans"),
-        "one list": (pickle.dumps(held), "found something else"),
-        "three lists": (pickle.dumps((held, same, same)), "found something else"),
         "lists for images": (pickle.dumps(([[]] * 40, same)), "image 0 is list"),
         "bytes for booleans": (pickle.dumps((held, held[:20])), "pair 0 is bytes"),
         "images that are none": (pickle.dumps(([b"no image", *held[1:]], same)), r"image 0 of .* cannot be read"),

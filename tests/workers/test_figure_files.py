@@ -1,6 +1,5 @@
 """The figures of real trainings: of which images and weights they are, per fold, and bit for bit when resumed."""
 
-import io
 import itertools
 import math
 from pathlib import Path
@@ -12,21 +11,23 @@ import torch
 from PIL import Image
 
 from tests.workers.recipes import batches, numbers, own_part, place, recipe, retrieval, run
-from tests.workers.test_checkpoint import stopping_after
+from tests.workers.test_checkpoint import cut_and_resumed, stopping_after
 from workers.catalog import load, problems
 from workers.contract import Recipe, Stopped
 from workers.embeddings import geometry
 from workers.embeddings.diagnostics import direction_variation
-from workers.figures.arrays import panels
 from workers.training import kept_weights
 from workers.training.folds import fold_recipes
 from workers.training.loop import LastCheckpoint, ProgressLog, iterate
-from workers.training.results import sheet
 from workers.training.session import Session
 
 VARIATION = {"name": "direction_variation", "every": 5, "images": 40}
 TRACES = {"name": "norm_traces", "every": 3, "images": 6}
 CPU = torch.device("cpu")
+STAGES = [
+    {"name": "tsne_stages", "at": [0, 5, 12], "points": 30, "perplexity": 5.0},
+    {"name": "heat_map_stages", "at": [0, 12], "classes": 3, "per_class": 2},
+]
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -45,8 +46,8 @@ def same_files(first: Path, second: Path) -> None:
             np.testing.assert_array_equal(one[key], other[key])
 
 
-def visited(what: Recipe, folder: Path, every: int) -> list[torch.Tensor]:
-    """The embeddings of all training images at every so many iterations, from 0, seen from outside the trainer."""
+def visited(what: Recipe, folder: Path) -> list[torch.Tensor]:
+    """The embeddings of all training images after each iteration, from 0, seen from outside the trainer."""
     session = Session(what, place(folder), CPU)
     task = retrieval(session)
     seen = [task.look()]
@@ -54,7 +55,7 @@ def visited(what: Recipe, folder: Path, every: int) -> list[torch.Tensor]:
 
     def watched(step: int) -> None:
         after(step)
-        if step and step % every == 0:
+        if step:
             seen.append(task.look())
 
     task.after = watched  # type: ignore[method-assign]
@@ -67,13 +68,8 @@ def test_figures_are_of_the_split_that_they_name(tmp_path: Path) -> None:
     asked = ["norms", {"name": "norms", "split": "train"}, {"name": "norms", "split": "validation"}, "spectrum"]
     result, _ = run(recipe(figures=asked), tmp_path)
     assert result.artifacts == [
-        "best.pt",
-        "norms.npz",
-        "norms-train.npz",
-        "norms-validation.npz",
-        "spectrum.npz",
-        "queries.npz",
-    ]
+        "best.pt", "norms.npz", "norms-train.npz", "norms-validation.npz", "spectrum.npz", "queries.npz",
+    ]  # fmt: skip
     assert {path.name for path in tmp_path.iterdir()} == set(result.artifacts)
     for file, key in (("norms", "test"), ("norms-train", "train"), ("norms-validation", "validation")):
         held = read(tmp_path / f"{file}.npz")
@@ -82,13 +78,13 @@ def test_figures_are_of_the_split_that_they_name(tmp_path: Path) -> None:
     assert float(read(tmp_path / "spectrum.npz")["s_mu"]) == pytest.approx(result.metrics["best/test/s_mu"], rel=1e-5)
 
 
-@pytest.mark.parametrize("precision", ["none", "bf16"])
-def test_direction_variation_is_the_angle_between_looks(precision: str, tmp_path: Path) -> None:
-    what = recipe(figures=[VARIATION, TRACES], precision=precision)
-    plain, _ = run(recipe(precision=precision), tmp_path / "plain")
+def test_direction_variation_is_the_angle_between_looks(tmp_path: Path) -> None:
+    what = recipe(figures=[VARIATION, TRACES])
+    plain, _ = run(recipe(), tmp_path / "plain")
     result, _ = run(what, tmp_path)
-    assert (result.metrics, result.curves) == (plain.metrics, plain.curves)  # looking changes nothing
-    held, seen = read(tmp_path / "direction_variation.npz"), visited(what, tmp_path, 5)
+    assert (result.metrics, result.curves) == (plain.metrics, plain.curves), "looking changes nothing"
+    every = visited(what, tmp_path)
+    held, seen = read(tmp_path / "direction_variation.npz"), every[::5]
     index = torch.from_numpy(held["index"])
     assert held["step"].tolist() == [5, 10]
     assert len(set(index.tolist())) == 40
@@ -102,17 +98,12 @@ def test_direction_variation_is_the_angle_between_looks(precision: str, tmp_path
     assert float(held["direction_variation_angle_mean"]) == pytest.approx(angles.mean())
     np.testing.assert_allclose(held["window_var"], held["angle"].var(axis=1))
     np.testing.assert_array_equal(held["counts"], np.histogram(angles, bins=50)[0])
-
-
-def test_norm_traces_follow_the_same_images(tmp_path: Path) -> None:
-    what = recipe(figures=[TRACES])
-    run(what, tmp_path)
-    held, seen = read(tmp_path / "norm_traces.npz"), visited(what, tmp_path, 3)
-    assert held["step"].tolist() == [0, 3, 6, 9, 12]
-    expected = torch.stack([geometry.norms(one[torch.from_numpy(held["index"])]) for one in seen])
-    np.testing.assert_array_equal(held["norm"], expected.numpy())
+    traces, seen = read(tmp_path / "norm_traces.npz"), every[::3]
+    assert traces["step"].tolist() == [0, 3, 6, 9, 12]
+    index = torch.from_numpy(traces["index"])
+    np.testing.assert_array_equal(traces["norm"], torch.stack([geometry.norms(one[index]) for one in seen]).numpy())
     labels = batches(Session(what, place(tmp_path), CPU)).splits.train.labels
-    assert held["label"].tolist() == labels[torch.from_numpy(held["index"])].tolist()
+    assert traces["label"].tolist() == labels[index].tolist()
 
 
 def test_followed_images_are_those_of_the_seed_whatever_the_loss(tmp_path: Path) -> None:
@@ -142,19 +133,14 @@ def test_a_training_of_epochs_that_is_too_short_says_so(tmp_path: Path) -> None:
         run(what, tmp_path)
 
 
-@pytest.mark.parametrize("precision", ["none", "bf16"])
-def test_figures_of_a_resumed_training_are_the_same(precision: str, tmp_path: Path) -> None:
+def test_figures_of_a_resumed_training_are_the_same(tmp_path: Path) -> None:
     measured = {"name": "sec_fixed", "source": "training_set"}
-    what = recipe(figures=[VARIATION, TRACES, "norms"], precision=precision, regularizer=measured)
+    asked = [VARIATION, TRACES, "norms", *STAGES]
+    what = recipe(figures=asked, precision="bf16", regularizer=measured, loss="proxy_anchor")
     whole, _ = run(what, tmp_path / "whole")
-    for cuts in ([0], [5], [12], [3, 4], [7, 3, 1]):
-        resume, folder = None, tmp_path / "-".join(map(str, cuts))
-        for attempt, steps in enumerate(cuts):
-            with pytest.raises(Stopped):
-                run(what, folder / str(attempt), resume, stop=stopping_after(steps))
-            resume = folder / str(attempt) / "last.pt"
-        resumed, _ = run(what, folder / "end", resume)
-        assert numbers(resumed) == numbers(whole)
+    for cuts in ([5], [7, 3, 1]):
+        folder = tmp_path / "-".join(map(str, cuts))
+        assert numbers(cut_and_resumed(what, folder, cuts)) == numbers(whole)
         same_files(folder / "end", tmp_path / "whole")
 
 
@@ -175,12 +161,8 @@ def test_cross_validation_has_the_figures_of_every_fold(tmp_path: Path) -> None:
         for kind in kinds:
             ours = tmp_path / "whole" / f"{Path(kind).stem}-fold{fold}{Path(kind).suffix}"
             assert ours.read_bytes() == (tmp_path / str(fold) / kind).read_bytes()
-    for cut in (7, 17, 30):
-        with pytest.raises(Stopped):
-            run(what, tmp_path / f"cut{cut}", stop=stopping_after(cut))
-        resumed, _ = run(what, tmp_path / f"end{cut}", tmp_path / f"cut{cut}/last.pt")
-        assert numbers(resumed) == numbers(result)
-        same_files(tmp_path / f"end{cut}", tmp_path / "whole")
+    assert numbers(cut_and_resumed(what, tmp_path / "cut", [17])) == numbers(result)
+    same_files(tmp_path / "cut/end", tmp_path / "whole")
 
 
 SHOP = (
@@ -211,19 +193,6 @@ def test_queries_and_gallery_in_a_real_training(tmp_path: Path) -> None:
     assert (found["panels"]["nearest"] % 3 != 0).all()
 
 
-def test_the_sheet_shows_images_with_the_names_of_their_classes(tmp_path: Path) -> None:
-    session = Session(recipe(), place(tmp_path), CPU)
-    test = batches(session).splits.test
-    assert test.names == ("6", "7", "8", "9")
-    assert batches(session).splits.train.names == ("2", "3", "4", "5")  # 0 and 1 are held out
-    arrays = panels(retrieval(session).embed(test), test.labels, queries=3, depth=2)
-    content = sheet(test, arrays, side=80)
-    image = Image.open(io.BytesIO(content))
-    assert image.size == (3 * (80 + 8 + 6) + 6, 3 * (80 + 8 + 28 + 6) + 6)
-    digit = np.asarray(image.convert("L"))[6 + 4 : 6 + 84, 6 + 4 : 6 + 84]
-    np.testing.assert_array_equal(digit[5::10, 5::10], test.images[arrays["query"][0], 0].numpy())
-
-
 def test_sec_fixed_takes_the_mean_norm_of_the_training_set(tmp_path: Path) -> None:
     what = recipe(regularizer={"name": "sec_fixed", "source": "training_set"}, augment="crop_flip", crop=7)
     session = Session(what, place(tmp_path), CPU)
@@ -238,12 +207,6 @@ def test_sec_fixed_takes_the_mean_norm_of_the_training_set(tmp_path: Path) -> No
     first, _ = run(what, tmp_path / "a")
     second, _ = run(recipe(regularizer=number, augment="crop_flip", crop=7), tmp_path / "b")
     assert first.metrics == second.metrics
-
-
-STAGES = [
-    {"name": "tsne_stages", "at": [0, 5, 12], "points": 30, "perplexity": 5.0},
-    {"name": "heat_map_stages", "at": [0, 12], "classes": 3, "per_class": 2},
-]
 
 
 def test_stages_show_images_beside_the_class_vectors_of_that_moment(tmp_path: Path) -> None:
@@ -265,6 +228,8 @@ def test_stages_show_images_beside_the_class_vectors_of_that_moment(tmp_path: Pa
     assert heat["cosine"].shape == (2, 6, 3)
     assert heat["label"].tolist() == np.repeat(heat["proxy_label"], 2).tolist()
     assert not np.allclose(heat["cosine"][0], heat["cosine"][1], atol=1e-3)
+    kept = kept_weights.read(tmp_path / "best.pt")
+    assert kept.models[0]["loss"]["loss.proxies"].shape[1] == kept.recipe.embedding, "kept weights hold them too"
 
 
 def test_stages_of_a_loss_without_class_vectors_show_images_alone(tmp_path: Path) -> None:
@@ -284,21 +249,6 @@ def test_stages_count_as_the_recipe_does(tmp_path: Path) -> None:
     late = recipe(figures=[{"name": "heat_map_stages", "at": [3]}], iterations=None, epochs=2)
     with pytest.raises(ValueError, match="'heat_map_stages' looks at 3, but the training ends at 2"):
         run(late, tmp_path / "late")
-
-
-def test_stages_of_a_resumed_training_are_the_same(tmp_path: Path) -> None:
-    what = recipe(loss="proxy_anchor", figures=STAGES)
-    run(what, tmp_path / "whole")
-    with pytest.raises(Stopped):
-        run(what, tmp_path / "cut", stop=stopping_after(7))
-    run(what, tmp_path / "end", tmp_path / "cut" / "last.pt")
-    same_files(tmp_path / "end", tmp_path / "whole")
-
-
-def test_weights_that_are_kept_hold_what_the_loss_learned(tmp_path: Path) -> None:
-    run(recipe(loss="proxy_anchor", figures=[{"name": "heat_map_stages", "at": [12]}]), tmp_path)
-    kept = kept_weights.read(tmp_path / "best.pt")
-    assert kept.models[0]["loss"]["loss.proxies"].shape[1] == kept.recipe.embedding
 
 
 def test_feature_maps_are_the_most_active_channels_of_what_the_network_sees(tmp_path: Path) -> None:

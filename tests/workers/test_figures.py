@@ -1,4 +1,4 @@
-"""The data of figures equals brute force, is the same every time, and is read back without pickle."""
+"""The data of figures equals brute force, is read back without pickle, and is drawn as a sheet of images."""
 
 import inspect
 import io
@@ -8,21 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 from tests.workers.inputs import random_batch
 from workers.figures import arrays as figures_arrays
-from workers.figures.arrays import FIGURES
+from workers.figures.arrays import FIGURES, RetrievalRow, contact_sheet
 from workers.figures.options import MODELS, FeatureMaps, Followed, Staged
-
-
-def test_norms_are_counted_between_the_least_and_the_greatest() -> None:
-    embeddings, labels = random_batch(classes=5, per_class=20)
-    found = figures_arrays.norms(embeddings, labels, bins=7)
-    lengths = embeddings.norm(dim=1).numpy()
-    counts, edges = np.histogram(lengths, bins=7)
-    np.testing.assert_array_equal(found["counts"], counts)
-    np.testing.assert_allclose(found["edges"], edges)
-    assert (float(found["mean"]), float(found["variance"])) == pytest.approx((lengths.mean(), lengths.var()))
 
 
 def test_cosines_are_counted_over_all_pairs_and_triplets() -> None:
@@ -46,14 +37,6 @@ def test_cosines_of_some_anchors_meet_all_images() -> None:
     embeddings, labels = random_batch(classes=10, per_class=10)
     found = figures_arrays.cosines(embeddings, labels, anchors=7)
     assert [int(found[name].sum()) for name in ("cos_ap", "cos_an", "difference")] == [7 * 9, 7 * 90, 7 * 9 * 90]
-
-
-def test_cosines_of_opposite_and_equal_directions_are_counted() -> None:
-    rows = torch.tensor([[1.0, 0.0], [2.0, 0.0], [-1.0, 0.0], [-3.0, 0.0]])
-    found = figures_arrays.cosines(rows, torch.tensor([0, 0, 1, 1]), bins=4)
-    assert found["cos_ap"].tolist() == [0, 0, 0, 4]
-    assert found["cos_an"].tolist() == [8, 0, 0, 0]
-    assert found["difference"].tolist() == [0, 0, 0, 8]
 
 
 def test_panels_of_a_collapsed_network_do_not_follow_the_files() -> None:
@@ -98,11 +81,6 @@ def test_tsne_keeps_classes_that_are_far_apart_together() -> None:
     np.testing.assert_array_equal(figures_arrays.tsne(embeddings, labels)["xy"], found["xy"])
 
 
-def test_tsne_needs_three_images() -> None:
-    with pytest.raises(ValueError, match="at least 3 images, found 2"):
-        figures_arrays.tsne(torch.ones(2, 3), torch.zeros(2))
-
-
 def test_the_unit_circle_keeps_the_angle() -> None:
     angles = torch.linspace(-3, 3, 9, dtype=torch.float64)
     rows = torch.stack([angles.cos(), angles.sin()], dim=1) * torch.arange(1, 10)[:, None]
@@ -111,24 +89,6 @@ def test_the_unit_circle_keeps_the_angle() -> None:
     np.testing.assert_allclose(np.linalg.norm(found["xy"], axis=1), 1)
     with pytest.raises(ValueError, match=r"expected embeddings \[n, 2\], found \[9, 3\]"):
         figures_arrays.unit_circle(torch.ones(9, 3), torch.arange(9))
-
-
-def test_the_spectrum_has_its_mean_between_its_bounds() -> None:
-    embeddings, labels = random_batch()
-    found = figures_arrays.spectrum(embeddings, labels)
-    expected = torch.linalg.svdvals(torch.nn.functional.normalize(embeddings))
-    np.testing.assert_allclose(found["singular"], expected.numpy())
-    assert float(found["s_mu"]) == pytest.approx(expected.mean().item())
-    assert found["lower"] < found["s_mu"] < found["upper"]
-
-
-def test_some_points_are_drawn_by_the_seed() -> None:
-    rows, labels = torch.randn(40, 2, generator=torch.Generator().manual_seed(0)), torch.arange(40)
-    first, same, other = (
-        figures_arrays.unit_circle(rows, labels, points=9, seed=seed)["index"].tolist() for seed in (1, 1, 2)
-    )
-    assert first == same != other
-    assert len(set(first)) == 9
 
 
 def test_the_heat_map_goes_class_by_class() -> None:
@@ -231,3 +191,54 @@ def test_every_figure_is_documented() -> None:
     page = (Path(__file__).parents[2] / "docs" / "figures.md").read_text(encoding="utf-8")
     section = page.partition("\n## Data files\n")[2].partition("\n## ")[0]
     assert [line.split("`")[1] for line in section.splitlines() if line.startswith("| `")] == list(MODELS)
+
+
+SIDE = 32
+TILE = SIDE + 2 * 4 + 6
+LINE = SIDE + 2 * 4 + 2 * 14 + 6
+
+
+def sheet(rows: list[RetrievalRow], shape: tuple[int, ...] = (8, 8), name: str = "a class") -> np.ndarray:
+    """The pixels of a sheet whose image `i` is of the shade 10 i."""
+    content = contact_sheet(rows, lambda i: np.full(shape, 10 * i, np.uint8), lambda _: name, SIDE)
+    assert content.startswith(b"\x89PNG")
+    return np.asarray(Image.open(io.BytesIO(content)).convert("RGB"))
+
+
+def tile(pixels: np.ndarray, column: int, line: int) -> np.ndarray:
+    """A picture with its frame."""
+    left, top = 6 + column * TILE, 6 + line * LINE
+    return pixels[top : top + SIDE + 8, left : left + SIDE + 8]
+
+
+ROWS = [RetrievalRow(1, [2, 3], [True, False], [0.9, 0.8]), RetrievalRow(4, [5, 6], [False, False], [0.7, 0.6])]
+
+
+def test_every_image_stands_in_its_place() -> None:
+    pixels = sheet(ROWS)
+    assert pixels.shape == (2 * LINE + 6, 3 * TILE + 6, 3)
+    for line, row in enumerate(ROWS):
+        for column, index in enumerate([row.query, *row.nearest]):
+            inner = tile(pixels, column, line)[4:-4, 4:-4]
+            assert (inner == 10 * index).all()
+
+
+def test_right_and_wrong_differ_without_colour() -> None:
+    grey = sheet(ROWS).mean(axis=2)
+    query, right, wrong = (tile(grey, column, 0)[0] for column in range(3))
+    paper = 255.0
+    assert (right < paper).all()  # a whole frame
+    assert set(np.diff(np.flatnonzero(np.diff(wrong != paper)))) <= {6}  # dashes
+    assert (query < paper).all()
+    assert (tile(grey, 0, 0)[1, 1:-1] == paper).all()  # a thin one
+    assert (tile(grey, 1, 0)[3] < paper).all()
+    words = [tile(grey[44:], column, 0)[:14] for column in (1, 2)]
+    assert not np.array_equal(*words)
+
+
+def test_pictures_keep_their_proportions_and_colours() -> None:
+    pixels = sheet([RetrievalRow(20, [10], [True], [1.0])], shape=(10, 20, 3))
+    inner = tile(pixels, 1, 0)[4:-4, 4:-4]
+    assert (inner[8:24] == 100).all()
+    assert (inner[:8] == 255).all()
+    assert (inner[24:] == 255).all()

@@ -12,7 +12,6 @@ from workers.heads.unit_fc import UnitFc
 from workers.heads.weight_norm_fc import WeightNormFc
 
 FEATURES = torch.linspace(-3, 9, 8 * 6).view(8, 6).sin() * 4 + 2
-HEADS = [BnFc, Fc, FcBn, UnitFc, WeightNormFc]
 
 
 def normalized(values: torch.Tensor) -> torch.Tensor:
@@ -49,26 +48,15 @@ def test_weight_norm_gives_each_row_a_length_of_its_own() -> None:
     assert WeightNormFc(6, 4, first_bn=True)(FEATURES).shape == (8, 4)
 
 
-@pytest.mark.parametrize("head", HEADS)
-def test_orthogonal_rows(head: type[nn.Module]) -> None:
-    linear = head(6, 4, init="orthogonal").linear
-    assert torch.allclose(linear.weight @ linear.weight.T, torch.eye(4), atol=1e-5)
-    assert not linear.bias.any()
-
-
-@pytest.mark.parametrize("head", HEADS)
-def test_kaiming_of_the_width_of_the_embedding(head: type[nn.Module]) -> None:
-    torch.manual_seed(0)
-    linear = head(300, 200, init="kaiming").linear
-    assert float(linear.weight.detach().std()) == pytest.approx((2 / 200) ** 0.5, rel=0.02)
-    assert not linear.bias.any()
-
-
-def test_the_default_is_pytorchs() -> None:
-    torch.manual_seed(0)
-    head = Fc(6, 4)
-    torch.manual_seed(0)
-    assert torch.equal(head.linear.weight, nn.Linear(6, 4).weight)
+def test_initializations() -> None:
+    for head in (BnFc, Fc, FcBn, UnitFc, WeightNormFc):
+        linear = head(6, 4, init="orthogonal").linear
+        assert torch.allclose(linear.weight @ linear.weight.T, torch.eye(4), atol=1e-5)
+        assert not linear.bias.any()
+        torch.manual_seed(0)
+        linear = head(300, 200, init="kaiming").linear  # of the width of the embedding
+        assert float(linear.weight.detach().std()) == pytest.approx((2 / 200) ** 0.5, rel=0.02)
+        assert not linear.bias.any()
 
 
 def test_the_projection_of_simclr() -> None:
@@ -78,9 +66,6 @@ def test_the_projection_of_simclr() -> None:
     expected = (FEATURES @ first.weight.T + first.bias).relu() @ second.weight.T + second.bias
     assert torch.allclose(head(FEATURES), expected, atol=1e-5)
     assert (first.weight.shape, second.weight.shape) == ((6, 6), (4, 6))
-
-
-def test_the_projection_with_batch_norm() -> None:
     head = Projection(6, 4, hidden=9, norm=True)
     first, second = (layer for layer in head.layers if isinstance(layer, nn.Linear))
     expected = normalized(FEATURES @ first.weight.T).relu() @ second.weight.T + second.bias

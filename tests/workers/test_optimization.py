@@ -6,13 +6,11 @@ from typing import Any
 import pytest
 import torch
 
-from tests.workers.recipes import batches, flat, own_part, place, recipe, retrieval, run, same, weights
+from tests.workers.recipes import batches, flat, own_part, place, recipe, retrieval, run, same
 from workers.contract import Recipe
 from workers.data.augmentation import PRESETS
 from workers.tasks import Terms
-from workers.training.loop import LastCheckpoint, ProgressLog
 from workers.training.optimization import length, parameter_groups
-from workers.training.results import finish
 from workers.training.session import Session
 
 OWN = (
@@ -62,12 +60,6 @@ def test_learning_rates_of_backbone_and_loss(tmp_path: Path) -> None:
     other.players["model"].prepare(0)
     assert rates(other)["loss"] == pytest.approx(0.002)
     assert recipe().loss_rate == 1.0
-
-
-def test_the_schedule_falls_on_every_group(tmp_path: Path) -> None:
-    one = session(tmp_path, backbone_rate=0.5, schedule={"name": "step", "at": [6]})
-    assert [round(one.players["model"].prepare(step), 9) for step in (5, 6)] == [0.001, 0.0001]
-    assert rates(one) == pytest.approx({"backbone": 5e-5, "backbone/norm": 5e-5, "head": 1e-4})
 
 
 def test_what_is_spared_by_weight_decay() -> None:
@@ -133,39 +125,18 @@ def test_epochs_are_as_many_whole_batches_as_the_images_fill(tmp_path: Path) -> 
     assert [step for step, _ in result.curves["validation/map@r"]] == [2 * each]  # every 5 epochs of 2
 
 
-def test_an_epoch_is_one_unit_of_the_step_schedule() -> None:
-    what = recipe(iterations=None, epochs=4, schedule={"name": "step", "every": 2, "gamma": 0.5})
-    assert what.schedule.options == {"at": [], "every": 2, "gamma": 0.5}
-
-
 def test_patience_ends_a_training(tmp_path: Path) -> None:
-    still = {"optimizer": {"name": "sgd", "lr": 0.0}, "backbone": "mlp", "iterations": 50, "evaluate_every": 2}
+    still = {"optimizer": {"name": "sgd", "lr": 0.0}, "backbone": "mlp", "iterations": 20, "evaluate_every": 2}
     changes = {**still, "loss": "triplet"}
     result, reports = run(recipe(**changes, patience=3), tmp_path / "a")
     assert result.outcome == "ok"
-    assert result.steps < 50
+    assert result.steps < 20
     assert reports[-1].step == result.steps
     scores = result.curves["validation/map@r"]
     assert [step for step, _ in scores] == list(range(2, result.steps + 1, 2))
     assert result.steps - (result.best_step or 0) == 3 * 2
     whole, _ = run(recipe(**changes, patience=99), tmp_path / "b")
-    assert whole.steps == 50
-
-
-def test_half_precision_gives_embeddings_in_float32(tmp_path: Path) -> None:
-    plain = session(tmp_path)
-    images, labels = batches(plain).next()
-    reference = retrieval(plain).model(images)
-    for precision in ("bf16", "fp16"):
-        one = session(tmp_path, precision=precision)
-        found = retrieval(one).model(images)
-        assert found.dtype == torch.float32
-        assert not torch.equal(found, reference)
-        torch.testing.assert_close(found, reference, rtol=0.05, atol=0.05)
-        step = descend(one, 3)
-        assert step.total.dtype == torch.float32
-        assert step.total.isfinite()
-    assert labels.dtype == torch.int64
+    assert whole.steps == 20
 
 
 PRECISE = (
@@ -182,8 +153,7 @@ PRECISE = (
 """A loss, or with an eta a regularizer, that multiplies embeddings with one another."""
 
 
-@pytest.mark.parametrize("precision", ["none", "bf16", "fp16"])
-@pytest.mark.parametrize("outer", [False, True])
+@pytest.mark.parametrize(("precision", "outer"), [("none", True), ("bf16", False), ("fp16", False)])
 def test_losses_and_regularizers_compute_in_float32(precision: str, outer: bool, tmp_path: Path) -> None:
     (tmp_path / "regularizers").mkdir()
     regularizer = PRECISE.format(ask=", *, eta: float = 0.5", keep="        self.eta = eta\n")
@@ -194,6 +164,12 @@ def test_losses_and_regularizers_compute_in_float32(precision: str, outer: bool,
         result, _ = run(what, tmp_path / "out", parts=tmp_path)
     assert result.outcome == "ok"
     assert [step for step, _ in result.curves["train/regularizer"]] == list(range(1, 13))
+    images, _ = batches(plain := session(tmp_path)).next()
+    found = retrieval(session(tmp_path, precision=precision)).model(images)
+    assert found.dtype == torch.float32
+    reference = retrieval(plain).model(images)
+    assert torch.equal(found, reference) == (precision == "none")
+    torch.testing.assert_close(found, reference, rtol=0.05, atol=0.05)
 
 
 def test_channels_last_changes_the_layout_and_not_the_meaning(tmp_path: Path) -> None:
@@ -239,23 +215,8 @@ def test_augmentation_is_random_in_training_only_and_repeats(tmp_path: Path) -> 
     assert torch.equal(test, again)
     one = session(tmp_path, augment="crop_flip", crop=6)
     assert torch.equal(test, batches(one).splits.test.images[:, :, 1:7, 1:7])
-    result, _ = run(recipe(augment="crop_flip", backbone="mlp"), tmp_path)
-    assert result.outcome == "ok"
 
 
 def test_the_contract_knows_every_preset() -> None:
     schema = Recipe.model_json_schema()["properties"]["augment"]
     assert set(schema["enum"]) == set(PRESETS)
-
-
-def test_metrics_at_the_end_leave_the_best_weights(tmp_path: Path) -> None:
-    one = session(tmp_path)
-    descend(one, 5)
-    one.keep_best(2.0)
-    kept = one.weights()
-    descend(one, 7)
-    journal = ProgressLog(12, 5, one.curves, lambda _: None)
-    finish(one, LastCheckpoint(place(tmp_path), journal, one.state_dict), journal)
-    assert same(flat(one.weights()), flat(kept))
-    run(recipe(), tmp_path)
-    assert weights(tmp_path / "best.pt").keys() == flat(kept).keys()

@@ -1,15 +1,15 @@
-"""Optimizers and schedules, backbones and heads: what the trainer expects of each, and their formulas."""
+"""Optimizers, schedules and the weight of the regularizer: formulas, and that the trainer applies them."""
 
-import math
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from torch import nn
 
+from tests.workers.recipes import recipe, run
 from workers import catalog, registry
 from workers.contract import Part
-from workers.schedules.constant import Constant
 from workers.schedules.cosine import Cosine
 from workers.schedules.polynomial import Polynomial
 from workers.schedules.step import Step
@@ -68,10 +68,6 @@ def test_a_group_may_say_otherwise(name: str) -> None:
     assert (decayed < 1).all()
 
 
-def test_constant() -> None:
-    assert [Constant()(step) for step in (0, 5, 10**6)] == [1.0, 1.0, 1.0]
-
-
 def test_step() -> None:
     schedule = Step(at=(6, 3), gamma=0.1)
     assert [round(schedule(step), 6) for step in (0, 2, 3, 5, 6, 100)] == [1.0, 1.0, 0.1, 0.1, 0.01, 0.01]
@@ -81,18 +77,6 @@ def test_step() -> None:
     assert [round(epochs(step), 6) for step in (0, 199, 200)] == [1.0, 1.0, 0.1]
     with pytest.raises(ValueError, match="give `at` or `every`"):
         Step(at=(3,), every=2)
-
-
-def test_nesterov_without_momentum_is_plain_descent() -> None:
-    after = []
-    for nesterov in (False, True):
-        weight = nn.Parameter(torch.ones(2))
-        part = Part.model_validate({"name": "sgd", "momentum": 0.0, "nesterov": nesterov})
-        optimizer = registry.build("optimizer", part, groups=[{"params": [weight]}])
-        weight.square().sum().backward()
-        optimizer.step()
-        after.append(weight.tolist())
-    assert after[0] == after[1]
 
 
 def test_cosine() -> None:
@@ -116,33 +100,15 @@ def test_polynomial() -> None:
     assert Polynomial(100, power=2.0, hold=0.0)(50) == pytest.approx(0.25)
 
 
-@pytest.mark.parametrize("name", catalog.load().names("schedule"))
-def test_a_schedule_is_a_finite_factor_at_every_step(name: str) -> None:
-    options = {"at": [3, 7]} if name == "step" else {}
-    schedule = registry.build("schedule", Part(name=name, **options), total=20, unit=1)
-    factors = [schedule(step) for step in range(20)]
-    assert all(math.isfinite(factor) and 0 <= factor <= 1 for factor in factors)
-    assert factors == [schedule(step) for step in range(20)]  # stateless
-
-
-@pytest.mark.parametrize("side", [1, 2, 3, 8, 28])
-@pytest.mark.parametrize("channels", [1, 3])
 @pytest.mark.parametrize("name", ["mlp", "small_cnn"])  # those that need no pretrained weights take any side
-def test_a_backbone_says_how_many_features_it_gives(name: str, channels: int, side: int) -> None:
-    backbone = registry.build("backbone", Part(name=name), channels=channels, side=side)
-    features = backbone(torch.rand(5, channels, side, side))
-    assert features.shape == (5, backbone.features)
-    features.sum().backward()
-    assert all(parameter.grad is not None for parameter in backbone.parameters())
-    backbone.eval()
-    one = backbone(torch.rand(1, channels, side, side))
-    assert one.isfinite().all()
-
-
-@pytest.mark.parametrize("name", ["mlp", "small_cnn"])
-def test_a_backbone_without_width_is_refused(name: str) -> None:
-    with pytest.raises(ValueError, match="at least 1"):
-        registry.build("backbone", Part(name=name, width=0), channels=1, side=8)
+def test_a_backbone_says_how_many_features_it_gives(name: str) -> None:
+    for side, channels in ((1, 1), (2, 3), (3, 1), (8, 3), (28, 1)):
+        backbone = registry.build("backbone", Part(name=name), channels=channels, side=side)
+        features = backbone(torch.rand(5, channels, side, side))
+        assert features.shape == (5, backbone.features)
+        features.sum().backward()
+        assert all(parameter.grad is not None for parameter in backbone.parameters())
+        assert backbone.eval()(torch.rand(1, channels, side, side)).isfinite().all()
 
 
 @pytest.mark.parametrize("name", catalog.load().names("head"))
@@ -152,3 +118,57 @@ def test_a_head_gives_what_its_output_says(name: str) -> None:
     assert embeddings.shape == (5, 4)
     norms = embeddings.norm(dim=1)
     assert torch.allclose(norms, torch.ones(5)) == (head.output == "unit")
+
+
+def schedule(name: str, *, eta: float = 1.0, total: int = 1000, epoch: int = 100, **options: Any) -> Any:
+    part = Part.model_validate({"name": name, **options})
+    return registry.build("eta_schedule", part, eta=eta, total=total, epoch=epoch, unit=1)
+
+
+@pytest.mark.parametrize("name", catalog.load().names("eta_schedule"))
+def test_eta_is_between_zero_and_itself_at_every_step(name: str) -> None:
+    made = schedule(name, eta=0.3)
+    values = [made(step) for step in range(1000)]
+    assert all(0 <= value <= 0.3 for value in values)
+    assert values == sorted(values)
+    assert values == [made(step) for step in range(1000)]  # stateless
+    assert [schedule(name, eta=0.0)(step) for step in (0, 500, 999)] == [0, 0, 0]
+
+
+def test_face_warmup() -> None:
+    made = schedule("face_warmup", eta=2.0)
+    assert [made(step) for step in (0, 299, 300, 350, 400, 999)] == [0, 0, 0, 1.0, 2.0, 2.0]
+    assert [schedule("face_warmup", wait=0, rise=0)(step) for step in (0, 1)] == [1, 1]
+
+
+def test_min_ramp_reaches_eta_at_a_five_hundredth() -> None:
+    made = schedule("min_ramp", eta=2.0, total=30_000)
+    assert made(119) < 2.0 == made(120) == made(29_999)
+
+
+def test_the_trainer_weighs_by_it(tmp_path: Path) -> None:
+    sec = {"name": "sec", "eta": 0.5}
+    result, _ = run(recipe(regularizer=sec, eta_schedule="linear"), tmp_path / "a")
+    assert [value for _, value in result.curves["train/eta"]] == pytest.approx([0.5 * t / 12 for t in range(12)])
+    constant, _ = run(recipe(regularizer=sec), tmp_path / "b")
+    assert "train/eta" not in constant.curves
+    assert constant.metrics != result.metrics
+    waits, _ = run(recipe(regularizer=sec, eta_schedule={"name": "face_warmup", "wait": 99.0}), tmp_path / "c")
+    ignored, _ = run(recipe(eta_schedule="linear"), tmp_path / "d")  # no regularizer, nothing to weigh
+    assert ignored.metrics == waits.metrics
+
+
+def test_a_regularizer_that_asks_for_labels_gets_them(tmp_path: Path) -> None:
+    (tmp_path / "regularizers").mkdir()
+    (tmp_path / "regularizers/by_class.py").write_text(
+        "import torch\n\n\n"
+        "class ByClass(torch.nn.Module):\n"
+        '    """The mean norm of the first class."""\n\n    labelled = True\n\n'
+        "    def __init__(self, *, eta: float = 1.0):\n        super().__init__()\n        self.eta = eta\n\n"
+        "    def forward(self, embeddings, labels):\n"
+        "        assert labels.shape == embeddings.shape[:1]\n"
+        "        return embeddings[labels == labels[0]].norm(dim=1).mean()\n"
+    )
+    result, _ = run(recipe(tmp_path, regularizer="by_class"), tmp_path / "out", parts=tmp_path)
+    assert result.outcome == "ok"
+    assert not any(torch.isnan(torch.tensor(value)) for value in result.metrics.values())

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from workers.catalog import Catalog, changes, complete, load, own_code, stamp
-from workers.contract import CodeChangedError, Part, Recipe
+from workers.contract import CodeChangedError, Recipe
 from workers.registry import find
 from workers.training import session
 
@@ -124,9 +124,3 @@ def test_a_part_that_cannot_be_read_is_named(parts: Path) -> None:
     (parts / "shared/numbers.py").write_text("ONE = (\n")
     with pytest.raises(ValueError, match=r"shared/numbers.py: line 1"):
         load(parts)
-
-
-def test_a_part_is_built_from_the_code_of_today(parts: Path) -> None:
-    assert find("loss", "circle", parts).scale == 1.0
-    edit(parts / "losses/circle.py", "scale = SCALE", "scale = 7.0")
-    assert find("loss", Part(name="circle").name, parts).scale == 7.0

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 import torch
-from pytorch_metric_learning.distances import LpDistance
 from pytorch_metric_learning.losses import (
     AngularLoss,
     IntraPairVarianceLoss,
@@ -19,7 +18,7 @@ from pytorch_metric_learning.losses import (
 from tests.workers import naive_pairs
 from tests.workers.inputs import block_labels, degenerate_batches, part, random_batch
 from workers.embeddings import geometry
-from workers.embeddings.pairs import firsts, over_negatives
+from workers.embeddings.pairs import over_negatives
 from workers.losses.angular import Angular
 from workers.losses.contrastive import Contrastive
 from workers.losses.lifted_structure import LiftedStructure
@@ -52,27 +51,23 @@ FORMS: list[tuple[str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("name", "options"), FORMS)
-def test_every_form_has_the_gradient_of_finite_differences(name: str, options: dict[str, Any]) -> None:
+def test_every_form_conforms(name: str, options: dict[str, Any]) -> None:
+    """It has the gradient of finite differences, and is finite on degenerate batches."""
     embeddings, labels = random_batch(per_class=4, classes=4)
     loss = part("loss", name, **options).eval()
-    assert torch.autograd.gradcheck(lambda f: loss(f, labels), embeddings.requires_grad_())
+    assert torch.autograd.gradcheck(lambda f: loss(f, labels), embeddings.requires_grad_(), fast_mode=True)
+    for case, (rows, classes) in degenerate_batches().items():
+        if case != "large":
+            value = part("loss", name, **options).float()(rows.requires_grad_(), classes)
+            value.backward()
+            assert value.shape == (), case
+            assert value.isfinite(), case
+            assert rows.grad is not None
+            assert rows.grad.isfinite().all(), case
 
 
-@pytest.mark.parametrize("case", sorted(set(degenerate_batches()) - {"large"}))
-@pytest.mark.parametrize(("name", "options"), FORMS)
-def test_every_form_is_finite_on_degenerate_batches(name: str, options: dict[str, Any], case: str) -> None:
-    embeddings, labels = degenerate_batches()[case]
-    value = part("loss", name, **options).float()(embeddings.requires_grad_(), labels)
-    value.backward()
-    assert value.isfinite()
-    assert value.shape == ()
-    assert embeddings.grad is not None
-    assert embeddings.grad.isfinite().all()
-
-
-@pytest.mark.parametrize("seed", [0, 1])
-def test_equals_the_library_where_its_form_is_the_papers(seed: int) -> None:
-    f, y = random_batch(seed)
+def test_equals_the_library_where_its_form_is_the_papers() -> None:
+    f, y = random_batch()
     unit = geometry.unit(f)
     intra = IntraPairVarianceLoss(pos_eps=0.01, neg_eps=0.01)
     for ours, theirs in [
@@ -90,14 +85,11 @@ def test_equals_the_library_where_its_form_is_the_papers(seed: int) -> None:
     torch.testing.assert_close(apart, 0.5 * intra(unit, y))
 
 
-def test_a_raw_npair_pays_for_long_embeddings() -> None:
+def test_npair_pays_for_the_length_of_embeddings() -> None:
     f, y = random_batch(per_class=2)
     assert NPair(unit=False)(f, y).item() == pytest.approx(naive_pairs.npair(f, y, unit=False), rel=1e-12)
     assert NPair(unit=False, l2=0.5)(f, y).item() == pytest.approx(naive_pairs.npair(f, y, False, 0.5), rel=1e-12)
-
-
-def test_a_unit_npair_has_a_constant_l2_term() -> None:
-    f, y = random_batch(per_class=2)
+    # of a unit one the term is constant
     assert (NPair(l2=0.002)(f, y) - NPair(l2=0.0)(f, y)).item() == pytest.approx(0.001)
 
 
@@ -120,8 +112,8 @@ def test_the_negatives_of_the_papers_text_are_anchors_too(per_class: int) -> Non
     assert Angular(pairs="paper")(f, y) > Angular()(f, y)
 
 
-@pytest.mark.parametrize("classes", [2, 72])
-def test_the_papers_text_counts_all_but_two_of_a_batch_as_negatives(classes: int) -> None:
+def test_the_papers_text_counts_all_but_two_of_a_batch_as_negatives() -> None:
+    classes = 72
     labels, line = block_labels(classes, 2), torch.tensor([[1.0, 0.0]], dtype=torch.float64)
     count = 2 * classes - 2
     together = line.expand(2 * classes, 2)
@@ -139,43 +131,32 @@ def test_the_papers_text_counts_all_but_two_of_a_batch_as_negatives(classes: int
 # Contrastive pairs
 
 
-@pytest.mark.parametrize(("pairs", "positive", "negative"), [("code", 36, 36), ("paper", 72, 72)])
-def test_contrastive_takes_as_many_pairs_as_svmax_says(pairs: Any, positive: int, negative: int) -> None:
+def test_contrastive_takes_as_many_pairs_as_svmax_says() -> None:
     labels = block_labels(36, 4)
-    one, other = Contrastive(pairs=pairs)._pairs(labels)
-    same = labels[one] == labels[other]
-    assert (int(same.sum()), int((~same).sum())) == (positive, negative)
-    met = torch.cat([one, other]).bincount(minlength=144)
-    assert met.tolist() == [1 if pairs == "code" else 2] * 144
-
-
-def test_contrastive_pairs_the_seats_of_the_code() -> None:
-    one, other = Contrastive()._pairs(block_labels(2, 4))
+    pairs: Any
+    for pairs, count in (("code", 36), ("paper", 72)):
+        one, other = Contrastive(pairs=pairs)._pairs(labels)
+        same = labels[one] == labels[other]
+        assert (int(same.sum()), int((~same).sum())) == (count, count)
+        met = torch.cat([one, other]).bincount(minlength=144)
+        assert met.tolist() == [1 if pairs == "code" else 2] * 144
+    one, other = Contrastive()._pairs(block_labels(2, 4))  # the seats of the code
     assert set(zip(one.tolist(), other.tolist(), strict=True)) == {(0, 1), (4, 3), (2, 5), (6, 7)}
-
-
-@pytest.mark.parametrize(("classes", "per_class"), [(4, 8), (2, 4), (4, 3), (6, 5)])
-@pytest.mark.parametrize("squared", [True, False])
-def test_contrastive_takes_classes_four_by_four(classes: int, per_class: int, squared: bool) -> None:
-    f, y = random_batch(classes=classes, per_class=per_class)
-    expected = naive_pairs.contrastive(f, y, squared)
-    assert Contrastive(squared=squared)(f, y).item() == pytest.approx(expected, rel=1e-12)
-
-
-def test_contrastive_never_lacks_negatives_where_classes_are_large() -> None:
-    # Eight consecutive images are of one class here: their pairs alone would pull everything to a point.
+    # Eight consecutive images may be of one class: their pairs alone would pull everything to a point.
     labels = block_labels(4, 8)
     one, other = Contrastive()._pairs(labels)
     assert int((labels[one] != labels[other]).sum()) == len(one) / 2
 
 
+def test_contrastive_takes_classes_four_by_four() -> None:
+    for classes, per_class in ((4, 8), (2, 4), (4, 3), (6, 5)):
+        f, y = random_batch(classes=classes, per_class=per_class)
+        for squared in (True, False):
+            expected = naive_pairs.contrastive(f, y, squared)
+            assert Contrastive(squared=squared)(f, y).item() == pytest.approx(expected, rel=1e-12)
+
+
 # Softmax over negatives
-
-
-def test_firsts_are_the_first_two_of_each_class_that_has_two() -> None:
-    anchors, positives = firsts(torch.tensor([7, 3, 3, 7, 5, 3, 7]))
-    assert anchors.tolist() == [0, 1]
-    assert positives.tolist() == [3, 2]
 
 
 def test_over_negatives_keeps_what_float32_can_hold() -> None:
@@ -185,16 +166,6 @@ def test_over_negatives_keeps_what_float32_can_hold() -> None:
     logits = 64 * f @ f.T
     value = over_negatives(logits, logits, labels)
     assert value.item() == pytest.approx((128 + math.log(2)) / 2, rel=1e-6)
-
-
-def test_tuplet_margin_bears_identical_images() -> None:
-    embeddings = torch.randn(6, 4, generator=torch.Generator().manual_seed(0))
-    embeddings[1] = 3 * embeddings[0]
-    value = TupletMargin()(embeddings.requires_grad_(), block_labels(3, 2))
-    value.backward()
-    assert value.isfinite()
-    assert embeddings.grad is not None
-    assert embeddings.grad.isfinite().all()
 
 
 # Margin
@@ -229,10 +200,10 @@ def test_margin_draws_negatives_by_their_distance() -> None:
     rows[:2, 0] = 1
     rows[2:, :2] = circle
     loss, labels = Margin(6), torch.tensor([0, 0, 1, 2, 3, 4, 5])
-    drawn = torch.cat([loss._triplets(rows, labels)[2] for _ in range(4000)])
+    drawn = torch.cat([loss._triplets(rows, labels)[2] for _ in range(2000)])
     shares = (drawn.bincount(minlength=7)[2:] / len(drawn)).tolist()
     weights = log_rarity(distances.clamp(min=0.5), 6).exp() * (distances < 1.4)
-    assert shares == pytest.approx((weights / weights.sum()).tolist(), abs=0.02)
+    assert shares == pytest.approx((weights / weights.sum()).tolist(), abs=0.03)
     assert shares[4] == 0
 
 
@@ -243,16 +214,6 @@ def test_log_rarity_is_that_of_random_directions() -> None:
     centres = torch.linspace(0.6, 1.6, 9)[:-1] + 0.5 / 8
     density = (-log_rarity(centres, 5)).exp()
     torch.testing.assert_close(counts / counts.sum(), density / density.sum(), rtol=0.05, atol=0)
-
-
-def test_margin_goes_on_drawing_where_its_checkpoint_was_taken() -> None:
-    f, y = random_batch()
-    first = Margin(4)
-    first(f, y)
-    torch.manual_seed(5)
-    second = Margin(4)
-    second.load_state_dict(first.state_dict())
-    assert [first(f, y).item() for _ in range(3)] == [second(f, y).item() for _ in range(3)]
 
 
 def test_margin_draws_the_same_from_the_same_seed_and_leaves_the_trainers_numbers_alone() -> None:
@@ -266,11 +227,7 @@ def test_margin_draws_the_same_from_the_same_seed_and_leaves_the_trainers_number
         assert torch.equal(before, torch.get_rng_state())
     assert values[0] == values[1]
     assert len(set(values[0])) > 1
-
-
-def test_lifted_structure_takes_raw_embeddings_too() -> None:
-    f, y = random_batch()
-    raw = LiftedStructure(unit=False)
-    theirs = LiftedStructureLoss(neg_margin=1, pos_margin=0, distance=LpDistance(normalize_embeddings=False))
-    torch.testing.assert_close(raw(f, y), theirs(f, y))
-    assert raw(f, y) != LiftedStructure()(f, y)
+    torch.manual_seed(5)
+    second = Margin(4)
+    second.load_state_dict(loss.state_dict())
+    assert [loss(f, y).item() for _ in range(3)] == [second(f, y).item() for _ in range(3)], "a checkpoint goes on"

@@ -133,9 +133,6 @@ def test_an_image_of_too_many_pixels_is_refused_by_its_header(tmp_path: Path) ->
         assert f"more than the {MOST_PIXELS:,}" in str(raised.value)
     good = png(tmp_path / "good.png", 14_000, 14_000)
     assert Form("shorter", 16).shape(good) == (16, 16), "196 megapixels are within the limit"
-
-
-def test_a_thin_image_does_not_grow_without_bounds(tmp_path: Path) -> None:
     thin = png(tmp_path / "thin.png", 1_000_000, 1)
     with pytest.raises(DataDamagedError, match=r"1000000x1 pixels, which a shorter side of 512 makes 512000000x512"):
         decoded("thin", [thin], Form("shorter", 512), tmp_path / "scratch")

@@ -90,15 +90,6 @@ def test_side_by_side_each_is_what_it_is_alone() -> None:
         assert torch.equal(together[place], alone)
 
 
-def test_each_layer_has_classifiers_of_its_own() -> None:
-    features, labels = some()
-    layers = {"one": features, "other": features[:, :2]}
-    probe = Probe({"one": 5, "other": 2}, 3, SHORT._replace(rates=(0.5, 0.1)), CPU)
-    assert probe.keys == [("one", 0.5), ("one", 0.1), ("other", 0.5), ("other", 0.1)]
-    assert probe.learn(layers, labels).tolist() == pytest.approx([np.log(3)] * 4), "they start at zero"
-    assert [tuple(one.shape) for one in probe.scores(layers)] == [(48, 3)] * 4
-
-
 def test_it_goes_on_where_it_was() -> None:
     features, labels = some()
     (whole,) = trained(SHORT, features, labels).scores({"only": features})

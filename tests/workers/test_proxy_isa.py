@@ -7,8 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.workers.golden_proxies import EMBEDDINGS, LABELS, golden_isa
-from tests.workers.inputs import block_labels, part, random_batch
+from tests.workers.inputs import part
 from tests.workers.naive_proxies import cosines, directions, dot, mean
 from workers.losses.proxy_isa import ProxyISA
 
@@ -114,9 +113,13 @@ def _descend(loss: ProxyISA, step: int) -> Tensor:
     return value
 
 
-@pytest.mark.parametrize("memory", [7, 20, 1000])
-@pytest.mark.parametrize("base", ["proxy_anchor", "proxy_nca"])
-@pytest.mark.parametrize(("positive", "negative"), [("sigma", "inverse"), ("inverse", "inverse"), ("nu", "none")])
+@pytest.mark.parametrize(
+    ("positive", "negative", "base", "memory"),
+    [
+        ("sigma", "inverse", "proxy_anchor", 20), ("sigma", "inverse", "proxy_nca", 7),
+        ("inverse", "inverse", "proxy_anchor", 1000), ("nu", "none", "proxy_anchor", 7),
+    ],
+)  # fmt: skip
 def test_goes_through_the_states_of_a_naive_machine(positive: str, negative: str, base: str, memory: int) -> None:
     loss = _isa(positive_penalty=positive, negative_penalty=negative, base=base, memory=memory)
     machine = _Machine(memory, positive, negative)
@@ -142,16 +145,8 @@ def test_without_penalties_it_is_proxy_anchor() -> None:
         torch.testing.assert_close(_descend(loss, step), anchor(*_batch(step)))
 
 
-def test_without_penalties_on_its_base_it_is_proxy_nca() -> None:
-    loss = _isa(positive_penalty="none", negative_penalty="none", base="proxy_nca")
-    nca = part("loss", "proxy_nca", classes=CLASSES, dim=DIM, scale=6.0)
-    for step in range(12):
-        nca.proxies.data = loss.proxies.data.clone()
-        torch.testing.assert_close(_descend(loss, step), nca(*_batch(step)))
-
-
-@pytest.mark.parametrize("stop", [1, 5, 9])
-def test_a_checkpoint_has_every_state(stop: int) -> None:
+def test_a_checkpoint_has_every_state() -> None:
+    stop = 9
     whole = _isa()
     expected = [_descend(whole, step).item() for step in range(12)]
     first = _isa()
@@ -194,26 +189,3 @@ def test_penalties_fall_as_a_class_is_learned() -> None:
     assert sigma[:2] == pytest.approx([1.0, 1.0], abs=1e-4)  # it holds on until n ~ 200
     assert sigma[1] > sigma[2] > sigma[3]
     assert sigma[3] == pytest.approx(0.179, abs=2e-3)  # the published code's value at n ~ 1000
-
-
-def test_single_precision_holds_its_state() -> None:
-    double, single = golden_isa(), golden_isa().float()
-    torch.testing.assert_close(
-        single.weights(EMBEDDINGS.float(), LABELS).double(), double.weights(EMBEDDINGS, LABELS), rtol=1e-5, atol=1e-6
-    )
-
-
-def test_all_weights_stay_finite_far_into_training() -> None:
-    loss = ProxyISA(8, 4, 12, memory=50)
-    loss.clean.fill_(10**7)
-    for step in range(6):
-        embeddings, labels = random_batch(step)
-        assert loss(embeddings.float(), labels).isfinite()
-
-
-def test_takes_a_batch_larger_than_the_epoch_or_the_memory() -> None:
-    loss = _isa(memory=5, memory_epoch=0, filter_epoch=0)
-    embeddings = _batch(0)[0].repeat(4, 1)
-    assert loss(embeddings, block_labels(4, 12)).isfinite()
-    assert int(loss.stored) == 5
-    assert loss.memory_labels.tolist() == [3] * 5

@@ -54,21 +54,14 @@ def _uneven(seed: int, sizes: tuple[int, ...], separation: float = 0.6) -> tuple
 
 
 @pytest.mark.parametrize("sizes", [(40, 30), (70, 2), (3,) * 20, (1, 25, 2, 9), (30,), (1, 1, 2)])
-@pytest.mark.parametrize("chunk", [1, 300, 2**23])
-def test_neighbours_are_those_of_the_definition(sizes: tuple[int, ...], chunk: int) -> None:
-    evaluation = Evaluation(*_uneven(0, sizes), chunk=chunk)
-    for expected, found in zip(_brute_force(evaluation, None), _untied(evaluation.neighbours), strict=True):
-        torch.testing.assert_close(found, expected)
-
-
-@pytest.mark.parametrize("sizes", [(12, 30), (3,) * 12, (1, 20, 2, 9), (1, 1, 1, 40)])
-@pytest.mark.parametrize("chunk", [1, 2**23])
-def test_a_gallery_holds_the_neighbours_and_leaves_no_image_out(sizes: tuple[int, ...], chunk: int) -> None:
-    gallery = _uneven(1, sizes)
-    embeddings, labels = _uneven(2, (4, 5, 6, 7, 8))  # the last class may not be in the gallery
-    evaluation = Evaluation(embeddings, labels, gallery=gallery, chunk=chunk)
-    for expected, found in zip(_brute_force(evaluation, gallery), _untied(evaluation.neighbours), strict=True):
-        torch.testing.assert_close(found, expected)
+def test_neighbours_are_those_of_the_definition(sizes: tuple[int, ...]) -> None:
+    """Whatever the chunks; without a gallery, and in one that lacks the last class."""
+    queries, gallery = _uneven(2, (4, 5, 6, 7, 8)), _uneven(1, sizes)
+    for given, among in ((_uneven(0, sizes), None), (queries, gallery)):
+        expected = _brute_force(Evaluation(*given, gallery=among), among)
+        for chunk in (1, 300, 2**23):
+            found = _untied(Evaluation(*given, gallery=among, chunk=chunk).neighbours)
+            torch.testing.assert_close(found, expected)
 
 
 def test_neighbours_by_the_euclidean_distance_are_those_of_the_definition() -> None:
@@ -115,29 +108,16 @@ def test_clusters_by_the_euclidean_distance_are_of_raw_embeddings() -> None:
     assert evaluate(lengths, labels, ["recall@1"])["recall@1"] < 0.6  # all directions are the same
 
 
-def test_a_copy_of_the_query_in_the_gallery_is_its_neighbour() -> None:
+def test_galleries_at_their_edges() -> None:
     embeddings, labels = random_batch(separation=0.0)
     found = evaluate(embeddings, labels, ["recall@1"], gallery=(embeddings.clone(), labels.clone()))
-    assert found == {"recall@1": 1.0}
-
-
-def test_a_gallery_without_the_queries_classes_has_no_neighbours() -> None:
-    embeddings, labels = random_batch()
-    found = evaluate(embeddings, labels, ["recall@1", "map@r"], gallery=(embeddings, labels + 100))
-    assert all(math.isnan(value) for value in found.values())
-
-
-def test_a_gallery_of_another_width_is_refused() -> None:
-    embeddings, labels = random_batch()
+    assert found == {"recall@1": 1.0}, "a copy of the query is its neighbour"
+    names = ["recall@1", "map@r", "cos_ap"]
+    for gallery in ((embeddings, labels + 100), (embeddings * math.nan, labels)):
+        found = evaluate(embeddings, labels, names, gallery=gallery)
+        assert all(math.isnan(value) for value in found.values()), "nothing to find"
     with pytest.raises(ValueError, match="expected embeddings"):
         Evaluation(embeddings, labels, gallery=(embeddings[:, :3], labels))
-
-
-def test_a_gallery_that_is_not_finite_has_no_metrics() -> None:
-    embeddings, labels = random_batch()
-    names = ["recall@1", "map@r", "cos_ap"]
-    found = evaluate(embeddings, labels, names, gallery=(embeddings * math.nan, labels))
-    assert all(math.isnan(value) for value in found.values())
 
 
 def test_recall_at_any_k_is_a_hit_rate() -> None:
@@ -169,26 +149,30 @@ def test_cosines_are_put_in_order_with_whose_they_are(dtype: torch.dtype) -> Non
     assert not (tied & mine[:, :-1] & ~mine[:, 1:]).any()
 
 
-@pytest.mark.parametrize(
-    ("rows", "width", "count"),
-    [(7, 50, 3), (5, 20, 20), (4, 30, 6), (1, 1, 1), (3, 40, 20), (4, 1234, 2), (2, 1280, 4), (6, 999, 9)],
-)
 @pytest.mark.parametrize("threads", [1, 3])
-def test_the_largest_of_each_row(rows: int, width: int, count: int, threads: int) -> None:
-    values = torch.randn(rows, width, generator=torch.Generator().manual_seed(width))
-    values[:, : width // 2] = -1.5
-    expected = values.topk(count, dim=1).values
+def test_the_largest_of_each_row_and_counts_around_a_bound(threads: int) -> None:
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
-        assert torch.equal(neighbours.largest(values.clone(), count).topk(count, dim=1).values, expected)
-        assert torch.equal(neighbours._nearest(values.clone(), count), expected)
+        for rows, width, count in ((7, 50, 3), (5, 20, 20), (1, 1, 1), (4, 1234, 2), (2, 1280, 4), (6, 999, 9)):
+            values = torch.randn(rows, width, generator=torch.Generator().manual_seed(width))
+            values[:, : width // 2] = -1.5
+            expected = values.topk(count, dim=1).values
+            assert torch.equal(neighbours.largest(values.clone(), count).topk(count, dim=1).values, expected)
+            assert torch.equal(neighbours._nearest(values.clone(), count), expected)
+        for rows, width, dtype in ((3, 1, torch.float32), (5, 8, torch.float64), (600, 4003, torch.float32)):
+            generator = torch.Generator().manual_seed(width)
+            wide = torch.randint(3, (rows, width + 5), generator=generator).to(dtype)
+            values, bound = wide[:, :width], torch.randint(3, (rows, 1), generator=generator).to(dtype)
+            values[0], bound[0] = 1.0, 0.0  # all of a row, more than a byte counts
+            assert torch.equal(neighbours.above(values, bound), (values > bound).sum(dim=1))
+            assert torch.equal(neighbours.at_least(values, bound), (values >= bound).sum(dim=1))
     finally:
         torch.set_num_threads(before)
 
 
-@pytest.mark.parametrize("width", [777, 4003])
-def test_the_largest_of_rows_are_few_where_a_floor_tells_them_apart(width: int) -> None:
+def test_the_largest_of_rows_are_few_where_a_floor_tells_them_apart() -> None:
+    width = 4003
     values = torch.randn(300, width, generator=torch.Generator().manual_seed(width))
     found = neighbours._above_floor(values, 20)
     assert found is not None
@@ -200,25 +184,8 @@ def test_the_largest_of_rows_are_few_where_a_floor_tells_them_apart(width: int) 
     assert neighbours._above_floor(values.clone(), 20) is None
 
 
-@pytest.mark.parametrize(("rows", "width"), [(3, 1), (5, 8), (2, 2041), (600, 4003)])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("threads", [1, 3])
-def test_counts_of_cosines_around_a_bound_of_each_row(rows: int, width: int, dtype: torch.dtype, threads: int) -> None:
-    generator = torch.Generator().manual_seed(width)
-    wide = torch.randint(3, (rows, width + 5), generator=generator).to(dtype)
-    values, bound = wide[:, :width], torch.randint(3, (rows, 1), generator=generator).to(dtype)  # many are equal to it
-    values[0], bound[0] = 1.0, 0.0  # all of a row, more than a byte counts
-    before = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    try:
-        assert torch.equal(neighbours.above(values, bound), (values > bound).sum(dim=1))
-        assert torch.equal(neighbours.at_least(values, bound), (values >= bound).sum(dim=1))
-    finally:
-        torch.set_num_threads(before)
-
-
-@pytest.mark.parametrize("images", [61, 64, 2051])
-def test_cosines_written_into_a_room_are_those_of_the_product(images: int) -> None:
+def test_cosines_written_into_a_room_are_those_of_the_product() -> None:
+    images = 2051
     unit = torch.nn.functional.normalize(torch.randn(images, 96, generator=torch.Generator().manual_seed(images)))
     room = neighbours.room(50, unit, unit)
     assert room is not None

@@ -1,4 +1,4 @@
-"""A part is found by its file name and built from what it asks for."""
+"""A part is found by its file name and built from what it asks for; mistakes in a folder of own parts are named."""
 
 import sys
 from pathlib import Path
@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from workers.catalog import PartSourceError, load
-from workers.contract import Part
+from workers.catalog.source import OFFERED
+from workers.contract import FOLDERS, KINDS, Part
 from workers.registry import UnknownPart, build, find
 
 SCHEDULE = '''
@@ -28,11 +29,6 @@ def parts(tmp_path: Path) -> Path:
     (tmp_path / "schedules").mkdir()
     (tmp_path / "schedules" / "mine.py").write_text(SCHEDULE)
     return tmp_path
-
-
-def test_finds_a_built_in_part() -> None:
-    found = find("schedule", "constant")
-    assert found.__module__ == "workers.schedules.constant"
 
 
 def test_finds_a_researchers_own_part_and_imports_it_once(parts: Path) -> None:
@@ -59,19 +55,6 @@ def test_a_part_that_fails_to_import_leaves_nothing_behind(parts: Path) -> None:
     assert "metricsweep_parts.schedules.mine" not in sys.modules
 
 
-@pytest.mark.parametrize("source", ["X = 1", "class A: pass\nclass B: pass"])
-def test_a_file_with_no_or_two_classes_is_refused(parts: Path, source: str) -> None:
-    (parts / "schedules" / "mine.py").write_text(source)
-    with pytest.raises(PartSourceError, match="exactly one public class"):
-        find("schedule", "mine", parts)
-
-
-def test_an_own_part_cannot_hide_a_built_in(parts: Path) -> None:
-    (parts / "schedules" / "constant.py").write_text(SCHEDULE)
-    with pytest.raises(PartSourceError, match="built-in schedule is named 'constant'"):
-        find("schedule", "constant", parts)
-
-
 def test_a_built_in_is_refused_once_an_own_part_takes_its_name(parts: Path) -> None:
     assert find("schedule", "constant", parts) is find("schedule", "constant")
     (parts / "schedules" / "constant.py").write_text(SCHEDULE)
@@ -93,10 +76,10 @@ def test_a_typo_gets_a_suggestion(parts: Path) -> None:
         find("schedule", "mien", parts)
 
 
-@pytest.mark.parametrize("name", ["", "../registry", "__init__", "constant.py", "os", "..registry"])
-def test_only_a_part_is_a_part(name: str) -> None:
-    with pytest.raises(UnknownPart):
-        find("schedule", name)
+def test_only_a_part_is_a_part() -> None:
+    for name in ("", "../registry", "__init__", "constant.py", "os", "..registry"):
+        with pytest.raises(UnknownPart):
+            find("schedule", name)
 
 
 class TestBuild:
@@ -104,23 +87,80 @@ class TestBuild:
         built = build("schedule", Part.model_validate({"name": "mine", "power": 2}), parts, total=10, dim=3)
         assert (built.total, built.at, built.power) == (10, (1, 2), 2.0)
         assert isinstance(built.power, float)
-
-    def test_a_list_of_options_arrives_as_a_tuple(self, parts: Path) -> None:
         assert build("schedule", Part.model_validate({"name": "mine", "at": [3]}), parts, total=1).at == (3,)
 
-    def test_what_nobody_offers(self, parts: Path) -> None:
+    def test_what_nobody_offers_and_what_does_not_fit(self, parts: Path) -> None:
         with pytest.raises(TypeError, match="'mine' asks for total; on offer are dim"):
             build("schedule", Part(name="mine"), parts, dim=3)
+        for options in ({"powr": 2}, {"power": "2"}, {"power": None}):
+            with pytest.raises(ValueError, match=r"powr|expected a number"):
+                build("schedule", Part.model_validate({"name": "mine", **options}), parts, total=1)
 
-    @pytest.mark.parametrize("options", [{"powr": 2}, {"power": "2"}, {"power": None}])
-    def test_an_option_that_does_not_fit(self, parts: Path, options: dict[str, object]) -> None:
-        with pytest.raises(ValueError, match=r"powr|expected a number"):
-            build("schedule", Part.model_validate({"name": "mine", **options}), parts, total=1)
+    def test_every_schedule_is_a_finite_factor_at_every_step(self) -> None:
+        for name in load().names("schedule"):
+            options = {"at": [3, 7]} if name == "step" else {}
+            schedule = build("schedule", Part.model_validate({"name": name, **options}), total=20, unit=1)
+            factors = [schedule(step) for step in range(20)]
+            assert all(0 <= factor <= 1 for factor in factors), name
+            assert factors == [schedule(step) for step in range(20)], "stateless"
 
-    @pytest.mark.parametrize("name", load().names("schedule"))
-    def test_every_schedule_is_built(self, name: str) -> None:
-        entry = load().get("schedule", name)
-        assert entry is not None
-        required = {one.name: [5] for one in entry.parameters if one.required and one.type == "ints"}
-        schedule = build("schedule", Part.model_validate({"name": name, **required}), total=10, unit=1)
-        assert 0 <= schedule(0) <= 1
+
+PART = 'class Mine:\n    """A part."""\n\n    def __init__(self, {arguments}) -> None: ...\n'
+
+
+def write(folder: Path, file: str, arguments: str = "*, margin: float = 0.2") -> Path:
+    path = folder / file
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(PART.replace("{arguments}", arguments))
+    return folder
+
+
+def test_what_is_offered_is_known_of_every_kind_and_is_all_that_parts_ask_for() -> None:
+    assert set(OFFERED) == set(KINDS)
+    asked = {kind: {ask for entry in load().of(kind) for ask in entry.asks} for kind in KINDS}
+    assert {kind: asks - {*OFFERED[kind]} for kind, asks in asked.items()} == {kind: set() for kind in KINDS}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_hyper_parameter_before_the_star_is_named_with_its_file(kind: str, tmp_path: Path) -> None:
+    folder = write(tmp_path, f"{FOLDERS[kind]}/mine.py", "margin: float = 0.2, *, other: int = 1")
+    with pytest.raises(PartSourceError) as caught:
+        load(folder)
+    said = str(caught.value)
+    assert said.startswith(f"{folder}/{FOLDERS[kind]}/mine.py: `margin` stands before the `*`")
+    assert "a hyper-parameter stands behind the `*`: `def __init__(self, *, margin: ...)`" in said
+
+
+def test_what_the_trainer_offers_stays_before_the_star(tmp_path: Path) -> None:
+    with pytest.raises(PartSourceError, match=r"`margin` stands .*`def __init__\(self, dim, \*, margin: ...\)`"):
+        load(write(tmp_path, "losses/mine.py", "dim: int, margin: float = 0.2"))
+
+
+MISSPELT = {
+    "loss": "losses", "lossses": "losses", "Losses": "losses", "dataset": "datasets", "data": "datasets",
+    "regulariser": "regularizers", "backbone": "backbones", "metric": "metrics", "eta_schedule": "eta_schedules",
+}  # fmt: skip
+
+
+def test_a_misspelt_folder_of_parts_is_named_with_the_right_one(tmp_path: Path) -> None:
+    for name, right in MISSPELT.items():
+        for arguments in ("*, margin: float = 0.2", "margin: float = 0.2"):
+            folder = write(tmp_path / name / str(len(arguments)), f"{name}/mine.py", arguments)
+            with pytest.raises(PartSourceError, match=rf"{folder}/{name}: .*did you mean '{right}'\?"):
+                load(folder)
+
+
+def test_the_folder_of_one_kind_is_not_that_of_own_parts(tmp_path: Path) -> None:
+    write(tmp_path, "losses/mine.py")
+    with pytest.raises(PartSourceError, match=f"name the one above, {tmp_path}"):
+        load(tmp_path / "losses")
+
+
+def test_other_folders_are_left_alone(tmp_path: Path) -> None:
+    write(tmp_path, "losses/mine.py")
+    write(tmp_path, "_data/mine.py")
+    write(tmp_path, "tests/test_mine.py")
+    write(tmp_path, "common/mine.py")
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "readers.py").write_text("def read(path):\n    return path\n")
+    assert "mine" in load(tmp_path).names("loss")

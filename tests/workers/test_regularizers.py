@@ -9,15 +9,18 @@ import torch
 from torch import Tensor
 
 from tests.workers import naive_pairs
-from tests.workers.inputs import WIDTH, degenerate_batches, part, part_names, random_batch
-from workers.regularizers.none import NoRegularizer
+from tests.workers.inputs import WIDTH, block_labels, degenerate_batches, part, part_names, random_batch
+from tests.workers.recipes import DIGITS
+from workers import catalog
+from workers.embeddings import geometry
+from workers.embeddings.pairs import masks
 from workers.regularizers.sec import Sec
 from workers.regularizers.sec_ema import SecEma
+from workers.regularizers.spread_out import SpreadOut
 from workers.regularizers.svmax import SVMax
 
 REGULARIZERS = part_names("regularizer")
 WEIGHTED = [name for name in REGULARIZERS if name != "none"]
-DEGENERATE = degenerate_batches()
 
 
 def _lengths(embeddings: Tensor) -> list[float]:
@@ -66,97 +69,42 @@ def _value_and_gradient(regularizer: Any, embeddings: Tensor) -> tuple[Tensor, T
     return value.detach(), gradient
 
 
-@pytest.mark.parametrize("name", REGULARIZERS)
-def test_states_its_facts(name: str) -> None:
-    regularizer = part("regularizer", name)
+def test_every_regularizer_equals_its_naive_loop() -> None:
+    assert set(REGULARIZERS) <= set(NAIVE), "write these regularizers as naive loops and add them to NAIVE"
+    for name in REGULARIZERS:
+        for rows in (12, 8, 5):
+            embeddings = random_batch()[0][:rows]
+            expected = pytest.approx(NAIVE[name](embeddings), rel=1e-9)
+            assert part("regularizer", name)(embeddings).item() == expected, (name, rows)
+
+
+@pytest.mark.parametrize("name", WEIGHTED)
+def test_every_regularizer_conforms(name: str) -> None:
+    regularizer, (embeddings, _) = part("regularizer", name), random_batch()
     assert isinstance(regularizer, torch.nn.Module)
     assert regularizer.label
     assert regularizer.version >= 1
-    if name != "none":
-        assert regularizer.eta == 1.0
-        assert part("regularizer", name, eta=0.25).eta == 0.25
-
-
-@pytest.mark.parametrize("name", WEIGHTED)
-def test_knows_whether_it_acts_on_norms(name: str) -> None:
-    regularizer, (embeddings, _) = part("regularizer", name), random_batch()
-    _, gradient = _value_and_gradient(regularizer, embeddings)
-    along = (gradient * embeddings).sum(dim=1).abs().max()
-    if getattr(regularizer, "norms", False):
-        assert along > 1e-3
-    elif name == "svmax":
-        assert along < 1e-9  # it knows directions only
-
-
-@pytest.mark.parametrize("rows", [12, 8, 5])
-@pytest.mark.parametrize("name", REGULARIZERS)
-def test_equals_the_naive_loop(name: str, rows: int) -> None:
-    assert name in NAIVE, f"write the regularizer {name!r} as a naive loop and add it to NAIVE"
-    embeddings = random_batch()[0][:rows]
-    assert part("regularizer", name)(embeddings).item() == pytest.approx(NAIVE[name](embeddings), rel=1e-9)
-
-
-@pytest.mark.parametrize("name", REGULARIZERS)
-def test_is_invariant_to_the_order_of_rows(name: str) -> None:
-    embeddings, _ = random_batch()
-    if getattr(part("regularizer", name), "random", False):
-        pytest.skip("what it draws for a row depends on where the row stands")
-    order = torch.randperm(len(embeddings), generator=torch.Generator().manual_seed(1))
-    expected = part("regularizer", name)(embeddings)
-    torch.testing.assert_close(part("regularizer", name)(embeddings[order]), expected)
-
-
-@pytest.mark.parametrize("name", WEIGHTED)
-def test_has_the_gradient_of_finite_differences(name: str) -> None:
-    regularizer = part("regularizer", name).eval()
-    assert torch.autograd.gradcheck(regularizer, random_batch()[0].requires_grad_())
-
-
-@pytest.mark.parametrize("name", WEIGHTED)
-def test_is_a_scalar_with_a_gradient_in_every_float(name: str) -> None:
-    embeddings, _ = random_batch()
-    expected, slope = _value_and_gradient(part("regularizer", name), embeddings)
+    assert (regularizer.eta, part("regularizer", name, eta=0.25).eta) == (1.0, 0.25)
+    expected, slope = _value_and_gradient(regularizer, embeddings)
     assert expected.shape == ()
+    along = (slope * embeddings).sum(dim=1).abs().max()
+    assert along > 1e-3 if getattr(regularizer, "norms", False) else name != "svmax" or along < 1e-9
     for dtype, tolerance in {torch.float32: 1e-5, torch.bfloat16: 0.05, torch.float16: 0.01}.items():
         value, gradient = _value_and_gradient(part("regularizer", name).float(), embeddings.to(dtype))
         assert value.dtype == torch.float32
         assert gradient.isfinite().all()
         assert value.item() == pytest.approx(expected.item(), rel=tolerance)
-    _, gradient = _value_and_gradient(part("regularizer", name).float(), embeddings.float())
-    torch.testing.assert_close(gradient.double(), slope, rtol=1e-3, atol=1e-5)
-
-
-@pytest.mark.parametrize("case", DEGENERATE)
-@pytest.mark.parametrize("name", WEIGHTED)
-def test_is_finite_on_degenerate_batches(name: str, case: str) -> None:
-    value, gradient = _value_and_gradient(part("regularizer", name).float(), DEGENERATE[case][0])
-    assert value.isfinite()
-    assert gradient.isfinite().all()
-
-
-@pytest.mark.parametrize("name", WEIGHTED)
-@pytest.mark.parametrize("bad", [math.nan, math.inf])
-def test_is_not_finite_where_an_embedding_is_not(name: str, bad: float) -> None:
-    embeddings, _ = random_batch()
-    embeddings[2, 3] = bad
-    assert not part("regularizer", name)(embeddings).isfinite()
-
-
-def test_none_is_zero_and_has_no_weight() -> None:
-    assert NoRegularizer()(random_batch()[0]) == 0
-    assert not hasattr(NoRegularizer(), "eta")
-
-
-def test_l2_is_zero_at_zero() -> None:
-    assert part("regularizer", "l2")(torch.zeros(6, 4)) == 0
-
-
-@pytest.mark.parametrize("name", ["sec", "sec_ema"])
-def test_sec_is_zero_where_norms_are_equal(name: str) -> None:
-    f = random_batch()[0]
-    value, gradient = _value_and_gradient(part("regularizer", name), 8.7 * f / f.norm(dim=1, keepdim=True))
-    assert value < 1e-25
-    assert gradient.abs().max() < 1e-12
+        if dtype == torch.float32:
+            torch.testing.assert_close(gradient.double(), slope, rtol=1e-3, atol=1e-5)
+    still = part("regularizer", name).eval()
+    assert torch.autograd.gradcheck(still, random_batch()[0].requires_grad_(), fast_mode=True)
+    for case, (rows, _) in degenerate_batches().items():
+        value, gradient = _value_and_gradient(part("regularizer", name).float(), rows)
+        assert value.isfinite(), case
+        assert gradient.isfinite().all(), case
+    for bad in (math.nan, math.inf):
+        embeddings[2, 3] = bad
+        assert not part("regularizer", name)(embeddings).isfinite()
 
 
 def test_sec_has_the_gradient_of_the_paper() -> None:
@@ -196,15 +144,6 @@ def test_sec_ema_with_rho_1_is_sec() -> None:
         torch.testing.assert_close(gradient, slope)
 
 
-def test_sec_ema_keeps_mu_in_its_checkpoint() -> None:
-    first, second = SecEma(rho=0.1), SecEma(rho=0.1)
-    first(random_batch(0)[0] * 5)
-    second.load_state_dict(first.state_dict())
-    f = random_batch(1)[0]
-    assert second(f) == first(f)
-    assert second.mu == first.mu
-
-
 def test_sec_ema_does_not_move_mu_in_evaluation() -> None:
     regularizer = SecEma(rho=0.5)
     regularizer(random_batch(0)[0])
@@ -213,8 +152,8 @@ def test_sec_ema_does_not_move_mu_in_evaluation() -> None:
     assert regularizer.mu == before
 
 
-@pytest.mark.parametrize("rows", [3, 12])
-def test_unbounded_svmax_takes_unit_rows_where_it_is_asked_to(rows: int) -> None:
+def test_unbounded_svmax_takes_unit_rows_where_it_is_asked_to() -> None:
+    rows = 12
     embeddings = random_batch()[0][:rows] * torch.arange(1, rows + 1)[:, None]
     directions = torch.nn.functional.normalize(embeddings)
     assert part("regularizer", "svmax_unbounded", unit=True)(embeddings).item() == pytest.approx(-_s_mu(directions))
@@ -230,8 +169,90 @@ def test_svmax_lies_between_1_and_e(rows: int) -> None:
     assert 1 < regularizer(random_batch(classes=rows, per_class=1)[0]).item() < math.e
 
 
-def test_svmax_has_no_preference_where_there_is_no_room() -> None:
-    for f in (random_batch()[0][:1], random_batch()[0][:, :1]):
-        value, gradient = _value_and_gradient(SVMax(), f)
-        assert value == 1
-        assert gradient.abs().max() == 0
+def test_spread_out_pairs_only_images_of_two_classes() -> None:
+    # Each class on an axis of its own: pairs of two classes have an inner product of 0, of one class of 1.
+    embeddings, labels = torch.eye(4).repeat_interleave(3, dim=0), block_labels()
+    for pairs in ("random", "negatives"):
+        regularizer = SpreadOut(pairs=pairs, beta=0.0)  # type: ignore[arg-type]
+        assert [regularizer(embeddings, labels).item() for _ in range(20)] == [0.0] * 20
+
+
+def test_spread_out_takes_the_nearest_negatives() -> None:
+    f, y = random_batch()
+    rows, labels = naive_pairs.directions(f), y.tolist()
+    nearest = [max(naive_pairs.dot(rows[a], rows[n]) for n in naive_pairs.others(labels, a)) for a in range(len(rows))]
+    expected = naive_pairs.mean(nearest) ** 2
+    expected += max(0.0, naive_pairs.mean([s * s for s in nearest]) - 1 / len(rows[0]))
+    assert part("regularizer", "spread_out", pairs="negatives")(f, y).item() == pytest.approx(expected, rel=1e-12)
+
+
+def test_spread_out_draws_every_negative_alike() -> None:
+    regularizer, labels = SpreadOut(), torch.tensor([0, 0, 1, 1, 2])
+    met = torch.zeros(5, 5)
+    for _ in range(2000):
+        met[torch.arange(5), regularizer.partners(torch.eye(5), masks(labels).negative)] += 1
+    assert (met[labels[:, None] == labels[None, :]] == 0).all()
+    assert met[0, 2:].tolist() == pytest.approx([2000 / 3] * 3, rel=0.1)
+
+
+def test_spread_out_multiplies_raw_embeddings_on_demand() -> None:
+    f, y = random_batch()
+    raw = part("regularizer", "spread_out", unit=False, pairs="negatives", beta=0.0)
+    once, twice = raw(f, y), raw(2 * f, y)
+    assert twice.item() == pytest.approx(16 * once.item())  # M1^2 and M2 both grow by the fourth power
+
+
+def test_spread_out_goes_on_drawing_where_its_checkpoint_was_taken() -> None:
+    f, y = random_batch()
+    first = SpreadOut()
+    first(f, y)
+    torch.manual_seed(9)
+    second = SpreadOut()
+    second.load_state_dict(first.state_dict())
+    values = [first(f, y).item() for _ in range(3)]
+    assert values == [second(f, y).item() for _ in range(3)]
+    assert len(set(values)) == 3
+    assert len({first.eval()(f, y).item() for _ in range(3)}) == 1
+
+
+def test_sec_fixed_measures_the_training_set_once() -> None:
+    f, _ = random_batch()
+    regularizer = part("regularizer", "sec_fixed", source="training_set")
+    assert regularizer(f).isnan()
+    regularizer.begin(lambda: 3.0)
+    expected = (f.norm(dim=1) - 3).square().mean().item()
+    assert regularizer(f).item() == pytest.approx(expected)
+    other = part("regularizer", "sec_fixed", source="training_set")
+    other.load_state_dict(regularizer.state_dict())
+    assert other.eval()(f).item() == pytest.approx(expected)
+    part("regularizer", "sec_fixed").begin(lambda: 1 / 0)  # a number needs no look
+
+
+def test_the_plan_refuses_a_number_beside_another_source() -> None:
+    known = catalog.load()
+    raw = {**DIGITS, "regularizer": {"name": "sec_fixed", "mu": 5.0, "source": "training_set"}}
+    assert [str(problem) for problem in catalog.problems(raw, known)] == [
+        "regularizer.mu  is only for `source: constant`, but source is 'training_set'; leave one of them out"
+    ]
+    for fine in ({"mu": 5.0}, {"source": "training_set"}, {"source": "first_batch", "mu": None}):
+        assert catalog.problems({**DIGITS, "regularizer": {"name": "sec_fixed", **fine}}, known) == []
+
+
+def test_sec_fixed_keeps_the_norm_of_the_first_batch() -> None:
+    regularizer = part("regularizer", "sec_fixed", source="first_batch")
+    (first, _), (second, _) = random_batch(0), random_batch(1)
+    assert regularizer(first).item() == pytest.approx(Sec()(first).item())
+    mean = first.norm(dim=1).mean()
+    expected = (second.norm(dim=1) * 5 - mean).square().mean()
+    assert regularizer(5 * second).item() == pytest.approx(expected.item())
+    other = part("regularizer", "sec_fixed", source="first_batch")
+    other.load_state_dict(regularizer.state_dict())
+    assert other(5 * second).item() == pytest.approx(expected.item())
+
+
+def test_svmax_takes_raw_embeddings_on_demand() -> None:
+    f, _ = random_batch()
+    lower, upper = geometry.singular_bounds(*f.shape)
+    expected = math.exp((upper - torch.linalg.svdvals(f).mean().item()) / (upper - lower))
+    assert SVMax(unit=False)(f).item() == pytest.approx(expected)
+    assert SVMax(unit=False)(geometry.unit(f)).item() == pytest.approx(SVMax()(f).item())

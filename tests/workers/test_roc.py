@@ -23,7 +23,7 @@ def scores(seed: int, separation: float, steps: int = 10_000, count: int = 400) 
     return Scores((cosine * steps).round() / steps, same, torch.arange(count) * 10 // count)
 
 
-CASES = [(seed, separation, steps) for seed in (0, 1) for separation in (0.0, 0.5, 2.0) for steps in (3, 10_000)]
+CASES = [(0, 0.0, 3), (0, 0.5, 10_000), (1, 2.0, 3), (1, 2.0, 10_000)]
 
 
 def naive_rates(found: Scores) -> list[tuple[float, float]]:
@@ -48,10 +48,11 @@ def test_rates_are_those_of_a_naive_loop_and_of_the_peer(case: Any) -> None:
 
 
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize(("k", "share"), [("1e-1", 0.1), ("1e-2", 0.01)])
-def test_tar_is_that_of_a_naive_loop(case: Any, k: Any, share: float) -> None:
+def test_tar_is_that_of_a_naive_loop(case: Any) -> None:
     found = scores(*case)
-    assert TrueAcceptRate(k=k)(found) == max(tar for far, tar in naive_rates(found) if far <= share)
+    for k, share in (("1e-1", 0.1), ("1e-2", 0.01)):
+        expected = max(tar for far, tar in naive_rates(found) if far <= share)
+        assert TrueAcceptRate(k=k)(found) == expected  # type: ignore[arg-type]
 
 
 def test_a_rate_that_no_pair_resolves_has_no_value() -> None:
@@ -96,10 +97,3 @@ def insightface(found: Scores) -> float:
 def test_accuracy_on_the_grid_is_insightfaces(case: Any) -> None:
     found = scores(*case)
     assert VerificationAccuracy()(found) == pytest.approx(insightface(found), abs=1e-12)
-
-
-def test_accuracy_has_as_many_folds_as_the_pairs() -> None:
-    same = torch.tensor([True, False, False, True])
-    found = Scores(torch.tensor([0.9, 0.8, 0.1, 0.2]), same, torch.tensor([3, 3, 7, 7]))
-    # The best thresholds for the others: above 0.8 for fold 3, so that 0.9 and 0.8 are told; all of fold 7 is wrong.
-    assert VerificationAccuracy()(found) == 0.5

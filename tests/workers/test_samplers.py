@@ -72,19 +72,6 @@ def test_a_sampler_goes_on_where_it_was(name: str, drawn: int) -> None:
     assert [again.draw().tolist() for _ in range(4)] == expected
 
 
-@pytest.mark.parametrize("name", catalog.load().names("sampler"))
-def test_a_sampler_draws_by_its_generator_alone(name: str) -> None:
-    labels = torch.arange(4).repeat_interleave(12)
-    drawn = []
-    for seed in (1, 2):
-        torch.manual_seed(seed)
-        before = torch.get_rng_state()
-        sampler: Sampler = registry.build("sampler", Part(name=name), labels=labels, generator=seeded())
-        drawn.append([sampler.draw().tolist() for _ in range(3)])
-        assert torch.equal(torch.get_rng_state(), before)
-    assert drawn[0] == drawn[1]
-
-
 def test_what_cannot_be_drawn_is_refused() -> None:
     labels = torch.arange(3).repeat_interleave(2)
     with pytest.raises(ValueError, match="4 classes a batch, but only 3 classes train"):

@@ -121,34 +121,31 @@ def stopping_in_the_end(epochs: int) -> Any:
     return lambda: next(turns, True)
 
 
-@pytest.mark.parametrize("views", ["centre", "crops"])
-@pytest.mark.parametrize("reports", ["chosen", "best"])
+@pytest.mark.parametrize(("views", "reports"), [("centre", "best"), ("crops", "chosen")])
 def test_it_goes_on_in_the_middle_of_the_probe(views: str, reports: str, tmp_path: Path) -> None:
     what = recipe({"probe_views": views, "probe_reports": reports})
     whole, _ = run(what, tmp_path / "whole")
-    for epochs in (1, 3, 4, 5):
+    for epochs in (1, 4):
         with pytest.raises(Stopped):
             run(what, tmp_path / str(epochs), stop=stopping_in_the_end(epochs))
         resumed, said = run(what, tmp_path / f"{epochs}-on", tmp_path / str(epochs) / "last.pt")
         assert numbers(resumed) == numbers(whole), epochs
         told = [one for one in said if "train/probe_loss" in one.metrics]
-        assert len(told) <= 4 - min(epochs, 4), "what was done is not done again"
+        assert len(told) <= 4 - epochs, "what was done is not done again"
     assert same(weights(tmp_path / "whole" / "final.pt"), weights(tmp_path / "1-on" / "final.pt"))
 
 
-def test_the_best_report_is_no_lower_than_any_rate_and_says_one_epoch(tmp_path: Path) -> None:
-    rates = [0.1, 1.0, 5.0]
-    found = {
-        str(chosen): run(recipe({"probe_lr": chosen, "probe_reports": reports}), tmp_path / str(chosen))[0].metrics
-        for chosen, reports in (([0.1], "chosen"), ([1.0], "chosen"), ([5.0], "chosen"), (rates, "best"))
-    }
-    best = found[str(rates)]["last/test/top@1"]
-    assert best >= max(one["last/test/top@1"] for one in found.values())
+def test_the_best_report_is_no_lower_than_any_rate(tmp_path: Path) -> None:
+    def top(rates: list[float], reports: str) -> float:
+        what = recipe({"probe_lr": rates, "probe_reports": reports})
+        return run(what, tmp_path / str(rates))[0].metrics["last/test/top@1"]
+
+    assert top([0.1, 5.0], "best") >= max(top([0.1], "chosen"), top([5.0], "chosen"))
 
 
-@pytest.mark.parametrize(
-    ("changes", "path", "said"),
-    [
+def test_what_does_not_fit_is_a_problem_before_anything_runs(tmp_path: Path) -> None:
+    changes: dict[str, Any]
+    for changes, path, said in (
         ({"sampler": "balanced"}, "sampler", "draws by classes, but task"),
         ({"sampler": {"name": "shuffle", "batch": 1}}, "sampler.batch", "expected at least 2"),
         ({"loss": "proxy_anchor"}, "loss", "needs the classes of images, but task"),
@@ -158,24 +155,17 @@ def test_the_best_report_is_no_lower_than_any_rate_and_says_one_epoch(tmp_path: 
         ({"select": {"metric": "top@1", "split": "test"}}, "select.metric", "at the end only"),
         ({"metrics": ["top@5"], "select": {"metric": "top@5", "split": "test"}}, "select.metric", "at the end only"),
         ({"augment": "none"}, "augment", "leaves equal"),
-    ],
-)
-def test_what_does_not_fit_is_told_before_anything_runs(changes: dict[str, Any], path: str, said: str) -> None:
-    found = {one.path: one.message for one in catalog.problems(raw(**changes), catalog.load())}
-    assert said in found[path]
-
-
-@pytest.mark.parametrize(
-    ("probe", "said"),
-    [
+    ):
+        found = {one.path: one.message for one in catalog.problems(raw(**changes), catalog.load())}
+        assert said in found[path]
+    probe: dict[str, Any]
+    for probe, said in (
         ({"probe_lr": [1.0, 2.0]}, "2 learning rates and no images to choose one by; hold images out"),
         ({"probe_lr": []}, "at least one learning rate"),
         ({"probe_at": [4]}, "there are 4"),
-    ],
-)
-def test_a_probe_that_cannot_be_is_refused_before_training(probe: dict[str, Any], said: str, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=said):
-        session(recipe(probe), tmp_path)
+    ):
+        with pytest.raises(ValueError, match=said):
+            session(recipe(probe), tmp_path)
 
 
 @pytest.mark.parametrize(

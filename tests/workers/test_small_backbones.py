@@ -6,7 +6,6 @@ import pytest
 import torch
 from torch import nn
 
-from tests.workers.recipes import recipe, run
 from workers import registry
 from workers.contract import Part
 
@@ -51,35 +50,17 @@ def test_it_can_be_svmaxs_toy() -> None:
     assert grey.flatten().tolist() == [0.0, 1.0]
 
 
-@pytest.mark.parametrize(
-    ("options", "features"),
-    [
+def test_features_are_as_many_as_it_says() -> None:
+    options: dict[str, Any]
+    for options, features in (
         ({"widths": [4, 6, 5]}, 5),
         ({"widths": [4, 6], "pool": "flatten"}, 6 * 7 * 7),
         ({"widths": [4, 6], "pool": "flatten", "padding": False}, 6 * 5 * 5),
         ({"widths": [4, 6], "pool": "flatten", "halve": False}, 6 * 28 * 28),
         ({"width": 3, "blocks": 1, "hidden": [9, 7]}, 7),
-    ],
-)
-def test_features_are_as_many_as_it_says(options: dict[str, Any], features: int) -> None:
-    found = made(**options)
-    assert found.features == features
-    assert found(images()).shape == (3, features)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"widths": [1] * 5, "padding": False, "side": 8}, "maps of side 1 are too small"),
-    ],
-)
-def test_what_it_cannot_be(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        made(**options)
-
-
-def test_the_toy_trains(tmp_path: Any) -> None:
-    what = recipe(backbone={"name": "small_cnn", **TOY}, head="unit_fc", embedding=2, figures=["unit_circle"])
-    result, _ = run(what, tmp_path)
-    assert result.outcome == "ok"
-    assert "unit_circle.npz" in result.artifacts
+    ):
+        found = made(**options)
+        assert found.features == features
+        assert found(images()).shape == (3, features)
+    with pytest.raises(ValueError, match="maps of side 1 are too small"):
+        made(widths=[1] * 5, padding=False, side=8)

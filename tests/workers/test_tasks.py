@@ -1,6 +1,8 @@
 """What every task keeps, whatever it trains: it resumes, diverges as an outcome, measures what is named, is refused."""
 
 import math
+from collections.abc import Callable
+from functools import cache
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -12,11 +14,11 @@ from tests.workers.recipes import numbers, place, run, same, weights
 from tests.workers.test_checkpoint import cut_and_resumed, stopping_after
 from workers import catalog
 from workers.catalog import Entry, holds
-from workers.contract import GOES_WITH, PART_FIELDS, Recipe, Stopped
+from workers.contract import GOES_WITH, PART_FIELDS, Recipe, Result, Stopped
 from workers.training.session import Session
 
 TASKS = [entry.name for entry in catalog.load().of("task")]
-LENGTH = {"iterations": 6, "evaluate_every": 2}
+LENGTH = {"iterations": 4, "evaluate_every": 2}
 PARTS: dict[str, Any] = {
     "dataset": "digits",
     "backbone": {"name": "small_cnn", "width": 8},
@@ -60,7 +62,7 @@ OWN: dict[str, dict[str, Any]] = {
     },
 }
 """What else is said of a task to train it for a moment, and to have something of everything; a new task may add."""
-MOST_STOPS = 6
+MOST_STOPS = 4
 """Of a training whose task measures for long at the end."""
 
 
@@ -84,6 +86,19 @@ def problems(given: dict[str, Any]) -> dict[str, str]:
     return {one.path: one.message for one in catalog.problems(given, catalog.load())}
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[Result, Path, int]]:
+    """A task's whole training, its folder, and how often it asked whether to stop."""
+
+    @cache
+    def trained(name: str) -> tuple[Result, Path, int]:
+        stops, folder = count(), tmp_path_factory.mktemp(name)
+        result, _ = run(recipe(name), folder, stop=lambda: next(stops) < 0)
+        return result, folder, next(stops)
+
+    return trained
+
+
 @pytest.mark.parametrize("name", TASKS)
 class TestEachTask:
     def test_says_what_it_measures_and_selects_by_one_of_it(self, name: str) -> None:
@@ -98,25 +113,22 @@ class TestEachTask:
             alone = task.model_copy(update={"facts": {"ended": [ended]}})
             assert any(known.at_the_end(metric, alone) for metric in task.stated("metrics")), ended
         assert not known.at_the_end(str(facts["selects"]), task) or facts["split"] == "last"
-        assert all(catalog.load().read_by(str(metric), entry(name)) for metric in facts["metrics"])
+        assert all(known.read_by(str(metric), task) for metric in facts["metrics"])
 
     def test_a_sound_recipe_is_completed_once_and_keeps_its_fingerprint(self, name: str) -> None:
         assert problems(raw(name)) == {}
-        whole = recipe(name)
-        assert whole.select.metric == entry(name).facts["selects"]
-        assert Recipe.model_validate_json(whole.model_dump_json()).fingerprint == whole.fingerprint
-        assert catalog.complete(whole, catalog.load()) == whole
-        assert {*whole.pins.versions} >= {"task", "optimizer", "schedule"}
-        absent = {*PART_FIELDS} - {*whole.kinds}
-        assert not absent & {*whole.model_dump(mode="json")}
+        complete = recipe(name)
+        assert complete.select.metric == entry(name).facts["selects"]
+        assert Recipe.model_validate_json(complete.model_dump_json()).fingerprint == complete.fingerprint
+        assert catalog.complete(complete, catalog.load()) == complete
+        assert {*complete.pins.versions} >= {"task", "optimizer", "schedule"}
+        assert not ({*PART_FIELDS} - {*complete.kinds}) & {*complete.model_dump(mode="json")}
 
-    def test_what_is_missing_is_told_with_its_path(self, name: str) -> None:
-        for kind in PARTS.keys() & holds(entry(name)).must:
+    def test_what_is_missing_or_too_much_is_a_problem_at_its_path(self, name: str) -> None:
+        must, may = holds(entry(name))
+        for kind in PARTS.keys() & must:
             rest = {key: one for key, one in raw(name).items() if key != kind}
             assert problems(rest)[kind].startswith("is missing; expected one of ")
-
-    def test_what_is_too_much_is_told_with_its_path(self, name: str) -> None:
-        must, may = holds(entry(name))
         for kind in PARTS.keys() - must - may:
             assert problems({**raw(name), kind: PARTS[kind]}) == {kind: f"task {name!r} takes no {kind}; leave it out"}
         if "dataset" not in must | may:
@@ -131,7 +143,7 @@ class TestEachTask:
     def test_validates_by_what_it_says_and_by_nothing_else(self, name: str, tmp_path: Path) -> None:
         allowed = entry(name).stated("validations")
         for other in ("class_holdout", "image_holdout", "cross_validation"):
-            given = {"iterations": 2, "validation": {"name": other, "folds": 3}}
+            given = {"iterations": 1, "validation": {"name": other, "folds": 3}}
             found = problems({**raw(name), **given})
             assert ("validation" in found) == (other not in allowed), found
             if other in allowed:
@@ -142,50 +154,36 @@ class TestEachTask:
             elif allowed:
                 assert found["validation"].endswith(", or none")
 
-    def test_resumes_bit_for_bit_at_any_step(self, name: str, tmp_path: Path) -> None:
-        what = recipe(name)
-        whole, _ = run(what, tmp_path / "whole")
-        assert whole.outcome == "ok"
-        kept, *drawn = whole.artifacts
-        for step in range(LENGTH["iterations"] + 1):
-            assert numbers(cut_and_resumed(what, tmp_path / str(step), [step])) == numbers(whole), step
-            assert same(weights(tmp_path / str(step) / "end" / kept), weights(tmp_path / "whole" / kept)), step
+    def test_resumes_bit_for_bit(self, name: str, whole: Any, tmp_path: Path) -> None:
+        """At any step, and between what it measures at the end."""
+        expected, folder, asked = whole(name)
+        kept, *drawn = expected.artifacts
+        at_the_end = range(LENGTH["iterations"] + 1, asked)
+        for turn in (*range(LENGTH["iterations"] + 1), *at_the_end[:: 1 + len(at_the_end) // MOST_STOPS]):
+            assert numbers(cut_and_resumed(recipe(name), tmp_path / str(turn), [turn])) == numbers(expected), turn
+            assert same(weights(tmp_path / str(turn) / "end" / kept), weights(folder / kept)), turn
             for file in drawn:
-                found, wanted = (tmp_path / where / file for where in (f"{step}/end", "whole"))
-                assert found.read_bytes() == wanted.read_bytes(), (file, step)
+                assert (tmp_path / str(turn) / "end" / file).read_bytes() == (folder / file).read_bytes(), (file, turn)
 
-    def test_resumes_bit_for_bit_between_what_it_measures_at_the_end(self, name: str, tmp_path: Path) -> None:
-        what, stops = recipe(name), count()
-        whole, _ = run(what, tmp_path / "whole", stop=lambda: next(stops) < 0)
-        kept, *_ = whole.artifacts
-        asked = range(LENGTH["iterations"] + 1, next(stops))  # by then all iterations are done
-        for turn in asked[:: 1 + len(asked) // MOST_STOPS]:
-            assert numbers(cut_and_resumed(what, tmp_path / str(turn), [turn])) == numbers(whole), turn
-            assert same(weights(tmp_path / str(turn) / "end" / kept), weights(tmp_path / "whole" / kept)), turn
-
-    def test_gives_every_metric_that_is_named(self, name: str, tmp_path: Path) -> None:
-        result, _ = run(recipe(name), tmp_path)
+    def test_gives_every_metric_that_is_named(self, name: str, whole: Any) -> None:
+        result, *_ = whole(name)
         prefix = f"{recipe(name).select.checkpoint}/test/"
         wanted = [*catalog.load().metrics(recipe(name).dataset, name), *recipe(name).metrics]
         assert {key.removeprefix(prefix) for key in result.metrics if key.startswith(prefix)} == set(wanted)
         assert all(math.isfinite(value) for value in result.metrics.values())
-        curves = entry(name).facts["curves"]
         noted = {key.removeprefix("train/") for key in result.curves if key.startswith("train/")}
-        assert noted <= {*map(str, curves)}  # type: ignore[arg-type]
-        assert "lr" in noted
+        assert "lr" in noted <= {*entry(name).stated("curves")}
 
     def test_a_divergence_is_an_outcome(self, name: str, tmp_path: Path) -> None:
-        wild = {"optimizer": {"name": "sgd", "lr": 1e30}}
-        result, reports = run(recipe(name, **wild), tmp_path)
+        result, reports = run(recipe(name, optimizer={"name": "sgd", "lr": 1e30}), tmp_path)
         assert (result.outcome, result.artifacts) == ("diverged", [])
         assert "diverged" in reports[-1].log
 
     def test_a_checkpoint_holds_its_modules_by_name(self, name: str, tmp_path: Path) -> None:
-        what = recipe(name)
         with pytest.raises(Stopped):
-            run(what, tmp_path, stop=stopping_after(3))
+            run(recipe(name), tmp_path, stop=stopping_after(3))
         held = torch.load(tmp_path / "last.pt", weights_only=True)
-        session = Session(what, place(tmp_path), torch.device("cpu"))
+        session = Session(recipe(name), place(tmp_path), torch.device("cpu"))
         assert list(held["modules"]) == list(session.task.modules())
         assert list(held["players"]) == list(session.task.optimized())
         session.resume(tmp_path / "last.pt")

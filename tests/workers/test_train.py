@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ import pytest
 import torch
 
 from tests.workers.recipes import batches, flat, numbers, own_part, place, recipe, retrieval, run, same, weights
+from tests.workers.test_ahead import doomed
 from workers.contract import Pins, Progress, Result, Stopped
 from workers.data.images import Images
 from workers.evaluation.evaluate import evaluate
@@ -22,7 +22,6 @@ from workers.tasks import Diverged
 from workers.train import train
 from workers.training import loop
 from workers.training.loop import ProgressLog
-from workers.training.optimization import parameter_groups
 from workers.training.session import Session, check
 
 ROOT = Path(__file__).parents[2]
@@ -41,8 +40,17 @@ def test_a_training_learns_digits_it_never_saw(tmp_path: Path) -> None:
     assert result.metrics["best/validation/map@r"] >= result.metrics["last/validation/map@r"]
 
 
-def test_all_declared_metrics_at_both_checkpoints_and_splits(tmp_path: Path) -> None:
-    result, _ = run(recipe(), tmp_path)
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> tuple[Result, list[Progress], Path]:
+    """A training of 12 steps whose reports come at evaluations only."""
+    folder = tmp_path_factory.mktemp("plain")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(loop, "REPORT_SECONDS", math.inf)  # on a busy machine an iteration takes as long
+        return *run(recipe(figures=["norms", "spectrum"]), folder), folder
+
+
+def test_all_declared_metrics_at_both_checkpoints_and_splits(plain: tuple[Result, list[Progress], Path]) -> None:
+    result, _, folder = plain
     declared = (
         "recall@1", "recall@2", "recall@4", "recall@8", "map@r", "r_precision", "nmi", "f1", "norm_mean", "norm_var",
         "s_mu", "s_mu_upper",
@@ -53,6 +61,30 @@ def test_all_declared_metrics_at_both_checkpoints_and_splits(tmp_path: Path) -> 
     expected |= {f"{which}/train/{name}" for which in ("best", "last") for name in ("norm_mean", "norm_var")}
     assert set(result.metrics) == expected
     assert all(math.isfinite(value) for value in result.metrics.values())
+    assert result.artifacts == ["best.pt", "norms.npz", "spectrum.npz", "queries.npz"]
+    assert {path.name for path in folder.iterdir()} == set(result.artifacts)
+    held = np.load(folder / "norms.npz")
+    assert held["mean"] == pytest.approx(result.metrics["best/test/norm_mean"], rel=1e-5)
+
+
+def test_reports_are_few_and_say_where_the_training_is(plain: tuple[Result, list[Progress], Path]) -> None:
+    _, reports, _ = plain
+    assert [report.step for report in reports if report.metrics] == [5, 10, 12]
+    assert {report.total for report in reports} == {12}
+    assert reports[-1].step == 12
+    log = "".join(report.log for report in reports)
+    assert "\nstep 5/12 loss " in log
+    assert "validation/map@r 0." in log
+    assert log.endswith("\n")
+
+
+def test_provenance(plain: tuple[Result, list[Progress], Path]) -> None:
+    provenance = plain[0].provenance
+    assert isinstance(provenance["versions"], dict)
+    assert provenance["versions"]["torch"] == torch.__version__.partition("+")[0]
+    assert (provenance["threads"], provenance["device"]) == (1, "cpu")
+    assert str(provenance["manifest"]).startswith("sha256:")
+    assert json.loads(json.dumps(provenance)) == provenance
 
 
 def test_curves(tmp_path: Path) -> None:
@@ -72,7 +104,7 @@ def test_curves(tmp_path: Path) -> None:
 
 
 def test_the_best_weights_are_those_of_the_best_step(tmp_path: Path) -> None:
-    result, _ = run(recipe(iterations=30, evaluate_every=3), tmp_path)
+    result, _ = run(recipe(iterations=20, evaluate_every=3), tmp_path)
     scores = dict(result.curves["validation/map@r"])
     assert result.best_step == max(scores, key=lambda step: scores[step])
     assert result.metrics["best/validation/map@r"] == max(scores.values())
@@ -83,18 +115,12 @@ def test_the_best_weights_are_those_of_the_best_step(tmp_path: Path) -> None:
     assert json.loads(kept["recipe"])["loss"]["name"] == "triplet"
 
 
-def test_selection_on_the_test_split(tmp_path: Path) -> None:
-    result, _ = run(recipe(iterations=30, evaluate_every=3, select={"metric": "map@r", "split": "test"}), tmp_path)
-    assert result.metrics["best/test/map@r"] == max(value for _, value in result.curves["test/map@r"])
-    assert "validation/map@r" not in result.curves
-
-
 def test_a_metric_that_is_better_lower_selects_its_lowest(tmp_path: Path) -> None:
     what = own_part(
         tmp_path, "metrics", "spread", "class Spread:\n"
         '    """The mean norm, as an error."""\n\n    better = "lower"\n    needs = "embeddings"\n\n'
         "    def __call__(self, evaluation):\n        return float(evaluation.norms.mean())\n",
-        select={"metric": "spread"}, iterations=30, evaluate_every=3,
+        select={"metric": "spread"}, iterations=15, evaluate_every=3,
     )  # fmt: skip
     result, _ = run(what, tmp_path / "out", parts=tmp_path)
     scores = dict(result.curves["validation/spread"])
@@ -176,33 +202,15 @@ def test_a_reused_process_gives_what_a_fresh_one_gives(tmp_path: Path) -> None:
         env={**os.environ, "OMP_NUM_THREADS": "1"},
     )  # fmt: skip
     expected = Result.model_validate_json(fresh.stdout)
-    for turn in range(2):
-        torch.manual_seed(turn)
-        result, _ = run(recipe(seed=3), tmp_path / f"same{turn}")
-        assert numbers(result) == numbers(expected)
-        assert same(weights(tmp_path / f"same{turn}/best.pt"), weights(tmp_path / "fresh/best.pt"))
-        run(recipe(seed=4, loss="semihard", regularizer="sec_ema"), tmp_path / "other")
-
-
-def test_a_training_leaves_the_process_as_it_was(tmp_path: Path) -> None:
-    torch.manual_seed(5)
+    torch.manual_seed(1)
     before, threads = torch.get_rng_state(), torch.get_num_threads()
-    run(recipe(), tmp_path, threads=threads + 1)
-    assert torch.equal(torch.get_rng_state(), before)
+    run(recipe(seed=4, loss="semihard", regularizer="sec_ema"), tmp_path / "other", threads=threads + 1)
+    assert torch.equal(torch.get_rng_state(), before), "a training leaves the process as it was"
     assert torch.get_num_threads() == threads
     assert not torch.are_deterministic_algorithms_enabled()
-
-
-def test_reports_are_few_and_say_where_the_training_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loop, "REPORT_SECONDS", math.inf)  # on a busy machine an iteration takes as long
-    _, reports = run(recipe(), tmp_path)
-    assert [report.step for report in reports if report.metrics] == [5, 10, 12]
-    assert all(report.total == 12 for report in reports)
-    assert reports[-1].step == 12
-    log = "".join(report.log for report in reports)
-    assert "\nstep 5/12 loss " in log
-    assert "validation/map@r 0." in log
-    assert log.endswith("\n")
+    result, _ = run(recipe(seed=3), tmp_path / "same")
+    assert numbers(result) == numbers(expected)
+    assert same(weights(tmp_path / "same/best.pt"), weights(tmp_path / "fresh/best.pt"))
 
 
 def test_a_loss_that_explodes_is_an_outcome(tmp_path: Path) -> None:
@@ -228,38 +236,21 @@ def test_embeddings_that_explode_at_an_evaluation_are_an_outcome(tmp_path: Path)
 
 
 def test_what_is_known_of_a_diverged_training(tmp_path: Path) -> None:
-    what = own_part(
-        tmp_path, "losses", "doomed",
-        "import torch\n\n\n"
-        "class Doomed(torch.nn.Module):\n"
-        '    """NaN from the seventh batch on."""\n\n'
-        '    order = "free"\n\n'
-        "    def __init__(self):\n        super().__init__()\n        self.batches = 0\n\n"
-        "    def forward(self, embeddings, labels):\n"
-        "        self.batches += 1\n"
-        "        return embeddings.square().mean() * (float('nan') if self.batches > 6 else 1)\n",
-        loss="doomed",
-    )  # fmt: skip
-    result, _ = run(what, tmp_path / "out", parts=tmp_path)
-    assert result.outcome == "diverged"
-    assert result.steps == 6
-    assert result.best_step == 5
+    result, _ = run(doomed(tmp_path, "nan"), tmp_path / "out", parts=tmp_path)
+    assert (result.outcome, result.steps, result.best_step) == ("diverged", 6, 5)
     assert set(result.metrics) == {"best/validation/map@r"}
     assert [step for step, _ in result.curves["train/loss"]] == [1, 2, 3, 4, 5, 6]
 
 
 def test_pins_that_this_machine_cannot_honour_are_refused(tmp_path: Path) -> None:
     what = recipe()
-    versions = {**what.pins.versions, "loss": 99}
-    other = what.model_copy(update={"pins": what.pins.model_copy(update={"versions": versions})})
-    with pytest.raises(ValueError, match="version 99 of loss 'triplet'; this machine has 1"):
-        run(other, tmp_path)
-    other = what.model_copy(update={"pins": what.pins.model_copy(update={"manifest": "sha256:other"})})
-    with pytest.raises(ValueError, match="content sha256:other of dataset 'digits'"):
-        run(other, tmp_path)
-    other = what.model_copy(update={"pins": what.pins.model_copy(update={"weights": "sha256:11"})})
-    with pytest.raises(ValueError, match="for weights sha256:11 of the backbone; this machine has None"):
-        run(other, tmp_path)
+    for update, said in (
+        ({"versions": {**what.pins.versions, "loss": 99}}, "version 99 of loss 'triplet'; this machine has 1"),
+        ({"manifest": "sha256:other"}, "content sha256:other of dataset 'digits'"),
+        ({"weights": "sha256:11"}, "for weights sha256:11 of the backbone; this machine has None"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            run(what.model_copy(update={"pins": what.pins.model_copy(update=update)}), tmp_path)
 
 
 def test_another_version_of_a_metric_is_refused(tmp_path: Path) -> None:
@@ -286,34 +277,6 @@ def test_a_recipe_without_validation_cannot_select_by_it(tmp_path: Path) -> None
         run(what, tmp_path)
 
 
-def test_the_figures_that_are_asked_for_are_kept(tmp_path: Path) -> None:
-    result, _ = run(recipe(figures=["norms", "spectrum"]), tmp_path)
-    assert result.artifacts == ["best.pt", "norms.npz", "spectrum.npz", "queries.npz"]
-    assert {path.name for path in tmp_path.iterdir()} == set(result.artifacts)
-    held = np.load(tmp_path / "norms.npz")
-    assert held["mean"] == pytest.approx(result.metrics["best/test/norm_mean"], rel=1e-5)
-
-
-def test_provenance(tmp_path: Path) -> None:
-    result, _ = run(recipe(), tmp_path)
-    versions = result.provenance["versions"]
-    assert isinstance(versions, dict)
-    assert versions["torch"] == torch.__version__.partition("+")[0]
-    assert result.provenance["threads"] == 1
-    assert result.provenance["device"] == "cpu"
-    assert str(result.provenance["manifest"]).startswith("sha256:")
-    assert json.loads(json.dumps(result.provenance)) == result.provenance
-
-
-def test_normalization_layers_are_not_decayed_and_every_weight_is_in_one_group() -> None:
-    backbone = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4), torch.nn.Linear(4, 2, bias=False))
-    groups = list(parameter_groups({"backbone": backbone, "loss": torch.nn.Identity()}))
-    assert [(group["name"], len(group["params"])) for group in groups] == [("backbone", 3), ("backbone/norm", 2)]
-    assert groups[1]["weight_decay"] == 0.0
-    held = [id(parameter) for group in groups for parameter in group["params"]]
-    assert sorted(held) == sorted(map(id, backbone.parameters()))
-
-
 def test_curves_stay_under_their_limit() -> None:
     curves: dict[str, list[tuple[int, float]]] = {}
     journal = ProgressLog(20_000, 1, curves, lambda _: None)
@@ -322,19 +285,6 @@ def test_curves_stay_under_their_limit() -> None:
     assert list(curves) == ["validation/map@r"]
     assert len(curves["validation/map@r"]) <= 1_001
     assert curves["validation/map@r"][-1] == (20_000, 0.5)
-
-
-def test_reports_come_each_second_and_after_minutes_each_five(monkeypatch: pytest.MonkeyPatch) -> None:
-    now, told = 1_000.0, list[float]()
-    monkeypatch.setattr("time.monotonic", lambda: now)
-    journal = ProgressLog(10_000, 10_000, {}, lambda _: told.append(now - 1_000.0))
-    for step in range(1, 3_001):  # ten a second, for five minutes
-        now = 1_000.0 + step / 10
-        journal.passing(step, {})
-    pauses = [round(after - before, 1) for before, after in pairwise(told)]
-    assert pauses[:10] == [1.0] * 10
-    assert pauses == sorted(pauses)
-    assert pauses[-30:] == [5.0] * 30
 
 
 def test_a_device_that_is_not_here_is_refused(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Twenty steps with each loss and regularizer give the recorded values: numbers change only with the part's version."""
+"""Losses, regularizers and metrics give recorded values: numbers change only with the version of the part."""
 
 import json
 import os
@@ -9,8 +9,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.workers.inputs import part, part_names, random_batch
+from tests.workers.inputs import EMBEDDED, block_labels, golden_embeddings, part, part_names, random_batch
 from workers.catalog import load
+from workers.catalog.inventory import parse_metric
+from workers.evaluation.evaluate import evaluate
+from workers.registry import find
 
 GOLDEN: Final = Path(__file__).with_name("trajectories.json")
 WRITE: Final = os.environ.get("METRICSWEEP_WRITE_GOLDEN") == "1"
@@ -74,3 +77,39 @@ def test_numbers_change_only_with_the_version(kind: str, name: str) -> None:
 
 def test_nothing_is_recorded_that_is_gone() -> None:
     assert set(recorded()) == {f"{kind}.{name}" for kind, name in CASES}
+
+
+GIVEN: dict[str, tuple[int, float]] = {
+    "ami": (1, -0.01577610845955423),
+    "cos_an": (1, -0.003109729095252561),
+    "cos_an@std": (1, 0.3513270774498065),
+    "cos_ap": (1, -0.010908750847627173),
+    "cos_ap@std": (1, 0.29345140106566997),
+    "f1": (1, 0.16267942583732056),
+    "f1_sec": (1, 0.13427561837455831),
+    "map@r": (2, 0.04408509700176366),
+    "nmi": (1, 0.1319581157688845),
+    "nmi@geometric": (1, 0.132088777958734),
+    "nmi_sec": (1, 0.0989127528845208),
+    "norm_mean": (1, 2.4789284173069897),
+    "norm_var": (1, 0.30734006524328034),
+    "r_precision": (2, 0.15),
+    "recall@1": (2, 0.05),
+    "recall@4": (2, 0.4166666666666667),
+    "recall_sec@1": (1, 0.05),
+    "recall_sec@4": (1, 0.4166666666666667),
+    "s_mu": (1, 2.7177321993357797),
+    "s_mu_lower": (1, 0.9682458365518543),
+    "s_mu_upper": (1, 2.7386127875258306),
+}
+"""The version and the value of each metric; a new metric adds a line, and a new version replaces its own."""
+
+
+def test_a_version_always_gives_the_same() -> None:
+    """Where this fails, give the metric a new version, and write its value here."""
+    assert {parse_metric(name)[0] for name in GIVEN} == set(EMBEDDED)
+    found = evaluate(golden_embeddings(60, 8), block_labels(6, 10), list(GIVEN))
+    assert {name: find("metric", parse_metric(name)[0]).version for name in GIVEN} == {
+        name: version for name, (version, _) in GIVEN.items()
+    }
+    assert found == pytest.approx({name: value for name, (_, value) in GIVEN.items()}, rel=1e-9)
