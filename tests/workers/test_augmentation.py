@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image, ImageEnhance
-from torch.nn import functional
 
 from workers.data import augmentation
 from workers.data.augmentation import (
@@ -15,7 +14,6 @@ from workers.data.augmentation import (
     PRESETS,
     SIGNED,
     Augment,
-    Boxes,
     Preprocess,
     Preset,
     distorted,
@@ -100,19 +98,6 @@ def test_the_same_state_gives_the_same_bits(preset: str) -> None:
     assert torch.equal(first, other) == (preset == "none")
     assert float(first.min()) >= 0
     assert float(first.max()) <= 255.01
-
-
-def test_a_batch_is_no_more_than_its_images() -> None:
-    sizes = SIZES.repeat(14, 1)  # more than are resampled at a time
-    batch, _ = noise(sizes)
-    flipped = torch.zeros(len(batch), dtype=torch.bool)
-    drawn = torch.rand(len(batch), 22, generator=generator(), dtype=torch.float64)
-    boxes = random_boxes(sizes, (0.16, 1.0), (3 / 4, 4 / 3), drawn)
-    found = resized_crop(batch, boxes, flipped, 30)
-    for number in (0, 33, 69):
-        one = slice(number, number + 1)
-        alone = resized_crop(batch[one], Boxes(*(place[one] for place in boxes)), flipped[one], 30)
-        assert torch.allclose(found[one], alone, atol=1e-3)
 
 
 def test_an_evaluation_cuts_the_centre() -> None:
@@ -259,14 +244,6 @@ def test_a_grey_image_gets_the_channels_of_the_mean() -> None:
     grey = torch.full((2, 1, 4, 4), 51, dtype=torch.uint8)
     assert channels(Preprocess(mean=(1.0, 2.0, 3.0), scale=51.0, bgr=True)(grey)) == [0.0, -1.0, -2.0]
     assert SIGNED(grey).shape == (2, 1, 4, 4)
-
-
-def test_images_of_another_side_are_resized() -> None:
-    images = torch.randint(0, 256, (2, 3, 8, 8), dtype=torch.uint8)
-    larger = Preprocess(mean=(0.0,), scale=1.0, side=12)(images)
-    assert torch.allclose(larger, functional.interpolate(images.float(), (12, 12), mode="bilinear"), atol=1e-3)
-    same = Preprocess(mean=(0.0,), scale=1.0, side=8)(images)
-    assert torch.equal(same, images.float())
 
 
 def test_a_wrong_number_of_channels_is_told() -> None:

@@ -177,15 +177,6 @@ class TestBnInception:
         with pytest.raises(ValueError, match="three values"):
             made("bn_inception", mean=[1])
 
-    def test_a_file_of_another_network_is_told_by_name(self, tmp_path: Path) -> None:
-        torch.save({"layer1.weight": torch.zeros(1), "last_linear.bias": torch.zeros(1000)}, tmp_path / "net.pth")
-        with pytest.raises(WeightsError) as caught:
-            made("bn_inception", root=tmp_path, weights="net.pth")
-        assert str(caught.value).startswith(
-            "weights net.pth do not fit BnInception: 414 missing: conv1_7x7_s2.weight, "
-        )
-        assert str(caught.value).endswith("; 1 unknown: layer1.weight")
-
     def test_the_widely_used_file_is_known_by_its_name(self, tmp_path: Path) -> None:
         torch.save(shared_net("bn_inception").state_dict(), tmp_path / "bn_inception-52deb4733.pth")
         with pytest.raises(WeightsError, match=r"have SHA-256 [0-9a-f]{64}, expected 52deb4733; fetch"):
@@ -231,10 +222,6 @@ class TestFaces:
         ]  # fmt: skip
         spread = head(torch.randn(64, 8, generator=torch.Generator().manual_seed(0))).var(dim=0, correction=0)
         assert spread.tolist() == pytest.approx([1.0] * 4, abs=1e-3)
-
-    def test_dropout_is_a_share(self) -> None:
-        with pytest.raises(ValueError, match=r"at least 0 and below 1; found 1\.0"):
-            made("ir18", dropout=1.0)
 
 
 class TestTorchvision:

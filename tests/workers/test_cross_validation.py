@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from tests.workers.recipes import batches, numbers, place, recipe, retrieval, run, same, weights_of_folds
-from tests.workers.test_checkpoint import cut_and_resumed, stopping_after
+from tests.workers.test_checkpoint import cut_and_resumed
 from tests.workers.test_optimization import OWN
-from workers.contract import CheckpointError, ClassHoldout, Recipe, Result, Stopped
+from workers.contract import ClassHoldout, Recipe, Result
 from workers.embeddings import geometry
 from workers.evaluation.evaluate import evaluate
 from workers.training.folds import fold_recipes
@@ -114,10 +114,3 @@ def test_a_fold_that_diverges_is_the_outcome(tmp_path: Path) -> None:
     assert (result.outcome, result.artifacts, result.metrics) == ("diverged", [], {})
     assert "fold 0 diverged" in reports[-1].log
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_checkpoint_of_one_model_is_not_one_of_folds(tmp_path: Path) -> None:
-    with pytest.raises(Stopped):
-        run(recipe(), tmp_path, stop=stopping_after(2))
-    with pytest.raises(CheckpointError, match="another recipe"):
-        run(recipe(**FOLDS), tmp_path, tmp_path / "last.pt")

@@ -155,11 +155,6 @@ def test_damaged_idx_files(tmp_path: Path) -> None:
         pictures.read_idx(tmp_path / "x-ubyte.gz")
 
 
-def test_a_process_loads_a_data_set_once(tmp_path: Path) -> None:
-    first = images.load(Part(name="digits"), tmp_path, tmp_path)
-    assert images.load(Part(name="digits"), tmp_path, tmp_path) is first
-
-
 @given(classes=st.integers(2, 40), folds=st.integers(2, 8), data=st.data())
 def test_a_hold_out_divides_the_classes(classes: int, folds: int, data: st.DataObject) -> None:
     labels = torch.tensor(data.draw(st.permutations([*range(classes)] * 2)))

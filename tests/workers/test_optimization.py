@@ -186,24 +186,6 @@ def test_a_compiled_network_keeps_the_names_of_its_weights(tmp_path: Path) -> No
     assert list(flat(session(tmp_path, compile=True).weights())) == list(flat(session(tmp_path).weights()))
 
 
-def test_the_backbone_says_what_it_expects(tmp_path: Path) -> None:
-    what = own_part(
-        tmp_path, "backbones", "plain",
-        "import torch\n\n\n"
-        "class Plain(torch.nn.Module):\n"
-        '    """The mean pixel, twice."""\n\n'
-        "    def __init__(self, channels, root):\n        super().__init__()\n        self.features = 2\n"
-        "        self.scale = torch.nn.Parameter(torch.ones(2))\n"
-        "        self.preprocess = lambda images: images.float() + 1000\n\n"
-        "    def forward(self, images):\n        return images.mean(dim=(1, 2, 3))[:, None] * self.scale\n",
-        backbone="plain",
-    )  # fmt: skip
-    one = session(tmp_path, what, parts=tmp_path)
-    backbone = retrieval(one).model.backbone
-    features = backbone(backbone.preprocess(batches(one).next().images))  # type: ignore[operator]
-    assert (features >= 1000).all()
-
-
 def test_augmentation_is_random_in_training_only_and_repeats(tmp_path: Path) -> None:
     def pair() -> tuple[torch.Tensor, torch.Tensor]:
         one = session(tmp_path, augment="crop_flip", crop=6)

@@ -100,20 +100,6 @@ def test_it_goes_on_where_it_was() -> None:
     assert torch.equal(found, whole)
 
 
-@pytest.mark.parametrize(
-    ("changed", "said"),
-    [
-        ({"rates": ()}, "at least one learning rate"),
-        ({"at": (1, 3)}, r"after epochs \[1, 3\], and there are 3"),
-    ],
-)
-def test_a_schedule_that_cannot_be(changed: dict[str, object], said: str) -> None:
-    assert SHORT.fault() is None
-    found = SHORT._replace(**changed).fault()  # type: ignore[arg-type]
-    with pytest.raises(AssertionError, match=said):
-        raise AssertionError(found)
-
-
 def test_equal_scores_are_told_by_chance() -> None:
     labels = torch.tensor([0, 1, 2, 0])
     alike = Classified(torch.zeros(4, 4), labels)

@@ -39,13 +39,12 @@ def traits(recipe: dict[str, Any]) -> set[str]:
 
 
 def covering() -> list[str]:
-    """Recipes in which each trait occurs once at least."""
-    seen: set[str] = set()
+    """Few recipes in which each trait occurs."""
+    left = set[str]().union(*map(traits, RETRIEVAL.values()))
     found = []
-    for name, recipe in RETRIEVAL.items():
-        if len(traits(recipe) - seen) > 0:
-            found.append(name)
-            seen |= traits(recipe)
+    while left:
+        found.append(max(RETRIEVAL, key=lambda name: len(traits(RETRIEVAL[name]) & left)))
+        left -= traits(RETRIEVAL[found[-1]])
     return found
 
 
@@ -98,6 +97,12 @@ def check_trains(recipe: dict[str, Any], root: Path, storage: Path) -> None:
 @pytest.mark.parametrize("name", covering())
 def test_it_trains_in_small(name: str, root: Path, tmp_path: Path) -> None:
     check_trains(small(RECIPES[name]), root, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["proxy_anchor-cub", "svmax-t3-cub-resnet50-0"] if RECIPES else [])
+def test_its_backbone_trains(name: str, root: Path, tmp_path: Path) -> None:
+    backbone = {**RECIPES[name]["backbone"], "pretrained": False}
+    check_trains(small(RECIPES[name], side=32, backbone=backbone), root, tmp_path)
 
 
 @printed

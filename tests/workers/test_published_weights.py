@@ -164,13 +164,6 @@ class TestCommands:
         assert (code, said.splitlines()[0], path.read_bytes()) == (0, str(path), CONTENT)
         assert [one for one, _ in server.asked] == [f"/ours/{file.name}", "/file"]
 
-    def test_offline_is_one_sentence(self, own: PublishedWeights, tmp_path: Path, capsys: Any) -> None:
-        (tmp_path / "data" / "weights" / own.name).unlink()
-        code, said = commanded(capsys, "fetch", "resnet18", "--data", str(tmp_path / "data"))
-        assert code == 1
-        assert said.splitlines()[-1].startswith("error: http://127.0.0.1:9/nobody: ")
-        assert "refused" in said
-
 
 def test_pretrained_weights_come_from_the_data_folder(own: PublishedWeights, tmp_path: Path) -> None:
     root, cache = tmp_path / "data", tmp_path / "cache" / "hub" / "checkpoints" / own.name

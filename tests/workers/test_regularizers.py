@@ -134,16 +134,6 @@ def test_sec_ema_holds_mu_constant_in_the_gradient() -> None:
     torch.testing.assert_close(gradient, 2 / len(f) * (lengths - regularizer.mu) * f / lengths)
 
 
-def test_sec_ema_with_rho_1_is_sec() -> None:
-    regularizer = SecEma(rho=1.0)
-    for seed in range(3):
-        f = random_batch(seed)[0]
-        value, gradient = _value_and_gradient(regularizer, f)
-        expected, slope = _value_and_gradient(Sec(), f)
-        torch.testing.assert_close(value, expected)
-        torch.testing.assert_close(gradient, slope)
-
-
 def test_sec_ema_does_not_move_mu_in_evaluation() -> None:
     regularizer = SecEma(rho=0.5)
     regularizer(random_batch(0)[0])

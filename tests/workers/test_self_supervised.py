@@ -14,10 +14,9 @@ from workers import catalog
 from workers.contract import Part, Recipe, Stopped
 from workers.data.batches import Splits, splits
 from workers.data.images import Images, load
-from workers.evaluation.probe import Classified, Features
+from workers.evaluation.probe import Features
 from workers.losses.nt_xent import NTXent
 from workers.metrics.knn import Knn
-from workers.metrics.top import Top
 from workers.tasks import At
 from workers.tasks.self_supervised import SelfSupervised
 from workers.training.session import Session
@@ -185,8 +184,3 @@ def test_labels_that_tell_nothing_are_refused(
     monkeypatch.setattr("workers.data.batches.splits", lambda *given: Splits(few, None, few))
     with pytest.raises(ValueError, match=said):
         session(recipe(metrics=metrics, sampler={"name": "shuffle", "batch": 2}), tmp_path)
-
-
-def test_top_k_is_of_the_classifier() -> None:
-    scores = torch.tensor([[3.0, 2, 1], [3, 2, 1]])
-    assert Top(k=2)(Classified(scores, torch.tensor([1, 2]))) == 0.5

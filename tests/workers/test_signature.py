@@ -87,11 +87,6 @@ def test_a_part_may_say_nothing(tmp_path: Path) -> None:
     assert read("loss", written(tmp_path, part("pass"))) == Entry(kind="loss", name="part", label="part")
 
 
-def test_a_default_is_in_the_type_of_its_hyper_parameter(tmp_path: Path) -> None:
-    margin = read("loss", written(tmp_path, init("*, margin: float = 1"))).parameters[0]
-    assert type(margin.default) is float
-
-
 @pytest.mark.parametrize(
     ("source", "message"),
     [

@@ -11,10 +11,10 @@ import pytest
 import torch
 
 from tests.workers.recipes import numbers, place, run, same, weights
-from tests.workers.test_checkpoint import cut_and_resumed, stopping_after
+from tests.workers.test_checkpoint import cut_and_resumed
 from workers import catalog
 from workers.catalog import Entry, holds
-from workers.contract import GOES_WITH, PART_FIELDS, Recipe, Result, Stopped
+from workers.contract import GOES_WITH, PART_FIELDS, Recipe, Result
 from workers.training.session import Session
 
 TASKS = [entry.name for entry in catalog.load().of("task")]
@@ -178,16 +178,6 @@ class TestEachTask:
         result, reports = run(recipe(name, optimizer={"name": "sgd", "lr": 1e30}), tmp_path)
         assert (result.outcome, result.artifacts) == ("diverged", [])
         assert "diverged" in reports[-1].log
-
-    def test_a_checkpoint_holds_its_modules_by_name(self, name: str, tmp_path: Path) -> None:
-        with pytest.raises(Stopped):
-            run(recipe(name), tmp_path, stop=stopping_after(3))
-        held = torch.load(tmp_path / "last.pt", weights_only=True)
-        session = Session(recipe(name), place(tmp_path), torch.device("cpu"))
-        assert list(held["modules"]) == list(session.task.modules())
-        assert list(held["players"]) == list(session.task.optimized())
-        session.resume(tmp_path / "last.pt")
-        assert session.step == 3
 
 
 def test_a_metric_of_another_task_is_refused() -> None:

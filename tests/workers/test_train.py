@@ -7,7 +7,6 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -148,17 +147,6 @@ def test_an_evaluation_changes_nothing_and_judges_every_image_by_itself(tmp_path
     assert task.model.training
 
 
-@pytest.mark.parametrize(
-    ("backbone", "most"), [("small_cnn", 1024), ({"name": "mobilenet_v1", "width": 0.25, "resize": 224}, 111)]
-)
-def test_an_evaluation_sees_few_images_at_a_time_where_they_are_enlarged(
-    tmp_path: Path, backbone: Any, most: int
-) -> None:
-    session = Session(recipe(backbone=backbone), place(tmp_path), torch.device("cpu"))
-    train = batches(session).splits.train
-    assert max(len(batch) for batch in retrieval(session).read(train)) == min(most, len(train))
-
-
 def test_queries_are_searched_in_the_gallery(tmp_path: Path) -> None:
     session = Session(recipe(), place(tmp_path), torch.device("cpu"))
     task, test, names = retrieval(session), batches(session).splits.test, ["recall@1", "map@r"]
@@ -168,15 +156,6 @@ def test_queries_are_searched_in_the_gallery(tmp_path: Path) -> None:
     gallery = (embeddings[~query], test.labels[~query])
     assert found == evaluate(embeddings[query], test.labels[query], names, gallery=gallery)
     assert found != task.evaluate("test", names)
-
-
-def test_eta_weighs_the_regularizer(tmp_path: Path) -> None:
-    plain, _ = run(recipe(), tmp_path / "a")
-    none, _ = run(recipe(regularizer={"name": "sec", "eta": 0.0}), tmp_path / "b")
-    some, _ = run(recipe(regularizer={"name": "sec", "eta": 0.5}), tmp_path / "c")
-    assert plain.metrics == none.metrics
-    assert plain.metrics != some.metrics
-    assert "train/regularizer" not in plain.curves
 
 
 def test_the_seed_decides_weights_and_batches_whatever_the_loss(tmp_path: Path) -> None:

@@ -165,14 +165,6 @@ def test_verify(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "did you mean 'omniglot'" in capsys.readouterr().err
 
 
-def test_verify_real_data(shared: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    if not (shared / "data").is_dir():
-        pytest.skip("the folder ../shared/data is not here")
-    for name in ("mnist", "mnist_halves", "omniglot"):
-        assert main(["data", "verify", name, "--data", str(shared / "data")]) == 0
-        assert capsys.readouterr().out.endswith("as expected\n")
-
-
 @pytest.mark.usefixtures("own_scratch")
 def test_verify_says_all_that_differs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     trees.sop(tmp_path)
