@@ -68,7 +68,9 @@ def test_each_gives_features_of_bytes_and_reads_its_own_weights(name: str, tmp_p
     features.sum().backward()
     assert all(parameter.grad is not None for parameter in backbone.parameters())
     torch.save((backbone if name == "bn_inception" else backbone.net).state_dict(), tmp_path / "net.pth")
-    again = made(name, root=tmp_path, weights="net.pth", resize=SIDE).eval()
+    torch.manual_seed(1)
+    part = Part(name=name, weights="net.pth", resize=SIDE, **OPTIONS[name])
+    again = registry.build("backbone", part, channels=3, side=SIDE, root=tmp_path).eval()
     assert torch.equal(again(again.preprocess(images())), features)
     assert again.origin.startswith("sha256:")
     assert again.preprocess(images(side=8)).shape == (2, 3, SIDE, SIDE), "`resize` enlarges"
