@@ -162,7 +162,8 @@ def test_the_rows_are_those_of_a_sweep_that_is_written_at_once(
     assert found == wanted
 
 
-@pytest.mark.parametrize(("piece", "committed"), [(0, False), (0, True), (2, False), (3, True)])
+@pytest.mark.parametrize("committed", [False, True])
+@pytest.mark.parametrize("piece", range(PIECES))
 def test_whoever_comes_after_a_conductor_that_died_goes_on(
     service: Service, settings: Settings, whole: Callable[[bytes], Any], monkeypatch: pytest.MonkeyPatch,
     piece: int, committed: bool,
@@ -268,7 +269,8 @@ def test_nothing_takes_a_part_for_the_whole(turns: Turns, service: Service, sett
     assert len(service.sweeps.grid(sweep)) == 2
 
 
-@pytest.mark.parametrize(("kind", "known", "cancelled"), [("trials", 4, True), ("candidates", 2, False)])
+@pytest.mark.parametrize("cancelled", [False, True])
+@pytest.mark.parametrize(("kind", "known"), [("trials", 4), ("candidates", 2)])
 def test_no_listing_plot_or_gauge_counts_a_part(
     turns: Turns, service: Service, settings: Settings, kind: Any, known: int, cancelled: bool
 ) -> None:
@@ -325,20 +327,15 @@ def test_a_cancellation_takes_effect_between_two_pieces(turns: Turns, service: S
     assert turns.store.sweeps.cells_to_settle() == []
 
 
-def cancelled_in_the_middle(turns: Turns, service: Service) -> int:
-    """A sweep of which two pieces were written before it was cancelled."""
+@pytest.mark.parametrize("part", [{}, {"what": "failed"}])
+def test_what_was_cancelled_in_the_middle_is_expanded_to_its_end_if_it_is_retried(
+    turns: Turns, service: Service, settings: Settings, whole: Callable[[bytes], Any], part: dict[str, str]
+) -> None:
     sweep = service.submissions.submit(spec(**WIDE)).id
     turns.take()
     service.commands.cancel(sweep)
     turns.take()
-    return sweep
-
-
-def test_what_was_cancelled_in_the_middle_is_expanded_to_its_end_if_it_is_retried(
-    turns: Turns, service: Service, settings: Settings, whole: Callable[[bytes], Any]
-) -> None:
-    sweep = cancelled_in_the_middle(turns, service)
-    service.commands.retry(sweep, what="failed")
+    service.commands.retry(sweep, **part)
     turns.take()
     assert (service.sweeps.get(sweep).state, rows(turns.store, sweep)) == ("queued", 6)
     turns.take(PIECES)
@@ -349,7 +346,10 @@ def test_what_was_cancelled_in_the_middle_is_expanded_to_its_end_if_it_is_retrie
 
 
 def test_what_was_cancelled_in_the_middle_is_deleted_whole(turns: Turns, service: Service) -> None:
-    sweep = cancelled_in_the_middle(turns, service)
+    sweep = service.submissions.submit(spec(**WIDE)).id
+    turns.take()
+    service.commands.cancel(sweep)
+    turns.take()
     service.commands.delete(sweep, "rates")
     turns.take()
     with turns.store.database.reading() as connection:
@@ -360,7 +360,10 @@ def test_what_was_cancelled_in_the_middle_is_deleted_whole(turns: Turns, service
 def test_what_was_cancelled_in_the_middle_is_extended_as_if_it_had_no_trials(
     turns: Turns, service: Service, settings: Settings
 ) -> None:
-    sweep = cancelled_in_the_middle(turns, service)
+    sweep = service.submissions.submit(spec(**WIDE)).id
+    turns.take()
+    service.commands.cancel(sweep)
+    turns.take()
     service.commands.extend(sweep, spec(repeat={"seed": [0, 1, 2, 3]}))
     turns.take()
     assert service.sweeps.get(sweep).counts.waiting == 16
@@ -405,7 +408,10 @@ def test_a_retry_after_a_cancellation_is_carried_out_and_what_came_before_it_is_
     turns: Turns, service: Service
 ) -> None:
     """Of a sweep that was cancelled in the middle; all of it is asked within one turn."""
-    sweep = cancelled_in_the_middle(turns, service)
+    sweep = service.submissions.submit(spec(**WIDE)).id
+    turns.take()
+    service.commands.cancel(sweep)
+    turns.take()
     asked = [
         service.commands.retry(sweep), service.commands.extend(sweep, spec(repeat={"seed": [0, 1, 2, 3]})),
         service.commands.pause(sweep), service.commands.cancel(sweep), service.commands.retry(sweep),
@@ -511,11 +517,14 @@ def beside_a_hopeless_one(settings: Settings, body: bytes) -> tuple[Resting, Swe
     return engine, found
 
 
-def test_a_conductor_that_leaves_when_idle_leaves_no_sweep_half_written_and_does_not_spin(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_leaves_when_idle_leaves_no_sweep_half_written(settings: Settings) -> None:
     _, found = beside_a_hopeless_one(settings, spec(**WIDE, name="small", slot={"cpus": 1, "gpus": 0}))
     assert (found.state, found.counts.finished) == ("finished", TRIALS)
+
+
+def test_a_conductor_does_not_spin_while_it_expands_and_all_else_is_stuck(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(expansion, "BREATH_SECONDS", 0.02)
     body = spec(repeat={"seed": [*range(10)]}, name="as hopeless", slot={"cpus": 64, "gpus": 0})
     engine, found = beside_a_hopeless_one(settings, body)
