@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -193,9 +192,7 @@ def test_an_archive_that_unpacks_to_too_much_is_refused(bundle: Path, monkeypatc
 
 
 def test_a_sweep_that_waits_or_failed_in_part_can_be_packed(
-    service: Service,
-    settings: Settings,
-    tmp_path: Path,
+    service: Service, settings: Settings, tmp_path: Path
 ) -> None:
     rates = {"optimizer.lr": [0.5, 0.25, 0.01]}
     queued = service.submissions.submit(spec(tune=rates)).id
@@ -231,28 +228,11 @@ def test_what_stands_behind_a_cell(packed: Packed) -> None:
         of.sweeps.cell(sweep, 2)
 
 
-DELTAS = ["map@r", {"metric": "map@r", "delta": {"loss": "triplet"}}]
-SHAPES: dict[str, dict[str, Any]] = {
-    "subtracted": {"tables": {"main": {"rows": ["loss"], "columns": [], "metrics": DELTAS}}},
-    "an axis that not all have": {
-        "compare": {"loss": ["triplet", "semihard"], "regularizer": ["none", "sec"], "regularizer.eta": [
-            {"when": {"regularizer": ["sec"]}, "values": [0.25, 0.5]},
-        ]},
-        "tune": {}, "tables": {
-            "main": {"rows": ["loss", "regularizer"], "columns": ["regularizer.eta"], "metrics": ["map@r", "recall@1"]},
-        },
-    },
-    "selected twice": {"tables": {"main": {
-        "rows": ["loss"], "columns": [], "metrics": ["map@r"], "selections": ["validation", "test"], "flattery": True,
-    }}, "select": {"beside": "test"}},
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
-def test_the_page_of_a_cell_says_what_it_says_if_the_whole_sweep_is_read(
-    service: Service, settings: Settings, shape: dict[str, Any]
-) -> None:
-    sweep = service.submissions.submit(spec(**shape)).id
+def test_the_page_of_a_cell_says_what_it_says_if_the_whole_sweep_is_read(service: Service, settings: Settings) -> None:
+    delta = {"metric": "map@r", "delta": {"loss": "triplet"}}
+    both = {"rows": ["loss"], "metrics": ["map@r"], "selections": ["validation", "test"], "flattery": True}
+    tables = {"main": {"rows": ["loss"], "columns": [], "metrics": ["map@r", delta]}, "both": both}
+    sweep = service.submissions.submit(spec(tables=tables, select={"beside": "test"})).id
     conduct(settings)
     store, parts = Store.open(settings.database), catalogs.load()
     whole = store.outcomes.of(sweep)
@@ -260,9 +240,11 @@ def test_the_page_of_a_cell_says_what_it_says_if_the_whole_sweep_is_read(
     for cell in whole.cells:
         found = service.sweeps.cell(sweep, cell.index)
         evidence = [one for one in store.outcomes.provenance(sweep) if one.outcome.cell == cell.index]
-        read = cells.trace(whole, cell.index, evidence, parts)
         assert found.numbers
-        pages = [cell_page(view, service.sweeps.cell_figure(view), now=NOW) for view in (found, read)]
+        pages = [
+            cell_page(view, service.sweeps.cell_figure(view), now=NOW)
+            for view in (found, cells.trace(whole, cell.index, evidence, parts))
+        ]
         assert pages[0] == pages[1]
     store.close()
 

@@ -54,13 +54,6 @@ def test_the_candidates_that_were_asked_for_are_the_trainings_they_were(design: 
         assert after[one.cell, one.candidate, one.repeat].fingerprint == one.fingerprint
 
 
-def test_a_budget_that_every_cell_has_changes_nothing(small: Small, catalog: Catalog) -> None:
-    changes: dict[str, Any] = {"compare": {"loss": ["triplet", "semihard"]}, "tune": {"loss.margin": [0.1, 0.2]}}
-    plain, budgeted = (planned(small(**changes, **more), catalog) for more in ({}, {"select": {"budget": 2}}))
-    assert budgeted.candidates == plain.candidates
-    assert list(budgeted.trials()) == list(plain.trials())
-
-
 def test_a_candidate_moves_from_its_own_rate_or_the_default_of_its_optimizer(small: Small, catalog: Catalog) -> None:
     document = small(tune={"optimizer": ["sgd", {"name": "adam", "lr": 0.004}]}, select={"budget": 5})
     assert candidates(planned(document, catalog), 0) == [

@@ -64,12 +64,6 @@ def _kilobytes(name: str) -> int:
     return int(re.findall(rf"{name}:\s+(\d+) kB", Path("/proc/self/status").read_text())[0])
 
 
-@pytest.mark.skipif(not RESET.exists(), reason="only Linux counts it")
-def test_memory_that_is_taken_and_let_go_of_is_seen() -> None:
-    with pytest.raises(AssertionError), little_memory():
-        assert len(bytes(2 * MOST_MEGABYTES * 2**20).replace(b"\0", b"x"))
-
-
 @pytest.mark.parametrize("name", [*SMALL, *(pytest.param(name, marks=pytest.mark.soak) for name in LARGE)])
 def test_a_hostile_body_costs_little(name: str, catalog: Catalog) -> None:
     body = BODIES[name]()

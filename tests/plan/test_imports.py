@@ -100,7 +100,7 @@ def test_every_problem_is_told_at_once_with_line_and_column() -> None:
         LINES + "SEC,cub200,recall@1,66,1,5\n,cub200,nmi,nan,-1,0\nL2,cub200,nmi,65%,0.4±1,2.5\nA,cub200,nmi,1,2,1\n"
     )
     assert told(lines + 'B,cub200,nmi\nC,cub200,nmi,"=1+1",,\nD,cub200,,1e999,,\n') == [
-        ("line 7", "has 3 cells, where the first line has 6"),
+        ("line 7", "has 3 cells, where the first line has 6")
     ], "the form first: cells would be told of under wrong columns"
     assert told(lines + 'C,cub200,nmi,"=1+1",,\nD,cub200,,1e999,,\nE,cub200,nmi,,,\n') == [
         ("line 3", "gives the same number as line 2"),

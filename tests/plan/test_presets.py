@@ -3,7 +3,6 @@
 import hashlib
 import json
 import re
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from orchestrator.plan.edit import edited
 from orchestrator.plan.grid import Plan, expand
 from orchestrator.plan.schema import json_schema
 from orchestrator.plan.yaml import parse
-from orchestrator.publish.papers import PublishedTable, held_labels, load, protocol_of
+from orchestrator.publish.papers import held_labels, load, protocol_of
 from orchestrator.publish.tables import layout, other_rows
 from orchestrator.spec.spec import Spec
 from tests.workers import published
@@ -184,37 +183,6 @@ def test_what_is_measured_after_training_is_of_the_last_weights_of_all_classes(p
     assert min(followed) >= 8_054, "all of Cars196's training classes"
 
 
-def printed(spec: Spec) -> Iterator[tuple[str, PublishedTable]]:
-    """The tables of a spec that are compared with printed ones."""
-    for key, one in spec.tables.items():
-        if one.published is not None:
-            yield key, load(one.published)
-
-
-def test_every_printed_number_has_a_cell(plans: Plans) -> None:
-    """But for those that a paper quotes of methods which no part trains."""
-    for plan in map(plans.of, FULL):
-        every_number_has_a_cell(plan, plans.catalog)
-
-
-def every_number_has_a_cell(plan: Plan, catalog: Catalog) -> None:
-    spec = plan.spec.model_dump(mode="json")
-    for key, table in printed(plan.spec):
-        wanted = layout.parse(spec, key)
-        reached = set()
-        for cell in plan.cells:
-            labels = held_labels(spec, cell.labels, table, catalog)
-            here = {axis: layout.fixed_label(spec, axis) for axis in wanted.columns} | labels
-            found = [other_rows.number(table, labels, column.name) for column in wanted.metrics_at(here)]
-            reached |= {id(number) for number in found if number is not None}
-        missed = [one for one in table.numbers if id(one) not in reached and not one.metric.startswith("delta:")]
-        untrained = [one for one in missed if not catalog.get("loss", one.labels["loss"].partition(" ")[0])]
-        others = [one for one in untrained if one.source]
-        assert [(key, dict(one.labels), one.metric) for one in missed if one not in others] == []
-        assert {one.labels["loss"] for one in others} == {row.of["loss"] for row in wanted.quoted}
-        assert len(others) == (8 * 5 if table.id == "SVMax-T5" else 0)
-
-
 CLUSTERED = {"nmi", "nmi@geometric", "nmi_sec", "f1", "f1_sec"}
 
 
@@ -250,13 +218,6 @@ def test_every_preset_measures_by_the_protocol_of_its_paper(plans: Plans) -> Non
         if raw is not name.endswith("svmax_t4"):
             wrong.append(f"{name}: ranks by {'the Euclidean distance' if raw else 'the cosine'}")
     assert sorted(set(wrong)) == []
-
-
-def test_a_table_of_a_paper_is_compared_with_it(plans: Plans) -> None:
-    for name in FULL:
-        if re.search(r"_t(\d+|ext)$", name):
-            tables = [table.id.lower().replace("-", "_") for _, table in printed(plans.of(name).spec)]
-            assert tables == [name]
 
 
 def test_presets_share_trainings_as_their_page_says(plans: Plans) -> None:

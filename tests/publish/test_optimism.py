@@ -83,8 +83,7 @@ def test_a_caption_says_it_where_that_is_asked_for() -> None:
     assert lead not in caption()
     asked = caption(optimism=True).partition(lead)[2]
     assert re.match(
-        r" [+-]?\d+\.\d\d on the mean of 2 cells, from [+-]?\d+\.\d\d to [+-]?\d+\.\d\d; it is unknown in 2\.",
-        asked,
+        r" [+-]?\d+\.\d\d on the mean of 2 cells, from [+-]?\d+\.\d\d to [+-]?\d+\.\d\d; it is unknown in 2\.", asked
     )
     none = caption(1, optimism=True)
     assert "unknown (one candidate, so that none was selected from several; one repeat: with it left" in none

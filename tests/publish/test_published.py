@@ -7,15 +7,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.publish.papers import (
-    Number,
-    PrintedPlace,
-    Units,
-    glossary,
-    load,
-    names,
-    read,
-)
+from orchestrator.publish.papers import Number, PrintedPlace, Units, glossary, load, names, read
 from orchestrator.views.errors import NotFoundError
 from workers import catalog
 
@@ -79,11 +71,9 @@ class TestReading:
 
     def test_half_a_printed_digit(self) -> None:
         halves = {
-            ("60.82", "percent"): 5e-5,
-            ("65.0", "percent"): 5e-4,
-            ("0.435", "fraction"): 5e-4,
+            ("60.82", "percent"): 5e-5, ("65.0", "percent"): 5e-4, ("0.435", "fraction"): 5e-4,
             ("3.20", "number"): 5e-3,
-        }
+        }  # fmt: skip
         for (printed, unit), half in halves.items():
             number = read(printed, PrintedPlace({}, {}, "m"), Units(unit, unit))  # type: ignore[arg-type]
             assert number.rounding == pytest.approx(half)
