@@ -1,7 +1,9 @@
+import copy
 import json
 from copy import deepcopy
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -321,3 +323,38 @@ def test_a_part_within_a_part_is_blamed_at_its_place(small: Small, told: Told, c
     assert place == "compare.backbone.of[1]"
     assert "backbone 'resnet50' has random weights here" in said
     assert checked(small(recipe=frozen, compare={"backbone.of": axis["backbone.of"][:1]})).compare
+
+
+SPEC: dict[str, Any] = {
+    "version": 1, "name": "x",
+    "recipe": {
+        "dataset": "digits", "backbone": "mlp", "loss": "triplet", "regularizer": "sec", "sampler": "balanced",
+        "iterations": 10,
+    },
+    "select": {"metric": "map@r", "split": "last"},
+}  # fmt: skip
+
+
+def told(catalog: Catalog, **changes: Any) -> list[str]:
+    spec = copy.deepcopy(SPEC)
+    for key, value in changes.items():
+        spec[key] = {**spec.get(key, {}), **value}
+    with pytest.raises(InvalidSpecError) as caught:
+        check(spec, catalog)
+    return [str(problem) for problem in caught.value.problems]
+
+
+def test_a_name_that_is_usual_elsewhere_is_answered_with_ours(catalog: Catalog) -> None:
+    table = {"rows": ["loss"], "metrics": ["R@1"]}
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({"tables": {"main": table}}, "no metric named 'R@1'; did you mean 'recall@1'?"),
+        ({"recipe": {"metrics": ["Recall@4"]}}, "no metric named 'Recall@4'; did you mean 'recall@4'?"),
+        ({"recipe": {"batch_size": 32}}, "the batch is `sampler.classes` x `sampler.per_class`"),
+        ({"tune": {"batch_size": [32, 64]}}, "the batch is `sampler.classes` x `sampler.per_class`"),
+        ({"recipe": {"sampler": {"name": "balanced", "batch_size": 8}}}, "the batch is `classes` x `per_class`"),
+        ({"tune": {"eta": [0.1, 1]}}, "did you mean 'regularizer.eta'?"),
+        ({"tune": {"lr": [0.1, 1]}}, "did you mean 'optimizer.lr'?"),
+        ({"recipe": {"dataset": "image_folder"}}, "is missing; dataset 'image_folder' needs `folder`, a text"),
+    ]
+    missed = [(case, found) for case, said in cases if said not in " ".join(found := told(catalog, **case))]
+    assert missed == []

@@ -4,9 +4,11 @@ from typing import Any
 import jsonschema
 import pytest
 
+from orchestrator.plan.check import check
+from orchestrator.plan.grid import expand
 from orchestrator.plan.schema import json_schema
 from orchestrator.plan.yaml import parse
-from tests.plan.conftest import DESIGN
+from tests.plan.conftest import DESIGN, DIGITS
 from workers.catalog import Catalog
 from workers.contract import PART_FIELDS
 
@@ -73,3 +75,20 @@ def test_every_part_is_offered(catalog: Catalog) -> None:
     definitions = json_schema(catalog)["definitions"]
     for kind in PART_FIELDS:
         assert definitions[f"value-{kind}"]["anyOf"][0] == {"enum": catalog.names(kind)}
+
+
+def test_the_demo_is_the_one_that_the_readme_describes(catalog: Catalog) -> None:
+    spec = check(parse(DIGITS.read_bytes()), catalog)
+    plan = expand(spec, catalog)
+    assert (len(plan.cells), len(plan.candidates), plan.trial_count) == (16, 40, 200)
+    assert {tuple(cell.labels) for cell in plan.cells} == {("loss", "regularizer")}
+    etas = [[one.labels["regularizer.eta"] for one in plan.candidates if one.cell == cell] for cell in (1, 2, 3)]
+    assert etas == [["0.01", "0.001", "0.0001"], ["0.25", "0.5", "1.0"], ["0.1", "0.5", "1.0"]]
+    table = spec.tables["main"]
+    assert (table.rows, table.columns) == (["loss", "regularizer"], ["dataset"])
+    names = [getattr(column, "metric", column) for column in table.metrics]
+    assert names == ["nmi", "recall@1", "map@r", "norm_var", "s_mu"], "and what regularizers act on"
+    recipes = [trial.recipe for trial in plan.trials()]
+    assert {recipe.evaluate_every == recipe.iterations for recipe in recipes} == {True}, "the last weights"
+    assert {recipe.select.split for recipe in recipes} == {"validation"}, "which chooses eta"
+    assert b"# yaml-language-server: $schema=" in DIGITS.read_bytes()

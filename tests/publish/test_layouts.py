@@ -1,5 +1,6 @@
 """What a layout says beyond rows and columns: which metrics where, labels, titles, differences, words for no number."""
 
+import html
 import json
 from dataclasses import replace
 
@@ -249,3 +250,49 @@ class TestPublished:
         assert "seeds" not in found.caption
         assert found.file_stem.endswith("-published")
         assert found.caption.startswith("Four losses without regularizer")
+
+
+METRICS = ["recall@1", {"metric": "map@r", "label": "mAP"}, "norm_var"]
+ALL = {"arrows": True, "groups": "several", "lead": "contents"}
+
+
+def laid_out(made=sweeps.digits, **layout):
+    outcomes = made()
+    tables = {"main": {**outcomes.spec["tables"]["main"], **layout}}
+    return build_own(replace(outcomes, spec={**outcomes.spec, "tables": tables}), "main", sweeps.catalog())
+
+
+def all_titles(table):
+    return [column.title for column in table.panels[0].columns]
+
+
+def test_arrows_say_which_way_each_metric_is_better():
+    assert all_titles(laid_out(metrics=METRICS, arrows=True)) == ["R@1 ↑", "mAP ↑", "Norm var"]
+    assert all_titles(laid_out(metrics=METRICS)) == ["R@1", "mAP", "Norm var"]
+    delta = {"metric": "map@r", "delta": {"regularizer": "none"}, "label": "ΔMAP"}
+    assert all_titles(laid_out(metrics=["recall@1", delta], arrows=True))[1] == "ΔMAP"
+    said = {"metric": "map@r", "label": "MAP@R ↑"}
+    assert all_titles(laid_out(metrics=[said], arrows=True)) == ["MAP@R ↑"]
+    table = laid_out(metrics=METRICS, arrows=True)
+    assert r"R@1 $\uparrow$" in render(table, "latex").content.decode()
+    assert ">R@1 ↑<" in html.unescape(render(table, "html").content.decode())
+    assert "↑" not in table.caption
+
+
+def test_a_heading_over_all_columns_is_left_to_the_caption():
+    alone = laid_out(groups="several")
+    assert alone.panels[0].groups == ()
+    assert len(laid_out().panels[0].groups) == 1
+    assert r"\cmidrule" not in render(alone, "latex").content.decode()
+    assert " on Digits" in alone.caption
+    assert laid_out(groups="several", caption="Norms matter.").caption.startswith("Norms matter. All on Digits. Test")
+    assert "All on" not in laid_out(caption="Norms matter.").caption
+
+
+def test_a_caption_begins_with_what_is_shown():
+    found = laid_out(metrics=METRICS, **ALL).caption
+    assert found.startswith(
+        "R@1, mAP and Norm var on Digits, by loss and regularizer (sec-on-digits). "
+        "Test metrics, mean ± standard deviation over 3 seeds (0, 1, 2). "
+    )
+    assert laid_out(lead="contents", caption="Norms matter").caption.startswith("Norms matter. Test metrics")

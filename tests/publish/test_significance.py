@@ -3,7 +3,10 @@
 import csv
 import io
 import json
+import math
 import random
+import statistics as stdlib
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise
 
@@ -13,8 +16,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from orchestrator.publish.formats import names, render
+from orchestrator.publish.statistics import interval, standard_error, statistic
 from orchestrator.publish.tables.build import build_own
+from orchestrator.publish.tables.cells import Contender, best, doubts
 from orchestrator.publish.tables.significance import HIGHER, LEVEL, LOWER, Comparison, compare, holm, paired_t, wilcoxon
+from orchestrator.views.outcomes import Statistic
 from tests.publish import sweeps
 
 REGULARIZERS = ("none", "sec", "svmax")
@@ -200,3 +206,59 @@ class TestTable:
             "corrected_p": cell.comparison.corrected, "sign": "↑",
         }  # fmt: skip
         assert row["runs"] == 5
+
+
+values = st.lists(st.floats(-1e3, 1e3), min_size=2, max_size=20)
+
+
+@given(values)
+def test_mean_and_sample_deviation_are_those_of_the_standard_library(numbers):
+    found = statistic(numbers)
+    assert found.n == len(numbers)
+    assert found.mean == pytest.approx(stdlib.fmean(numbers), abs=1e-9)
+    assert found.std == pytest.approx(stdlib.stdev(numbers), abs=1e-6)
+
+
+def test_one_value_has_no_deviation():
+    assert statistic([0.5]) == Statistic(0.5, None, 1)
+    assert standard_error(statistic([0.5])) is None
+    assert interval(statistic([0.5])) is None
+
+
+def test_what_is_no_number_is_refused():
+    for numbers in ([], [math.nan], [1.0, math.inf]):
+        with pytest.raises(ValueError, match="finite"):
+            statistic(numbers)
+
+
+def test_interval_is_students():
+    numbers = [0.61, 0.64, 0.57, 0.6]
+    for level in (0.9, 0.95, 0.99):
+        expected = scipy.stats.t.interval(level, 3, stdlib.fmean(numbers), scipy.stats.sem(numbers))
+        assert interval(statistic(numbers), level) == pytest.approx(expected)
+
+
+Values = Mapping[tuple[int, ...], list[float]]
+
+
+def doubted(values: Values, texts: Mapping[tuple[int, ...], str]) -> dict[tuple[int, ...], str]:
+    contenders = [Contender(place, "block", "higher", texts[place], True) for place in values]
+
+    def runs(place: tuple[int, ...]) -> dict[frozenset[tuple[str, str]], float]:
+        return {frozenset({("seed", str(seed))}): value for seed, value in enumerate(values[place])}
+
+    return doubts(contenders, best(contenders), runs)
+
+
+def test_a_lead_is_doubted_unless_it_is_there_in_every_run() -> None:
+    ahead = {(0,): [0.70, 0.71, 0.72, 0.705], (1,): [0.60, 0.615, 0.61, 0.612]}
+    assert doubted(ahead, {(0,): "70.9", (1,): "60.9"}) == {}
+    near = {(0,): [0.70, 0.60, 0.72, 0.61], (1,): [0.60, 0.71, 0.61, 0.70], (2,): [0.1, 0.1, 0.1, 0.1]}
+    found = doubted(near, {(0,): "65.8", (1,): "65.5", (2,): "10.0"})
+    assert list(found) == [(0,)]
+    assert "paired t-test over 4 runs, p = " in found[0,]
+    assert "3 are needed" in doubted({(0,): [0.70, 0.71], (1,): [0.60, 0.61]}, {(0,): "70.5", (1,): "60.5"})[0,]
+    assert "1 run that both have" in doubted({(0,): [0.70], (1,): [0.60]}, {(0,): "70.0", (1,): "60.0"})[0,]
+    tied = doubted({(0,): [0.5] * 3, (1,): [0.5] * 3}, {(0,): "50.0", (1,): "50.0"})
+    assert set(tied) == {(0,), (1,)}
+    assert "does not differ" in tied[0,]
