@@ -97,7 +97,7 @@ def url(app: FastAPI) -> Iterator[str]:
 def worlds(
     tmp_path_factory: pytest.TempPathFactory, migrated: Callable[[Path], Path]
 ) -> "Iterator[tuple[World, World]]":
-    """Ada alone, and next to ben: for tests that only ask."""
+    """A world of ada alone, and one of ada and ben, for tests that change neither."""
     from tests.api.two_worlds import two_worlds
 
     folder = tmp_path_factory.mktemp("worlds")

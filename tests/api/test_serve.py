@@ -670,7 +670,7 @@ def test_a_signal_may_come_at_any_moment_of_the_wait(settings: Settings, monkeyp
         stack.start()
         before = sys.gettrace()
         sys.settrace(interrupting)
-        with suppress(KeyboardInterrupt):  # after the last thing that the wait does it strikes whoever called it
+        with suppress(KeyboardInterrupt):  # after the last thing that the wait does it strikes the caller
             stack.wait()
         sys.settrace(before)
         ending = threading.Thread(target=stack.stop, daemon=True)

@@ -83,7 +83,7 @@ class World:
             self._leave_more()
 
     def caller(self, user: str) -> Caller:
-        """Who the user's token is of."""
+        """The caller that the user's token names."""
         found = self.service.accounts.of_text(self.tokens[user])
         assert found is not None
         return found
@@ -137,7 +137,7 @@ class World:
 
 @contextmanager
 def two_worlds(folder: Path, settings: Settings, migrated: Callable[[Path], Path]) -> Iterator[tuple[World, World]]:
-    """Ada alone, and beside ben; closed at the end."""
+    """A world of ada alone, and one of ada and ben; closed at the end."""
     made = []
     for name, ben in (("alone", False), ("beside", True)):
         its = settings.model_copy(update={"home": folder / name})

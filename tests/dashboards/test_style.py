@@ -56,7 +56,7 @@ def test_nothing_is_loaded_from_elsewhere() -> None:
 
 
 def test_paper_is_neither_dark_nor_a_phone() -> None:
-    """A page of A4 is 718 pixels wide between its margins, and whoever prints may have a dark screen."""
+    """A page of A4 is 718 pixels wide between its margins, and the screen may be dark."""
     for sheet in ("style.css", "listing.css", "catalog.css", "submit.css"):
         rules = re.findall(r"@media ([^{]+) {", (rendering.static(sheet) or b"").decode())
         assert [one for one in rules if "screen" not in one and ("width" in one or "color-scheme" in one)] == [], sheet
