@@ -244,43 +244,6 @@ def test_an_editor_has_nothing_to_mark() -> None:
     assert {name: errors for name, errors in found.items() if errors} == {}
 
 
-def test_proxy_isa_begins_as_its_text_says(plans: Plans) -> None:
-    """The code begins memory and filter an epoch later, and has another k for two data sets."""
-    for name in (name for name in EVERY if name.startswith("isa_")):
-        losses = [trial.recipe.loss for trial in plans.of(name).trials() if not trial.repeat]
-        begins = [loss.options for loss in losses if loss.name == "proxy_isa"]
-        assert begins or name == "isa_f2"
-        assert {(options["memory_epoch"], options["filter_epoch"]) for options in begins} <= {(1, 2)}
-        assert name == "isa_f9" or {options["k"] for options in begins} <= {0.9}
-
-
-def test_contrastive_rows_are_the_text_of_svmax(plans: Plans) -> None:
-    """Equation 6 is not squared, and 144 images make 72 positive and 72 negative pairs."""
-    seen = 0
-    for name in (name for name in EVERY if name.startswith("svmax_")):
-        for file in (name, f"quick/{name}"):
-            trials = (trial for trial in plans.of(file).trials() if not trial.repeat)
-            losses = [trial.recipe.loss for trial in trials if trial.recipe.loss]
-            shown = {(loss.options["pairs"], loss.options["squared"]) for loss in losses if loss.name == "contrastive"}
-            assert shown <= {("paper", False)}
-            seen += len(shown)
-    assert seen == 2 * 12
-
-
-def test_svmax_shows_every_learning_rate_and_chooses_none(plans: Plans) -> None:
-    for name in (name for name in EVERY if name.startswith("svmax_")):
-        for file in (name, f"quick/{name}"):
-            assert not plans.of(file).spec.tune
-    for name in ("svmax_t1", "svmax_t2", "svmax_t4"):
-        spec = plans.of(name).spec
-        assert spec.tables["main"].columns == ["optimizer.lr"]
-        for choice in (choice for group in spec.compare["optimizer.lr"] for choice in group.choices):
-            rate, floor = (choice.patch[path] for path in ("optimizer.lr", "schedule.floor"))
-            assert isinstance(rate, float)
-            assert isinstance(floor, float)
-            assert rate * floor == pytest.approx(1e-7), "to which the learning rate falls"
-
-
 def test_mlrc_is_mlrcs_protocol(plans: Plans) -> None:
     plan = plans.of("mlrc")
     spec, outlines = plan.spec, list(plan.outlines())
