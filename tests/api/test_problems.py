@@ -1,19 +1,32 @@
-"""Errors: every one is a problem document, and none tells what is nobody's business."""
+"""Answers: errors are problem documents that tell nothing of the machine, and texts are compressed."""
 
+import gzip
 import logging
+import tempfile
 from pathlib import Path
 
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
+import orchestrator
 from api.http.middleware import BODY_BYTES
-from api.problems import STATUS, ProblemDetails
+from api.problems import STATUS, ProblemDetails, folder_cutter
 from orchestrator.record.mlflow.tracker import LostError
 from orchestrator.service.service import Service
-from orchestrator.views.errors import DamagedError, FencedError, MetricsweepError, UnavailableError
+from orchestrator.settings import Settings
+from orchestrator.views.errors import (
+    ConflictError,
+    DamagedError,
+    FencedError,
+    InvalidSpecError,
+    MetricsweepError,
+    NotFoundError,
+    UnavailableError,
+)
 from tests.api.conftest import BEARER, URL
 from tests.api.played import SPEC, YAML
+from workers.catalog import Problem
 
 _LEVELS = zip("abcdefgh", "bcdefghi", strict=True)
 _LINES = (f"{name}: &{name} [{', '.join([f'*{old}'] * 9)}]" for old, name in _LEVELS)
@@ -116,3 +129,68 @@ def test_a_hostile_spec_is_a_problem(http: TestClient, service: Service) -> None
 def test_a_path_cannot_leave_the_static_folder(http: TestClient, tmp_path: Path) -> None:
     for name in ("..%2f..%2fpyproject.toml", "%2e%2e%2fpages.py", "nothing.css", "..\\pages.py"):
         assert http.get(f"/static/{name}").status_code == 404
+
+
+HTML = {"Accept": "text/html"}
+
+
+def test_paths_become_relative(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    cut = folder_cutter(Settings(home=home, data=tmp_path / "images", parts=tmp_path / "parts"))
+    for said, expected in {
+        f"cannot write {home}/storage/a/1/model.pt": "cannot write a/1/model.pt",
+        f"'{home}/metricsweep.db' is locked": "'metricsweep.db' is locked",
+        f"{tmp_path}/parts/losses/mine.py: no class": "losses/mine.py: no class",
+        f"File {Path(orchestrator.__file__).parent}/service/service.py": "File orchestrator/service/service.py",
+        f"{tempfile.gettempdir()}/x/y is full": "x/y is full",
+        f"no {tmp_path}/images/cub200/train; fetch it": f"no {tmp_path}/images/cub200/train; fetch it",
+        "nothing at /v1/sweeps/7": "nothing at /v1/sweeps/7",
+    }.items():
+        assert cut(said) == expected
+    cut = folder_cutter(Settings(home=tmp_path))
+    assert cut(f"no {tmp_path}/data/cub200, {tmp_path}/ray.token") == f"no {tmp_path}/data/cub200, ray.token"
+
+
+def test_no_problem_names_a_folder(app: FastAPI, http: TestClient, settings: Settings) -> None:
+    where = f"{settings.resolved_home}/storage/a.pt cannot be read"
+    errors = [kind(where) for kind in (NotFoundError, ConflictError, UnavailableError)]
+    errors.append(InvalidSpecError([Problem("recipe", where)]))
+
+    @app.get("/broken/{number}")
+    def broken(number: int) -> None:
+        raise errors[number]
+
+    for number in range(len(errors)):
+        for headers in ({}, HTML):
+            answer = http.get(f"/broken/{number}", headers=headers)
+            assert answer.status_code in {404, 409, 422, 503}
+            assert "a.pt cannot be read" in answer.text
+            assert str(settings.resolved_home) not in answer.text
+
+
+def test_readiness_names_none(
+    app: FastAPI, http: TestClient, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away() -> None:
+        raise UnavailableError(f"the database cannot be used: {settings.resolved_home}/metricsweep.db")
+
+    monkeypatch.setattr(app.state.service._store, "ping", away)
+    answer = http.get("/readyz")
+    assert answer.status_code == 503
+    assert "metricsweep.db" in answer.text
+    assert str(settings.resolved_home) not in answer.text
+
+
+def test_texts_are_compressed_and_secrets_are_not(http: TestClient) -> None:
+    http.post("/v1/sweeps", content=SPEC, headers=YAML)
+    asked = {"Accept-Encoding": "gzip"}
+    for path in ("/sweeps/1", "/v1/catalog", "/static/style.css", "/v1/sweeps/1"):
+        assert http.get(path, headers=asked).headers["Content-Encoding"] == "gzip", path
+        assert "Content-Encoding" not in http.get(path, headers={"Accept-Encoding": "identity"}).headers
+    with http.stream("GET", "/sweeps/1", headers=asked | {"Accept": "text/html"}) as answer:
+        packed = b"".join(answer.iter_raw())
+    assert b"<!doctype html>" in gzip.decompress(packed)
+    assert len(packed) < 0.4 * len(gzip.decompress(packed))
+    for method, path in (("POST", "/v1/login-links"), ("GET", f"/v1/identity?nonce={'0' * 32}")):
+        secret = http.request(method, path, headers=asked)
+        assert "Content-Encoding" not in secret.headers, "it is short, and nothing of the client's choice is next to it"

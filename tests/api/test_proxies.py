@@ -1,10 +1,13 @@
-"""Proxy variables of the environment: what cannot be used is named, and so is the proxy that was asked and failed."""
+"""Proxy variables and certificates: what a client reads, and what it says of a proxy that cannot be used or failed."""
+
+import ssl
 
 import httpx
 import pytest
 from fastapi.testclient import TestClient
 
 from api.client import Client
+from api.connection import ServerConnection
 from api.failures import Unreachable
 from api.main import create_app
 from orchestrator.conduct.webhook import Webhook
@@ -81,3 +84,22 @@ def test_a_login_provider_and_a_webhook_name_the_variable_too(
         assert said in webhook.post("msg_1", b"{}").said
         login = browser.get("/login/oidc")
         assert (login.status_code, said in login.text) == (503, True)
+
+
+def test_certificates_are_read_where_something_is_encrypted(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[object] = []
+    monkeypatch.setattr("api.connection.httpx.Client", lambda **more: given.append(more["verify"]))
+    for url, proxy, reads in (
+        ("http://127.0.0.1:8787", "", False),
+        ("http://127.0.0.1:8787", "https://proxy.example:3128", False),  # which is not for our own machine
+        ("https://127.0.0.1:8787", "", True),
+        ("https://sweeps.example", "", True),
+        ("http://sweeps.example", "https://proxy.example:3128", True),
+    ):
+        monkeypatch.setenv("HTTP_PROXY", proxy)
+        ServerConnection(url)
+        known = given.pop()
+        assert (known is True) is reads, url
+        if not reads:
+            assert isinstance(known, ssl.SSLContext)
+            assert (known.get_ca_certs(), known.verify_mode, known.check_hostname) == ([], ssl.CERT_REQUIRED, True)

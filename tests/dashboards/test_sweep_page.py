@@ -1,15 +1,16 @@
-"""A sweep's page: its table filling in, coloured and marked; causes of failures; what waits and for what."""
+"""A sweep's page: its bar, its table filling in, coloured and marked; causes of failures; what waits and for what."""
 
 import re
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from fastapi.testclient import TestClient
 
 from dashboards import pages, problems, progress
-from orchestrator.views.lifecycle import SweepState
+from orchestrator.views.lifecycle import SweepState, TrialState
 from orchestrator.views.resolutions import ResolutionView
-from orchestrator.views.sweeps import Counts
+from orchestrator.views.sweeps import Counts, GridCandidate, GridTrial, StepCount
 from tests.dashboards import specimens
 from tests.dashboards.markup import Markup, read
 from tests.dashboards.stage import SMALL_SPEC, Stage
@@ -124,3 +125,31 @@ def test_cells_say_whether_they_are_better_than_their_baselines(stage: Stage) ->
     text = stage.service.tables.html(sweep, "main")
     assert 'class="verdict unresolved" title="unresolved: ' in text
     assert "valid after looks at any time" in text
+
+
+def test_a_bar_is_full_without_gaps_and_has_a_place_for_every_kind() -> None:
+    assert set(progress.KINDS) == {*TrialState, "diverged"}
+    pieces = progress.segments(specimens.summary())
+    assert [(one.kind, one.count) for one in pieces] == [
+        ("finished", 400), ("diverged", 100), ("failed", 100), ("cancelled", 100), ("running", 40), ("waiting", 460),
+    ]  # fmt: skip
+    for one, following in pairwise(pieces):
+        assert abs(one.start + one.width - following.start) < 0.01
+    assert abs(pieces[-1].start + pieces[-1].width - 100) < 0.01
+    assert progress.segments(specimens.summary(total=0, counts=Counts(), steps=StepCount())) == []
+
+
+def test_the_time_left_is_told_with_its_uncertainty() -> None:
+    assert specimens.summary().left == "about 4 min 20 s left (3 min 20 s to 5 min 40 s)"
+    assert specimens.summary(eta_low_seconds=260.0, eta_high_seconds=260.2).left == "about 4 min 20 s left"
+    assert specimens.summary(eta_seconds=None).left == ""
+
+
+def test_a_candidate_is_out_once_a_repeat_ended_otherwise_than_ok() -> None:
+    def candidate(*trials: tuple[TrialState, bool]) -> GridCandidate:
+        made = [GridTrial(trial=1, repeat=0, state=state, diverged=diverged) for state, diverged in trials]
+        return GridCandidate(labels={}, trials=made)
+
+    assert progress.eligible(candidate((TrialState.FINISHED, False), (TrialState.RUNNING, False)))
+    assert not progress.eligible(candidate((TrialState.FINISHED, True)))
+    assert not progress.eligible(candidate((TrialState.FINISHED, False), (TrialState.FAILED, False)))
