@@ -8,7 +8,6 @@ import yaml
 
 from orchestrator.conduct.capacity import TURN_SECONDS, Capacity
 from orchestrator.conduct.conductor import Conductor
-from orchestrator.conduct.finalization import Finalization
 from orchestrator.conduct.quotas import WAIT
 from orchestrator.plan.data import crowded
 from orchestrator.plan.validated import read
@@ -175,7 +174,6 @@ class Asked:
     def __init__(self, waiting: list[Slot]) -> None:
         self.waiting, self.heard = waiting, list[list[float]]()
         self.capacity = self
-        self.capacity = self
 
     def nodes(self) -> list[Node]:
         return [SMALL]
@@ -217,24 +215,6 @@ def test_an_extension_without_slots_takes_those_of_trials_back(clustered_service
     cluster.conduct()
     found = clustered_service.sweeps.get(sweep)
     assert (found.state, found.counts.finished, found.notice) == ("finished", 12, None)
-
-
-def test_a_sweep_that_waits_is_not_looked_through_at_every_turn(
-    clustered_service: Service, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    clustered_service.submissions.submit(spec(slot={"cpus": 64, "gpus": 0}))
-    forced: list[bool] = []
-    settle = Finalization.settle
-
-    def counted(self: Finalization, *, force: bool = False) -> Any:
-        forced.append(force)
-        return settle(self, force=force)
-
-    monkeypatch.setattr(Finalization, "settle", counted)
-    cluster.conduct(turns=8)
-    assert forced[0]
-    assert len(forced) > 1
-    assert not any(forced[1:])
 
 
 def test_a_lease_is_given_back_though_the_engine_does_not_close(cluster: Cluster) -> None:

@@ -1,7 +1,6 @@
 """What an earlier conductor claimed goes on where it trains, or waits again; it never begins a second time."""
 
 from collections import deque
-from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -75,24 +74,6 @@ def work(tmp_path: Path) -> Workplace:
     return Workplace("tests.run.trainings:quick", tmp_path, tmp_path)
 
 
-def test_an_attempt_that_trains_is_followed_and_not_begun_again(work: Workplace) -> None:
-    left = replace(order(), holder="one")
-    training, free = Held("one", attempt=left.attempt), Held("two")
-    (execution,) = Dispatch(MemoryBroker(deque([left])), Slots(free, training), work).begun()
-    assert execution.slot is training
-    assert (free.started, training.started) == ([], []), "it trains already: two slots would write one spool"
-
-
-@pytest.mark.parametrize("holder", ["", "one"])
-def test_what_was_claimed_and_begun_nowhere_waits_for_another_attempt(work: Workplace, holder: str) -> None:
-    """Its conductor died before it had noted a slot, or before it had told the slot that it had noted."""
-    left = replace(order(), holder=holder)
-    free = Held("one")
-    broker = MemoryBroker(deque([left]))
-    assert Dispatch(broker, Slots(free), work).begun() == []
-    assert (free.started, broker.given_back, broker.failures) == ([], [left.training], [])
-
-
 def test_an_attempt_whose_slot_is_gone_has_failed(work: Workplace) -> None:
     left = replace(order(), holder="two")
     broker = MemoryBroker(deque([left]), retries=0)
@@ -143,26 +124,3 @@ def test_what_has_spooled_its_end_ends_so_though_its_slot_was_never_noted(work: 
         broker = MemoryBroker(deque([replace(done, holder="")]))
         engine(broker)
         assert list(broker.results) == [done.training]
-
-
-def test_who_is_wanted_is_asked_once_for_all_that_trains(work: Workplace) -> None:
-    class Asked(MemoryBroker):
-        asked = 0
-
-        def wanted(self, order: Order) -> bool:
-            self.asked += 1
-            return super().wanted(order)
-
-        def wanted_of(self, orders: Collection[Order]) -> set[str]:
-            self.asked += 1
-            return {order.attempt for order in orders if super(Asked, self).wanted(order)}
-
-    left = [replace(order(), holder=name) for name in ("one", "two")]
-    slots = [Held(str(one.holder), attempt=one.attempt) for one in left]
-    broker = Asked(deque(left))
-    dispatch = Dispatch(broker, Slots(*slots), work)
-    assert len(dispatch.begun()) == 2
-    broker.unwanted.add(left[0].training)
-    dispatch.watch()
-    assert broker.asked == 1
-    assert [slot.attempt for slot in slots] == [None, left[1].attempt]
