@@ -31,7 +31,6 @@ from orchestrator.run.ray.engine import MOST_BUNDLES, ClusterDemand, Listening, 
 from orchestrator.run.ray.pool import HeldSlot, SlotPool
 from orchestrator.run.ray.tune import PREFIX, shown
 from orchestrator.run.slot_actor import FORM
-from orchestrator.run.spool import read
 from orchestrator.spec.slot import Slot
 from orchestrator.views.cluster import SlotReport
 from orchestrator.views.errors import FencedError, MetricsweepError, UnavailableError
@@ -39,7 +38,6 @@ from orchestrator.views.nodes import Node
 from orchestrator.views.orders import Order
 from orchestrator.views.resources import Shape, shape_of
 from tests.conftest import ROOT
-from tests.object_store import bucket_at, bucket_url, object_store  # noqa: F401 - fixtures
 from tests.run.broker import MemoryBroker, order
 from tests.run.conftest import played, steps_of
 from tests.run.test_engine import broker_of
@@ -97,26 +95,6 @@ def test_a_slot_that_dies_is_replaced_and_training_resumes(local_ray: None, tmp_
     assert steps_of(tmp_path, each) == [1, 2, 3, 4, 5, 6]
     assert broker.ended.count(poison.training) == 1
     assert all(failure.kind == "infrastructure" for failure in broker.failures)
-
-
-@pytest.mark.ray
-def test_training_resumes_from_a_bucket(local_ray: None, bucket_url: str, tmp_path: Path) -> None:  # noqa: F811
-    each = order(iterations=6)
-    broker, bucket = broker_of(each), bucket_at(bucket_url)
-
-    def once_stored(_: MemoryBroker) -> None:
-        """The slot may die when the bucket has a message that names the second step's checkpoint, and so that too."""
-        said = [message.body for message in read(bucket, f"{each.training}/1")]
-        if any(body.get("step") == 2 and body.get("checkpoint") for body in said):
-            (tmp_path / "stored").touch()
-
-    broker.at_tick = once_stored
-    RayTune(Workplace("tests.run.trainings:dying", bucket_url, tmp_path), None, tmp_path / "tune", linger=0).run(broker)
-    assert [failure.kind for failure in broker.failures] == ["infrastructure"]
-    assert each.training in broker.results
-    logs = ["".join(m.body.get("log", "") for m in read(bucket, f"{each.training}/{n}")) for n in (1, 2)]
-    assert logs == ["step 1\nstep 2\n", "step 3\nstep 4\nstep 5\nstep 6\n"]
-    assert [name for name in bucket.names(f"{each.training}/2") if name.endswith(".pt")] == []
 
 
 class Dumb:

@@ -77,25 +77,6 @@ def evaluate(
     return Result(outcome="ok", metrics={f"best/test/{name}": value for name in names}, steps=0, seconds=0.0)
 
 
-def dying(recipe: Recipe, place: Place, report: Callable[[Progress], None], resume: Path | None = None) -> Result:
-    """As `quick`, but the process of a first attempt dies after its second step, once the data root holds `stored`.
-
-    Until then it says again which checkpoint it has: a slow store is spared some of them.
-    """
-
-    def report_and_die(progress: Progress) -> None:
-        report(progress)
-        while resume is None and progress.step == 2:
-            if (place.data_root / "stored").exists():
-                os.kill(os.getpid(), signal.SIGKILL)
-            if place.stop():
-                raise Stopped
-            time.sleep(0.2)
-            report(progress.model_copy(update={"log": ""}))
-
-    return quick(recipe, place, report_and_die, resume)
-
-
 _LEAKED: list[mmap.mmap] = []
 
 
