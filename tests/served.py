@@ -6,10 +6,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import psutil
 
@@ -29,6 +29,25 @@ PLANTED: Final = frozenset({
     "usercustomize",
 })  # fmt: skip
 """What others bring of what our processes import, and what Python looks for at its start."""
+
+
+UNHURRIED: Final[dict[str, Any]] = {
+    "version": 1,
+    "name": "killed",
+    "recipe": {
+        "dataset": "digits",
+        "backbone": {"name": "mlp", "width": 16},
+        "embedding": 16,
+        "loss": "unhurried",
+        "sampler": {"name": "balanced", "classes": 4, "per_class": 8},
+        "iterations": 400,
+        "validation": {"name": "class_holdout", "folds": 3, "fold": 0},
+    },
+    "compare": {"regularizer": ["none", "sec"]},
+    "repeat": {"seed": [0, 1]},
+    "slot": {"cpus": 1, "gpus": 0},
+}
+"""A sweep whose trainings last without computing."""
 
 
 @dataclass(frozen=True)
@@ -83,3 +102,13 @@ def until(true: Callable[[], bool], what: str, process: subprocess.Popen[bytes] 
         assert process is None or process.poll() is None, f"serve ended before {what}"
         assert time.monotonic() < deadline, f"waited {PATIENCE} s in vain: {what}"
         time.sleep(0.25)  # each look costs the server, and often a walk over all processes, tens of milliseconds
+
+
+def conductor_of(serve: psutil.Process, besides: int = 0) -> psutil.Process | None:
+    """The conductor of a service, unless it is the process with the id `besides`."""
+    for child in serve.children(recursive=True):
+        with suppress(psutil.NoSuchProcess, psutil.ZombieProcess):
+            line = child.cmdline()
+            if "orchestrator" in line and "conduct" in line and child.pid != besides:
+                return child
+    return None

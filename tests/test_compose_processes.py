@@ -25,15 +25,14 @@ from orchestrator.views.lifecycle import TrialState
 from tests.compose_file import COMPOSE, ROOT, load
 from tests.ports import free_port
 from tests.record.conftest import new_postgres_database, postgres_server  # noqa: F401  a fixture
-from tests.served import PARTS
-from tests.test_killed_conductor import SPEC as KILLED
+from tests.served import PARTS, UNHURRIED
 
 pytestmark = [pytest.mark.postgres, pytest.mark.ray, pytest.mark.soak]
 
 SPEC = {
-    **KILLED,
+    **UNHURRIED,
     "name": "composed",
-    "recipe": {**KILLED["recipe"], "iterations": 300},
+    "recipe": {**UNHURRIED["recipe"], "iterations": 300},
     "repeat": {"seed": [0]},
 }
 PATIENCE = 240.0

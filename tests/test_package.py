@@ -4,33 +4,14 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Final
 
-import httpx
 import metricsweep
 import pytest
 
-from orchestrator.host.identity import made_for
 from orchestrator.host.packages import hidden
 from tests.api.conftest import TOKEN, app, service, settings, url  # noqa: F401 - fixtures
 from tests.conftest import ROOT
-from tests.served import Served, plant, until
-
-SWEEP: Final = b"""\
-version: 1
-name: tiny
-recipe:
-  dataset: digits
-  backbone: {name: mlp, width: 4}
-  embedding: 4
-  loss: triplet
-  sampler: {name: balanced, classes: 2, per_class: 2}
-  iterations: 1
-  validation: {name: class_holdout, folds: 3, fold: 0}
-compare: {regularizer: [none]}
-repeat: {seed: [0]}
-slot: {cpus: 1, gpus: 0}
-"""
+from tests.served import plant
 
 
 def run_in(folder: Path, *command: str, **more: str) -> subprocess.CompletedProcess[str]:
@@ -96,17 +77,6 @@ def test_what_is_started_runs_no_module_of_the_current_folder(tmp_path: Path) ->
         if mark.exists() or "Traceback" in done.stderr:
             ran[module] = done.stderr + (mark.read_text() if mark.exists() else "")
     assert ran == {}
-
-
-@pytest.mark.ray
-def test_a_service_runs_no_module_of_the_current_folder(served_home: Served) -> None:
-    """Neither do MLflow's server and Ray's workers."""
-    client = served_home.client
-    sweep = client.submit(SWEEP).id
-    headers = {"Authorization": f"Bearer {made_for(served_home.home).secret}"}
-    assert httpx.get(f"{client.url}/mlflow/version", headers=headers, trust_env=False, timeout=120).status_code == 200
-    until(lambda: client.sweep(sweep).state == "finished", "the sweep has finished")
-    assert not served_home.planted.exists(), served_home.planted.read_text()
 
 
 def test_a_folder_without_a_module_hides_nothing_of_a_wheel(tmp_path: Path) -> None:

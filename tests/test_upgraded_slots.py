@@ -7,8 +7,7 @@ import pytest
 import yaml
 
 from orchestrator.views.lifecycle import TrialState
-from tests.served import serving, until
-from tests.test_killed_conductor import SPEC, conductor_of
+from tests.served import UNHURRIED, conductor_of, serving, until
 
 pytestmark = [pytest.mark.ray, pytest.mark.soak]
 
@@ -41,8 +40,8 @@ def test_slots_of_another_release_are_stopped_and_never_used_again(tmp_path: Pat
     part.parent.mkdir(parents=True)
     part.write_text(PART.format(1, 0.25))  # slow, so that it is not done before the next release is there
     home.mkdir(mode=0o700)
-    recipe = {**SPEC["recipe"], "loss": "aged", "iterations": 400}  # type: ignore[dict-item]
-    spec = {**SPEC, "name": "aged", "compare": {"regularizer": ["none"]}, "recipe": recipe}
+    recipe = {**UNHURRIED["recipe"], "loss": "aged", "iterations": 400}  # type: ignore[dict-item]
+    spec = {**UNHURRIED, "name": "aged", "compare": {"regularizer": ["none"]}, "recipe": recipe}
     with serving(home, METRICSWEEP_PARTS=str(tmp_path / "parts")) as served:
         client, serve = served.client, served.process
         sweep = client.submit(yaml.safe_dump(spec).encode()).id

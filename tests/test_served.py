@@ -1,22 +1,30 @@
-"""docs/tutorial.md and the three stories of docs/deploy.md, followed to the letter as far as one machine does."""
+"""What one real service shows: a killed conductor, and docs/tutorial.md and docs/deploy.md followed to the letter."""
 
 import configparser
 import json
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
+from collections import Counter
+from contextlib import suppress
 from pathlib import Path
+from stat import S_ISLNK, S_ISSOCK
 
+import httpx
 import pytest
 import typer
+import yaml
 
 from api.cli import app
+from orchestrator.host.identity import made_for
 from orchestrator.run.slurm.job import SlotJob
 from orchestrator.settings import Settings
+from orchestrator.views.lifecycle import TrialState
 from tests.conftest import ROOT
-from tests.served import Served, until
+from tests.served import UNHURRIED, Served, conductor_of, until
 from tests.test_compose import SETTINGS, ray_knows
 
 TUTORIAL = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
@@ -35,9 +43,65 @@ recipe:
 slot: {cpus: 1, gpus: 0}
 tables: {main: {rows: [loss], columns: [dataset], metrics: [map@r]}}
 """
-"""In place of the spec of 200 trainings that the stories submit."""
+"""In place of the spec of 200 trainings that docs/deploy.md submits."""
 ELSEWHERE = ("make install", "export PATH", "metricsweep serve", "ssh ")
 """What the fixtures have done already, or another machine does."""
+
+
+ADOPTED = "2 attempts were left running; going on with them"
+
+
+@pytest.mark.ray
+def test_a_sweep_goes_on_where_it_was_when_its_conductor_is_killed(served_home: Served) -> None:
+    client, serve, home = served_home.client, served_home.process, served_home.home
+    before = set((home / "storage").glob("*/*/spool.jsonl"))  # of other tests, whose service it is too
+    hold = home / "hold"  # while it is there a training takes 200 s, so that both slots train at the kill
+    hold.touch(mode=0o600)
+    held = {**UNHURRIED, "recipe": {**UNHURRIED["recipe"], "loss": {"name": "unhurried", "held": str(hold)}}}
+    sweep = client.submit(yaml.safe_dump(held).encode()).id
+
+    def both_train() -> bool:
+        return sum(trial.step > 0 for trial in client.trials(sweep, TrialState.RUNNING)) == 2
+
+    log = home / "logs" / "conductor.log"
+    until(both_train, "both slots train")
+    victim = conductor_of(serve)
+    assert victim is not None
+    victim.send_signal(signal.SIGKILL)
+    until(lambda: conductor_of(serve, besides=victim.pid) is not None, "another conductor runs")
+    until(lambda: ADOPTED in log.read_text(), "it goes on with what trains")
+    hold.unlink()
+    until(lambda: client.sweep(sweep).ended is not None, "the sweep ended")
+    ended = client.sweep(sweep)
+    assert (ended.state, ended.counts.finished) == ("finished", 4), log.read_text()[-3000:]
+    trials = [client.trial(trial.id) for trial in client.trials(sweep)]
+    attempts = Counter(len(trial.attempts) for trial in trials)
+    assert attempts == {1: 4}, "the slots outlived the conductor: no attempt was lost, no trial trained twice"
+    spools = sorted(path.parent.name for path in set((home / "storage").glob("*/*/spool.jsonl")) - before)
+    assert spools == ["1"] * 4
+    assert [path for path in opened(home) if path.name != "serve.out"] == []  # which is the test's own
+
+
+def opened(folder: Path) -> list[Path]:
+    """What others could read, were they let in; Ray opens its own on purpose, and has a closed folder around it."""
+    found = [folder, *(path for path in folder.rglob("*") if folder / "ray" / "t" not in (path, *path.parents))]
+    modes: dict[Path, int] = {}
+    for path in found:
+        with suppress(FileNotFoundError):  # the journal of a database that is being written, say
+            modes[path] = path.lstat().st_mode
+    # MLflow's socket is open too, behind a folder that is closed.
+    return [path for path, mode in modes.items() if not (S_ISLNK(mode) or S_ISSOCK(mode)) and mode & 0o077]
+
+
+@pytest.mark.ray
+def test_a_service_runs_no_module_of_the_current_folder(served_home: Served) -> None:
+    """Neither do MLflow's server and Ray's workers."""
+    client = served_home.client
+    sweep = client.submit(SMALL.encode()).id
+    headers = {"Authorization": f"Bearer {made_for(served_home.home).secret}"}
+    assert httpx.get(f"{client.url}/mlflow/version", headers=headers, trust_env=False, timeout=120).status_code == 200
+    until(lambda: client.sweep(sweep).state == "finished", "the sweep has finished")
+    assert not served_home.planted.exists(), served_home.planted.read_text()
 
 
 def blocks(page: str, language: str) -> list[str]:
