@@ -112,15 +112,6 @@ def test_a_damaged_checkpoint_gives_way_to_an_earlier_attempts(where: Path | str
     assert told[-1].body["metrics"] == whole.body["metrics"]
 
 
-def test_what_is_told_is_spooled(where: Path | str) -> None:
-    each = order(iterations=6)
-    told = ran(each, where, QUICK)
-    assert [message.seq for message in told] == list(range(1, 8))
-    assert list(read(opened(where), f"{each.training}/1")) == told
-    again = list(read(opened(where), f"{each.training}/1", 4))
-    assert again == told[4:]
-
-
 def test_an_attempt_on_a_full_disk_is_heard(tmp_path: Path) -> None:
     each = replace(order(), recipe=recipe().model_dump(mode="json"))
     with files_of_at_most(1000):

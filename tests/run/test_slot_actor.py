@@ -301,14 +301,6 @@ def test_a_process_says_what_it_takes() -> None:
     assert after.cpus >= 0
 
 
-def test_the_memory_is_not_measured_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    measured = iter(range(1, 10))
-    monkeypatch.setattr("orchestrator.run.usage.own_memory", lambda: next(measured))
-    meter, always = Meter(share=1e12), Meter(share=0)
-    assert [meter.usage().memory_bytes for _ in range(3)] == [1, 1, 1]
-    assert [always.usage().memory_bytes for _ in range(3)] == [2, 3, 4]
-
-
 def test_without_a_gpu_nothing_is_said_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     assert Meter().usage().gpus is None
