@@ -82,10 +82,10 @@ def counted() -> Iterator[Work]:
             sa.event.remove(sa.Engine, name, hear)
 
 
-def expanded(settings: Settings, shape: str, iterations: int = 1) -> Service:
+def expanded(settings: Settings, shape: str) -> Service:
     """The service with one sweep that is expanded, and nothing trained."""
     service = Service.open(settings)
-    service.submissions.submit(body(Shape.parse(shape), iterations))
+    service.submissions.submit(body(Shape.parse(shape)))
     conduct(settings, orders=0)
     return service
 
@@ -105,13 +105,27 @@ def scheduled(settings: Settings, work: Work) -> None:
     store.close()
 
 
-def test_a_trial_costs_the_same_in_a_larger_sweep(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(scope="module")
+def sizes(tmp_path_factory: pytest.TempPathFactory) -> list[Settings]:
+    """Homes with a sweep and with one ten times as large, expanded."""
+    found = []
+    for shape in ("4x5x10", "40x5x10"):
+        folder = tmp_path_factory.mktemp(shape)
+        found.append(Settings(home=folder, engine="inline", train="tests.run.trainings:scripted"))
+        spec = json.loads(body(Shape.parse(shape)))
+        spec["tables"]["main"]["metrics"] = ["map@r", {"metric": "f1", "delta": {"embedding": "1"}}]
+        service = Service.open(found[-1])
+        service.submissions.submit(json.dumps(spec).encode())
+        conduct(found[-1], orders=0)
+        service.close()
+    return found
+
+
+def test_a_trial_costs_the_same_in_a_larger_sweep(sizes: list[Settings], monkeypatch: pytest.MonkeyPatch) -> None:
     # Its clock stands still after the first turn: how many there are depends on the time, not on trials.
     monkeypatch.setattr(broker, "time", SimpleNamespace(monotonic=lambda: 60.0))
     found = []
-    for shape in ("4x5x10", "40x5x10"):
-        settings = Settings(home=tmp_path / shape, engine="inline", train="tests.run.trainings:scripted")
-        expanded(settings, shape).close()
+    for settings in sizes:
         with counted() as work:
             scheduled(settings, work)
         found.append(work)
@@ -119,41 +133,30 @@ def test_a_trial_costs_the_same_in_a_larger_sweep(tmp_path: Any, monkeypatch: py
     assert found[1].steps < 1.2 * found[0].steps
 
 
-def test_settling_a_cell_reads_no_other(tmp_path: Any) -> None:
-    steps = []
-    for shape in ("4x5x10", "40x5x10"):
-        settings = Settings(home=tmp_path / shape, engine="inline")
-        expanded(settings, shape).close()
-        with counted() as work:
-            store = Store.open(settings.database, migrate=False)
-            outcomes = store.outcomes.of(1, [2])
-            store.close()
+def test_settling_a_cell_reads_no_other(sizes: list[Settings]) -> None:
+    def settle(settings: Settings) -> None:
+        store = Store.open(settings.database, migrate=False)
+        outcomes = store.outcomes.of(1, [2])
+        store.close()
         assert {one.cell for one in outcomes.trials} == {one.index for one in outcomes.cells} == {2}
         assert (len(outcomes.trials), len(outcomes.candidates)) == (50, 5)
         assert [(one.candidate, one.repeat) for one in outcomes.trials] == [(c, r) for c in range(5) for r in range(10)]
-        steps.append(work.steps)
-    assert steps[1] < 1.2 * steps[0]
+
+    few, many = steps(sizes, settle)
+    assert many < 1.2 * few
 
 
-def test_a_page_of_a_cell_reads_no_other(tmp_path: Any) -> None:
+def test_a_page_of_a_cell_reads_no_other(sizes: list[Settings]) -> None:
     """But for the cell that its tables subtract from it; and of others their labels, which cost next to nothing."""
-    metrics = ["map@r", {"metric": "f1", "delta": {"embedding": "1"}}]
-    steps = []
-    for shape in ("4x5x10", "40x5x10"):
-        settings = Settings(home=tmp_path / shape, engine="inline")
-        spec = json.loads(body(Shape.parse(shape)))
-        spec["tables"]["main"]["metrics"] = metrics
+
+    def look(settings: Settings) -> None:
         service = Service.open(settings)
-        service.submissions.submit(json.dumps(spec).encode())
-        conduct(settings, orders=0)
+        view = service.sweeps.cell(1, 2)
         service.close()
-        with counted() as work:
-            service = Service.open(settings)
-            view = service.sweeps.cell(1, 2)
-            service.close()
-        assert (view.labels, len(view.candidates), len(view.numbers)) == ({"embedding": "3"}, 5, len(metrics))
-        steps.append(work.steps)
-    assert steps[1] < 1.2 * steps[0]
+        assert (view.labels, len(view.candidates), len(view.numbers)) == ({"embedding": "3"}, 5, 2)
+
+    few, many = steps(sizes, look)
+    assert many < 1.2 * few
 
 
 def test_expansion_writes_a_thousand_trials_a_transaction(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -212,6 +212,7 @@ def test_a_sweep_over_a_bucket(bucket_url: str, own_scratch: Path, tmp_path: Pat
     service.close()
 
 
+@pytest.mark.soak
 def test_killed_in_the_middle_it_goes_on_from_the_bucket(
     object_store: ObjectStore,  # noqa: F811
     bucket_url: str,  # noqa: F811
@@ -258,6 +259,7 @@ def test_killed_in_the_middle_it_goes_on_from_the_bucket(
     service.close()
 
 
+@pytest.mark.soak
 def test_a_store_that_is_away_delays_no_deletion(
     object_store: ObjectStore,  # noqa: F811
     bucket_url: str,  # noqa: F811

@@ -17,7 +17,7 @@ from tests.record.oracle import Attempt, Key, Oracle
 from tests.record.sample import SLOT, lease, new_sweep, planned, result
 
 LOSSES = ["triplet", "semihard", "normalized_npair"]
-STEPS, MOST_SWEEPS = 60, 6
+STEPS, MOST_SWEEPS = 80, 6
 
 
 class Recorded:
@@ -149,8 +149,8 @@ def stores(
 @pytest.mark.parametrize(
     ("stores", "seed"),
     [
-        *((["sqlite"], seed) for seed in range(6)),
-        pytest.param(["sqlite", "postgres"], 6, marks=pytest.mark.postgres),
+        *((["sqlite"], seed) for seed in range(3)),
+        pytest.param(["sqlite", "postgres"], 3, marks=pytest.mark.postgres),
     ],
     indirect=["stores"],
 )
