@@ -57,42 +57,6 @@ def test_sweeps_are_listed_newest_first_in_pages(store: Store, writer: Writer) -
 
 
 @ON_BOTH
-def test_trials_are_listed_in_the_order_of_the_plan(store: Store, fence: int) -> None:
-    sweep = started(store, fence, seeds=[0, 1, 2])
-    fail(store, fence, claimed(store, fence))
-    page = store.trials.page(sweep, limit=4)
-    rest = store.trials.page(sweep, cursor=page.next_cursor, limit=4)
-    assert [(one.cell, one.repeat) for one in [*page.items, *rest.items]] == [
-        (0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2),
-    ]  # fmt: skip
-    assert rest.next_cursor is None
-    assert page.items[1].labels == {"loss": "triplet", "loss.margin": "0.2", "seed": "1"}
-    assert page.items[0].error == "ValueError: no such class"
-    assert [one.id for one in store.trials.page(sweep, state="failed").items] == [page.items[0].id]
-    assert [one.cell for one in store.trials.page(sweep, cell=1).items] == [1, 1, 1]
-
-
-@ON_BOTH
-def test_a_sweep_counts_its_trials_and_names_its_problems(store: Store, fence: int) -> None:
-    sweep = started(store, fence, seeds=[0, 1, 2])
-    fail(store, fence, claimed(store, fence))
-    run(store, fence, claimed(store, fence), score=math.nan, outcome="diverged")
-    run(store, fence, claimed(store, fence))
-    claimed(store, fence)
-    view = store.sweeps.get(sweep)
-    counts = view.counts
-    assert (counts.waiting, counts.running, counts.finished, counts.failed) == (2, 1, 2, 1)
-    assert (counts.diverged, counts.reused, counts.total) == (1, 0, 6)
-    assert [(problem.state, problem.message) for problem in view.problems] == [
-        ("failed", "ValueError: no such class"),
-        ("finished", "diverged: the loss became NaN"),
-    ]
-    assert view.problems[0].labels == {"loss": "triplet", "loss.margin": "0.2", "seed": "0"}
-    assert view.problems[0].log == f"/v1/trials/{view.problems[0].trial}/logs"
-    assert view.text == "name: sample\n"
-
-
-@ON_BOTH
 def test_the_time_left_is_that_of_the_steps_left_in_the_slots_at_work(store: Store, fence: int, writer: Writer) -> None:
     sweep = started(store, fence, seeds=[0, 1])
     assert store.sweeps.get(sweep).eta_seconds is None
@@ -207,27 +171,6 @@ def test_what_early_stopping_leaves_is_estimated(store: Store, fence: int, write
     writer.events.write(AttemptStopped(second.attempt))
     assert told().mean == pytest.approx((PRIOR_SHARE + 0.2) / 2)
     assert 0 < told().doubt < nothing.doubt / told().mean
-
-
-@ON_BOTH
-def test_a_trial_shows_its_recipe_attempts_and_result(store: Store, fence: int) -> None:
-    sweep = started(store, fence, seeds=[0])
-    order = claimed(store, fence)
-    run(store, fence, order, score=0.7)
-    summary = store.trials.page(sweep).items[0]
-    view = store.trials.get(summary.id)
-    assert view.recipe == order.recipe
-    assert (view.sweep_name, view.training, view.step, view.total_steps) == ("sample", order.training, 100, 100)
-    assert (view.score, summary.score) == (0.7, 0.7)
-    assert view.metrics == {KEY: 0.7, "best/test/map@r": pytest.approx(0.6), "best/test/recall@1": None}
-    assert (view.best_step, view.seconds, view.reused_from) == (20, 8.0, None)
-    assert view.provenance["versions"] == {"torch": "2.6"}
-    (attempt,) = view.attempts
-    assert (attempt.number, attempt.state, attempt.slot, attempt.host) == (1, "finished", "slot-0", "host-a")
-    assert attempt.ended is not None
-    fail(store, fence, claimed(store, fence))
-    failed = store.trials.get(store.trials.page(sweep).items[1].id)
-    assert (failed.error, failed.trace) == ("ValueError: no such class", "Traceback ...")
 
 
 @ON_BOTH
