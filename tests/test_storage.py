@@ -1,4 +1,5 @@
 """The storage as a folder and as a bucket of a real S3-compatible server, also where its store is late or broken."""
+# ruff: noqa: F811 - fixtures that are imported
 
 import logging
 import os
@@ -115,7 +116,7 @@ def test_a_folder_and_a_bucket_answer_alike(place: Folder | Bucket) -> None:
     assert place.problem() is None
 
 
-def test_a_file_goes_to_a_bucket_and_comes_back(bucket_url: str, tmp_path: Path) -> None:  # noqa: F811
+def test_a_file_goes_to_a_bucket_and_comes_back(bucket_url: str, tmp_path: Path) -> None:
     bucket = bucket_at(bucket_url)
     content = np.random.default_rng(0).bytes(12_000_000)  # in several parts
     (tmp_path / "here").write_bytes(content)
@@ -158,7 +159,7 @@ def test_a_wrong_url_is_refused_at_the_start(
 
 
 def test_a_missing_bucket_is_refused_at_the_start(
-    object_store: ObjectStore,  # noqa: F811
+    object_store: ObjectStore,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -181,7 +182,7 @@ def test_paths_stay_what_they_were(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert Settings(home=tmp_path).storage == tmp_path / "storage"
 
 
-def test_a_sweep_over_a_bucket(bucket_url: str, own_scratch: Path, tmp_path: Path) -> None:  # noqa: F811
+def test_a_sweep_over_a_bucket(bucket_url: str, own_scratch: Path, tmp_path: Path) -> None:
     settings = settings_at(tmp_path, bucket_url)
     service = Service.open(settings)
     sweep = service.submissions.submit(yaml.safe_dump(SPEC).encode()).id
@@ -214,8 +215,8 @@ def test_a_sweep_over_a_bucket(bucket_url: str, own_scratch: Path, tmp_path: Pat
 
 @pytest.mark.soak
 def test_killed_in_the_middle_it_goes_on_from_the_bucket(
-    object_store: ObjectStore,  # noqa: F811
-    bucket_url: str,  # noqa: F811
+    object_store: ObjectStore,
+    bucket_url: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
@@ -261,8 +262,8 @@ def test_killed_in_the_middle_it_goes_on_from_the_bucket(
 
 @pytest.mark.soak
 def test_a_store_that_is_away_delays_no_deletion(
-    object_store: ObjectStore,  # noqa: F811
-    bucket_url: str,  # noqa: F811
+    object_store: ObjectStore,
+    bucket_url: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
@@ -282,10 +283,7 @@ def test_a_store_that_is_away_delays_no_deletion(
     service.close()
 
 
-def test_leftovers_of_a_killed_attempt_are_removed(
-    bucket_url: str,  # noqa: F811
-    own_scratch: Path,
-) -> None:
+def test_leftovers_of_a_killed_attempt_are_removed(bucket_url: str, own_scratch: Path) -> None:
     from tests.run.broker import order
 
     first, second = order(), order()
@@ -307,10 +305,7 @@ def test_leftovers_of_a_killed_attempt_are_removed(
 
 
 def test_a_bucket_is_backed_up_and_restored(
-    bucket_url: str,  # noqa: F811
-    object_store: ObjectStore,  # noqa: F811
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    bucket_url: str, object_store: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Into another bucket, and into the folder of a home; never into one that holds anything."""
     for name in ("DATABASE_URL", "STORAGE_URL"):
@@ -348,7 +343,7 @@ def lies() -> Lies:
 
 
 @pytest.fixture
-def url(object_store: ObjectStore, bucket_url: str, lies: Lies) -> Iterator[str]:  # noqa: F811
+def url(object_store: ObjectStore, bucket_url: str, lies: Lies) -> Iterator[str]:
     """The bucket as the liar shows it."""
     with lying(object_store.port, lies) as port:
         yield bucket_url.replace(f":{object_store.port}", f":{port}")

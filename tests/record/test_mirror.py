@@ -157,11 +157,7 @@ def mortal(call: Callable[..., Any], drawn: random.Random, kills: int) -> Callab
 
 
 def test_what_is_sent_after_the_lease_is_sent_anew_by_the_next(
-    store: Store,
-    fence: int,
-    client: MlflowClient,
-    tracker: Callable[[], Tracker],
-    monkeypatch: pytest.MonkeyPatch,
+    store: Store, fence: int, client: MlflowClient, tracker: Callable[[], Tracker], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It stood still with a request on its way; MLflow knows no fence, and shows what it was sent last."""
     sweep = started(store, fence, losses=["triplet"], seeds=[0])
