@@ -137,20 +137,20 @@ def test_a_candidate_without_rivals_is_never_pruned(service: Service, settings: 
 
 def test_a_conductor_that_is_killed_often_prunes_the_same(tmp_path: Path) -> None:
     found = []
-    for every in (None, 1, 3):
+    for every in (None, 2):
         settings = Settings(
             home=tmp_path / str(every), engine="inline", train="tests.run.trainings:evaluating", lease_seconds=1
         )
         service = Service.open(settings)
-        sweep = service.submissions.submit(spec(compare={"loss": ["triplet", "semihard"]}, tables=None)).id
+        sweep = service.submissions.submit(spec(tables=None)).id
         while every is not None and service.sweeps.get(sweep).state != "finished":
             conduct(settings, every)
         conduct(settings)
         reasons = [service.trials.get(one.id).reason for one in trials(service, sweep)]
         found.append((pruned(service, sweep), reasons, service.tables.render(sweep, "main", "csv").content))
         service.close()
-    assert len(found[0][0]) == 8
-    assert all(one == found[0] for one in found[1:])
+    assert len(found[0][0]) == 4
+    assert found[0] == found[1]
 
 
 def test_nor_does_a_kill_while_a_training_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -235,7 +235,7 @@ def test_a_search_hears_of_pruned_candidates_and_replays(tmp_path: Path) -> None
         )
         service = Service.open(settings)
         wide = {"low": 1e-4, "high": 0.1, "log": True}
-        search = {"name": "tpe", "trials": 20, "seed": 3, "reproduce": 2}
+        search = {"name": "tpe", "trials": 14, "seed": 3, "reproduce": 2}
         sweep = service.submissions.submit(spec(rates=wide, search=search)).id
         while every is not None and service.sweeps.get(sweep).state != "finished":
             conduct(settings, every)
