@@ -162,8 +162,7 @@ def test_the_rows_are_those_of_a_sweep_that_is_written_at_once(
     assert found == wanted
 
 
-@pytest.mark.parametrize("committed", [False, True])
-@pytest.mark.parametrize("piece", range(PIECES))
+@pytest.mark.parametrize(("piece", "committed"), [(0, False), (0, True), (2, False), (3, True)])
 def test_whoever_comes_after_a_conductor_that_died_goes_on(
     service: Service, settings: Settings, whole: Callable[[bytes], Any], monkeypatch: pytest.MonkeyPatch,
     piece: int, committed: bool,
@@ -269,8 +268,7 @@ def test_nothing_takes_a_part_for_the_whole(turns: Turns, service: Service, sett
     assert len(service.sweeps.grid(sweep)) == 2
 
 
-@pytest.mark.parametrize("cancelled", [False, True])
-@pytest.mark.parametrize(("kind", "known"), [("trials", 4), ("candidates", 2)])
+@pytest.mark.parametrize(("kind", "known", "cancelled"), [("trials", 4, True), ("candidates", 2, False)])
 def test_no_listing_plot_or_gauge_counts_a_part(
     turns: Turns, service: Service, settings: Settings, kind: Any, known: int, cancelled: bool
 ) -> None:
@@ -327,15 +325,20 @@ def test_a_cancellation_takes_effect_between_two_pieces(turns: Turns, service: S
     assert turns.store.sweeps.cells_to_settle() == []
 
 
-@pytest.mark.parametrize("part", [{}, {"what": "failed"}])
-def test_what_was_cancelled_in_the_middle_is_expanded_to_its_end_if_it_is_retried(
-    turns: Turns, service: Service, settings: Settings, whole: Callable[[bytes], Any], part: dict[str, str]
-) -> None:
+def cancelled_in_the_middle(turns: Turns, service: Service) -> int:
+    """A sweep of which two pieces were written before it was cancelled."""
     sweep = service.submissions.submit(spec(**WIDE)).id
     turns.take()
     service.commands.cancel(sweep)
     turns.take()
-    service.commands.retry(sweep, **part)
+    return sweep
+
+
+def test_what_was_cancelled_in_the_middle_is_expanded_to_its_end_if_it_is_retried(
+    turns: Turns, service: Service, settings: Settings, whole: Callable[[bytes], Any]
+) -> None:
+    sweep = cancelled_in_the_middle(turns, service)
+    service.commands.retry(sweep, what="failed")
     turns.take()
     assert (service.sweeps.get(sweep).state, rows(turns.store, sweep)) == ("queued", 6)
     turns.take(PIECES)
@@ -346,10 +349,7 @@ def test_what_was_cancelled_in_the_middle_is_expanded_to_its_end_if_it_is_retrie
 
 
 def test_what_was_cancelled_in_the_middle_is_deleted_whole(turns: Turns, service: Service) -> None:
-    sweep = service.submissions.submit(spec(**WIDE)).id
-    turns.take()
-    service.commands.cancel(sweep)
-    turns.take()
+    sweep = cancelled_in_the_middle(turns, service)
     service.commands.delete(sweep, "rates")
     turns.take()
     with turns.store.database.reading() as connection:
@@ -360,10 +360,7 @@ def test_what_was_cancelled_in_the_middle_is_deleted_whole(turns: Turns, service
 def test_what_was_cancelled_in_the_middle_is_extended_as_if_it_had_no_trials(
     turns: Turns, service: Service, settings: Settings
 ) -> None:
-    sweep = service.submissions.submit(spec(**WIDE)).id
-    turns.take()
-    service.commands.cancel(sweep)
-    turns.take()
+    sweep = cancelled_in_the_middle(turns, service)
     service.commands.extend(sweep, spec(repeat={"seed": [0, 1, 2, 3]}))
     turns.take()
     assert service.sweeps.get(sweep).counts.waiting == 16
@@ -408,10 +405,7 @@ def test_a_retry_after_a_cancellation_is_carried_out_and_what_came_before_it_is_
     turns: Turns, service: Service
 ) -> None:
     """Of a sweep that was cancelled in the middle; all of it is asked within one turn."""
-    sweep = service.submissions.submit(spec(**WIDE)).id
-    turns.take()
-    service.commands.cancel(sweep)
-    turns.take()
+    sweep = cancelled_in_the_middle(turns, service)
     asked = [
         service.commands.retry(sweep), service.commands.extend(sweep, spec(repeat={"seed": [0, 1, 2, 3]})),
         service.commands.pause(sweep), service.commands.cancel(sweep), service.commands.retry(sweep),
@@ -517,14 +511,11 @@ def beside_a_hopeless_one(settings: Settings, body: bytes) -> tuple[Resting, Swe
     return engine, found
 
 
-def test_who_leaves_when_idle_leaves_no_sweep_half_written(settings: Settings) -> None:
-    _, found = beside_a_hopeless_one(settings, spec(**WIDE, name="small", slot={"cpus": 1, "gpus": 0}))
-    assert (found.state, found.counts.finished) == ("finished", TRIALS)
-
-
-def test_a_conductor_does_not_spin_while_it_expands_and_all_else_is_stuck(
+def test_a_conductor_that_leaves_when_idle_leaves_no_sweep_half_written_and_does_not_spin(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    _, found = beside_a_hopeless_one(settings, spec(**WIDE, name="small", slot={"cpus": 1, "gpus": 0}))
+    assert (found.state, found.counts.finished) == ("finished", TRIALS)
     monkeypatch.setattr(expansion, "BREATH_SECONDS", 0.02)
     body = spec(repeat={"seed": [*range(10)]}, name="as hopeless", slot={"cpus": 64, "gpus": 0})
     engine, found = beside_a_hopeless_one(settings, body)
