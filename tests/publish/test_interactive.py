@@ -35,6 +35,16 @@ def test_what_no_line_leads_to_is_a_dot(values: list[float | None], alone: list[
     assert seen["value"] == 0
 
 
+def test_a_chart_has_only_the_data_that_its_layers_show() -> None:
+    """A page replaces data by name, and Vega knows only the names in the layers."""
+    line = CurveLine(label="seed 0", sweep=1, cell=0, candidate=0, trials=[1], runs=1, points=[(0.0, 0.5)])
+    for band in ([], [(0.0, 0.4, 0.6)]):
+        traces = [line.model_copy(update={"band": band})]
+        found = CurveLines(key="validation/map@r", x="step", smoothing=0.0, keys=["validation/map@r"], traces=traces)
+        figure = pages.lines_chart(found, "MAP@R")
+        assert set(figure["datasets"]) == {layer["data"]["name"] for layer in figure["layer"]}, band
+
+
 def test_smoothing_is_debiased_and_passes_over_gaps() -> None:
     level = [(float(x), 5.0) for x in range(4)]
     assert [y for _, y in smoothed(level, 0.9)] == pytest.approx([5.0] * 4)  # biased it would begin at 0.5

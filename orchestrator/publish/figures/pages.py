@@ -76,7 +76,9 @@ POINTS, BANDS = "points", "bands"
 
 def lines_chart(found: CurveLines, title: str, *, log: bool = False) -> dict[str, Any]:
     """The chart with its data; `title` is what the values are. A log scale leaves out what is not above 0."""
-    data = {POINTS: [row for one in found.traces for row in _points(one, log=log)], BANDS: list(_bands(found, log=log))}
+    data = {POINTS: [row for line in found.traces for row in _points(line, log=log)]}
+    if deviations := _bands(found, log=log):
+        data[BANDS] = deviations
     x_title = "step" if found.x == "step" else "seconds trained"
     x = alt.X("x:Q", title=x_title, scale=alt.Scale(nice=False, zero=False), axis=alt.Axis(format="~s", tickCount=8))
     scale = alt.Scale(type="log") if log else alt.Scale(zero=False)
@@ -101,7 +103,7 @@ def lines_chart(found: CurveLines, title: str, *, log: bool = False) -> dict[str
     dots = alt.Chart(alt.NamedData(POINTS)).transform_filter("isValid(datum.y)").mark_circle(size=46).encode(
         x=x, y=y, color=colour, tooltip=tooltip, opacity=_seen(near)
     ).add_params(near)  # fmt: skip
-    layers = [bands, lines, dots] if data[BANDS] else [lines, dots]  # an area of nothing has no extent
+    layers = [bands, lines, dots] if deviations else [lines, dots]  # an empty area has no extent
     made: dict[str, Any] = alt.layer(*layers).properties(height=HEIGHT, width="container").to_dict()
     return made | {"datasets": data}
 
