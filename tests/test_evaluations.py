@@ -47,6 +47,13 @@ def trials(service: Service, sweep: int) -> list[Any]:
     return [service.trials.get(one.id) for one in service.trials.page(sweep, None, None, None, 100).items]
 
 
+def finished(service: Service, settings: Settings) -> int:
+    """A sweep of four trials that has finished."""
+    sweep = service.submissions.submit(wider(tune={})).id
+    conduct(settings)
+    return sweep
+
+
 def killed(self: Inline, broker: Any, order: Any) -> None:
     """In place of carrying an order out: the conductor dies of it."""
     broker.started(order, "inline", "here")
@@ -93,8 +100,7 @@ class TestSubmitted:
         assert (tally(settings, "train"), tally(settings, "evaluate")) == (16, 0)
 
     def test_damaged_weights_are_trained_anew(self, service: Service, settings: Settings) -> None:
-        sweep = service.submissions.submit(wider(tune={})).id
-        conduct(settings)
+        sweep = finished(service, settings)
         first, second, *_ = trials(service, sweep)
         (storage_of(settings, first) / "best.pt").write_text("{")
         (storage_of(settings, second) / "best.pt").unlink()
@@ -134,8 +140,7 @@ class TestSubmitted:
         assert sorted(one.name for one in settings.storage.iterdir() if one.is_dir()) == []
 
     def test_a_table_before_further_metrics_has_the_numbers_of_then(self, service: Service, settings: Settings) -> None:
-        sweep = service.submissions.submit(wider(tune={})).id
-        conduct(settings)
+        sweep = finished(service, settings)
         then = datetime.now(UTC)
         service.commands.extend(sweep, wider("nmi_sec", tune={}))
         conduct(settings)
@@ -143,10 +148,7 @@ class TestSubmitted:
         assert {(one.metric, one.change) for one in view.cells} == {("nmi_sec", "appeared")}
         assert view.unchanged == len(view.cells)
 
-    @pytest.mark.parametrize("extended", [False, True])
-    def test_what_was_cancelled_before_is_evaluated_too(
-        self, service: Service, settings: Settings, extended: bool
-    ) -> None:
+    def test_what_was_cancelled_before_is_evaluated_too(self, service: Service, settings: Settings) -> None:
         dear = service.submissions.submit(wider("nmi_sec", name="dear", tune={})).id
         conduct(settings, orders=0)
         service.commands.cancel(dear)
@@ -154,16 +156,12 @@ class TestSubmitted:
         conduct(settings)
         seen = service.submissions.preview(wider("nmi_sec", tune={}))
         assert (seen.evaluated, seen.cost.trainings) == (4, 0)
-        if extended:
-            service.commands.extend(plain, wider("nmi_sec", tune={}))
-        else:
-            service.submissions.submit(wider("nmi_sec", tune={}))
+        service.commands.extend(plain, wider("nmi_sec", tune={}))
         conduct(settings)
         assert (tally(settings, "train"), tally(settings, "evaluate")) == (4, 4)
 
     def test_nothing_is_left_of_what_moved_to_another_ones_training(self, service: Service, settings: Settings) -> None:
-        sweep = service.submissions.submit(wider(tune={})).id
-        conduct(settings)
+        sweep = finished(service, settings)
         other = service.submissions.submit(wider("nmi_sec", tune={}, fresh=True)).id
         conduct(settings)
         service.commands.extend(sweep, wider("nmi_sec", tune={}))
@@ -198,8 +196,7 @@ class TestExtended:
         assert numbers(service, sweep) == numbers(service, fresh)
 
     def test_twice_and_back(self, service: Service, settings: Settings) -> None:
-        sweep = service.submissions.submit(wider(tune={})).id
-        conduct(settings)
+        sweep = finished(service, settings)
         for further in (["nmi_sec"], ["nmi_sec", "recall@16"], ["recall@16"], ["f1_sec"]):
             service.commands.extend(sweep, wider(*further, tune={}))
             conduct(settings)
@@ -237,8 +234,7 @@ class TestExtended:
         assert (tally(settings, "train"), tally(settings, "evaluate")) == (4, 2)
 
     def test_an_evaluation_that_fails_takes_nothing(self, service: Service, settings: Settings) -> None:
-        sweep = service.submissions.submit(wider(tune={})).id
-        conduct(settings)
+        sweep = finished(service, settings)
         before = [one.metrics for one in trials(service, sweep)]
         (settings.storage / "refuse").touch()
         service.commands.extend(sweep, wider("nmi_sec", tune={}))
@@ -262,8 +258,7 @@ class TestExtended:
         assert tally(settings, "train") == 4
 
     def test_cancelled_ones_leave_the_numbers(self, service: Service, settings: Settings) -> None:
-        sweep = service.submissions.submit(wider(tune={})).id
-        conduct(settings)
+        sweep = finished(service, settings)
         service.commands.extend(sweep, wider("nmi_sec", tune={}))
         conduct(settings, orders=2)
         service.commands.cancel(sweep)
@@ -279,8 +274,7 @@ class TestExtended:
     def test_a_conductor_that_is_killed_costs_an_attempt(
         self, service: Service, settings: Settings, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        sweep = service.submissions.submit(wider(tune={})).id
-        conduct(settings)
+        sweep = finished(service, settings)
         service.commands.extend(sweep, wider("nmi_sec", tune={}))
         with monkeypatch.context() as patched:
             patched.setattr(Inline, "_execute", killed)
@@ -300,8 +294,7 @@ class TestExtended:
         assert tally(settings, "train") == 4
 
     def test_a_conductor_that_lost_its_lease_writes_no_metric(self, service: Service, settings: Settings) -> None:
-        sweep = service.submissions.submit(wider(tune={})).id
-        conduct(settings)
+        sweep = finished(service, settings)
         view = service.sweeps.get(sweep)
         service.commands.extend(sweep, with_metrics(view.text.encode(), view.spec, ["nmi_sec"]))
         store, thief = Store.open(settings.database), Store.open(settings.database)
@@ -330,8 +323,7 @@ class TestExtended:
     def test_a_metric_whose_version_changed_meanwhile_is_asked_for_again(
         self, service: Service, settings: Settings
     ) -> None:
-        sweep = service.submissions.submit(wider(tune={})).id
-        conduct(settings)
+        sweep = finished(service, settings)
         service.commands.extend(sweep, wider("nmi_sec", tune={}))
         conduct(settings, orders=0)
         conduct(settings, catalog=raised(nmi_sec=1))
@@ -352,8 +344,7 @@ class TestExtended:
     def test_one_that_runs_when_a_version_changes_fails_once(
         self, service: Service, settings: Settings, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        sweep = service.submissions.submit(wider(tune={})).id
-        conduct(settings)
+        sweep = finished(service, settings)
         service.commands.extend(sweep, wider("nmi_sec", tune={}))
         with monkeypatch.context() as patched:
             patched.setattr(Inline, "_execute", killed)
@@ -364,8 +355,7 @@ class TestExtended:
         assert [one.kind for one in found.requests] == ["renew", "extend"]
 
     def test_one_that_another_sweep_waits_for_says_so_too(self, service: Service, settings: Settings) -> None:
-        sweep = service.submissions.submit(wider(tune={})).id
-        conduct(settings)
+        sweep = finished(service, settings)
         service.commands.extend(sweep, wider("nmi_sec", tune={}))
         other = service.submissions.submit(wider("nmi_sec", tune={})).id
         conduct(settings, orders=0)
