@@ -199,6 +199,9 @@ def test_retry_unsettles_the_cells_it_touches(store: Store, fence: int, writer: 
 def test_every_event_may_be_applied_twice(store: Store, fence: int, writer: Writer) -> None:
     sweep = started(store, fence, seeds=[0])
     order, other = claimed(store, fence), claimed(store, fence)
+    first_step = progress(10, metrics={"train/loss": 1.0}, log="step 10\n")
+    for _ in range(2):
+        writer.events.write(Progressed(order.attempt, 1, first_step))
     for _ in range(2):
         run(store, fence, order, score=0.7)
     fail(store, fence, order)
