@@ -511,11 +511,14 @@ def beside_a_hopeless_one(settings: Settings, body: bytes) -> tuple[Resting, Swe
     return engine, found
 
 
-def test_a_conductor_that_leaves_when_idle_leaves_no_sweep_half_written_and_does_not_spin(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_leaves_when_idle_leaves_no_sweep_half_written(settings: Settings) -> None:
     _, found = beside_a_hopeless_one(settings, spec(**WIDE, name="small", slot={"cpus": 1, "gpus": 0}))
     assert (found.state, found.counts.finished) == ("finished", TRIALS)
+
+
+def test_a_conductor_does_not_spin_while_it_expands_and_all_else_is_stuck(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(expansion, "BREATH_SECONDS", 0.02)
     body = spec(repeat={"seed": [*range(10)]}, name="as hopeless", slot={"cpus": 64, "gpus": 0})
     engine, found = beside_a_hopeless_one(settings, body)
