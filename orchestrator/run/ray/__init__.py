@@ -1,9 +1,14 @@
 """The engine `ray_tune`: detached slot actors train, the conductor listens to them, and Ray Tune's trials show it."""
 
+import os
 import re
 from importlib.metadata import version
 
 from orchestrator.views.errors import MetricsweepError
+
+# Ray reads it when it is imported. Without it a call that comes after the shutdown, such as the clean-up of a Tuner in its
+# thread, would join any other cluster of this machine, or start one.
+os.environ.setdefault("RAY_ENABLE_AUTO_CONNECT", "0")
 
 TOKENS_SINCE = (2, 52)
 """The first release of Ray that refuses requests without the token of RAY_AUTH_MODE=token; older ones ignore it."""
