@@ -4,6 +4,7 @@ BIN := .venv/bin
 comma := ,
 INSTALLED := .venv/.installed
 RUNNABLE := .venv/.runnable
+PARALLEL := -q -n auto --dist loadfile --no-loadscope-reorder --durations=10
 LOWEST := build/lowest/venv/bin
 
 .DEFAULT_GOAL := help
@@ -32,10 +33,10 @@ demo: $(RUNNABLE) dashboards/guide ## run sweeps/digits.yaml through the real se
 	$(BIN)/metricsweep run sweeps/digits.yaml --home .metricsweep --out build/digits
 
 test: install ## run the tests; what this machine lacks is skipped with a reason
-	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -q -n auto --durations=10 -m "not soak"
+	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest $(PARALLEL) -m "not soak"
 
 soak: install ## run the long tests: simulated worlds, faults at two moments, storms, Slurm, large sweeps, claims (half an hour)
-	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 FAULT_MOMENTS=2 $(BIN)/pytest -q -n auto --durations=10 -m soak
+	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 FAULT_MOMENTS=2 $(BIN)/pytest $(PARALLEL) -m soak
 
 faults: install ## kill, stop and starve real processes at up to ten moments; figures to docs/reliability.md (half an hour)
 	rm -f build/faults.jsonl

@@ -10,12 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests import costs, scheduling
-
 if TYPE_CHECKING:  # the tests of the workers run where none of what these need is installed
-    from xdist.remote import Producer
-    from xdist.scheduler import LoadScopeScheduling
-
     from api.local.process import Child
     from orchestrator.service.service import Service
     from orchestrator.settings import Settings
@@ -33,10 +28,6 @@ with suppress(ImportError):  # not needed where only workers are tested
     hypothesis.settings.register_profile("untimed", deadline=None, suppress_health_check=slow)
     hypothesis.settings.load_profile("untimed")
 ROOT = Path(__file__).parents[1]
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    config.pluginmanager.register(costs.Costs(config))
 
 
 @pytest.fixture
@@ -79,17 +70,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    scheduling.longest_first(items)
+    """Spread the files that mostly wait for servers over the first half, so that others compute meanwhile."""
+    marks = ("faults", "slurm", "ray", "postgres", "browser")
+    waiting = {item.path for item in items if any(item.get_closest_marker(mark) for mark in marks)}
+    places: dict[Path, float] = {}
+    for share, kind in ((0.5, waiting), (1.0, {item.path for item in items} - waiting)):
+        places |= {file: share * at / len(kind) for at, file in enumerate(sorted(kind))}
+    items.sort(key=lambda item: places[item.path])
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    return scheduling.processes()
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: "Producer") -> "LoadScopeScheduling":
-    return scheduling.by_group(config, log)
+    """Two a core, since tests that start servers mostly wait for them."""
+    return min(8, 2 * (os.cpu_count() or 1))
 
 
 @pytest.fixture(scope="session")
