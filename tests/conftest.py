@@ -1,5 +1,6 @@
 """What tests share: one local Ray for the session, and where the shared folder is."""
 
+import gc
 import logging
 import os
 import shutil
@@ -77,6 +78,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for share, kind in ((0.5, waiting), (1.0, {item.path for item in items} - waiting)):
         places |= {file: share * at / len(kind) for at, file in enumerate(sorted(kind))}
     items.sort(key=lambda item: places[item.path])
+    gc.freeze()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Exempt what a file has imported from garbage collection: each training in this process collects garbage."""
+    if nextitem is not None and nextitem.path != item.path:
+        gc.collect()
+        gc.freeze()
 
 
 @pytest.hookimpl(optionalhook=True)

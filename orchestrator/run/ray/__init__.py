@@ -6,8 +6,8 @@ from importlib.metadata import version
 
 from orchestrator.views.errors import MetricsweepError
 
-# Ray reads it when it is imported. Without it a call that comes after the shutdown, such as the clean-up of a Tuner in its
-# thread, would join any other cluster of this machine, or start one.
+# Ray reads it when it is imported. Without it a call after the shutdown, such as the clean-up of a Tuner in its thread,
+# would join any other cluster of this machine, or start one.
 os.environ.setdefault("RAY_ENABLE_AUTO_CONNECT", "0")
 
 TOKENS_SINCE = (2, 52)
