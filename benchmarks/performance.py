@@ -57,7 +57,7 @@ class Goal:
         each = [self.figure(one) for one in kept["each"]]
         figure = self.figure(kept["medians"]) if "medians" in kept else statistics.median(each)
         spread = f"{min(each):g} to {max(each):g} of {len(each)}" if len(each) > 1 else "one run"
-        reached = "met" if figure <= self.most else f"**missed**: {self.reason}"
+        reached = "met" if figure <= self.most else f"**missed**{self.reason and f': {self.reason}'}"
         return f"| {self.what} | {figure:g} | {spread} | {self.most:g} | {reached} |"
 
 

@@ -215,4 +215,5 @@ def own_ray(local_ray: None) -> Iterator[None]:
 
     clear()
     yield
-    clear()
+    if ray.is_initialized():
+        clear()

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from base64 import urlsafe_b64encode
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
@@ -68,8 +68,8 @@ class PlayedProvider:
         """Changed claims of the ID token; None removes a claim."""
         self.algorithm: str = "RS256"
         self.signed_by: Any = KEY
-        self.answers: dict[str, Response] = {}
-        """Fixed answers by path."""
+        self.answers: dict[str, Callable[[], Response]] = {}
+        """What answers each request of a path, in place of the provider."""
         self.raw: str | None = None
         """A fixed ID token."""
         self.userinfo: dict[str, Any] | None = None
@@ -81,7 +81,7 @@ class PlayedProvider:
         path = request.url.path
         self.asked.append(path)
         if path in self.answers:
-            return self.answers[path]
+            return self.answers[path]()
         if path == "/authorize":
             return self._authorized(dict(request.query_params))
         if path == "/token":

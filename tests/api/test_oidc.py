@@ -216,7 +216,7 @@ def test_an_id_token_that_the_provider_did_not_sign_is_refused(
         played.raw = raw
         assert there.log_in().status_code in (401, 503), raw[:40]
     answer = {"access_token": "a", "token_type": "Bearer", "userinfo": {"sub": "17", "preferred_username": "ada"}}
-    played.answers["/token"] = JSONResponse(answer)
+    played.answers["/token"] = lambda: JSONResponse(answer)
     assert refuses(there.log_in(), "the provider sent no ID token")
     assert list(there.service.people.users()) == []
     assert there.browser().get("/v1/me").status_code == 401
@@ -284,7 +284,7 @@ def test_a_provider_that_is_away_or_answers_nonsense_is_a_503(
             there = world()
             browser = there.browser()
             back = None if path == DISCOVERY else way_back(browser)
-            played.answers = {path: answer()}
+            played.answers = {path: answer}
             found = browser.get(back or oidc.PATH)
             if found.status_code != 503 or not any(part in found.text for part in message.split("|")):
                 failed.append((path, message, found.status_code, found.text))
@@ -303,7 +303,7 @@ def test_logins_that_wait_for_the_provider_stop_nothing_else(
 ) -> None:
     monkeypatch.setattr(oidc, "MOST_WAITING", 4)
     monkeypatch.setattr(oidc, "SECONDS", 120.0)
-    played.answers[DISCOVERY] = slow()
+    played.answers[DISCOVERY] = slow
     with served(world().app) as url:
 
         async def crowd() -> tuple[list[int], int]:
