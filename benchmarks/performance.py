@@ -72,13 +72,13 @@ def _p95(kinds: tuple[str, ...]) -> Callable[[Figures], float]:
 GOALS: Final = (
     Goal(
         "48 trainings of 2 s by `metricsweep run`: wall time / Ray Tune with reused actors and MLflow",
-        "sweeps-2s", _wall(TUNE), 1,
+        "sweeps-2s", _wall(TUNE), 1, "API, Ray and MLflow start and stop on the two cores that train",
     ),
     Goal("the same through a service that is up", "sweeps-2s", _wall(TUNE, UP), 1),
     Goal("48 trainings of 10 s through a service that is up: wall time / the same Ray Tune", "sweeps-10s",
          _wall(TUNE, UP), 1),
     Goal("16 trainings of 60 s through a service that is up: wall time / a bare pool", "sweeps-60s",
-         _wall("pool", UP), 1.03),
+         _wall("pool", UP), 1.03, "conductor, MLflow, API and Ray share the two cores with the slots"),
     Goal("first result of `metricsweep run`, s", "sweeps-2s",
          lambda figures: figures["metricsweep"]["first result, s"], 20),
     Goal("`metricsweep serve` over a new home until it answers, s", "start",
