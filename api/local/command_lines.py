@@ -111,8 +111,7 @@ def ray_head(folder: Path, ports: Mapping[str, int], token: str, settings: Setti
 def applications() -> list[ChildSpec]:
     """Our own two. The conductor waits for the API, so that one process migrates the database, and loads meanwhile.
 
-    It ends first, since it writes what MLflow still lacks through the API. The others end once it has given the lease
-    back, while its interpreter ends.
+    It ends first, since it writes what MLflow still lacks through the API.
     """
     conduct = (sys.executable, "-m", "orchestrator", "conduct", "--when-told")
     return [
@@ -124,7 +123,6 @@ def applications() -> list[ChildSpec]:
             after=_API,
             needs=_RAY,
             outlived_by=_MLFLOW,
-            over="the lease is given back",
             grace=20.0,
             loads_first=True,
         ),

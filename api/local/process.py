@@ -41,7 +41,6 @@ class ChildSpec:
     after: frozenset[str] = frozenset()  # starts once these have been ready
     needs: frozenset[str] = frozenset()  # the same, and starts again whenever one of these does
     outlived_by: frozenset[str] = frozenset()  # it starts without these, and at the end they are there until it is gone
-    over: str | None = None  # has written this to its log once it needs none of the others any more
     grace: float = 10.0  # seconds between SIGTERM and SIGKILL
     awaited: bool = True  # without it there is no service; else it begins last, may come later, and is tried for ever
     on_demand: bool = False  # it starts once somebody rings the doorbell next to its socket
@@ -167,10 +166,6 @@ class Child:
             own = psutil.Process(self.pid)
             return [own, *own.children(recursive=True)]
         return []
-
-    def is_over(self) -> bool:
-        """Whether it has said that it needs none of the others any more."""
-        return self.spec.over is not None and self.log.has_said(self.spec.over)
 
     def ask_to_end(self) -> None:
         """Send SIGTERM to the process itself, which ends what it started."""

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from threading import Event
 from typing import Final, Literal
@@ -22,7 +22,6 @@ HELD_SECONDS: Final = 5.0
 READY_SECONDS: Final = 180.0
 """How long a process that was ready before may take to be ready again; its log may have lost the line that says so."""
 _SEARCH_SECONDS: Final = 1.0  # between two searches for open TCP ports
-_END_SECONDS: Final = 0.1  # between two looks at whether one that ends needs the others any more
 _TOLD_LINES: Final = 8  # of the log of a process that cannot be started
 _FIRST_TRIES: Final = 3  # exits of a process that was never ready before the start is given up
 
@@ -137,19 +136,15 @@ class Supervision:
             self._tell(name, f"cannot be started: {reason}; it is tried again until it can be")
 
     def end_all(self, hurry: Event) -> None:
-        """End each once none that started after it needs it any more, and at the same time those that may."""
+        """End each once those that started after it have ended, and at the same time those that may."""
         left = {name for name, each in self._watched.items() if each.child.pid and each.child.exit_code() is None}
-        ends: dict[str, Future[None]] = {}
         with ThreadPoolExecutor(max(1, len(self._watched))) as threads:
             while left:
                 later = frozenset().union(*(self._watched[name].child.spec.end_later for name in left))
-                for name in self._watched:
-                    if name in left - later - ends.keys():
-                        ends[name] = threads.submit(self._end, name, hurry)
-                wait([end for end in ends.values() if not end.done()], _END_SECONDS, FIRST_COMPLETED)
-                left -= {name for name, end in ends.items() if end.done() or self._watched[name].child.is_over()}
-        for end in ends.values():
-            end.result()  # which raises what ending it raised
+                free = [name for name in self._watched if name in left - later]
+                for _ in threads.map(lambda name: self._end(name, hurry), free):  # which raises what one raised
+                    pass
+                left -= set(free)
         for each in self._watched.values():
             each.child.close()
 

@@ -119,8 +119,6 @@ class Conductor:
             writer.lease.release()
         except UnavailableError as error:
             log.warning("the lease is not given back, and runs out: %s", error)
-        else:
-            log.info("the lease is given back")
 
     def _end_engine(self, writer: Writer) -> None:
         """Whatever fails in it, the lease is given back all the same."""

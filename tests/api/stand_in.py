@@ -25,7 +25,6 @@ OPEN = "import socket, time; s = socket.create_server(('127.0.0.1', 0)); print('
 
 def main(name: str, folder: Path, how: str) -> None:
     """`how`: plain | fails | stubborn (ignores SIGTERM and has a child that does) | paired (beside another) |
-    lingers (until the API is asked to end) |
     loads (waits for a line on its input) | open (on a TCP port) | open below (by its child)."""
     if how == "fails":
         print("cannot find my configuration")
@@ -62,10 +61,6 @@ def main(name: str, folder: Path, how: str) -> None:
     finally:
         (folder / f"{name}.asked").touch()
         while how == "paired" and len(list(folder.glob("*.asked"))) < 3:  # with the one that ended before
-            time.sleep(0.05)
-        if how == "lingers":
-            print("needs nobody", flush=True)
-        while how == "lingers" and not (folder / "api.asked").exists():
             time.sleep(0.05)
         with (folder / "ended").open("a") as ended:
             ended.write(f"{name}\n")

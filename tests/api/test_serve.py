@@ -154,14 +154,6 @@ def test_what_nothing_depends_on_ends_beside_others(tmp_path: Path) -> None:
     assert sorted(ended[1:]) == ["one", "two"], "each waits for the other to be asked, or is killed before it says so"
 
 
-def test_what_has_said_that_it_is_over_ends_beside_what_it_needed(settings: Settings, tmp_path: Path) -> None:
-    conductor = stand_in(tmp_path, "conductor", "lingers", over="needs nobody")
-    with Stack(settings, children=[stand_in(tmp_path, "api"), conductor]) as stack:
-        stack.start()
-    ended = (tmp_path / "ended").read_text().split()
-    assert sorted(ended) == ["api", "conductor"], "the conductor is killed where the API is not asked before it ends"
-
-
 def test_mlflow_is_there_until_the_conductor_has_told_it_all(tmp_path: Path, settings: Settings) -> None:
     services = (mlflow_server(tmp_path, tmp_path / "socket"), ray_head(tmp_path, {"ray": 1}, "", settings))
     later = {spec.name: set(spec.end_later) for spec in (*services, *applications())}
