@@ -35,7 +35,7 @@ demo: $(RUNNABLE) dashboards/guide ## run sweeps/digits.yaml through the real se
 test: install ## run the tests; what this machine lacks is skipped with a reason
 	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest $(PARALLEL) -m "not soak"
 
-soak: install ## run the long tests: simulated worlds, faults at two moments, storms, Slurm, large sweeps, claims (half an hour)
+soak: install ## run the long tests: simulated worlds, faults at two moments, storms, Slurm, large sweeps, claims (a quarter of an hour)
 	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 FAULT_MOMENTS=2 $(BIN)/pytest $(PARALLEL) -m soak
 
 faults: install ## kill, stop and starve real processes at up to ten moments; figures to docs/reliability.md (half an hour)

@@ -1,7 +1,7 @@
-"""What docs/performance.md says: `python -m benchmarks.performance [NAME ...]`, or `make bench`, on an idle machine.
+"""Measure the goals of docs/performance.md: `python -m benchmarks.performance [NAME ...]`, or `make bench`.
 
-Runs the benchmarks that goals are set by, each as a process of its own; those named run again, of the others the
-figures stay. All that they print is kept in docs/performance.json, and beside each goal its figure in the page.
+Run it on an idle machine. Each benchmark is a process of its own. With names only these run, and the other figures
+stay. docs/performance.json keeps all that they print, and the table of the page shows each goal with its figure.
 """
 
 import argparse
@@ -93,7 +93,7 @@ GOALS: Final = (
 
 
 def ran(name: str) -> Figures:
-    """What a benchmark prints, when it ran and how: each of its rounds with their medians, or each of several runs."""
+    """Run a benchmark, and return its command, its date, and the figures of each round or run."""
     module, *arguments = RUNS[name]
     command = [sys.executable, "-m", f"benchmarks.{module}", *arguments]
     kept: Figures = {"command": " ".join(command[1:]), "day": f"{time.strftime('%Y-%m-%d')}"}
@@ -111,7 +111,7 @@ def _printed(command: list[str]) -> Figures:
 
 
 def table(kept: Mapping[str, Figures]) -> str:
-    """Each goal that was measured, with its figure: not one of a kind that was not there yet when its benchmark ran."""
+    """The table of all goals whose figure was measured."""
     lines = [HEAD]
     for goal in GOALS:
         with suppress(KeyError):
@@ -127,7 +127,7 @@ def show(kept: Mapping[str, Figures]) -> None:
 
 
 def main() -> None:
-    """Run what is asked for, keep what it says, and renew the page."""
+    """Run the named benchmarks, keep their output, and update the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", choices=[[], *RUNS], metavar="NAME", help=", ".join(RUNS))
     kept: dict[str, Figures] = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.is_file() else {}

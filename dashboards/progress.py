@@ -45,7 +45,8 @@ def squares(trials: Iterable[GridTrial]) -> Markup:
     """Write a candidate's squares as HTML, each a link to its trial."""
     made = []
     for trial in trials:
-        its, text = kind(trial), f"trial {trial.trial}, repeat {trial.repeat + 1}: {kind(trial)}"
+        its = kind(trial)
+        text = f"trial {trial.trial}, repeat {trial.repeat + 1}: {its}"
         made.append(
             f'<a class="sq {its}" href="/trials/{trial.trial}" title="{text}"><span class="unseen">{text}</span></a>'
         )

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 POLL_SECONDS: Final = 2.0
 UNKNOWN_SECONDS: Final = 1.0
-"""Between two looks, at most, while nobody knows how much is left."""
+"""Most seconds between two looks while the time that is left is unknown."""
 SOON_SECONDS: Final = 0.1
 """Between two looks at what is about to end, at least: whoever runs it waits for that."""
 LINE_SECONDS: Final = 5.0

@@ -20,7 +20,7 @@ def printable(text: str) -> str:
 
 
 def printable_json(text: str) -> str:
-    r"""A JSON document with the unfit characters as `\uXXXX`: the same document to whoever parses it."""
+    r"""A JSON document with the unfit characters as `\uXXXX`: the same document to any parser."""
     return _UNFIT.sub(lambda found: "".join(f"\\u{unit:04x}" for unit in _units(found.group())), text)
 
 
