@@ -4,6 +4,8 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
+
 from orchestrator.host.cache import SHARE, Cache
 
 
@@ -72,6 +74,25 @@ def test_all_who_ask_first_wait_for_one() -> None:
         assert begun.wait(60)
         go_on.set()
         assert [one.result(60) for one in asked] == [1] * 8
+
+
+def test_an_error_is_raised_where_it_happens_and_is_not_kept() -> None:
+    begun, go_on = threading.Event(), threading.Event()
+    cache: Cache[str, str] = Cache(2)
+
+    def fail() -> str:
+        begun.set()
+        assert go_on.wait(60)
+        raise ValueError("not now")
+
+    with ThreadPoolExecutor(2) as pool:
+        failing = pool.submit(cache.get, "a", fail)
+        assert begun.wait(60)
+        waiting = pool.submit(cache.get, "a", lambda: "own")
+        go_on.set()
+        assert waiting.result(60) == "own"
+        with pytest.raises(ValueError, match="not now"):
+            failing.result(60)
 
 
 def test_what_was_computed_last_stays() -> None:

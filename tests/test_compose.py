@@ -137,6 +137,9 @@ def test_no_secret_has_a_default() -> None:
             with pytest.raises(KeyError, match=missing):
                 load(file, {name: value for name, value in given.items() if name != missing})
             assert example()[missing] == ""
+    assert ".env" in (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines(), (
+        "the filled example is not committed"
+    )
 
 
 def test_every_variable_stands_in_the_example_with_the_same_default() -> None:
@@ -234,7 +237,9 @@ def known(command: Any, words: list[str]) -> bool:
 
 def test_gpus_are_an_override(services: dict[str, Any]) -> None:
     assert "reservations" not in services["ray-worker"]["deploy"]["resources"]
-    worker = rendered(GIVEN, COMPOSE, GPU)["services"]["ray-worker"]
+    whole = rendered(GIVEN, COMPOSE, GPU)["services"]
+    assert [name for name in whole if "reservations" in whole[name]["deploy"]["resources"]] == ["ray-worker"]
+    worker = whole["ray-worker"]
     (device,) = worker["deploy"]["resources"]["reservations"]["devices"]
     assert device == {"driver": "nvidia", "count": "all", "capabilities": ["gpu"]}
     assert worker["command"] == services["ray-worker"]["command"]

@@ -306,7 +306,7 @@ def test_very_many_trainings_are_not_dealt_one_by_one() -> None:
     assert found.seconds == pytest.approx(250_010.0)
 
 
-def test_it_is_what_is_not_trained_yet_and_is_kept_for_a_while(service: Service, settings: Settings) -> None:
+def test_the_outlook_counts_what_is_not_trained_and_is_cached(service: Service, settings: Settings) -> None:
     now = 0.0
     outlook = Outlook(service._store, load(), lambda: now)
     sweep = service.submissions.submit(spec(repeat={"seed": [0]})).id
@@ -326,7 +326,7 @@ def test_it_is_what_is_not_trained_yet_and_is_kept_for_a_while(service: Service,
     assert left(total=MOST_TRIALS + 1) is None
 
 
-def test_of_what_cannot_be_known_it_says_nothing(service: Service) -> None:
+def test_the_outlook_of_an_unknown_cost_is_empty(service: Service) -> None:
     outlook = Outlook(service._store, load())
     fresh = service.sweeps.get(service.submissions.submit(spec(fresh=True)).id)
     assert outlook.left(fresh) is not None

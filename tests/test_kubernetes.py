@@ -69,6 +69,11 @@ def test_every_manifest_is_what_kubernetes_and_kuberay_take() -> None:
     assert {one["kind"] for one in manifests()} >= {"RayCluster", "Deployment", "StatefulSet", "NetworkPolicy"}
     for one in manifests():
         assert list(problems(one)) == [], one["metadata"]["name"]
+    wrong = ray_cluster()
+    wrong["spec"]["workerGroupSpecs"][0]["maxReplica"] = 3
+    wrong["spec"]["autoscalerOptions"]["version"] = "v3"
+    found = sorted(problem.split(":")[0] for problem in problems(wrong))
+    assert found == ["$.spec.autoscalerOptions.version", "$.spec.workerGroupSpecs[0]"]
     there = {path.name for path in FOLDER.glob("*.yaml")}
     assert there == {"kustomization.yaml", *KUSTOMIZATION["resources"], *KUSTOMIZATION["configurations"]}
 

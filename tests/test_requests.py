@@ -241,6 +241,18 @@ def being_stopped(store: Store, sweep: int) -> tuple[int, Order]:
     return fence, order
 
 
+def test_a_request_that_cannot_be_carried_out_does_not_block_the_next(service: Service, settings: Settings) -> None:
+    sweep = service.submissions.submit(named("a")).id
+    store = Store.open(settings.database)
+    odd = append(store, "extend", sweep, {"text": "", "spec": {"version": 1}}), append(store, "priority", sweep, {})
+    store.close()
+    service.commands.prioritize(sweep, 4)
+    conduct(settings)
+    found = outcomes(settings)
+    assert [(found[one] or "").startswith("refused: ") for one in odd] == [True, True]
+    assert (service.sweeps.get(sweep).priority, service.sweeps.get(sweep).state) == (4, "finished")
+
+
 def test_a_request_behind_a_deletion_ends_nobody(service: Service, settings: Settings) -> None:
     kinds = ("cancel", "retry", "pause", "resume", "priority", "extend", "delete", "unheard-of")
     doomed, other = service.submissions.submit(named("a")).id, service.submissions.submit(named("b")).id

@@ -4,7 +4,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 import sqlalchemy as sa
@@ -195,6 +195,19 @@ def test_a_cancellation_ends_it_though_no_trial_of_a_round_was_there_to_be_stopp
     service.resolutions.ask(sweep, ResolutionBudget(seeds=1))
     conduct(settings)
     assert service.resolutions.get(sweep).rounds, "asked for after the cancellation, it goes on"
+
+
+def test_no_round_begins_while_its_end_is_pending(settings: Settings) -> None:
+    store = Store.open(settings.database)
+    fence = store.lease.acquire("test", 60.0)
+    assert fence is not None
+    kinds: tuple[Literal["cancel", "halt"], ...] = ("cancel", "halt")
+    for kind in kinds:
+        assert store.resolutions.at_rest(SWEEP)
+        asked = store.submissions.add_request(kind, SWEEP, None, None)
+        assert not store.resolutions.at_rest(SWEEP), kind
+        store.writer(fence).requests.applied(asked, "done")
+    store.close()
 
 
 def test_what_is_asked_between_two_rounds_is_of_the_next_one(service: Service, settings: Settings) -> None:

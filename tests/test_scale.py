@@ -220,12 +220,12 @@ TODAY = Shape(2, 2, 5)
 """More trials than are trained here."""
 
 
-def home(folder: Path, ended: int) -> Settings:
-    """A home with so many ended sweeps, and today's of which half is trained."""
+def home(folder: Path, ended: int, fresh: bool) -> Settings:
+    """A home with ended sweeps, which share their trainings unless `fresh`, and today's, of which half is trained."""
     settings = Settings(home=folder, engine="inline", train="benchmarks.instant:train")
     service = Service.open(settings)
-    for _ in range(ended):  # all share the trainings of the first
-        service.submissions.submit(body(TODAY))
+    for _ in range(ended):
+        service.submissions.submit(json.dumps(json.loads(body(TODAY)) | {"fresh": fresh}).encode())
     conduct(settings)
     service.submissions.submit(body(TODAY, 2))
     conduct(settings, orders=TODAY.trials // 2)
@@ -233,9 +233,9 @@ def home(folder: Path, ended: int) -> Settings:
     return settings
 
 
-@pytest.fixture(scope="module")
-def homes(tmp_path_factory: pytest.TempPathFactory) -> list[Settings]:
-    return [home(tmp_path_factory.mktemp(f"year{ended}"), ended) for ended in ENDED]
+@pytest.fixture(scope="module", params=[False, pytest.param(True, marks=pytest.mark.soak)], ids=["shared", "fresh"])
+def homes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[Settings]:
+    return [home(tmp_path_factory.mktemp(f"year{ended}"), ended, request.param) for ended in ENDED]
 
 
 QUESTIONS: dict[str, Callable[[Service, int], Any]] = {

@@ -15,7 +15,7 @@ from orchestrator.host.logs import OwnLines
 from orchestrator.host.secret_file import SecretFile, one_line
 from orchestrator.host.webhook_signature import keys_of
 from orchestrator.record.database import Database
-from orchestrator.settings import Secrets, Settings, problems
+from orchestrator.settings import SECRET_FILES, Secrets, Settings, problems
 from orchestrator.views.errors import MetricsweepError
 
 SECRET = "whsec_" + base64.b64encode(b"a secret of these tests, long enough").decode()
@@ -81,6 +81,10 @@ def test_a_token_s_file_holds_one_or_two_long_ones(tmp_path: Path) -> None:
     with pytest.raises(ValidationError) as error:
         Settings(token=OLD, token_file=file)
     assert problems(error.value) == ["METRICSWEEP_TOKEN_FILE  METRICSWEEP_TOKEN is set too; name one of them"]
+
+
+def test_every_file_of_a_secret_is_in_the_list() -> None:
+    assert {name for name in Settings.model_fields if name.endswith("_file")} == set(SECRET_FILES)
 
 
 def test_each_new_connection_to_the_database_has_the_password_of_now(tmp_path: Path) -> None:

@@ -1,5 +1,8 @@
 """Deliveries: what is noted for the webhook with each change, once, and what becomes of it; over both databases."""
 
+from typing import Any
+
+import pytest
 import sqlalchemy as sa
 
 from orchestrator.record.schema import delivery
@@ -50,6 +53,20 @@ def test_each_end_of_a_sweep_is_noted_as_it_was_then(store: Store, fence: int, w
     run_all(store, fence)
     settle(store, fence, bad)
     assert noted(store)[-1] == ("sweep.finished", bad)  # another end
+
+
+def test_a_transaction_that_is_rolled_back_sends_nothing(
+    store: Store, fence: int, writer: Writer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sweep = started(store, fence)
+
+    def die(*_: Any) -> None:
+        raise RuntimeError("killed in the middle")
+
+    monkeypatch.setattr("orchestrator.record.writes.dirty_flags.tell_state", die)
+    with pytest.raises(RuntimeError, match="killed"):
+        writer.trials.cancel(sweep)
+    assert (store.sweeps.get(sweep).state, noted(store)) == ("running", [])
 
 
 @ON_BOTH

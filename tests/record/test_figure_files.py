@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from orchestrator.host.storage import Folder
 from orchestrator.record import figure_files
 from orchestrator.record.figure_files import FigureFiles
 from orchestrator.record.store import Store, Writer
@@ -70,7 +71,7 @@ def test_nothing_else_is(finished: tuple[FigureFiles, Path]) -> None:
         "secret.npz",
         "norms.npz/",
         "",
-        "a\b",
+        "a\\b",
         "x",
     ):
         with pytest.raises(NotFoundError):
@@ -151,3 +152,18 @@ def test_curves_of_several_trials_at_once(store: Store, fence: int, writer: Writ
     assert found[2] == {"train/loss": [(10, 1.0)], "validation/map@r": [(10, 0.4)]}
     assert (found[3], 99 in found) == ({}, False)
     assert store.curves.of_trials([1], ["train/loss"])[1] == {"train/loss": [(5, 2.0), (10, None)]}
+
+
+def test_a_store_that_is_away_hides_no_page(
+    finished: tuple[FigureFiles, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files, _ = finished
+
+    def away(*_: object) -> int:
+        raise OSError("the store does not answer")
+
+    monkeypatch.setattr(Folder, "size", away)
+    assert files.listed(1) == []
+    found, missing = files.arrays_of([1, 2, 3], "norms")
+    assert found == {}
+    assert all(missing[one].endswith("cannot be read: the store does not answer") for one in (1, 2, 3))

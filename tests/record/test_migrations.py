@@ -34,6 +34,11 @@ def test_the_steps_give_the_schema(database_url: str) -> None:
     assert differences(database_url) == []
     Store.open(database_url).close()  # a second time changes nothing
     assert differences(database_url) == []
+    engine = sa.create_engine(database_url)
+    with engine.begin() as connection:
+        connection.execute(sa.text("ALTER TABLE sweep DROP COLUMN error"))
+    engine.dispose()
+    assert differences(database_url) != [], "a column without a step is found"
 
 
 def test_the_steps_are_one_line() -> None:

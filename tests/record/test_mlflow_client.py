@@ -26,6 +26,7 @@ from orchestrator.record.mlflow.tracker import (
     RunGoneError,
     RunMirror,
     Tracker,
+    TrackerRefusedError,
 )
 from orchestrator.views.errors import UnavailableError
 from tests.mlflow_server import TOKEN, Gate
@@ -280,6 +281,12 @@ def test_a_taken_or_deleted_name_gets_a_suffix(tracker: Tracker, client: MlflowC
     anew = tracker.experiment(name, second, {})
     assert client.get_experiment(anew).name == f"{name} ({second[:8]}-2)"
     assert client.search_experiments(view_type=ViewType.ACTIVE_ONLY, filter_string=f"name = '{name}'") == []
+
+
+def test_a_deleted_experiment_is_refused(tracker: Tracker, client: MlflowClient, experiment: str) -> None:
+    client.delete_experiment(experiment)
+    with pytest.raises(TrackerRefusedError, match=f"{experiment} must be in the 'active' state"):
+        tracker.mirror(experiment, a_trial())
 
 
 def test_a_server_that_is_down_is_unavailable() -> None:

@@ -82,6 +82,15 @@ def test_retried_ones_are_spared_and_go_on_from_their_checkpoint(store: Store, f
     assert [one.score for one in store.pruning.competitors(sweep, 0)] == [0.7, None, None, None]
 
 
+def test_a_training_that_another_sweep_wants_goes_on(store: Store, fence: int, writer: Writer) -> None:
+    first, second = two_candidates(store, fence), two_candidates(store, fence)
+    order = claimed(store, fence)
+    writer.pruning.prune(verdict(first, 0, store.trials.page(first).items[0].id))
+    assert store.claims.wanted(order.attempt)
+    run(store, fence, order)
+    assert (states(store, first)[0], states(store, second)[0]) == ("pruned", "finished")
+
+
 def test_a_candidate_without_a_score_is_no_rival(store: Store, fence: int, writer: Writer) -> None:
     sweep = two_candidates(store, fence)
     for _ in range(2):

@@ -86,7 +86,7 @@ def test_what_clients_write_asks_whose_it_is() -> None:
 
 
 @ON_BOTH
-def test_rows_are_added_and_nothing_else(store: Store) -> None:
+def test_the_audit_is_only_appended_to(store: Store) -> None:
     store.submissions.add_sweep(new_sweep())
     before = list(store.audit.after(0))
     for statement in (sa.update(audit).values(who="nobody"), sa.delete(audit), sa.delete(audit).where(audit.c.id == 0)):
@@ -101,8 +101,8 @@ def test_rows_are_added_and_nothing_else(store: Store) -> None:
 
 
 @ON_BOTH
-def test_it_tells_who_did_what_from_where(store: Store, writer: Writer) -> None:
-    """In the transaction of what it tells: of what was refused there is nothing."""
+def test_the_audit_says_who_did_what_from_where(store: Store, writer: Writer) -> None:
+    """An entry is written in the transaction of its event, so a refused request leaves no entry."""
     who = Caller(name="ada on lab")
     with calling(who, "10.0.0.7"), about(request="abc"):
         store.owner.add_user("ben", Role.MEMBER)

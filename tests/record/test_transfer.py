@@ -126,6 +126,15 @@ def test_both_show_the_password_of_the_file(sealed: str, played: str, postgres_s
     assert rows(empty) == rows(played)
 
 
+def test_a_database_of_another_release_is_not_copied(played: str, tmp_path: Path) -> None:
+    engine = sa.create_engine(played)
+    with engine.begin() as connection:
+        connection.execute(sa.text("UPDATE alembic_version SET version_num = '9999'"))
+    engine.dispose()
+    with pytest.raises(UnavailableError, match="schema is version 9999"):
+        snapshot(played, tmp_path / "copy.db", no_password)
+
+
 def test_no_home_is_left_where_rows_are_refused(
     played: str, postgres_server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
