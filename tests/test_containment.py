@@ -1,4 +1,4 @@
-"""Whatever one spec, sweep, message or run is wrong in, the conductor goes on with all others; what is tried again."""
+"""A wrong spec, sweep, message or run does not stop the conductor; and which failures are tried again."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -31,6 +31,7 @@ from tests.inline_conductor import conduct
 from tests.record.sample import lease, new_sweep, started
 from tests.record.shelf import Shelf
 from tests.run.broker import order
+from tests.run.test_files import Clock
 from tests.test_conductor import spec
 
 
@@ -195,16 +196,6 @@ def test_what_a_statement_is_wrong_in_is_no_outage(sqlite_store: Store) -> None:
 
 
 LOST, STALLED, WRONG = (Failure(kind, "said") for kind in ("infrastructure", "stalled", "recipe"))
-
-
-class Clock:
-    """A monotonic clock that a test winds."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def test_what_a_recipe_raises_is_final() -> None:

@@ -117,7 +117,7 @@ def commands(title: str) -> list[str]:
 
 
 def followed(lines: list[str], folder: Path, served: Served, **told: str) -> dict[str, str]:
-    """What each command says. The served home had other sweeps before; a page's sweep 1 is the latest one."""
+    """Run the commands of a page, and return the output of each; sweep 1 of a page is the latest sweep of the home."""
     if not (folder / ".metricsweep").exists():
         (folder / ".metricsweep").symlink_to(served.home)
     bins = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"

@@ -96,7 +96,7 @@ def fence(store: Store) -> int:
 
 @pytest.fixture
 def writer(store: Store, fence: int) -> Writer:
-    """What that conductor writes with."""
+    """The writer of that conductor."""
     return store.writer(fence)
 
 

@@ -1,4 +1,4 @@
-"""Changes: each is told once, in the order in which transactions ended; and what transactions of Postgres wait for."""
+"""Changes: each is reported once, in the order of the commits; and what transactions of Postgres wait for."""
 
 import threading
 import time
@@ -131,7 +131,7 @@ def test_they_never_wait_for_each_other(store: Store, fence: int, writer: Writer
 
 
 def at(store: Store, begun: str, other: Store, act: Callable[[], Any]) -> list[threading.Thread]:
-    """Has something be done beside the first statement that begins so, which waits then; gives its thread."""
+    """Call `act` in a thread after the first statement that begins with `begun`, and wait until it waits for a lock."""
     threads: list[threading.Thread] = []
 
     def heard(connection: Any, cursor: Any, statement: str, *given: Any) -> None:

@@ -11,7 +11,7 @@ from orchestrator.record import schema
 from orchestrator.record.store import Store, Writer
 from orchestrator.record.writes.backlog import MOST_WAITING_OF
 from orchestrator.record.writes.resolutions import NewResolution
-from orchestrator.views.errors import ConflictError
+from orchestrator.views.errors import ConflictError, NotFoundError
 from orchestrator.views.extension import Extension
 from orchestrator.views.planned import PlannedTrial
 from orchestrator.views.resolutions import CellSeeds, ResolutionBudget, ResolutionRound, ResolutionView
@@ -52,6 +52,16 @@ def test_concurrent_duplicates_become_one_sweep(store: Store, another: Callable[
     assert len({answer.id for answer in answers}) == 1
     assert sum(answer.created for answer in answers) == 1
     assert len(store.sweeps.page().items) == 1
+
+
+def test_a_request_names_a_sweep_and_a_trial_of_it(store: Store, fence: int) -> None:
+    mine, other = started(store, fence), started(store, fence)
+    trial = store.trials.page(other).items[0].id
+    with pytest.raises(NotFoundError, match="no sweep 99"):
+        store.submissions.add_request("cancel", 99, None, None)
+    with pytest.raises(NotFoundError, match=f"no trial {trial} in sweep {mine}"):
+        store.submissions.add_request("cancel", mine, trial, None)
+    assert store.requests.pending() == []
 
 
 @ON_BOTH

@@ -50,7 +50,7 @@ def steps_of(folder: Path, each: Order) -> list[int]:
 
 
 def played(module: str, *arguments: str) -> dict[str, Any]:
-    """What a program prints that starts a cluster of its own; SIGTERM ends what it started."""
+    """Run a program that starts a cluster of its own, and return its last line of JSON; SIGTERM ends the cluster."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0"}
     environment.pop("RAY_ADDRESS", None)
     command = [sys.executable, "-m", module, *arguments]

@@ -280,7 +280,7 @@ def test_what_a_former_conductor_began_is_followed_where_it_trains(join: Callabl
     former = greeted(there, 1)
     former.get("first").start(left, work)
     until(lambda: Box(there / HERE / "first").state().busy)
-    # Its conductor died before it had told the slot that it had noted, or before it had noted a slot.
+    # The conductor died between noting the slot and sending the order to it, or before it noted a slot.
     never = [replace(order(), holder=holder) for holder in ("second", "")]
     broker = MemoryBroker(deque([replace(left, holder="first"), *never]))
     dispatch = Dispatch(broker, FilePool(greeted(there, 2), 9), work)

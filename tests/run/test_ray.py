@@ -54,7 +54,7 @@ def engine_in(folder: Path, train: str = "quick", **more: Any) -> RayTune:
 
 
 def adopted(each: Order, broker: MemoryBroker) -> Order:
-    """What the next conductor is given of an order that a conductor left running."""
+    """An order that a conductor left running, as the next conductor gets it."""
     return replace(each, holder=broker.holders[each.attempt], seen=len(broker.messages[each.attempt]))
 
 

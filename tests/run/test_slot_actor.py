@@ -1,4 +1,4 @@
-"""The slot actor without Ray: whatever ends its thread is told, how its memory grows, and what it takes."""
+"""The slot actor without Ray: each end of its thread is reported, how its memory grows, and what it uses."""
 
 import gc
 import threading
@@ -168,7 +168,7 @@ def _collecting() -> Iterator[None]:
 
 @pytest.fixture
 def train(tmp_path: Path) -> Callable[..., SlotActor]:
-    """Has a slot train an order: of `trainings.quick`, and with a look at its memory after each, unless told others."""
+    """Returns a function that trains in a slot: by default `trainings.quick`, with a look at its memory each time."""
 
     def train(actor: SlotActor, each: Order | None = None, by: str = "quick", **allowed: float) -> SlotActor:
         allowance = Allowance(**{"seconds": 0, **allowed})  # type: ignore[arg-type]
