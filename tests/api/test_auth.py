@@ -24,6 +24,7 @@ from orchestrator.service.service import Service
 from orchestrator.settings import LEAST_TOKEN, Settings
 from tests.api.conftest import BEARER, TOKEN, URL, opened
 from tests.api.played import SPEC, YAML
+from tests.api.two_worlds import NUMBERS, filled, operations
 from tests.dashboards.markup import read
 
 HTML = {"Accept": "text/html"}
@@ -53,6 +54,13 @@ def test_a_token_is_asked_for(stranger: TestClient) -> None:
             assert (answer.status_code, answer.headers["www-authenticate"]) == (401, "Bearer"), (path, shown)
             assert TOKEN not in answer.text
         assert stranger.get(path, headers=BEARER).status_code in (200, 404)
+
+
+def test_every_route_asks_for_a_token_but_those_that_tell_nothing(app: FastAPI, stranger: TestClient) -> None:
+    routes = [(method, filled(path, NUMBERS["hers"])) for method, path, _ in operations(app)]
+    assert len(routes) > 100
+    answered = {path for method, path in routes if stranger.request(method, path).status_code != 401}
+    assert answered == {"/healthz", "/readyz", "/login", "/v1/schema", "/v1/identity"}
 
 
 def test_loopback_without_a_chosen_token_has_the_token_of_its_home(service: Service, settings: Settings) -> None:

@@ -23,6 +23,7 @@ def test_commands_work_against_a_server(url: str, spec: Path, tmp_path: Path) ->
     wrong = dict[str, str]()
     for arguments in (
         ["submit", spec, "--set", "select.split=test", "--only", "seed=0", "--json"], ["show", 1],
+        ["expand", "sweeps/sec_t3.yaml", "--home", tmp_path / "new"],
         ["table", 1, "main", "--out", tmp_path / "main.tex"], ["check", tmp_path / "paper.tex"],
         ["published", "SEC-T3", "--like", "sweeps/sec_t3.yaml", "--format", "latex"],
     ):  # fmt: skip

@@ -56,6 +56,14 @@ def test_trials_are_rows_with_their_labels_and_metrics(client: Client, sweep: in
         assert json.loads(row["recipe"])["seed"] == known.recipe["seed"]
 
 
+def test_candidates_are_those_of_the_cells(client: Client, sweep: int) -> None:
+    frame = client.notebook(sweep).candidates()
+    frame["score"] = frame["score"].astype(object).where(frame["score"].notna(), None)
+    found = list(frame[["cell", "candidate", "selected", "score"]].itertuples(index=False, name=None))
+    cells = [client.cell(sweep, cell.index) for cell in client.grid(sweep)]
+    assert found == [(cell.index, one.index, one.selected, one.score) for cell in cells for one in cell.candidates]
+
+
 def test_labels_that_are_numbers_are_numbers(client: Client, conductor: Conductor) -> None:
     tune = "tune:\n  regularizer.eta:\n    - {values: [0.5, 1], when: {regularizer: sec}}\n"
     compare = "  loss: [triplet, semihard]\n  regularizer: [none, sec]\n  embedding: [8, 16]\n"

@@ -14,6 +14,7 @@ from api.local.serve import Stack
 from orchestrator.host.disk import replace_file
 from orchestrator.record.store import Store
 from orchestrator.settings import Settings
+from orchestrator.views.errors import MetricsweepError
 from tests.api.conftest import TOKEN
 from tests.api.test_serve import Told, elsewhere, ours, pid_of, wait_until
 from tests.disk_limits import files_of_at_most, read_only, small_disk
@@ -79,6 +80,14 @@ def test_a_process_whose_line_of_being_ready_was_lost_is_started_again(
         assert told.of("conductor").count("ready") == 1
         log.unlink()
         wait_until(lambda: told.of("conductor").count("ready") == 2)
+
+
+def test_a_start_on_a_full_disk_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "small", "256k") as disk:
+        (disk.folder / "home").mkdir()
+        disk.fill()
+        with pytest.raises(MetricsweepError, match=r"the home folder .*/home cannot be written: No space left"):
+            Stack(elsewhere(disk.folder / "home"), Told(), []).start()
 
 
 def test_commands_on_a_read_only_home_say_so_in_a_sentence(tmp_path: Path) -> None:

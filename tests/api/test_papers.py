@@ -132,6 +132,14 @@ def test_a_table_shows_the_numbers_that_are_asked_for(http: TestClient, path: st
         assert http.get(path, params={"numbers": numbers, "format": "markdown"}).status_code == 200
 
 
+def test_json_has_value_difference_and_verdict(http: TestClient, path: str) -> None:
+    rows = http.get(path).json()["panels"][0]["rows"]
+    triplet, semihard = (row["cells"][0]["published"] for row in rows)
+    assert (triplet["value"], triplet["verdict"]) == (0.5334, "reproduced")
+    assert triplet["difference"] == pytest.approx(0.55 - 0.5334)
+    assert (semihard["value"], semihard["difference"], semihard["verdict"]) == (0.6531, None, "not run")
+
+
 def test_other_numbers_are_refused(http: TestClient, path: str) -> None:
     assert http.get(path, params={"numbers": "theirs"}).status_code == 422
     wrong = http.post("/v1/sweeps", content=COMPARED.replace("SEC-T3", "SEC-T33"), headers=YAML)

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import httpx
+import pytest
 
 
 def environment(home: Path, **more: str) -> dict[str, str]:
@@ -16,7 +17,8 @@ def environment(home: Path, **more: str) -> dict[str, str]:
     return plain | {"METRICSWEEP_HOME": str(home)} | {f"METRICSWEEP_{name}": value for name, value in more.items()}
 
 
-def test_it_serves_until_a_signal(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_it_serves_until_a_signal(tmp_path: Path, number: signal.Signals) -> None:
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
     log = tmp_path / "api.log"
@@ -38,10 +40,10 @@ def test_it_serves_until_a_signal(tmp_path: Path) -> None:
         with httpx.stream("GET", f"{url}/v1/events", headers=headers, trust_env=False, timeout=60) as stream:
             lines = stream.iter_lines()
             next(lines)
-            process.send_signal(signal.SIGTERM)
+            process.send_signal(number)
             assert list(lines)[-1] == "", "the stream ends whole, so that its client comes back without an error"
     finally:
-        process.send_signal(signal.SIGTERM)
+        process.send_signal(number)
         code = process.wait(120)
     assert code == 0, log.read_text()
     assert "Traceback" not in log.read_text()
@@ -61,3 +63,4 @@ def test_it_says_why_it_does_not_start(tmp_path: Path) -> None:
     assert "METRICSWEEP_TOKEN" in refused(HOST="0.0.0.0", PORT="0")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         assert "address already in use" in refused(PORT=str(taken.getsockname()[1]))
+    assert "METRICSWEEP_PORT" in refused(PORT="many")

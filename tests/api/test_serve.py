@@ -132,7 +132,7 @@ def test_it_starts_answers_and_ends_in_order(settings: Settings, tmp_path: Path)
     assert all(is_gone(pid) for pid in pids)
     assert (tmp_path / "ended").read_text().split() == ["conductor", "api"]
     first, last = ("starting", "ready"), ("stopping", "stopped")
-    assert told == [  # the conductor ends first: what is left to be told to MLflow goes through the API
+    assert told == [  # the conductor ends first: it sends the rest to MLflow through the API
         *(("api", state) for state in first), *(("conductor", state) for state in (*first, *last)),
         *(("api", state) for state in last),
     ]  # fmt: skip
@@ -298,7 +298,7 @@ def test_children_are_told_where_things_are(
 
 
 def test_every_setting_reaches_the_children(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # A token and a secret stand beside no file of theirs.
+    # With a token or a secret, a file of the same is an error.
     given: dict[str, Any] = {
         "home": tmp_path / "home", "database_url": f"sqlite:///{tmp_path / 'own.db'}",
         "ray_address": "ray.example:6379", "mlflow_url": "http://mlflow.example:5000",
@@ -627,7 +627,7 @@ def serve(home: Path, tmp_path: Path) -> Iterator[Callable[..., "subprocess.Pope
         process.communicate()
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_all_in_order(
     serve: Callable[..., "subprocess.Popen[str]"], tmp_path: Path, number: signal.Signals
 ) -> None:

@@ -35,7 +35,14 @@ def test_values_are_set_before_a_spec_is_submitted_or_counted(url: str, spec: Pa
     assert yaml.safe_load(text)["select"] == {"metric": "map@r", "split": "test"}
 
 
-def test_a_wrong_value_is_told_before_anything_starts(url: str, spec: Path) -> None:
+def test_run_refuses_a_wrong_spec_before_it_starts_anything(spec: Path, tmp_path: Path) -> None:
+    spec.write_text(SPEC.replace("semihard", "semihart"))
+    answer = CliRunner().invoke(app, ["run", str(spec), "--home", str(tmp_path / "none")])
+    assert (answer.exit_code, "semihard" in answer.stderr) == (2, True)
+    assert not (tmp_path / "none").exists()
+
+
+def test_a_wrong_value_is_refused_before_anything_starts(url: str, spec: Path) -> None:
     for command in ("submit", "expand", "run"):
         for wrong, told in {"recipe.iterations": "PATH=VALUE", "recipe.iterations=many": "recipe.iterations"}.items():
             answer = CliRunner().invoke(app, [command, str(spec), "--set", wrong], env=named(url))

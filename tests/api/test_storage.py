@@ -120,3 +120,6 @@ def test_the_page_of_a_sweep_leads_to_what_it_keeps_and_what_could_go(
     ended.post("/v1/sweeps", content=SPEC.replace("iterations: 20", "iterations: 10"), headers=YAML)
     assert "nothing while the sweep goes on" in ended.get("/sweeps/2/storage", headers=html).text
     assert ended.get("/sweeps/3/storage", headers=html).status_code == 404
+    conductor.begin()
+    conductor.finish()
+    assert (set(conductor.store.sizes.logs()), set(conductor.store.sizes.logs(2))) == ({1, 2}, {2})

@@ -8,12 +8,14 @@ from typing import Any, Final
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from fastapi import FastAPI
-from playwright.sync_api import BrowserContext, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 from playwright.sync_api import TimeoutError as PageTimeout
 
 from dashboards import guide
+from orchestrator.host.identity import made_for
+from orchestrator.settings import Settings
 from orchestrator.views.callers import Role, Scope
-from orchestrator.views.cluster import SlotReport
+from orchestrator.views.cluster import ProcessUsage, SlotReport
 from orchestrator.views.nodes import Node
 from orchestrator.views.remarks import TagChange
 from tests.dashboards.stage import DRAWN_SPEC, SMALL_SPEC, SPEC, Stage
@@ -43,6 +45,18 @@ def sweep(stage: Stage) -> int:
     return number
 
 
+def occupy(stage: Stage) -> None:
+    """A node with a slot that trains."""
+    usage = ProcessUsage(
+        memory_bytes=3 * 2**30, cpus=1.7, machine_memory_bytes=2**33, machine_memory_free_bytes=2**31, machine_cpus=4,
+        machine_load=2.5,
+    )  # fmt: skip
+    attempt = stage.start(0.5).attempt
+    stage.writer.capacity.note_nodes([Node("a" * 20, "lab-3", {"CPU": 4.0, "memory": 2.0**33})])
+    name = f"slot:2:0:0:0a1b2c3d:{'a' * 12}:"
+    stage.writer.capacity.note_slots([SlotReport(name, "a" * 12, "lab-3", {"CPU": 2.0}, attempt, usage)])
+
+
 def fits(page: Page) -> bool:
     """Whether nothing is wider than the window, once figures have followed a change of its size."""
     try:
@@ -63,6 +77,7 @@ def test_pages_are_accessible_and_fit(
     for name in ("laptop", "desk"):
         token = stage.service.people.tokens.add("ada", name, Scope.READ, 30)
     stage.service.people.tokens.revoke(token.id)
+    occupy(stage)
     other = stage.submit(SMALL_SPEC)
     page, wrong = context.new_page(), []
 
@@ -195,10 +210,40 @@ def test_a_person_cancels_and_retries(context: BrowserContext, sweep: int, stage
     expect(page.locator(".heading .badge").first).to_have_text("waiting")
 
 
+def test_a_person_logs_in_by_a_token_and_out_also_without_scripts(
+    browser: Browser, address: str, settings: Settings, stage: Stage
+) -> None:
+    sweep = stage.submit(SMALL_SPEC)
+    stage.finish()
+    for scripts in (True, False):
+        context = browser.new_context(base_url=address, java_script_enabled=scripts)
+        page = context.new_page()
+        page.goto("/?name=x")
+        page.get_by_label("Token").fill("wrong")
+        page.get_by_role("button", name="Log in").click()
+        expect(page.get_by_role("alert")).to_contain_text("not the token")
+        page.get_by_label("Token").fill(made_for(settings.resolved_home).secret)
+        page.keyboard.press("Enter")
+        expect(page).to_have_url(f"{address}/?name=x")
+        if not scripts:
+            page.goto("/trials/1")
+            expect(page.locator("#last-values table")).to_be_visible()
+            page.goto(f"/sweeps/{sweep}")
+            page.get_by_text("Cancel…").click()
+            with page.expect_navigation():
+                page.get_by_role("button", name="Cancel the sweep").click()
+            assert [request.kind for request in stage.store.requests.pending()] == ["cancel"]
+        page.get_by_role("button", name="Log out").click()
+        expect(page).to_have_url(f"{address}/login")
+        page.goto("/")
+        expect(page).to_have_url(f"{address}/login?next=%2F")
+        context.close()
+
+
 def test_pages_of_a_browser_share_a_stream_and_show_what_it_tells(
     context: BrowserContext, stage: Stage, application: FastAPI
 ) -> None:
-    """No page asks before it is told; a field in which somebody types is left alone."""
+    """A page asks only after an event of its stream, and leaves a half-typed field alone."""
     sweep, feed = stage.submit(SMALL_SPEC), application.state.feed
     pages = [context.new_page() for _ in range(3)]
     looks: list[str] = []
@@ -348,11 +393,8 @@ def test_the_guide_is_read_and_searched(context: BrowserContext, site: Path, mon
 
 def test_the_cluster_keeps_itself_current(context: BrowserContext, stage: Stage) -> None:
     stage.submit(SPEC)
-    order = stage.start(0.5)
+    occupy(stage)
     stage.submit(SMALL_SPEC, begin=False)
-    stage.writer.capacity.note_nodes([Node("a" * 20, "lab-3", {"CPU": 4.0})])
-    name = f"slot:2:0:0:0a1b2c3d:{'a' * 12}:"
-    stage.writer.capacity.note_slots([SlotReport(name, "a" * 12, "lab-3", {"CPU": 2.0}, order.attempt)])
     page = context.new_page()
     page.clock.install()
     page.goto("/cluster")
