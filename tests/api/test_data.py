@@ -1,4 +1,4 @@
-"""Data and slots that no machine has, as the API, the commands and the pages tell it."""
+"""Data and slots that no machine has, as the API, the commands and the pages show them."""
 
 import io
 import json
@@ -205,7 +205,7 @@ def test_watching_says_once_why_trials_wait_and_when_that_is_over(
         awaited = [WARNING, "what its trials waited for is there"]
 
         def play() -> None:
-            """Act once what was done before has been said: who watches need not see what is over at the next look."""
+            """Act once what was done before has been said: `watch` need not see what is over at the next look."""
             if awaited and awaited[0] in text.getvalue():
                 del awaited[0]
                 next(acts)()

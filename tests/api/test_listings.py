@@ -1,4 +1,4 @@
-"""Trials of any sweep over REST: found, sorted, paged, plotted, and a wrong filter told where it is wrong."""
+"""Trials of any sweep over REST: found, sorted, paged, plotted, with the position of an error in a filter."""
 
 import json
 from typing import Any

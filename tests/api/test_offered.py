@@ -48,7 +48,7 @@ class Forms(HTMLParser):
 
 @dataclass(frozen=True)
 class Seen:
-    """What each who looks finds on every page."""
+    """The forms on every page, by user."""
 
     app: FastAPI
     service: Service
@@ -126,7 +126,7 @@ def test_why_not_is_said(seen: Seen) -> None:
 
 
 def test_no_link_leads_to_a_refusal(seen: Seen) -> None:
-    """Every link of ours on a page of anybody is answered or missing, and none is refused.
+    """Every link on a page is answered or missing for the user of that page, and none is refused.
 
     Of links that differ in numbers and in the values of a query alone, everybody follows one.
     """

@@ -62,7 +62,7 @@ def test_a_paper_from_macros_to_check(
     assert f"printed at {paper}:2" in stale.stdout.replace("\n", "")
     assert metricsweep(NOWHERE, "check", paper, "--bundle", bundle).exit_code == 0, "the bundle is what it was"
     assert metricsweep(url, "check", tmp_path / "none.tex").exit_code == 2
-    assert metricsweep(NOWHERE, "check", paper).exit_code == 3, "there is no server"
+    assert metricsweep(NOWHERE, "check", paper).exit_code == 3, "no server runs"
 
 
 def test_a_table_taken_in_whole_is_checked(
@@ -194,7 +194,7 @@ def test_in_the_layout_of_a_spec(tmp_path: Path) -> None:
     assert "60.82" in written.read_text()
     assert metricsweep(NOWHERE, "published", "SEC-T3", *like, "--table", "mian").exit_code == 2
     assert metricsweep(NOWHERE, "published", "SEC-T3", *like, "--set", "recipe.head=nothing").exit_code == 2
-    # In-Shop R@30: the table that is named goes before the one of the spec.
+    # In-Shop R@30: the named table takes precedence over the table of the spec.
     assert "0.9798" in metricsweep(NOWHERE, "published", "SEC-T10", *like, "--format", "csv").stdout
     assert "0.9799" in metricsweep(NOWHERE, "published", "SEC-T3", *like, "--format", "csv").stdout
 

@@ -131,7 +131,7 @@ def _at_one_moment(service: Service) -> None:
 
 @pytest.mark.usefixtures("_at_one_moment")
 def test_scrapes_do_not_load_the_server(busy: TestClient, statements: list[str]) -> None:
-    """However many ask at once, the database is read once; for readiness nobody needs a token."""
+    """Requests at the same time share one read of the database; readiness needs no token."""
     asked = ("/metrics", "/readyz")
     for path in asked:
         before = len(statements)
@@ -278,7 +278,7 @@ def test_slots_that_join_by_files_are_missed_by_nobody_while_nothing_trains(
 
 
 def test_what_is_wrong_is_named(http: TestClient, conductor: Conductor, settings: Settings) -> None:
-    """One thing after the other goes wrong; each is named, next to those before."""
+    """Four checks fail at once, and each is named."""
     (settings.resolved_home / "storage").write_text("a file")
     conductor.writer.capacity.note_nodes([Node("n", "lab", {"CPU": 4.0})])
     conductor.writer.capacity.note_nodes([])

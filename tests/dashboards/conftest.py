@@ -83,7 +83,7 @@ def playwright() -> Iterator[Playwright]:
 
 @pytest.fixture(scope="package")
 def browser(playwright: Playwright) -> Iterator[Browser]:
-    """The program that METRICSWEEP_TEST_CHROMIUM names, or Chromium, without windows where it is here as such."""
+    """The program that METRICSWEEP_TEST_CHROMIUM names, or Chromium, if possible its headless build."""
     named = os.environ.get("METRICSWEEP_TEST_CHROMIUM")
     program = named or shutil.which("chromium-headless-shell") or shutil.which("chromium")
     if program is None:

@@ -97,7 +97,7 @@ class Stage:
         self.writer.events.write(events.Progressed(order.attempt, seq, message))
 
     def finish(self, order: Order | None = None, diverged: bool = False, times: int = 1) -> Order:
-        """A training to its end, or several of them; gives the last."""
+        """Finish one or several trainings; returns the last."""
         for _ in range(times - 1):
             self.finish()
         order = order or self.start(1.0)

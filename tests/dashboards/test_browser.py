@@ -140,7 +140,7 @@ def test_a_sweep_keeps_itself_current_and_a_person_undisturbed(
     expect(page.locator("#progress .tally")).to_contain_text("18 finished")
     assert page.evaluate("window.kept === document.querySelector('#spec-posted') && window.kept.open")
     assert page.evaluate("document.activeElement.closest('#cell-11') !== null")
-    assert abs(page.evaluate(square) - seen_at) < 2, "though a problem more stands above"
+    assert abs(page.evaluate(square) - seen_at) < 2, "though another problem stands above"
     expect(group).not_to_have_attribute("open", "")
     expect(page.locator("article.cell input:checked")).to_have_count(1)
     assert page.evaluate("location.search") == "?heat=state"

@@ -29,7 +29,7 @@ def contrast(one: str, other: str) -> float:
 
 
 def test_text_and_shapes_have_the_contrast_that_wcag_asks_for() -> None:
-    """Axe sees what is on a page; these are all pairs that there may be."""
+    """All possible pairs: axe checks only those that a page shows."""
     inks = ("text", "muted", "accent", "alert", "best")
     pairs = [(ink, ground, 4.5) for ink in inks for ground in ("page", "raised", "soft", "alert-page", "mild-page")]
     pairs += [("accent-text", "accent", 4.5), ("page", "alert", 4.5)]
