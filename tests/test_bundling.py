@@ -21,7 +21,7 @@ from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.errors import ConflictError, DamagedError, NotFoundError
 from tests.inline_conductor import conduct
-from tests.test_conductor import SPEC, spec
+from tests.test_conductor import SPEC, spec, trained
 from workers import catalog as catalogs
 
 NOW = datetime(2026, 11, 25, tzinfo=UTC)
@@ -150,8 +150,8 @@ def test_changed_missing_and_added_files_are_named(bundle: Path) -> None:
 
     with pytest.raises(DamagedError) as refused:
         bundles.rebuild(rewritten(bundle, change))
-    for said in ("missing: spec.yaml", "added: more.txt", "latex.tex", "metrics.parquet", "spec.json"):
-        assert said in str(refused.value)
+    for problem in ("changed: ", "missing: spec.yaml", "added: more.txt", "latex.tex", "metrics.parquet", "spec.json"):
+        assert problem in str(refused.value)
 
 
 def test_a_table_that_its_data_do_not_give_differs(bundle: Path) -> None:
@@ -232,7 +232,8 @@ def test_the_page_of_a_cell_says_what_it_says_if_the_whole_sweep_is_read(service
     delta = {"metric": "map@r", "delta": {"loss": "triplet"}}
     both = {"rows": ["loss"], "metrics": ["map@r"], "selections": ["validation", "test"], "flattery": True}
     tables = {"main": {"rows": ["loss"], "columns": [], "metrics": ["map@r", delta]}, "both": both}
-    sweep = service.submissions.submit(spec(tables=tables, select={"beside": "test"})).id
+    failing = {"optimizer.lr": [0.5, 0.25, 0.01]}
+    sweep = service.submissions.submit(spec(tables=tables, select={"beside": "test"}, tune=failing)).id
     conduct(settings)
     store, parts = Store.open(settings.database), catalogs.load()
     whole = store.outcomes.of(sweep)
@@ -247,6 +248,19 @@ def test_the_page_of_a_cell_says_what_it_says_if_the_whole_sweep_is_read(service
         ]
         assert pages[0] == pages[1]
     store.close()
+
+
+def test_a_row_added_later_trains_only_what_is_missing(service: Service, settings: Settings) -> None:
+    service.submissions.submit(spec())
+    conduct(settings)
+    before = len(trained(settings))
+    wider = spec(compare={"loss": ["triplet", "semihard", "normalized_npair"]}, name="rates-with-npair")
+    preview = service.submissions.preview(wider)
+    assert (preview.trials, preview.cached) == (12, 8)
+    second = service.submissions.submit(wider).id
+    conduct(settings)
+    assert len(set(trained(settings)[before:])) == len(trained(settings)) - before == 4
+    assert service.sweeps.get(second).counts.reused == 8
 
 
 def test_one_table_of_two_sweeps(service: Service, settings: Settings) -> None:

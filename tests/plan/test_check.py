@@ -250,6 +250,24 @@ def test_a_product_beyond_all_bounds_is_refused_without_making_it(small: Small, 
 def test_axes_are_limited(small: Small, told: Told) -> None:
     compare = {f"axis {at}": [{"label": "a", "patch": {"iterations": 1}}] for at in range(5000)}
     assert ("compare", "there are 5,000 axes; at most 40 are allowed") in told(small(compare=compare))
+    forty = {name: compare[name] for name in [*compare][:40]}
+    assert "compare" not in dict(told(small(compare=forty)))
+
+
+def test_tables_are_limited(small: Small, told: Told, checked: Checked) -> None:
+    tables: dict[str, Any] = {f"t{at}": {} for at in range(101)}
+    assert told(small(tables=tables)) == [("tables", "there are 101 tables; at most 100 are allowed")]
+    del tables["t0"]
+    assert len(checked(small(tables=tables)).tables) == 100
+
+
+def test_each_of_some_thousand_combinations_is_checked(small: Small, told: Told) -> None:
+    """A warmup of 51 fits in all lengths but one."""
+    lengths, warmups = [*range(1000, 1059), 50], [*range(50), 51]
+    found = told(small(compare={"iterations": lengths}, tune={"warmup": warmups}))
+    assert [message.partition(" (")[0] for _, message in found] == [
+        "expected at most the 50 iterations of the training, found 51"
+    ]
 
 
 _JSON = st.recursive(

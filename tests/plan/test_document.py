@@ -44,6 +44,7 @@ def test_plain_scalars_are_those_of_yaml_1_2(text: str, value: Any) -> None:
         (b"a: !!binary aGk=", "line 1, column 4: the tag '!!binary' is not allowed"),
         (b"a: !!timestamp 2001-01-01", "line 1, column 4: the tag '!!timestamp' is not allowed"),
         (b"a: !!set {x}", "line 1, column 4: the tag '!!set' is not allowed"),
+        (b"a: !x 1", "line 1, column 4: the tag '!x' is not allowed here; a spec holds plain values only"),
         (b"a: &x [1, *x]", "line 1, column 11: the alias '*x' stands within what it names"),
         (b"a: *x", "line 1, column 4: found undefined alias 'x'"),
         (b"b: &b {x: 1}\na:\n  <<: *b", "line 3, column 3: merge keys ('<<') are not part of YAML 1.2"),

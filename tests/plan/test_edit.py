@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 import yaml
 
-from orchestrator.plan.edit import edited, with_metrics
+from orchestrator.plan.edit import edited, with_metrics, with_seeds
 from orchestrator.plan.yaml import parse
-from orchestrator.views.errors import InvalidSpecError
+from orchestrator.views.errors import ConflictError, InvalidSpecError
 from tests.plan.conftest import DIGITS, Checked, Small
 
 TEXT = b"""# a table
@@ -164,6 +164,11 @@ def test_a_column_of_another_split_or_of_a_difference_is_another_column(small: S
     document = yaml.safe_load(found)
     assert document["tables"]["main"]["metrics"] == [*columns, "map@r", "nmi"]
     read(document, checked)
+
+
+def test_seeds_are_added_only_where_the_spec_repeats_by_seeds(small: Small, checked: Checked) -> None:
+    with pytest.raises(ConflictError, match="the spec repeats by none; expected `repeat: {seed"):
+        with_seeds(b"", checked(small()), {}, {})
 
 
 def test_a_sweep_without_tables_is_refused(small: Small) -> None:

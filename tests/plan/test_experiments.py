@@ -30,6 +30,11 @@ def rows() -> list[Row]:
     return [Row(*(cell.strip() for cell in line.strip("|").split("|"))) for line in lines]
 
 
+def test_every_experiment_stands_there_once() -> None:
+    names = [row.experiment for row in rows()]
+    assert len(names) == len({*names}) == 55, "51 experiments and 4 claims"
+
+
 def test_what_is_named_exists_and_what_is_missing_does_not() -> None:
     for row in rows():
         file = f"{row.experiment.lower().replace('-', '_')}.yaml"

@@ -165,6 +165,14 @@ def test_what_trainings_keep_under_cross_validation(small: Small, checked: Any, 
     assert kept_data(check(small(compare=axis), catalog)) == {"norms"}
 
 
+def test_curves_of_the_test_split_need_a_selection_by_it(small: Small, checked: Any, told: Told) -> None:
+    figures = {"a": {"kind": "curves", "metric": "test/map@r"}, "b": {"kind": "curves", "metric": "validation/map@r"}}
+    assert list(checked(small(select={"beside": "test"}, figures=figures)).figures) == ["a", "b"]
+    ((path, message),) = told(small(figures=figures))
+    assert path == "figures.a.metric"
+    assert "evaluated on the validation split" in message
+
+
 def test_the_fields_of_each_kind_exist() -> None:
     for kind, fields in FITTING.items():
         assert set(fields) <= set(FigureSpec.model_fields), kind

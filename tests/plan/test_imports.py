@@ -37,7 +37,7 @@ def told(text: str | bytes, asked: ImportOptions = SUMMARY) -> list[tuple[str, s
 
 
 def test_a_line_a_number_with_mean_deviation_and_n() -> None:
-    lines = LINES + "SEC,cars196,recall@1,80,,\nL2,cub200,recall@1,60.0,1e-1,3\n"
+    lines = LINES + "SEC,cars196,recall@1,80,,\n\n , ,\nL2,cub200,recall@1,60.0,1e-1,3\n"  # blank lines are skipped
     found = imported(lines.encode(), replace(SUMMARY, against={"loss": "triplet"}))
     head = {"source": "lab B", "unit": "percent", "against": {"loss": "triplet"}}
     assert found.rows == [

@@ -209,6 +209,14 @@ def test_a_comparison_of_the_baseline_with_itself_is_left_out(design: Any, catal
     assert notes == ["table 'main': the comparison with regularizer none is left out: nothing else is taken"]
 
 
+def test_without_any_table_left_the_default_table_is_shown(design: Any, catalog: Catalog) -> None:
+    design["compare"]["dataset"] = ["digits", "mnist"]
+    columns = [{"metric": "nmi", "when": {"dataset": "mnist"}}]
+    design["tables"] = {"only-mnist": {**ROWS, "columns": ["dataset"], "metrics": columns}}
+    spec, notes = shown(design | {"without": {"dataset": "mnist"}}, catalog)
+    assert (list(spec.tables), len(notes)) == (["main"], 1)
+
+
 def test_early_stopping_without_rivals_is_left_out(design: Any, catalog: Catalog) -> None:
     spec, notes = shown(design | {"prune": "median", "only": {"regularizer": "none"}}, catalog)
     assert spec.prune is None
@@ -224,6 +232,7 @@ def test_options_are_written_into_the_text() -> None:
         'without: {"seed": [2]}',
     ]
     assert excerpt(DESIGN, [], []) == DESIGN
+    assert excerpt(b"[1]", ["loss=triplet"], []) == b"[1]", "the check refuses it"
 
 
 def test_an_option_replaces_an_only_and_widens_a_without() -> None:

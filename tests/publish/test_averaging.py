@@ -1,5 +1,6 @@
 """What stands for the runs of a cell: mean, median or best, their spread, and how many they are."""
 
+import json
 import statistics
 from dataclasses import replace
 
@@ -83,6 +84,11 @@ class TestCenter:
         assert "Test metrics, median over 5 seeds" in table.caption
         assert "Bold: best median per loss." in table.caption
         assert first(table_of(outcomes(), center="median", spread="std")).std is not None
+        header, line = render(table, "csv").content.decode().splitlines()[:2]
+        assert float(dict(zip(header.split(","), line.split(","), strict=True))["median"]) == cell.center
+        found = json.loads(render(table, "json").content)
+        assert (found["center"], found["spread"]) == ("median", "none")
+        assert found["panels"][0]["rows"][0]["cells"][0]["center"] == cell.center
 
     def test_the_best_is_said_loudly(self):
         table = table_of(outcomes(), center="best")

@@ -37,6 +37,9 @@ def test_a_frozen_backbone_is_said():
     said = "The backbone is frozen: head and loss are trained on features of MobileNetV2."
     assert said in build_own(outcomes, "main", load()).caption
     assert "frozen" not in build_own(given, "main", load()).caption
+    rules = [{"when": {"loss": ["triplet"], "regularizer": ["sec"]}, "patch": {"backbone": FROZEN}}]
+    found = build_own(replace(given, spec={**given.spec, "rules": rules}), "main", load()).caption
+    assert "In Triplet / SEC the backbone is frozen: head and loss are trained on features of MobileNetV2." in found
 
 
 def test_a_comparison_says_of_no_sweep_that_another_one_is_frozen():

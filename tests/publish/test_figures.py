@@ -337,6 +337,12 @@ def test_densities_have_an_area_of_one_and_repeats_count_alike() -> None:
     assert density[-1] == pytest.approx(0.25 / 2 / 2)
 
 
+def test_series_differ_in_colour_dash_or_shape() -> None:
+    series = range(40)
+    assert len({*zip(style.colours(series), map(str, style.dashes(series)), strict=True)}) == 40
+    assert len({*zip(style.colours(series), style.shapes(series), strict=True)}) == 40
+
+
 def test_large_clouds_are_thinned() -> None:
     rng = np.random.default_rng(0)
     cloud = {"xy": rng.normal(size=(5_000, 2)), "label": rng.integers(0, 100, 5_000)}

@@ -117,6 +117,13 @@ def test_a_quoted_number_is_not_held_against_the_protocol_of_whom_quotes_it():
     assert ("backbone", "bn_inception") in told["proxy_anchor"]
 
 
+def test_the_protocol_of_svmax_has_nothing_of_crops_and_augmentation():
+    """Its paper says nothing of them."""
+    recipes = {name: {*protocol_of(load(name)).recipe} for name in names() if name.startswith("SVMax")}
+    assert recipes
+    assert [name for name, paths in recipes.items() if paths & {"crop", "augment"}] == []
+
+
 def test_other_data_under_a_papers_label_are_no_evidence():
     given = outcomes()
     compare = {"dataset": [{"when": {}, "choices": [{"label": "cub200", "patch": {"dataset": {"name": "digits"}}}]}]}

@@ -108,6 +108,18 @@ def test_a_number_that_changed_is_found_where_it_is_printed(paper: Path) -> None
     assert len(report.disagreements) == 4, "what is not printed is told, too"
 
 
+def test_a_metric_of_two_splits_is_two_numbers(paper: Path) -> None:
+    layout = {**LAYOUT, "metrics": ["norm_mean", {"metric": "norm_mean", "split": "train"}]}
+    given = sweeps.grid({"loss": ("triplet",)}, sweeps.spec(tables={"main": layout}), seeds=3)
+    norms = {"best/test/norm_mean": 3.0, "best/train/norm_mean": 7.0}
+    given = replace(given, trials=tuple(replace(one, values={**one.values, **norms}) for one in given.trials))
+    (paper.parent / "numbers.tex").write_text(written(table(given)))
+    paper.write_text(PAPER.replace("RecallAtOne", "NormMean"))
+    assert [one.value for one in table(given).numbers] == ["3.00", "7.00"]
+    assert len({one.name for one in table(given).numbers}) == 2
+    assert checked(paper, table(given)).disagreements == ()
+
+
 def test_what_is_gone_edited_foreign_or_undefined_is_found(paper: Path) -> None:
     numbers = paper.parent / "numbers.tex"
     text = numbers.read_text()

@@ -8,6 +8,7 @@ import pytest
 
 from orchestrator.publish.formats import render
 from orchestrator.publish.tables.build import build
+from orchestrator.publish.tables.cell import trace
 from orchestrator.publish.tables.table_data import Heading
 from orchestrator.views.errors import ConflictError, NotFoundError
 from tests.publish import sweeps
@@ -113,8 +114,17 @@ def test_a_single_run_has_no_spread():
     assert cells(built("verdict", outcomes(seeds=1)), 0)[1].text == "no spread"
 
 
-def test_json_and_csv_carry_all_of_it():
-    table = built("difference")
+def test_the_page_of_a_cell_has_what_the_paper_prints():
+    (nmi, *_) = trace(outcomes(), 2, (), sweeps.catalog()).numbers
+    assert (nmi.published, nmi.printed, nmi.verdict) == ("SEC-T3", "64.24", "reproduced")
+    assert nmi.difference == pytest.approx(nmi.mean - 0.6424)
+    (own, *_) = trace(outcomes(published=None), 2, (), sweeps.catalog()).numbers
+    assert (own.published, own.printed, own.verdict) == (None, None, None)
+
+
+@pytest.mark.parametrize("numbers", ["own", "difference", "both", "verdict"])
+def test_json_and_csv_carry_all_of_it_in_every_view(numbers):
+    table = built(numbers)
     content = json.loads(render(table, "json").content)
     assert content["published"]["id"] == "SEC-T3"
     assert set(content["published"]["conflicts"]) >= {"C7", "C8"}

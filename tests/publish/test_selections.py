@@ -75,6 +75,17 @@ def test_a_difference_is_of_unrounded_means_and_never_bold() -> None:
     assert not any(cell.bold for one in built(outcomes()).panels[0].rows for cell in one.cells[6:8])
 
 
+def test_the_best_is_bold_by_each_selection() -> None:
+    given = outcomes(bold=["regularizer"])
+    better = [
+        replace(one, values={**one.values, "best_test/test/map@r": 0.9}) if one.cell == 2 else one  # semihard with L2
+        for one in given.trials
+    ]
+    first, second = built(replace(given, trials=tuple(better))).panels[0].rows
+    assert [cell.bold for cell in (first.cells[1], second.cells[1])] == [True, True], "equal on validation"
+    assert [cell.bold for cell in (first.cells[4], second.cells[4])] == [False, True]
+
+
 def test_the_caption_says_what_the_columns_are() -> None:
     found = built(outcomes()).caption
     assert (

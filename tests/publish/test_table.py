@@ -75,6 +75,8 @@ class TestBold:
     def test_every_value_that_prints_as_the_maximum(self):
         outcomes = with_values(pair("a", "b", "c"), [0.70001, 0.70004, 0.6])
         assert [one.bold for one in column(built(outcomes))] == [True, True, False]
+        rounded = column(built(with_values(pair("a", "b", decimals=0), [0.704, 0.699])))
+        assert [(one.text, one.bold) for one in rounded] == [("70", True), ("70", True)]
 
     def test_never_for_a_metric_without_direction(self):
         assert not any(one.bold for one in column(built(pair("a", "b", metrics=["norm_var"]))))
