@@ -105,7 +105,8 @@ def test_a_word_stands_where_nothing_can_be_tested():
     own = Statistic(0.5, 0.1, 3)
     for theirs, mine, why in (
         (Statistic(0.6, None, 1), own, "a single imported run"), (Statistic(0.6, 0.1, 0), own, "the import gives no n"),
-        (Statistic(0.6, None, 5), own, "the import gives no std"), (Statistic(0.6, 0.1, 5), None, "no finished own number"),
+        (Statistic(0.6, None, 5), own, "the import gives no std"),
+        (Statistic(0.6, 0.1, 5), None, "no finished own number"),
         (Statistic(0.6, 0.1, 5), Statistic(0.5, None, 1), "a single own run"),
         (Statistic(0.6, 0.0, 5), Statistic(0.5, 0.0, 3), "no variation between runs"),
     ):  # fmt: skip
