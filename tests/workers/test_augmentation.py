@@ -100,6 +100,13 @@ def test_the_same_state_gives_the_same_bits(preset: str) -> None:
     assert float(first.max()) <= 255.01
 
 
+def test_each_image_has_parameters_of_its_own() -> None:
+    same = noise(torch.tensor([[64, 64]]))[0].expand(8, -1, -1, -1)
+    for preset in ("crop_flip", "proxy_anchor", "simclr"):
+        first, *others = Augment(preset, stored=64).train(same, generator())
+        assert all(not torch.equal(first, one) for one in others), preset
+
+
 def test_an_evaluation_cuts_the_centre() -> None:
     batch, pictures = noise()
     found = Augment("crop_flip", stored=64, crop=57).test(batch, SIZES)

@@ -4,6 +4,7 @@ import os
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 from PIL import Image, features
 
@@ -152,6 +153,13 @@ def test_verify_the_node_and_the_training_log_say_it(
     lines = "".join(one.log for one in log)
     expected = ("data: 6 images of 2 classes train, 7 images of 2 classes test", f"data: {passed}", f"data: {shared}")
     assert [line in lines for line in expected] == [True] * 3, lines
+
+
+def test_a_pack_says_which_images_are_in_both_splits(tmp_path: Path) -> None:
+    image = np.arange(4 * 64, dtype=np.uint8).reshape(4, 8, 8)
+    np.savez(tmp_path / "birds.npz", image=image[[0, 1, 2, 0]], label=[0, 0, 1, 1])
+    (found,) = inspect([Need(dataset=Part.model_validate({"name": "packed", "file": "birds.npz"}))], tmp_path, tmp_path)
+    assert f"such as image 3 of {tmp_path}/birds.npz, which is image 0 of" in found.said
 
 
 def test_names_that_are_not_utf_8_are_classes_and_can_be_printed(pets: Path, own_scratch: None) -> None:

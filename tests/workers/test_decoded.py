@@ -97,6 +97,13 @@ def test_nothing_is_left_of_a_failure_or_a_crash(tmp_path: Path) -> None:
     assert [path.name for path in folders(tmp_path)] == [name]
 
 
+def test_a_change_of_pixels_in_memory_does_not_reach_the_folder(tmp_path: Path) -> None:
+    files = pictures(tmp_path)
+    first = decoded("four", files, Form("square", 16), tmp_path)
+    first.pixels.add_(1)
+    assert not torch.equal(decoded("four", files, Form("square", 16), tmp_path).pixels, first.pixels)
+
+
 def _open(root: Path, count: int, answers: "multiprocessing.Queue[tuple[str, int]]") -> None:
     built: list[Path] = []
     write = decoded_module._write

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.workers.inputs import random_batch
+from tests.workers.inputs import degenerate_batches, random_batch
 from workers import registry
 from workers.contract import Part
 from workers.embeddings import geometry
@@ -88,6 +88,18 @@ def test_without_a_pair_there_is_no_moment() -> None:
     assert [math.isnan(found[name]) for name in NAMES] == [True, True, False, False]
     found = evaluate(embeddings, torch.zeros_like(labels), NAMES)
     assert [math.isnan(found[name]) for name in NAMES] == [False, False, True, True]
+    found = evaluate(torch.full((30, 7), 0.3), torch.arange(30) % 3, NAMES)
+    assert found == pytest.approx({"cos_ap": 1, "cos_ap@std": 0, "cos_an": 1, "cos_an@std": 0}, abs=1e-3)
+
+
+def test_statistics_of_degenerate_batches_are_numbers_where_they_exist() -> None:
+    for name, (embeddings, labels) in degenerate_batches().items():
+        found = batch_statistics(embeddings.requires_grad_(), labels)
+        assert all(math.isfinite(found[key]) for key in ("norm_mean", "norm_var", "s_mu")), name
+        assert math.isnan(found["cos_an"]) == (labels.unique().numel() == 1), name
+    embeddings, labels = random_batch()
+    embeddings[0, 0] = math.inf
+    assert all(math.isnan(value) for value in batch_statistics(embeddings, labels).values())
 
 
 def test_statistics_of_a_batch_are_those_of_the_definitions() -> None:

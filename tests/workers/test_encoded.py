@@ -102,6 +102,7 @@ def test_nothing_is_decoded_to_disk_and_all_is_looked_at_once(tmp_path: Path, mo
     assert found.train.undecoded is not None
     kept = [path for path in (tmp_path / "scratch/encoded").rglob("*") if path.is_file() and path.suffix != ".lock"]
     assert {path.name for path in kept} == {"about.json", "shapes.npy"}
+    assert (tmp_path / "scratch/encoded").stat().st_mode & 0o077 == 0, "closed to other accounts"
     for path in kept:  # what is damaged there is found anew
         path.write_bytes(path.read_bytes()[:-3])
         assert folder(tmp_path).content == found.content

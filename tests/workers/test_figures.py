@@ -16,6 +16,28 @@ from workers.figures.arrays import FIGURES, RetrievalRow, contact_sheet
 from workers.figures.options import MODELS, FeatureMaps, Followed, Staged
 
 
+def test_norms_and_the_spectrum_are_those_of_numpy_and_torch() -> None:
+    embeddings, labels = random_batch(classes=5, per_class=20)
+    lengths, found = embeddings.norm(dim=1).numpy(), figures_arrays.norms(embeddings, labels, bins=7)
+    counts, edges = np.histogram(lengths, bins=7)
+    np.testing.assert_array_equal(found["counts"], counts)
+    np.testing.assert_allclose(found["edges"], edges)
+    assert (float(found["mean"]), float(found["variance"])) == pytest.approx((lengths.mean(), lengths.var()))
+    spectrum = figures_arrays.spectrum(embeddings, labels)
+    expected = torch.linalg.svdvals(torch.nn.functional.normalize(embeddings))
+    np.testing.assert_allclose(spectrum["singular"], expected.numpy())
+    assert float(spectrum["s_mu"]) == pytest.approx(expected.mean().item())
+    assert spectrum["lower"] < spectrum["s_mu"] < spectrum["upper"]
+
+
+def test_cosines_of_opposite_and_equal_directions_are_counted() -> None:
+    rows = torch.tensor([[1.0, 0.0], [2.0, 0.0], [-1.0, 0.0], [-3.0, 0.0]])
+    found = figures_arrays.cosines(rows, torch.tensor([0, 0, 1, 1]), bins=4)
+    assert found["cos_ap"].tolist() == [0, 0, 0, 4]
+    assert found["cos_an"].tolist() == [8, 0, 0, 0]
+    assert found["difference"].tolist() == [0, 0, 0, 8]
+
+
 def test_cosines_are_counted_over_all_pairs_and_triplets() -> None:
     embeddings, labels = random_batch(classes=4, per_class=5)
     unit = torch.nn.functional.normalize(embeddings).numpy()
@@ -79,6 +101,8 @@ def test_tsne_keeps_classes_that_are_far_apart_together() -> None:
     nearest = torch.cdist(xy, xy).fill_diagonal_(math.inf).argmin(dim=1)
     assert torch.equal(labels[nearest], labels)
     np.testing.assert_array_equal(figures_arrays.tsne(embeddings, labels)["xy"], found["xy"])
+    with pytest.raises(ValueError, match="at least 3 images, found 2"):
+        figures_arrays.tsne(torch.ones(2, 3), torch.zeros(2))
 
 
 def test_the_unit_circle_keeps_the_angle() -> None:

@@ -59,6 +59,11 @@ def test_initializations() -> None:
         assert not linear.bias.any()
 
 
+def test_a_linear_layer_may_be_cut_at_zero() -> None:
+    head = Fc(6, 4, relu=True)
+    torch.testing.assert_close(head(FEATURES), head.linear(FEATURES).clamp(min=0))
+
+
 def test_the_projection_of_simclr() -> None:
     """Two layers, the first as wide as the features."""
     head = Projection(6, 4)

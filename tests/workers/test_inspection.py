@@ -113,6 +113,9 @@ def test_a_pack_with_other_content_is_wrong(tmp_path: Path) -> None:
     assert finding(need("packed", file="birds.npz"), tmp_path, tmp_path) == Finding()
     found = finding(need("packed", file="birds.npz", content="sha256:" + 64 * "0"), tmp_path, tmp_path)
     assert (found.state, "expected sha256:0000" in found.said) == ("wrong", True)
+    planned = need("packed", file="birds.npz").model_copy(update={"content": {"data": "sha256:" + 64 * "0"}})
+    found = finding(planned, tmp_path, tmp_path)
+    assert (found.state, "expected sha256:00000000)" in found.said) == ("wrong", True), found.said
     np.savez(tmp_path / "omniglot28.npz", image=np.zeros((4, 28, 28), np.uint8), label=np.arange(4), split=np.eye(4)[0])
     assert finding(need("omniglot"), tmp_path, tmp_path).state == "wrong"
 

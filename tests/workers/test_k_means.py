@@ -13,6 +13,7 @@ from torch import Tensor
 from workers.catalog.compatibility import Clustering
 from workers.evaluation import clustering
 from workers.evaluation.clustering import Protocol
+from workers.evaluation.evaluate import evaluate
 
 FEW = Protocol(starts=3)
 
@@ -79,6 +80,10 @@ def test_as_many_clusters_as_points_and_one() -> None:
     points, _ = groups(classes=3, each=4, width=5)
     assert clustering.k_means(points, 12, 0, FEW).unique().numel() == 12
     assert clustering.k_means(points, 1, 0, FEW).tolist() == [0] * 12
+    assert clustering.k_means(torch.full((50, 3), 0.7), 5, 0).unique().numel() == 1, "all points in one place"
+    places = torch.eye(3).repeat_interleave(10, dim=0)
+    assert inertia(places, clustering.k_means(places, 6, 0)) == pytest.approx(0, abs=1e-6), "fewer places than clusters"
+    assert evaluate(torch.ones(40, 3), torch.arange(40) % 4, ["nmi_sec"]) == {"nmi_sec": 0}
     for count in (0, 13):
         with pytest.raises(ValueError, match="expected 1 to 12 clusters"):
             clustering.k_means(torch.ones(12, 2), count, 0)

@@ -133,6 +133,9 @@ def test_labels_content_and_counts(name: str, tmp_path: Path) -> None:
         assert set(split.labels.tolist()) == set(range(split.classes))
     assert dataset.content == images.content_hash(dataset) == load(name, tmp_path).content
     assert dataset.content != load(name, tmp_path, side=20).content
+    other = Part(name=name, official=False, content="sha256:" + "0" * 64)
+    with pytest.raises(DataDamagedError, match=f"the content is sha256:.*, expected {other.options['content']}"):
+        images.load(other, tmp_path, scratch)
 
 
 @pytest.mark.parametrize("name", TREES)

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 import torch
+from pytorch_metric_learning.distances import LpDistance
 from pytorch_metric_learning.losses import (
     AngularLoss,
     IntraPairVarianceLoss,
@@ -166,6 +167,14 @@ def test_over_negatives_keeps_what_float32_can_hold() -> None:
     logits = 64 * f @ f.T
     value = over_negatives(logits, logits, labels)
     assert value.item() == pytest.approx((128 + math.log(2)) / 2, rel=1e-6)
+
+
+def test_lifted_structure_takes_raw_embeddings_too() -> None:
+    f, y = random_batch()
+    raw = LiftedStructure(unit=False)
+    theirs = LiftedStructureLoss(neg_margin=1, pos_margin=0, distance=LpDistance(normalize_embeddings=False))
+    torch.testing.assert_close(raw(f, y), theirs(f, y))
+    assert raw(f, y) != LiftedStructure()(f, y)
 
 
 # Margin

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.workers.inputs import part
+from tests.workers.inputs import part, random_batch
 from tests.workers.naive_proxies import cosines, directions, dot, mean
 from workers.losses.proxy_isa import ProxyISA
 
@@ -179,6 +179,14 @@ def test_memory_and_filter_begin_with_their_epochs() -> None:
     early = _isa(memory_epoch=0, filter_epoch=1)
     _descend(early, 0)
     assert int(early.stored) == BATCH
+
+
+def test_weights_stay_finite_far_into_a_training() -> None:
+    loss = ProxyISA(8, 4, 12, memory=50)
+    loss.clean.fill_(10**7)
+    for step in range(6):
+        embeddings, labels = random_batch(step)
+        assert loss(embeddings.float(), labels).isfinite()
 
 
 def test_penalties_fall_as_a_class_is_learned() -> None:

@@ -167,6 +167,15 @@ def test_spread_out_pairs_only_images_of_two_classes() -> None:
         assert [regularizer(embeddings, labels).item() for _ in range(20)] == [0.0] * 20
 
 
+def test_spread_out_of_one_class_is_nothing() -> None:
+    f, _ = random_batch()
+    for pairs in ("random", "negatives"):
+        value = part("regularizer", "spread_out", pairs=pairs)(f.requires_grad_(), torch.zeros(len(f)).long())
+        (gradient,) = torch.autograd.grad(value, f)
+        assert value == 0
+        assert gradient.isfinite().all()
+
+
 def test_spread_out_takes_the_nearest_negatives() -> None:
     f, y = random_batch()
     rows, labels = naive_pairs.directions(f), y.tolist()

@@ -132,6 +132,17 @@ def test_a_dead_unit_makes_no_nan_of_the_gradient() -> None:
     assert float(slope.abs().max()) > 0
 
 
+def test_the_unrolled_game_moves_the_generator_otherwise(tmp_path: Path) -> None:
+    """And otherwise again where it knows that the steps depend on it."""
+    moved = []
+    for task in ({}, {"unrolled": 3, "through": False}, {"unrolled": 3}):
+        made, game = session(tmp_path, **task)
+        for terms in made.turns():
+            made.descend(terms)
+        moved.append(next(iter(game.generator.parameters())).detach().clone())
+    assert len({float(one.double().sum()) for one in moved}) == 3
+
+
 def test_svmax_acts_on_what_the_generator_makes(tmp_path: Path) -> None:
     """The golden value of the unbounded regularizer on the points themselves, weighted by eta."""
     more = {"regularizer": {"name": "svmax_unbounded", "eta": 0.5}}

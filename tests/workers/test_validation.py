@@ -19,6 +19,7 @@ def said(**changes: Any) -> dict[str, str]:
 
 
 NO_HOLDOUT: dict[str, Any] = {"validation": {"name": "none"}, "select": {"split": "test"}}
+FEW: dict[str, Any] = {"sampler": {"name": "balanced", "classes": 2, "per_class": 4}, **NO_HOLDOUT}
 
 
 def test_a_sound_recipe_has_no_problems() -> None:
@@ -175,6 +176,7 @@ class TestAgreement:
         assert said(dataset="pair", sampler="shuffle", **NO_HOLDOUT) == {
             "dataset": "a training needs at least 2 classes, but dataset 'pair' has only 1 training class"
         }
+        assert real(dataset={"name": "image_folder", "folder": "mine", "train_classes": 2}, **FEW) == {}
 
     def test_a_loss_needs_its_layout(self) -> None:
         assert said(loss="npair") == {}

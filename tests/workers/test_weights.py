@@ -50,6 +50,14 @@ def test_the_usual_forms_of_a_file_are_read(tmp_path: Path, wrap: Any) -> None:
         assert torch.equal(value, given[name].to(value.dtype))
 
 
+def test_a_file_says_where_it_comes_from_and_what_it_is(tmp_path: Path) -> None:
+    name = saved(tmp_path, {"state_dict": state(), "meta": {"padding": "tf_same"}})
+    read = weights.read(tmp_path, name)
+    assert (read.meta, read.origin) == (
+        {"padding": "tf_same"}, f"sha256:{sha256((tmp_path / name).read_bytes()).hexdigest()}",
+    )  # fmt: skip
+
+
 def test_batch_norms_of_before_pytorch_0_4_are_understood(tmp_path: Path) -> None:
     given = {name: value for name, value in state().items() if not name.endswith("num_batches_tracked")}
     old = {name: value[None] if name.startswith("norm.") else value for name, value in given.items()}
