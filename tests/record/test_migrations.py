@@ -106,7 +106,7 @@ def test_a_database_that_does_not_answer_is_said_so(tmp_path: Path) -> None:
 
 @pytest.mark.postgres
 def test_a_server_that_is_gone_without_a_word_is_noticed_within_half_a_minute(postgres_server: str) -> None:
-    """A connection that was cut off says nothing, and Linux keeps who waits for an answer waiting for two hours."""
+    """A connection that was cut off says nothing, and Linux lets a client wait two hours for an answer."""
     url = sa.make_url(new_postgres_database(postgres_server))
     for given, idle in ((url, "10"), (url.update_query_dict({"keepalives_idle": "60"}), "60")):
         database = Database(given.render_as_string(hide_password=False))

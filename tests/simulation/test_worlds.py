@@ -49,7 +49,7 @@ def hold(ground: Ground, lives: Iterable[Life]) -> Counter[str]:
     if broken:
         story = shortest(ground, broken[0])
         pytest.fail("\n".join([*(str(one.life) for one in broken), str(story)]), pytrace=False)
-    return struck
+    return +struck  # without kinds that struck zero times
 
 
 def told(ground: Ground) -> str:
