@@ -166,3 +166,16 @@ def test_all_answer_alike(stores: list[Store], seed: int) -> None:
             check(store)
         if name == "claim" and answers[0] is not None:
             attempts.append(answers[0])
+    for one in (oracle, *told):
+        for number in range(len(oracle.sweeps)):
+            one.resume(number)
+            one.retry(number)
+        for attempt in one.running():
+            one.finish(attempt)
+        while (claimed := one.claim()) is not None:
+            one.finish(claimed)
+        one.settle()
+    assert {sweep.state for sweep in oracle.sweeps} == {"finished"}, "everything can be brought to a good end"
+    for one, store in zip(told, stores, strict=True):
+        assert one.answer() == answer(oracle)
+        check(store)
