@@ -228,7 +228,7 @@ def test_what_stands_behind_a_cell(packed: Packed) -> None:
         of.sweeps.cell(sweep, 2)
 
 
-def test_the_page_of_a_cell_says_what_it_says_if_the_whole_sweep_is_read(service: Service, settings: Settings) -> None:
+def test_the_page_of_a_cell_is_the_same_if_the_whole_sweep_is_read(service: Service, settings: Settings) -> None:
     delta = {"metric": "map@r", "delta": {"loss": "triplet"}}
     both = {"rows": ["loss"], "metrics": ["map@r"], "selections": ["validation", "test"], "flattery": True}
     tables = {"main": {"rows": ["loss"], "columns": [], "metrics": ["map@r", delta]}, "both": both}

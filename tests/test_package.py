@@ -45,7 +45,7 @@ def test_it_is_imported_from_any_folder(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout.split()[0]) == (0, "connect"), done.stderr
 
 
-def test_a_notebook_next_to_a_package_of_our_name_is_told(tmp_path: Path) -> None:
+def test_a_package_of_our_name_next_to_a_notebook_is_an_error(tmp_path: Path) -> None:
     for name in ("workers", "orchestrator", "dashboards", "api"):
         folder = tmp_path / f"next to {name}"
         folder.mkdir()

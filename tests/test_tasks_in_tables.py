@@ -136,3 +136,8 @@ def test_every_column_of_secs_table_of_faces_is_filled(
     ]  # fmt: skip
     assert all(0 <= float(line["mean"]) <= 1 for line in lines), "no column stays empty"
     assert len({line["mean"] for line in lines}) > 1, "nor is it one number that all have"
+
+
+def test_a_forecast_needs_no_images(service: Service) -> None:
+    for sweep in ("svmax_f5", "orl_faces"):
+        assert service.submissions.preview((SWEEPS / f"{sweep}.yaml").read_bytes()).trials

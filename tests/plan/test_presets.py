@@ -96,7 +96,7 @@ def test_every_preset_is_sound_and_plans_the_trainings_on_record(plans: Plans) -
     assert wrong == []
 
 
-def test_headers_and_the_page_of_presets_say_what_each_takes(plans: Plans) -> None:
+def test_headers_and_the_page_of_presets_have_the_size_of_each(plans: Plans) -> None:
     page = (SWEEPS.parent / "docs" / "presets.md").read_text(encoding="utf-8")
     wrong = []
     sizes = {}
@@ -115,7 +115,7 @@ def test_headers_and_the_page_of_presets_say_what_each_takes(plans: Plans) -> No
     assert wrong == []
 
 
-def test_presets_select_honestly_or_say_why_not_and_quick_variants_have_their_layout(plans: Plans) -> None:
+def test_presets_select_by_validation_or_give_a_reason_and_quick_variants_have_their_layout(plans: Plans) -> None:
     def layouts(spec: Spec) -> Any:
         tables = {key: (one.rows, one.columns, len(one.panels or ())) for key, one in spec.tables.items()}
         return tables, {key: (one.kind, one.data) for key, one in spec.figures.items()}
@@ -220,7 +220,7 @@ def test_every_preset_measures_by_the_protocol_of_its_paper(plans: Plans) -> Non
     assert sorted(set(wrong)) == []
 
 
-def test_presets_share_trainings_as_their_page_says(plans: Plans) -> None:
+def test_presets_share_as_many_trainings_as_on_their_page(plans: Plans) -> None:
     def trainings(*names: str) -> set[str]:
         return {trial.fingerprint for name in names for trial in plans.of(name).trials()}
 

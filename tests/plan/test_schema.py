@@ -77,7 +77,7 @@ def test_every_part_is_offered(catalog: Catalog) -> None:
         assert definitions[f"value-{kind}"]["anyOf"][0] == {"enum": catalog.names(kind)}
 
 
-def test_the_demo_is_the_one_that_the_readme_describes(catalog: Catalog) -> None:
+def test_the_demo_is_that_of_the_readme(catalog: Catalog) -> None:
     spec = check(parse(DIGITS.read_bytes()), catalog)
     plan = expand(spec, catalog)
     assert (len(plan.cells), len(plan.candidates), plan.trial_count) == (16, 40, 200)

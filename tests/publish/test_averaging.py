@@ -52,7 +52,7 @@ def reproduced(more, partly=None):
 
 
 class TestSpread:
-    def test_the_caption_says_which(self):
+    def test_the_caption_names_the_spread(self):
         deviation = "mean ± standard deviation over 5 seeds (0, 1, 2, 3, 4)."
         words = {
             "std": deviation, "se": deviation.replace("deviation", "error"),

@@ -68,7 +68,7 @@ def trained(outcomes: SweepOutcomes, catalog: Catalog) -> SweepOutcomes:
 
 
 @pytest.mark.parametrize("stem", ["sec_t3", "sec_t4", "svmax_t1", "svmax_t5", "isa_t2", "mlrc"])
-def test_of_a_preset_few_cells_say_what_all_say(stem: str) -> None:
+def test_a_cell_of_a_preset_is_the_same_with_few_cells_read(stem: str) -> None:
     outcomes = trained(presets.outcomes(stem), presets.catalog())
     which = random.Random(1).sample(outcomes.cells, min(SHOWN, len(outcomes.cells)))
     agree(outcomes, which, presets.catalog())

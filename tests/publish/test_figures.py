@@ -162,7 +162,7 @@ def test_sheets_are_drawn_as_they_are_kept() -> None:
     assert "seed 0" in said(drawn)
 
 
-def test_what_is_no_picture_of_a_fair_size_is_told() -> None:
+def test_a_file_that_is_no_picture_of_a_fair_size_is_reported() -> None:
     pixel = style.png(np.zeros((1, 1, 3), np.uint8))
     wide = pixel.replace(b"\0\0\0\1\0\0\0\1", b"\0\1\0\0\0\1\0\0")
     figure = {"kind": "images", "data": "panels", "facet": ["regularizer", "optimizer.lr"]}

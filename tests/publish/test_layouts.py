@@ -83,7 +83,7 @@ class TestDifferences:
         assert ours[3].text == "+1.58"
         assert (ours[3].std, ours[3].statistic.n) == (None, 3)
 
-    def test_a_baseline_without_a_value_gives_none_and_one_to_come_is_waited_for(self):
+    def test_a_baseline_without_a_value_gives_no_difference_and_a_running_baseline_is_pending(self):
         layout = {"rows": ["regularizer"], "metrics": [{"metric": "nmi", "delta": {"regularizer": "none"}}]}
         for end, text, mark in (("waiting", "…", "pending"), ("diverged", "–", None), ("failed", "–", None)):
             outcomes = sweeps.grid(

@@ -279,7 +279,7 @@ TROUBLES = {
 }
 
 
-def test_why_queries_say_nothing():
+def test_the_reason_why_queries_cannot_be_used():
     first = next(one for one in sweep().trials if one.cell == 1)
     for which, (file, expected) in TROUBLES.items():
         found = recall(sweep(files={first.trial: file(first.values[KEY]) if callable(file) else file}))

@@ -214,6 +214,14 @@ class TestHeadings:
         spans = [row.headings[0].span for row in built(shuffled).panels[0].rows if row.headings[0]]
         assert spans == [4, 4, 4, 4]
 
+    def test_a_hole_in_the_grid_is_a_dash_without_a_mark(self):
+        compare = {"loss": ("a", "b"), "dataset": ("digits", "omniglot")}
+        spec = sweeps.spec(tables={"main": {"rows": ["loss"], "columns": ["dataset"], "metrics": ["recall@1"]}})
+        hole = {"loss": "b", "dataset": "omniglot"}
+        table = built(sweeps.grid(compare, spec, keep=lambda one: {key: one[key] for key in hole} != hole))
+        last = table.panels[0].rows[-1].cells[-1]
+        assert (last.text, last.cell, last.mark) == ("–", None, None)
+
     def test_labels_and_units_of_one_column(self):
         metrics = [{"metric": "recall@1", "label": "P@1", "unit": "fraction", "decimals": 3}, "nmi", "norm_var"]
         columns = built(pair("a", metrics=metrics)).panels[0].columns

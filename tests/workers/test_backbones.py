@@ -264,7 +264,7 @@ class TestStem:
         assert shared_net("resnet18").maps(inputs).shape == (2, 512, 1, 1)
 
     @pytest.mark.parametrize("name", ["resnet18", "resnet50"])
-    def test_its_first_layer_is_another_one(self, name: str, tmp_path: Path) -> None:
+    def test_its_first_layer_is_not_that_of_imagenet(self, name: str, tmp_path: Path) -> None:
         """Begun as torchvision begins convolutions."""
         first = made(name, stem="cifar").net.conv1.weight.detach()
         assert first.shape == (64, 3, 3, 3)

@@ -153,7 +153,7 @@ DAMAGE: dict[str, tuple[Spoil, str]] = {
 }  # fmt: skip
 
 
-def test_damaged_records_are_told_with_file_and_byte(tmp_path: Path) -> None:
+def test_damaged_records_are_reported_with_file_and_byte(tmp_path: Path) -> None:
     missed = {}
     for number, (name, (spoil, message)) in enumerate(DAMAGE.items()):
         spoil(faces.casia(root := tmp_path / str(number)))

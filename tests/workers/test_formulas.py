@@ -22,7 +22,7 @@ def test_every_formula_becomes_mathml_and_names_its_hyper_parameters() -> None:
         assert entry.formula, entry.name
         tree = ElementTree.fromstring(mathml(entry.formula))
         assert tree.tag.endswith("math")
-        assert "\\" not in "".join(tree.itertext()), "a command that nobody knows is drawn as it is written"
+        assert "\\" not in "".join(tree.itertext()), "an unknown command is drawn as it is written"
         assert not [node for node in tree.iter() if node.tag.endswith("merror")]
         wanted = {one.name: SYMBOLS[one.name] for one in entry.parameters if one.name in SYMBOLS}
         missed = [name for name, sign in wanted.items() if not re.search(rf"{sign}(?![a-zA-Z])", entry.formula)]

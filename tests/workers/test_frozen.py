@@ -108,7 +108,7 @@ def test_a_training_resumes_to_the_same_bits(home: Path) -> None:
     assert same(weights(home / "best.pt"), kept)
     further = what.model_copy(update={"metrics": ["recall@3"]})
     found = training.evaluate(further, place(home), lambda _: None, home / "best.pt", ["recall@3"])
-    assert 0 < found.metrics["best/test/recall@3"] <= 1, "kept weights tell further metrics"
+    assert 0 < found.metrics["best/test/recall@3"] <= 1, "kept weights give further metrics"
 
 
 def test_what_was_trained_on_other_features_is_not_gone_on_with(home: Path) -> None:

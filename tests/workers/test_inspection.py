@@ -73,7 +73,7 @@ def test_the_usual_needs_are_the_data_sets_that_lie_in_a_folder_and_the_publishe
     assert backbones == {file.backbone for file in published_weights.FILES}
 
 
-def test_an_empty_root_lacks_every_data_set_and_says_where_it_looked(tmp_path: Path) -> None:
+def test_an_empty_root_lacks_every_data_set_and_the_finding_names_the_root(tmp_path: Path) -> None:
     for one in (one for one in usual_needs(CATALOG) if one.dataset):
         found = finding(one, tmp_path, tmp_path)
         assert found.state == "missing", one

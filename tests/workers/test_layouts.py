@@ -125,7 +125,7 @@ def test_labels_content_and_counts(name: str, tmp_path: Path) -> None:
     with pytest.raises(DataDamagedError, match=r"train has \d classes, expected .*; test has \d classes") as caught:
         images.load(Part(name=name), tmp_path, scratch)
     assert "official: false" in str(caught.value)
-    assert not scratch.exists(), "said before anything was decoded"
+    assert not scratch.exists(), "refused before anything is decoded"
     dataset = load(name, tmp_path)
     for split in (dataset.train, dataset.test):
         assert split.labels.dtype == torch.int64

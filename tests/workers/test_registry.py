@@ -89,7 +89,7 @@ class TestBuild:
         assert isinstance(built.power, float)
         assert build("schedule", Part.model_validate({"name": "mine", "at": [3]}), parts, total=1).at == (3,)
 
-    def test_what_nobody_offers_and_what_does_not_fit(self, parts: Path) -> None:
+    def test_missing_offers_and_options_that_do_not_fit(self, parts: Path) -> None:
         with pytest.raises(TypeError, match="'mine' asks for total; on offer are dim"):
             build("schedule", Part(name="mine"), parts, dim=3)
         for options in ({"powr": 2}, {"power": "2"}, {"power": None}):

@@ -106,7 +106,7 @@ def test_who_is_stopped_half_way_leaves_nothing(where: Place) -> None:
     assert of(frozen(), where).train.images.shape[0] == 1083
 
 
-def test_damage_has_them_computed_anew_and_links_are_refused(
+def test_damaged_features_are_computed_again_and_links_are_refused(
     where: Place, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     before = of(frozen(), where).train.images.clone()

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -264,6 +265,17 @@ def test_curves_stay_under_their_limit() -> None:
     assert list(curves) == ["validation/map@r"]
     assert len(curves["validation/map@r"]) <= 1_001
     assert curves["validation/map@r"][-1] == (20_000, 0.5)
+
+
+def test_reports_come_each_second_and_after_minutes_each_five(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, reported = 1_000.0, list[float]()
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    journal = ProgressLog(10_000, 10_000, {}, lambda _: reported.append(now - 1_000.0))
+    for step in range(1, 3_001):  # ten a second, for five minutes
+        now = 1_000.0 + step / 10
+        journal.passing(step, {})
+    pauses = [round(after - before, 1) for before, after in pairwise(reported)]
+    assert (pauses[:10], pauses[-30:], pauses) == ([1.0] * 10, [5.0] * 30, sorted(pauses))
 
 
 def test_a_device_that_is_not_here_is_refused(tmp_path: Path) -> None:

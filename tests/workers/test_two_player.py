@@ -210,7 +210,7 @@ def test_the_figure_has_a_look_before_the_first_iteration_and_at_each_that_is_du
 # What is refused
 
 
-def test_a_game_that_is_none_is_refused_with_its_path() -> None:
+def test_a_game_that_cannot_be_played_is_refused_with_its_path() -> None:
     for task, path, said in (
         ({"gaussians": 1}, "task.gaussians", "expected a whole number of at least 2 and at most 1,000; found 1"),
         ({"unrolled": -1}, "task.unrolled", "expected a whole number of at least 0 and at most 100; found -1"),

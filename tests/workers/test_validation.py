@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from tests.workers.specimens import CATALOG, RECIPE
-from workers.catalog import complete, load, problems
+from workers.catalog import Catalog, complete, load, problems
 from workers.contract import Recipe
 
 
@@ -19,7 +19,6 @@ def said(**changes: Any) -> dict[str, str]:
 
 
 NO_HOLDOUT: dict[str, Any] = {"validation": {"name": "none"}, "select": {"split": "test"}}
-FEW: dict[str, Any] = {"sampler": {"name": "balanced", "classes": 2, "per_class": 4}, **NO_HOLDOUT}
 
 
 def test_a_sound_recipe_has_no_problems() -> None:
@@ -176,7 +175,10 @@ class TestAgreement:
         assert said(dataset="pair", sampler="shuffle", **NO_HOLDOUT) == {
             "dataset": "a training needs at least 2 classes, but dataset 'pair' has only 1 training class"
         }
-        assert real(dataset={"name": "image_folder", "folder": "mine", "train_classes": 2}, **FEW) == {}
+        (one,) = (entry for entry in CATALOG.entries if entry.name == "pair")
+        two = one.model_copy(update={"name": "two", "facts": {**one.facts, "classes": {"train": 2, "test": 1}}})
+        enough = {**RECIPE, "dataset": "two", "sampler": "shuffle", **NO_HOLDOUT}
+        assert problems(enough, Catalog(entries=[*CATALOG.entries, two])) == []
 
     def test_a_loss_needs_its_layout(self) -> None:
         assert said(loss="npair") == {}
