@@ -63,7 +63,7 @@ def follow(
         show(view)
         notice = _noticed(view, None, console)
         heard = {one.id for one in view.requests if one.state != "waiting"}
-        while view.state not in SWEEP_ENDED:
+        while not view.is_over:
             time.sleep(_pause(view, every) if changes.live else every)
             check()
             seen(view)

@@ -108,7 +108,7 @@ class SweepNotebook:
                 view = self._looked()
                 bar.n, bar.total = view.steps.done, view.steps.total or None
                 bar.set_postfix_str(_said(view))
-                if view.state in SWEEP_ENDED:
+                if view.is_over:
                     return view
                 time.sleep(POLL_SECONDS)
                 while not changes.due():

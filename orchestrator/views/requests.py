@@ -1,9 +1,12 @@
 """What became of what clients asked for, as JSON and on pages."""
 
 from datetime import datetime
-from typing import Literal
+from typing import Final, Literal
 
 from pydantic import BaseModel
+
+REVIVING: Final = frozenset({"retry", "extend", "resolve", "renew"})
+"""Kinds of requests after which a sweep that has ended may go on."""
 
 
 class RequestView(BaseModel):

@@ -7,10 +7,10 @@ from typing import Any, Literal
 from pydantic import Field
 
 from orchestrator.views.durations import time_left
-from orchestrator.views.lifecycle import SweepState, TrialState
+from orchestrator.views.lifecycle import SWEEP_ENDED, SweepState, TrialState
 from orchestrator.views.pages import View
 from orchestrator.views.remarks import Remark
-from orchestrator.views.requests import RequestView
+from orchestrator.views.requests import REVIVING, RequestView
 
 Heat = Literal["metric", "state", "none"]
 """By what a page colours a table: its numbers, the states of its trials, or not at all."""
@@ -192,3 +192,9 @@ class SweepView(SweepSummary):
     def description(self) -> str:
         """The line for people that its spec has."""
         return str(self.spec.get("description") or "")
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has ended, and no request waits that may start it again."""
+        reviving = any(one.state == "waiting" and one.kind in REVIVING for one in self.requests)
+        return self.state in SWEEP_ENDED and not reviving

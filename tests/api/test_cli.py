@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -210,6 +211,7 @@ def test_a_sweep_is_watched_to_its_end(url: str, spec: Path, conductor: Conducto
     metricsweep(url, "retry", 1)
 
     def train() -> None:
+        time.sleep(0.5)  # the retry waits for the conductor meanwhile, and the sweep is still cancelled
         conductor.obey()
         conductor.finish(times=2)
         conductor.fail()
