@@ -4,6 +4,7 @@
     python -m tests.mutants draw --seed 1     draw 300 new mutants into drawn.json
     python -m tests.mutants run               run every mutant of drawn.json and written.json; results to results.json
     python -m tests.mutants run --half first  the first half of the drawn ones, and all written by hand
+    python -m tests.mutants run --missing     only those without a result: go on after an interruption
 
 A mutant is killed when a test that reaches its function fails, or does not end in time, and passes without the mutant.
 Mutants that no test notices survive. Ends with 1 where no test notices a mutant that results.json has as killed.
@@ -53,6 +54,7 @@ def main() -> int:
     parser.add_argument("--half", choices=["first", "second", "both"], default="both", help="of the drawn mutants")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--only", default="", help="mutants whose function contains this text")
+    parser.add_argument("--missing", action="store_true", help="only mutants that results.json lacks")
     given = parser.parse_args()
     if given.command == "map":
         if not hasattr(sys, "monitoring"):
@@ -62,7 +64,10 @@ def main() -> int:
         drawn = mutants.draw(reached.ROOT, given.count, given.seed)
         (HERE / "drawn.json").write_text(json.dumps([asdict(one) for one in drawn], indent=1) + "\n", encoding="utf-8")
         return 0
-    return _run(_chosen(given.half, given.only), given.map, given.processes)
+    chosen = _chosen(given.half, given.only)
+    if given.missing:
+        chosen = [one for one in chosen if _key(one) not in _results()]
+    return _run(chosen, given.map, given.processes)
 
 
 def _map(folder: Path) -> int:
@@ -87,7 +92,7 @@ def _chosen(half: str, only: str) -> list[Mutant]:
 
 def _run(chosen: list[Mutant], folder: Path, processes: int) -> int:
     tests, seconds = reached.read(folder)
-    results = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
+    results = _results()
     escaped = []
     with tempfile.TemporaryDirectory(prefix="mutants-") as scratch, ThreadPoolExecutor(processes) as pool:
         trees: SimpleQueue[Path] = SimpleQueue()
@@ -102,7 +107,7 @@ def _run(chosen: list[Mutant], folder: Path, processes: int) -> int:
                 trees.put(tree)
 
         for one, result in tqdm(pool.map(tried, chosen), total=len(chosen), unit="mutant"):
-            key = f"{one.function} | {one.old} | {one.new}"
+            key = _key(one)
             if result.startswith(UNNOTICED) and not results.get(key, result).startswith(UNNOTICED):
                 escaped.append(f"{one.name}: {result}; was noticed by {results[key]}")
             else:
@@ -111,6 +116,15 @@ def _run(chosen: list[Mutant], folder: Path, processes: int) -> int:
     for line in escaped:
         print(line)
     return 1 if escaped else 0
+
+
+def _key(mutant: Mutant) -> str:
+    return f"{mutant.function} | {mutant.old} | {mutant.new}"
+
+
+def _results() -> dict[str, str]:
+    results: dict[str, str] = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
+    return results
 
 
 def _copied(tree: Path) -> Path:
