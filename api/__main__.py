@@ -14,10 +14,10 @@ from api.events import Feed
 from api.local.refusals import refuse_open_host
 from api.main import create_app
 from orchestrator.host import storage
+from orchestrator.host.checks import refuse_hidden
+from orchestrator.host.files import write_for_us_alone
 from orchestrator.host.logs import begin_logging
-from orchestrator.host.packages import refuse_hidden
-from orchestrator.host.private import write_for_us_alone
-from orchestrator.host.traces import begin_tracing, end_tracing
+from orchestrator.host.tracing import begin_tracing, end_tracing
 from orchestrator.service.service import Service
 from orchestrator.settings import Secrets, Settings
 from orchestrator.views.errors import MetricsweepError

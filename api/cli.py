@@ -11,8 +11,8 @@ from typer.exceptions import TyperException
 
 from api.commands import accounts, admin, evidence, local, show, sweeps, tables, watch
 from api.commands.terminal import EXIT_CODES, FAILED, err, explain, out
-from orchestrator.host.packages import brought_by
-from orchestrator.host.printable import printable
+from orchestrator.host.checks import brought_by
+from orchestrator.host.logs import printable
 
 COMMANDS: Final[tuple[tuple[str, Callable[..., None], str], ...]] = (
     ("serve", local.serve, "metricsweep serve --home .metricsweep"),

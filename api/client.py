@@ -9,11 +9,19 @@ from urllib.parse import quote
 import httpx
 
 from api.connection import Query, ServerConnection, SweepChanges
-from orchestrator.views.accounts import AuditEntry, CallerView, NewTokenView, ProjectView, TokenView, UserView
-from orchestrator.views.callers import Role, Scope
-from orchestrator.views.cells import CellView
-from orchestrator.views.cluster import DataFinding, MirrorView
-from orchestrator.views.collection import CollectionView, StorageView
+from orchestrator.views.accounts import (
+    AuditEntry,
+    CallerView,
+    NewTokenView,
+    ProjectView,
+    Quota,
+    QuotaKind,
+    QuotaUse,
+    Role,
+    Scope,
+    TokenView,
+    UserView,
+)
 from orchestrator.views.evidence import (
     LedgerSummary,
     LedgerView,
@@ -21,17 +29,15 @@ from orchestrator.views.evidence import (
     OptimismView,
     PublishedSummary,
     PublishedView,
+    ResolutionBudget,
+    ResolutionView,
     VerdictsView,
 )
-from orchestrator.views.files import FigureFile, FigureView, Rendered
-from orchestrator.views.lifecycle import SweepState, TrialState
-from orchestrator.views.pages import Page
-from orchestrator.views.quotas import Quota, QuotaKind, QuotaUse
-from orchestrator.views.remarks import Remark
-from orchestrator.views.requests import RequestView
-from orchestrator.views.resolutions import ResolutionBudget, ResolutionView
-from orchestrator.views.submissions import Preview, Submitted
-from orchestrator.views.sweeps import GridCell, SweepSummary, SweepView
+from orchestrator.views.operations import CollectionView, DataFinding, MirrorView, StorageView
+from orchestrator.views.pages import FigureFile, FigureView, Page, Rendered
+from orchestrator.views.states import SweepState, TrialState
+from orchestrator.views.sweeps import GridCell, Preview, Remark, RequestView, Submitted, SweepSummary, SweepView
+from orchestrator.views.tables import CellView
 from orchestrator.views.trials import Curve, LogView, TrialSummary, TrialView
 from workers.catalog import Catalog
 

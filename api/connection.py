@@ -14,10 +14,9 @@ import httpx
 from pydantic import TypeAdapter, ValidationError
 
 from api.failures import ApiError, NewConnection, Unreachable
-from orchestrator.host.loopback import is_loopback
+from orchestrator.host.checks import is_loopback
 from orchestrator.host.proxies import proxy_fault, proxy_variable
-from orchestrator.views.files import Rendered
-from orchestrator.views.pages import Page, each
+from orchestrator.views.pages import Page, Rendered, each
 
 Answer = TypeVar("Answer")
 Item = TypeVar("Item")

@@ -12,8 +12,7 @@ from api.auth.oidc import ProviderLogin
 from api.http.middleware import BODY_BYTES, too_large
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
-from orchestrator.views.accounts import ACCOUNT_NAME
-from orchestrator.views.callers import caller
+from orchestrator.views.accounts import ACCOUNT_NAME, caller
 from orchestrator.views.pages import Page
 
 Item = TypeVar("Item")

@@ -15,8 +15,8 @@ import httpx
 from api.client import Client
 from api.failures import NewConnection, Unreachable
 from api.local import record
+from orchestrator.host.files import one_line, secret_file
 from orchestrator.host.identity import IDENTITY_PATH, Identity, known_of, same
-from orchestrator.host.secret_file import one_line, secret_file
 
 TOKEN_FILE: Final = "METRICSWEEP_TOKEN_FILE"  # noqa: S105  a name
 

@@ -9,9 +9,9 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence, Set
 from typing import Final, NamedTuple, TypeAlias
 
 from orchestrator.service.service import Service
-from orchestrator.views.callers import OWNER, Caller, calling
-from orchestrator.views.changes import ChangeKind, ChangeSpan, Told
+from orchestrator.views.accounts import OWNER, Caller, calling
 from orchestrator.views.errors import BusyError, MetricsweepError
+from orchestrator.views.runs import ChangeKind, ChangeSpan, Told
 
 MEDIA_TYPE: Final = "text/event-stream"
 RETRY_MILLISECONDS: Final = 3_000

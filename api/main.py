@@ -89,7 +89,7 @@ PAGES: Final = (
     curves.page,
     cluster.cluster_pages,
     tables.costly_ledgers,
-    listing_pages.router,
+    listing_pages.pages,
     accounts.forms,
     sweeps.remark_forms,
     cluster.storage_forms,

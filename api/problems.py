@@ -20,7 +20,6 @@ import orchestrator
 from dashboards import pages
 from orchestrator.host.disk import is_disk_error
 from orchestrator.settings import Settings
-from orchestrator.views.changes import ChangeView
 from orchestrator.views.errors import (
     ConflictError,
     InvalidFilterError,
@@ -33,6 +32,7 @@ from orchestrator.views.errors import (
     TooLargeError,
     UnavailableError,
 )
+from orchestrator.views.runs import ChangeView
 
 MEDIA_TYPE: Final = "application/problem+json"
 log = logging.getLogger(__name__)

@@ -11,11 +11,11 @@ from prometheus_client.registry import Collector
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from orchestrator.host.traces import request_span, traced
+from orchestrator.host.tracing import request_span, traced
 from orchestrator.service.service import Service
-from orchestrator.views.cluster import Gauges, SlotView, WaitReason
 from orchestrator.views.errors import UnavailableError
-from orchestrator.views.lifecycle import SweepState, TrialState
+from orchestrator.views.operations import Gauges, SlotView, WaitReason
+from orchestrator.views.states import SweepState, TrialState
 
 BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})

@@ -41,7 +41,7 @@ from orchestrator.run.inline import Inline
 from orchestrator.run.message import Message
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
-from orchestrator.views.orders import Order
+from orchestrator.views.runs import Order
 from workers import catalog as catalogs
 
 SHAPES: Final = ("10x10x10", "10x100x10", "100x100x10", "10000x1x10")

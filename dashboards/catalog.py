@@ -10,11 +10,11 @@ from markupsafe import Markup
 
 from dashboards.rendering import render
 from dashboards.wording import plain
-from orchestrator.views.cluster import DataFinding
+from orchestrator.views.operations import DataFinding
 from orchestrator.views.sweeps import PartUse
 from workers.catalog import Catalog, Entry
 
-KINDS: Final = {
+HEADINGS: Final = {
     "loss": "Losses", "regularizer": "Regularizers", "metric": "Metrics", "dataset": "Data sets",
     "backbone": "Backbones", "head": "Heads", "sampler": "Samplers", "optimizer": "Optimizers",
     "schedule": "Schedules of the learning rate", "eta_schedule": "Schedules of eta", "task": "Tasks",
@@ -26,14 +26,14 @@ USES: Final = 200
 
 def catalog_page(catalog: Catalog) -> str:
     """Every part, by kind."""
-    groups = [(kind, heading, catalog.of(kind)) for kind, heading in KINDS.items()]
+    groups = [(kind, heading, catalog.of(kind)) for kind, heading in HEADINGS.items()]
     return render("catalog.html", None, groups=[one for one in groups if one[2]], first=_first)
 
 
 def part_page(entry: Entry, uses: Sequence[PartUse], found: Sequence[DataFinding] = ()) -> str:
     """One part, with the sweeps among the newest that used it, and what nodes have of its files."""
     return render(
-        "part.html", None, part=entry, heading=KINDS.get(entry.kind, entry.kind), uses=uses, looked=USES,
+        "part.html", None, part=entry, heading=HEADINGS.get(entry.kind, entry.kind), uses=uses, looked=USES,
         formula=mathml(entry.formula) if entry.formula else None, paragraphs=_paragraphs(entry.doc),
         facts=[(name.replace("_", " "), _said(value)) for name, value in entry.facts.items()],
         example=_example(entry), found=found,

@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import Final
 
 from dashboards.rendering import render
-from orchestrator.views.cluster import REASONS, ClusterView, GpuUsage, NodeView, SlotView, WaitingSweep
-from orchestrator.views.quotas import QuotaUse
+from orchestrator.views.accounts import QuotaUse
+from orchestrator.views.operations import REASONS, ClusterView, GpuUsage, NodeView, SlotView, WaitingSweep
 
 REFRESH_SECONDS: Final = 3
 GIB: Final = 2**30

@@ -6,8 +6,8 @@ from urllib.parse import urlencode
 
 from dashboards.rendering import render
 from dashboards.wording import plain
-from orchestrator.views.cells import ComparedCell
 from orchestrator.views.sweeps import SweepSummary
+from orchestrator.views.tables import ComparedCell
 from orchestrator.views.trials import TrialView
 
 MOST: Final = 8

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import yaml
 
-from orchestrator.views.cluster import DataFinding
+from orchestrator.views.operations import DataFinding
 from workers.catalog import Catalog
 
 FIELDS: Final = ("What", "Needs", "Size", "Time")

@@ -6,7 +6,7 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from dashboards.rendering import render
-from orchestrator.views.listings import Listed, ListedColumn, ListedRow, Listing
+from orchestrator.views.trials import Listed, ListedColumn, ListedRow, Listing
 
 MOST_AXES: Final = 12
 """That have a column of their own; the labels of more stand together."""

@@ -8,14 +8,13 @@ from urllib.parse import urlencode
 
 from dashboards import problems, progress, training
 from dashboards.rendering import render
-from orchestrator.views.callers import EVERYTHING, Allowed
-from orchestrator.views.cells import CellView
-from orchestrator.views.collection import CollectionView, SweepStorage
-from orchestrator.views.files import FigureFile
-from orchestrator.views.lifecycle import SweepState
-from orchestrator.views.pages import Page
-from orchestrator.views.resolutions import ResolutionView
+from orchestrator.views.accounts import EVERYTHING, Allowed
+from orchestrator.views.evidence import ResolutionView
+from orchestrator.views.operations import CollectionView, SweepStorage
+from orchestrator.views.pages import FigureFile, Page
+from orchestrator.views.states import SweepState
 from orchestrator.views.sweeps import GridCell, SweepSummary, SweepView
+from orchestrator.views.tables import CellView
 from orchestrator.views.trials import LogView, Neighbour, TrialView
 
 EXPORTS: Final = ("latex", "markdown", "csv", "json", "html")

@@ -6,8 +6,7 @@ from typing import Final
 from urllib.parse import urlencode
 
 from dashboards.rendering import render
-from orchestrator.views.accounts import NewTokenView, ProjectView, TokenView, UserView
-from orchestrator.views.callers import Caller, Role, Scope
+from orchestrator.views.accounts import Caller, NewTokenView, ProjectView, Role, Scope, TokenView, UserView
 from orchestrator.views.pages import Page
 
 SCOPES: Final = {

@@ -6,8 +6,8 @@ from typing import Final
 
 from markupsafe import Markup
 
-from orchestrator.views.lifecycle import SWEEP_ENDED, TRIAL_ENDED, SweepState, TrialState
-from orchestrator.views.resolutions import ResolutionView
+from orchestrator.views.evidence import ResolutionView
+from orchestrator.views.states import SWEEP_ENDED, TRIAL_ENDED, SweepState, TrialState
 from orchestrator.views.sweeps import GridCandidate, GridCell, GridTrial, SweepSummary, SweepView
 
 ACTIVE: Final = frozenset({*SweepState, *TrialState}) - SWEEP_ENDED - TRIAL_ENDED

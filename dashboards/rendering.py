@@ -10,8 +10,8 @@ from urllib.parse import quote
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from dashboards import problems, progress, wording
-from orchestrator.views.callers import caller
-from orchestrator.views.durations import duration
+from orchestrator.views.accounts import caller
+from orchestrator.views.pages import duration
 
 
 def render(template: str, now: datetime | None, **shown: Any) -> str:

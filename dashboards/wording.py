@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from markupsafe import Markup
 
-from orchestrator.views.durations import DAY, duration
+from orchestrator.views.pages import DAY, duration
 
 NO_NUMBER: Final = "not a number"
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from orchestrator.host.checks import brought_by, refuse_hidden
+from orchestrator.host.files import write_for_us_alone
 from orchestrator.host.logs import begin_logging
-from orchestrator.host.packages import brought_by, refuse_hidden
-from orchestrator.host.private import write_for_us_alone
 from orchestrator.settings import Secrets, Settings, problems
 from orchestrator.views.errors import FencedError, MetricsweepError
 from workers import catalog as catalogs

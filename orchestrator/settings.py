@@ -11,14 +11,20 @@ from urllib.parse import unquote, urlsplit
 from pydantic import AfterValidator, Field, SecretStr, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from orchestrator.host import oidc_settings
-from orchestrator.host.addresses import collector, networks, of_this_user, sqlite_url, told_address
-from orchestrator.host.function_names import FUNCTION_NAME
+from orchestrator.host import checks
+from orchestrator.host.checks import (
+    FUNCTION_NAME,
+    NewUsers,
+    collector,
+    networks,
+    of_this_user,
+    sqlite_url,
+    told_address,
+)
+from orchestrator.host.files import one_line, secret_file
+from orchestrator.host.identity import keys_of
 from orchestrator.host.logs import LogForm
-from orchestrator.host.oidc_settings import NewUsers
-from orchestrator.host.secret_file import one_line, secret_file
 from orchestrator.host.storage import parsed
-from orchestrator.host.webhook_signature import keys_of
 from orchestrator.views.errors import MetricsweepError
 
 Secret = TypeVar("Secret")
@@ -155,7 +161,7 @@ class Settings(BaseSettings):
     trusted_proxies: Networks = ""
     """Addresses or networks, with commas, of proxies that log users in: what they ask with METRICSWEEP_TOKEN they ask
     for the user that `X-Actor` names; empty: none."""
-    oidc_issuer: Annotated[str, AfterValidator(lambda url: oidc_settings.issuer(url.strip()))] = ""
+    oidc_issuer: Annotated[str, AfterValidator(lambda url: checks.issuer(url.strip()))] = ""
     """A provider of OpenID Connect that logs people in, as it names itself; empty: none does."""
     oidc_client_id: str = ""
     """By which name the provider knows this service."""
@@ -165,7 +171,7 @@ class Settings(BaseSettings):
     """A file that holds it instead, read anew when it changes."""
     oidc_name: str = Field(default="", max_length=80)
     """What the login page calls the provider; empty: by its host."""
-    oidc_scopes: Annotated[str, AfterValidator(oidc_settings.scopes)] = "openid profile email"
+    oidc_scopes: Annotated[str, AfterValidator(checks.scopes)] = "openid profile email"
     """What the provider is asked for."""
     oidc_user_claim: str = "preferred_username"
     """Which claim is the name of a user who is made."""
@@ -177,7 +183,7 @@ class Settings(BaseSettings):
     """Groups, with commas, of which one may log in; empty: whatever they are."""
     oidc_groups_claim: str = "groups"
     """Which claim has somebody's groups."""
-    oidc_roles: Annotated[str, _checked(oidc_settings.group_roles)] = ""
+    oidc_roles: Annotated[str, _checked(checks.group_roles)] = ""
     """group=role with commas: the highest is the user's role from each login on; empty: administrators give roles."""
     oidc_hours: float = Field(default=12.0, gt=0, le=720)
     """After how many hours a browser that the provider let in logs in again."""

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 import httpx
 import pytest
 
-from orchestrator.host.bucket import Bucket
-from orchestrator.host.storage import opened
+from orchestrator.host.storage import Bucket, opened
 from tests.ports import free_port
 
 # Before any Ray starts, so that its workers have them too; the server takes whatever it is told.

@@ -1,9 +1,9 @@
-"""The states and their transitions as Mermaid diagrams, made from `orchestrator/views/lifecycle.py`."""
+"""The states and their transitions as Mermaid diagrams, made from `orchestrator/views/states.py`."""
 
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
 
-from orchestrator.views.lifecycle import SWEEP_ENDED, SWEEP_STEPS, TRIAL_ENDED, TRIAL_STEPS, SweepState, TrialState
+from orchestrator.views.states import SWEEP_ENDED, SWEEP_STEPS, TRIAL_ENDED, TRIAL_STEPS, SweepState, TrialState
 
 
 def diagrams() -> str:

@@ -27,7 +27,7 @@ from orchestrator.run.attempt import Workplace
 from orchestrator.run.inline import Inline
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
-from orchestrator.views.nodes import Inspected, Node
+from orchestrator.views.operations import Inspected, Node
 from tests.run import trainings
 from tests.test_capacity import Cluster
 from tests.test_conductor import SPEC, trained

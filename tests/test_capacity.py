@@ -17,9 +17,9 @@ from orchestrator.run.engine import Broker
 from orchestrator.run.inline import Inline
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
-from orchestrator.spec.slot import Slot
-from orchestrator.views.nodes import Node
-from orchestrator.views.quotas import Quota, QuotaLimits
+from orchestrator.spec.axes import Slot
+from orchestrator.views.accounts import Quota, QuotaLimits
+from orchestrator.views.operations import Node
 from tests.test_conductor import SPEC, trained
 from workers import catalog as catalogs
 

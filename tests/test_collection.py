@@ -17,9 +17,9 @@ from dashboards import pages
 from orchestrator.record.schema import collected, training
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
-from orchestrator.views.collection import CollectionPolicy, CollectionView
 from orchestrator.views.errors import ConflictError, InvalidSpecError, NotFoundError
-from orchestrator.views.lifecycle import TrialState
+from orchestrator.views.operations import CollectionPolicy, CollectionView
+from orchestrator.views.states import TrialState
 from tests.inline_conductor import conduct
 from tests.object_store import bucket_at, bucket_url, object_store  # noqa: F401 - fixtures
 from tests.test_conductor import spec

@@ -21,7 +21,7 @@ from sqlalchemy import make_url
 from api.client import Client
 from api.local.process import MARK, end_processes, marked
 from orchestrator.host.slot_environment import NICENESS
-from orchestrator.views.lifecycle import TrialState
+from orchestrator.views.states import TrialState
 from tests.compose_file import COMPOSE, ROOT, load
 from tests.ports import free_port
 from tests.record.conftest import new_postgres_database, postgres_server  # noqa: F401  a fixture

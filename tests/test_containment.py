@@ -23,10 +23,10 @@ from orchestrator.run.message import Message
 from orchestrator.run.spool import FILE, read
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
-from orchestrator.spec.slot import Slot
-from orchestrator.views import events
+from orchestrator.spec.axes import Slot
+from orchestrator.views import runs
 from orchestrator.views.errors import UnavailableError
-from orchestrator.views.orders import Failure, Order
+from orchestrator.views.runs import Failure, Order
 from tests.inline_conductor import conduct
 from tests.record.sample import lease, new_sweep, started
 from tests.record.shelf import Shelf
@@ -128,9 +128,9 @@ class Ear:
     """Stands for what an intake writes to and asks, and remembers what it was told."""
 
     def __init__(self) -> None:
-        self.events: list[events.Event] = []
+        self.events: list[runs.Event] = []
 
-    def write(self, event: events.Event) -> None:
+    def write(self, event: runs.Event) -> None:
         self.events.append(event)
 
     def ignore(self, *given: object) -> None:
@@ -150,11 +150,11 @@ def test_messages_that_cannot_be_read() -> None:
     intake = Intake(ear, ear, ear, ear)  # type: ignore[arg-type]
     intake.told(each, Message.made(1, "progress", {"step": "many"}))
     intake.told(each, Message.made(2, "progress", {"step": 1, "total": 3}))
-    assert [(type(one), getattr(one, "seq", None)) for one in ear.events] == [(events.Progressed, 2)]
+    assert [(type(one), getattr(one, "seq", None)) for one in ear.events] == [(runs.Progressed, 2)]
     ear.events.clear()
     for message in (Message.made(3, "finished", {}), Message.made(3, "failed", {"kind": "other"}), Message.of(DAMAGED)):
         intake.told(each, message)
-    failures = [one.failure for one in ear.events if isinstance(one, events.Failed)]
+    failures = [one.failure for one in ear.events if isinstance(one, runs.Failed)]
     assert [one.kind for one in failures] == ["recipe", "recipe", "infrastructure"], "a damaged line may be whole again"
     assert all(one.message.startswith("its last message cannot be read: ") for one in failures)
 

@@ -22,7 +22,7 @@ from orchestrator.run.inline import Inline
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.errors import InvalidSpecError
-from orchestrator.views.lifecycle import SWEEP_ENDED
+from orchestrator.views.states import SWEEP_ENDED
 from orchestrator.views.sweeps import SweepView
 from tests.workers import trees
 from workers import catalog as catalogs

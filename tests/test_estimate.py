@@ -8,19 +8,30 @@ from typing import Any
 import pytest
 from torch.nn.modules.module import register_module_forward_hook
 
-from orchestrator.cost.estimate import Demand, Duration, Slots, estimate, shape, shape_of
+from orchestrator.cost.estimate import (
+    Cost,
+    Demand,
+    DeviceHours,
+    Duration,
+    Slots,
+    Workload,
+    cost_in_words,
+    estimate,
+    models,
+    shape,
+    shape_of,
+    units,
+    workload,
+)
 from orchestrator.cost.time_left import Pending, Timed, TimeLeft, time_left
-from orchestrator.cost.view import Cost, DeviceHours
-from orchestrator.cost.words import cost_in_words
-from orchestrator.cost.workload import Workload, models, units, workload
 from orchestrator.record.reads.pace import expected_share
 from orchestrator.service.forecast import MOST_TRIALS, SECONDS, Outlook
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
-from orchestrator.spec.slot import Slot
-from orchestrator.views import resources
-from orchestrator.views.lifecycle import SweepState
-from orchestrator.views.nodes import Node
+from orchestrator.spec.axes import Slot
+from orchestrator.views import operations
+from orchestrator.views.operations import Node
+from orchestrator.views.states import SweepState
 from orchestrator.views.sweeps import SweepView
 from tests.inline_conductor import conduct
 from tests.record.sample import recipe
@@ -121,10 +132,10 @@ def test_slots_share_the_hours() -> None:
 
 def test_slots_are_counted_over_nodes() -> None:
     nodes = [Node("a", "a", {"CPU": 8, "GPU": 2}), Node("b", "b", {"CPU": 3}), Node("head", "head", {})]
-    assert [resources.slots(Slot(cpus=4, gpus=gpus), nodes) for gpus in (0, 1, 0.5, "auto")] == [2, 2, 2, 2]
-    assert resources.slots(Slot(cpus=1, gpus=0.5), nodes) == 4
-    assert resources.slots(Slot(cpus=1, gpus=0), nodes) == 11
-    assert resources.slots(Slot(cpus=1), []) == 0
+    assert [operations.slots(Slot(cpus=4, gpus=gpus), nodes) for gpus in (0, 1, 0.5, "auto")] == [2, 2, 2, 2]
+    assert operations.slots(Slot(cpus=1, gpus=0.5), nodes) == 4
+    assert operations.slots(Slot(cpus=1, gpus=0), nodes) == 11
+    assert operations.slots(Slot(cpus=1), []) == 0
 
 
 # Work

@@ -25,11 +25,11 @@ from orchestrator.run.inline import Inline
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.spec.spec import Spec
-from orchestrator.views.cluster import WaitReason
 from orchestrator.views.errors import ConflictError, FencedError, UnavailableError
 from orchestrator.views.filters import parse
-from orchestrator.views.lifecycle import TrialState
-from orchestrator.views.planned import Cell, PlannedTrial
+from orchestrator.views.operations import WaitReason
+from orchestrator.views.runs import Cell, PlannedTrial
+from orchestrator.views.states import TrialState
 from orchestrator.views.sweeps import SweepView
 from tests.inline_conductor import Killed, conduct
 from tests.test_capacity import SMALL, Clustered

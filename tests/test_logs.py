@@ -8,9 +8,19 @@ from types import SimpleNamespace
 import pytest
 from pydantic import SecretStr
 
-from orchestrator.host.log_context import about, ids_of_now
-from orchestrator.host.logs import SAME, Collapse, JsonLines, LogForm, OwnLines, begin_logging
-from orchestrator.host.printable import one_line, printable, printable_json
+from orchestrator.host.logs import (
+    SAME,
+    Collapse,
+    JsonLines,
+    LogForm,
+    OwnLines,
+    about,
+    begin_logging,
+    ids_of_now,
+    one_line,
+    printable,
+    printable_json,
+)
 from orchestrator.service.service import Service
 from orchestrator.settings import Secrets, Settings
 from tests.inline_conductor import conduct

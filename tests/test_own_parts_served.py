@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from orchestrator.views.lifecycle import SWEEP_ENDED
+from orchestrator.views.states import SWEEP_ENDED
 from orchestrator.views.sweeps import SweepView
 from tests.served import Served, serving, until
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import metricsweep
 import pytest
 
-from orchestrator.host.packages import hidden
+from orchestrator.host.checks import hidden
 from tests.api.conftest import TOKEN, app, service, settings, url  # noqa: F401 - fixtures
 from tests.conftest import ROOT
 from tests.served import plant

@@ -27,8 +27,8 @@ from orchestrator.run.optuna.pruners import OptunaPruner
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.errors import InvalidSpecError
-from orchestrator.views.lifecycle import TrialState
-from orchestrator.views.orders import Order
+from orchestrator.views.runs import Order
+from orchestrator.views.states import TrialState
 from orchestrator.views.trials import TrialSummary
 from tests.inline_conductor import Killed, conduct
 from tests.test_conductor import SPEC

@@ -14,8 +14,8 @@ from orchestrator.publish.verdicts.boundary import beaten
 from orchestrator.record.reads.pruning import Competitor
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
-from orchestrator.spec.prune import Race
-from orchestrator.views.lifecycle import TrialState
+from orchestrator.spec.axes import Race
+from orchestrator.views.states import TrialState
 from tests import test_pruning
 from tests.inline_conductor import conduct
 from tests.test_pruning import trials

@@ -20,9 +20,7 @@ from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.spec.spec import Spec
 from orchestrator.views.errors import ConflictError, InvalidSpecError, NotFoundError
-from orchestrator.views.events import AttemptStopped
-from orchestrator.views.extension import TrialKey
-from orchestrator.views.orders import Order
+from orchestrator.views.runs import AttemptStopped, Order, TrialKey
 from tests.expanding import expand_queued
 from tests.inline_conductor import conduct
 from tests.test_conductor import SPEC, spec, trained

@@ -17,8 +17,7 @@ from orchestrator.record.writes.resolutions import NewResolution
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.errors import ConflictError, NotFoundError
-from orchestrator.views.evidence import VerdictsView
-from orchestrator.views.resolutions import ResolutionBudget, ResolutionView
+from orchestrator.views.evidence import ResolutionBudget, ResolutionView, VerdictsView
 from tests.inline_conductor import conduct
 from tests.test_conductor import spec, trained
 

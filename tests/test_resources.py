@@ -1,8 +1,7 @@
 """Resources of nodes: shares of GPUs, memory, custom resources, and how a shortage is said."""
 
-from orchestrator.spec.slot import Slot
-from orchestrator.views.nodes import Node
-from orchestrator.views.resources import Shape, capacity, holds, possible, shape_of, shortage
+from orchestrator.spec.axes import Slot
+from orchestrator.views.operations import Node, Shape, capacity, holds, possible, shape_of, shortage
 
 HEAD = Node("head", "head", {"memory": 2.0**30})
 SMALL = Node("small", "small", {"CPU": 4.0, "memory": 8.0 * 2**30})

@@ -28,8 +28,8 @@ from orchestrator.run.inline import Inline
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.spec.spec import Spec
-from orchestrator.views.planned import Cell
-from orchestrator.views.quotas import Quota
+from orchestrator.views.accounts import Quota
+from orchestrator.views.runs import Cell
 from tests.inline_conductor import Killed, Wiretapped, after, conduct
 from workers import catalog as catalogs
 

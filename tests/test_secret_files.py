@@ -11,9 +11,9 @@ from pydantic import ValidationError
 
 from api import discovery
 from orchestrator.conduct.webhook import Webhook
+from orchestrator.host.files import SecretFile, one_line
+from orchestrator.host.identity import keys_of
 from orchestrator.host.logs import OwnLines
-from orchestrator.host.secret_file import SecretFile, one_line
-from orchestrator.host.webhook_signature import keys_of
 from orchestrator.record.database import Database
 from orchestrator.settings import SECRET_FILES, Secrets, Settings, problems
 from orchestrator.views.errors import MetricsweepError

@@ -22,7 +22,7 @@ from api.cli import app
 from orchestrator.host.identity import made_for
 from orchestrator.run.slurm.job import SlotJob
 from orchestrator.settings import Settings
-from orchestrator.views.lifecycle import TrialState
+from orchestrator.views.states import TrialState
 from tests.conftest import ROOT
 from tests.served import UNHURRIED, Served, conductor_of, until
 from tests.test_compose import SETTINGS, ray_knows

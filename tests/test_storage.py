@@ -19,8 +19,7 @@ import yaml
 
 from api.__main__ import main as api
 from orchestrator.__main__ import main
-from orchestrator.host.bucket import Bucket
-from orchestrator.host.storage import Folder, opened
+from orchestrator.host.storage import Bucket, Folder, opened
 from orchestrator.record.store import Store
 from orchestrator.record.weight_files import WeightFiles
 from orchestrator.run import work_directory
@@ -32,7 +31,7 @@ from orchestrator.service.backups import back_up, restore
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.errors import ConflictError
-from orchestrator.views.orders import Failure
+from orchestrator.views.runs import Failure
 from tests.inline_conductor import conduct
 from tests.lying_store import Lies, lying
 from tests.object_store import ObjectStore, bucket_at, bucket_url, object_store  # noqa: F401 - fixtures
@@ -232,7 +231,7 @@ def test_killed_in_the_middle_it_goes_on_from_the_bucket(
     done = subprocess.run(command, env={**os.environ, **told}, capture_output=True, text=True, check=False)
     assert done.returncode == -9, done.stderr
     settings = settings_at(tmp_path, bucket_url, "killed")
-    monkeypatch.setattr("orchestrator.host.bucket.REQUEST_SECONDS", 3.0)
+    monkeypatch.setattr("orchestrator.host.storage.REQUEST_SECONDS", 3.0)
     held = "holding, nothing is requeued: the storage does not answer"
 
     def come_back_once_missed() -> None:  # by what was said, not by the clock: beside other tests it takes long
@@ -268,7 +267,7 @@ def test_a_store_that_is_away_delays_no_deletion(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr("orchestrator.host.bucket.REQUEST_SECONDS", 3.0)
+    monkeypatch.setattr("orchestrator.host.storage.REQUEST_SECONDS", 3.0)
     settings = settings_at(tmp_path, bucket_url)
     service = Service.open(settings)
     sweep = service.submissions.submit(yaml.safe_dump(SPEC).encode()).id

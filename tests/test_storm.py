@@ -17,8 +17,8 @@ from api.client import Asked, Client
 from api.failures import ApiError
 from orchestrator.record import schema
 from orchestrator.record.store import Store
-from orchestrator.views.lifecycle import SWEEP_ENDED, SweepState, TrialState
-from orchestrator.views.requests import RequestView
+from orchestrator.views.states import SWEEP_ENDED, SweepState, TrialState
+from orchestrator.views.sweeps import RequestView
 from tests.faults.installation import Installation
 from tests.record.invariants import check
 from tests.test_conductor import spec

@@ -16,14 +16,14 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from pydantic import ValidationError
 
 from api.main import create_app
-from orchestrator.host import traces
-from orchestrator.host.traces import begin_tracing, end_tracing
+from orchestrator.host import tracing
+from orchestrator.host.tracing import begin_tracing, end_tracing
 from orchestrator.run.attempt import Workplace, execute
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
-from orchestrator.spec.slot import Slot
+from orchestrator.spec.axes import Slot
 from orchestrator.views.errors import MetricsweepError
-from orchestrator.views.orders import Order
+from orchestrator.views.runs import Order
 from tests.inline_conductor import conduct
 from tests.ports import free_port
 from tests.test_conductor import spec
@@ -142,7 +142,7 @@ def test_what_is_raised_and_what_is_asked_of_a_page_are_not_told(
 ) -> None:
     """Of an error its kind is told: its text may hold a password, or the recipe of a statement."""
     begin_tracing("api", collector.url)
-    with pytest.raises(RuntimeError), traces.span("something"):
+    with pytest.raises(RuntimeError), tracing.span("something"):
         raise RuntimeError("p4ssword of the database")
     client = TestClient(create_app(service, settings), base_url="http://127.0.0.1", follow_redirects=False)
     asked = client.get("/trials?where=p4ssword", headers={"Accept": "text/html"})
@@ -174,7 +174,7 @@ def test_the_usual_path_is_added_to_an_address_without_one(monkeypatch: pytest.M
         told.append(url)
         raise ImportError
 
-    monkeypatch.setattr(traces, "_provider", made)
+    monkeypatch.setattr(tracing, "_provider", made)
     for named in ("", "/", "/?key=a", "/otlp"):
         with pytest.raises(MetricsweepError):
             begin_tracing("api", f"http://collector:4318{named}")
@@ -185,7 +185,7 @@ def test_the_usual_path_is_added_to_an_address_without_one(monkeypatch: pytest.M
 def test_nobody_imports_it_unasked() -> None:
     # FastAPI imports the interface of itself, which tells nobody anything.
     code = "import sys, api.main, orchestrator.conduct.conductor, orchestrator.run.attempt as a; "
-    code += "from orchestrator.host.traces import begin_tracing, span; begin_tracing('api', ''); "
+    code += "from orchestrator.host.tracing import begin_tracing, span; begin_tracing('api', ''); "
     code += "exec('with span(\"x\"): pass'); import json; "
     code += (
         "print(json.dumps([n for n in sys.modules if n.startswith(('opentelemetry.sdk', 'opentelemetry.exporter'))]))"
@@ -203,12 +203,12 @@ def test_without_the_packages_the_service_says_so(monkeypatch: pytest.MonkeyPatc
 def test_a_collector_that_is_away_keeps_nobody(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(traces, "END_SECONDS", 0.2)
+    monkeypatch.setattr(tracing, "END_SECONDS", 0.2)
     begin_tracing("api", f"http://127.0.0.1:{free_port()}")
-    with traces.span("something"):
+    with tracing.span("something"):
         pass
     end_tracing()  # its own patience is ten seconds
-    assert not traces.traced()
+    assert not tracing.traced()
 
 
 def test_an_address_that_is_none_is_refused() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from orchestrator.views.lifecycle import TrialState
+from orchestrator.views.states import TrialState
 from tests.served import UNHURRIED, conductor_of, serving, until
 
 pytestmark = [pytest.mark.ray, pytest.mark.soak]

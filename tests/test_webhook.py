@@ -29,7 +29,7 @@ from orchestrator.conduct import webhook as webhooks
 from orchestrator.conduct.conductor import Conductor
 from orchestrator.conduct.notifier import Notifier
 from orchestrator.conduct.webhook import Webhook
-from orchestrator.host.webhook_signature import keys_of, signature
+from orchestrator.host.identity import keys_of, signature
 from orchestrator.record.schema import delivery
 from orchestrator.record.store import Store
 from orchestrator.run.attempt import Workplace

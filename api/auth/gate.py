@@ -25,7 +25,7 @@ from api.problems import answer, details, is_page
 from orchestrator.host.identity import IDENTITY_PATH, Identity, made_for, same, seal
 from orchestrator.service.people import AccountQueries
 from orchestrator.settings import Secrets, Settings
-from orchestrator.views.callers import OWNER, Caller, Scope, calling
+from orchestrator.views.accounts import OWNER, Caller, Scope, calling
 from orchestrator.views.errors import UnavailableError
 
 OPEN_PATHS: Final = frozenset({"/healthz", "/readyz", "/login", IDENTITY_PATH})
@@ -98,7 +98,7 @@ class Authentication:
 class AuthMiddleware:
     """ASGI middleware that lets only those pass who hold a token or a session; below `mlflow`, its password too.
 
-    What comes behind it works for whoever asked: `orchestrator.views.callers.caller` says who that is.
+    What comes behind it works for whoever asked: `orchestrator.views.accounts.caller` says who that is.
     """
 
     def __init__(self, app: ASGIApp, access: Authentication, mlflow: str) -> None:

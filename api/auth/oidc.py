@@ -18,15 +18,13 @@ from joserfc.errors import JoseError
 from starlette.middleware.sessions import SessionMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from orchestrator.host import oidc_settings
+from orchestrator.host import checks
+from orchestrator.host.checks import is_loopback
 from orchestrator.host.identity import seal
-from orchestrator.host.loopback import is_loopback
 from orchestrator.host.proxies import proxy_fault, proxy_variable
 from orchestrator.settings import Secrets, Settings
-from orchestrator.views.accounts import ACCOUNT_NAME
-from orchestrator.views.callers import Role
+from orchestrator.views.accounts import ACCOUNT_NAME, SUBJECT, LoginTerms, Person, Role
 from orchestrator.views.errors import BusyError, LoginRefusedError, UnavailableError
-from orchestrator.views.logins import SUBJECT, LoginTerms, Person
 
 PATH: Final = "/login/oidc"
 ATTEMPT_SECONDS: Final = 600
@@ -85,9 +83,9 @@ class ProviderLogin:
         new_users = None if settings.oidc_new_users == "refused" else Role(settings.oidc_new_users)
         self.terms = LoginTerms(new_users, settings.oidc_hours * 3600)
         self._settings, self._secrets = settings, Secrets(settings)
-        self._domains = {domain.lower() for domain in oidc_settings.names(settings.oidc_domains)}
-        self._groups = oidc_settings.names(settings.oidc_groups)
-        self._roles = oidc_settings.group_roles(settings.oidc_roles)
+        self._domains = {domain.lower() for domain in checks.names(settings.oidc_domains)}
+        self._groups = checks.names(settings.oidc_groups)
+        self._roles = checks.group_roles(settings.oidc_roles)
         self._certificates = httpx.create_ssl_context()
         self._metadata: dict[str, Any] = {}
         self._metadata_until = 0.0
@@ -219,7 +217,7 @@ class ProviderLogin:
 
     def _is_safe(self, url: object) -> bool:
         """Whether we send secrets to an address: one of https, or of this machine where the issuer is of it, too."""
-        if not isinstance(url, str) or len(url) > 500 or not oidc_settings.is_private(url):
+        if not isinstance(url, str) or len(url) > 500 or not checks.is_private(url):
             return False
         return is_loopback(self._host) or not is_loopback(urlsplit(url).hostname or "")
 

@@ -15,8 +15,8 @@ from typing import Final, NamedTuple
 from fastapi import Request
 from fastapi.responses import Response
 
+from orchestrator.host.files import own_text
 from orchestrator.host.identity import same, seal
-from orchestrator.host.private import own_text
 
 log = logging.getLogger(__name__)
 

@@ -6,8 +6,7 @@ import typer
 from pydantic import ValidationError
 
 from api.commands.terminal import HOME, Home, Json, Token, Url, err, managing, out, print_json, print_rows, write_json
-from orchestrator.views.callers import Role, Scope
-from orchestrator.views.quotas import Quota, QuotaKind, QuotaUse
+from orchestrator.views.accounts import Quota, QuotaKind, QuotaUse, Role, Scope
 
 if TYPE_CHECKING:
     from api.client import PeopleClient

@@ -30,10 +30,10 @@ from api.commands.terminal import (
     print_rows,
     settings,
 )
+from orchestrator.host.checks import require
 from orchestrator.host.identity import made_for
-from orchestrator.host.packages import require
 from orchestrator.views.errors import MetricsweepError
-from orchestrator.views.lifecycle import TrialState
+from orchestrator.views.states import TrialState
 
 if TYPE_CHECKING:
     from api.client import Client

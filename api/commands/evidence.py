@@ -37,9 +37,8 @@ from orchestrator.views.errors import NotFoundError
 if TYPE_CHECKING:
     from api.client import Client
     from orchestrator.service.manuscripts import ManuscriptReport, Records, Whole
-    from orchestrator.views.evidence import CellVerdictView, MacroAddress, MacrosView
-    from orchestrator.views.files import Rendered
-    from orchestrator.views.resolutions import ResolutionRound, ResolutionView
+    from orchestrator.views.evidence import CellVerdictView, MacroAddress, MacrosView, ResolutionRound, ResolutionView
+    from orchestrator.views.pages import Rendered
 
 MOST: Final = 1_000_000
 
@@ -336,7 +335,7 @@ def resolve(
     home: Home = HOME,
 ) -> None:
     """Train further seeds of those cells alone whose comparisons are open, in rounds, as far as the budget goes."""
-    from orchestrator.views.resolutions import ResolutionBudget
+    from orchestrator.views.evidence import ResolutionBudget
 
     budget = ResolutionBudget(hours=hours, seeds=seeds, within=within)
     with connect(url, token, home) as client:

@@ -16,7 +16,7 @@ from api.commands.terminal import HOME, Changes, Home, Only, SpecFile, Without, 
 from api.commands.watch import follow, verdict
 from api.failures import ApiError, Unreachable
 from orchestrator.views.errors import MetricsweepError
-from orchestrator.views.lifecycle import SweepState
+from orchestrator.views.states import SweepState
 
 if TYPE_CHECKING:
     from api.client import Client
@@ -104,7 +104,7 @@ def run(
 
 def _begun(client: "Client", body: bytes, alone: bool) -> int:
     """Submit the spec, or find the sweep of it that an interrupted run left behind."""
-    from orchestrator.views.resources import too_large
+    from orchestrator.views.operations import too_large
 
     preview = client.preview(body)
     if alone and (shortages := too_large(preview.warnings)):

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING
 from urllib.parse import urljoin
 
 from api.commands.terminal import HOME, Home, IsTrial, Json, Token, Url, Where, connect, out, placed, print_json
-from orchestrator.views.printing import printed
+from orchestrator.views.tables import printed
 
 if TYPE_CHECKING:
     from api.client import Client
-    from orchestrator.views.cells import CellView
-    from orchestrator.views.remarks import Remark
-    from orchestrator.views.sweeps import Counts, SweepView
+    from orchestrator.views.sweeps import Counts, Remark, SweepView
+    from orchestrator.views.tables import CellView
     from orchestrator.views.trials import TrialView
 
 

@@ -36,16 +36,13 @@ from api.commands.terminal import (
     settings,
 )
 from api.commands.watch import follow, verdict
-from orchestrator.cost.words import cost_in_words
-from orchestrator.host.printable import one_line
-from orchestrator.views.lifecycle import SweepState
+from orchestrator.cost.estimate import cost_in_words
+from orchestrator.host.logs import one_line
+from orchestrator.views.states import SweepState
 
 if TYPE_CHECKING:
     from api.client import Client
-    from orchestrator.views.remarks import Remark
-    from orchestrator.views.requests import RequestView
-    from orchestrator.views.submissions import Preview
-    from orchestrator.views.sweeps import SweepSummary
+    from orchestrator.views.sweeps import Preview, Remark, RequestView, SweepSummary
 
 Limit = Annotated[int, typer.Option(min=1, help="At most so many.")]
 _LOOKED_AT: Final = 200  # sweeps, for one whose name is near

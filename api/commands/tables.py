@@ -30,7 +30,7 @@ from api.commands.terminal import (
 )
 from orchestrator.host.disk import replace_file, replacing
 from orchestrator.service import offline
-from orchestrator.views.files import FIGURE_FORMATS
+from orchestrator.views.pages import FIGURE_FORMATS
 from workers.catalog import unknown
 
 if TYPE_CHECKING:

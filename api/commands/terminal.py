@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, TextIO
 import typer
 
 from orchestrator.host.disk import is_disk_error
-from orchestrator.host.printable import one_line, printable, printable_json
+from orchestrator.host.logs import one_line, printable, printable_json
 from orchestrator.views.errors import InvalidSpecError, MetricsweepError, NotFoundError, TooLargeError
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from api.commands.terminal import FAILED, HOME, OK, Home, Output, SweepId, Token, Url, connect, out
-from orchestrator.host.printable import one_line
-from orchestrator.views.durations import duration
-from orchestrator.views.lifecycle import SWEEP_ENDED, SweepState
+from orchestrator.host.logs import one_line
+from orchestrator.views.pages import duration
+from orchestrator.views.states import SWEEP_ENDED, SweepState
 
 if TYPE_CHECKING:
     from api.client import Client

@@ -24,9 +24,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.problems import answer, details
 from orchestrator.host.identity import IDENTITY_PATH
-from orchestrator.host.log_context import about
+from orchestrator.host.logs import about
 from orchestrator.settings import Settings
-from orchestrator.views.callers import Caller, caller
+from orchestrator.views.accounts import Caller, caller
 
 log = logging.getLogger(__name__)
 

@@ -1,6 +1,6 @@
 """Expensive requests take turns: a few run at once, some wait, and work stops when its client has left.
 
-A thread cannot be stopped from outside, so expensive work checks `orchestrator.views.deadline` now and then.
+A thread cannot be stopped from outside, so expensive work checks `orchestrator.views.errors` now and then.
 """
 
 import asyncio
@@ -12,8 +12,7 @@ from typing import Any, ClassVar, Final
 from fastapi import Request, Response
 from fastapi.routing import APIRoute
 
-from orchestrator.views.deadline import Deadline, GoneError, within
-from orchestrator.views.errors import BusyError
+from orchestrator.views.errors import BusyError, Deadline, GoneError, within
 
 CLIENT_GONE: Final = 499
 """The status of an answer that nobody reads, as nginx counts it."""

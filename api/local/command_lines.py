@@ -13,7 +13,7 @@ from pydantic import SecretStr
 
 from api.local.log_file import KEPT, LOG_BYTES
 from api.local.process import ChildSpec
-from orchestrator.host.addresses import sqlite_url
+from orchestrator.host.checks import sqlite_url
 from orchestrator.host.slot_environment import for_slots
 from orchestrator.settings import SECRET_FILES, Settings
 

@@ -17,7 +17,7 @@ import psutil
 from api.local import record
 from api.local.process import Child, end_processes, marked
 from api.local.refusals import unwritable
-from orchestrator.host.private import close_files, own_folder, own_secret
+from orchestrator.host.files import close_files, own_folder, own_secret
 from orchestrator.views.errors import ConflictError, MetricsweepError
 
 LEFTOVER_GRACE: Final = 5.0

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Final
 
-from orchestrator.host.private import close_files, own_folder
+from orchestrator.host.files import close_files, own_folder
 
 LOG_BYTES: Final = 10_000_000
 """About a week of a busy service; what is longer is put aside while the process goes on writing."""

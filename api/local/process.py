@@ -18,7 +18,7 @@ import psutil
 import api.local.parent_death
 from api.local.doorbell import Doorbell
 from api.local.log_file import LogFile
-from orchestrator.host.private import MASK
+from orchestrator.host.files import MASK
 
 MARK: Final = "METRICSWEEP_SERVE"
 """Environment variable by which every process that one supervisor started, however deep, is known as its own."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from orchestrator.host.private import own_text
+from orchestrator.host.files import own_text
 
 RECORD_FILE: Final = "serve.json"
 

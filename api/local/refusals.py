@@ -4,10 +4,8 @@ import os
 import sys
 from pathlib import Path
 
+from orchestrator.host.checks import is_loopback, missing, refuse_hidden, require
 from orchestrator.host.disk import disk_of
-from orchestrator.host.function_names import missing
-from orchestrator.host.loopback import is_loopback
-from orchestrator.host.packages import refuse_hidden, require
 from orchestrator.service.owner import refuse_newer_database
 from orchestrator.settings import ENGINES, Secrets, Settings
 from orchestrator.views.errors import MetricsweepError

@@ -8,7 +8,7 @@ from threading import Event
 from typing import Final, Literal
 
 from api.local.process import Child, describe_exit
-from orchestrator.host.printable import printable
+from orchestrator.host.logs import printable
 from orchestrator.views.errors import UnavailableError
 
 Tell = Callable[[str, str], None]

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from api.connection import Query, ServerConnection
-from orchestrator.host.packages import brought_by
+from orchestrator.host.checks import brought_by
 
 if TYPE_CHECKING:  # late, since the commands wait for neither
     import pandas

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Final, Protocol
 from api.connection import ServerConnection
 from api.failures import ApiError, Unreachable
 from api.notebooks.frame import frame
-from orchestrator.host.packages import brought_by
-from orchestrator.views.lifecycle import SWEEP_ENDED
+from orchestrator.host.checks import brought_by
+from orchestrator.views.states import SWEEP_ENDED
 
 if TYPE_CHECKING:  # late, since the commands wait for neither
     import altair
     import pandas
 
     from api.connection import SweepChanges
-    from orchestrator.views.files import Rendered
+    from orchestrator.views.pages import Rendered
     from orchestrator.views.sweeps import SweepView
 
 POLL_SECONDS: Final = 1.0

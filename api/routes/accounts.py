@@ -10,12 +10,24 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, St
 from api.dependencies import AccountName, Admission, Asked, ByProvider, Cursor, Id, IdempotencyKey, Paged, UserName
 from api.problems import documented, shown
 from dashboards import people as people_page
-from orchestrator.host.oidc_settings import issuer as issuer_of
-from orchestrator.views.accounts import ACCOUNT_NAME, AuditEntry, NewTokenView, ProjectView, TokenView, UserView
-from orchestrator.views.callers import Role, Scope, caller
-from orchestrator.views.logins import ISSUER, SUBJECT
+from orchestrator.host.checks import issuer as issuer_of
+from orchestrator.views.accounts import (
+    ACCOUNT_NAME,
+    ISSUER,
+    SUBJECT,
+    AuditEntry,
+    NewTokenView,
+    ProjectView,
+    Quota,
+    QuotaKind,
+    QuotaUse,
+    Role,
+    Scope,
+    TokenView,
+    UserView,
+    caller,
+)
 from orchestrator.views.pages import Page
-from orchestrator.views.quotas import Quota, QuotaKind, QuotaUse
 
 people_router = APIRouter(prefix="/v1", tags=["people"], responses=documented(401, 403, 421, 422, 500, 503))
 forms = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)

@@ -12,9 +12,15 @@ from api.problems import answer, details, documented, shown
 from api.telemetry import CONTENT_TYPE, Exposition
 from dashboards import cluster as cluster_page
 from dashboards import pages
-from orchestrator.views.cluster import ClusterView, DataFinding, Readiness
-from orchestrator.views.collection import CollectionPolicy, CollectionView, StorageView
-from orchestrator.views.lifecycle import SWEEP_ENDED, TrialState
+from orchestrator.views.operations import (
+    ClusterView,
+    CollectionPolicy,
+    CollectionView,
+    DataFinding,
+    Readiness,
+    StorageView,
+)
+from orchestrator.views.states import SWEEP_ENDED, TrialState
 from workers.catalog import Catalog
 
 EXAMPLE: Final[dict[str, Any]] = {

@@ -11,8 +11,8 @@ from starlette.types import Receive, Scope, Send
 from api.dependencies import Admission, Asked, Id
 from api.events import MEDIA_TYPE, Feed, Listener, Stream, resumed_from
 from api.problems import documented
-from orchestrator.views.callers import caller
-from orchestrator.views.changes import ChangeView
+from orchestrator.views.accounts import caller
+from orchestrator.views.runs import ChangeView
 
 router = APIRouter(prefix="/v1", tags=["events"], responses=documented(401, 403, 421, 422, 500, 503))
 

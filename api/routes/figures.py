@@ -8,7 +8,7 @@ from api.dependencies import Asked, Id, Named
 from api.http.turns import Expensive
 from api.problems import documented, shown
 from api.routes.tables import as_file
-from orchestrator.views.files import FigureFile, FigureView
+from orchestrator.views.pages import FigureFile, FigureView
 
 FIGURES: Final = [
     {

@@ -14,21 +14,21 @@ from dashboards.listing import ListingAddress
 from orchestrator.service.trials import ListingWish
 from orchestrator.views.errors import ConflictError, InvalidFilterError, NotFoundError
 from orchestrator.views.filters import LONGEST
-from orchestrator.views.listings import Listed
+from orchestrator.views.trials import Listed
 
-router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse, route_class=Expensive)
+pages = APIRouter(include_in_schema=False, default_response_class=HTMLResponse, route_class=Expensive)
 
 Number = Annotated[int, Query(ge=1, le=2**31 - 1)]
 CellPlace = Annotated[str, Query(max_length=20, pattern=r"^[1-9][0-9]{0,8}/[0-9]{1,9}$")]
-Text = Annotated[str, Query(max_length=200, pattern=r"^[^\x00]*$")]
+FormText = Annotated[str, Query(max_length=200, pattern=r"^[^\x00]*$")]
 
 
 async def _chosen(
-    x: Text = "",
-    y: Text = "",
-    colour: Text = "",
+    x: FormText = "",
+    y: FormText = "",
+    colour: FormText = "",
     plot: Annotated[str, Query(max_length=20)] = "",
-    show: Annotated[list[Text] | None, Query(max_length=200)] = None,
+    show: Annotated[list[FormText] | None, Query(max_length=200)] = None,
     columns: Annotated[str | None, Query(max_length=2_000)] = None,
 ) -> ListingAddress:
     several = tuple(show) if show else None if columns is None else tuple(named(columns) or ())
@@ -38,7 +38,7 @@ async def _chosen(
 async def _sought(
     chosen: Annotated[ListingAddress, Depends(_chosen)],
     where: Annotated[str, Query(max_length=20 * LONGEST)] = "",  # a longer one is told so on the page, too
-    sort: Text = "",
+    sort: FormText = "",
     of: Listed = "trials",
     cursor: Cursor = None,
 ) -> ListingAddress:
@@ -49,17 +49,17 @@ async def _sought(
     )  # fmt: skip
 
 
-Page = Annotated[ListingAddress, Depends(_sought)]
+Address = Annotated[ListingAddress, Depends(_sought)]
 
 
-@router.get("/trials")
-def trials(service: Asked, asked: Page, limit: Limit = 50) -> HTMLResponse:
+@pages.get("/trials")
+def trials_page(service: Asked, asked: Address, limit: Limit = 50) -> HTMLResponse:
     """Of all sweeps."""
     return _page(service, asked, limit, "")
 
 
-@router.get("/sweeps/{id}/trials")
-def trials_of_a_sweep(number: Id, service: Asked, asked: Page, limit: Limit = 50) -> HTMLResponse:
+@pages.get("/sweeps/{id}/trials")
+def trials_of_a_sweep(number: Id, service: Asked, asked: Address, limit: Limit = 50) -> HTMLResponse:
     """Of one sweep."""
     name = service.sweeps.get(number).name
     return _page(service, asked.of_sweep(number), limit, name)
@@ -77,7 +77,7 @@ def _page(service: Asked, asked: ListingAddress, limit: int, name: str) -> HTMLR
     return HTMLResponse(listing.listing_page(asked, page, columns, sweep_name=name))
 
 
-@router.get("/compare")
+@pages.get("/compare")
 def compare(
     service: Asked,
     trial: Annotated[list[Number] | None, Query(max_length=200)] = None,

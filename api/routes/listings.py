@@ -10,7 +10,7 @@ from api.http.turns import Expensive
 from api.problems import documented, shown
 from orchestrator.service.trials import ListingWish, Plot
 from orchestrator.views.filters import LONGEST
-from orchestrator.views.listings import Listed, ListedColumn, Listing
+from orchestrator.views.trials import Listed, ListedColumn, Listing
 
 router = APIRouter(
     prefix="/v1", tags=["trials"], route_class=Expensive, responses=documented(401, 404, 421, 422, 500, 503)

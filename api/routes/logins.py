@@ -19,8 +19,7 @@ from api.dependencies import Admission, Asked, ByProvider
 from api.problems import documented, shown
 from dashboards import pages
 from orchestrator.host.identity import IDENTITY_PATH, NONCE
-from orchestrator.views.accounts import CallerView
-from orchestrator.views.callers import OWNER, Caller, Scope, caller, calling
+from orchestrator.views.accounts import OWNER, Caller, CallerView, Scope, caller, calling
 from orchestrator.views.errors import LoginRefusedError, NotAllowedError, NotFoundError
 
 log = logging.getLogger(__name__)

@@ -13,11 +13,11 @@ from api.http.turns import Expensive, ExpensiveSpec
 from api.routes.sweeps import CellIndex
 from dashboards import catalog, editor, gallery, pages
 from dashboards.editor import Draft
-from orchestrator.cost.words import cost_in_words
+from orchestrator.cost.estimate import cost_in_words
 from orchestrator.service.service import Service
-from orchestrator.views.callers import caller
+from orchestrator.views.accounts import caller
 from orchestrator.views.errors import InvalidSpecError
-from orchestrator.views.lifecycle import SweepState
+from orchestrator.views.states import SweepState
 from orchestrator.views.sweeps import Heat
 
 LOG_CHARACTERS: Final = 65_536

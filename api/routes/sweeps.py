@@ -27,15 +27,24 @@ from api.dependencies import (
 )
 from api.http.turns import Expensive, ExpensiveBundle, ExpensiveSpec
 from api.problems import documented, shown
-from orchestrator.views.cells import CellView
-from orchestrator.views.cluster import MirrorView
-from orchestrator.views.lifecycle import SweepState
+from orchestrator.views.evidence import ResolutionBudget, ResolutionView
+from orchestrator.views.operations import MirrorView
 from orchestrator.views.pages import Page
-from orchestrator.views.remarks import LONGEST_NOTE, LONGEST_TAG, MOST_TAGS, Remark, TagChange
-from orchestrator.views.requests import RequestView
-from orchestrator.views.resolutions import ResolutionBudget, ResolutionView
-from orchestrator.views.submissions import Preview, Submitted
-from orchestrator.views.sweeps import GridCell, SweepSummary, SweepView
+from orchestrator.views.states import SweepState
+from orchestrator.views.sweeps import (
+    LONGEST_NOTE,
+    LONGEST_TAG,
+    MOST_TAGS,
+    GridCell,
+    Preview,
+    Remark,
+    RequestView,
+    Submitted,
+    SweepSummary,
+    SweepView,
+    TagChange,
+)
+from orchestrator.views.tables import CellView
 
 sweeps_router = APIRouter(prefix="/v1/sweeps", tags=["sweeps"], responses=documented(401, 403, 421, 422, 500, 503))
 posting = APIRouter(prefix="/v1/sweeps", tags=["sweeps"], route_class=ExpensiveSpec, responses=sweeps_router.responses)

@@ -12,7 +12,7 @@ from api.http.turns import Expensive
 from api.problems import documented, shown
 from dashboards import ledger as ledger_pages
 from orchestrator.views.evidence import LedgerSummary, OptimismView, PublishedSummary, PublishedView, VerdictsView
-from orchestrator.views.files import Rendered
+from orchestrator.views.pages import Rendered
 
 tables_router = APIRouter(
     prefix="/v1/sweeps",

@@ -8,8 +8,8 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 from api import examples
 from api.dependencies import Asked, Id, Offset, Paged
 from api.problems import documented, shown
-from orchestrator.views.lifecycle import TrialState
 from orchestrator.views.pages import Page
+from orchestrator.views.states import TrialState
 from orchestrator.views.trials import Curve, LogView, TrialSummary, TrialView
 
 router = APIRouter(prefix="/v1", tags=["trials"], responses=documented(401, 404, 421, 422, 500, 503))

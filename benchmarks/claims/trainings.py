@@ -5,7 +5,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from orchestrator.views.planned import PlannedTrial
+from orchestrator.views.runs import PlannedTrial
 from workers.contract import Place, Result
 from workers.data.scratch import scratch
 

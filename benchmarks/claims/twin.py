@@ -11,7 +11,7 @@ from orchestrator.plan.check import check
 from orchestrator.plan.edit import edited
 from orchestrator.plan.grid import Plan, expand
 from orchestrator.plan.yaml import parse
-from orchestrator.views.planned import Labels, PlannedTrial
+from orchestrator.views.runs import Labels, PlannedTrial
 from workers import catalog
 from workers.contract import Result
 

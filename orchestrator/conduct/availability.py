@@ -9,10 +9,10 @@ from orchestrator.plan.data import ABSENT, absence
 from orchestrator.record.reads.data import AskedNeed
 from orchestrator.record.store import Store, Writer
 from orchestrator.run.engine import Engine
-from orchestrator.views.nodes import Inspected, Node
+from orchestrator.views.operations import Inspected, Node
 from workers.catalog import Need
 
-LOOK_SECONDS: Final = 1.0
+DATA_SECONDS: Final = 1.0
 """How often it is asked which sweeps need what, while nothing else happens."""
 AGAIN_SECONDS: Final = 10.0
 """How long after a look that found nothing the next one is due."""
@@ -73,7 +73,7 @@ class Availability:
 
     def look(self, *, anew: bool = False) -> None:
         """Have machines look where that is due, and note what they found; `anew`: trials were added or changed."""
-        if anew or self._now() - self._asked_at > LOOK_SECONDS:
+        if anew or self._now() - self._asked_at > DATA_SECONDS:
             self._asked, self._asked_at = self._store.data.asked_needs(), self._now()
             self._meet(self._engine.machines())
             for machine in self._machines.values():

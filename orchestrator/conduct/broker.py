@@ -8,12 +8,12 @@ from typing import Final
 
 from orchestrator.conduct.chores import Chores
 from orchestrator.conduct.heartbeat import Heartbeat
-from orchestrator.host.log_context import about
-from orchestrator.host.traces import span_of_attempt
+from orchestrator.host.logs import about
+from orchestrator.host.tracing import span_of_attempt
 from orchestrator.record.store import Store, Writer
 from orchestrator.run.message import Message
 from orchestrator.views.errors import FencedError
-from orchestrator.views.orders import Failure, Order
+from orchestrator.views.runs import Failure, Order
 
 TICK_SECONDS: Final = 0.5
 

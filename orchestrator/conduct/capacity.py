@@ -9,14 +9,13 @@ from orchestrator.plan.parse import where
 from orchestrator.record.reads.capacity import AskedSlot
 from orchestrator.record.store import Store, Writer
 from orchestrator.run.engine import Engine
-from orchestrator.spec.slot import Slot
+from orchestrator.spec.axes import Slot
 from orchestrator.spec.spec import Spec
-from orchestrator.views.nodes import Node
-from orchestrator.views.planned import Labels
-from orchestrator.views.quotas import UNLIMITED, QuotaLimits
-from orchestrator.views.resources import possible, shortage
+from orchestrator.views.accounts import UNLIMITED, QuotaLimits
+from orchestrator.views.operations import Node, possible, shortage
+from orchestrator.views.runs import Labels
 
-LOOK_SECONDS: Final = 3.0
+CAPACITY_SECONDS: Final = 3.0
 """How often the demand is told anew while nothing else happens."""
 MOST_DEMANDED: Final = 256
 TURN_SECONDS: Final = 15.0
@@ -46,7 +45,7 @@ class Capacity:
         nodes = self._engine.nodes()
         alive = None if nodes is None else sorted(nodes, key=lambda node: node.uid)
         changed = alive != self._alive or self.notices is None
-        due = self._now() - self._looked > LOOK_SECONDS
+        due = self._now() - self._looked > CAPACITY_SECONDS
         if not (changed or anew or due):
             return
         self._looked = self._now()

@@ -19,8 +19,8 @@ from orchestrator.conduct.requests import Requests
 from orchestrator.conduct.retries import Retries
 from orchestrator.conduct.searches import Searches
 from orchestrator.conduct.slot_watch import SlotWatch
-from orchestrator.host.log_context import about
-from orchestrator.host.traces import span
+from orchestrator.host.logs import about
+from orchestrator.host.tracing import span
 from orchestrator.record.mlflow.mirror import Mirror
 from orchestrator.record.mlflow.tracker import Tracker
 from orchestrator.record.reads.claims import Exclusions
@@ -28,7 +28,7 @@ from orchestrator.record.reads.requests import PendingRequest
 from orchestrator.record.store import Store, Writer
 from orchestrator.run.engine import Engine
 from orchestrator.settings import Settings
-from orchestrator.views import events
+from orchestrator.views import runs
 from orchestrator.views.errors import FOR_ALL
 from workers.catalog import Catalog, PartSourceError, usual_needs
 
@@ -135,7 +135,7 @@ class Chores:
         """Whether a sweep is expanded in part, so that the next turn goes on with it."""
         return self._expansion.under_way and not self.hindrances.full
 
-    def _settle(self, ended: events.CellSettled | events.SweepSettled) -> None:
+    def _settle(self, ended: runs.CellSettled | runs.SweepSettled) -> None:
         with about(sweep=ended.sweep), span("settle", cell=getattr(ended, "cell", None)):
             try:
                 self._writer.events.write(ended)

@@ -9,7 +9,7 @@ from orchestrator.publish.select import direction, selection
 from orchestrator.record.reads.requests import PendingRequest
 from orchestrator.record.store import Store, Writer
 from orchestrator.record.weight_files import WeightFiles
-from orchestrator.views.collection import CollectionPolicy
+from orchestrator.views.operations import CollectionPolicy
 from workers.catalog import Catalog
 
 log = logging.getLogger(__name__)

@@ -14,7 +14,7 @@ from orchestrator.record.reads.sweeps import QueuedSweep
 from orchestrator.record.store import Store, Writer
 from orchestrator.spec.spec import Spec
 from orchestrator.views.errors import InvalidSpecError
-from orchestrator.views.nodes import Inspected
+from orchestrator.views.operations import Inspected
 from workers.catalog import Catalog, Need
 
 CLIENT_SECONDS: Final = 30.0

@@ -16,7 +16,7 @@ from orchestrator.record.figure_files import FigureFiles
 from orchestrator.record.mlflow.tracker import Exhibit
 from orchestrator.record.store import Store
 from orchestrator.views.errors import ConflictError, MetricsweepError
-from orchestrator.views.outcomes import SweepOutcomes
+from orchestrator.views.runs import SweepOutcomes
 from workers.catalog import Catalog
 
 log = logging.getLogger(__name__)

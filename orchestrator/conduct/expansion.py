@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
 
-from orchestrator.host.log_context import about
-from orchestrator.host.traces import span
+from orchestrator.host.logs import about
+from orchestrator.host.tracing import span
 from orchestrator.plan import grid
 from orchestrator.plan.grid import Plan
 from orchestrator.plan.needs import Contents
@@ -18,7 +18,7 @@ from orchestrator.record.reads.sweeps import QueuedSweep
 from orchestrator.record.store import Store, Writer
 from orchestrator.spec.spec import Spec
 from orchestrator.views.errors import FOR_ALL, ConflictError, MetricsweepError
-from orchestrator.views.planned import Candidate, Cell, Labels, PlannedTrial
+from orchestrator.views.runs import Candidate, Cell, Labels, PlannedTrial
 from workers.catalog import Catalog
 
 log = logging.getLogger(__name__)

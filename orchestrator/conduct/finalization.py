@@ -7,7 +7,7 @@ from typing import Final
 
 from orchestrator.publish import select
 from orchestrator.record.store import Store, Writer
-from orchestrator.views import events
+from orchestrator.views import runs
 from orchestrator.views.errors import FOR_ALL, MetricsweepError
 from workers.catalog import Catalog
 
@@ -29,7 +29,7 @@ class Finalization:
         self._rests_until = float("-inf")
         self._broken: dict[int, str] = {}  # why the cells of a sweep cannot be summed up
 
-    def settle(self, *, force: bool = False) -> Iterable[events.CellSettled | events.SweepSettled]:
+    def settle(self, *, force: bool = False) -> Iterable[runs.CellSettled | runs.SweepSettled]:
         """What has ended, each to be recorded before the next is asked for; nothing while it rests, unless forced.
 
         A sweep whose cells cannot be summed up fails once its trials have ended. Raises FencedError.
@@ -48,9 +48,9 @@ class Finalization:
             if sweep in self._broken:
                 self._writer.sweeps.fail(sweep, f"its cells cannot be summed up: {self._broken[sweep]}")
             else:
-                yield events.SweepSettled(sweep)
+                yield runs.SweepSettled(sweep)
 
-    def _summed(self, sweep: int, cells: list[int]) -> Iterable[events.CellSettled]:
+    def _summed(self, sweep: int, cells: list[int]) -> Iterable[runs.CellSettled]:
         try:
             for first in range(0, len(cells), MOST_CELLS):
                 yield from self._cells(sweep, cells[first : first + MOST_CELLS])
@@ -63,8 +63,8 @@ class Finalization:
                 log.exception("sweep %d: its cells cannot be summed up", sweep)
             self._broken[sweep] = said
 
-    def _cells(self, sweep: int, cells: list[int]) -> Iterable[events.CellSettled]:
+    def _cells(self, sweep: int, cells: list[int]) -> Iterable[runs.CellSettled]:
         outcomes = self._store.outcomes.of(sweep, cells)
         better = select.direction(select.selection(outcomes.spec).metric, self._catalog)
         for summary in select.summaries(outcomes, better):
-            yield events.CellSettled(sweep, summary)
+            yield runs.CellSettled(sweep, summary)

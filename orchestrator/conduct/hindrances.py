@@ -12,8 +12,8 @@ from orchestrator.host import disk
 from orchestrator.record.reads.claims import Exclusions
 from orchestrator.record.store import Store, Writer
 from orchestrator.run.engine import Engine
-from orchestrator.views.orders import Failure, Order
-from orchestrator.views.quotas import QuotaLimits
+from orchestrator.views.accounts import QuotaLimits
+from orchestrator.views.runs import Failure, Order
 
 log = logging.getLogger(__name__)
 

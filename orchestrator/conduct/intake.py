@@ -8,9 +8,9 @@ from orchestrator.conduct.pruning import Pruning
 from orchestrator.conduct.retries import Retries
 from orchestrator.record.writes.events import EventWriter
 from orchestrator.run.message import Message, Said
-from orchestrator.views import events
+from orchestrator.views import runs
 from orchestrator.views.errors import FOR_ALL
-from orchestrator.views.orders import Failure, FailureKind, Order
+from orchestrator.views.runs import Failure, FailureKind, Order
 from workers.contract import Progress, Result
 
 log = logging.getLogger(__name__)
@@ -26,7 +26,7 @@ class Intake:
     def started(self, order: Order, holder: str, host: str) -> None:
         """Note the slot that trains the order."""
         log.info("attempt %s of %s begins on %s", order.attempt, order.label or order.training, host or holder)
-        self._record.write(events.Started(order.attempt, holder, host))
+        self._record.write(runs.Started(order.attempt, holder, host))
 
     def told(self, order: Order, message: Message) -> None:
         """Read a message and record what it says.
@@ -55,33 +55,33 @@ class Intake:
                 self.stopped(order)
 
     def _progressed(self, order: Order, seq: int, progress: Progress) -> None:
-        if not self._kept(order, events.Progressed(order.attempt, seq, progress)):
+        if not self._kept(order, runs.Progressed(order.attempt, seq, progress)):
             return
         self._pruning.progressed(order, progress)
         if progress.checkpoint is not None:
             self._retries.advanced(order, progress.step)
 
     def _finished(self, order: Order, result: Result) -> None:
-        if self._kept(order, events.Finished(order.attempt, result)):
+        if self._kept(order, runs.Finished(order.attempt, result)):
             self._pruning.finished(order)
             self._retries.ended(order)
 
     def failed(self, order: Order, failure: Failure) -> None:
         """Record a failure, and whether it is tried again."""
         self._hindrances.learn(order, failure)
-        self._record.write(events.Failed(order.attempt, failure, self._retries.after(order, failure)))
+        self._record.write(runs.Failed(order.attempt, failure, self._retries.after(order, failure)))
         self._pruning.failed(order)
 
     def stopped(self, order: Order) -> None:
         """Record that an order stopped unwanted."""
-        self._record.write(events.AttemptStopped(order.attempt))
+        self._record.write(runs.AttemptStopped(order.attempt))
         self._retries.ended(order)
 
     def returned(self, order: Order, reason: str) -> None:
         """Record that an order was not begun, or was given back, and why."""
-        self._record.write(events.AttemptStopped(order.attempt, reason))
+        self._record.write(runs.AttemptStopped(order.attempt, reason))
 
-    def _kept(self, order: Order, event: events.Progressed | events.Finished) -> bool:
+    def _kept(self, order: Order, event: runs.Progressed | runs.Finished) -> bool:
         """Record an event; where the database refuses it (a step beyond its integers, say) the training has failed."""
         try:
             self._record.write(event)

@@ -6,10 +6,10 @@ import time
 from typing import Final
 
 from orchestrator.conduct.webhook import Reply, Webhook, body
-from orchestrator.host.log_context import about
-from orchestrator.host.traces import span
+from orchestrator.host.logs import about
+from orchestrator.host.tracing import span
 from orchestrator.record.store import Store, Writer
-from orchestrator.views.deliveries import Delivery
+from orchestrator.views.operations import Delivery
 
 log = logging.getLogger(__name__)
 

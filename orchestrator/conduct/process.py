@@ -8,9 +8,9 @@ from functools import partial
 
 from orchestrator.conduct.conductor import Conductor
 from orchestrator.host import storage
+from orchestrator.host.files import own_folder
 from orchestrator.host.identity import made_for, prove
-from orchestrator.host.private import own_folder
-from orchestrator.host.traces import begin_tracing, end_tracing
+from orchestrator.host.tracing import begin_tracing, end_tracing
 from orchestrator.record.mlflow.tracker import Tracker
 from orchestrator.record.store import Store
 from orchestrator.run.attempt import Workplace

@@ -14,10 +14,10 @@ from orchestrator.record.reads.pruning import Competitor
 from orchestrator.record.store import Store, Writer
 from orchestrator.run.optuna.pruners import OptunaPruner
 from orchestrator.run.pruner import Pruner
-from orchestrator.spec.prune import Hyperband, Prune, Race, Wilcoxon
+from orchestrator.spec.axes import Hyperband, Prune, Race, Wilcoxon
 from orchestrator.spec.spec import Spec
 from orchestrator.views.errors import FOR_ALL
-from orchestrator.views.orders import Order
+from orchestrator.views.runs import Order
 from workers.catalog import Catalog
 from workers.contract import Progress, Recipe
 

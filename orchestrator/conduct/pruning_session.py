@@ -10,7 +10,7 @@ from typing import Final
 from orchestrator.record.reads.pruning import Competitor, RecordedEvaluation
 from orchestrator.record.writes.pruning import PruningDecision
 from orchestrator.run.pruner import Pruner
-from orchestrator.views.lifecycle import TrialState
+from orchestrator.views.states import TrialState
 
 _NEVER: Final = datetime.max.replace(tzinfo=UTC)
 

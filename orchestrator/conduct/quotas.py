@@ -6,9 +6,9 @@ from typing import Final
 
 from orchestrator.record.reads.quotas import Counted
 from orchestrator.record.store import Store
-from orchestrator.views.quotas import UNLIMITED, QuotaLimits
+from orchestrator.views.accounts import UNLIMITED, QuotaLimits
 
-LOOK_SECONDS: Final = 5.0
+QUOTA_SECONDS: Final = 5.0
 """How often hours are counted anew while nothing else happens, or after twenty times as long as counting takes."""
 REST_TIMES: Final = 20.0
 WAIT: Final = "its trials wait until hours are free again, or an administrator raises the quota"
@@ -34,7 +34,7 @@ class Quotas:
         state = self._store.quotas.state(self._counted if rests else None)
         self._counted = state.counted
         if not rests:
-            self._next = self._now() + max(LOOK_SECONDS, REST_TIMES * (self._now() - began))
+            self._next = self._now() + max(QUOTA_SECONDS, REST_TIMES * (self._now() - began))
         self.limits = state.limits
         self.notices = {
             number: [f"{reason}; {WAIT}" for reason in reasons]

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from orchestrator.record.reads.trainings import Outdated
 from orchestrator.record.store import Store, Writer
 from orchestrator.record.writes.trainings import Renewed, Tally
-from orchestrator.views.planned import PlannedTrial
+from orchestrator.views.runs import PlannedTrial
 from workers.catalog import Catalog, Change, changes, complete, further_metrics, need_of, problems
 from workers.contract import Recipe
 

@@ -6,9 +6,9 @@ from pathlib import Path
 from orchestrator.conduct.collection import Collection
 from orchestrator.conduct.renewal import Renewal
 from orchestrator.conduct.resolutions import Resolutions
-from orchestrator.host.log_context import about
+from orchestrator.host.logs import about
 from orchestrator.host.storage import opened
-from orchestrator.host.traces import span
+from orchestrator.host.tracing import span
 from orchestrator.plan import grid
 from orchestrator.plan.extension import extension
 from orchestrator.plan.needs import Contents
@@ -21,7 +21,7 @@ from orchestrator.record.store import Store, Writer
 from orchestrator.record.writes.trials import Touched
 from orchestrator.spec.spec import Spec
 from orchestrator.views.errors import FOR_ALL, ConflictError, MetricsweepError, NotFoundError
-from orchestrator.views.lifecycle import SweepState
+from orchestrator.views.states import SweepState
 from workers.catalog import Catalog
 
 log = logging.getLogger(__name__)

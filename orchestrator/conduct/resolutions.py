@@ -4,7 +4,7 @@ import logging
 from dataclasses import replace
 from typing import Any
 
-from orchestrator.host.log_context import about
+from orchestrator.host.logs import about
 from orchestrator.plan.edit import with_seeds
 from orchestrator.plan.validated import read
 from orchestrator.publish import papers
@@ -15,10 +15,9 @@ from orchestrator.record.store import Store, Writer
 from orchestrator.record.writes.resolutions import NewResolution
 from orchestrator.spec.spec import Spec
 from orchestrator.views.errors import FOR_ALL, ConflictError, MetricsweepError
-from orchestrator.views.lifecycle import TrialState
-from orchestrator.views.outcomes import SweepOutcomes
-from orchestrator.views.query_sums import QuerySource
-from orchestrator.views.resolutions import ResolutionBudget, ResolutionRound, ResolutionView
+from orchestrator.views.evidence import ResolutionBudget, ResolutionRound, ResolutionView
+from orchestrator.views.runs import QuerySource, SweepOutcomes
+from orchestrator.views.states import TrialState
 from workers.catalog import Catalog
 
 log = logging.getLogger(__name__)

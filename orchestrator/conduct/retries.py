@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from orchestrator.views.orders import Failure, Order
+from orchestrator.views.runs import Failure, Order
 
 INFRASTRUCTURE_TRIES: Final = 3
 """Attempts in a row that one training may lose without getting any further: then its recipe is what kills them."""

@@ -15,10 +15,10 @@ from orchestrator.record.reads.searches import OpenCell, Suggested
 from orchestrator.record.store import Store, Writer
 from orchestrator.run.optuna.samplers import Answer, OptunaStudy, write_journal
 from orchestrator.run.search import Study, Values
-from orchestrator.spec.search import Search
+from orchestrator.spec.axes import Search
 from orchestrator.spec.spec import Spec
 from orchestrator.views.errors import FOR_ALL, ConflictError, MetricsweepError, NotFoundError
-from orchestrator.views.planned import Dimension
+from orchestrator.views.runs import Dimension
 from workers.catalog import Catalog
 
 log = logging.getLogger(__name__)

@@ -13,9 +13,9 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from orchestrator.host.loopback import is_loopback
+from orchestrator.host.checks import is_loopback
+from orchestrator.host.identity import signature
 from orchestrator.host.proxies import proxy_fault, proxy_variable
-from orchestrator.host.webhook_signature import signature
 from orchestrator.settings import Secrets, Settings
 
 SECONDS: Final = 10.0

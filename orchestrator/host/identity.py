@@ -1,22 +1,20 @@
-"""Who a home folder is: its secret, its public name, and the proof by which a server shows that it knows the secret.
+"""Secrets of an installation: its identity, the tokens of users, and signatures of webhooks."""
 
-The proof names the address at which it is asked for, so that nobody can get it at one address and show it at another.
-It needs the home's own random secret, never METRICSWEEP_TOKEN, which a person may have chosen: a proof can be
-compared with guesses offline.
-"""
-
+import base64
+import binascii
 import hashlib
 import hmac
 import http.client
 import json
 import secrets
 import socket
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from orchestrator.host.private import known_secret, own_folder, own_secret
+from orchestrator.host.files import known_secret, own_folder, own_secret
 from orchestrator.views.errors import UnavailableError
 
 SECRET_FILE: Final = "api.token"  # noqa: S105  the name of a file
@@ -89,3 +87,61 @@ def prove(url: str, identity: Identity) -> None:
         connection.close()
     if not same(str(said), identity.proof(nonce, its_host, its_port)):
         raise UnavailableError(f"what answers at {url} is not the server of this home; it was told nothing")
+
+
+TOKEN_PREFIX: Final = "msw_"  # noqa: S105
+"""What a user's token begins with: programs that look for lost secrets know it by that."""
+
+
+def new_token() -> str:
+    """256 random bits. Shown once; only its hash is kept."""
+    return TOKEN_PREFIX + secrets.token_urlsafe(32)
+
+
+def token_of(secret: str, *said: str) -> str:
+    """What a secret of the server's makes of a request: the same again for the same request, which is sent twice.
+
+    As hard to guess as the secret, which has 256 random bits or is of the owner's choice.
+    """
+    parts = b"".join(len(one.encode()).to_bytes(4, "big") + one.encode() for one in said)
+    made = hmac.digest(secret.encode(), b"user token\0" + parts, "sha256")
+    return TOKEN_PREFIX + base64.urlsafe_b64encode(made).decode().rstrip("=")
+
+
+def digest(token: str) -> str:
+    """What is kept of a token. A slow hash is for what people choose; 256 random bits nobody guesses, however fast."""
+    return hashlib.sha256(token.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+KEY_PREFIX: Final = "whsec_"
+KEY_BYTES: Final = range(24, 65)
+
+
+def keys_of(secret: str) -> tuple[bytes, ...]:
+    """The keys of a secret, of which a second one stands behind a blank while receivers change; raises ValueError."""
+    keys = tuple(_key(one) for one in secret.split())
+    if not keys:
+        raise ValueError(f"is empty; {_right()}")
+    return keys
+
+
+def signature(keys: Sequence[bytes], message: str, timestamp: int, body: bytes) -> str:
+    """The header `webhook-signature` of a message."""
+    signed = f"{message}.{timestamp}.".encode() + body
+    digests = (hmac.digest(key, signed, "sha256") for key in keys)
+    return " ".join(f"v1,{base64.b64encode(digest).decode()}" for digest in digests)
+
+
+def _key(text: str) -> bytes:
+    """Of what is wrong nothing is repeated: it may be a secret all the same."""
+    try:
+        key = base64.b64decode(text.removeprefix(KEY_PREFIX), validate=True) if text.startswith(KEY_PREFIX) else b""
+    except (binascii.Error, ValueError):
+        key = b""
+    if len(key) not in KEY_BYTES:
+        raise ValueError(f"expected `{KEY_PREFIX}` and {KEY_BYTES[0]} to {KEY_BYTES[-1]} bytes in base64; {_right()}")
+    return key
+
+
+def _right() -> str:
+    return f'`echo "{KEY_PREFIX}$(openssl rand -base64 32)"` makes one'

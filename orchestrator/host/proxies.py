@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 from urllib.parse import urlsplit
 
-from orchestrator.host.loopback import is_loopback
+from orchestrator.host.checks import is_loopback
 
 _NAMES: Final = ("http_proxy", "https_proxy", "all_proxy")
 

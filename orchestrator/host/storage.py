@@ -1,13 +1,201 @@
-"""The storage: where attempts keep checkpoints, artifacts and spools; a folder that all see, or a bucket by its URL."""
+"""The storage of checkpoints, artifacts and spools: a shared folder, or a bucket by its s3:// URL."""
 
 import errno
+import logging
 import os
 import shutil
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path, PurePosixPath
-from urllib.parse import unquote
+from typing import Any, Final
+from urllib.parse import parse_qsl, unquote, urlsplit
 
-from orchestrator.host.bucket import Address, Bucket, address
+from orchestrator.views.errors import MetricsweepError
+
+log = logging.getLogger(__name__)
+
+OPTIONS: Final = ("endpoint_override", "region", "scheme")
+"""What may follow the `?` of an s3:// URL."""
+CONNECT_SECONDS: Final = 5.0
+REQUEST_SECONDS: Final = 10.0
+"""How long a request may transfer nothing."""
+REQUESTS: Final = 2
+"""How often one request is made by the client itself; who has more patience asks again."""
+EXAMPLE: Final = "s3://bucket/folder?endpoint_override=minio:9000&scheme=http"
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """An s3:// URL taken apart."""
+
+    bucket: str
+    prefix: str  # without slashes at its ends
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return f"s3://{self.bucket}/{self.prefix}".rstrip("/")
+
+
+class Bucket:
+    """An S3-compatible object store. Credentials come from the environment, as AWS_ACCESS_KEY_ID and its like.
+
+    Raises FileNotFoundError for what is not there, and OSError where the store does not answer or refuses.
+    """
+
+    def __init__(self, address: Address) -> None:
+        self._address = address
+        self._top = f"{address.bucket}/{address.prefix}".rstrip("/")
+
+    def size(self, folder: str, name: str) -> int:
+        """The bytes of an object."""
+        key = f"{folder}/{name}".lstrip("/")
+        with self._reached(key):
+            found = self._files.get_file_info(f"{self._top}/{key}")
+        if not found.is_file:
+            raise FileNotFoundError(errno.ENOENT, "no such object in the storage", key)
+        return int(found.size)
+
+    def content(self, folder: str, name: str) -> bytes:
+        """An object whole."""
+        key = f"{folder}/{name}"
+        with self._reached(key), self._files.open_input_file(f"{self._top}/{key}") as stream:
+            found: bytes = stream.read()
+            return found
+
+    def names(self, folder: str) -> list[str]:
+        """The objects directly in a folder, sorted."""
+        import pyarrow.fs
+
+        with self._reached(folder):
+            asked = pyarrow.fs.FileSelector(f"{self._top}/{folder}", allow_not_found=True)
+            return sorted(one.base_name for one in self._files.get_file_info(asked) if one.is_file)
+
+    def entries(self, folder: str) -> list[tuple[str, int]]:
+        """The objects directly in a folder with their bytes, sorted."""
+        import pyarrow.fs
+
+        with self._reached(folder):
+            asked = pyarrow.fs.FileSelector(f"{self._top}/{folder}", allow_not_found=True)
+            return sorted((one.base_name, int(one.size)) for one in self._files.get_file_info(asked) if one.is_file)
+
+    def every(self) -> Iterator[str]:
+        """The keys of all objects, sorted; those of which a part would be no file's name are left out."""
+        import pyarrow.fs
+
+        with self._reached("its bucket"):
+            asked = pyarrow.fs.FileSelector(self._top, allow_not_found=True, recursive=True)
+            keys = sorted(one.path[len(self._top) + 1 :] for one in self._files.get_file_info(asked) if one.is_file)
+        yield from (key for key in keys if not {"", ".", ".."} & set(key.split("/")) and "\0" not in key)
+
+    def remove(self, folder: str) -> None:
+        """Remove a folder with all in it."""
+        with suppress(FileNotFoundError), self._reached(folder):
+            self._files.delete_dir(f"{self._top}/{folder}")
+
+    def check(self) -> None:
+        """MetricsweepError where the store answers and has no such bucket."""
+        try:
+            with self._reached("its bucket"):
+                found = self._files.get_file_info(self._address.bucket)
+        except OSError as error:
+            log.warning("METRICSWEEP_STORAGE_URL: %s", error)
+            return
+        if found.type.name == "NotFound":
+            where = self._address.options.get("endpoint_override", "the store")
+            raise MetricsweepError(f"METRICSWEEP_STORAGE_URL: {where} has no bucket {self._address.bucket!r}; make it")
+
+    def problem(self) -> str | None:
+        """Why nothing can be kept here; none: it can."""
+        try:
+            with self._reached("its bucket"):
+                found = self._files.get_file_info(self._address.bucket)
+        except OSError as error:
+            return f"does not answer: {error}"
+        return "there is no such bucket" if found.type.name == "NotFound" else None
+
+    def put(self, path: Path, folder: str, name: str) -> None:
+        """Store a file; the object with that name is the old one or the new one, never a part of either."""
+        self._copy(path, f"{folder}/{name}".lstrip("/"), up=True)
+        if self.size(folder, name) != path.stat().st_size:
+            raise OSError(errno.EIO, "the storage holds another number of bytes than were sent", f"{folder}/{name}")
+
+    def write(self, content: bytes, folder: str, name: str) -> None:
+        """Store bytes under a name."""
+        key = f"{folder}/{name}"
+        with self._reached(key), self._files.open_output_stream(f"{self._top}/{key}") as stream:
+            stream.write(content)
+
+    def fetch(self, key: str, path: Path) -> None:
+        """Copy an object into a file, whole."""
+        self._copy(path, key, up=False)
+        folder, _, name = key.rpartition("/")
+        if self.size(folder, name) != path.stat().st_size:
+            raise OSError(errno.EIO, "another number of bytes came than the storage holds", key)
+
+    def discard(self, folder: str, name: str) -> None:
+        """Remove one object; one that is not there changes nothing."""
+        key = f"{folder}/{name}"
+        with suppress(FileNotFoundError), self._reached(key):
+            self._files.delete_file(f"{self._top}/{key}")
+
+    def _copy(self, path: Path, key: str, *, up: bool) -> None:
+        import pyarrow.fs
+
+        here, there = (pyarrow.fs.LocalFileSystem(), str(path)), (self._files, f"{self._top}/{key}")
+        (source, read), (target, written) = (here, there) if up else (there, here)
+        with self._reached(key):
+            pyarrow.fs.copy_files(read, written, source_filesystem=source, destination_filesystem=target)
+
+    @cached_property
+    def _files(self) -> Any:
+        """The client; pyarrow is imported here, since whoever has a folder needs none of it."""
+        import pyarrow.fs
+
+        options = dict(self._address.options)
+        if "endpoint_override" in options and not {"AWS_REGION", "AWS_DEFAULT_REGION"} & set(os.environ):
+            options.setdefault("region", "us-east-1")  # else the client asks Amazon's own machines, and waits for them
+        return pyarrow.fs.S3FileSystem(
+            **options,
+            connect_timeout=CONNECT_SECONDS,
+            request_timeout=REQUEST_SECONDS,
+            retry_strategy=pyarrow.fs.AwsStandardS3RetryStrategy(max_attempts=REQUESTS),
+        )
+
+    @contextmanager
+    def _reached(self, key: str) -> Iterator[None]:
+        """What the client raises becomes an OSError of one line that names the storage."""
+        try:
+            yield
+        except FileNotFoundError as error:
+            raise FileNotFoundError(errno.ENOENT, "no such object in the storage", key) from error
+        except Exception as error:
+            text = (str(error).splitlines() or [type(error).__name__])[0]
+            raise OSError(f"{key} in {self._address}: {text.partition(' (Request ID')[0]}") from error
+
+
+def address(url: str) -> Address:
+    """A URL with a scheme, taken apart; raises ValueError, which never repeats what may be secret."""
+    parts = urlsplit(url)
+    if parts.scheme != "s3":
+        raise ValueError(f"no storage of the kind {parts.scheme}://; give a folder, file:///folder or {EXAMPLE}")
+    if "@" in parts.netloc:
+        raise ValueError("no credentials in the URL; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY wherever it is")
+    if not parts.netloc or ":" in parts.netloc:
+        raise ValueError(f"no bucket; give it as {EXAMPLE}")
+    options = dict(parse_qsl(parts.query, keep_blank_values=True))
+    unknown = [name for name in options if name not in OPTIONS]
+    if unknown:
+        raise ValueError(f"no option {unknown[0]!r} of an s3:// URL; there are {', '.join(OPTIONS)}")
+    scheme, _, host = options.get("endpoint_override", "").rpartition("://")
+    if host:
+        options |= {"endpoint_override": host} | ({"scheme": scheme} if scheme else {})
+    if "@" in options.get("endpoint_override", ""):
+        raise ValueError("no credentials in the URL; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY wherever it is")
+    if options.get("scheme", "https") not in {"http", "https"}:
+        raise ValueError("the scheme of an s3:// URL is http or https")
+    return Address(parts.netloc, parts.path.strip("/"), options)
 
 
 class Folder:

@@ -7,11 +7,21 @@ from functools import lru_cache
 from typing import Any, Final
 
 from orchestrator.plan.problems import spend
-from orchestrator.spec.axis import Axis, Choice, Group, Span
-from orchestrator.spec.label import label_of, number_of
-from orchestrator.spec.patch import Patch, Sources
-from orchestrator.spec.recipe import ELSEWHERE, FIELDS, PARTS
-from orchestrator.spec.when import When, exclusive
+from orchestrator.spec.axes import (
+    ELSEWHERE,
+    FIELDS,
+    PARTS,
+    Axis,
+    Choice,
+    Group,
+    Patch,
+    Sources,
+    Span,
+    When,
+    exclusive,
+    label_of,
+    number_of,
+)
 from workers.catalog import BATCH, Problem, brief, listed, load, meant, meant_of_parts, shown
 from workers.contract import canonical_json
 

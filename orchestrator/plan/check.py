@@ -11,12 +11,9 @@ from orchestrator.plan.parse import KEYS, SpecDraft, as_meant, narrowed, read
 from orchestrator.plan.points import MOST_TRIALS, budget_problems, count_trials
 from orchestrator.plan.problems import Findings, limited
 from orchestrator.plan.soundness import MOST_CHECKED, Soundness, extent_problems, rival_problems
-from orchestrator.spec.axis import labels_of
-from orchestrator.spec.figure import FigureSpec
-from orchestrator.spec.imported import ImportedRow
+from orchestrator.spec.axes import When, labels_of
+from orchestrator.spec.layouts import PLACE, FigureSpec, ImportedRow, MetricColumn, TableSpec, VerdictSpec
 from orchestrator.spec.spec import Spec
-from orchestrator.spec.table import PLACE, MetricColumn, TableSpec, VerdictSpec
-from orchestrator.spec.when import When
 from orchestrator.views.errors import InvalidSpecError
 from workers.catalog import Catalog, Problem, selected, shown
 

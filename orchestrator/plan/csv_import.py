@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from orchestrator.plan.problems import Findings
-from orchestrator.spec.imported import MOST_NUMBERS, MOST_ROWS, Share
+from orchestrator.spec.layouts import MOST_NUMBERS, MOST_ROWS, Share
 from orchestrator.views.errors import InvalidImportError, TooLargeError
 from workers.catalog import Problem, brief, meant, shown
 

@@ -8,8 +8,7 @@ from typing import Final
 from orchestrator.plan.needs import needs
 from orchestrator.plan.parse import slots
 from orchestrator.spec.spec import Spec
-from orchestrator.views.nodes import Inspected, Node
-from orchestrator.views.resources import MOST_TRAININGS, capacity, shortage
+from orchestrator.views.operations import MOST_TRAININGS, Inspected, Node, capacity, shortage
 from workers.catalog import Catalog, Need
 from workers.contract import Part
 

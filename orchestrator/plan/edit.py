@@ -10,12 +10,11 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from orchestrator.plan.axes import match
 from orchestrator.plan.parse import SUBSET_KEYS, read, read_labels
 from orchestrator.plan.yaml import nodes, parse
-from orchestrator.spec.axis import ROLES, Choice, labels_of
-from orchestrator.spec.label import label_of as spelt
-from orchestrator.spec.seeds import seed_axis, seed_of
-from orchestrator.spec.spec import Spec
+from orchestrator.spec.axes import ROLES, Choice, labels_of
+from orchestrator.spec.axes import label_of as spelt
+from orchestrator.spec.spec import Spec, seed_axis, seed_of
 from orchestrator.views.errors import ConflictError, InvalidSpecError
-from orchestrator.views.planned import Labels
+from orchestrator.views.runs import Labels
 from workers.catalog import Problem, meant, shown
 
 Steps = Sequence[str | int]

@@ -6,8 +6,7 @@ from typing import Any
 
 from orchestrator.plan.grid import Plan
 from orchestrator.views.errors import InvalidSpecError, NumbersChangedError
-from orchestrator.views.extension import Extension, MeasuredTrial, TrialKey
-from orchestrator.views.planned import Candidate, Cell, Labels, PlannedTrial
+from orchestrator.views.runs import Candidate, Cell, Extension, Labels, MeasuredTrial, PlannedTrial, TrialKey
 from workers.catalog import Catalog, Problem, changes, complete, further_metrics, shown
 
 _Key = tuple[tuple[str, str], ...]

@@ -10,11 +10,9 @@ from orchestrator.plan.layouts import Naming
 from orchestrator.plan.nameable import Nameable, at_the_end, entries, missing, stated, tasks
 from orchestrator.plan.parse import SpecDraft
 from orchestrator.plan.problems import DocumentPlace, sentences
-from orchestrator.spec.axis import labels_of
-from orchestrator.spec.figure import DATA, FITTING, QUANTITIES, STAGED, FigureSpec
-from orchestrator.spec.label import flow, number_of
+from orchestrator.spec.axes import applies, flow, labels_of, number_of
+from orchestrator.spec.layouts import DATA, FITTING, QUANTITIES, STAGED, FigureSpec
 from orchestrator.spec.spec import Spec
-from orchestrator.spec.when import applies
 from workers.catalog import Catalog, Entry, Problem, listed, meant, metric_problem, shown
 from workers.contract import Select
 

@@ -17,11 +17,11 @@ from orchestrator.plan.points import (
     points,
     recipe_of,
 )
-from orchestrator.spec.patch import Patch, apply
+from orchestrator.spec.axes import Patch, apply
 from orchestrator.spec.spec import Spec
-from orchestrator.views import deadline
-from orchestrator.views.deadline import timely
-from orchestrator.views.planned import Candidate, Cell, Labels, PlannedTrial
+from orchestrator.views import errors
+from orchestrator.views.errors import timely
+from orchestrator.views.runs import Candidate, Cell, Labels, PlannedTrial
 from workers.catalog import Catalog, FurtherMetrics, complete, further_metrics, out_of_reach, without_further
 from workers.contract import Recipe, canonical_json, fingerprint_of
 
@@ -100,7 +100,7 @@ class Plan:
                 raw = recipe_of(self.spec, at_cell, at_candidate)
                 slot = slot_of(self.spec, {**at_cell.labels, **at_candidate.labels})
                 for repeat, (labels, completed) in enumerate(self._repeated(raw, repeats)):
-                    deadline.check()
+                    errors.check()
                     recipe, document, fingerprint, further = completed
                     need = needs.of(recipe)
                     yield PlannedTrial(

@@ -9,13 +9,9 @@ from pydantic import ValidationError
 from orchestrator.plan.axes import match
 from orchestrator.plan.nameable import Nameable
 from orchestrator.plan.problems import DocumentPlace, sentences, spend
-from orchestrator.spec.axis import labels_of
-from orchestrator.spec.imported import MOST_NUMBERS, MOST_ROWS, ImportedNumber, ImportedRow
-from orchestrator.spec.label import number_of
-from orchestrator.spec.recipe import held
+from orchestrator.spec.axes import applies, held, labels_of, number_of
+from orchestrator.spec.layouts import MOST_NUMBERS, MOST_ROWS, ImportedNumber, ImportedRow, MetricColumn
 from orchestrator.spec.spec import Spec
-from orchestrator.spec.table import MetricColumn
-from orchestrator.spec.when import applies
 from workers.catalog import Catalog, listed, meant, metric_entry, shown
 
 

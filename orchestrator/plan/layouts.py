@@ -10,13 +10,9 @@ from orchestrator.plan.imported_rows import ImportedRows, Layout
 from orchestrator.plan.nameable import Nameable, default_metrics, entries, missing, stated, tasks, test_sets
 from orchestrator.plan.parse import SpecDraft
 from orchestrator.plan.problems import DocumentPlace, sentences, spend
-from orchestrator.spec.axis import labels_of
-from orchestrator.spec.label import label_of, number_of
-from orchestrator.spec.patch import Patch
-from orchestrator.spec.recipe import PARTS, held
+from orchestrator.spec.axes import PARTS, Patch, When, exclusive, held, label_of, labels_of, number_of
+from orchestrator.spec.layouts import MOST_METRICS, PLACE, MetricColumn, TableSpec, VerdictSpec
 from orchestrator.spec.spec import Spec
-from orchestrator.spec.table import MOST_METRICS, PLACE, MetricColumn, TableSpec, VerdictSpec
-from orchestrator.spec.when import When, exclusive
 from workers.catalog import Problem, listed, meant, metric_entry, metric_problem, shown
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from orchestrator.plan.problems import DocumentPlace
-from orchestrator.spec.patch import Patch
+from orchestrator.spec.axes import Patch
 from orchestrator.spec.spec import Spec
 from workers.catalog import Catalog, Entry, Problem, metric_entry, not_computed, shown
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from orchestrator.plan.points import Point, cells_of, points, recipe_of
 from orchestrator.spec.spec import Spec
-from orchestrator.views.nodes import Inspected, PlannedContent
+from orchestrator.views.operations import Inspected, PlannedContent
 from workers.catalog import UNKNOWN, Catalog, Need, decisive, need_of, undeclared
 from workers.contract import Part, Recipe
 

@@ -21,17 +21,32 @@ from orchestrator.plan.axes import (
 )
 from orchestrator.plan.points import cells_of, points
 from orchestrator.plan.problems import sentences
-from orchestrator.spec.axis import ROLES, Axis, Choice, Group, Role
-from orchestrator.spec.label import label_of
-from orchestrator.spec.patch import Patch, Rule, Sources, apply
-from orchestrator.spec.prune import PRUNES, Prune
-from orchestrator.spec.recipe import FIELDS, base_recipe, held
-from orchestrator.spec.search import Search, SearchName
-from orchestrator.spec.selection import Selection
-from orchestrator.spec.slot import Slot, SlotRule
+from orchestrator.spec.axes import (
+    FIELDS,
+    PRUNES,
+    ROLES,
+    Axis,
+    Choice,
+    Group,
+    Patch,
+    Prune,
+    Role,
+    Rule,
+    Search,
+    SearchName,
+    Selection,
+    Slot,
+    SlotRule,
+    Sources,
+    When,
+    applies,
+    apply,
+    base_recipe,
+    held,
+    label_of,
+)
 from orchestrator.spec.spec import Spec
-from orchestrator.spec.when import When, applies
-from orchestrator.views.planned import Labels
+from orchestrator.views.runs import Labels
 from workers.catalog import Problem, listed, meant, near, shown
 
 

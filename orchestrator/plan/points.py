@@ -8,13 +8,10 @@ from math import isfinite, prod
 from typing import Any, Final, NamedTuple
 
 from orchestrator.plan.problems import spend
-from orchestrator.spec.axis import Axis, Choice, Group
-from orchestrator.spec.label import label_of
-from orchestrator.spec.patch import Rule, apply
+from orchestrator.spec.axes import Axis, Choice, Group, Rule, applies, apply, label_of
 from orchestrator.spec.spec import Spec
-from orchestrator.spec.when import applies
-from orchestrator.views.deadline import timely
-from orchestrator.views.planned import Labels
+from orchestrator.views.errors import timely
+from orchestrator.views.runs import Labels
 from workers.catalog import Catalog, Problem
 from workers.contract import canonical_json
 

@@ -10,7 +10,7 @@ from typing import Any, Final, Self
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from orchestrator.views import deadline
+from orchestrator.views import errors
 from orchestrator.views.errors import InvalidSpecError
 from workers.catalog import Problem, comparing, meant, sentence, shown
 
@@ -57,7 +57,7 @@ def spend(steps: int = 1) -> None:
     if effort.steps > MOST_STEPS:
         raise InvalidSpecError([Problem("", _TOO_MUCH)])
     if before // _LOOK != effort.steps // _LOOK:
-        deadline.check()
+        errors.check()
 
 
 MOST_TOLD: Final = 200

@@ -7,13 +7,8 @@ from pydantic import BaseModel
 
 from orchestrator.plan.nameable import NAME
 from orchestrator.plan.parse import LONGEST_DESCRIPTION, LONGEST_NAME, SEARCHES
-from orchestrator.spec.figure import FigureSpec
-from orchestrator.spec.prune import PRUNES
-from orchestrator.spec.recipe import FIELDS
-from orchestrator.spec.search import Search
-from orchestrator.spec.selection import Selection
-from orchestrator.spec.slot import Slot
-from orchestrator.spec.table import TableSpec
+from orchestrator.spec.axes import FIELDS, PRUNES, Search, Selection, Slot
+from orchestrator.spec.layouts import FigureSpec, TableSpec
 from workers.catalog import LONGEST_LIST, LONGEST_TEXT, Bounds, Catalog, Entry, Parameter, load
 from workers.contract import PART_FIELDS, ClassHoldout, Recipe
 

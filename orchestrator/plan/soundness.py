@@ -24,13 +24,22 @@ from orchestrator.plan.points import (
     weight,
 )
 from orchestrator.plan.problems import spend
-from orchestrator.spec.axis import ROLES, Axis, Choice, Group
-from orchestrator.spec.label import flow
-from orchestrator.spec.patch import Patch, Rule, Sources, apply
-from orchestrator.spec.prune import Race, Wilcoxon
+from orchestrator.spec.axes import (
+    ROLES,
+    Axis,
+    Choice,
+    Group,
+    Patch,
+    Race,
+    Rule,
+    Sources,
+    Wilcoxon,
+    applies,
+    apply,
+    flow,
+)
 from orchestrator.spec.spec import Spec
-from orchestrator.spec.when import applies
-from orchestrator.views.planned import Labels
+from orchestrator.views.runs import Labels
 from workers.catalog import BATCH, Catalog, Problem, RecipeValidation, complete, holds, listed, meant, unknown
 from workers.contract import PART_FIELDS, Recipe
 

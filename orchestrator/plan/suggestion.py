@@ -8,12 +8,9 @@ from orchestrator.plan.axes import drawn
 from orchestrator.plan.needs import Contents, Needs
 from orchestrator.plan.parse import slot_of
 from orchestrator.plan.points import Point, cells_of, count_candidates, points, recipe_of
-from orchestrator.spec.axis import Choice, Span
-from orchestrator.spec.label import label_of
-from orchestrator.spec.patch import apply
+from orchestrator.spec.axes import Choice, Span, applies, apply, label_of
 from orchestrator.spec.spec import Spec
-from orchestrator.spec.when import applies
-from orchestrator.views.planned import Candidate, Dimension, Labels, PlannedTrial
+from orchestrator.views.runs import Candidate, Dimension, Labels, PlannedTrial
 from workers.catalog import Catalog, complete, further_metrics
 from workers.contract import Recipe
 

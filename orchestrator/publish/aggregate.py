@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from orchestrator.publish.statistics import statistic
-from orchestrator.views.lifecycle import TRIAL_ENDED, TrialState
-from orchestrator.views.outcomes import Statistic, SweepOutcomes, TrialOutcome
-from orchestrator.views.planned import Candidate, Labels
+from orchestrator.views.runs import Candidate, Labels, Statistic, SweepOutcomes, TrialOutcome
+from orchestrator.views.states import TRIAL_ENDED, TrialState
 
 CandidateStatus = Literal["complete", "pending", "diverged", "failed", "cancelled", "pruned"]
 """`complete`: every repeat finished ok; `pending`: a repeat is still to come; otherwise why it cannot be selected."""

@@ -12,13 +12,12 @@ from orchestrator.publish.tables import build
 from orchestrator.publish.tables.layout import fixed_label
 from orchestrator.publish.tables.significance import paired_t
 from orchestrator.publish.tables.table_data import Column, TableCell
-from orchestrator.spec.label import label_of
+from orchestrator.spec.axes import label_of
 from orchestrator.views.errors import NotFoundError
 from orchestrator.views.evidence import CauseKind, CellDrift, Change, DriftCause, DriftNumber, DriftView, RunFacts
-from orchestrator.views.files import Rendered
-from orchestrator.views.outcomes import SweepOutcomes
-from orchestrator.views.planned import Labels
-from orchestrator.views.printing import printed
+from orchestrator.views.pages import Rendered
+from orchestrator.views.runs import Labels, SweepOutcomes
+from orchestrator.views.tables import printed
 from workers.catalog import Catalog, unknown
 
 NumberKey = tuple[frozenset[tuple[str, str]], str, str, str]

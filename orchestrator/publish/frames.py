@@ -10,8 +10,7 @@ import pyarrow as pa
 
 from orchestrator.publish.aggregate import by_cell
 from orchestrator.publish.select import selection, summary_of
-from orchestrator.views.outcomes import Statistic, SweepOutcomes
-from orchestrator.views.provenance import TrialProvenance
+from orchestrator.views.runs import Statistic, SweepOutcomes, TrialProvenance
 from orchestrator.views.sweeps import SweepSummary
 from orchestrator.views.trials import Curve
 

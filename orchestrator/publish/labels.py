@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from orchestrator.spec.table import PLACE
+from orchestrator.spec.layouts import PLACE
 from workers.catalog import Catalog, Entry
 from workers.contract import KINDS
 

@@ -12,9 +12,8 @@ from orchestrator.publish.statistics import half_interval
 from orchestrator.publish.tables import build
 from orchestrator.publish.tables.layout import parse
 from orchestrator.publish.tables.table_data import Column, Table, TableCell
-from orchestrator.spec.label import label_of
-from orchestrator.views.deadline import timely
-from orchestrator.views.errors import NotFoundError
+from orchestrator.spec.axes import label_of
+from orchestrator.views.errors import NotFoundError, timely
 from orchestrator.views.evidence import (
     LedgerCounts,
     LedgerEntry,
@@ -25,8 +24,7 @@ from orchestrator.views.evidence import (
     ProtocolDifference,
     Standing,
 )
-from orchestrator.views.outcomes import CellSummary, Statistic, SweepOutcomes
-from orchestrator.views.planned import Cell
+from orchestrator.views.runs import Cell, CellSummary, Statistic, SweepOutcomes
 from workers.catalog import Catalog, meant
 from workers.contract import Recipe
 

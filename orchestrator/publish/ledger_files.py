@@ -9,7 +9,7 @@ from orchestrator.publish.formats import markdown
 from orchestrator.publish.labels import axis_title, escape, unicode_note
 from orchestrator.views.errors import NotFoundError
 from orchestrator.views.evidence import LedgerEntry, LedgerTable, LedgerView
-from orchestrator.views.files import Rendered
+from orchestrator.views.pages import Rendered
 from workers.catalog import unknown
 
 HEADINGS: Final = ("row", "metric", "paper", "own", "runs", "difference", "standing", "sweep")

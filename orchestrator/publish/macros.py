@@ -16,8 +16,8 @@ from orchestrator.publish.tables import build
 from orchestrator.publish.tables.table_data import Column, Table, TableCell
 from orchestrator.views.errors import ConflictError, DamagedError
 from orchestrator.views.evidence import MacroAddress, MacroNumber, MacrosView
-from orchestrator.views.outcomes import Statistic, SweepOutcomes
-from orchestrator.views.printing import printed
+from orchestrator.views.runs import Statistic, SweepOutcomes
+from orchestrator.views.tables import printed
 from workers.catalog import Catalog
 
 MAGIC: Final = "% metricsweep-macros 1 "

@@ -7,8 +7,7 @@ from typing import Final
 from orchestrator.publish.aggregate import CandidateOutcome, Repeat, by_cell, run_values, runs_of
 from orchestrator.publish.select import Better, selection
 from orchestrator.views.evidence import CellOptimism, OptimismView
-from orchestrator.views.outcomes import SweepOutcomes
-from orchestrator.views.planned import Cell
+from orchestrator.views.runs import Cell, SweepOutcomes
 
 _SAID: Final = (
     "Of the score that candidates are selected by ({key}): each repeat is left out in turn, the others select, and the "

@@ -9,8 +9,8 @@ from orchestrator.publish.labels import axis_title
 from orchestrator.publish.papers import Number, PublishedTable
 from orchestrator.views.errors import NotFoundError
 from orchestrator.views.evidence import PublishedNumber, PublishedSummary, PublishedView
-from orchestrator.views.files import Rendered
-from orchestrator.views.planned import Labels
+from orchestrator.views.pages import Rendered
+from orchestrator.views.runs import Labels
 
 FORMATS: Final = {
     "markdown": "text/markdown; charset=utf-8",

@@ -12,13 +12,9 @@ from functools import cache, cached_property
 from importlib.resources import files
 from typing import Any, Final
 
-from orchestrator.spec.axis import Role
-from orchestrator.spec.label import label_of
-from orchestrator.spec.patch import Patch, apply
-from orchestrator.spec.unit import Unit
-from orchestrator.spec.when import applies
+from orchestrator.spec.axes import Patch, Role, Unit, applies, apply, label_of
 from orchestrator.views.errors import NotFoundError
-from orchestrator.views.planned import Labels
+from orchestrator.views.runs import Labels
 from workers.catalog import Catalog
 from workers.catalog import meant as suggested
 from workers.contract import Recipe

@@ -5,9 +5,8 @@ from typing import Any, Literal, cast
 
 from orchestrator.publish.aggregate import CandidateOutcome, Means, by_cell
 from orchestrator.publish.labels import metric_better
-from orchestrator.views.deadline import timely
-from orchestrator.views.errors import ConflictError
-from orchestrator.views.outcomes import CellSummary, SweepOutcomes
+from orchestrator.views.errors import ConflictError, timely
+from orchestrator.views.runs import CellSummary, SweepOutcomes
 from workers.catalog import Catalog
 from workers.contract import Select
 

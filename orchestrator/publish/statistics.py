@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Sequence
 
-from orchestrator.views.outcomes import Statistic
+from orchestrator.views.runs import Statistic
 
 
 def statistic(values: Sequence[float]) -> Statistic:

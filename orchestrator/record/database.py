@@ -16,7 +16,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from orchestrator.record import seen_rows
 from orchestrator.record.schema import lease
-from orchestrator.views.callers import caller
+from orchestrator.views.accounts import caller
 from orchestrator.views.errors import FencedError, UnavailableError
 
 CONDUCTOR = "conductor"

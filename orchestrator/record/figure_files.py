@@ -16,7 +16,7 @@ from orchestrator.host.storage import opened
 from orchestrator.record.reads.artifacts import Kept
 from orchestrator.record.store import Store
 from orchestrator.views.errors import NotFoundError
-from orchestrator.views.files import FigureFile, Rendered
+from orchestrator.views.pages import FigureFile, Rendered
 
 log = logging.getLogger(__name__)
 

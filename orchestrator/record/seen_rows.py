@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
-from orchestrator.views.callers import Caller
+from orchestrator.views.accounts import Caller
 
 _PROJECTS: Final = "metricsweep.projects"
 _ACCOUNT: Final = "metricsweep.account"

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from orchestrator.record.reads.accounts import again
 from orchestrator.record.schema import MAIN, project, sweep
-from orchestrator.views.callers import Caller, Role, Scope, caller
+from orchestrator.views.accounts import Caller, Role, Scope, caller
 from orchestrator.views.errors import ConflictError, NotAllowedError, NotFoundError
 
 

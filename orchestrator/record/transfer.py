@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
-from orchestrator.host.addresses import sqlite_url
+from orchestrator.host.checks import sqlite_url
 from orchestrator.record.database import Database
 from orchestrator.record.migrations import difference, migrate, refuse_newer
 from orchestrator.record.schema import metadata

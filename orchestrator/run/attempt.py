@@ -10,12 +10,12 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Final, ParamSpec, TypeVar, cast
 
 from orchestrator.host.storage import opened
-from orchestrator.host.traces import attempt_span, span
+from orchestrator.host.tracing import attempt_span, span
 from orchestrator.run.memory_growth import Allowance
 from orchestrator.run.message import Message
 from orchestrator.run.out_of_memory import explained, out_of_memory
 from orchestrator.run.work_directory import WorkDirectory, work_directory_for
-from orchestrator.views.orders import FailureKind, Order
+from orchestrator.views.runs import FailureKind, Order
 from workers.contract import (
     CheckpointError,
     CodeChangedError,

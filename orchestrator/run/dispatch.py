@@ -10,8 +10,8 @@ from orchestrator.run.engine import Broker
 from orchestrator.run.lost_order import settle_from_spool
 from orchestrator.run.message import Message
 from orchestrator.run.out_of_memory import explained
-from orchestrator.spec.slot import Slot
-from orchestrator.views.orders import Failure, FailureKind, Order
+from orchestrator.spec.axes import Slot
+from orchestrator.views.runs import Failure, FailureKind, Order
 
 STOP_SECONDS: Final = 30.0
 """An attempt that has not stopped this long after it was asked loses its slot."""

@@ -7,10 +7,9 @@ from typing import Protocol, runtime_checkable
 
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.message import Message
-from orchestrator.spec.slot import Slot
-from orchestrator.views.cluster import SlotReport
-from orchestrator.views.nodes import Inspected, Node
-from orchestrator.views.orders import Failure, Order
+from orchestrator.spec.axes import Slot
+from orchestrator.views.operations import Inspected, Node, SlotReport
+from orchestrator.views.runs import Failure, Order
 from workers.catalog import Need
 
 

@@ -12,10 +12,9 @@ from orchestrator.run.lost_order import settle_from_spool
 from orchestrator.run.memory_growth import release
 from orchestrator.run.message import Message
 from orchestrator.run.usage import Meter
-from orchestrator.spec.slot import Slot
-from orchestrator.views.cluster import SlotReport
-from orchestrator.views.nodes import Inspected, Node
-from orchestrator.views.orders import Failure, Order
+from orchestrator.spec.axes import Slot
+from orchestrator.views.operations import Inspected, Node, SlotReport
+from orchestrator.views.runs import Failure, Order
 from workers.catalog import Need
 
 HOLDER: Final = "inline"

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import cast
 
 from orchestrator.run.attempt import Workplace
-from orchestrator.views.nodes import Inspected, Node
+from orchestrator.views.operations import Inspected, Node
 from workers.catalog import Finding, Inspect, Need
 from workers.data.scratch import claim_code_caches, scratch
 

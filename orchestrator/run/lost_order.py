@@ -8,7 +8,7 @@ from orchestrator.run import spool
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.engine import Broker
 from orchestrator.views.errors import UnavailableError
-from orchestrator.views.orders import Failure, Order
+from orchestrator.views.runs import Failure, Order
 
 UNBEGUN: Final = "claimed by a conductor that ended before it had begun"
 

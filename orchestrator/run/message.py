@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, cast
 
 from pydantic import TypeAdapter
 
-from orchestrator.views.orders import Failure
+from orchestrator.views.runs import Failure
 from workers.contract import Progress, Result
 
 MessageKind = Literal["progress", "finished", "failed", "stopped"]

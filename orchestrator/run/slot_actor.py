@@ -11,14 +11,14 @@ from collections.abc import Callable, Mapping
 from queue import Empty, SimpleQueue
 from typing import Any, Final
 
-from orchestrator.host.traces import begin_tracing
+from orchestrator.host.tracing import begin_tracing
 from orchestrator.run.attempt import TRACE_CHARACTERS, Workplace, execute
 from orchestrator.run.departure import LOOK_SECONDS, REASON, Departure
 from orchestrator.run.memory_growth import GIB, MemoryGrowth, weighed
 from orchestrator.run.message import Message
 from orchestrator.run.usage import Meter
 from orchestrator.views.errors import MetricsweepError
-from orchestrator.views.orders import Order
+from orchestrator.views.runs import Order
 
 log = logging.getLogger(__name__)
 

@@ -7,10 +7,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from orchestrator.host.bucket import Bucket
-from orchestrator.host.storage import Folder, Storage
+from orchestrator.host.storage import Bucket, Folder, Storage
 from orchestrator.run.message import Message, MessageKind
-from orchestrator.views.orders import Order
+from orchestrator.views.runs import Order
 
 FILE: Final = "spool.jsonl"
 """The spool in a folder, which can be appended to."""

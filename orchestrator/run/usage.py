@@ -8,7 +8,7 @@ from typing import Any, Final
 import psutil
 
 from orchestrator.run.memory_growth import own_memory
-from orchestrator.views.cluster import GpuUsage, ProcessUsage
+from orchestrator.views.operations import GpuUsage, ProcessUsage
 from workers.data.scratch import unmade
 
 MEMORY_SHARE: Final = 100

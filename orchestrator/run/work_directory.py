@@ -9,11 +9,10 @@ from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, Final, Protocol, TypeVar
 
-from orchestrator.host.bucket import Bucket
-from orchestrator.host.storage import Folder, Storage
+from orchestrator.host.storage import Bucket, Folder, Storage
 from orchestrator.run.message import Message, MessageKind
 from orchestrator.run.spool import FileSpool, PartedSpool, attempt_folder
-from orchestrator.views.orders import Order
+from orchestrator.views.runs import Order
 from workers.contract import Progress, Result
 from workers.data.scratch import private
 

@@ -11,10 +11,9 @@ from typing import IO, Final
 
 from pydantic import BaseModel, ValidationError
 
-from orchestrator.host.bucket import Bucket
 from orchestrator.host.disk import replace_file
-from orchestrator.host.private import own_folder
-from orchestrator.host.storage import Folder, Storage, opened
+from orchestrator.host.files import own_folder
+from orchestrator.host.storage import Bucket, Folder, Storage, opened
 from orchestrator.record.snapshot import snapshot
 from orchestrator.record.transfer import loading, require_empty, require_restorable
 from orchestrator.settings import Secrets, Settings

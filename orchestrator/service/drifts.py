@@ -11,8 +11,8 @@ from orchestrator.publish.drift import TableSource, drift, render
 from orchestrator.record.store import Store
 from orchestrator.views.errors import ConflictError, NotFoundError
 from orchestrator.views.evidence import DriftView, RunFacts
-from orchestrator.views.files import Rendered
-from orchestrator.views.provenance import TrialProvenance
+from orchestrator.views.pages import Rendered
+from orchestrator.views.runs import TrialProvenance
 from workers.catalog import Catalog, unknown
 
 _PLACE: Final = re.compile(r"([1-9][0-9]{0,8})(?:@(.+))?")

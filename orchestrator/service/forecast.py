@@ -8,21 +8,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from orchestrator.cost.estimate import Demand, Slots, estimate, shape
-from orchestrator.cost.view import Cost
-from orchestrator.cost.workload import Workload, models, workload
+from orchestrator.cost.estimate import Cost, Demand, Slots, Workload, estimate, models, shape, workload
 from orchestrator.plan import grid
 from orchestrator.plan.needs import Contents
 from orchestrator.plan.validated import Checked
 from orchestrator.settings import Settings
-from orchestrator.spec.slot import Slot
+from orchestrator.spec.axes import Slot
 from orchestrator.spec.spec import Spec
-from orchestrator.views import resources
-from orchestrator.views.callers import caller
+from orchestrator.views import operations
+from orchestrator.views.accounts import caller
 from orchestrator.views.errors import UnavailableError
-from orchestrator.views.lifecycle import SWEEP_ENDED, SweepState
-from orchestrator.views.submissions import Preview
-from orchestrator.views.sweeps import Reuse, SweepView
+from orchestrator.views.states import SWEEP_ENDED, SweepState
+from orchestrator.views.sweeps import Preview, Reuse, SweepView
 from workers.catalog import Catalog
 from workers.contract import Recipe
 
@@ -122,7 +119,7 @@ def _bounds(checked: Checked, shares: Mapping[str, Share]) -> Iterator[str]:
 
 def _slots(slot: Slot, store: "Store") -> Slots:
     nodes = store.capacity.nodes(present=True)
-    return Slots(resources.slots(slot, nodes), resources.shape_of(slot, nodes).gpus > 0)
+    return Slots(operations.slots(slot, nodes), operations.shape_of(slot, nodes).gpus > 0)
 
 
 def forecast_here(checked: Checked, settings: Settings, catalog: Catalog) -> Preview:

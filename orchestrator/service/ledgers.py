@@ -10,10 +10,9 @@ from orchestrator.publish import ledger, ledger_files
 from orchestrator.publish.bundle import rebuilding
 from orchestrator.publish.ledger import WITHIN, LedgerFinding, findings, published_tables
 from orchestrator.record.store import Store
-from orchestrator.views.deadline import timely
-from orchestrator.views.errors import NotFoundError
+from orchestrator.views.errors import NotFoundError, timely
 from orchestrator.views.evidence import LedgerSummary, LedgerView
-from orchestrator.views.files import Rendered
+from orchestrator.views.pages import Rendered
 from workers.catalog import Catalog
 
 MOST_SWEEPS: Final = 10_000

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from orchestrator.plan.csv_import import FileRows
     from orchestrator.settings import Settings
     from orchestrator.views.evidence import PublishedSummary
-    from orchestrator.views.files import Rendered
-    from orchestrator.views.submissions import Preview
+    from orchestrator.views.pages import Rendered
+    from orchestrator.views.sweeps import Preview
 
 
 def preview(body: bytes, settings: "Settings") -> "Preview":
@@ -78,8 +78,8 @@ def published_like(
     from orchestrator.plan.validated import read
     from orchestrator.publish import formats, papers
     from orchestrator.publish.tables import build
-    from orchestrator.views.lifecycle import SweepState
-    from orchestrator.views.outcomes import NO_SWEEP, SweepOutcomes
+    from orchestrator.views.runs import NO_SWEEP, SweepOutcomes
+    from orchestrator.views.states import SweepState
     from workers import catalog as catalogs
 
     catalog = catalogs.load(settings.parts)

@@ -14,18 +14,20 @@ from orchestrator.record.store import Store
 from orchestrator.record.weight_files import WeightFiles, kind_of
 from orchestrator.run.usage import decoded_bytes
 from orchestrator.settings import Settings
-from orchestrator.views.callers import caller
-from orchestrator.views.cluster import Check, ClusterView, Disk, Gauges, Readiness
-from orchestrator.views.collection import (
+from orchestrator.views.accounts import QuotaUse, caller
+from orchestrator.views.errors import MetricsweepError, UnavailableError, timely
+from orchestrator.views.operations import (
+    Check,
+    ClusterView,
     CollectableSweep,
     CollectionPolicy,
     CollectionView,
+    Disk,
+    Gauges,
+    Readiness,
     StorageView,
     SweepStorage,
 )
-from orchestrator.views.deadline import timely
-from orchestrator.views.errors import MetricsweepError, UnavailableError
-from orchestrator.views.quotas import QuotaUse
 from workers.catalog import Catalog, Entry, problems
 
 log = logging.getLogger(__name__)

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from orchestrator.host.private import own_folder
+from orchestrator.host.files import own_folder
 from orchestrator.settings import Settings
-from orchestrator.views.callers import Caller, calling
+from orchestrator.views.accounts import Caller, calling
 from orchestrator.views.errors import NotFoundError
 
 if TYPE_CHECKING:

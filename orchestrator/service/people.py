@@ -7,24 +7,32 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from orchestrator.host import oidc_settings
-from orchestrator.host.user_tokens import PREFIX, digest, new_token, token_of
+from orchestrator.host import checks
+from orchestrator.host.identity import TOKEN_PREFIX, digest, new_token, token_of
 from orchestrator.record.store import Store
 from orchestrator.record.writes.logins import HOW
 from orchestrator.views.accounts import (
     ACCOUNT_NAME,
+    OWNER,
+    SUBJECT,
     AuditEntry,
+    Caller,
     CallerView,
+    LoginTerms,
     NewTokenView,
+    Person,
     ProjectView,
+    Quota,
+    QuotaKind,
+    QuotaUse,
+    Role,
+    Scope,
     TokenView,
     UserView,
+    caller,
 )
-from orchestrator.views.callers import OWNER, Caller, Role, Scope, caller
 from orchestrator.views.errors import ConflictError
-from orchestrator.views.logins import SUBJECT, LoginTerms, Person
 from orchestrator.views.pages import Page, each
-from orchestrator.views.quotas import Quota, QuotaKind, QuotaUse
 
 
 class AccountQueries:
@@ -36,7 +44,7 @@ class AccountQueries:
     def of_text(self, given: str) -> Caller | None:
         """Whose token a text is; none where it opens nothing, or is none of ours at all."""
         text = given.strip()
-        return self._store.accounts.by_hash(digest(text)) if text.startswith(PREFIX) else None
+        return self._store.accounts.by_hash(digest(text)) if text.startswith(TOKEN_PREFIX) else None
 
     def of_token(self, number: int) -> Caller | None:
         """Whose token of this number is, as of now."""
@@ -101,7 +109,7 @@ class Logins:
         if not re.fullmatch(SUBJECT, subject):
             raise ConflictError(f"a subject is 1 to 255 visible ASCII characters, not {subject[:80]!r}")
         try:
-            oidc_settings.issuer(whose)
+            checks.issuer(whose)
         except ValueError as error:
             raise ConflictError(str(error)) from None
         self._store.logins.link(name, whose, subject)

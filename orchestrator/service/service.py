@@ -3,7 +3,7 @@
 from contextlib import suppress
 from typing import Any
 
-from orchestrator.host.private import own_folder
+from orchestrator.host.files import own_folder
 from orchestrator.plan import schema
 from orchestrator.publish import figures, paper, papers
 from orchestrator.publish.figures.sketch import Sources
@@ -20,9 +20,9 @@ from orchestrator.service.sweeps import RemarkQueries, ResolutionCommands, SpecS
 from orchestrator.service.tables import FigureQueries, PaperQueries, TableQueries
 from orchestrator.service.trials import CurveQueries, FrameQueries, ListingQueries, PlotQueries, TrialQueries
 from orchestrator.settings import Settings
-from orchestrator.views.cluster import DataFinding
 from orchestrator.views.evidence import PublishedSummary, PublishedView
-from orchestrator.views.links import Links
+from orchestrator.views.operations import DataFinding
+from orchestrator.views.sweeps import Links
 from workers import catalog as catalogs
 from workers.catalog import Catalog
 

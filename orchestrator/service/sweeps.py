@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, Literal
 
-from orchestrator.cost.view import Cost
+from orchestrator.cost.estimate import Cost
 from orchestrator.host import disk
-from orchestrator.host.printable import one_line, printable
+from orchestrator.host.logs import one_line, printable
 from orchestrator.plan.data import absences, crowded, shortages
 from orchestrator.plan.edit import with_seeds
 from orchestrator.plan.extension import extension
@@ -25,21 +25,29 @@ from orchestrator.record.writes.submissions import NewSweep, RequestKind
 from orchestrator.service.forecast import MOST_TRIALS, Outlook, forecast
 from orchestrator.settings import Settings
 from orchestrator.spec.spec import Spec
-from orchestrator.views.callers import Allowed
-from orchestrator.views.cells import CellView, ComparedCell
-from orchestrator.views.cluster import MirrorView
+from orchestrator.views.accounts import Allowed
 from orchestrator.views.errors import ConflictError, NotFoundError, UnavailableError
-from orchestrator.views.lifecycle import SweepState
-from orchestrator.views.links import Links
-from orchestrator.views.nodes import Inspected
-from orchestrator.views.outcomes import SweepOutcomes
+from orchestrator.views.evidence import ResolutionBudget, ResolutionRound, ResolutionView
+from orchestrator.views.operations import Inspected, MirrorView
 from orchestrator.views.pages import Page
-from orchestrator.views.query_sums import QuerySource
-from orchestrator.views.remarks import LONGEST_NOTE, LONGEST_TAG, Remark, Remarked, TagChange
-from orchestrator.views.requests import RequestView
-from orchestrator.views.resolutions import ResolutionBudget, ResolutionRound, ResolutionView
-from orchestrator.views.submissions import Preview, Submitted
-from orchestrator.views.sweeps import GridCell, PartUse, SweepSummary, SweepView
+from orchestrator.views.runs import QuerySource, SweepOutcomes
+from orchestrator.views.states import SweepState
+from orchestrator.views.sweeps import (
+    LONGEST_NOTE,
+    LONGEST_TAG,
+    GridCell,
+    Links,
+    PartUse,
+    Preview,
+    Remark,
+    Remarked,
+    RequestView,
+    Submitted,
+    SweepSummary,
+    SweepView,
+    TagChange,
+)
+from orchestrator.views.tables import CellView, ComparedCell
 from workers.catalog import Catalog, Need, Problem, unknown
 
 

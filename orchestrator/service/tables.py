@@ -18,12 +18,11 @@ from orchestrator.publish.tables.table_data import Numbers, Table
 from orchestrator.record.reads.headway import LARGE
 from orchestrator.record.store import Store
 from orchestrator.settings import Settings
-from orchestrator.spec.table import Covers
+from orchestrator.spec.layouts import Covers
 from orchestrator.views.errors import ConflictError, NotFoundError
 from orchestrator.views.evidence import MacroFormat, MacrosView, OptimismView, VerdictsView
-from orchestrator.views.files import FigureView, Rendered
-from orchestrator.views.outcomes import SweepOutcomes
-from orchestrator.views.query_sums import QuerySource, nowhere
+from orchestrator.views.pages import FigureView, Rendered
+from orchestrator.views.runs import QuerySource, SweepOutcomes, nowhere
 from orchestrator.views.sweeps import Heat
 from workers.catalog import Catalog, PartSourceError, unknown
 

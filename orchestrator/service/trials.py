@@ -18,15 +18,23 @@ from orchestrator.record.reads.listed_rows import Sought
 from orchestrator.record.store import Store
 from orchestrator.views import filters
 from orchestrator.views.errors import BusyError, ConflictError, NotFoundError
-from orchestrator.views.files import FigureFile, Rendered
-from orchestrator.views.lifecycle import TRIAL_ACTIVE
-from orchestrator.views.links import Links
-from orchestrator.views.listings import Listed, ListedColumn, Listing
-from orchestrator.views.outcomes import SweepOutcomes, TrialOutcome
-from orchestrator.views.pages import Page
-from orchestrator.views.planned import Labels
-from orchestrator.views.sweeps import SweepSummary
-from orchestrator.views.trials import Against, Curve, CurveLine, CurveLines, LogView, Neighbour, TrialSummary, TrialView
+from orchestrator.views.pages import FigureFile, Page, Rendered
+from orchestrator.views.runs import Labels, SweepOutcomes, TrialOutcome
+from orchestrator.views.states import TRIAL_ACTIVE
+from orchestrator.views.sweeps import Links, SweepSummary
+from orchestrator.views.trials import (
+    Against,
+    Curve,
+    CurveLine,
+    CurveLines,
+    Listed,
+    ListedColumn,
+    Listing,
+    LogView,
+    Neighbour,
+    TrialSummary,
+    TrialView,
+)
 from workers import catalog as catalogs
 from workers.catalog import Catalog
 

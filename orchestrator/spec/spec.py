@@ -1,19 +1,13 @@
-"""The normalized spec: what a posted document means, with everything short written out."""
+"""The normalized spec: what a posted document means, with every short form written out."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Literal
 
 from pydantic import Field
 
-from orchestrator.spec.axis import Axis, Role
-from orchestrator.spec.figure import FigureSpec
-from orchestrator.spec.patch import Patch, Rule
-from orchestrator.spec.prune import Prune
-from orchestrator.spec.search import Search
-from orchestrator.spec.selection import Selection
-from orchestrator.spec.slot import Slot, SlotRule
-from orchestrator.spec.table import TableSpec
-from orchestrator.spec.when import When
+from orchestrator.spec.axes import Axis, Choice, Patch, Prune, Role, Rule, Search, Selection, Slot, SlotRule, When
+from orchestrator.spec.layouts import FigureSpec, TableSpec
 from workers.contract import Frozen
 
 
@@ -56,3 +50,30 @@ class Spec(Frozen):
             for groups in axes.values():
                 yield from (choice.patch for group in groups for choice in group.choices)
         yield from (rule.patch for rule in self.rules)
+
+
+_PATH = "seed"
+
+
+@dataclass(frozen=True, slots=True)
+class SeedAxis:
+    """A repeat axis whose alternatives set the seed and nothing else."""
+
+    name: str
+    by_label: Mapping[str, int]
+    """The seeds by their labels, in the order of the spec."""
+
+
+def seed_axis(spec: Spec) -> SeedAxis | None:
+    """The axis to which seeds can be added; none where the spec repeats by no seed."""
+    for name, groups in spec.repeat.items():
+        found = {choice.label: seed for group in groups for choice in group.choices if (seed := seed_of(choice)) >= 0}
+        if found and len(found) == len({choice.label for group in groups for choice in group.choices}):
+            return SeedAxis(name, found)
+    return None
+
+
+def seed_of(choice: Choice) -> int:
+    """The seed that an alternative sets alone; -1 where it sets anything else."""
+    seed = choice.patch.get(_PATH)
+    return seed if list(choice.patch) == [_PATH] and type(seed) is int and seed >= 0 else -1

@@ -1,7 +1,7 @@
-"""What every view is, and pages of them."""
+"""Pages of results, files, and durations in words."""
 
 from collections.abc import Callable, Iterator
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
@@ -30,3 +30,61 @@ def each(page: Callable[[str | None], Page[Item]]) -> Iterator[Item]:
         cursor = some.next_cursor
         if cursor is None:
             return
+
+
+MINUTE, HOUR, DAY = 60, 3_600, 86_400
+
+
+def duration(seconds: float, parts: int = 2) -> str:
+    """A length of time in its largest units: `45 s`, `4 min 5 s`, `2 h 10 min`, `3 d 4 h`."""
+    if 0.05 <= seconds < 10 and parts > 1:
+        return f"{seconds:.1f} s"
+    left = max(0, round(seconds))
+    said: list[tuple[int, str]] = []
+    for size, unit in ((DAY, "d"), (HOUR, "h"), (MINUTE, "min"), (1, "s")):
+        count, left = divmod(left, size)
+        if count or said:
+            said.append((count, unit))
+    return " ".join(f"{count} {unit}" for count, unit in said[:parts] if count) or "0 s"
+
+
+def time_left(seconds: float | None, low: float | None, high: float | None) -> str:
+    """What is left with its uncertainty: `about 4 min 5 s left (3 min to 6 min)`; empty where it is not known."""
+    if seconds is None:
+        return ""
+    said = f"about {duration(seconds)} left"
+    if low is None or high is None:
+        return said
+    least, most = duration(low), duration(high)
+    return said if least == most else f"{said} ({least} to {most})"
+
+
+FIGURE_FORMATS: Final = ("json", "svg", "png", "pdf", "csv")
+"""What a figure of a sweep may be written as."""
+
+
+class Rendered(View):
+    """A table or figure as a file."""
+
+    content: bytes
+    media_type: str
+    filename: str
+
+
+class FigureView(View):
+    """A figure of a sweep in a list."""
+
+    name: str
+    kind: str
+    title: str
+    formats: list[str]
+    url: str  # /v1/sweeps/<id>/figures/<name>
+
+
+class FigureFile(View):
+    """A file that a trial's training kept for figures."""
+
+    name: str
+    media_type: str
+    size: int  # bytes
+    url: str  # /v1/trials/<id>/figures/<name>

@@ -1,16 +1,97 @@
-"""Sweeps as clients see them: in a list, whole, and as a grid."""
+"""Sweeps as clients see them: in a list, whole, as a grid, and with their requests and remarks."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
-from pydantic import Field
+from pydantic import BaseModel, Field
 
-from orchestrator.views.durations import time_left
-from orchestrator.views.lifecycle import SWEEP_ENDED, SweepState, TrialState
-from orchestrator.views.pages import View
-from orchestrator.views.remarks import Remark
-from orchestrator.views.requests import REVIVING, RequestView
+from orchestrator.cost.estimate import Cost
+from orchestrator.views.accounts import caller
+from orchestrator.views.pages import View, time_left
+from orchestrator.views.states import SWEEP_ENDED, SweepState, TrialState
+
+VIEW: Final = "metricsweep"
+"""The name of the view of its runs that an experiment keeps for us."""
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """Builds addresses as MLflow 3's interface routes them; none where no server is known."""
+
+    server: str
+
+    def to(self, experiment: str | None, run: str | None = None) -> str | None:
+        """The page of an experiment, or of a run in it."""
+        if not self.server or experiment is None:
+            return None
+        if self.server.startswith("/") and not caller().opens_mlflow:  # our gate would refuse it
+            return None
+        page = f"{self.server.rstrip('/')}/#/experiments/{experiment}/runs"
+        return f"{page}/{run}" if run else page
+
+    def to_view(self, experiment: str | None) -> str | None:
+        """The classic page of an experiment's runs under the view that it keeps for us."""
+        page = self.to(experiment)
+        return page and f"{page}?workflowType=machine_learning&viewStateShareKey={VIEW}"
+
+
+Remarked = Literal["sweep", "cell", "trial"]
+LONGEST_NOTE: Final = 4_000
+LONGEST_TAG: Final = 50
+MOST_TAGS: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class TagChange:
+    """Which tags are set: all of them, where a list is given; then some are added, and some go."""
+
+    tags: Sequence[str] | None = None
+    added: Sequence[str] = ()
+    removed: Sequence[str] = ()
+    """In any case of letters, as they are found."""
+
+    def of(self, known: Sequence[str]) -> list[str]:
+        """What stands after it, sorted; an empty tag is none."""
+        gone = {tag.casefold() for tag in self.removed}
+        wanted = {*(known if self.tags is None else self.tags), *self.added} - {""}
+        return sorted(tag for tag in wanted if tag.casefold() not in gone)
+
+
+class Remark(View):
+    """A note and tags."""
+
+    note: str = ""
+    tags: list[str] = Field(default_factory=list)
+    actor: str | None = None
+    """Who changed the note last."""
+    changed: datetime | None = None
+
+
+REVIVING: Final = frozenset({"retry", "extend", "resolve", "renew"})
+"""Kinds of requests after which a sweep that has ended may go on."""
+
+
+class RequestView(BaseModel):
+    """What somebody asked of a sweep, and what became of it."""
+
+    id: int
+    kind: str
+    """cancel, retry, pause, resume, priority, extend, delete, collect, mirror, resolve or halt (of a resolution);
+    renew: of itself, since numbers changed."""
+    sweep: int
+    trial: int | None = None
+    cell: int | None = None
+    actor: str | None = None
+    created: datetime
+    state: Literal["waiting", "done", "refused"]
+    """`waiting` for the conductor, `done`, or `refused` by it."""
+    applied: datetime | None = None
+    """When the conductor carried it out or refused it."""
+    outcome: str | None = None
+    """What it changed, or why it was refused."""
+
 
 Heat = Literal["metric", "state", "none"]
 """By what a page colours a table: its numbers, the states of its trials, or not at all."""
@@ -198,3 +279,66 @@ class SweepView(SweepSummary):
         """Whether it has ended, and no request waits that may start it again."""
         reviving = any(one.state == "waiting" and one.kind in REVIVING for one in self.requests)
         return self.state in SWEEP_ENDED and not reviving
+
+
+class Preview(View):
+    """What a spec would become, without storing it."""
+
+    name: str
+    cells: int
+    candidates: int
+    trials: int
+    trainings: int
+    """Different recipes among the trials."""
+    cached: int
+    """Trials whose training has finished already."""
+    evaluated: int = 0
+    """Trials that are evaluated of the weights that a training has kept which differs by `metrics` alone."""
+    exact: bool = True
+    """False where a search proposes candidates: then all counts but that of the cells are at most so many."""
+    cost: Cost
+    reuse: Reuse | None = None
+    """What would be reused, by the data as it was last looked at; the sweep itself says what was."""
+    warnings: list[str] = Field(default_factory=list)
+    """Slots that no node which was ever seen can hold and data that no machine has: their trials would wait."""
+    notes: list[str] = Field(default_factory=list)
+    """What the subset that `only` and `without` take can no longer show."""
+
+    @property
+    def said(self) -> list[str]:
+        """In words: how many of what there would be, what would come of them, and what of it was trained before."""
+        most = "" if self.exact else "at most "
+        counts = f"{self.cells} cells, {most}{self.candidates} candidates, {most}{self.trials} trials"
+        trained = self._evaluated if self.evaluated else f"{most}{self._trained}"
+        return [f"{self.name}: {counts}", trained, *([self.reuse.said] if self.reuse else [])]
+
+    @property
+    def _evaluated(self) -> str:
+        counts = [f"{self.evaluated} evaluated from kept weights"]
+        trained = self.trials - self.evaluated - self.cached
+        counts += [f"{trained} trained"] if trained else []
+        counts += [f"{self.cached} trained already"] if self.cached else []
+        return f"{self.trials} trials: {', '.join(counts)}"
+
+    @property
+    def _trained(self) -> str:
+        reused = self.trainings - self.cost.trainings
+        of_trials = f" for {self.cached} trials" if self.cached > reused else ""
+        counts = f"{self.cost.trainings} to be trained, {reused} trained already{of_trials}"
+        return f"{self.trainings} different trainings: {counts}"
+
+
+class Submitted(View):
+    """The answer to a submit; `created` is false when the idempotency key was known."""
+
+    id: int
+    uid: str
+    created: bool
+    warnings: list[str] = Field(default_factory=list)
+    """Slots that no node which was ever seen can hold and data that no machine has: their trials wait."""
+    notes: list[str] = Field(default_factory=list)
+    """What the subset that `only` and `without` take can no longer show."""
+    reuse: Reuse | None = None
+    """What is reused, by the data as it was last looked at; none of more than 2,000 trials."""
+    cost: Cost | None = None
+    """What is still to be trained; none of more than 2,000 trials, of which a preview tells."""

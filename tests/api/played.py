@@ -10,8 +10,8 @@ from api.commands.terminal import Output
 from orchestrator.conduct.renewal import Renewal
 from orchestrator.conduct.requests import Requests
 from orchestrator.record.store import Store
-from orchestrator.views import events
-from orchestrator.views.orders import Failure, Order
+from orchestrator.views import runs
+from orchestrator.views.runs import Failure, Order
 from tests.expanding import expand_queued
 from workers import catalog
 from workers.contract import Progress, Result
@@ -77,25 +77,25 @@ class Conductor:
         """Claim the next training and report half of it."""
         order = self.writer.claims.next()
         assert order is not None
-        self.writer.events.write(events.Started(order.attempt, "slot-0", "lab"))
+        self.writer.events.write(runs.Started(order.attempt, "slot-0", "lab"))
         half = Progress(step=10, total=20, metrics={"train/loss": 0.4}, log="step 10/20 <half>\n")
-        self.writer.events.write(events.Progressed(order.attempt, 1, half))
+        self.writer.events.write(runs.Progressed(order.attempt, 1, half))
         return order
 
     def finish(self, value: float = 0.5, diverged: bool = False, times: int = 1) -> None:
         """Train the next trainings to their end."""
         for _ in range(times):
-            self.writer.events.write(events.Finished(self.start().attempt, result(value, diverged)))
+            self.writer.events.write(runs.Finished(self.start().attempt, result(value, diverged)))
 
     def fail(self, message: str = "ValueError: no such thing") -> None:
         """Let the next training fail."""
         failure = Failure("recipe", message, "Traceback ...")
-        self.writer.events.write(events.Failed(self.start().attempt, failure, requeue=False))
+        self.writer.events.write(runs.Failed(self.start().attempt, failure, requeue=False))
 
     def settle(self) -> None:
         """Settle the sweeps whose trials have all ended."""
         for sweep in self.writer.sweeps.unsettled():
-            self.writer.events.write(events.SweepSettled(sweep))
+            self.writer.events.write(runs.SweepSettled(sweep))
 
     def obey(self) -> None:
         """Apply what clients asked for."""

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from api.cli import app as commands
 from orchestrator.record.schema import metadata
 from orchestrator.settings import Settings
-from orchestrator.views.callers import Role, Scope
+from orchestrator.views.accounts import Role, Scope
 from tests.api.conftest import TOKEN, URL, named, opened
 from tests.api.played import SPEC, YAML
 from tests.api.two_worlds import HIS, NUMBERS, SECRET, World, asked_by, filled, operations, query

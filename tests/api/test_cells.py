@@ -13,7 +13,7 @@ from fastapi.testclient import TestClient
 from api.main import create_app
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
-from orchestrator.views.cells import CellView
+from orchestrator.views.tables import CellView
 from tests.api.conftest import BEARER, URL
 from tests.api.played import SPEC, YAML, Conductor
 from tests.api.test_cli import metricsweep

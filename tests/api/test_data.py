@@ -18,8 +18,8 @@ from orchestrator.record.store import Store
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.errors import MetricsweepError
-from orchestrator.views.lifecycle import SweepState
-from orchestrator.views.nodes import Inspected, Node
+from orchestrator.views.operations import Inspected, Node
+from orchestrator.views.states import SweepState
 from orchestrator.views.sweeps import Counts, SweepView
 from tests.api.conftest import TOKEN
 from tests.api.played import SPEC, YAML, Conductor, Into

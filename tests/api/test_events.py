@@ -16,7 +16,7 @@ from api.main import create_app
 from orchestrator.record.writes import changes
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
-from orchestrator.views.changes import ChangeKind, ChangeSpan, ChangeView, Told
+from orchestrator.views.runs import ChangeKind, ChangeSpan, ChangeView, Told
 from tests.api.conftest import BEARER, TOKEN
 from tests.api.listening import Listener, listening
 from tests.api.played import SPEC, YAML, Conductor

@@ -14,8 +14,8 @@ from api.client import Client
 from api.commands.tables import write_figures
 from api.failures import ApiError
 from orchestrator.settings import Settings
-from orchestrator.views import events
-from orchestrator.views.files import FIGURE_FORMATS
+from orchestrator.views import runs
+from orchestrator.views.pages import FIGURE_FORMATS
 from tests.api.conftest import TOKEN, named
 from tests.api.played import SPEC, YAML, Conductor, result
 
@@ -41,7 +41,7 @@ def train(conductor: Conductor, settings: Settings) -> None:
     (folder / "norms.npz").write_bytes(stream.getvalue())
     (folder / "panels.png").write_bytes(b"\x89PNG")
     kept = result().model_copy(update={"artifacts": ["best.pt", "norms.npz", "panels.png"]})
-    conductor.writer.events.write(events.Finished(order.attempt, kept))
+    conductor.writer.events.write(runs.Finished(order.attempt, kept))
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from api.cli import COMMANDS
 from api.cli import app as commands
-from orchestrator.views.callers import Role, Scope
+from orchestrator.views.accounts import Role, Scope
 from tests.api.conftest import URL, named
 from tests.api.played import YAML
 from tests.api.two_worlds import (

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from orchestrator.record import seen_rows
 from orchestrator.record.database import Database
 from orchestrator.record.schema import metadata
-from orchestrator.views.callers import calling
+from orchestrator.views.accounts import calling
 from tests.api.two_worlds import MOVING, World, asked
 
 TABLES: Final = sorted((*seen_rows._MINE, *seen_rows.OF_SWEEPS))

@@ -8,7 +8,7 @@ from fastapi.testclient import TestClient
 
 from orchestrator.record.reads import plot_points
 from orchestrator.run.optuna.importance import importances
-from orchestrator.views.listings import Listing
+from orchestrator.views.trials import Listing
 from tests.api.played import SPEC, Conductor
 
 

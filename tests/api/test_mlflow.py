@@ -21,7 +21,7 @@ from api.local.process import Child
 from orchestrator.host.identity import made_for, prove
 from orchestrator.settings import Settings
 from orchestrator.views.errors import UnavailableError
-from orchestrator.views.links import Links
+from orchestrator.views.sweeps import Links
 from tests.mlflow_server import TOKEN, Gate, over_socket, told
 
 

@@ -15,7 +15,7 @@ from api.main import create_app
 from orchestrator.record.store import Store
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
-from orchestrator.views.callers import Role, Scope
+from orchestrator.views.accounts import Role, Scope
 from tests.api.conftest import TOKEN, URL
 from tests.api.played import SPEC, YAML, Conductor
 

@@ -22,9 +22,8 @@ from orchestrator.record.writes import logins
 from orchestrator.service.people import MOST_REFUSED, Logins
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
-from orchestrator.views.callers import Role, Scope
+from orchestrator.views.accounts import LoginTerms, Person, Role, Scope
 from orchestrator.views.errors import MetricsweepError
-from orchestrator.views.logins import LoginTerms, Person
 from tests.api.conftest import BEARER, TOKEN, URL
 from tests.api.oidc_provider import CLIENT, KEY, SECRET, PlayedProvider, mock_provider, query
 from tests.ports import free_port

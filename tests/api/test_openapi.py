@@ -24,10 +24,10 @@ from api.events import Stream
 from api.routes import cluster, listings, logins, tables
 from api.routes import figures as figures_route
 from orchestrator.settings import Settings
-from orchestrator.views import cells, evidence, files, pages, requests, submissions, sweeps, trials
-from orchestrator.views.cluster import ClusterView, DataFinding, Readiness
-from orchestrator.views.collection import CollectionView, StorageView
-from orchestrator.views.listings import ListedColumn, Listing
+from orchestrator.views import evidence, pages, sweeps, trials
+from orchestrator.views.operations import ClusterView, CollectionView, DataFinding, Readiness, StorageView
+from orchestrator.views.tables import CellView
+from orchestrator.views.trials import ListedColumn, Listing
 from tests.api.conftest import BEARER
 from tests.api.played import YAML, Conductor
 
@@ -75,14 +75,14 @@ def test_references_lead_somewhere(document: dict[str, Any]) -> None:
 
 
 EXAMPLES = (
-    (submissions.Submitted, examples.SUBMITTED), (submissions.Preview, examples.PREVIEW),
+    (sweeps.Submitted, examples.SUBMITTED), (sweeps.Preview, examples.PREVIEW),
     (pages.Page[sweeps.SweepSummary], examples.SWEEPS), (sweeps.SweepView, examples.SWEEP),
-    (requests.RequestView, examples.REQUEST), (requests.RequestView, examples.DELETION),
-    (pages.Page[requests.RequestView], examples.REQUESTS), (list[sweeps.GridCell], examples.GRID),
-    (cells.CellView, examples.CELL), (pages.Page[trials.TrialSummary], examples.TRIALS),
+    (sweeps.RequestView, examples.REQUEST), (sweeps.RequestView, examples.DELETION),
+    (pages.Page[sweeps.RequestView], examples.REQUESTS), (list[sweeps.GridCell], examples.GRID),
+    (CellView, examples.CELL), (pages.Page[trials.TrialSummary], examples.TRIALS),
     (trials.TrialView, examples.TRIAL), (list[trials.Curve], examples.CURVES), (trials.LogView, examples.LOG),
     (Readiness, cluster.READINESS), (logins.LoginLink, logins.LOGIN_LINK), (logins.Identified, logins.IDENTIFIED),
-    (list[files.FigureView], figures_route.FIGURES), (list[files.FigureFile], figures_route.FIGURE_FILES),
+    (list[pages.FigureView], figures_route.FIGURES), (list[pages.FigureFile], figures_route.FIGURE_FILES),
     (list[evidence.PublishedSummary], tables.PUBLISHED), (evidence.PublishedView, tables.PUBLISHED_TABLE),
     (list[DataFinding], cluster.DATA), (ClusterView, cluster.EXAMPLE), (StorageView, cluster.SIZES),
     (CollectionView, cluster.COLLECTION), (Listing, listings.LISTING), (list[ListedColumn], listings.COLUMNS),

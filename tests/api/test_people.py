@@ -15,8 +15,7 @@ from orchestrator.record.writes import accounts
 from orchestrator.service.people import People
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
-from orchestrator.views.callers import Role, Scope
-from orchestrator.views.quotas import Quota
+from orchestrator.views.accounts import Quota, Role, Scope
 from tests.api.conftest import URL, named
 from tests.api.played import SPEC, Conductor
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from api.local.serve import Stack
-from orchestrator.host import private
+from orchestrator.host.files import close_files, own_folder, own_secret
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.errors import MetricsweepError
@@ -54,19 +54,19 @@ def test_what_supervised_processes_write_is_closed(tmp_path: Path) -> None:
 def test_a_folder_of_somebody_else_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "theirs").mkdir()
     monkeypatch.setattr(os, "getuid", lambda: 54_321)
-    for use in (private.own_folder, lambda folder: Service.open(Settings(home=folder))):
+    for use in (own_folder, lambda folder: Service.open(Settings(home=folder))):
         with pytest.raises(MetricsweepError, match="belongs to somebody else"):
             use(tmp_path / "theirs")
 
 
 def test_a_secret_of_somebody_else_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    private.own_secret(tmp_path / "secret")
+    own_secret(tmp_path / "secret")
     (tmp_path / "empty").touch()
     with pytest.raises(MetricsweepError, match="is empty; remove it"):
-        private.own_secret(tmp_path / "empty")
+        own_secret(tmp_path / "empty")
     monkeypatch.setattr(os, "getuid", lambda: 54_321)
     with pytest.raises(MetricsweepError, match="belongs to somebody else"):
-        private.own_secret(tmp_path / "secret")
+        own_secret(tmp_path / "secret")
 
 
 def test_many_that_make_a_secret_at_once_have_the_same(tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ def test_many_that_make_a_secret_at_once_have_the_same(tmp_path: Path) -> None:
 
     def make(_: int) -> str:
         together.wait()
-        return private.own_secret(tmp_path / "secret")
+        return own_secret(tmp_path / "secret")
 
     with ThreadPoolExecutor(8) as pool:
         assert len(set(pool.map(make, range(8)))) == 1
@@ -87,5 +87,5 @@ def test_links_are_not_followed(tmp_path: Path) -> None:
     outside.touch()
     outside.chmod(0o644)
     (tmp_path / "link").symlink_to(outside)
-    assert private.close_files([tmp_path / "link", tmp_path / "gone"]) == []
+    assert close_files([tmp_path / "link", tmp_path / "gone"]) == []
     assert mode(outside) == 0o644

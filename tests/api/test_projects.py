@@ -16,8 +16,7 @@ from orchestrator.record.store import Store
 from orchestrator.service.people import People
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
-from orchestrator.views.callers import Role, Scope
-from orchestrator.views.quotas import Quota
+from orchestrator.views.accounts import Quota, Role, Scope
 from tests.api.conftest import BEARER, URL, opened
 from tests.api.played import SPEC, YAML, Conductor
 from tests.dashboards.markup import read

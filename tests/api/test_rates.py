@@ -18,7 +18,7 @@ from api.main import create_app
 from api.routes.events import is_stream
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
-from orchestrator.views.callers import OWNER, Caller, calling
+from orchestrator.views.accounts import OWNER, Caller, calling
 from tests.api.conftest import BEARER, URL
 
 ADA, BEN = Caller(user=1, name="ada", token=3), Caller(user=2, name="ben", token=4)

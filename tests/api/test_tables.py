@@ -5,7 +5,7 @@ from html import unescape
 import pytest
 from fastapi.testclient import TestClient
 
-from orchestrator.views import events
+from orchestrator.views import runs
 from tests.api.played import SPEC, YAML, Conductor, result
 
 FORMATS = {
@@ -43,7 +43,7 @@ def test_a_cell_of_runs_on_different_data_is_marked(http: TestClient, conductor:
     for manifest in ("a", "b", "a", "a"):
         told = {"device": "cpu", "manifest": f"sha256:{manifest * 64}"}
         done = result().model_copy(update={"provenance": told})
-        conductor.writer.events.write(events.Finished(conductor.start().attempt, done))
+        conductor.writer.events.write(runs.Finished(conductor.start().attempt, done))
     told = http.get("/v1/sweeps/1/tables/main", params={"format": "json"}).json()
     mixed = {row["headings"][0]: row["cells"][0].get("mixed") for row in told["panels"][0]["rows"]}
     words = "data: sha256:aaaaaaaaaaaa, sha256:bbbbbbbbbbbb"

@@ -20,9 +20,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
-from orchestrator.views.cluster import GpuUsage, ProcessUsage, SlotReport
 from orchestrator.views.errors import UnavailableError
-from orchestrator.views.nodes import Node
+from orchestrator.views.operations import GpuUsage, Node, ProcessUsage, SlotReport
 from tests.api.played import SPEC, YAML, Conductor
 
 GRAFANA = Path(__file__).parents[2] / "dashboards" / "grafana"

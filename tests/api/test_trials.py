@@ -3,7 +3,7 @@
 import pytest
 from fastapi.testclient import TestClient
 
-from orchestrator.views import events
+from orchestrator.views import runs
 from tests.api import played
 from tests.api.played import SPEC, YAML, Conductor
 
@@ -122,7 +122,7 @@ def test_what_was_evaluated_once_is_a_point_and_not_what_is_drawn_unasked(
     conductor.submit(http)
     trained = played.result()
     once = trained.model_copy(update={"curves": {**trained.curves, "validation/map@r": [(20, 0.5)]}})
-    conductor.writer.events.write(events.Finished(conductor.start().attempt, once))
+    conductor.writer.events.write(runs.Finished(conductor.start().attempt, once))
     assert http.get("/v1/curves?sweep=1").json()["key"] == "train/loss", "a curve of one point shows no course"
     page = http.get("/curves?sweep=1&cells=0&by=trial&key=validation/map@r").text
     assert '"alone": true' in page

@@ -22,7 +22,7 @@ from orchestrator.service.bundles import BundleQueries
 from orchestrator.service.service import Service
 from orchestrator.service.sweeps import SpecSubmissions, SweepCommands, SweepQueries
 from orchestrator.service.tables import FigureQueries, TableQueries
-from orchestrator.views import deadline
+from orchestrator.views import errors
 from orchestrator.views.errors import BusyError
 from tests.api.conftest import BEARER, TOKEN
 from tests.api.played import SPEC, YAML, Conductor
@@ -58,7 +58,7 @@ class Stalled:
             self.at_work += 1
         try:
             while not self._go.wait(0.01):
-                deadline.check()
+                errors.check()
         except BaseException as error:
             self.ended.append(type(error))
             raise
@@ -142,7 +142,7 @@ def test_work_stops_when_its_client_leaves(url: str, stalled: Stalled) -> None:
         head += f"Authorization: Bearer {TOKEN}\r\n"
         client.sendall(f"{head}Content-Length: {len(SPEC)}\r\n\r\n{SPEC}".encode())
         until(lambda: stalled.at_work == 1)
-    until(lambda: stalled.ended == [deadline.GoneError])
+    until(lambda: stalled.ended == [errors.GoneError])
     assert stalled.at_work == 0
 
 
@@ -169,7 +169,7 @@ def test_a_preview_looks_at_its_deadline_while_it_expands(http: TestClient, monk
         nonlocal seen
         seen += 1
         if seen == 100:
-            found = deadline._current.get()
+            found = errors._current.get()
             assert found is not None
             found.end()
         return real(recipe, catalog)

@@ -23,10 +23,9 @@ from orchestrator.record.writes.resolutions import NewResolution
 from orchestrator.record.writes.trial_rows import write_needs
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
-from orchestrator.views.callers import Caller, Role, Scope
-from orchestrator.views.nodes import Inspected
-from orchestrator.views.quotas import Quota
-from orchestrator.views.resolutions import ResolutionBudget
+from orchestrator.views.accounts import Caller, Quota, Role, Scope
+from orchestrator.views.evidence import ResolutionBudget
+from orchestrator.views.operations import Inspected
 from tests.api.conftest import URL
 from tests.api.played import SPEC, YAML, Conductor
 from workers.catalog import Finding, Need

@@ -3,10 +3,16 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
-from orchestrator.views.evidence import CellVerdictView
-from orchestrator.views.files import FigureFile
-from orchestrator.views.lifecycle import SweepState, TrialState
-from orchestrator.views.resolutions import CellSeeds, LeftOut, ResolutionBudget, ResolutionRound, ResolutionView
+from orchestrator.views.evidence import (
+    CellSeeds,
+    CellVerdictView,
+    LeftOut,
+    ResolutionBudget,
+    ResolutionRound,
+    ResolutionView,
+)
+from orchestrator.views.pages import FigureFile
+from orchestrator.views.states import SweepState, TrialState
 from orchestrator.views.sweeps import (
     Counts,
     GridCandidate,

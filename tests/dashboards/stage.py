@@ -7,9 +7,9 @@ from orchestrator.publish import select
 from orchestrator.record.store import Store
 from orchestrator.record.writes.resolutions import NewResolution
 from orchestrator.service.service import Service
-from orchestrator.views import events
-from orchestrator.views.orders import Failure, Order
-from orchestrator.views.resolutions import ResolutionBudget
+from orchestrator.views import runs
+from orchestrator.views.evidence import ResolutionBudget
+from orchestrator.views.runs import Failure, Order
 from tests.api import played
 from tests.dashboards import specimens
 from tests.expanding import expand_queued
@@ -78,7 +78,7 @@ class Stage:
         """Claim the next training and report its first part."""
         order = self.writer.claims.next()
         assert order is not None
-        self.writer.events.write(events.Started(order.attempt, "slot-1", "lab-3"))
+        self.writer.events.write(runs.Started(order.attempt, "slot-1", "lab-3"))
         total = int(order.recipe["iterations"])
         for seq, step in enumerate(range(total // 10, int(total * upto) + 1, total // 10), start=1):
             self.report(order, seq, step)
@@ -94,7 +94,7 @@ class Stage:
         }  # fmt: skip
         log = f"step {step}/{total}  loss {loss:.4f}  map@r {0.6 - loss / 3:.4f}  <b>not bold</b>\n"
         message = Progress(step=step, total=total, metrics=metrics, log=log)
-        self.writer.events.write(events.Progressed(order.attempt, seq, message))
+        self.writer.events.write(runs.Progressed(order.attempt, seq, message))
 
     def finish(self, order: Order | None = None, diverged: bool = False, times: int = 1) -> Order:
         """Finish one or several trainings; returns the last."""
@@ -123,21 +123,21 @@ class Stage:
             seconds=8.25,
             provenance={"device": "cpu", "threads": 1, "git_commit": "b5bef52", "versions": {"torch": "2.6.0"}},
         )
-        self.writer.events.write(events.Finished(order.attempt, result))
+        self.writer.events.write(runs.Finished(order.attempt, result))
         return order
 
     def fail(self, order: Order | None = None, message: str = 'ValueError: <script>alert("hi")</script>') -> None:
         """A training that ends without a result."""
         order = order or self.start(0.3)
-        self.writer.events.write(events.Failed(order.attempt, Failure("recipe", message, TRACE), requeue=False))
+        self.writer.events.write(runs.Failed(order.attempt, Failure("recipe", message, TRACE), requeue=False))
 
     def settle(self) -> None:
         """Settle the cells, and then the sweeps, whose trials have all ended."""
         for sweep, cell in self.store.sweeps.cells_to_settle():
             summary = select.summaries(self.store.outcomes.of(sweep), "higher")[cell]
-            self.writer.events.write(events.CellSettled(sweep, summary))
+            self.writer.events.write(runs.CellSettled(sweep, summary))
         for sweep in self.writer.sweeps.unsettled():
-            self.writer.events.write(events.SweepSettled(sweep))
+            self.writer.events.write(runs.SweepSettled(sweep))
 
     def resolve(self, sweep: int) -> None:
         """A resolution under way."""

@@ -14,10 +14,9 @@ from playwright.sync_api import TimeoutError as PageTimeout
 from dashboards import guide
 from orchestrator.host.identity import made_for
 from orchestrator.settings import Settings
-from orchestrator.views.callers import Role, Scope
-from orchestrator.views.cluster import ProcessUsage, SlotReport
-from orchestrator.views.nodes import Node
-from orchestrator.views.remarks import TagChange
+from orchestrator.views.accounts import Role, Scope
+from orchestrator.views.operations import Node, ProcessUsage, SlotReport
+from orchestrator.views.sweeps import TagChange
 from tests.dashboards.stage import DRAWN_SPEC, SMALL_SPEC, SPEC, Stage
 
 pytestmark = pytest.mark.browser

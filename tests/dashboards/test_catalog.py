@@ -11,7 +11,7 @@ CATALOG = catalogs.load()
 
 
 def test_every_part_of_every_kind_has_a_page() -> None:
-    assert {entry.kind for entry in CATALOG.entries} == set(catalog.KINDS)
+    assert {entry.kind for entry in CATALOG.entries} == set(catalog.HEADINGS)
     listed = {one.get("href", "") for one in read(catalog.catalog_page(CATALOG)).having("a")}
     addresses = {f"/catalog/{entry.kind}/{entry.name}" for entry in CATALOG.entries}
     assert {one for one in listed if one.count("/") == 3 and one.startswith("/catalog/")} == addresses

@@ -8,9 +8,9 @@ from api.routes.cluster import EXAMPLE
 from dashboards import pages
 from dashboards.cluster import cluster_page
 from dashboards.listing import ListingAddress, listing_page
-from orchestrator.views.cells import CellView
-from orchestrator.views.cluster import ClusterView
-from orchestrator.views.listings import ListedColumn, ListedRow, Listing
+from orchestrator.views.operations import ClusterView
+from orchestrator.views.tables import CellView
+from orchestrator.views.trials import ListedColumn, ListedRow, Listing
 from tests.dashboards.markup import read
 from tests.dashboards.specimens import HOSTILE, MLFLOW, NOW
 

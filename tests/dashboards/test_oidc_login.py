@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, expect
 from api.main import create_app
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
-from orchestrator.views.callers import Role
+from orchestrator.views.accounts import Role
 from tests.api.oidc_provider import CLIENT, SECRET, mock_provider
 from tests.served_app import served
 

@@ -4,8 +4,8 @@ import json
 import re
 
 from dashboards import pages, rendering
-from orchestrator.views.lifecycle import SweepState, TrialState
 from orchestrator.views.pages import Page
+from orchestrator.views.states import SweepState, TrialState
 from orchestrator.views.sweeps import Counts, StepCount, SweepSummary
 from orchestrator.views.trials import AttemptView
 from tests.dashboards import specimens

@@ -3,7 +3,7 @@
 import re
 
 from dashboards import progress, rendering
-from orchestrator.views.lifecycle import SweepState
+from orchestrator.views.states import SweepState
 
 
 def style() -> str:

@@ -6,7 +6,7 @@ from playwright.sync_api import BrowserContext, Page, expect
 
 from dashboards import gallery
 from orchestrator.service.service import Service
-from orchestrator.views.cluster import DataFinding
+from orchestrator.views.operations import DataFinding
 from tests.conftest import ROOT
 from tests.dashboards.markup import read
 from tests.dashboards.specimens import NOW

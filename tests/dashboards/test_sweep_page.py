@@ -8,8 +8,8 @@ import pytest
 from fastapi.testclient import TestClient
 
 from dashboards import pages, problems, progress
-from orchestrator.views.lifecycle import SweepState, TrialState
-from orchestrator.views.resolutions import ResolutionView
+from orchestrator.views.evidence import ResolutionView
+from orchestrator.views.states import SweepState, TrialState
 from orchestrator.views.sweeps import Counts, GridCandidate, GridTrial, StepCount
 from tests.dashboards import specimens
 from tests.dashboards.markup import Markup, read

@@ -4,7 +4,7 @@ import math
 from datetime import UTC, datetime, timedelta, timezone
 
 from dashboards import wording
-from orchestrator.views.durations import duration
+from orchestrator.views.pages import duration
 
 NOW = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
 

@@ -14,7 +14,7 @@ from orchestrator.run.files.demand import DemandFile
 from orchestrator.run.files.post import room
 from orchestrator.run.slurm.job import SlotJob
 from orchestrator.run.slurm.keeper import Keeper
-from orchestrator.views.resources import Shape
+from orchestrator.views.operations import Shape
 from tests.faults.disturbing import HELD, begin, deafen, held, whole
 from tests.faults.evidence import Found, rows
 from tests.faults.installation import Installation

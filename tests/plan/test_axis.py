@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from orchestrator.plan.axes import AxisReader
-from orchestrator.spec.axis import Axis
+from orchestrator.spec.axes import Axis
 from workers.catalog import Problem
 
 KNOWN = {"loss": {"triplet": None, "proxy_anchor": None}, "regularizer.eta": {"0.1": None, "1.0": None}}

@@ -8,7 +8,7 @@ import pytest
 from orchestrator.plan.check import check
 from orchestrator.plan.figures import MOST_FIGURES, kept_data, trouble_of_curve
 from orchestrator.plan.schema import json_schema
-from orchestrator.spec.figure import DATA, FITTING, FigureSpec
+from orchestrator.spec.layouts import DATA, FITTING, FigureSpec
 from tests.plan.conftest import Small, Told
 from workers.catalog import Catalog
 from workers.contract import Recipe, Select

@@ -8,9 +8,9 @@ from orchestrator.plan.check import check
 from orchestrator.plan.grid import expand, fingerprints_by_seed
 from orchestrator.plan.points import count, count_trials, points
 from orchestrator.plan.soundness import cover
-from orchestrator.spec.axis import Axis, Choice, Group
+from orchestrator.spec.axes import Axis, Choice, Group
 from orchestrator.spec.spec import Spec
-from orchestrator.views.planned import PlannedTrial
+from orchestrator.views.runs import PlannedTrial
 from tests.plan.conftest import Small
 from workers.catalog import Catalog, complete, further_metrics
 from workers.contract import Recipe, fingerprint_of

@@ -17,8 +17,7 @@ from orchestrator.plan.check import check
 from orchestrator.plan.problems import MOST_TOLD
 from orchestrator.plan.validated import read
 from orchestrator.plan.yaml import parse
-from orchestrator.views.deadline import Deadline, GoneError, within
-from orchestrator.views.errors import InvalidSpecError
+from orchestrator.views.errors import Deadline, GoneError, InvalidSpecError, within
 from tests.plan.hostile_bodies import BODIES, LARGE, SMALL
 from workers.catalog import Catalog, Problem, shown
 

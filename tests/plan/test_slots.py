@@ -6,9 +6,9 @@ import pytest
 
 from orchestrator.plan import grid, suggestion
 from orchestrator.plan.parse import slot_of, slots
-from orchestrator.spec.slot import Slot
+from orchestrator.spec.axes import Slot
 from orchestrator.spec.spec import Spec
-from orchestrator.views.planned import PlannedTrial
+from orchestrator.views.runs import PlannedTrial
 from tests.plan.conftest import Checked, Small, Told
 from workers import catalog as catalogs
 

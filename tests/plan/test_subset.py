@@ -11,8 +11,8 @@ from orchestrator.plan.edit import excerpt
 from orchestrator.plan.grid import expand
 from orchestrator.plan.parse import NOWHERE
 from orchestrator.plan.yaml import parse
+from orchestrator.spec.layouts import MetricColumn
 from orchestrator.spec.spec import Spec
-from orchestrator.spec.table import MetricColumn
 from orchestrator.views.errors import InvalidSpecError
 from tests.plan.conftest import DESIGN, Checked, Small, Told
 from workers.catalog import Catalog

@@ -9,7 +9,7 @@ import numpy as np
 from orchestrator.publish.figures import drawing, style
 from orchestrator.publish.figures.drawing import Figure
 from orchestrator.publish.figures.sketch import Arrays, CurvePoints, Sources
-from orchestrator.views.outcomes import SweepOutcomes
+from orchestrator.views.runs import SweepOutcomes
 from tests.publish import sweeps
 
 LRS = ("0.0001", "0.001", "0.01")

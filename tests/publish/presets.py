@@ -10,7 +10,7 @@ from orchestrator.plan.grid import expand
 from orchestrator.plan.yaml import parse
 from orchestrator.publish.tables.build import build
 from orchestrator.publish.tables.table_data import Table
-from orchestrator.views.outcomes import SweepOutcomes
+from orchestrator.views.runs import SweepOutcomes
 from workers.catalog import Catalog, load
 
 SWEEPS = Path(__file__).parents[2] / "sweeps"

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from orchestrator.publish.tables.build import build_own
 from orchestrator.publish.tables.table_data import Table
-from orchestrator.views.outcomes import SweepOutcomes
+from orchestrator.views.runs import SweepOutcomes
 from tests.publish import sweeps
 
 _AXES: Final = {

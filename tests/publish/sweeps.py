@@ -5,9 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from typing import Any
 
-from orchestrator.views.lifecycle import TrialState
-from orchestrator.views.outcomes import SweepOutcomes, TrialOutcome
-from orchestrator.views.planned import Candidate, Cell
+from orchestrator.views.runs import Candidate, Cell, SweepOutcomes, TrialOutcome
+from orchestrator.views.states import TrialState
 from workers.catalog import Catalog, Entry
 
 LOSSES = ("triplet", "semihard", "normalized_npair", "multi_similarity")

@@ -10,9 +10,8 @@ import pytest
 from orchestrator.publish.select import selection
 from orchestrator.publish.tables import cell as cells
 from orchestrator.publish.tables.layout import parse
-from orchestrator.views.lifecycle import TrialState
-from orchestrator.views.outcomes import SweepOutcomes, TrialOutcome
-from orchestrator.views.planned import Cell
+from orchestrator.views.runs import Cell, SweepOutcomes, TrialOutcome
+from orchestrator.views.states import TrialState
 from tests.publish import presets, sweeps
 from workers.catalog import Catalog
 from workers.contract import BEST_TEST

@@ -9,8 +9,8 @@ import pytest
 from orchestrator.publish.drift import ChangedRuns, TableSource, drift, render
 from orchestrator.views.errors import NotFoundError
 from orchestrator.views.evidence import CellDrift, DriftView, RunFacts
-from orchestrator.views.lifecycle import TrialState
-from orchestrator.views.outcomes import SweepOutcomes, TrialOutcome
+from orchestrator.views.runs import SweepOutcomes, TrialOutcome
+from orchestrator.views.states import TrialState
 from tests.publish import sweeps
 
 LAYOUT = {"rows": ["loss"], "columns": [], "metrics": ["recall@1"]}

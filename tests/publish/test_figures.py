@@ -14,7 +14,7 @@ from orchestrator.publish.figures import drawing, rendering, style
 from orchestrator.publish.figures.kinds import curves, distribution, images
 from orchestrator.publish.figures.sketch import Sources
 from orchestrator.views.errors import ConflictError, NotFoundError
-from orchestrator.views.files import FIGURE_FORMATS
+from orchestrator.views.pages import FIGURE_FORMATS
 from tests.publish import sweeps
 from tests.publish.drawn import LRS, SOURCES, arrays, data, draw, outcomes, said
 

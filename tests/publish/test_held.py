@@ -13,7 +13,7 @@ from orchestrator.publish.tables.build import build_own
 from orchestrator.publish.tables.layout import parse as parse_table
 from orchestrator.publish.tables.table_data import Table
 from orchestrator.views.errors import InvalidSpecError
-from orchestrator.views.outcomes import NO_SWEEP, SweepOutcomes
+from orchestrator.views.runs import NO_SWEEP, SweepOutcomes
 from workers import catalog
 
 SPEC = """

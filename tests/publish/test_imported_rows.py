@@ -13,7 +13,7 @@ from orchestrator.publish.statistics import statistic
 from orchestrator.publish.tables.build import build
 from orchestrator.publish.tables.significance import holm
 from orchestrator.publish.tables.significance import tested as welch
-from orchestrator.views.outcomes import Statistic
+from orchestrator.views.runs import Statistic
 from tests.publish import sweeps
 
 AGAINST = {"loss": "triplet", "regularizer": "none"}

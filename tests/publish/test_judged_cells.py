@@ -10,8 +10,8 @@ from orchestrator.publish.formats import render
 from orchestrator.publish.tables.build import build_own
 from orchestrator.publish.tables.evidence import judged
 from orchestrator.publish.verdicts.boundary import ANY, planned
-from orchestrator.views.extension import SweepLook
-from orchestrator.views.lifecycle import TrialState
+from orchestrator.views.runs import SweepLook
+from orchestrator.views.states import TrialState
 from tests.publish import sweeps
 
 REGULARIZERS = ("none", "sec", "svmax")

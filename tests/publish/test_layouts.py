@@ -10,9 +10,8 @@ from orchestrator.publish.formats import render
 from orchestrator.publish.tables.build import build_own
 from orchestrator.publish.tables.table_data import Heading
 from orchestrator.views.errors import ConflictError, NotFoundError
-from orchestrator.views.outcomes import NO_SWEEP
-from orchestrator.views.planned import Cell
-from orchestrator.views.printing import printed
+from orchestrator.views.runs import NO_SWEEP, Cell
+from orchestrator.views.tables import printed
 from tests.publish import sweeps
 
 

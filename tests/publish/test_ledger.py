@@ -12,7 +12,7 @@ from orchestrator.publish.papers import PrintedPlace, Units, load, names, protoc
 from orchestrator.publish.statistics import statistic
 from orchestrator.publish.tables.reproduction import compare
 from orchestrator.views.errors import NotFoundError
-from orchestrator.views.outcomes import CellSummary, Statistic
+from orchestrator.views.runs import CellSummary, Statistic
 from tests.publish import sweeps
 from tests.publish.test_latex import compiled
 from tests.publish.test_published_comparison import outcomes

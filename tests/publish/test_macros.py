@@ -12,7 +12,7 @@ from orchestrator.publish.tables.build import build
 from orchestrator.service.manuscripts import ManuscriptReport, check
 from orchestrator.views.errors import ConflictError, DamagedError, NotFoundError
 from orchestrator.views.evidence import MacrosView
-from orchestrator.views.outcomes import SweepOutcomes
+from orchestrator.views.runs import SweepOutcomes
 from tests.publish import sweeps
 from tests.publish.test_latex import compiled
 

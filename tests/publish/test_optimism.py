@@ -9,9 +9,8 @@ import pytest
 
 from orchestrator.publish.optimism import expected_best, optimism
 from orchestrator.publish.tables.build import build_own
-from orchestrator.views.lifecycle import TrialState
-from orchestrator.views.outcomes import SweepOutcomes, TrialOutcome
-from orchestrator.views.planned import Candidate, Cell
+from orchestrator.views.runs import Candidate, Cell, SweepOutcomes, TrialOutcome
+from orchestrator.views.states import TrialState
 from tests.publish import sweeps
 
 KEY = "best/validation/map@r"

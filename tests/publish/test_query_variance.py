@@ -19,8 +19,7 @@ from orchestrator.publish.verdicts import judgement
 from orchestrator.publish.verdicts.boundary import ANY, LEAST, planned
 from orchestrator.publish.verdicts.judgement import Evidence, half_width, judge, spread
 from orchestrator.views.errors import DamagedError
-from orchestrator.views.extension import SweepLook
-from orchestrator.views.query_sums import QuerySums
+from orchestrator.views.runs import QuerySums, SweepLook
 from tests.publish import sweeps
 
 KEY = "best/test/recall@1"

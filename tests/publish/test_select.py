@@ -6,9 +6,8 @@ import pytest
 from orchestrator.publish.select import direction, selection, summaries
 from orchestrator.publish.tables.build import build_own
 from orchestrator.views.errors import ConflictError
-from orchestrator.views.lifecycle import TrialState
-from orchestrator.views.outcomes import SweepOutcomes, TrialOutcome
-from orchestrator.views.planned import Candidate, Cell
+from orchestrator.views.runs import Candidate, Cell, SweepOutcomes, TrialOutcome
+from orchestrator.views.states import TrialState
 from tests.publish import sweeps
 
 KEY = "best/validation/map@r"

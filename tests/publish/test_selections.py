@@ -11,8 +11,8 @@ import pytest
 from orchestrator.publish.formats import render
 from orchestrator.publish.tables.build import build_own
 from orchestrator.publish.tables.table_data import Heading, Table
-from orchestrator.views.lifecycle import TrialState
-from orchestrator.views.outcomes import SweepOutcomes
+from orchestrator.views.runs import SweepOutcomes
+from orchestrator.views.states import TrialState
 from tests.publish import sweeps
 
 TABLE: dict[str, Any] = {

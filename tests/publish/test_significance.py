@@ -20,7 +20,7 @@ from orchestrator.publish.statistics import interval, standard_error, statistic
 from orchestrator.publish.tables.build import build_own
 from orchestrator.publish.tables.cells import Contender, best, doubts
 from orchestrator.publish.tables.significance import HIGHER, LEVEL, LOWER, Comparison, compare, holm, paired_t, wilcoxon
-from orchestrator.views.outcomes import Statistic
+from orchestrator.views.runs import Statistic
 from tests.publish import sweeps
 
 REGULARIZERS = ("none", "sec", "svmax")

@@ -10,7 +10,7 @@ from orchestrator.publish.figures.sketch import Sources
 from orchestrator.publish.formats import render
 from orchestrator.publish.tables import build
 from orchestrator.spec.spec import Spec
-from orchestrator.views.outcomes import SweepOutcomes
+from orchestrator.views.runs import SweepOutcomes
 from tests.publish.presets import SWEEPS, catalog
 
 NO_DATA = Sources(lambda *_: {}, lambda *_: ({}, {}))

@@ -10,9 +10,8 @@ from orchestrator.publish.tables.build import build_own
 from orchestrator.publish.tables.cells import Contender, best
 from orchestrator.publish.tables.table_data import Heading
 from orchestrator.views.errors import NotFoundError
-from orchestrator.views.planned import Cell
-from orchestrator.views.printing import printed
-from orchestrator.views.provenance import origin_of
+from orchestrator.views.runs import Cell, origin_of
+from orchestrator.views.tables import printed
 from tests.publish import sweeps
 
 

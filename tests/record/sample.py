@@ -6,10 +6,8 @@ from typing import Any
 
 from orchestrator.record.store import Store
 from orchestrator.record.writes.submissions import NewSweep
-from orchestrator.spec.slot import Slot
-from orchestrator.views.events import Failed, Finished, Progressed, Started
-from orchestrator.views.orders import Failure, Order
-from orchestrator.views.planned import Candidate, Cell, PlannedTrial
+from orchestrator.spec.axes import Slot
+from orchestrator.views.runs import Candidate, Cell, Failed, Failure, Finished, Order, PlannedTrial, Progressed, Started
 from workers.contract import Progress, Recipe, Result
 
 KEY = "best/validation/map@r"

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 from orchestrator.record.reads.claims import Exclusions
 from orchestrator.record.store import Store, Writer
 from orchestrator.record.writes.capacity import MOST_AWAY
-from orchestrator.spec.slot import Slot
-from orchestrator.views.lifecycle import SweepState
-from orchestrator.views.nodes import Inspected, Node
+from orchestrator.spec.axes import Slot
+from orchestrator.views.operations import Inspected, Node
+from orchestrator.views.states import SweepState
 from tests.record.conftest import ON_BOTH
 from tests.record.sample import SLOT, new_sweep, planned, run_all, started
 from workers.catalog import Finding, Need

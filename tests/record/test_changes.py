@@ -11,10 +11,9 @@ import sqlalchemy as sa
 from orchestrator.record import schema
 from orchestrator.record.store import Store, Writer
 from orchestrator.record.writes import changes
-from orchestrator.views.changes import ChangeKind
 from orchestrator.views.errors import NotFoundError
-from orchestrator.views.events import SweepSettled
-from orchestrator.views.remarks import TagChange
+from orchestrator.views.runs import ChangeKind, SweepSettled
+from orchestrator.views.sweeps import TagChange
 from tests.record.conftest import ON_BOTH, OVER_POSTGRES
 from tests.record.sample import claimed, fail, lease, new_sweep, run, started
 

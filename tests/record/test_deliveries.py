@@ -7,8 +7,7 @@ import sqlalchemy as sa
 
 from orchestrator.record.schema import delivery
 from orchestrator.record.store import Store, Writer
-from orchestrator.views.events import CellSettled, SweepSettled
-from orchestrator.views.outcomes import CellSummary
+from orchestrator.views.runs import CellSettled, CellSummary, SweepSettled
 from tests.record.conftest import ON_BOTH
 from tests.record.sample import claimed, fail, new_sweep, run_all, started
 

@@ -9,9 +9,7 @@ import sqlalchemy as sa
 
 from orchestrator.record import schema
 from orchestrator.record.store import Store, Writer
-from orchestrator.views.events import AttemptStopped, CellSettled, Failed, Finished, SweepSettled
-from orchestrator.views.orders import Failure
-from orchestrator.views.outcomes import CellSummary
+from orchestrator.views.runs import AttemptStopped, CellSettled, CellSummary, Failed, Failure, Finished, SweepSettled
 from tests.record.invariants import check
 from tests.record.oracle import Attempt, Key, Oracle
 from tests.record.sample import SLOT, lease, new_sweep, planned, result

@@ -13,7 +13,7 @@ from orchestrator.record import figure_files
 from orchestrator.record.figure_files import FigureFiles
 from orchestrator.record.store import Store, Writer
 from orchestrator.views.errors import NotFoundError
-from orchestrator.views.events import Finished, Progressed, Started
+from orchestrator.views.runs import Finished, Progressed, Started
 from tests.record.conftest import ON_BOTH
 from tests.record.sample import claimed, fail, lease, progress, result, started
 

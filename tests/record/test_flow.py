@@ -11,10 +11,21 @@ from orchestrator.record.reads import trainings
 from orchestrator.record.store import Store, Writer
 from orchestrator.record.writes.trainings import Renewed, Tally
 from orchestrator.views.errors import ConflictError
-from orchestrator.views.events import AttemptStopped, CellSettled, Failed, Finished, Progressed, Started, SweepSettled
-from orchestrator.views.orders import Failure
-from orchestrator.views.outcomes import CellSummary, Statistic
-from orchestrator.views.planned import Candidate, Cell, PlannedTrial
+from orchestrator.views.runs import (
+    AttemptStopped,
+    Candidate,
+    Cell,
+    CellSettled,
+    CellSummary,
+    Failed,
+    Failure,
+    Finished,
+    PlannedTrial,
+    Progressed,
+    Started,
+    Statistic,
+    SweepSettled,
+)
 from tests.record.conftest import ON_BOTH
 from tests.record.sample import (
     KEY,

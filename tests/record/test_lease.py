@@ -12,8 +12,15 @@ from orchestrator.record.database import FencedAccess
 from orchestrator.record.store import Store
 from orchestrator.record.writes.lease import Held, LeaseWriter
 from orchestrator.views.errors import FencedError, UnavailableError
-from orchestrator.views.events import AttemptStopped, CellSettled, Finished, Progressed, Started, SweepSettled
-from orchestrator.views.outcomes import CellSummary
+from orchestrator.views.runs import (
+    AttemptStopped,
+    CellSettled,
+    CellSummary,
+    Finished,
+    Progressed,
+    Started,
+    SweepSettled,
+)
 from tests.record.conftest import ON_BOTH
 from tests.record.sample import SLOT, claimed, lease, new_sweep, planned, progress, result, started, states
 

@@ -17,9 +17,9 @@ from orchestrator.record.reads.listed_rows import Sought
 from orchestrator.record.schema import NUMBERS, trial_column
 from orchestrator.record.store import Store, Writer
 from orchestrator.views.errors import InvalidFilterError, NotFoundError
-from orchestrator.views.events import Finished
 from orchestrator.views.filters import DEEPEST, LONGEST, MOST_CONDITIONS, MOST_VALUES, conditions, parse
-from orchestrator.views.listings import Listing
+from orchestrator.views.runs import Finished
+from orchestrator.views.trials import Listing
 from tests.record.conftest import DATABASES, ON_BOTH
 from tests.record.sample import claimed, fail, lease, result, run, started
 

@@ -13,7 +13,7 @@ from orchestrator.record.mlflow.tracker import RunMirror, Tracker
 from orchestrator.record.store import Store, Writer
 from orchestrator.record.writes.dirty_flags import mark_cell
 from orchestrator.views.errors import FencedError
-from orchestrator.views.events import Finished, Progressed, Started
+from orchestrator.views.runs import Finished, Progressed, Started
 from tests.inline_conductor import Killed
 from tests.mlflow_server import TOKEN, Gate
 from tests.record.sample import claimed, lease, progress, result, run_all, started

@@ -4,9 +4,8 @@ from typing import Any
 
 from orchestrator.record.store import Store, Writer
 from orchestrator.record.writes.pruning import PruningDecision
-from orchestrator.views.events import AttemptStopped, Finished, Progressed
-from orchestrator.views.lifecycle import TrialState
-from orchestrator.views.planned import Candidate, Cell, PlannedTrial
+from orchestrator.views.runs import AttemptStopped, Candidate, Cell, Finished, PlannedTrial, Progressed
+from orchestrator.views.states import TrialState
 from tests.record.conftest import ON_BOTH
 from tests.record.sample import SLOT, claimed, fail, new_sweep, progress, recipe, result, run, states
 

@@ -9,13 +9,11 @@ import sqlalchemy as sa
 from orchestrator.record.reads.claims import Exclusions
 from orchestrator.record.schema import attempt
 from orchestrator.record.store import Store, Writer
-from orchestrator.spec.slot import Slot
-from orchestrator.views.callers import Caller, Role, calling
-from orchestrator.views.cluster import WaitReason
+from orchestrator.spec.axes import Slot
+from orchestrator.views.accounts import Caller, Quota, QuotaLimits, QuotaUse, Role, calling
 from orchestrator.views.errors import ConflictError, NotFoundError
-from orchestrator.views.events import Started, SweepSettled
-from orchestrator.views.nodes import Node
-from orchestrator.views.quotas import Quota, QuotaLimits, QuotaUse
+from orchestrator.views.operations import Node, WaitReason
+from orchestrator.views.runs import Started, SweepSettled
 from tests.record.conftest import ON_BOTH
 from tests.record.sample import SLOT, claimed, new_sweep, planned, run, run_all
 

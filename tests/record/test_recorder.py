@@ -12,11 +12,21 @@ from orchestrator.record.mlflow.mirror import Mirror
 from orchestrator.record.mlflow.tracker import Exhibit
 from orchestrator.record.schema import outbox
 from orchestrator.record.store import Store, Writer
-from orchestrator.views.events import CellSettled, Failed, Finished, Progressed, Started, SweepSettled
-from orchestrator.views.extension import Extension, MeasuredTrial
-from orchestrator.views.orders import AskedEvaluation, Failure
-from orchestrator.views.outcomes import CellSummary, Statistic
-from orchestrator.views.planned import PlannedTrial
+from orchestrator.views.runs import (
+    AskedEvaluation,
+    CellSettled,
+    CellSummary,
+    Extension,
+    Failed,
+    Failure,
+    Finished,
+    MeasuredTrial,
+    PlannedTrial,
+    Progressed,
+    Started,
+    Statistic,
+    SweepSettled,
+)
 from tests.record.conftest import ON_BOTH
 from tests.record.sample import (
     KEY,

@@ -7,11 +7,11 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
-from orchestrator.host.log_context import about
+from orchestrator.host.logs import about
 from orchestrator.record import seen_rows, writes
 from orchestrator.record.schema import audit, metadata, sweep, training, trial
 from orchestrator.record.store import Store, Writer
-from orchestrator.views.callers import Caller, Role, Scope, calling
+from orchestrator.views.accounts import Caller, Role, Scope, calling
 from orchestrator.views.errors import NotAllowedError, NotFoundError
 from tests.record.conftest import ON_BOTH
 from tests.record.sample import new_sweep, run_all, started

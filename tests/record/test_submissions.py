@@ -12,10 +12,9 @@ from orchestrator.record.store import Store, Writer
 from orchestrator.record.writes.backlog import MOST_WAITING_OF
 from orchestrator.record.writes.resolutions import NewResolution
 from orchestrator.views.errors import ConflictError, NotFoundError
-from orchestrator.views.extension import Extension
-from orchestrator.views.planned import PlannedTrial
-from orchestrator.views.resolutions import CellSeeds, ResolutionBudget, ResolutionRound, ResolutionView
-from orchestrator.views.submissions import Submitted
+from orchestrator.views.evidence import CellSeeds, ResolutionBudget, ResolutionRound, ResolutionView
+from orchestrator.views.runs import Extension, PlannedTrial
+from orchestrator.views.sweeps import Submitted
 from tests.record.conftest import ON_BOTH
 from tests.record.sample import new_sweep, recipe, run_all, started
 

@@ -15,7 +15,7 @@ from orchestrator.record.store import Store
 from orchestrator.record.transfer import loading
 from orchestrator.service.backups import back_up, restore
 from orchestrator.settings import Settings
-from orchestrator.views.callers import Role, Scope
+from orchestrator.views.accounts import Role, Scope
 from orchestrator.views.errors import ConflictError, DamagedError, UnavailableError
 from tests.record.conftest import new_postgres_database
 from tests.record.sample import lease, new_sweep, run_all, started

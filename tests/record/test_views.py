@@ -13,9 +13,17 @@ from orchestrator.record.schema import attempt, metric
 from orchestrator.record.store import Store, Writer
 from orchestrator.record.writes.pruning import PruningDecision
 from orchestrator.views.errors import NotFoundError
-from orchestrator.views.events import AttemptStopped, Failed, Finished, Progressed, Started, SweepSettled
-from orchestrator.views.orders import Failure
-from orchestrator.views.planned import Candidate, PlannedTrial
+from orchestrator.views.runs import (
+    AttemptStopped,
+    Candidate,
+    Failed,
+    Failure,
+    Finished,
+    PlannedTrial,
+    Progressed,
+    Started,
+    SweepSettled,
+)
 from tests.record.conftest import ON_BOTH
 from tests.record.sample import (
     KEY,

@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 
 from orchestrator.run.message import Message
-from orchestrator.spec.slot import Slot
-from orchestrator.views.orders import Failure, Order
+from orchestrator.spec.axes import Slot
+from orchestrator.views.runs import Failure, Order
 from workers.contract import Part, Progress, Recipe, Result
 
 

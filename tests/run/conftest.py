@@ -15,7 +15,7 @@ import pytest
 from orchestrator.run.files import engine, roster
 from orchestrator.run.files.post import HERE, Box, room
 from orchestrator.run.files.slot import FileSlot, state_of
-from orchestrator.views.orders import Order
+from orchestrator.views.runs import Order
 from tests.conftest import ROOT
 
 ENGINES = ("inline", "ray_tune", "files", "tests.run.threads:engine")

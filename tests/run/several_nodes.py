@@ -11,8 +11,8 @@ from ray.cluster_utils import Cluster
 
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.ray.engine import RayTune
-from orchestrator.spec.slot import Slot
-from orchestrator.views.orders import Order
+from orchestrator.spec.axes import Slot
+from orchestrator.views.runs import Order
 from tests.run.broker import MemoryBroker, order
 
 SLOTS = {

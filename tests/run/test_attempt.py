@@ -8,15 +8,14 @@ from typing import Any
 
 import pytest
 
-from orchestrator.host.bucket import Bucket
-from orchestrator.host.storage import opened
+from orchestrator.host.storage import Bucket, opened
 from orchestrator.run import work_directory
 from orchestrator.run.attempt import Workplace, execute
 from orchestrator.run.message import Message
 from orchestrator.run.out_of_memory import ADVICE, explained, out_of_memory
 from orchestrator.run.spool import read
 from orchestrator.views.errors import UnavailableError
-from orchestrator.views.orders import AskedEvaluation, Order
+from orchestrator.views.runs import AskedEvaluation, Order
 from tests.disk_limits import files_of_at_most
 from tests.object_store import ObjectStore, bucket_at, bucket_url, object_store  # noqa: F401 - fixtures
 from tests.run.broker import order
@@ -37,7 +36,7 @@ def own_scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def store(object_store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> ObjectStore:  # noqa: F811
     """An object store; once halted it is given up soon, but not where it answers late on a busy machine."""
-    monkeypatch.setattr("orchestrator.host.bucket.REQUEST_SECONDS", 3.0)
+    monkeypatch.setattr("orchestrator.host.storage.REQUEST_SECONDS", 3.0)
     monkeypatch.setattr(work_directory, "ON_THE_WAY", ())
     return object_store
 

@@ -9,9 +9,9 @@ import pytest
 from orchestrator.run.attempt import Workplace, execute
 from orchestrator.run.dispatch import Dispatch, Report
 from orchestrator.run.inline import Inline
-from orchestrator.spec.slot import Slot
+from orchestrator.spec.axes import Slot
 from orchestrator.views.errors import FencedError
-from orchestrator.views.orders import Order
+from orchestrator.views.runs import Order
 from tests.run.broker import MemoryBroker, order
 
 

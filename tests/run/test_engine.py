@@ -16,8 +16,8 @@ from orchestrator.run.engine import Engine, Site
 from orchestrator.run.engine_names import engine_named
 from orchestrator.run.spool import FILE, attempt_folder
 from orchestrator.views.errors import NotFoundError
-from orchestrator.views.nodes import Inspected
-from orchestrator.views.orders import AskedEvaluation, Order
+from orchestrator.views.operations import Inspected
+from orchestrator.views.runs import AskedEvaluation, Order
 from tests.run.broker import MemoryBroker, order
 from workers.catalog import Need
 from workers.contract import Part

@@ -40,10 +40,10 @@ from orchestrator.run.files.slot import FileSlot, state_of
 from orchestrator.run.lost_order import settle_from_spool
 from orchestrator.run.message import Message
 from orchestrator.run.spool import FILE, attempt_folder
-from orchestrator.spec.slot import Slot
+from orchestrator.spec.axes import Slot
 from orchestrator.views.errors import MetricsweepError
-from orchestrator.views.orders import Failure
-from orchestrator.views.resources import Shape
+from orchestrator.views.operations import Shape
+from orchestrator.views.runs import Failure
 from tests.run.broker import MemoryBroker, order
 
 OFFER = {"CPU": 2.0, "memory": 2.0**30}

@@ -31,12 +31,10 @@ from orchestrator.run.ray.engine import MOST_BUNDLES, ClusterDemand, Listening, 
 from orchestrator.run.ray.pool import HeldSlot, SlotPool
 from orchestrator.run.ray.tune import PREFIX, shown
 from orchestrator.run.slot_actor import FORM
-from orchestrator.spec.slot import Slot
-from orchestrator.views.cluster import SlotReport
+from orchestrator.spec.axes import Slot
 from orchestrator.views.errors import FencedError, MetricsweepError, UnavailableError
-from orchestrator.views.nodes import Node
-from orchestrator.views.orders import Order
-from orchestrator.views.resources import Shape, shape_of
+from orchestrator.views.operations import Node, Shape, SlotReport, shape_of
+from orchestrator.views.runs import Order
 from tests.conftest import ROOT
 from tests.run.broker import MemoryBroker, order
 from tests.run.conftest import played, steps_of

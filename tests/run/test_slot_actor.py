@@ -20,8 +20,8 @@ from orchestrator.run.message import Message
 from orchestrator.run.ray.pool import _lag
 from orchestrator.run.slot_actor import SlotActor
 from orchestrator.run.usage import Meter
-from orchestrator.spec.slot import Slot
-from orchestrator.views.orders import Order
+from orchestrator.spec.axes import Slot
+from orchestrator.views.runs import Order
 from tests.run.broker import order
 
 

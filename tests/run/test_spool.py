@@ -91,7 +91,7 @@ def test_what_a_store_did_not_take_is_in_the_next_part(
     bucket_url: str,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("orchestrator.host.bucket.REQUEST_SECONDS", 3.0)
+    monkeypatch.setattr("orchestrator.host.storage.REQUEST_SECONDS", 3.0)
     bucket = bucket_at(bucket_url)
     spool = PartedSpool(bucket, "t/1")
     told = said(spool, "one")

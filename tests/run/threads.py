@@ -10,7 +10,7 @@ from orchestrator.run.engine import Broker, Site
 from orchestrator.run.inline import Inline
 from orchestrator.run.lost_order import settle_from_spool
 from orchestrator.run.message import Message
-from orchestrator.views.orders import Failure, Order
+from orchestrator.views.runs import Failure, Order
 
 MOST = 2
 

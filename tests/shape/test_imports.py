@@ -35,20 +35,20 @@ OPTUNA = "Optuna is at home in orchestrator.run.optuna"
 MLFLOW = "MLflow is at home in orchestrator.record.mlflow"
 DATABASE = "The database is at home in orchestrator.record"
 FIGURES = "Figures are at home in orchestrator.publish, and shown in api.notebooks"
-ARROW = "Arrow is at home in orchestrator.publish and api.notebooks, S3 in orchestrator.host.bucket"
+ARROW = "Arrow is at home in orchestrator.publish and api.notebooks, S3 in orchestrator.host.storage"
 HTTP = "HTTP is at home in api"
 OPENID = "OpenID Connect is at home in api.auth.oidc"
 TERMINAL = "The terminal is at home in api"
 HTML = "HTML is at home in dashboards"
-TRACES = "Traces are at home in orchestrator.host.traces"
+TRACES = "Traces are at home in orchestrator.host.tracing"
 PROMETHEUS = "Prometheus is at home in api.telemetry"
 
 PLANTED = [
     ("workers/data/listing.py", "import orchestrator.views.errors", {ONE_WAY}),
-    ("orchestrator/views/events.py", "import dashboards", {ONE_WAY}),
+    ("orchestrator/views/runs.py", "import dashboards", {ONE_WAY}),
     ("dashboards/__init__.py", "import api", {ONE_WAY}),
     ("workers/catalog/wording.py", "import workers.training.loop", {CYCLES, TORCH, LIGHT}),
-    ("orchestrator/views/events.py", "import workers.catalog.source", {WORKERS}),
+    ("orchestrator/views/runs.py", "import workers.catalog.source", {WORKERS}),
     ("orchestrator/run/engine.py", "from workers import registry", {WORKERS}),
     ("api/problems.py", "import workers.registry", {WORKERS}),
     ("dashboards/__init__.py", "import orchestrator.views.errors", {VIEWS}),
@@ -57,11 +57,11 @@ PLANTED = [
     ("orchestrator/plan/yaml.py", "import orchestrator.publish.tables.build", {FLOORS}),
     ("orchestrator/publish/statistics.py", "import orchestrator.plan.yaml", {FLOORS}),
     ("orchestrator/record/mlflow/tracker.py", "import orchestrator.run.engine", {FLOORS}),
-    ("orchestrator/views/events.py", "import orchestrator.host.private", {FLOORS, CYCLES}),
+    ("orchestrator/views/runs.py", "import orchestrator.host.files", {FLOORS, CYCLES}),
     ("orchestrator/spec/spec.py", "import orchestrator.plan.grid", {FLOORS, JOIN, CYCLES}),
-    ("orchestrator/spec/slot.py", "import orchestrator.views.resources", {FLOORS, CYCLES}),
+    ("orchestrator/spec/axes.py", "import orchestrator.views.operations", {FLOORS, CYCLES}),
     ("api/problems.py", "import orchestrator.run.engine", {JOIN}),
-    ("orchestrator/views/events.py", "import torch", {TORCH}),
+    ("orchestrator/views/runs.py", "import torch", {TORCH}),
     ("orchestrator/publish/statistics.py", "from sklearn.cluster import KMeans", {TORCH}),
     ("orchestrator/run/engine.py", "def late():\n    import pytorch_metric_learning.losses", {TORCH}),
     ("workers/contract.py", "import torch", {TORCH, LIGHT}),
@@ -80,12 +80,12 @@ PLANTED = [
     ("api/auth/gate.py", "import authlib", {OPENID}),
     ("orchestrator/run/engine.py", "import alembic", {DATABASE}),
     ("dashboards/__init__.py", "import vl_convert", {FIGURES}),
-    ("orchestrator/views/events.py", "import altair", {FIGURES}),
+    ("orchestrator/views/runs.py", "import altair", {FIGURES}),
     ("orchestrator/record/json_floats.py", "import pyarrow.parquet", {ARROW}),
     ("orchestrator/publish/statistics.py", "import pyarrow", {ARROW}),
-    ("orchestrator/views/events.py", "import fastapi", {HTTP}),
+    ("orchestrator/views/runs.py", "import fastapi", {HTTP}),
     ("workers/embeddings/geometry.py", "import httpx", {HTTP}),
-    ("orchestrator/views/events.py", "import typer", {TERMINAL}),
+    ("orchestrator/views/runs.py", "import typer", {TERMINAL}),
     ("workers/embeddings/geometry.py", "import rich.progress", {TERMINAL}),
     ("orchestrator/publish/statistics.py", "import jinja2", {HTML}),
     ("api/problems.py", "import jinja2", {HTML}),

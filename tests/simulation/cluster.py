@@ -15,8 +15,8 @@ from orchestrator.run.attempt import Workplace, execute
 from orchestrator.run.message import Message
 from orchestrator.run.slot_actor import AGES, FORM
 from orchestrator.run.spool import attempt_folder
-from orchestrator.views.nodes import Node
-from orchestrator.views.orders import Order
+from orchestrator.views.operations import Node
+from orchestrator.views.runs import Order
 from tests.simulation.world import BrokenWorldError, Process, World
 
 

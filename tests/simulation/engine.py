@@ -8,9 +8,8 @@ from orchestrator.run.dispatch import Dispatch, Report
 from orchestrator.run.engine import Broker
 from orchestrator.run.inline import Inline
 from orchestrator.run.ray.pool import SlotPool
-from orchestrator.spec.slot import Slot
-from orchestrator.views.cluster import SlotReport
-from orchestrator.views.nodes import Node
+from orchestrator.spec.axes import Slot
+from orchestrator.views.operations import Node, SlotReport
 from tests.simulation.cluster import Cluster
 
 TURN, WATCH, LINGER = 0.5, 1.0, 4.0

@@ -26,9 +26,9 @@ from orchestrator.run.ray.pool import HeldSlot
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.errors import FencedError, MetricsweepError
-from orchestrator.views.lifecycle import SWEEP_ENDED, SweepState
-from orchestrator.views.nodes import Node
-from orchestrator.views.orders import Order
+from orchestrator.views.operations import Node
+from orchestrator.views.runs import Order
+from orchestrator.views.states import SWEEP_ENDED, SweepState
 from tests.simulation import heartbeats, joining, training
 from tests.simulation.clients import Client
 from tests.simulation.cluster import Cluster

@@ -9,7 +9,7 @@ from orchestrator.plan import suggestion
 from orchestrator.record import schema
 from orchestrator.record.mlflow.content import _STATUS, single
 from orchestrator.spec.spec import Spec
-from orchestrator.views.lifecycle import SWEEP_ENDED, SweepState, TrialState
+from orchestrator.views.states import SWEEP_ENDED, SweepState, TrialState
 from tests.record.invariants import check
 from tests.simulation.training import expected, raises
 from tests.simulation.world import BrokenWorldError

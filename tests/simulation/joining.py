@@ -13,7 +13,7 @@ from orchestrator.run.files.held import JoinedSlot
 from orchestrator.run.files.post import HERE, Box, State, room
 from orchestrator.run.files.roster import Roster
 from orchestrator.run.files.slot import FileSlot
-from orchestrator.views.orders import Order
+from orchestrator.views.runs import Order
 from tests.simulation.cluster import Actor, Cluster
 from tests.simulation.world import Process, World
 

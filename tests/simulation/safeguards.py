@@ -28,8 +28,7 @@ from orchestrator.run.files.post import Instruction
 from orchestrator.run.files.slot import FileSlot
 from orchestrator.run.message import Message
 from orchestrator.run.ray.pool import HeldSlot, SlotPool
-from orchestrator.views.events import Progressed
-from orchestrator.views.orders import Failure, Order
+from orchestrator.views.runs import Failure, Order, Progressed
 from tests.simulation.installation import QUIET, USUAL, Trouble
 
 Switch = Callable[[], AbstractContextManager[object]]

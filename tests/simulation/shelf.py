@@ -5,7 +5,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from unittest.mock import patch
 
-from orchestrator.host.bucket import Address, Bucket
+from orchestrator.host.storage import Address, Bucket
 from tests.simulation.world import World
 
 

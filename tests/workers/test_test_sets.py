@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from orchestrator.cost.workload import workload
+from orchestrator.cost.estimate import workload
 from orchestrator.plan.check import check
+from orchestrator.spec.layouts import MetricColumn
 from orchestrator.spec.spec import Spec
-from orchestrator.spec.table import MetricColumn
 from orchestrator.views.errors import InvalidSpecError
 from tests.workers.recipes import place, run
 from workers import catalog

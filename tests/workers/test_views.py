@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-from orchestrator.cost.workload import workload
+from orchestrator.cost.estimate import workload
 from tests.workers.recipes import numbers, place, recipe, run
 from tests.workers.test_checkpoint import cut_and_resumed
 from workers import catalog

@@ -12,7 +12,7 @@ _HOME: Final = next(folder for folder in Path(__file__).absolute().parents if (f
 def _refuse_others() -> None:
     """Raise ImportError where another package comes before one of ours, whose names are general.
 
-    Not orchestrator.host.packages, which does so for our own processes: until this is done, `orchestrator` may be
+    Not orchestrator.host.checks, which does so for our own processes: until this is done, `orchestrator` may be
     somebody else's. Here a package counts that a notebook has imported already; there a path alone.
     """
     for name in ("workers", "orchestrator", "dashboards", "api"):

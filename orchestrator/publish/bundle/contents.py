@@ -24,12 +24,20 @@ from orchestrator.publish.tables.evidence import judged
 from orchestrator.publish.tables.table_data import Numbers
 from orchestrator.views.errors import DamagedError, MetricsweepError
 from orchestrator.views.evidence import RunFacts
-from orchestrator.views.extension import SweepLook
-from orchestrator.views.lifecycle import TrialState
-from orchestrator.views.outcomes import SweepOutcomes, TrialOutcome
-from orchestrator.views.planned import Candidate, Cell, Labels
-from orchestrator.views.provenance import TrialProvenance, origin_of
-from orchestrator.views.query_sums import QuerySource, QuerySums, nowhere
+from orchestrator.views.runs import (
+    Candidate,
+    Cell,
+    Labels,
+    QuerySource,
+    QuerySums,
+    SweepLook,
+    SweepOutcomes,
+    TrialOutcome,
+    TrialProvenance,
+    nowhere,
+    origin_of,
+)
+from orchestrator.views.states import TrialState
 from workers.catalog import Catalog, stamp
 from workers.contract import canonical_json
 

@@ -25,13 +25,10 @@ from orchestrator.publish.ledger import WITHIN, findings, published_tables
 from orchestrator.publish.tables import build
 from orchestrator.publish.tables.layout import parse
 from orchestrator.publish.tables.table_data import Numbers
-from orchestrator.views import deadline
-from orchestrator.views.deadline import ENDED, timely
-from orchestrator.views.errors import MetricsweepError, NotFoundError
-from orchestrator.views.extension import SweepLook
-from orchestrator.views.files import FIGURE_FORMATS
-from orchestrator.views.outcomes import SweepOutcomes, TrialOutcome
-from orchestrator.views.provenance import TrialProvenance
+from orchestrator.views import errors
+from orchestrator.views.errors import ENDED, MetricsweepError, NotFoundError, timely
+from orchestrator.views.pages import FIGURE_FORMATS
+from orchestrator.views.runs import SweepLook, SweepOutcomes, TrialOutcome, TrialProvenance
 from workers.catalog import Catalog
 
 _COMPARED: Final[tuple[Numbers, ...]] = ("own", "both", "verdict")
@@ -171,7 +168,7 @@ def _figures(
 ) -> Iterator[dict[str, str]]:
     for name in outcomes.spec.get("figures") or {}:
         for format_name in _DRAWN:
-            deadline.check()
+            errors.check()
             try:
                 figure = figures.drawing.draw(outcomes, name, material.catalog, material.sources)
                 made = figures.rendering.render(figure, format_name)

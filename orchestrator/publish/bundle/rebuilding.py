@@ -24,7 +24,7 @@ from orchestrator.publish.ledger import WITHIN, findings
 from orchestrator.publish.tables import build
 from orchestrator.publish.tables.table_data import Numbers, Table
 from orchestrator.views.errors import DamagedError, NotFoundError
-from orchestrator.views.outcomes import SweepOutcomes
+from orchestrator.views.runs import SweepOutcomes
 from workers.catalog import Catalog
 
 _MEANINGLESS: Final = (ValidationError, ValueError, KeyError, TypeError, AttributeError, RecursionError)

@@ -11,10 +11,10 @@ from orchestrator.publish.figures.sketch import FigureDrawing, Sketch, Sources, 
 from orchestrator.publish.labels import Names
 from orchestrator.publish.select import direction, selection
 from orchestrator.publish.tables.caption import ages
-from orchestrator.spec.figure import FigureSpec
+from orchestrator.spec.layouts import FigureSpec
 from orchestrator.views.errors import ConflictError, NotFoundError
-from orchestrator.views.files import FIGURE_FORMATS, FigureView
-from orchestrator.views.outcomes import SweepOutcomes
+from orchestrator.views.pages import FIGURE_FORMATS, FigureView
+from orchestrator.views.runs import SweepOutcomes
 from workers.catalog import Catalog, unknown
 
 

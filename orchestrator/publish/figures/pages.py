@@ -9,9 +9,8 @@ import altair as alt
 from orchestrator.publish.figures import style
 from orchestrator.publish.figures.style import COLOURS, DASHES
 from orchestrator.publish.labels import metric_title
-from orchestrator.views.cells import CellCandidate, CellView
-from orchestrator.views.listings import MOST_POINTS, Points
-from orchestrator.views.trials import Curve, CurveLine, CurveLines
+from orchestrator.views.tables import CellCandidate, CellView
+from orchestrator.views.trials import MOST_POINTS, Curve, CurveLine, CurveLines, Points
 from workers.catalog import Catalog
 
 _FIRST: Final = ("train/loss", "train/regularizer", "train/lr", "train/norm_mean", "train/norm_var")

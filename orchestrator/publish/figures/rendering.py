@@ -13,7 +13,7 @@ import vl_convert
 from orchestrator.publish.figures.drawing import Figure
 from orchestrator.publish.formats.csv import guarded
 from orchestrator.views.errors import NotFoundError
-from orchestrator.views.files import FIGURE_FORMATS, Rendered
+from orchestrator.views.pages import FIGURE_FORMATS, Rendered
 from workers.catalog import unknown
 
 

@@ -14,10 +14,9 @@ from orchestrator.publish.labels import Names
 from orchestrator.publish.select import Better, selection, summary_of
 from orchestrator.publish.statistics import statistic
 from orchestrator.publish.tables.table_data import SETTLED
-from orchestrator.spec.figure import FigureSpec
-from orchestrator.spec.when import applies
-from orchestrator.views.outcomes import CellSummary, Statistic, SweepOutcomes, TrialOutcome
-from orchestrator.views.planned import Labels
+from orchestrator.spec.axes import applies
+from orchestrator.spec.layouts import FigureSpec
+from orchestrator.views.runs import CellSummary, Labels, Statistic, SweepOutcomes, TrialOutcome
 from workers.catalog import Catalog
 from workers.contract import Select
 

@@ -8,9 +8,9 @@ from orchestrator.publish.figures.sketch import FigureDrawing, FigurePoint, Sket
 from orchestrator.publish.labels import metric_better, metric_title, metric_unit
 from orchestrator.publish.statistics import interval
 from orchestrator.publish.tables.caption import budget
-from orchestrator.spec.figure import ON_THE_WAY
-from orchestrator.spec.unit import Unit
-from orchestrator.views.outcomes import Statistic
+from orchestrator.spec.axes import Unit
+from orchestrator.spec.layouts import ON_THE_WAY
+from orchestrator.views.runs import Statistic
 
 
 def unit_of(it: Sketch, metric: str) -> Unit:

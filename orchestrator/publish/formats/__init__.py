@@ -6,7 +6,7 @@ from typing import Protocol, cast
 
 from orchestrator.publish.tables.table_data import Table
 from orchestrator.views.errors import NotFoundError
-from orchestrator.views.files import Rendered
+from orchestrator.views.pages import Rendered
 from workers.catalog import unknown
 
 

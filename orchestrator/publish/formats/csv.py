@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from orchestrator.publish.tables.significance import Comparison
 from orchestrator.publish.tables.table_data import Column, ImportedValue, Quotation, Table, TableCell, TableRow
-from orchestrator.views.outcomes import CellSummary
+from orchestrator.views.runs import CellSummary
 
 media_type = "text/csv; charset=utf-8; header=present"
 suffix = ".csv"

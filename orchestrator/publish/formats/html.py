@@ -8,7 +8,7 @@ from typing import Final
 from orchestrator.publish.labels import one_line
 from orchestrator.publish.tables.cells import PARTIAL_SIGN, SIGN
 from orchestrator.publish.tables.table_data import Column, Heading, Panel, Table, TableCell, TableRow
-from orchestrator.views.outcomes import NO_SWEEP
+from orchestrator.views.runs import NO_SWEEP
 
 media_type = "text/html; charset=utf-8"
 suffix = ".html"

@@ -9,7 +9,7 @@ from orchestrator.publish.statistics import interval, standard_error
 from orchestrator.publish.tables.significance import Comparison
 from orchestrator.publish.tables.table_data import Column, ImportedValue, Panel, Quotation, Table, TableCell, TableRow
 from orchestrator.publish.verdicts.judgement import CellVerdict, QuerySpread
-from orchestrator.views.outcomes import NO_SWEEP, CellSummary, Statistic
+from orchestrator.views.runs import NO_SWEEP, CellSummary, Statistic
 
 media_type = "application/json"
 suffix = ".json"

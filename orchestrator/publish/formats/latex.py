@@ -9,7 +9,7 @@ from typing import Final
 from orchestrator.publish.labels import escape, unicode_note, width
 from orchestrator.publish.tables.cells import PARTIAL_SIGN
 from orchestrator.publish.tables.table_data import Column, Heading, Panel, Table, TableCell, TableRow
-from orchestrator.views.outcomes import NO_SWEEP
+from orchestrator.views.runs import NO_SWEEP
 
 SEPARATION: Final = 4
 """Points on both sides of a column."""

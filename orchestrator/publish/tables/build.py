@@ -49,12 +49,11 @@ from orchestrator.publish.tables.table_data import (
     TableCell,
     TableRow,
 )
-from orchestrator.spec.table import MetricColumn, TableSpec
-from orchestrator.spec.unit import Unit
+from orchestrator.spec.axes import Unit
+from orchestrator.spec.layouts import MetricColumn, TableSpec
 from orchestrator.views.errors import NotFoundError
-from orchestrator.views.outcomes import CellSummary, SweepOutcomes, TrialOutcome
-from orchestrator.views.planned import Cell, Labels
-from orchestrator.views.printing import DECIMALS, decimals_of, printed
+from orchestrator.views.runs import Cell, CellSummary, Labels, SweepOutcomes, TrialOutcome
+from orchestrator.views.tables import DECIMALS, decimals_of, printed
 from workers.catalog import Catalog
 from workers.contract import BEST_TEST, Select
 

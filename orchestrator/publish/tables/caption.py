@@ -16,11 +16,10 @@ from orchestrator.publish.tables.layout import Placement, without_arrow, words
 from orchestrator.publish.tables.significance import Comparison, meanings
 from orchestrator.publish.tables.significance import words as tests
 from orchestrator.publish.tables.table_data import MIXED_SIGN, SETTLED, Age, LegendEntry, Mark, Panel, TableCell
-from orchestrator.spec.table import Spread, TableSpec
-from orchestrator.views.lifecycle import TrialState
-from orchestrator.views.outcomes import CellSummary, SweepOutcomes
-from orchestrator.views.planned import Cell, Labels
-from orchestrator.views.printing import DECIMALS, decimals_of, printed
+from orchestrator.spec.layouts import Spread, TableSpec
+from orchestrator.views.runs import Cell, CellSummary, Labels, SweepOutcomes
+from orchestrator.views.states import TrialState
+from orchestrator.views.tables import DECIMALS, decimals_of, printed
 from workers.catalog import Catalog, Change, changes, parse_metric
 from workers.contract import Select
 

@@ -10,14 +10,12 @@ from orchestrator.publish.select import direction, selection, summary_of
 from orchestrator.publish.tables import build
 from orchestrator.publish.tables.layout import Baselines, metric_form, parse
 from orchestrator.publish.tables.table_data import Column, Table, TableCell
-from orchestrator.spec.table import TableSpec
-from orchestrator.views.cells import CellCandidate, CellNumber, CellTrial, CellView, ComparedCell
+from orchestrator.spec.layouts import TableSpec
 from orchestrator.views.errors import ConflictError, NotFoundError
-from orchestrator.views.lifecycle import TrialState
-from orchestrator.views.links import Links
-from orchestrator.views.outcomes import Statistic, SweepOutcomes, TrialOutcome
-from orchestrator.views.planned import Cell, Labels
-from orchestrator.views.provenance import TrialProvenance, mixture
+from orchestrator.views.runs import Cell, Labels, Statistic, SweepOutcomes, TrialOutcome, TrialProvenance, mixture
+from orchestrator.views.states import TrialState
+from orchestrator.views.sweeps import Links
+from orchestrator.views.tables import CellCandidate, CellNumber, CellTrial, CellView, ComparedCell
 from workers.catalog import Catalog, changes
 
 Aging = Callable[[str], Sequence[str]]

@@ -9,13 +9,12 @@ from orchestrator.publish.select import selection
 from orchestrator.publish.tables.build import build_own
 from orchestrator.publish.tables.layout import fixed_label, parse, place
 from orchestrator.publish.tables.table_data import Column, Heading, Origin, Panel, Table, TableCell
-from orchestrator.spec.recipe import shared
-from orchestrator.spec.table import TableSpec
+from orchestrator.spec.axes import shared
+from orchestrator.spec.layouts import TableSpec
 from orchestrator.views.errors import ConflictError
-from orchestrator.views.lifecycle import SWEEP_ENDED
-from orchestrator.views.outcomes import Statistic, SweepOutcomes, TrialOutcome
-from orchestrator.views.planned import Candidate, Cell, Labels
-from orchestrator.views.printing import printed
+from orchestrator.views.runs import Candidate, Cell, Labels, Statistic, SweepOutcomes, TrialOutcome
+from orchestrator.views.states import SWEEP_ENDED
+from orchestrator.views.tables import printed
 from workers.catalog import Catalog
 from workers.contract import Select
 

@@ -11,13 +11,10 @@ from orchestrator.publish.tables.layout import Baselines, parse
 from orchestrator.publish.tables.table_data import Column, LegendEntry, Panel, Table, TableCell, TableRow
 from orchestrator.publish.verdicts.boundary import ANY, LEAST, Spending, planned
 from orchestrator.publish.verdicts.judgement import CellVerdict, Evidence, Judged, QuerySpread, judge, spread
-from orchestrator.spec.table import Covers, TableSpec, VerdictSpec
+from orchestrator.spec.layouts import Covers, TableSpec, VerdictSpec
 from orchestrator.views.evidence import CellVerdictView, VerdictsView
-from orchestrator.views.extension import SweepLook
-from orchestrator.views.lifecycle import TRIAL_ENDED, TrialState
-from orchestrator.views.outcomes import CellSummary, SweepOutcomes, TrialOutcome
-from orchestrator.views.planned import Labels
-from orchestrator.views.query_sums import QuerySource, QuerySums
+from orchestrator.views.runs import CellSummary, Labels, QuerySource, QuerySums, SweepLook, SweepOutcomes, TrialOutcome
+from orchestrator.views.states import TRIAL_ENDED, TrialState
 
 _NEAR: Final = 1e-3
 """By how much the mean of scores may be off the metric: weights may be evaluated anew on another device."""

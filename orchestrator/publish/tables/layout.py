@@ -7,13 +7,10 @@ from typing import Any, Final
 
 from orchestrator.publish.labels import NO_LABEL, Fill, Names, metric_better, metric_title, metric_unit
 from orchestrator.publish.tables.table_data import PENDING, SETTLED, Column, Heading, Selected
-from orchestrator.spec.recipe import held
-from orchestrator.spec.table import MetricColumn, TableSpec
-from orchestrator.spec.unit import Unit
-from orchestrator.spec.when import applies
+from orchestrator.spec.axes import Unit, applies, held
+from orchestrator.spec.layouts import MetricColumn, TableSpec
 from orchestrator.views.errors import NotFoundError
-from orchestrator.views.outcomes import CellSummary, SweepOutcomes
-from orchestrator.views.planned import Cell, Labels
+from orchestrator.views.runs import Cell, CellSummary, Labels, SweepOutcomes
 from workers.catalog import Catalog, unknown
 from workers.contract import BEST_TEST, Select
 

@@ -30,12 +30,10 @@ from orchestrator.publish.tables.table_data import (
     TableCell,
     TableRow,
 )
-from orchestrator.spec.imported import ImportedNumber, ImportedRow
-from orchestrator.spec.table import DELTA, QuotedRow, TableSpec
+from orchestrator.spec.layouts import DELTA, ImportedNumber, ImportedRow, QuotedRow, TableSpec
 from orchestrator.views.errors import ConflictError
-from orchestrator.views.outcomes import CellSummary, Statistic, SweepOutcomes
-from orchestrator.views.planned import Cell, Labels
-from orchestrator.views.printing import printed
+from orchestrator.views.runs import Cell, CellSummary, Labels, Statistic, SweepOutcomes
+from orchestrator.views.tables import printed
 from workers.catalog import Catalog
 
 UNKNOWN: Final = 0

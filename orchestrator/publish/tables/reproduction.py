@@ -5,7 +5,7 @@ from typing import Final, Literal
 
 from orchestrator.publish.papers import Number
 from orchestrator.publish.statistics import interval
-from orchestrator.views.outcomes import CellSummary, Statistic
+from orchestrator.views.runs import CellSummary, Statistic
 
 Word = Literal["reproduced", "above", "below", "no spread", "not run", "failed", "diverged"]
 

@@ -8,15 +8,11 @@ from orchestrator.publish.tables.evidence import CellPair, Judgeable, JudgedTabl
 from orchestrator.publish.verdicts.boundary import LEAST
 from orchestrator.publish.verdicts.judgement import CellVerdict
 from orchestrator.publish.verdicts.rounds import Limits, Question, Round, Stock, next_round
-from orchestrator.spec.seeds import SeedAxis, seed_axis
-from orchestrator.spec.spec import Spec
+from orchestrator.spec.spec import SeedAxis, Spec, seed_axis
 from orchestrator.views.errors import ConflictError
-from orchestrator.views.evidence import CellVerdictView
-from orchestrator.views.extension import SweepLook
-from orchestrator.views.lifecycle import TrialState
-from orchestrator.views.outcomes import SweepOutcomes, TrialOutcome
-from orchestrator.views.planned import Labels
-from orchestrator.views.resolutions import CellSeeds, LeftOut, ResolutionBudget, ResolutionRound
+from orchestrator.views.evidence import CellSeeds, CellVerdictView, LeftOut, ResolutionBudget, ResolutionRound
+from orchestrator.views.runs import Labels, SweepLook, SweepOutcomes, TrialOutcome
+from orchestrator.views.states import TrialState
 from workers.catalog import Catalog
 
 

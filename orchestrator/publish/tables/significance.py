@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeVar
 
 from orchestrator.publish import statistics
-from orchestrator.views.outcomes import Statistic
+from orchestrator.views.runs import Statistic
 
 Test = Literal["t", "wilcoxon"]
 
 LEVEL: Final = 0.05
 """The level at which a difference is marked, after the correction."""
-LEAST: Final[Mapping[Test, int]] = {"t": 3, "wilcoxon": 6}
+LEAST_RUNS: Final[Mapping[Test, int]] = {"t": 3, "wilcoxon": 6}
 """Pairs that a test needs: with fewer, no signed ranks of two sides reach the level."""
 HIGHER, LOWER = "↑", "↓"
 
@@ -49,7 +49,7 @@ def compare(own: Mapping[Place, float], base: Mapping[Place, float], baseline: i
     differences = [mine - theirs for mine, theirs in pairs]
     mean = math.fsum(differences) / len(pairs)
     size = max(abs(value) for pair in pairs for value in pair)
-    p = _p(differences, size * _NOISE, test) if len(pairs) >= LEAST[test] else None
+    p = _p(differences, size * _NOISE, test) if len(pairs) >= LEAST_RUNS[test] else None
     return Comparison(baseline, len(pairs), mean, p)
 
 
@@ -101,11 +101,11 @@ def words(found: Collection[Comparison], test: Test, baseline: str, noun: str = 
     if not found:
         return f"Nothing is compared with {baseline}: there are no finished runs of both."
     tested = [one for one in found if one.p is not None]
-    few = sum(one.n < LEAST[test] for one in found)
+    few = sum(one.n < LEAST_RUNS[test] for one in found)
     if not tested:
         if few:
             most = max(one.n for one in found)
-            reason = f"the {_NAMES[test]} needs {LEAST[test]} {noun}s that both have, there are {most}"
+            reason = f"the {_NAMES[test]} needs {LEAST_RUNS[test]} {noun}s that both have, there are {most}"
         else:
             reason = "the differences do not vary between runs"
         return f"No difference from {baseline} could be tested: {reason}."
@@ -117,7 +117,7 @@ def words(found: Collection[Comparison], test: Test, baseline: str, noun: str = 
     if test == "wilcoxon" and least >= LEVEL:
         said.append("No mark is possible: with so few pairs no corrected p falls below the level.")
     if left := len(found) - len(tested):
-        reasons = [f"{few} with fewer than {LEAST[test]} pairs"] if few else []
+        reasons = [f"{few} with fewer than {LEAST_RUNS[test]} pairs"] if few else []
         reasons += [f"{left - few} without variation"] if left > few else []
         said.append(f"Not tested: {' and '.join(reasons)}.")
     return " ".join(said)

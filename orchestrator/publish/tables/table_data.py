@@ -9,10 +9,9 @@ from orchestrator.publish.papers import Number, PublishedTable
 from orchestrator.publish.tables.reproduction import Reproduction
 from orchestrator.publish.tables.significance import Comparison, ImportedComparison
 from orchestrator.publish.verdicts.judgement import CellVerdict, QuerySpread
-from orchestrator.spec.table import Center, Covers, Spread
-from orchestrator.spec.unit import Unit
-from orchestrator.views.outcomes import NO_SWEEP, CellSummary, Statistic
-from orchestrator.views.planned import Labels
+from orchestrator.spec.axes import Unit
+from orchestrator.spec.layouts import Center, Covers, Spread
+from orchestrator.views.runs import NO_SWEEP, CellSummary, Labels, Statistic
 
 Mark = Literal["pending", "partial", "failed", "diverged"]
 """Why a cell has no value, or (`partial`) why its value may still change."""

@@ -9,10 +9,9 @@ from typing import Any, Final, Literal, TypeVar
 
 from orchestrator.publish.statistics import statistic
 from orchestrator.publish.verdicts.boundary import ANY, LEAST, Boundary, Prospect, Spending, boundary
-from orchestrator.spec.table import Covers
-from orchestrator.views.deadline import timely
-from orchestrator.views.outcomes import Statistic
-from orchestrator.views.query_sums import QuerySource, QuerySums
+from orchestrator.spec.layouts import Covers
+from orchestrator.views.errors import timely
+from orchestrator.views.runs import QuerySource, QuerySums, Statistic
 
 AT_ONCE: Final = 8
 """Files whose scores are held at a time: SOP's have 60,000 queries."""

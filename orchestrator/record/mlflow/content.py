@@ -10,8 +10,8 @@ from orchestrator.record.json_floats import number
 from orchestrator.record.mirror_runs import CellRun, SweepRun, TrialRun
 from orchestrator.record.mlflow.tracker import DatasetMirror, Exhibit, RunMirror, RunStatus, accepted
 from orchestrator.record.reads.trial_name import cell_name, trial_name
-from orchestrator.views.lifecycle import TrialState
-from orchestrator.views.links import VIEW
+from orchestrator.views.states import TrialState
+from orchestrator.views.sweeps import VIEW
 
 _STATUS: Final[Mapping[str, RunStatus]] = {
     "finished": "FINISHED",

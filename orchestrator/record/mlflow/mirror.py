@@ -20,7 +20,7 @@ from orchestrator.record.mlflow.tracker import Exhibit, ExperimentGoneError, Run
 from orchestrator.record.outbox import Dirty
 from orchestrator.record.store import Store, Writer
 from orchestrator.views.errors import ConflictError, FencedError, NotFoundError, UnavailableError
-from orchestrator.views.lifecycle import SWEEP_ENDED
+from orchestrator.views.states import SWEEP_ENDED
 
 Exhibits = Callable[[int, bool], Exhibit]
 """What a sweep shows beside its runs; with its files and captions where it has ended."""

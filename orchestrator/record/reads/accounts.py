@@ -6,7 +6,7 @@ import sqlalchemy as sa
 
 from orchestrator.record.database import Access
 from orchestrator.record.schema import MAIN, account, membership, project, sweep, token
-from orchestrator.views.callers import Allowed, Caller, Role, Scope, caller
+from orchestrator.views.accounts import Allowed, Caller, Role, Scope, caller
 from orchestrator.views.errors import NotFoundError
 
 _RANKS = {Scope.READ: Role.VIEWER, Scope.WRITE: Role.MEMBER, Scope.ADMIN: Role.ADMIN}

@@ -10,7 +10,7 @@ from orchestrator.record import schema
 from orchestrator.record.database import Access, chunked
 from orchestrator.record.schema import attempt, training
 from orchestrator.views.errors import NotFoundError
-from orchestrator.views.lifecycle import TrialState
+from orchestrator.views.states import TrialState
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,11 +12,11 @@ from orchestrator.record.reads.joins import of_candidate
 from orchestrator.record.reads.slot_room import SlotRoom
 from orchestrator.record.reads.wanting import evaluation_left
 from orchestrator.record.schema import candidate, cell, node, sweep, training, trial
-from orchestrator.spec.slot import Slot
-from orchestrator.views.lifecycle import SWEEP_GOING, TrialState
-from orchestrator.views.nodes import Node
-from orchestrator.views.planned import Labels
-from orchestrator.views.quotas import UNLIMITED, QuotaLimits
+from orchestrator.spec.axes import Slot
+from orchestrator.views.accounts import UNLIMITED, QuotaLimits
+from orchestrator.views.operations import Node
+from orchestrator.views.runs import Labels
+from orchestrator.views.states import SWEEP_GOING, TrialState
 
 _TEXT: Final = sa.cast(trial.c.slot, sa.Text)
 

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from orchestrator.record.database import Access
 from orchestrator.record.existence import require_sweep
 from orchestrator.record.schema import cell, change, request, sweep, training, trial
-from orchestrator.views.changes import ChangeKind, ChangeSpan, ChangeView, Told
+from orchestrator.views.runs import ChangeKind, ChangeSpan, ChangeView, Told
 
 _OF_SWEEP = frozenset({ChangeKind.SWEEP, ChangeKind.NOTICE, ChangeKind.TRIALS})
 _OF_TRIAL = frozenset({ChangeKind.TRIAL, ChangeKind.PROGRESS, ChangeKind.STALLED})

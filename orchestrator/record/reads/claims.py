@@ -11,10 +11,10 @@ from orchestrator.record.reads.slot_room import SlotRoom
 from orchestrator.record.reads.trial_name import order_names
 from orchestrator.record.reads.wanting import evaluation_left, wanted
 from orchestrator.record.schema import attempt, sweep, training, trial
-from orchestrator.spec.slot import Slot
-from orchestrator.views.lifecycle import SWEEP_GOING, TRIAL_ACTIVE, SweepState, TrialState
-from orchestrator.views.orders import Order
-from orchestrator.views.quotas import UNLIMITED, QuotaLimits
+from orchestrator.spec.axes import Slot
+from orchestrator.views.accounts import UNLIMITED, QuotaLimits
+from orchestrator.views.runs import Order
+from orchestrator.views.states import SWEEP_GOING, TRIAL_ACTIVE, SweepState, TrialState
 
 RUNNING = "running"
 

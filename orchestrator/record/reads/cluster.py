@@ -27,9 +27,8 @@ from orchestrator.record.schema import (
     training,
     trial,
 )
-from orchestrator.views.cluster import NodeView, Occupant, ProcessUsage, SlotView, WaitingSweep, WaitReason
-from orchestrator.views.lifecycle import SWEEP_GOING, TRIAL_ACTIVE, SweepState, TrialState
-from orchestrator.views.resources import possible
+from orchestrator.views.operations import NodeView, Occupant, ProcessUsage, SlotView, WaitingSweep, WaitReason, possible
+from orchestrator.views.states import SWEEP_GOING, TRIAL_ACTIVE, SweepState, TrialState
 
 FORGOTTEN: Final = timedelta(seconds=60)
 """A slot that nobody has noted for so long is not shown: its conductor is gone."""

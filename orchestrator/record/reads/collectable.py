@@ -11,10 +11,10 @@ from orchestrator.record import schema
 from orchestrator.record.database import Access, chunked
 from orchestrator.record.existence import require_sweep
 from orchestrator.record.schema import attempt, collected, request, training, trial
-from orchestrator.views.collection import CollectedView, CollectionPolicy
 from orchestrator.views.errors import ConflictError, InvalidSpecError
-from orchestrator.views.extension import MeasuredTrial
-from orchestrator.views.lifecycle import SWEEP_ENDED, TRIAL_ACTIVE, TrialState
+from orchestrator.views.operations import CollectedView, CollectionPolicy
+from orchestrator.views.runs import MeasuredTrial
+from orchestrator.views.states import SWEEP_ENDED, TRIAL_ACTIVE, TrialState
 from workers.catalog import Problem
 
 _CHUNK: Final = 500

@@ -9,8 +9,8 @@ import sqlalchemy as sa
 from orchestrator.record.database import Access
 from orchestrator.record.reads.wanting import evaluation_left
 from orchestrator.record.schema import finding, need, sweep, sweep_need, training, trial
-from orchestrator.views.lifecycle import SWEEP_GOING, TrialState
-from orchestrator.views.nodes import Inspected, PlannedContent
+from orchestrator.views.operations import Inspected, PlannedContent
+from orchestrator.views.states import SWEEP_GOING, TrialState
 from workers.catalog import Finding, Need
 
 _ASKED = (  # made once: the conductor asks it every second

@@ -7,7 +7,7 @@ import sqlalchemy as sa
 from orchestrator.record import schema
 from orchestrator.record.schema import attempt, training, trial
 from orchestrator.views.errors import ConflictError
-from orchestrator.views.lifecycle import SWEEP_ENDED
+from orchestrator.views.states import SWEEP_ENDED
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from orchestrator.record.clock import DatabaseSeconds
 from orchestrator.record.database import Access
 from orchestrator.record.schema import delivery
-from orchestrator.views.deliveries import Delivery, DeliveryBacklog, DeliveryEvent
+from orchestrator.views.operations import Delivery, DeliveryBacklog, DeliveryEvent
 
 FAR_SECONDS: Final = 7_200.0
 """Beyond any pause: what is due later than that is from before the database's clock was set back."""

@@ -9,10 +9,8 @@ import sqlalchemy as sa
 from orchestrator.record.database import Access
 from orchestrator.record.reads.cursors import decode, encode
 from orchestrator.record.schema import account, membership, project, token
-from orchestrator.views.accounts import MembershipView, ProjectView, TokenView, UserView
-from orchestrator.views.callers import Role, Scope
+from orchestrator.views.accounts import LoginView, MembershipView, ProjectView, Role, Scope, TokenView, UserView
 from orchestrator.views.errors import NotFoundError
-from orchestrator.views.logins import LoginView
 from orchestrator.views.pages import Page
 
 

@@ -7,8 +7,8 @@ import sqlalchemy as sa
 
 from orchestrator.record.database import Access
 from orchestrator.record.schema import candidate, cell, sweep, trial
-from orchestrator.views.lifecycle import SweepState
-from orchestrator.views.planned import Labels
+from orchestrator.views.runs import Labels
+from orchestrator.views.states import SweepState
 
 _STATES: Final = (SweepState.QUEUED, SweepState.FAILED, SweepState.CANCELLED)
 UNEXPANDED: Final = sa.and_(sweep.c.started.is_(None), sweep.c.state.in_(_STATES))

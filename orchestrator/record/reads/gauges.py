@@ -13,7 +13,7 @@ from orchestrator.record.reads.deliveries import DeliveryReader
 from orchestrator.record.reads.expansion import of_whole
 from orchestrator.record.reads.quotas import QuotaReader
 from orchestrator.record.schema import attempt, outbox, slot, sweep, trial
-from orchestrator.views.cluster import Backlog, Gauges
+from orchestrator.views.operations import Backlog, Gauges
 
 
 class GaugeReader(Access):

@@ -11,7 +11,7 @@ from orchestrator.record.database import Database
 from orchestrator.record.reads.expansion import is_expanded
 from orchestrator.record.reads.pace import Pace
 from orchestrator.record.reads.steps import DONE, StepCounter, StepTally, counted, tallies
-from orchestrator.views.lifecycle import SWEEP_ENDED, SweepState
+from orchestrator.views.states import SWEEP_ENDED, SweepState
 from orchestrator.views.sweeps import Counts, StepCount
 
 _KEPT: Final = 256  # sweeps

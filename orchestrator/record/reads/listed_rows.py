@@ -12,8 +12,8 @@ from orchestrator.record.reads.trial_filters import FilterCompiler, sweeps_of
 from orchestrator.record.schema import trial
 from orchestrator.views.errors import InvalidFilterError
 from orchestrator.views.filters import All, Condition, Filter, Word, conditions
-from orchestrator.views.lifecycle import TrialState
-from orchestrator.views.listings import SORTED, Listed
+from orchestrator.views.states import TrialState
+from orchestrator.views.trials import SORTED, Listed
 
 SORT_LETTERS: Final = 60
 """Of a text, by which rows are sorted: a cursor holds no more."""

@@ -21,8 +21,8 @@ from orchestrator.record.reads.listed_rows import ListedRows, Sought
 from orchestrator.record.reads.trial_columns import TrialColumns
 from orchestrator.record.schema import candidate, cell, note, tag, trial
 from orchestrator.views.errors import InvalidFilterError, NotFoundError
-from orchestrator.views.lifecycle import TrialState
-from orchestrator.views.listings import ListedColumn, ListedRow, Listing
+from orchestrator.views.states import TrialState
+from orchestrator.views.trials import ListedColumn, ListedRow, Listing
 from workers.catalog import meant
 
 

@@ -9,7 +9,7 @@ from orchestrator.record.database import Access
 from orchestrator.record.reads.sources import with_source
 from orchestrator.record.reads.trials import training_of
 from orchestrator.record.schema import attempt, log, training
-from orchestrator.views.lifecycle import TRIAL_ENDED
+from orchestrator.views.states import TRIAL_ENDED
 from orchestrator.views.trials import LogView
 
 MAX_LOG_PAGE: Final = 262_144

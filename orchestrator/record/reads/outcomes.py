@@ -14,12 +14,9 @@ from orchestrator.record.existence import absence, require_sweep
 from orchestrator.record.json_floats import number
 from orchestrator.record.reads.expansion import is_expanded, unexpanded
 from orchestrator.record.schema import candidate, cell, request, training, trial
-from orchestrator.views.deadline import timely
-from orchestrator.views.errors import ConflictError, NotFoundError
-from orchestrator.views.lifecycle import TRIAL_ACTIVE, TrialState
-from orchestrator.views.outcomes import SweepOutcomes, TrialOutcome
-from orchestrator.views.planned import Candidate, Cell
-from orchestrator.views.provenance import TrialProvenance, origin_of
+from orchestrator.views.errors import ConflictError, NotFoundError, timely
+from orchestrator.views.runs import Candidate, Cell, SweepOutcomes, TrialOutcome, TrialProvenance, origin_of
+from orchestrator.views.states import TRIAL_ACTIVE, TrialState
 from workers.catalog import stamp
 
 _NEW: Final = training.alias()  # to which a trial moves once it has further metrics

@@ -13,7 +13,7 @@ from orchestrator.cost.time_left import Pending, Timed, TimeLeft, time_left
 from orchestrator.record.database import chunked
 from orchestrator.record.reads.steps import StepTally
 from orchestrator.record.schema import attempt, metric, training, trial
-from orchestrator.views.lifecycle import TrialState
+from orchestrator.views.states import TrialState
 
 PRIOR_SHARE: Final = 0.5
 PRIOR_SPREAD: Final = 0.35

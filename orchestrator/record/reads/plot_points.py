@@ -9,7 +9,7 @@ from orchestrator.record.database import Access
 from orchestrator.record.existence import require_sweep
 from orchestrator.record.reads.listed_rows import ListedRows, Sought
 from orchestrator.views.errors import InvalidFilterError
-from orchestrator.views.listings import MOST_POINTS, Points
+from orchestrator.views.trials import MOST_POINTS, Points
 
 _SPREAD, _RING = 2_654_435_761, 2**32
 """Knuth's: a row's place in the drawing of lots depends on its number alone, so that the same rows are drawn again."""

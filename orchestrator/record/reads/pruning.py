@@ -11,7 +11,7 @@ from orchestrator.record import schema
 from orchestrator.record.database import Access, chunked
 from orchestrator.record.json_floats import number
 from orchestrator.record.schema import attempt, metric, training, trial
-from orchestrator.views.lifecycle import TRIAL_ACTIVE, TrialState
+from orchestrator.views.states import TRIAL_ACTIVE, TrialState
 
 _CHUNK: Final = 500
 

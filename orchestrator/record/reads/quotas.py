@@ -12,9 +12,8 @@ from orchestrator.record.database import Access
 from orchestrator.record.reads.capacity import CapacityReader
 from orchestrator.record.reads.slot_room import SlotRoom
 from orchestrator.record.schema import account, attempt, past_attempt, project, quota, sweep
-from orchestrator.views.callers import OWNER, calling
-from orchestrator.views.quotas import UNLIMITED, Quota, QuotaKind, QuotaLimits, QuotaUse
-from orchestrator.views.resources import shape_of
+from orchestrator.views.accounts import OWNER, UNLIMITED, Quota, QuotaKind, QuotaLimits, QuotaUse, calling
+from orchestrator.views.operations import shape_of
 
 Unit = Literal["GPU", "CPU"]
 Hours = dict[int, dict[Unit, float]]

@@ -13,10 +13,10 @@ from orchestrator.record.reads.cursors import decode, encode
 from orchestrator.record.reads.wanting import evaluation_left
 from orchestrator.record.schema import cell, request, resolution, trial
 from orchestrator.views.errors import ConflictError, NotFoundError
-from orchestrator.views.extension import SweepLook
-from orchestrator.views.lifecycle import SWEEP_ENDED, TRIAL_ACTIVE, TRIAL_ENDED, SweepState
 from orchestrator.views.pages import Page
-from orchestrator.views.requests import RequestView
+from orchestrator.views.runs import SweepLook
+from orchestrator.views.states import SWEEP_ENDED, TRIAL_ACTIVE, TRIAL_ENDED, SweepState
+from orchestrator.views.sweeps import RequestView
 
 PAUSED: Final = "paused"
 MOST_SHOWN: Final = 10

@@ -10,8 +10,8 @@ from orchestrator.record import schema
 from orchestrator.record.database import Access
 from orchestrator.record.existence import require_sweep
 from orchestrator.record.schema import resolution
-from orchestrator.views.lifecycle import SWEEP_ENDED, TRIAL_ACTIVE, TRIAL_ENDED, TrialState
-from orchestrator.views.resolutions import ResolutionBudget, ResolutionView
+from orchestrator.views.evidence import ResolutionBudget, ResolutionView
+from orchestrator.views.states import SWEEP_ENDED, TRIAL_ACTIVE, TRIAL_ENDED, TrialState
 
 _AWAITED = ("extend", "retry", "delete", "cancel", "halt")
 """Requests by which a next round would be another one, or none."""

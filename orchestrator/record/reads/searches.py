@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from orchestrator.record import schema
 from orchestrator.record.database import Access
 from orchestrator.record.schema import candidate, cell, training, trial
-from orchestrator.views.lifecycle import TRIAL_ACTIVE, SweepState, TrialState
+from orchestrator.views.states import TRIAL_ACTIVE, SweepState, TrialState
 
 # Made once, since it is asked at every turn.
 _OPEN = (cell.c.open, schema.sweep.c.state == SweepState.RUNNING)

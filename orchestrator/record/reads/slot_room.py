@@ -5,7 +5,7 @@ from collections import Counter
 import sqlalchemy as sa
 
 from orchestrator.record.schema import attempt
-from orchestrator.views.quotas import QuotaLimits
+from orchestrator.views.accounts import QuotaLimits
 
 _HELD = (
     sa.select(attempt.c.owner_id, attempt.c.project_id, sa.func.count().label("n"))

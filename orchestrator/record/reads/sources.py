@@ -8,9 +8,8 @@ import sqlalchemy as sa
 from orchestrator.record.database import chunked
 from orchestrator.record.schema import attempt, collected, sweep, training, trial
 from orchestrator.record.schema import project as projects
-from orchestrator.views.lifecycle import TrialState
-from orchestrator.views.orders import AskedEvaluation
-from orchestrator.views.planned import PlannedTrial
+from orchestrator.views.runs import AskedEvaluation, PlannedTrial
+from orchestrator.views.states import TrialState
 from workers.catalog import asked_of, computed_alike
 from workers.contract import KEPT_FILES
 

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 import sqlalchemy as sa
 
 from orchestrator.record.schema import training, trial
-from orchestrator.views.lifecycle import TrialState
+from orchestrator.views.states import TrialState
 from orchestrator.views.sweeps import Counts, StepCount
 
 MOST_WEIGHED: Final = 20_000

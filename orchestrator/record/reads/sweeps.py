@@ -21,8 +21,8 @@ from orchestrator.record.reads.wanting import evaluation_failed, evaluation_left
 from orchestrator.record.schema import candidate, cell, project, training, trial
 from orchestrator.record.schema import tag as tags_table
 from orchestrator.views.errors import NotFoundError
-from orchestrator.views.lifecycle import SWEEP_GOING, TRIAL_ACTIVE, SweepState, TrialState
 from orchestrator.views.pages import Page
+from orchestrator.views.states import SWEEP_GOING, TRIAL_ACTIVE, SweepState, TrialState
 from orchestrator.views.sweeps import (
     Counts,
     GridCandidate,

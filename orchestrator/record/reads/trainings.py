@@ -7,14 +7,13 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
-from orchestrator.cost.estimate import Duration, shape_key
-from orchestrator.cost.workload import units
+from orchestrator.cost.estimate import Duration, shape_key, units
 from orchestrator.record.database import Access, chunked
 from orchestrator.record.reads.sources import closed_to, out_of_reach, reachable, sources
 from orchestrator.record.reads.wanting import wanted, wanted_by_active
 from orchestrator.record.schema import training
-from orchestrator.views.lifecycle import TRIAL_ACTIVE, TrialState
-from orchestrator.views.planned import PlannedTrial
+from orchestrator.views.runs import PlannedTrial
+from orchestrator.views.states import TRIAL_ACTIVE, TrialState
 
 AT_ONCE: Final = 500
 """Trainings that one transaction plans anew."""

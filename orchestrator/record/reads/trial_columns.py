@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from orchestrator.record.schema import NUMBERS, trial, trial_column
 from orchestrator.views.errors import InvalidFilterError
-from orchestrator.views.listings import FIXED, SEARCHED, ListedColumn
+from orchestrator.views.trials import FIXED, SEARCHED, ListedColumn
 from workers.catalog import meant
 
 PREFERRED: Final = ("best/test", "last/test", "best/validation", "last/validation")

@@ -13,7 +13,7 @@ from orchestrator.record.reads.trial_columns import Resolved
 from orchestrator.record.schema import note, tag, training, trial
 from orchestrator.views.errors import InvalidFilterError
 from orchestrator.views.filters import All, Condition, Either, Filter, Not, Word
-from orchestrator.views.lifecycle import TrialState
+from orchestrator.views.states import TrialState
 from workers.catalog import meant
 
 _STATES: Final = (*(state.value for state in TrialState), "diverged")

@@ -13,9 +13,9 @@ from orchestrator.record.reads.joins import of_candidate
 from orchestrator.record.reads.wanting import EVALUATION_FAILED
 from orchestrator.record.schema import attempt, candidate, cell, training, trial
 from orchestrator.views.errors import NotFoundError
-from orchestrator.views.extension import TrialKey
-from orchestrator.views.lifecycle import TRIAL_ACTIVE, TrialState
 from orchestrator.views.pages import Page
+from orchestrator.views.runs import TrialKey
+from orchestrator.views.states import TRIAL_ACTIVE, TrialState
 from orchestrator.views.trials import AttemptView, EvaluatedFrom, EvaluationView, Replaced, TrialSummary, TrialView
 from workers.catalog import asked_of
 

@@ -6,7 +6,7 @@ from typing import Final
 import sqlalchemy as sa
 
 from orchestrator.record.schema import training, trial
-from orchestrator.views.lifecycle import TRIAL_ACTIVE, TrialState
+from orchestrator.views.states import TRIAL_ACTIVE, TrialState
 
 _WAITING, _MOVING, _NEW = trial.alias(), trial.alias(), training.alias()
 """Made once: an alias has a column for each of the table, and every report of a training asks who wants it."""

@@ -12,7 +12,7 @@ from orchestrator.record.database import Access, insertion
 from orchestrator.record.schema import account, membership, project, token
 from orchestrator.record.steering import require_administrator, require_own_tokens, rights
 from orchestrator.record.writes.audit import tell
-from orchestrator.views.callers import Role, Scope
+from orchestrator.views.accounts import Role, Scope
 from orchestrator.views.errors import ConflictError, NotAllowedError, NotFoundError
 
 MOST_TOKENS: Final = 100

@@ -4,11 +4,11 @@ from datetime import UTC, datetime
 
 import sqlalchemy as sa
 
-from orchestrator.host.log_context import ids_of_now
+from orchestrator.host.logs import ids_of_now
 from orchestrator.record.database import Access
 from orchestrator.record.schema import audit
 from orchestrator.record.writes.text import storable
-from orchestrator.views.callers import Caller, address, caller
+from orchestrator.views.accounts import Caller, address, caller
 
 MOST_DETAIL = 2_000
 """Characters of what was said."""

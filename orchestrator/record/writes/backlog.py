@@ -7,7 +7,7 @@ import sqlalchemy as sa
 
 from orchestrator.record.schema import request, sweep, trial
 from orchestrator.views.errors import ConflictError
-from orchestrator.views.lifecycle import SWEEP_GOING, SweepState, TrialState
+from orchestrator.views.states import SWEEP_GOING, SweepState, TrialState
 
 MOST_WAITING: Final = 1_000
 """Requests of one kind for one sweep: people cancel trials one by one, and the conductor may be away meanwhile."""

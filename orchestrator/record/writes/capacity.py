@@ -11,9 +11,8 @@ from orchestrator.record.schema import finding, node, slot, sweep
 from orchestrator.record.writes.changes import note
 from orchestrator.record.writes.deliveries import tell_hindered
 from orchestrator.record.writes.trial_rows import write_needs
-from orchestrator.views.changes import ChangeKind
-from orchestrator.views.cluster import SlotReport
-from orchestrator.views.nodes import Inspected, Node
+from orchestrator.views.operations import Inspected, Node, SlotReport
+from orchestrator.views.runs import ChangeKind
 
 MOST_AWAY: Final = 64
 """Nodes that are remembered though they have left: an autoscaling cluster has new ones every day."""

@@ -12,8 +12,8 @@ import sqlalchemy as sa
 
 from orchestrator.record.database import FencedAccess
 from orchestrator.record.schema import change, trial
-from orchestrator.views.changes import ChangeKind
-from orchestrator.views.lifecycle import TRIAL_ACTIVE
+from orchestrator.views.runs import ChangeKind
+from orchestrator.views.states import TRIAL_ACTIVE
 
 MOST_NAMED: Final = 100
 """Trials of a sweep that one transaction names: of more it is said that many changed."""

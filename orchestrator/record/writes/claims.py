@@ -13,11 +13,10 @@ from orchestrator.record.reads.trial_name import order_names
 from orchestrator.record.schema import attempt, collected, node, training, trial
 from orchestrator.record.writes.changes import note_trials
 from orchestrator.record.writes.progress import write_log
-from orchestrator.spec.slot import Slot
-from orchestrator.views.lifecycle import TrialState
-from orchestrator.views.nodes import Node
-from orchestrator.views.orders import Order
-from orchestrator.views.resources import shape_of
+from orchestrator.spec.axes import Slot
+from orchestrator.views.operations import Node, shape_of
+from orchestrator.views.runs import Order
+from orchestrator.views.states import TrialState
 
 
 class ClaimWriter(FencedAccess):

@@ -8,8 +8,8 @@ import sqlalchemy as sa
 from orchestrator.record.database import FencedAccess
 from orchestrator.record.reads.collectable import collectable, revivals
 from orchestrator.record.schema import collected
-from orchestrator.views.collection import CollectionPolicy
 from orchestrator.views.errors import ConflictError
+from orchestrator.views.operations import CollectionPolicy
 
 
 class CollectionWriter(FencedAccess):

@@ -10,8 +10,8 @@ from orchestrator.record.clock import DatabaseSeconds
 from orchestrator.record.database import FencedAccess
 from orchestrator.record.schema import delivery, sweep, trial
 from orchestrator.record.writes.text import MAX_MESSAGE, storable
-from orchestrator.views.deliveries import DeliveryEvent
-from orchestrator.views.lifecycle import SWEEP_ENDED, SweepState, TrialState
+from orchestrator.views.operations import DeliveryEvent
+from orchestrator.views.states import SWEEP_ENDED, SweepState, TrialState
 
 QUIET_SECONDS: Final = 3_600.0
 """Of one sweep that trainings stall, or that it is hindered, is told once in so long."""

@@ -10,7 +10,7 @@ from orchestrator.record.database import insertion_of
 from orchestrator.record.schema import outbox, trial
 from orchestrator.record.writes.changes import note
 from orchestrator.record.writes.deliveries import tell_state
-from orchestrator.views.changes import ChangeKind
+from orchestrator.views.runs import ChangeKind
 
 REST_SECONDS: Final = 5.0
 """How long what a training says on its way may wait: MLflow is told of several messages at once, of a short training

@@ -16,10 +16,8 @@ from orchestrator.record.writes.changes import note_trials
 from orchestrator.record.writes.dirty_flags import mark_cell, mark_trials
 from orchestrator.record.writes.sharing import Known, Shared, project_of, row_of
 from orchestrator.record.writes.trial_places import take_results
-from orchestrator.views.extension import MeasuredTrial
-from orchestrator.views.lifecycle import TRIAL_STEPS, TrialState, before
-from orchestrator.views.planned import PlannedTrial
-from orchestrator.views.provenance import origin_of
+from orchestrator.views.runs import MeasuredTrial, PlannedTrial, origin_of
+from orchestrator.views.states import TRIAL_STEPS, TrialState, before
 from workers.contract import Result
 
 _CHUNK: Final = 500

@@ -20,19 +20,19 @@ from orchestrator.record.writes.pruning import unwanted
 from orchestrator.record.writes.text import MAX_MESSAGE, storable
 from orchestrator.record.writes.trial_places import take_result
 from orchestrator.record.writes.trials import end_sweep, is_wanted
-from orchestrator.views.events import (
+from orchestrator.views.runs import (
     AttemptStopped,
     CellSettled,
     Event,
     Failed,
+    FailureKind,
     Finished,
     Progressed,
     Started,
     SweepSettled,
+    origin_of,
 )
-from orchestrator.views.lifecycle import TRIAL_ACTIVE, TRIAL_STEPS, TrialState, before
-from orchestrator.views.orders import FailureKind
-from orchestrator.views.provenance import origin_of
+from orchestrator.views.states import TRIAL_ACTIVE, TRIAL_STEPS, TrialState, before
 from workers.contract import Result
 
 MAX_TRACE: Final = 65_536

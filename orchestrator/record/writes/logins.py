@@ -6,15 +6,14 @@ from typing import Any, Final
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
-from orchestrator.host.user_tokens import digest, new_token
+from orchestrator.host.identity import digest, new_token
 from orchestrator.record.database import Access
 from orchestrator.record.reads.accounts import by_token
 from orchestrator.record.schema import account, token
 from orchestrator.record.steering import require_administrator
 from orchestrator.record.writes.audit import tell
-from orchestrator.views.callers import Caller, Role, Scope
+from orchestrator.views.accounts import Caller, LoginTerms, Person, Role, Scope
 from orchestrator.views.errors import ConflictError, LoginRefusedError, NotFoundError
-from orchestrator.views.logins import LoginTerms, Person
 
 MOST_BROWSERS: Final = 50
 """Of a user at once; the oldest gives way."""

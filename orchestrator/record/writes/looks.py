@@ -5,7 +5,7 @@ from typing import Any, Final
 import sqlalchemy as sa
 
 from orchestrator.record.schema import request, trial
-from orchestrator.views.lifecycle import TrialState
+from orchestrator.views.states import TrialState
 
 KEPT: Final = ("position", "finished")
 """Of the arguments of an extension; the spec that it carried goes, since its sweep has it."""

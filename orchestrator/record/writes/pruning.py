@@ -13,7 +13,7 @@ from orchestrator.record.reads.wanting import wanted
 from orchestrator.record.schema import candidate, training, trial
 from orchestrator.record.writes.changes import note_trials
 from orchestrator.record.writes.dirty_flags import mark_trials, may_be_shown
-from orchestrator.views.lifecycle import TRIAL_ACTIVE, TRIAL_STEPS, TrialState, before
+from orchestrator.views.states import TRIAL_ACTIVE, TRIAL_STEPS, TrialState, before
 
 _CHUNK: Final = 500
 

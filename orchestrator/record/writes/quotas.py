@@ -6,8 +6,8 @@ from orchestrator.record.database import Access, insertion
 from orchestrator.record.schema import account, project, quota
 from orchestrator.record.steering import require_administrator
 from orchestrator.record.writes.audit import tell
+from orchestrator.views.accounts import Quota, QuotaKind
 from orchestrator.views.errors import NotFoundError
-from orchestrator.views.quotas import Quota, QuotaKind
 
 
 class QuotaWriter(Access):

@@ -11,10 +11,10 @@ from orchestrator.record.schema import cell, note, tag, trial
 from orchestrator.record.steering import require_steered
 from orchestrator.record.writes import changes
 from orchestrator.record.writes.audit import tell
-from orchestrator.views.callers import caller
-from orchestrator.views.changes import ChangeKind
+from orchestrator.views.accounts import caller
 from orchestrator.views.errors import ConflictError, NotFoundError
-from orchestrator.views.remarks import MOST_TAGS, Remark, Remarked, TagChange
+from orchestrator.views.runs import ChangeKind
+from orchestrator.views.sweeps import MOST_TAGS, Remark, Remarked, TagChange
 
 
 def _its(table: sa.Table) -> tuple[sa.ColumnElement[bool], ...]:

@@ -13,9 +13,9 @@ from orchestrator.record.reads.resolutions import GoingResolution
 from orchestrator.record.schema import request, resolution, trial
 from orchestrator.record.writes.changes import note
 from orchestrator.record.writes.text import MAX_MESSAGE, storable
-from orchestrator.views.changes import ChangeKind
 from orchestrator.views.errors import ConflictError
-from orchestrator.views.resolutions import ResolutionBudget, ResolutionView
+from orchestrator.views.evidence import ResolutionBudget, ResolutionView
+from orchestrator.views.runs import ChangeKind
 
 _REPORTED = {"before", "rounds", "after", "trials", "hours_spent", "saved"}
 

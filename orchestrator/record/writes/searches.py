@@ -11,7 +11,7 @@ from orchestrator.record.reads.searches import Suggested
 from orchestrator.record.schema import candidate, cell, trial
 from orchestrator.record.writes.dirty_flags import mark_sweep
 from orchestrator.record.writes.trial_rows import TrialRows
-from orchestrator.views.planned import Candidate, PlannedTrial
+from orchestrator.views.runs import Candidate, PlannedTrial
 
 
 class SearchWriter(FencedAccess):

@@ -7,12 +7,12 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
-from orchestrator.cost.workload import models
+from orchestrator.cost.estimate import models
 from orchestrator.record.database import chunked
 from orchestrator.record.reads.sources import closed_to, reachable, sources
 from orchestrator.record.schema import MAIN, project, sweep, training, trial
-from orchestrator.views.lifecycle import TRIAL_STEPS, TrialState, before
-from orchestrator.views.planned import PlannedTrial
+from orchestrator.views.runs import PlannedTrial
+from orchestrator.views.states import TRIAL_STEPS, TrialState, before
 from workers.catalog import stamp
 
 _CHUNK: Final = 1_000

@@ -17,11 +17,11 @@ from orchestrator.record.writes.backlog import ADDED, require_owner_room, requir
 from orchestrator.record.writes.changes import alone, note
 from orchestrator.record.writes.looks import forget_spec
 from orchestrator.record.writes.text import MAX_MESSAGE, storable
-from orchestrator.views.callers import caller
-from orchestrator.views.changes import ChangeKind
+from orchestrator.views.accounts import caller
 from orchestrator.views.errors import ConflictError, NotFoundError
-from orchestrator.views.lifecycle import SweepState
-from orchestrator.views.submissions import Submitted
+from orchestrator.views.runs import ChangeKind
+from orchestrator.views.states import SweepState
+from orchestrator.views.sweeps import Submitted
 from workers.catalog import Need
 
 RequestKind = Literal[

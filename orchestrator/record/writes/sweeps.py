@@ -23,12 +23,10 @@ from orchestrator.record.writes.pruning import prune_added
 from orchestrator.record.writes.text import MAX_MESSAGE, storable
 from orchestrator.record.writes.trial_rows import TrialRows, insert
 from orchestrator.record.writes.trials import RETRIED_ALL, cancel_trials, retry_trials
-from orchestrator.spec.slot import Slot
-from orchestrator.views.changes import ChangeKind
+from orchestrator.spec.axes import Slot
 from orchestrator.views.errors import ConflictError
-from orchestrator.views.extension import Extension
-from orchestrator.views.lifecycle import SWEEP_ENDED, SWEEP_STEPS, TRIAL_ACTIVE, SweepState, before
-from orchestrator.views.planned import Candidate, Cell, PlannedTrial
+from orchestrator.views.runs import Candidate, Cell, ChangeKind, Extension, PlannedTrial
+from orchestrator.views.states import SWEEP_ENDED, SWEEP_STEPS, TRIAL_ACTIVE, SweepState, before
 
 
 class SweepRows:

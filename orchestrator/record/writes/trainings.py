@@ -18,8 +18,8 @@ from orchestrator.record.writes.sharing import Known, Shared, project_of_trainin
 from orchestrator.record.writes.text import MAX_MESSAGE, storable
 from orchestrator.record.writes.trial_places import take_results
 from orchestrator.record.writes.trial_rows import write_needs
-from orchestrator.views.lifecycle import TRIAL_ACTIVE, TrialState
-from orchestrator.views.planned import PlannedTrial
+from orchestrator.views.runs import PlannedTrial
+from orchestrator.views.states import TRIAL_ACTIVE, TrialState
 
 RENEW: Final = "renew"
 """The kind under which a sweep's requests tell of it; nobody asked for it."""

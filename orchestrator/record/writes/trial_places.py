@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from orchestrator.record.database import chunked
 from orchestrator.record.schema import LABELS, NUMBERS, candidate, cell, training, trial, trial_column
-from orchestrator.views.lifecycle import TrialState
+from orchestrator.views.states import TrialState
 
 _CHUNK: Final = 500
 _FIRST: Final = ("best/test/", "best/validation/", "last/test/", "last/validation/")

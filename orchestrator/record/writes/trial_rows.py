@@ -12,8 +12,8 @@ from orchestrator.record.database import chunked, insertion
 from orchestrator.record.writes.dirty_flags import mark_trials
 from orchestrator.record.writes.sharing import Known, Shared, project_of
 from orchestrator.record.writes.trial_places import TrialPlaces, even, labelled, take_results
-from orchestrator.views.lifecycle import TrialState
-from orchestrator.views.planned import PlannedTrial
+from orchestrator.views.runs import PlannedTrial
+from orchestrator.views.states import TrialState
 from workers.catalog import Need
 
 _CHUNK = 1_000

@@ -18,7 +18,7 @@ from orchestrator.record.writes.changes import note_trials
 from orchestrator.record.writes.claims import run_with_training
 from orchestrator.record.writes.dirty_flags import mark_cell, mark_sweep, mark_trials, may_be_shown
 from orchestrator.record.writes.trial_places import take_results
-from orchestrator.views.lifecycle import (
+from orchestrator.views.states import (
     SWEEP_ENDED,
     SWEEP_STEPS,
     TRIAL_ACTIVE,

@@ -7,8 +7,8 @@ import signal
 import sys
 import uuid
 
+from orchestrator.host.files import write_for_us_alone
 from orchestrator.host.logs import begin_logging
-from orchestrator.host.private import write_for_us_alone
 from orchestrator.run.files.allocation import Allocation
 from orchestrator.run.files.post import HERE, Box, room
 from orchestrator.run.files.slot import POLL_SECONDS, FileSlot, state_of

@@ -11,8 +11,7 @@ from pydantic import ConfigDict, TypeAdapter
 
 from orchestrator.run.files.json_file import read_as, write
 from orchestrator.run.files.post import DEMAND
-from orchestrator.views.nodes import Node
-from orchestrator.views.resources import Shape, holds
+from orchestrator.views.operations import Node, Shape, holds
 
 log = logging.getLogger(__name__)
 

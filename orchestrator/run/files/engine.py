@@ -16,11 +16,9 @@ from orchestrator.run.files.post import room
 from orchestrator.run.files.roster import Allegiance, Roster
 from orchestrator.run.files.slot import FINDINGS, NEEDS
 from orchestrator.run.inspection import seen
-from orchestrator.spec.slot import Slot
-from orchestrator.views.cluster import SlotReport
+from orchestrator.spec.axes import Slot
 from orchestrator.views.errors import UnavailableError
-from orchestrator.views.nodes import Inspected, Node
-from orchestrator.views.resources import MOST_TRAININGS, shape_of
+from orchestrator.views.operations import MOST_TRAININGS, Inspected, Node, SlotReport, shape_of
 from workers.catalog import Finding, Need
 
 TURN_SECONDS: Final = 0.25

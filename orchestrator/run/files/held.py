@@ -10,9 +10,8 @@ from orchestrator.run.attempt import Workplace
 from orchestrator.run.files.json_file import DamagedFileError
 from orchestrator.run.files.post import SILENT_SECONDS, Box, Instruction, State
 from orchestrator.run.files.slot import ORDERS, WORKPLACES
-from orchestrator.views.nodes import Node
-from orchestrator.views.orders import Order
-from orchestrator.views.resources import Shape
+from orchestrator.views.operations import Node, Shape
+from orchestrator.views.runs import Order
 
 log = logging.getLogger(__name__)
 

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from orchestrator.run.files.held import JoinedSlot
 from orchestrator.run.files.roster import Roster
-from orchestrator.spec.slot import Slot
-from orchestrator.views.orders import Order
-from orchestrator.views.resources import Shape, holds, possible, shape_of
+from orchestrator.spec.axes import Slot
+from orchestrator.views.operations import Shape, holds, possible, shape_of
+from orchestrator.views.runs import Order
 
 
 class FilePool:

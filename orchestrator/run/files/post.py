@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Final, Literal
 
 from pydantic import ConfigDict, TypeAdapter
 
-from orchestrator.host.private import own_folder
+from orchestrator.host.files import own_folder
 from orchestrator.host.storage import Folder, opened
 from orchestrator.run.files.json_file import read, read_as, settle, valid, write
 from orchestrator.views.errors import MetricsweepError

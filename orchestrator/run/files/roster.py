@@ -13,9 +13,8 @@ from pydantic import TypeAdapter, ValidationError
 from orchestrator.run.files.held import JoinedSlot
 from orchestrator.run.files.json_file import DamagedFileError, read_as, write
 from orchestrator.run.files.post import OWNER, SILENT_SECONDS, Instruction, boxes, tidy
-from orchestrator.views.cluster import ProcessUsage, SlotReport
 from orchestrator.views.errors import MetricsweepError, UnavailableError
-from orchestrator.views.nodes import Node
+from orchestrator.views.operations import Node, ProcessUsage, SlotReport
 
 log = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from orchestrator.run.files.post import SILENT_SECONDS, Box, Instruction, Phase,
 from orchestrator.run.inspection import inspect
 from orchestrator.run.message import Message
 from orchestrator.run.slot_actor import SlotActor
-from orchestrator.views.orders import Order
+from orchestrator.views.runs import Order
 from workers.catalog import Finding, Need
 
 POLL_SECONDS: Final = 1.0

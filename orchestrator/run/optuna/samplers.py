@@ -26,7 +26,7 @@ from optuna.trial import FrozenTrial, Trial, TrialState
 
 from orchestrator.run.search import Values
 from orchestrator.views.errors import ConflictError
-from orchestrator.views.planned import Dimension
+from orchestrator.views.runs import Dimension
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 

@@ -26,11 +26,9 @@ from orchestrator.run.message import Message
 from orchestrator.run.ray import require_tokens
 from orchestrator.run.ray.pool import NAMESPACE, HeldSlot, SlotPool, alive_nodes
 from orchestrator.run.ray.tune import TuneTrials
-from orchestrator.spec.slot import Slot
-from orchestrator.views.cluster import SlotReport
+from orchestrator.spec.axes import Slot
 from orchestrator.views.errors import UnavailableError
-from orchestrator.views.nodes import Inspected, Node
-from orchestrator.views.resources import MOST_TRAININGS, Shape, shape_of
+from orchestrator.views.operations import MOST_TRAININGS, Inspected, Node, Shape, SlotReport, shape_of
 from workers.catalog import Finding, Need
 
 TURN_SECONDS: Final = 0.25

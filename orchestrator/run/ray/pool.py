@@ -19,11 +19,9 @@ from orchestrator.run.attempt import Workplace
 from orchestrator.run.departure import REASON
 from orchestrator.run.engine import Broker
 from orchestrator.run.slot_actor import FORM, SlotActor
-from orchestrator.spec.slot import Slot
-from orchestrator.views.cluster import ProcessUsage, SlotReport
-from orchestrator.views.nodes import Node
-from orchestrator.views.orders import Order
-from orchestrator.views.resources import Shape, holds, possible, shape_of
+from orchestrator.spec.axes import Slot
+from orchestrator.views.operations import Node, ProcessUsage, Shape, SlotReport, holds, possible, shape_of
+from orchestrator.views.runs import Order
 
 log = logging.getLogger(__name__)
 

@@ -24,7 +24,7 @@ from ray.tune.logger import CSVLoggerCallback, JsonLoggerCallback, TBXLoggerCall
 from ray.tune.search import Searcher
 
 from orchestrator.run.message import Message
-from orchestrator.views.orders import Order
+from orchestrator.views.runs import Order
 
 log = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from orchestrator.publish.figures import sketch, style, wording
 from orchestrator.publish.figures.sketch import Arrays, CurvePoints, Datum, FigureDrawing, Plot, Sketch
 from orchestrator.publish.statistics import statistic
-from orchestrator.views.outcomes import Statistic
+from orchestrator.views.runs import Statistic
 
 MOST_POINTS: Final = 1_000
 """Points of a line; those between are left out where there are more."""

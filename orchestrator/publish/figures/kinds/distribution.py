@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from orchestrator.publish.figures import sketch, style, wording
 from orchestrator.publish.figures.sketch import Arrays, Datum, FigureDrawing, Plot, Sketch
-from orchestrator.spec.figure import QUANTITIES
-from orchestrator.views.planned import Labels
+from orchestrator.spec.layouts import QUANTITIES
+from orchestrator.views.runs import Labels
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from orchestrator.publish.figures import sample_maps, sketch, style, wording
 from orchestrator.publish.figures.sketch import Arrays, Datum, FigureDrawing, Plot, Sketch, Value
-from orchestrator.views.printing import decimals_of, printed
+from orchestrator.views.tables import decimals_of, printed
 
 _SHARP: Final = 900  # pixels across of a picture of cosines
 MOST_BESIDE: Final = 4_000

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from orchestrator.publish.figures import sketch, style, wording
 from orchestrator.publish.figures.sketch import Arrays, Datum, FigureDrawing, Plot, Sketch, Stage
-from orchestrator.views.planned import Labels
+from orchestrator.views.runs import Labels
 
 MOST_POINTS: Final = 2_000
 """Points of a panel; of more every k-th is drawn."""

@@ -11,10 +11,10 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-from orchestrator.host.log_context import ids_of_now
+from orchestrator.host.logs import ids_of_now
 from orchestrator.views.errors import MetricsweepError
 
-if TYPE_CHECKING:  # the extra `traces` has it, and nobody imports it without being told a collector
+if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.trace import Span, Tracer
 

@@ -1,4 +1,4 @@
-"""The states of sweeps, trials and trainings, and which follows which."""
+"""States of sweeps, trials and attempts, and the steps between them."""
 
 from collections.abc import Mapping
 from enum import StrEnum
