@@ -38,7 +38,7 @@ from orchestrator.record.store import Store
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.engine import Broker
 from orchestrator.run.inline import Inline
-from orchestrator.run.message import Message
+from orchestrator.run.spool import Message
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.runs import Order

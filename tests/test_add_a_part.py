@@ -14,8 +14,7 @@ from orchestrator.publish import formats
 from orchestrator.publish.tables.build import build_own
 from orchestrator.record.store import Store
 from orchestrator.run.attempt import Workplace
-from orchestrator.run.engine import Site
-from orchestrator.run.engine_names import engine_named
+from orchestrator.run.engine import Site, engine_named
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from tests.publish import sweeps

@@ -19,7 +19,7 @@ from orchestrator.conduct.availability import AGAIN_SECONDS, SETTLE_SECONDS, USU
 from orchestrator.conduct.conductor import Conductor
 from orchestrator.conduct.intake import Intake
 from orchestrator.conduct.retries import Retries
-from orchestrator.plan import needs as plan_needs
+from orchestrator.plan import grid as plan_needs
 from orchestrator.plan.validated import read
 from orchestrator.record.reads.data import AskedNeed
 from orchestrator.record.store import Store

@@ -16,8 +16,7 @@ from orchestrator.record.mlflow.client import MlflowTracker
 from orchestrator.record.store import Store
 from orchestrator.record.writes.lease import LeaseWriter
 from orchestrator.run.attempt import Workplace
-from orchestrator.run.engine import Site
-from orchestrator.run.engine_names import engine_named
+from orchestrator.run.engine import Site, engine_named
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.errors import FencedError, UnavailableError

@@ -19,8 +19,7 @@ from orchestrator.record import schema
 from orchestrator.record.mlflow.mirror import Mirror
 from orchestrator.record.store import Store
 from orchestrator.record.writes.sweeps import SweepWriter
-from orchestrator.run.message import Message
-from orchestrator.run.spool import FILE, read
+from orchestrator.run.spool import FILE, Message, read
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.spec.axes import Slot

@@ -22,8 +22,8 @@ from orchestrator.record.reads.pruning import Competitor, RecordedEvaluation
 from orchestrator.record.store import Store
 from orchestrator.record.writes.pruning import PruningWriter
 from orchestrator.run.attempt import Workplace
-from orchestrator.run.message import Message
-from orchestrator.run.optuna.pruners import OptunaPruner
+from orchestrator.run.optuna import OptunaPruner
+from orchestrator.run.spool import Message
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.errors import InvalidSpecError

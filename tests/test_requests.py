@@ -11,7 +11,7 @@ from orchestrator.conduct.renewal import Renewal
 from orchestrator.conduct.requests import Requests
 from orchestrator.plan import grid
 from orchestrator.plan.check import check
-from orchestrator.plan.extension import extension
+from orchestrator.plan.grid import extension
 from orchestrator.record import schema
 from orchestrator.record.reads.claims import Exclusions
 from orchestrator.record.store import Store

@@ -20,7 +20,7 @@ import yaml
 
 from api.cli import app
 from orchestrator.host.identity import made_for
-from orchestrator.run.slurm.job import SlotJob
+from orchestrator.run.slurm import SlotJob
 from orchestrator.settings import Settings
 from orchestrator.views.states import TrialState
 from tests.conftest import ROOT

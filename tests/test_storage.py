@@ -22,11 +22,10 @@ from orchestrator.__main__ import main
 from orchestrator.host.storage import Bucket, Folder, opened
 from orchestrator.record.store import Store
 from orchestrator.record.weight_files import WeightFiles
-from orchestrator.run import work_directory
+from orchestrator.run import workdir
 from orchestrator.run.attempt import Workplace
-from orchestrator.run.lost_order import settle_from_spool
-from orchestrator.run.message import Message
-from orchestrator.run.spool import PartedSpool, read
+from orchestrator.run.engine import settle_from_spool
+from orchestrator.run.spool import Message, PartedSpool, read
 from orchestrator.service.backups import back_up, restore
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
@@ -288,11 +287,10 @@ def test_leftovers_of_a_killed_attempt_are_removed(bucket_url: str, own_scratch:
     first, second = order(), order()
     killed = own_scratch / "attempts" / "gone" / "1"
     killed.mkdir(parents=True)
-    (killed / work_directory.HELD).touch()
+    (killed / workdir.HELD).touch()
     (killed / "last.pt").touch()
     directories = [
-        work_directory.RemoteWorkDirectory(bucket_at(bucket_url), each, own_scratch, lambda: False)
-        for each in (first, second)
+        workdir.RemoteWorkDirectory(bucket_at(bucket_url), each, own_scratch, lambda: False) for each in (first, second)
     ]
     for each in directories:
         each.open()

@@ -11,7 +11,7 @@ from orchestrator.conduct.heartbeat import Heartbeat
 from orchestrator.host.logs import about
 from orchestrator.host.tracing import span_of_attempt
 from orchestrator.record.store import Store, Writer
-from orchestrator.run.message import Message
+from orchestrator.run.spool import Message
 from orchestrator.views.errors import FencedError
 from orchestrator.views.runs import Failure, Order
 

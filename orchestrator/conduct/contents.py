@@ -9,7 +9,7 @@ from typing import Final
 from orchestrator.conduct.availability import Availability
 from orchestrator.plan import yaml
 from orchestrator.plan.check import check
-from orchestrator.plan.needs import agreed, counted, needs
+from orchestrator.plan.grid import agreed, counted, needs
 from orchestrator.record.reads.sweeps import QueuedSweep
 from orchestrator.record.store import Store, Writer
 from orchestrator.spec.spec import Spec

@@ -11,8 +11,7 @@ from typing import Final
 from orchestrator.host.logs import about
 from orchestrator.host.tracing import span
 from orchestrator.plan import grid
-from orchestrator.plan.grid import Plan
-from orchestrator.plan.needs import Contents
+from orchestrator.plan.grid import Contents, Plan
 from orchestrator.record.reads.expansion import TrialPlace
 from orchestrator.record.reads.sweeps import QueuedSweep
 from orchestrator.record.store import Store, Writer

@@ -7,7 +7,7 @@ from orchestrator.conduct.hindrances import Hindrances
 from orchestrator.conduct.pruning import Pruning
 from orchestrator.conduct.retries import Retries
 from orchestrator.record.writes.events import EventWriter
-from orchestrator.run.message import Message, Said
+from orchestrator.run.spool import Message, Said
 from orchestrator.views import runs
 from orchestrator.views.errors import FOR_ALL
 from orchestrator.views.runs import Failure, FailureKind, Order

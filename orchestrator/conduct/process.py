@@ -13,10 +13,8 @@ from orchestrator.host.identity import made_for, prove
 from orchestrator.host.tracing import begin_tracing, end_tracing
 from orchestrator.record.mlflow.tracker import Tracker
 from orchestrator.record.store import Store
-from orchestrator.run.attempt import Workplace
-from orchestrator.run.engine import Engine, Site
-from orchestrator.run.engine_names import engine_named
-from orchestrator.run.memory_growth import Allowance
+from orchestrator.run.attempt import Allowance, Workplace
+from orchestrator.run.engine import Engine, Site, engine_named
 from orchestrator.settings import Secrets, Settings
 from workers import catalog as catalogs
 

@@ -12,8 +12,8 @@ from orchestrator.conduct.renewal import Renewal
 from orchestrator.publish import select
 from orchestrator.record.reads.pruning import Competitor
 from orchestrator.record.store import Store, Writer
-from orchestrator.run.optuna.pruners import OptunaPruner
-from orchestrator.run.pruner import Pruner
+from orchestrator.run.engine import Pruner
+from orchestrator.run.optuna import OptunaPruner
 from orchestrator.spec.axes import Hyperband, Prune, Race, Wilcoxon
 from orchestrator.spec.spec import Spec
 from orchestrator.views.errors import FOR_ALL

@@ -9,7 +9,7 @@ from typing import Final
 
 from orchestrator.record.reads.pruning import Competitor, RecordedEvaluation
 from orchestrator.record.writes.pruning import PruningDecision
-from orchestrator.run.pruner import Pruner
+from orchestrator.run.engine import Pruner
 from orchestrator.views.states import TrialState
 
 _NEVER: Final = datetime.max.replace(tzinfo=UTC)

@@ -10,8 +10,7 @@ from orchestrator.host.logs import about
 from orchestrator.host.storage import opened
 from orchestrator.host.tracing import span
 from orchestrator.plan import grid
-from orchestrator.plan.extension import extension
-from orchestrator.plan.needs import Contents
+from orchestrator.plan.grid import Contents, extension
 from orchestrator.publish.verdicts import judgement
 from orchestrator.record.existence import REFUSED
 from orchestrator.record.figure_files import FigureFiles

@@ -6,15 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from orchestrator.plan import suggestion
-from orchestrator.plan.needs import Contents
+from orchestrator.plan import grid
+from orchestrator.plan.grid import Contents, Space
 from orchestrator.plan.points import cells_of
-from orchestrator.plan.suggestion import Space
 from orchestrator.publish import select
 from orchestrator.record.reads.searches import OpenCell, Suggested
 from orchestrator.record.store import Store, Writer
-from orchestrator.run.optuna.samplers import Answer, OptunaStudy, write_journal
-from orchestrator.run.search import Study, Values
+from orchestrator.run.engine import Study, Values
+from orchestrator.run.optuna import Answer, OptunaStudy, write_journal
 from orchestrator.spec.axes import Search
 from orchestrator.spec.spec import Spec
 from orchestrator.views.errors import FOR_ALL, ConflictError, MetricsweepError, NotFoundError
@@ -96,8 +95,8 @@ class Searches:
         return count > open_cell.candidates or over
 
     def _add(self, one: OpenCell, at: _Cell, number: int, values: Values) -> None:
-        made = suggestion.candidate(at.spec, one.cell, number, values)
-        trials = list(suggestion.trials(at.spec, self._catalog, made, self._contents(one.sweep)))
+        made = grid.candidate(at.spec, one.cell, number, values)
+        trials = list(grid.trials(at.spec, self._catalog, made, self._contents(one.sweep)))
         self._writer.searches.add_candidate(one.sweep, made, values, at.events, trials)
         at.events += 1
 
@@ -116,14 +115,14 @@ class Searches:
             return
         sign = 1 if higher(at.spec, self._catalog) else -1
         best = max(scored, key=lambda found: sign * (found.merit or 0.0))  # the first of equals
-        made = suggestion.candidate(at.spec, one.cell, best.index, best.values)
-        planned = list(suggestion.trials(at.spec, self._catalog, made, self._contents(one.sweep)))
+        made = grid.candidate(at.spec, one.cell, best.index, best.values)
+        planned = list(grid.trials(at.spec, self._catalog, made, self._contents(one.sweep)))
         if best.trials == len(planned):  # else a conductor did so before it was killed
-            self._writer.searches.add_trials(one.sweep, list(suggestion.reproductions(at.spec, self._catalog, planned)))
+            self._writer.searches.add_trials(one.sweep, list(grid.reproductions(at.spec, self._catalog, planned)))
 
     def _rebuild(self, one: OpenCell) -> _Cell:
         spec = Spec.model_validate(self._store.sweeps.get(one.sweep).spec)
-        space = suggestion.space(spec, one.cell)
+        space = grid.space(spec, one.cell)
         at = _Cell(spec, space, self._study(spec, space), 0)
         recorded = self._store.searches.suggestions(one.sweep, one.cell)
         at.events = len(recorded) + sum(found.told is not None for found in recorded)
@@ -152,7 +151,7 @@ def export(store: Store, catalog: Catalog, sweep: int, cell: int, file: Path) ->
     cells = sum(1 for _ in cells_of(spec))
     if not 0 <= cell < cells:
         raise NotFoundError(f"sweep {sweep} has no cell {cell}; expected 0 to {cells - 1}")
-    space = suggestion.space(spec, cell)
+    space = grid.space(spec, cell)
     labels = ", ".join(f"{axis}={label}" for axis, label in space.labels.items())
     study = f"{view.name}, sweep {sweep}, cell {cell}" + (f": {labels}" if labels else "")
     answers = [

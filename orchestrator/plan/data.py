@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
-from orchestrator.plan.needs import needs
+from orchestrator.plan.grid import needs
 from orchestrator.plan.parse import slots
 from orchestrator.spec.spec import Spec
 from orchestrator.views.operations import MOST_TRAININGS, Inspected, Node, capacity, shortage

@@ -4,8 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from orchestrator.plan import check, grid, yaml
-from orchestrator.plan.grid import Plan
-from orchestrator.plan.needs import Contents
+from orchestrator.plan.grid import Contents, Plan
 from orchestrator.spec.spec import Spec
 from orchestrator.views.errors import InvalidSpecError
 from workers.catalog import Catalog, PartSourceError, Problem

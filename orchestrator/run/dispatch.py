@@ -5,11 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, Protocol, TypeVar
 
-from orchestrator.run.attempt import Workplace
-from orchestrator.run.engine import Broker
-from orchestrator.run.lost_order import settle_from_spool
-from orchestrator.run.message import Message
-from orchestrator.run.out_of_memory import explained
+from orchestrator.run.attempt import Workplace, explained
+from orchestrator.run.engine import Broker, settle_from_spool
+from orchestrator.run.spool import Message
 from orchestrator.spec.axes import Slot
 from orchestrator.views.runs import Failure, FailureKind, Order
 

@@ -1,13 +1,18 @@
-"""The protocol between a conductor and what executes trainings; every engine passes one conformance suite."""
+"""The protocol between a conductor and what executes trainings, and the engines by name."""
 
-from collections.abc import Collection, Sequence, Set
-from dataclasses import dataclass
+import importlib
+from collections.abc import Collection, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Final, Protocol, runtime_checkable
 
+from orchestrator.host.storage import opened
+from orchestrator.run import spool
 from orchestrator.run.attempt import Workplace
-from orchestrator.run.message import Message
+from orchestrator.run.spool import Message
+from orchestrator.settings import ENGINES
 from orchestrator.spec.axes import Slot
+from orchestrator.views.errors import NotFoundError, UnavailableError
 from orchestrator.views.operations import Inspected, Node, SlotReport
 from orchestrator.views.runs import Failure, Order
 from workers.catalog import Need
@@ -106,3 +111,92 @@ class Engine(Protocol):
 
     def close(self) -> None:
         """Release what is held; running slots live on and are adopted by the next conductor."""
+
+
+def engine_named(name: str, site: Site) -> Engine:
+    """The engine that a factory of this name makes; NotFoundError says what is wrong with the name.
+
+    Its module is imported only here, since Ray takes seconds.
+    """
+    module, _, factory = ENGINES.get(name, name).partition(":")
+    try:
+        make = getattr(importlib.import_module(module), factory)
+    except (ImportError, AttributeError, ValueError) as error:
+        short = " and ".join(f"`{one}`" for one in ENGINES)
+        raise NotFoundError(
+            f"METRICSWEEP_ENGINE: no engine {name!r}: {error}; expected `module:factory`; {short} come with metricsweep"
+        ) from error
+    made = make(site)
+    if isinstance(made, Engine):
+        return made
+    lacking = [one for one in _asked() if not callable(getattr(made, one, None))]
+    raise NotFoundError(f"METRICSWEEP_ENGINE: {name!r} gives no engine: it has no `{'`, no `'.join(lacking)}`")
+
+
+def _asked() -> list[str]:
+    """What an engine must have."""
+    return sorted(one for one in vars(Engine) if not one.startswith("_"))
+
+
+UNBEGUN: Final = "claimed by a conductor that ended before it had begun"
+
+
+def settle_from_spool(broker: Broker, order: Order, workplace: Workplace, seen: int, failure: Failure | None) -> None:
+    """End an order whose holder is gone: by the end that it spooled, else by the failure, or as stopped if unwanted.
+
+    Without a failure it is not known to have begun: if nothing is spooled its training waits again, as another attempt,
+    since two slots that train the same one would write one spool. Raises UnavailableError where the storage does not
+    answer: the order is then nobody's, and is settled later.
+    """
+    try:
+        messages = list(spool.read(opened(workplace.storage), spool.attempt_folder(order), seen))
+    except OSError as error:
+        raise UnavailableError(f"the storage does not answer: {error}") from error
+    for message in messages:
+        if message.kind == "stopped" and broker.wanted(order):
+            broker.returned(order, "given back by its slot while nobody conducted")
+            return
+        broker.told(order, message)
+        if message.final:
+            return
+    if failure is None and not messages and seen == 0:
+        broker.returned(order, UNBEGUN)
+        return
+    if not broker.wanted(order):
+        broker.stopped(order)
+        return
+    failure = failure or Failure("infrastructure", "its slot is gone")
+    broker.failed(order, replace(failure, begun=True) if messages else failure)  # who has spooled had begun
+
+
+class Pruner(Protocol):
+    """One competition: what it is told in the same order gives the same decisions."""
+
+    def report(self, candidate: int, number: int, value: float) -> None:
+        """Evaluation `number` (1, 2, 3 ...) of a candidate's training; NaN where it was not a number."""
+
+    def decision(self, candidate: int) -> str | None:
+        """Why the candidate is to be pruned at its latest evaluation, with numbers; none: it goes on."""
+
+    def finish(self, candidate: int, score: float) -> None:
+        """The candidate's training ended well, with this score."""
+
+
+Values = Mapping[str, str | float]
+"""By axis: the label of an alternative, or the number drawn from a range."""
+
+
+class Study(Protocol):
+    """The search within one cell: the same questions and answers in the same order give the same suggestions."""
+
+    def ask(self, recorded: Values | None = None) -> tuple[int, Values] | None:
+        """The next suggestion, or a recorded one, and its number from 0; none when nothing is left to suggest."""
+
+    def tell(self, number: int, score: float | None, pruned: int | None = None) -> None:
+        """The score of a suggestion; none when it failed, diverged or was cancelled.
+
+        One that was pruned after evaluation `pruned` has what it had there; none where that was not a number.
+        """
+
+    def learn(self, values: Values, score: float | None, pruned: int | None = None) -> None:
+        """Take up a recorded suggestion with its score, where asking anew does not give the same."""

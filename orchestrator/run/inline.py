@@ -5,13 +5,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
-from orchestrator.run.attempt import Workplace, execute
-from orchestrator.run.engine import Broker, Site
-from orchestrator.run.inspection import inspect, seen
-from orchestrator.run.lost_order import settle_from_spool
-from orchestrator.run.memory_growth import release
-from orchestrator.run.message import Message
-from orchestrator.run.usage import Meter
+from orchestrator.run.attempt import Workplace, execute, inspect, release, seen
+from orchestrator.run.engine import Broker, Site, settle_from_spool
+from orchestrator.run.slot import Meter
+from orchestrator.run.spool import Message
 from orchestrator.spec.axes import Slot
 from orchestrator.views.operations import Inspected, Node, SlotReport
 from orchestrator.views.runs import Failure, Order

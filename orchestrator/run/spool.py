@@ -1,15 +1,75 @@
-"""The spool: what an attempt says, numbered and kept in the storage until a conductor has recorded it."""
+"""The spool: messages of an attempt, numbered and kept in the storage until they are recorded."""
 
+import json
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal, cast
+
+from pydantic import TypeAdapter
 
 from orchestrator.host.storage import Bucket, Folder, Storage
-from orchestrator.run.message import Message, MessageKind
-from orchestrator.views.runs import Order
+from orchestrator.views.runs import Failure, Order
+from workers.contract import Progress, Result
+
+MessageKind = Literal["progress", "finished", "failed", "stopped"]
+Said = Progress | Result | Failure | None
+"""What a message says; none: the attempt stopped because it was asked to."""
+
+_LINE: Final = re.compile(rb'\{"seq": (\d{1,18}), "kind": "(progress|finished|failed|stopped)", "body": \{.*\}\}\n')
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A line, from the process that trains to the conductor's intake the same bytes; `seq` counts from 1.
+
+    Number and kind are read off its head, for those who only hand it on.
+    """
+
+    seq: int
+    kind: MessageKind
+    line: bytes
+
+    @classmethod
+    def made(cls, seq: int, kind: MessageKind, body: Mapping[str, Any]) -> "Message":
+        """The message with this body."""
+        line = json.dumps({"seq": seq, "kind": kind, "body": body}, allow_nan=True).encode() + b"\n"
+        return cls(seq, kind, line)
+
+    @classmethod
+    def of(cls, line: bytes) -> "Message":
+        """The message of a whole line; ValueError where the line is none."""
+        head = _LINE.fullmatch(line)
+        if head is None:
+            raise ValueError(f"no line of a spool: {line[:80]!r}")
+        return cls(int(head[1]), cast("MessageKind", head[2].decode()), line)
+
+    @property
+    def final(self) -> bool:
+        """True for the last message of an attempt."""
+        return self.kind != "progress"
+
+    @property
+    def body(self) -> Any:
+        """Its body as JSON has it, parsed at each call; raises ValueError where it is damaged."""
+        # Not pydantic's parser, which refuses the half of a surrogate pair that a training may have logged.
+        return json.loads(self.line)["body"]
+
+    def said(self) -> Said:
+        """What it says; raises ValueError where it cannot be read."""
+        return _READERS[self.kind](self.body)
+
+
+_READERS: Final[Mapping[MessageKind, Callable[[Any], Said]]] = {
+    "progress": Progress.model_validate,
+    "finished": Result.model_validate,
+    "failed": TypeAdapter(Failure).validate_python,
+    "stopped": lambda body: None,
+}
+
 
 FILE: Final = "spool.jsonl"
 """The spool in a folder, which can be appended to."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from orchestrator.cost.estimate import Cost, Demand, Slots, Workload, estimate, models, shape, workload
 from orchestrator.plan import grid
-from orchestrator.plan.needs import Contents
+from orchestrator.plan.grid import Contents
 from orchestrator.plan.validated import Checked
 from orchestrator.settings import Settings
 from orchestrator.spec.axes import Slot

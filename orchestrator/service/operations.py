@@ -12,7 +12,7 @@ from orchestrator.publish.select import direction, selection
 from orchestrator.record.reads.collectable import Collectable
 from orchestrator.record.store import Store
 from orchestrator.record.weight_files import WeightFiles, kind_of
-from orchestrator.run.usage import decoded_bytes
+from orchestrator.run.slot import decoded_bytes
 from orchestrator.settings import Settings
 from orchestrator.views.accounts import QuotaUse, caller
 from orchestrator.views.errors import MetricsweepError, UnavailableError, timely

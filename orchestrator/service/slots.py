@@ -5,9 +5,8 @@ import threading
 from collections.abc import Callable
 
 from orchestrator.host.slot_environment import MALLOC
-from orchestrator.run.files.post import room
-from orchestrator.run.slurm.job import SlotJob
-from orchestrator.run.slurm.keeper import Keeper
+from orchestrator.run.files.slot import room
+from orchestrator.run.slurm import Keeper, SlotJob
 from orchestrator.settings import Settings
 
 __all__ = ["SlotJob", "keep_by_slurm"]

@@ -12,8 +12,7 @@ from orchestrator.host import disk
 from orchestrator.host.logs import one_line, printable
 from orchestrator.plan.data import absences, crowded, shortages
 from orchestrator.plan.edit import with_seeds
-from orchestrator.plan.extension import extension
-from orchestrator.plan.needs import Contents, agreed, counted, needs
+from orchestrator.plan.grid import Contents, agreed, counted, extension, needs
 from orchestrator.plan.validated import Checked, read, refresh
 from orchestrator.plan.yaml import lines
 from orchestrator.publish import figures, papers

@@ -405,7 +405,7 @@ def _typed(labels: Sequence[str | None]) -> list[float | str | None]:
 
 def _importances(asked: Mapping[str, Any]) -> dict[str, float]:
     """In a process of its own: Optuna's libraries stay out of this one, and what takes too long is ended."""
-    command = [sys.executable, "-P", "-m", "orchestrator.run.optuna.importance"]
+    command = [sys.executable, "-P", "-m", "orchestrator.run.optuna"]
     try:
         done = subprocess.run(  # noqa: S603 - our own module, its input as data
             command, input=json.dumps(asked), capture_output=True, text=True, timeout=MOST_SECONDS, check=True

@@ -7,7 +7,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from orchestrator.record.reads import plot_points
-from orchestrator.run.optuna.importance import importances
+from orchestrator.run.optuna import importances
 from orchestrator.views.trials import Listing
 from tests.api.played import SPEC, Conductor
 

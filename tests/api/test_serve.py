@@ -41,7 +41,7 @@ from api.local.refusals import refuse_open_host, refuse_unknown_names
 from api.local.serve import Stack
 from api.local.supervision import FIRST_DELAY, Supervision
 from orchestrator.host.slot_environment import MALLOC
-from orchestrator.run.departure import Departure
+from orchestrator.run.slot import Departure
 from orchestrator.settings import SECRET_FILES, Settings
 from orchestrator.views.errors import ConflictError, MetricsweepError, UnavailableError
 from tests.ports import free_port

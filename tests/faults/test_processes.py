@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from orchestrator.run.out_of_memory import ADVICE
+from orchestrator.run.attempt import ADVICE
 from tests.faults.conftest import Note, moments
 from tests.faults.disturbing import HELD, begin, go_on, goes_on, held, outgrow, recovery, trains, wait, whole
 from tests.faults.evidence import heard, holders, inspect, rows

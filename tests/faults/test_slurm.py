@@ -10,10 +10,9 @@ import psutil
 import pytest
 
 from api.local.process import ChildSpec
-from orchestrator.run.files.demand import DemandFile
-from orchestrator.run.files.post import room
-from orchestrator.run.slurm.job import SlotJob
-from orchestrator.run.slurm.keeper import Keeper
+from orchestrator.run.files.engine import DemandFile
+from orchestrator.run.files.slot import room
+from orchestrator.run.slurm import Keeper, SlotJob
 from orchestrator.views.operations import Shape
 from tests.faults.disturbing import HELD, begin, deafen, held, whole
 from tests.faults.evidence import Found, rows

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.plan import grid, suggestion
+from orchestrator.plan import grid
 from orchestrator.plan.parse import slot_of, slots
 from orchestrator.spec.axes import Slot
 from orchestrator.spec.spec import Spec
@@ -103,11 +103,11 @@ def test_every_different_slot_and_whose_it_is(small: Small, checked: Checked) ->
 def test_what_a_search_suggests_has_its_slot(small: Small, checked: Checked) -> None:
     search = {"name": "tpe", "trials": 4, "reproduce": 1}
     spec = checked(small(**AXES, slot={"gpus": 0}, slots=RULES, search=search))
-    one = suggestion.candidate(spec, 3, 0, {"optimizer.lr": "0.01"})
-    trials = list(suggestion.trials(spec, catalogs.load(), one))
+    one = grid.candidate(spec, 3, 0, {"optimizer.lr": "0.01"})
+    trials = list(grid.trials(spec, catalogs.load(), one))
     wanted = Slot(gpus=1, cpus=4, memory_gb=16, resources={"a100": 1})
     assert [trial.slot for trial in trials] == [wanted] * len(trials)
-    assert [again.slot for again in suggestion.reproductions(spec, catalogs.load(), trials)] == [wanted]
+    assert [again.slot for again in grid.reproductions(spec, catalogs.load(), trials)] == [wanted]
     assert slot_of(spec, {"dataset": "digits", "loss": "triplet", "optimizer.lr": "0.001"}) is None
 
 

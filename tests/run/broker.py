@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 
-from orchestrator.run.message import Message
+from orchestrator.run.spool import Message
 from orchestrator.spec.axes import Slot
 from orchestrator.views.runs import Failure, Order
 from workers.contract import Part, Progress, Recipe, Result

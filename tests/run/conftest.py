@@ -12,9 +12,8 @@ from typing import Any
 
 import pytest
 
-from orchestrator.run.files import engine, roster
-from orchestrator.run.files.post import HERE, Box, room
-from orchestrator.run.files.slot import FileSlot, state_of
+from orchestrator.run.files import engine, pool
+from orchestrator.run.files.slot import HERE, Box, FileSlot, room, state_of
 from orchestrator.views.runs import Order
 from tests.conftest import ROOT
 
@@ -31,7 +30,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.fixture
 def file_slot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FileSlot]:
     """A slot with one CPU that has joined the storage of a test by files; in a thread; both sides hurry."""
-    monkeypatch.setattr(roster, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(pool, "LOOK_SECONDS", 0.01)
     monkeypatch.setattr(engine, "TURN_SECONDS", 0.01)
     there = room(tmp_path / "storage")
     box = Box(there / HERE / uuid.uuid4().hex)

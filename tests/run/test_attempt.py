@@ -9,11 +9,9 @@ from typing import Any
 import pytest
 
 from orchestrator.host.storage import Bucket, opened
-from orchestrator.run import work_directory
-from orchestrator.run.attempt import Workplace, execute
-from orchestrator.run.message import Message
-from orchestrator.run.out_of_memory import ADVICE, explained, out_of_memory
-from orchestrator.run.spool import read
+from orchestrator.run import workdir
+from orchestrator.run.attempt import ADVICE, Workplace, execute, explained, out_of_memory
+from orchestrator.run.spool import Message, read
 from orchestrator.views.errors import UnavailableError
 from orchestrator.views.runs import AskedEvaluation, Order
 from tests.disk_limits import files_of_at_most
@@ -37,7 +35,7 @@ def own_scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def store(object_store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> ObjectStore:  # noqa: F811
     """An object store; once halted it is given up soon, but not where it answers late on a busy machine."""
     monkeypatch.setattr("orchestrator.host.storage.REQUEST_SECONDS", 3.0)
-    monkeypatch.setattr(work_directory, "ON_THE_WAY", ())
+    monkeypatch.setattr(workdir, "ON_THE_WAY", ())
     return object_store
 
 
@@ -137,7 +135,7 @@ def test_a_store_that_is_away_for_a_while_stops_no_training(
     own_scratch: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(work_directory, "REST", 0)
+    monkeypatch.setattr(workdir, "REST", 0)
 
     def meanwhile(message: Message) -> None:
         if message.seq == 3:
@@ -161,7 +159,7 @@ def test_a_store_that_stays_away_is_a_failure_of_the_machine(
     bucket_url: str,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(work_directory, "AT_THE_END", (0.1,))
+    monkeypatch.setattr(workdir, "AT_THE_END", (0.1,))
     each = replace(order(), recipe=recipe().model_dump(mode="json"))
     told = ran(each, bucket_url, after=lambda message: store.halt() if message.seq == 8 else None)
     store.go_on()
@@ -227,7 +225,7 @@ def test_what_our_own_side_raises_is_no_failure_of_the_training(tmp_path: Path, 
 
 def test_only_what_lies_in_its_folder_is_sent(bucket_url: str, own_scratch: Path) -> None:  # noqa: F811
     each, bucket = order(), bucket_at(bucket_url)
-    place = work_directory.RemoteWorkDirectory(bucket, each, own_scratch, lambda: False)
+    place = workdir.RemoteWorkDirectory(bucket, each, own_scratch, lambda: False)
     place.open()
     (place.folder / "best.pt").write_text("weights")
     (place.folder.parent / "secret").write_text("not theirs")
@@ -248,7 +246,7 @@ def test_a_checkpoint_goes_only_after_the_end_is_stored(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     each, bucket = order(), bucket_at(bucket_url)
-    place = work_directory.RemoteWorkDirectory(bucket, each, own_scratch, lambda: True)
+    place = workdir.RemoteWorkDirectory(bucket, each, own_scratch, lambda: True)
     place.open()
     (place.folder / "last.pt").write_text("1")
     place.report(Progress(step=1, total=2, checkpoint="last.pt"))

@@ -9,10 +9,9 @@ import psutil
 import pytest
 
 from orchestrator.run.attempt import Workplace
-from orchestrator.run.departure import REASON, VARIABLE, Departure
-from orchestrator.run.message import Message
 from orchestrator.run.ray.__main__ import GENERATED, command_of, main
-from orchestrator.run.slot_actor import SlotActor
+from orchestrator.run.slot import REASON, VARIABLE, Departure, SlotActor
+from orchestrator.run.spool import Message
 from tests.run.broker import order
 from tests.run.conftest import played
 from tests.run.test_slot_actor import until_true
@@ -66,7 +65,7 @@ def test_a_process_that_is_killed_keeps_nobody_waiting(departure: Departure, tmp
     code = f"""if True:
         import sys
         from pathlib import Path
-        from orchestrator.run.departure import Departure
+        from orchestrator.run.slot import Departure
         with Departure(Path({str(tmp_path)!r})).training():
             print("trains", flush=True)
             sys.stdin.read()"""

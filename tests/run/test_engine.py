@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.run.attempt import Workplace
-from orchestrator.run.engine import Engine, Site
-from orchestrator.run.engine_names import engine_named
+from orchestrator.run.engine import Engine, Site, engine_named
 from orchestrator.run.spool import FILE, attempt_folder
 from orchestrator.views.errors import NotFoundError
 from orchestrator.views.operations import Inspected

@@ -13,14 +13,11 @@ import pytest
 
 from orchestrator.run.attempt import Workplace, execute
 from orchestrator.run.dispatch import Dispatch, Execution
-from orchestrator.run.files import roster as rosters
-from orchestrator.run.files.allocation import Allocation
-from orchestrator.run.files.demand import STALE_SECONDS, Demanded, DemandFile
-from orchestrator.run.files.engine import FileSlots
-from orchestrator.run.files.held import JoinedSlot
-from orchestrator.run.files.listening import MOST_BYTES, Listening
-from orchestrator.run.files.pool import FilePool
-from orchestrator.run.files.post import (
+from orchestrator.run.engine import settle_from_spool
+from orchestrator.run.files import pool as rosters
+from orchestrator.run.files.engine import MOST_BYTES, STALE_SECONDS, Demanded, DemandFile, FileSlots, Listening
+from orchestrator.run.files.pool import Allegiance, FilePool, JoinedSlot, Roster
+from orchestrator.run.files.slot import (
     DEMAND,
     HERE,
     LEFT_SECONDS,
@@ -28,18 +25,17 @@ from orchestrator.run.files.post import (
     OWNER,
     SILENT_SECONDS,
     STATE,
+    Allocation,
     Box,
+    FileSlot,
     Instruction,
     State,
     boxes,
     room,
+    state_of,
     tidy,
 )
-from orchestrator.run.files.roster import Allegiance, Roster
-from orchestrator.run.files.slot import FileSlot, state_of
-from orchestrator.run.lost_order import settle_from_spool
-from orchestrator.run.message import Message
-from orchestrator.run.spool import FILE, attempt_folder
+from orchestrator.run.spool import FILE, Message, attempt_folder
 from orchestrator.spec.axes import Slot
 from orchestrator.views.errors import MetricsweepError
 from orchestrator.views.operations import Shape

@@ -18,19 +18,17 @@ from ray import tune
 from ray.exceptions import ActorUnschedulableError, RayActorError
 
 from orchestrator.run import dispatch as dispatching
-from orchestrator.run.attempt import Workplace
+from orchestrator.run.attempt import Allowance, Workplace
 from orchestrator.run.dispatch import Dispatch, Execution, Report
-from orchestrator.run.engine import Engine, Site
-from orchestrator.run.engine_names import engine_named
+from orchestrator.run.engine import Engine, Site, engine_named
 from orchestrator.run.inline import Inline
-from orchestrator.run.memory_growth import Allowance
 from orchestrator.run.ray import TOKENS_SINCE
 from orchestrator.run.ray import pool as slots
 from orchestrator.run.ray.__main__ import main
 from orchestrator.run.ray.engine import MOST_BUNDLES, ClusterDemand, Listening, RayTune
 from orchestrator.run.ray.pool import HeldSlot, SlotPool
 from orchestrator.run.ray.tune import PREFIX, shown
-from orchestrator.run.slot_actor import FORM
+from orchestrator.run.slot import FORM
 from orchestrator.spec.axes import Slot
 from orchestrator.views.errors import FencedError, MetricsweepError, UnavailableError
 from orchestrator.views.operations import Node, Shape, SlotReport, shape_of

@@ -2,7 +2,7 @@
 
 import pytest
 
-from orchestrator.run.optuna.samplers import OptunaStudy
+from orchestrator.run.optuna import OptunaStudy
 from orchestrator.views.runs import Dimension
 
 RATE = Dimension("optimizer.lr", "optimizer.lr", {}, low=1e-5, high=1e-1, log=True)

@@ -13,13 +13,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from orchestrator.run import slot_actor
-from orchestrator.run.attempt import Workplace
-from orchestrator.run.memory_growth import GIB, Allowance, MemoryGrowth
-from orchestrator.run.message import Message
+from orchestrator.run import slot
+from orchestrator.run.attempt import GIB, Allowance, MemoryGrowth, Workplace
 from orchestrator.run.ray.pool import _lag
-from orchestrator.run.slot_actor import SlotActor
-from orchestrator.run.usage import Meter
+from orchestrator.run.slot import Meter, SlotActor
+from orchestrator.run.spool import Message
 from orchestrator.spec.axes import Slot
 from orchestrator.views.runs import Order
 from tests.run.broker import order
@@ -35,7 +33,7 @@ def test_no_thread_dies_silently(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     def execute(*given: object) -> None:
         raise error
 
-    monkeypatch.setattr(slot_actor, "execute", execute)
+    monkeypatch.setattr(slot, "execute", execute)
     actor, each = _slot(), order()
     assert actor.start(each, Workplace("tests.run.trainings:quick", tmp_path, tmp_path), 1)
     (line,) = actor.poll(each.attempt, 0, 10)
@@ -87,7 +85,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(slot_actor, "time", clock)
+    monkeypatch.setattr(slot, "time", clock)
     return clock
 
 

@@ -5,14 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.run.files.demand import DemandFile
-from orchestrator.run.files.post import HERE, Box, State, boxes, room
-from orchestrator.run.slurm import logs
-from orchestrator.run.slurm.graves import Graves
-from orchestrator.run.slurm.job import PLENTY, SlotJob
-from orchestrator.run.slurm.keeper import Keeper
-from orchestrator.run.slurm.logs import KEPT, JobLogs
-from orchestrator.run.slurm.queue import Queue, Queued, _without_secrets
+from orchestrator.run import slurm
+from orchestrator.run.files.engine import DemandFile
+from orchestrator.run.files.slot import HERE, Box, State, boxes, room
+from orchestrator.run.slurm import KEPT, PLENTY, Graves, JobLogs, Keeper, Queue, Queued, SlotJob, _without_secrets
 
 JOB = SlotJob(partition="gpu", account="lab", gres="gpu:a100:2", cpus=4, mem="16G", time="4:00:00", more=("--nice",))
 
@@ -98,7 +94,7 @@ def test_a_slot_that_still_tells_is_struck_off_by_nobody_and_its_job_not_cancell
 def test_logs_of_jobs_that_are_done_are_kept_for_a_while_and_none_grows_for_ever(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(logs, "MOST_BYTES", 1_000)
+    monkeypatch.setattr(slurm, "MOST_BYTES", 1_000)
     kept = JobLogs(tmp_path / "logs")
     for index in range(KEPT + 5):
         log = kept.folder / f"7_{index}.log"

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.host.storage import Folder
-from orchestrator.run.message import Message
-from orchestrator.run.spool import FileSpool, PartedSpool, read
+from orchestrator.run.spool import FileSpool, Message, PartedSpool, read
 from tests.disk_limits import files_of_at_most
 from tests.object_store import ObjectStore, bucket_at, bucket_url, object_store  # noqa: F401 - fixtures
 

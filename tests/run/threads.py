@@ -6,10 +6,9 @@ from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 
 from orchestrator.run.attempt import execute
-from orchestrator.run.engine import Broker, Site
+from orchestrator.run.engine import Broker, Site, settle_from_spool
 from orchestrator.run.inline import Inline
-from orchestrator.run.lost_order import settle_from_spool
-from orchestrator.run.message import Message
+from orchestrator.run.spool import Message
 from orchestrator.views.runs import Failure, Order
 
 MOST = 2

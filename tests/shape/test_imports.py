@@ -73,7 +73,7 @@ PLANTED = [
     ("workers/embeddings/geometry.py", "import ray", {RAY}),
     ("orchestrator/record/outbox.py", "import ray.tune", {RAY, REACH}),
     ("workers/embeddings/geometry.py", "import optuna", {OPTUNA}),
-    ("orchestrator/service/service.py", "import orchestrator.run.optuna.samplers", {REACH}),
+    ("orchestrator/service/service.py", "import orchestrator.run.optuna", {REACH}),
     ("workers/embeddings/geometry.py", "import mlflow", {MLFLOW}),
     ("orchestrator/run/engine.py", "from mlflow import MlflowClient", {MLFLOW}),
     ("workers/embeddings/geometry.py", "import sqlalchemy", {DATABASE}),

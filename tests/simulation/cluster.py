@@ -12,9 +12,8 @@ from unittest.mock import patch
 from ray.exceptions import RayActorError
 
 from orchestrator.run.attempt import Workplace, execute
-from orchestrator.run.message import Message
-from orchestrator.run.slot_actor import AGES, FORM
-from orchestrator.run.spool import attempt_folder
+from orchestrator.run.slot import AGES, FORM
+from orchestrator.run.spool import Message, attempt_folder
 from orchestrator.views.operations import Node
 from orchestrator.views.runs import Order
 from tests.simulation.world import BrokenWorldError, Process, World

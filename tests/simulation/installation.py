@@ -21,7 +21,7 @@ from orchestrator.record.mlflow.tracker import Exhibit
 from orchestrator.record.store import Store
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.files.engine import FileSlots
-from orchestrator.run.files.held import JoinedSlot
+from orchestrator.run.files.pool import JoinedSlot
 from orchestrator.run.ray.pool import HeldSlot
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 
 from orchestrator.conduct.searches import Searches, _replay
-from orchestrator.plan import suggestion
+from orchestrator.plan import grid
 from orchestrator.record import schema
 from orchestrator.record.mlflow.content import _STATUS, single
 from orchestrator.spec.spec import Spec
@@ -167,7 +167,7 @@ class Invariants:
         searches = Searches(self._store, self._here.store.writer(0), self._here.ground.catalog)
         for row in connection.execute(sa.select(schema.sweep).where(schema.sweep.c.text.contains("search:"))).all():
             spec = Spec.model_validate(row.spec)
-            study = searches._study(spec, suggestion.space(spec, 0))
+            study = searches._study(spec, grid.space(spec, 0))
             recorded = self._store.searches.suggestions(row.id, 0)
             holds(_replay(study, recorded), f"sweep {row.id} has tried what its search does not suggest: {recorded}")
 

@@ -8,11 +8,9 @@ from typing import Any, Final
 from unittest.mock import patch
 
 from orchestrator.run.attempt import Workplace
-from orchestrator.run.files.demand import DemandFile
-from orchestrator.run.files.held import JoinedSlot
-from orchestrator.run.files.post import HERE, Box, State, room
-from orchestrator.run.files.roster import Roster
-from orchestrator.run.files.slot import FileSlot
+from orchestrator.run.files.engine import DemandFile
+from orchestrator.run.files.pool import JoinedSlot, Roster
+from orchestrator.run.files.slot import HERE, Box, FileSlot, State, room
 from orchestrator.views.runs import Order
 from tests.simulation.cluster import Actor, Cluster
 from tests.simulation.world import Process, World

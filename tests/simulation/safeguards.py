@@ -24,10 +24,9 @@ from orchestrator.record.writes.submissions import Submissions
 from orchestrator.run import spool
 from orchestrator.run.dispatch import Dispatch, Report
 from orchestrator.run.engine import Broker
-from orchestrator.run.files.post import Instruction
-from orchestrator.run.files.slot import FileSlot
-from orchestrator.run.message import Message
+from orchestrator.run.files.slot import FileSlot, Instruction
 from orchestrator.run.ray.pool import HeldSlot, SlotPool
+from orchestrator.run.spool import Message
 from orchestrator.views.runs import Failure, Order, Progressed
 from tests.simulation.installation import QUIET, USUAL, Trouble
 

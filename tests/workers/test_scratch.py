@@ -181,7 +181,7 @@ def test_caches_of_compiled_code_are_claimed_before_torch_is_imported(tmp_path: 
     missed = []
     for program in (
         "from orchestrator.run.attempt import resolve; resolve('os:getcwd')",
-        "from orchestrator.run.attempt import Workplace; from orchestrator.run.inspection import inspect; "
+        "from orchestrator.run.attempt import Workplace; from orchestrator.run.attempt import inspect; "
         "from pathlib import Path; inspect(Workplace('', '', Path(), inspect='builtins:filter'), ())",
         "sys.modules['torch'] = None; from workers.__main__ import main; main(['train', 'none.yaml'])",
         "sys.modules['torch'] = None; from workers.__main__ import main; main(['evaluate', 'a.pt', '--metric', 'a'])",

@@ -9,9 +9,7 @@ import uuid
 
 from orchestrator.host.files import write_for_us_alone
 from orchestrator.host.logs import begin_logging
-from orchestrator.run.files.allocation import Allocation
-from orchestrator.run.files.post import HERE, Box, room
-from orchestrator.run.files.slot import POLL_SECONDS, FileSlot, state_of
+from orchestrator.run.files.slot import HERE, POLL_SECONDS, Allocation, Box, FileSlot, room, state_of
 from orchestrator.settings import Settings
 from orchestrator.views.errors import MetricsweepError
 from workers import catalog as catalogs

@@ -16,8 +16,8 @@ from types import FrameType
 from typing import Final
 
 from orchestrator.host.logs import begin_logging
-from orchestrator.run.departure import LOOK_SECONDS, VARIABLE, Departure
 from orchestrator.run.ray import require_tokens
+from orchestrator.run.slot import LOOK_SECONDS, VARIABLE, Departure
 from orchestrator.views.errors import MetricsweepError
 
 log = logging.getLogger("orchestrator.run.ray")

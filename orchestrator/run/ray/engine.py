@@ -18,14 +18,13 @@ from ray.exceptions import RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from orchestrator.host.slot_environment import for_slots
-from orchestrator.run.attempt import Workplace
+from orchestrator.run.attempt import Workplace, inspect, seen
 from orchestrator.run.dispatch import Dispatch, Execution, Report
 from orchestrator.run.engine import Broker, Site
-from orchestrator.run.inspection import inspect, seen
-from orchestrator.run.message import Message
 from orchestrator.run.ray import require_tokens
 from orchestrator.run.ray.pool import NAMESPACE, HeldSlot, SlotPool, alive_nodes
 from orchestrator.run.ray.tune import TuneTrials
+from orchestrator.run.spool import Message
 from orchestrator.spec.axes import Slot
 from orchestrator.views.errors import UnavailableError
 from orchestrator.views.operations import MOST_TRAININGS, Inspected, Node, Shape, SlotReport, shape_of

@@ -16,9 +16,8 @@ from ray.util import list_named_actors
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from orchestrator.run.attempt import Workplace
-from orchestrator.run.departure import REASON
 from orchestrator.run.engine import Broker
-from orchestrator.run.slot_actor import FORM, SlotActor
+from orchestrator.run.slot import FORM, REASON, SlotActor
 from orchestrator.spec.axes import Slot
 from orchestrator.views.operations import Node, ProcessUsage, Shape, SlotReport, holds, possible, shape_of
 from orchestrator.views.runs import Order

@@ -23,7 +23,7 @@ from ray.exceptions import RayError
 from ray.tune.logger import CSVLoggerCallback, JsonLoggerCallback, TBXLoggerCallback
 from ray.tune.search import Searcher
 
-from orchestrator.run.message import Message
+from orchestrator.run.spool import Message
 from orchestrator.views.runs import Order
 
 log = logging.getLogger(__name__)

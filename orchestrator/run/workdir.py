@@ -10,8 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any, Final, Protocol, TypeVar
 
 from orchestrator.host.storage import Bucket, Folder, Storage
-from orchestrator.run.message import Message, MessageKind
-from orchestrator.run.spool import FileSpool, PartedSpool, attempt_folder
+from orchestrator.run.spool import FileSpool, Message, MessageKind, PartedSpool, attempt_folder
 from orchestrator.views.runs import Order
 from workers.contract import Progress, Result
 from workers.data.scratch import private

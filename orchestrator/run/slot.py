@@ -1,24 +1,180 @@
-"""The slot actor: holds a slot's resources and trains one attempt at a time, whoever listens."""
+"""A slot's process: trains one attempt at a time, measures its usage, and leaves when its node ends."""
 
 import contextlib
+import fcntl
 import logging
 import os
 import socket
 import threading
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Any, Final
+from typing import IO, Any, Final
+
+import psutil
 
 from orchestrator.host.tracing import begin_tracing
-from orchestrator.run.attempt import TRACE_CHARACTERS, Workplace, execute
-from orchestrator.run.departure import LOOK_SECONDS, REASON, Departure
-from orchestrator.run.memory_growth import GIB, MemoryGrowth, weighed
-from orchestrator.run.message import Message
-from orchestrator.run.usage import Meter
+from orchestrator.run.attempt import GIB, TRACE_CHARACTERS, MemoryGrowth, Workplace, execute, own_memory, weighed
+from orchestrator.run.spool import Message
 from orchestrator.views.errors import MetricsweepError
+from orchestrator.views.operations import GpuUsage, ProcessUsage
 from orchestrator.views.runs import Order
+from workers.data.scratch import unmade
+
+VARIABLE: Final = "METRICSWEEP_NODE_FOLDER"
+"""Names the folder to the slots of a node; whoever starts the node sets it, and nobody else."""
+REASON: Final = "its node ends"
+LOOK_SECONDS: Final = 0.5
+"""How often a slot looks whether its node ends."""
+
+
+class Departure:
+    """A folder of one machine that the processes of one node share. It needs no port, no Ray and no conductor.
+
+    A file in it says that the node ends. A lock is held together by all slots that train, and goes with a process that
+    is killed; the file behind it is made anew by nobody, so that one lock is meant by all.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._sign, self._lock = folder / "ends", folder / "training"
+
+    @classmethod
+    def named_by(cls, environment: Mapping[str, str]) -> "Departure | None":
+        """That of the node in which this process runs; none: nobody will tell of its end."""
+        folder = environment.get(VARIABLE)
+        return cls(Path(folder)) if folder else None
+
+    def prepare(self) -> None:
+        """Make what all share. Raises OSError."""
+        self._lock.touch(mode=0o600)
+
+    def tell(self) -> None:
+        """Say that the node ends. Raises OSError."""
+        self._sign.touch(mode=0o600)
+
+    @property
+    def told(self) -> bool:
+        """Whether it was said."""
+        return self._sign.exists()
+
+    @contextmanager
+    def training(self) -> Iterator[None]:
+        """What the node waits for. A folder that is gone is no reason not to train."""
+        held: IO[bytes] | None = None
+        with suppress(OSError):
+            held = self._lock.open("rb")
+            fcntl.flock(held, fcntl.LOCK_SH)
+        try:
+            yield
+        finally:
+            if held is not None:
+                with suppress(OSError):
+                    fcntl.flock(held, fcntl.LOCK_UN)  # closing is not enough: a process of the training may share it
+                held.close()
+
+    def quiet(self) -> bool:
+        """Whether no slot of the node trains. Raises OSError where the folder is gone."""
+        with self._lock.open("rb") as held:
+            try:
+                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return False
+        return True
+
+
+MEMORY_SHARE: Final = 100
+"""The memory is measured again after so many times what that took: page by page, a gigabyte takes a tenth of a second,
+and slots are asked several times in a training."""
+
+
+class Meter:
+    """Measures the process that it lives in."""
+
+    def __init__(self, share: float = MEMORY_SHARE) -> None:
+        self._share, self._memory, self._until = share, 0, float("-inf")
+        self._process = psutil.Process()
+        self._process.cpu_percent(None)  # the next answer is of the time since this one
+        self._nvml: Any = None
+        self._without_gpus = False
+
+    def usage(self) -> ProcessUsage:
+        """What the process takes now; CPUs are those since it was asked last."""
+        memory = psutil.virtual_memory()
+        return ProcessUsage(
+            memory_bytes=self._own_memory(),
+            cpus=self._process.cpu_percent(None) / 100,
+            machine_memory_bytes=memory.total,
+            machine_memory_free_bytes=memory.available,
+            machine_cpus=os.cpu_count() or 1,
+            machine_load=os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
+            gpus=self._gpus(),
+        )
+
+    def _own_memory(self) -> int:
+        began = time.monotonic()
+        if began >= self._until:
+            self._memory = own_memory()
+            now = time.monotonic()
+            self._until = now + self._share * (now - began)
+        return self._memory
+
+    def _gpus(self) -> list[GpuUsage] | None:
+        """The GPUs that this process may use; none where there is no GPU, no driver or no NVML."""
+        visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+        if self._without_gpus or visible == "":
+            return None
+        try:
+            return list(self._asked(visible)) or None
+        except Exception:  # no module, no library, no driver, no permission, a GPU that fell off its bus
+            self._without_gpus = self._nvml is None
+            return None
+
+    def _asked(self, visible: str | None) -> Iterator[GpuUsage]:
+        if self._nvml is None:
+            import pynvml
+
+            pynvml.nvmlInit()
+            self._nvml = pynvml
+        nvml = self._nvml
+        names = range(nvml.nvmlDeviceGetCount()) if visible is None else visible.split(",")
+        for index, name in enumerate(names):
+            handle = _handle(nvml, str(name).strip())
+            memory, label = nvml.nvmlDeviceGetMemoryInfo(handle), nvml.nvmlDeviceGetName(handle)
+            yield GpuUsage(
+                index=index,
+                name=label.decode() if isinstance(label, bytes) else label,
+                memory_bytes=memory.total,
+                memory_used_bytes=memory.used,
+                busy=_busy(nvml, handle),
+            )
+
+
+def _handle(nvml: Any, name: str) -> Any:
+    """The device of an index, or of a UUID, as CUDA_VISIBLE_DEVICES names them."""
+    return nvml.nvmlDeviceGetHandleByIndex(int(name)) if name.isdigit() else nvml.nvmlDeviceGetHandleByUUID(name)
+
+
+def _busy(nvml: Any, handle: Any) -> float | None:
+    """A part of a GPU (MIG) has no such figure."""
+    try:
+        return float(nvml.nvmlDeviceGetUtilizationRates(handle).gpu) / 100
+    except nvml.NVMLError:
+        return None
+
+
+def decoded_bytes() -> int | None:
+    """The bytes of the images that lie decoded on this machine; none where that cannot be seen."""
+    try:
+        folders = [folder for folder in (unmade() / "decoded").iterdir() if folder.is_dir() and not folder.is_symlink()]
+        return sum(file.lstat().st_size for folder in folders for file in folder.iterdir())
+    except FileNotFoundError:
+        return 0
+    except OSError:
+        return None
+
 
 log = logging.getLogger(__name__)
 

@@ -1,1 +1,0 @@
-"""Optuna behind our own words: samplers that propose candidates, and pruners that stop them."""

@@ -1,1 +1,0 @@
-"""Slots as jobs of Slurm: keeps as many alive as the conductor has use for."""
