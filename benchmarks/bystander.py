@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
-from orchestrator.record.clock import DatabaseSeconds
+from orchestrator.record.columns import DatabaseSeconds
 from orchestrator.record.database import Database
 from orchestrator.record.schema import lease
 from orchestrator.views.errors import UnavailableError

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.host.storage import Folder
-from orchestrator.record.writes.collection import CollectionWriter
+from orchestrator.record.retention import CollectionWriter
 from orchestrator.settings import Settings
 from tests.inline_conductor import conduct
 

@@ -21,7 +21,7 @@ from orchestrator.conduct.intake import Intake
 from orchestrator.conduct.retries import Retries
 from orchestrator.plan import grid as plan_needs
 from orchestrator.plan.validated import read
-from orchestrator.record.reads.data import AskedNeed
+from orchestrator.record.capacity import AskedNeed
 from orchestrator.record.store import Store
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.inline import Inline

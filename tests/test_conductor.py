@@ -12,9 +12,9 @@ import yaml
 
 from orchestrator.__main__ import main
 from orchestrator.conduct.conductor import Conductor
+from orchestrator.record.lease import LeaseWriter
 from orchestrator.record.mlflow.client import MlflowTracker
 from orchestrator.record.store import Store
-from orchestrator.record.writes.lease import LeaseWriter
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.engine import Site, engine_named
 from orchestrator.service.service import Service

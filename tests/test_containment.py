@@ -18,7 +18,7 @@ from orchestrator.plan import grid
 from orchestrator.record import schema
 from orchestrator.record.mlflow.mirror import Mirror
 from orchestrator.record.store import Store
-from orchestrator.record.writes.sweeps import SweepWriter
+from orchestrator.record.sweeps import SweepWriter
 from orchestrator.run.spool import FILE, Message, read
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings

@@ -24,7 +24,7 @@ from orchestrator.cost.estimate import (
     workload,
 )
 from orchestrator.cost.time_left import Pending, Timed, TimeLeft, time_left
-from orchestrator.record.reads.pace import expected_share
+from orchestrator.record.progress import expected_share
 from orchestrator.service.forecast import MOST_TRIALS, SECONDS, Outlook
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings

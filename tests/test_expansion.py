@@ -16,9 +16,9 @@ from orchestrator.conduct.expansion import Expansion
 from orchestrator.plan import grid
 from orchestrator.plan.grid import Plan
 from orchestrator.record import schema
-from orchestrator.record.reads.listed_rows import Sought
+from orchestrator.record.listings import Sought
 from orchestrator.record.store import Store, Writer
-from orchestrator.record.writes.sweeps import SweepWriter
+from orchestrator.record.sweeps import SweepWriter
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.engine import Broker
 from orchestrator.run.inline import Inline

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.host import cache
-from orchestrator.record.reads import headway
+from orchestrator.record import progress
 from orchestrator.record.store import Store
 from orchestrator.service import tables
 from orchestrator.service.service import Service
@@ -33,7 +33,7 @@ TRIALS = 4
 @pytest.fixture
 def _all_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
     """And what took any time at all is kept for hours."""
-    monkeypatch.setattr(headway, "LARGE", 1)
+    monkeypatch.setattr(progress, "LARGE", 1)
     monkeypatch.setattr(tables, "LARGE", 1)
     monkeypatch.setattr(cache, "SHARE", 1e9)
 

@@ -8,8 +8,8 @@ import pytest
 import sqlalchemy as sa
 
 from api.local.command_lines import mlflow_server, settings_environment
-from orchestrator.record.snapshot import snapshot
 from orchestrator.record.store import Store
+from orchestrator.record.transfer import snapshot
 from orchestrator.settings import Settings
 from workers.__main__ import main
 

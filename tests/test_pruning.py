@@ -18,9 +18,9 @@ from orchestrator.conduct.pruning import evaluations
 from orchestrator.conduct.pruning_session import PruningSession, RepeatPruningSession
 from orchestrator.conduct.retries import Retries
 from orchestrator.record import schema
-from orchestrator.record.reads.pruning import Competitor, RecordedEvaluation
+from orchestrator.record.searches import Competitor, RecordedEvaluation
 from orchestrator.record.store import Store
-from orchestrator.record.writes.pruning import PruningWriter
+from orchestrator.record.transitions import PruningWriter
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.optuna import OptunaPruner
 from orchestrator.run.spool import Message

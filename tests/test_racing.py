@@ -11,7 +11,7 @@ from scipy import stats
 
 from orchestrator.conduct.race_session import RaceSession
 from orchestrator.publish.verdicts.boundary import beaten
-from orchestrator.record.reads.pruning import Competitor
+from orchestrator.record.searches import Competitor
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.spec.axes import Race

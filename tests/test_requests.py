@@ -13,9 +13,9 @@ from orchestrator.plan import grid
 from orchestrator.plan.check import check
 from orchestrator.plan.grid import extension
 from orchestrator.record import schema
-from orchestrator.record.reads.claims import Exclusions
+from orchestrator.record.queue import Exclusions
 from orchestrator.record.store import Store
-from orchestrator.record.writes.sweeps import SweepWriter
+from orchestrator.record.sweeps import SweepWriter
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.spec.spec import Spec

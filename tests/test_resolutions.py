@@ -11,9 +11,9 @@ import sqlalchemy as sa
 import yaml
 
 from orchestrator.publish.bundle.rebuilding import rebuild
+from orchestrator.record.resolutions import NewResolution
 from orchestrator.record.schema import attempt, request, trial
 from orchestrator.record.store import Store
-from orchestrator.record.writes.resolutions import NewResolution
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.errors import ConflictError, NotFoundError

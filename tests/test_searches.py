@@ -9,8 +9,8 @@ import yaml
 
 from orchestrator.conduct import searches
 from orchestrator.conduct.conductor import Conductor
+from orchestrator.record.searches import SearchWriter
 from orchestrator.record.store import Store
-from orchestrator.record.writes.searches import SearchWriter
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.inline import Inline
 from orchestrator.service.service import Service

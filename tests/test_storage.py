@@ -20,8 +20,8 @@ import yaml
 from api.__main__ import main as api
 from orchestrator.__main__ import main
 from orchestrator.host.storage import Bucket, Folder, opened
+from orchestrator.record.retention import WeightFiles
 from orchestrator.record.store import Store
-from orchestrator.record.weight_files import WeightFiles
 from orchestrator.run import workdir
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.engine import settle_from_spool

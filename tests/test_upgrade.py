@@ -19,9 +19,9 @@ from orchestrator.conduct.renewal import Renewal
 from orchestrator.conduct.requests import Requests
 from orchestrator.plan import grid
 from orchestrator.publish.bundle.rebuilding import rebuild
+from orchestrator.record import renewal as renewing
 from orchestrator.record.mlflow.mirror import Mirror
 from orchestrator.record.store import Store
-from orchestrator.record.writes import trainings as renewing
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.spec.spec import Spec

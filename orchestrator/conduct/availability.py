@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from orchestrator.plan.data import ABSENT, absence
-from orchestrator.record.reads.data import AskedNeed
+from orchestrator.record.capacity import AskedNeed
 from orchestrator.record.store import Store, Writer
 from orchestrator.run.engine import Engine
 from orchestrator.views.operations import Inspected, Node

@@ -6,7 +6,7 @@ from typing import Final
 
 from orchestrator.plan.data import waiting
 from orchestrator.plan.parse import where
-from orchestrator.record.reads.capacity import AskedSlot
+from orchestrator.record.capacity import AskedSlot
 from orchestrator.record.store import Store, Writer
 from orchestrator.run.engine import Engine
 from orchestrator.spec.axes import Slot

@@ -23,8 +23,8 @@ from orchestrator.host.logs import about
 from orchestrator.host.tracing import span
 from orchestrator.record.mlflow.mirror import Mirror
 from orchestrator.record.mlflow.tracker import Tracker
-from orchestrator.record.reads.claims import Exclusions
-from orchestrator.record.reads.requests import PendingRequest
+from orchestrator.record.queue import Exclusions
+from orchestrator.record.requests import PendingRequest
 from orchestrator.record.store import Store, Writer
 from orchestrator.run.engine import Engine
 from orchestrator.settings import Settings

@@ -6,9 +6,9 @@ from typing import Final
 from orchestrator.host.storage import Storage
 from orchestrator.publish.ranking import best_trials
 from orchestrator.publish.select import direction, selection
-from orchestrator.record.reads.requests import PendingRequest
+from orchestrator.record.requests import PendingRequest
+from orchestrator.record.retention import WeightFiles
 from orchestrator.record.store import Store, Writer
-from orchestrator.record.weight_files import WeightFiles
 from orchestrator.views.operations import CollectionPolicy
 from workers.catalog import Catalog
 

@@ -10,8 +10,8 @@ from orchestrator.conduct.availability import Availability
 from orchestrator.plan import yaml
 from orchestrator.plan.check import check
 from orchestrator.plan.grid import agreed, counted, needs
-from orchestrator.record.reads.sweeps import QueuedSweep
 from orchestrator.record.store import Store, Writer
+from orchestrator.record.sweeps import QueuedSweep
 from orchestrator.spec.spec import Spec
 from orchestrator.views.errors import InvalidSpecError
 from orchestrator.views.operations import Inspected

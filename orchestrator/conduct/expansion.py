@@ -12,9 +12,9 @@ from orchestrator.host.logs import about
 from orchestrator.host.tracing import span
 from orchestrator.plan import grid
 from orchestrator.plan.grid import Contents, Plan
-from orchestrator.record.reads.expansion import TrialPlace
-from orchestrator.record.reads.sweeps import QueuedSweep
 from orchestrator.record.store import Store, Writer
+from orchestrator.record.sweeps import QueuedSweep
+from orchestrator.record.trials import TrialPlace
 from orchestrator.spec.spec import Spec
 from orchestrator.views.errors import FOR_ALL, ConflictError, MetricsweepError
 from orchestrator.views.runs import Candidate, Cell, Labels, PlannedTrial

@@ -9,7 +9,7 @@ from orchestrator.conduct.availability import Availability
 from orchestrator.conduct.capacity import Capacity
 from orchestrator.conduct.quotas import Quotas
 from orchestrator.host import disk
-from orchestrator.record.reads.claims import Exclusions
+from orchestrator.record.queue import Exclusions
 from orchestrator.record.store import Store, Writer
 from orchestrator.run.engine import Engine
 from orchestrator.views.accounts import QuotaLimits

@@ -6,7 +6,7 @@ from json import JSONDecodeError
 from orchestrator.conduct.hindrances import Hindrances
 from orchestrator.conduct.pruning import Pruning
 from orchestrator.conduct.retries import Retries
-from orchestrator.record.writes.events import EventWriter
+from orchestrator.record.transitions import EventWriter
 from orchestrator.run.spool import Message, Said
 from orchestrator.views import runs
 from orchestrator.views.errors import FOR_ALL

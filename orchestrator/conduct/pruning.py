@@ -10,7 +10,7 @@ from orchestrator.conduct.pruning_session import PruningSession, RepeatPruningSe
 from orchestrator.conduct.race_session import RaceSession
 from orchestrator.conduct.renewal import Renewal
 from orchestrator.publish import select
-from orchestrator.record.reads.pruning import Competitor
+from orchestrator.record.searches import Competitor
 from orchestrator.record.store import Store, Writer
 from orchestrator.run.engine import Pruner
 from orchestrator.run.optuna import OptunaPruner

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from orchestrator.record.reads.pruning import Competitor, RecordedEvaluation
-from orchestrator.record.writes.pruning import PruningDecision
+from orchestrator.record.searches import Competitor, RecordedEvaluation
+from orchestrator.record.transitions import PruningDecision
 from orchestrator.run.engine import Pruner
 from orchestrator.views.states import TrialState
 

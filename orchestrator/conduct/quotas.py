@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from orchestrator.record.reads.quotas import Counted
+from orchestrator.record.capacity import Counted
 from orchestrator.record.store import Store
 from orchestrator.views.accounts import UNLIMITED, QuotaLimits
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 
 from orchestrator.publish.verdicts.boundary import beaten
-from orchestrator.record.reads.pruning import Competitor, RecordedEvaluation
-from orchestrator.record.writes.pruning import PruningDecision
+from orchestrator.record.searches import Competitor, RecordedEvaluation
+from orchestrator.record.transitions import PruningDecision
 from orchestrator.spec.axes import Race
 from orchestrator.views.states import TRIAL_ACTIVE, TrialState
 

@@ -3,9 +3,9 @@
 import logging
 from collections.abc import Iterable
 
-from orchestrator.record.reads.trainings import Outdated
+from orchestrator.record.renewal import Renewed, Tally
 from orchestrator.record.store import Store, Writer
-from orchestrator.record.writes.trainings import Renewed, Tally
+from orchestrator.record.trainings import Outdated
 from orchestrator.views.runs import PlannedTrial
 from workers.catalog import Catalog, Change, changes, complete, further_metrics, need_of, problems
 from workers.contract import Recipe

@@ -12,12 +12,12 @@ from orchestrator.host.tracing import span
 from orchestrator.plan import grid
 from orchestrator.plan.grid import Contents, extension
 from orchestrator.publish.verdicts import judgement
-from orchestrator.record.existence import REFUSED
+from orchestrator.record.database import REFUSED
 from orchestrator.record.figure_files import FigureFiles
 from orchestrator.record.mlflow.mirror import Mirror
-from orchestrator.record.reads.requests import PendingRequest
+from orchestrator.record.requests import PendingRequest
 from orchestrator.record.store import Store, Writer
-from orchestrator.record.writes.trials import Touched
+from orchestrator.record.transitions import Touched
 from orchestrator.spec.spec import Spec
 from orchestrator.views.errors import FOR_ALL, ConflictError, MetricsweepError, NotFoundError
 from orchestrator.views.states import SweepState

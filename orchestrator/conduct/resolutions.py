@@ -9,10 +9,9 @@ from orchestrator.plan.edit import with_seeds
 from orchestrator.plan.validated import read
 from orchestrator.publish import papers
 from orchestrator.publish.tables.resolution import Added, ResolutionStep, resolution_step
-from orchestrator.record.reads.requests import PendingRequest
-from orchestrator.record.reads.resolutions import GoingResolution
+from orchestrator.record.requests import PendingRequest
+from orchestrator.record.resolutions import GoingResolution, NewResolution
 from orchestrator.record.store import Store, Writer
-from orchestrator.record.writes.resolutions import NewResolution
 from orchestrator.spec.spec import Spec
 from orchestrator.views.errors import FOR_ALL, ConflictError, MetricsweepError
 from orchestrator.views.evidence import ResolutionBudget, ResolutionRound, ResolutionView

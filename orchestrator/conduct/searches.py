@@ -10,7 +10,7 @@ from orchestrator.plan import grid
 from orchestrator.plan.grid import Contents, Space
 from orchestrator.plan.points import cells_of
 from orchestrator.publish import select
-from orchestrator.record.reads.searches import OpenCell, Suggested
+from orchestrator.record.searches import OpenCell, Suggested
 from orchestrator.record.store import Store, Writer
 from orchestrator.run.engine import Study, Values
 from orchestrator.run.optuna import Answer, OptunaStudy, write_journal

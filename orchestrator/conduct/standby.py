@@ -6,8 +6,8 @@ import socket
 import time
 from collections.abc import Callable
 
+from orchestrator.record.lease import Held
 from orchestrator.record.store import Store, Writer
-from orchestrator.record.writes.lease import Held
 from orchestrator.views.errors import UnavailableError
 
 log = logging.getLogger(__name__)

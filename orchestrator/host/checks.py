@@ -194,7 +194,7 @@ def refuse_hidden() -> None:
 
 def hidden(path: Sequence[str]) -> list[str]:
     """A sentence for each of our packages that another one hides on a path."""
-    found = {name: _packages_found(name, path) for name in NAMES}
+    found = {name: _installed(name, path) for name in NAMES}
     return [
         f"{place} comes before metricsweep's own package '{name}' in {_HOME}: start in another folder, rename that "
         "one, or give metricsweep an environment of its own"
@@ -203,7 +203,7 @@ def hidden(path: Sequence[str]) -> list[str]:
     ]
 
 
-def _packages_found(name: str, path: Sequence[str]) -> Path | None:
+def _installed(name: str, path: Sequence[str]) -> Path | None:
     """The folder or the file that Python finds; none where only the import hook of an editable installation does."""
     spec = PathFinder.find_spec(name, [each or "." for each in path])
     if spec is None:

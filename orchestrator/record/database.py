@@ -1,5 +1,7 @@
-"""One database, SQLite or Postgres: how it is opened, and its reading and writing transactions."""
+"""The database: its engine and transactions, cursors, and which rows a caller may see."""
 
+import base64
+import binascii
 import sqlite3
 import threading
 import time
@@ -14,10 +16,177 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
-from orchestrator.record import seen_rows
-from orchestrator.record.schema import lease
-from orchestrator.views.accounts import caller
-from orchestrator.views.errors import FencedError, UnavailableError
+from orchestrator.record.schema import candidate, lease, request, sweep, trial
+from orchestrator.views.accounts import Caller, caller
+from orchestrator.views.errors import ConflictError, FencedError, NotFoundError, UnavailableError
+
+DELETE: Final = "delete"
+"""The kind of request that makes a sweep go."""
+REFUSED: Final = "refused: "
+"""What the outcome of a request that was not carried out begins with."""
+
+
+_KNOWN: Final = sa.select(sweep.c.id).where(sweep.c.id == sa.bindparam("wanted"))
+
+
+def require_sweep(connection: sa.Connection, wanted: int) -> None:
+    """Raise NotFoundError unless the sweep exists; it says when and for whom one was deleted."""
+    if connection.execute(_KNOWN, {"wanted": wanted}).first() is None:
+        raise NotFoundError(absence(connection, wanted))
+
+
+def absence(connection: sa.Connection, wanted: int) -> str:
+    """Why there is no such sweep, in words."""
+    deletions = _deletions(wanted).where(request.c.applied.is_not(None), ~request.c.outcome.startswith(REFUSED))
+    row = connection.execute(deletions.order_by(request.c.id).limit(1)).first()
+    if row is None:
+        return f"no sweep {wanted}"
+    return f"no sweep {wanted}: it was deleted at {row.applied:%Y-%m-%d %H:%M} UTC{asked_by(row)}"
+
+
+def require_lasting(connection: sa.Connection, wanted: int, before: int | None = None) -> None:
+    """Raise ConflictError where the sweep is about to be deleted; `before`: by an earlier request than this one."""
+    deletions = _deletions(wanted).where(request.c.applied.is_(None))
+    if before is not None:
+        deletions = deletions.where(request.c.id < before)
+    row = connection.execute(deletions.order_by(request.c.id).limit(1)).first()
+    if row is not None:
+        raise ConflictError(
+            f"sweep {wanted} is about to be deleted{asked_by(row)}; nothing more can be asked of it, and a copy of it "
+            "can be submitted as a new sweep"
+        )
+
+
+def _deletions(wanted: int) -> sa.Select[Any]:
+    return sa.select(request).where(request.c.sweep_id == wanted, request.c.kind == DELETE)
+
+
+def asked_by(row: sa.Row[Any]) -> str:
+    """Who asked for a request, if that is known, and which it is: to be put behind what it did."""
+    return f", as {row.actor} asked (request {row.id})" if row.actor else f" (request {row.id})"
+
+
+def encode(last: int) -> str:
+    """The cursor after the row `last`."""
+    return base64.urlsafe_b64encode(str(last).encode()).decode().rstrip("=")
+
+
+def decode(cursor: str) -> int:
+    """The row that a cursor stands after; raises NotFoundError for what is not a cursor of ours."""
+    try:
+        last = int(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode("ascii"))
+        if not 0 <= last < 2**63:
+            raise ValueError("no row has this number")
+        return last
+    except (binascii.Error, ValueError) as error:
+        raise NotFoundError(f"no page at cursor {cursor!r}: pass `next_cursor` of the page before") from error
+
+
+def of_candidate() -> sa.ColumnElement[bool]:
+    """The join of a trial with its candidate."""
+    return sa.and_(
+        candidate.c.sweep_id == trial.c.sweep_id,
+        candidate.c.cell == trial.c.cell,
+        candidate.c.candidate == trial.c.candidate,
+    )
+
+
+def first_of_either(*either: sa.ColumnElement[bool]) -> sa.ScalarSelect[int]:
+    """The id of the first trial for which one of the conditions holds, each of which has an index.
+
+    Of `a OR b ORDER BY id LIMIT 1` SQLite goes through all trials from the first on, a year of ended ones.
+    """
+    found = sa.union_all(*(sa.select(trial.c.id).where(one) for one in either)).subquery()
+    return sa.select(sa.func.min(found.c.id)).scalar_subquery()
+
+
+_PROJECTS: Final = "metricsweep.projects"
+_ACCOUNT: Final = "metricsweep.account"
+
+OF_SWEEPS: Final = (
+    "trial", "cell", "candidate", "note", "tag", "trial_column", "sweep_need", "resolution", "outbox", "change",
+    "delivery",
+)  # fmt: skip
+"""Tables whose rows are of one sweep."""
+
+_MINE: Final = {
+    "sweep": "project_id IN ({seen})",
+    # What became of a request is told after its sweep has gone.
+    "request": "project_id IN ({seen}) OR sweep_id IN (SELECT id FROM {real}.sweep WHERE project_id IN ({seen}))",
+    # A training is seen by whoever has a trial of it: trials of several sweeps may share it.
+    "training": (
+        "EXISTS (SELECT 1 FROM {real}.trial AS t JOIN {real}.sweep AS s ON s.id = t.sweep_id"
+        " WHERE (t.training_id = {real}.training.id OR t.evaluation_id = {real}.training.id)"
+        " AND s.project_id IN ({seen}))"
+    ),
+    "need": (
+        "EXISTS (SELECT 1 FROM {real}.sweep_need AS n JOIN {real}.sweep AS s ON s.id = n.sweep_id"
+        " WHERE n.need = {real}.need.key AND s.project_id IN ({seen}))"
+    ),
+    "finding": (
+        "EXISTS (SELECT 1 FROM {real}.sweep_need AS n JOIN {real}.sweep AS s ON s.id = n.sweep_id"
+        " WHERE n.need = {real}.finding.need AND s.project_id IN ({seen}))"
+    ),
+    "project": "id IN ({seen})",
+    # Who else there is, and by which tokens, no query of a caller needs.
+    "account": "id IN ({own})",
+    "membership": "account_id IN ({own})",
+    "token": "account_id IN ({own})",
+    "audit": "1 = 0",
+    "quota": "1 = 0",
+    "past_attempt": "1 = 0",
+}
+
+
+def install(engine: sa.Engine) -> None:
+    """Have every connection of an engine of its own see nothing but what `show` says."""
+    sqlite = engine.dialect.name == "sqlite"
+
+    def connected(connection: Any, record: Any) -> None:
+        cursor = connection.cursor()
+        if not sqlite:
+            cursor.execute("SELECT current_schema()")
+        for statement in _statements("main" if sqlite else cursor.fetchone()[0], sqlite):
+            cursor.execute(statement)
+        cursor.close()
+        if not sqlite:
+            connection.commit()
+
+    sa.event.listen(engine, "connect", connected)
+
+
+def show(connection: sa.Connection, who: Caller) -> None:
+    """Begin a transaction of a caller: from here on it sees the sweeps of its projects, and what is its own."""
+    seen = sorted(who.seen or ())
+    own = [] if who.user is None else [who.user]
+    if connection.dialect.name == "sqlite":
+        for table, numbers in (("seen_project", seen), ("own_account", own)):
+            connection.exec_driver_sql(f"DELETE FROM temp.{table}")  # noqa: S608  names of ours
+            for one in numbers:
+                connection.exec_driver_sql(f"INSERT INTO temp.{table} VALUES (?)", (one,))  # noqa: S608
+        return
+    said = {name: "{" + ",".join(map(str, numbers)) + "}" for name, numbers in ((_PROJECTS, seen), (_ACCOUNT, own))}
+    connection.execute(sa.select(*(sa.func.set_config(name, value, True) for name, value in said.items())))
+
+
+def _statements(schema: str, sqlite: bool) -> Iterator[str]:
+    real = f'"{schema}"'
+    if sqlite:
+        yield "CREATE TEMP TABLE seen_project (id INTEGER PRIMARY KEY)"
+        yield "CREATE TEMP TABLE own_account (id INTEGER PRIMARY KEY)"
+        seen, own = "SELECT id FROM temp.seen_project", "SELECT id FROM temp.own_account"
+    else:  # of the transaction alone; none is set: no project
+        seen, own = (
+            f"SELECT unnest(coalesce(nullif(current_setting('{name}', true), ''), '{{}}')::int[])"
+            for name in (_PROJECTS, _ACCOUNT)
+        )
+    for name, mine in _MINE.items():
+        where = mine.format(seen=seen, own=own, real=real)
+        yield f"CREATE TEMP VIEW {name} AS SELECT * FROM {real}.{name} WHERE {where}"  # noqa: S608  names of ours
+    for name in OF_SWEEPS:
+        its = f"SELECT id FROM {real}.sweep WHERE project_id IN ({seen})"  # noqa: S608
+        yield f"CREATE TEMP VIEW {name} AS SELECT * FROM {real}.{name} WHERE sweep_id IN ({its})"  # noqa: S608
+
 
 CONDUCTOR = "conductor"
 """The name of the one lease."""
@@ -107,7 +276,7 @@ class Database:
         with self._lock:
             if self._seeing is None:
                 engine = self._engine(self.engine.url)
-                seen_rows.install(engine)
+                install(engine)
                 self._seeing = self._reading(engine)
             return self._seeing
 
@@ -120,7 +289,7 @@ class Database:
                 yield connection
             return
         with _unavailable(), self._seen().begin() as connection:
-            seen_rows.show(connection, who)
+            show(connection, who)
             yield connection
 
     @contextmanager

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orchestrator.host.storage import opened
-from orchestrator.record.reads.artifacts import Kept
+from orchestrator.record.attempts import Kept
 from orchestrator.record.store import Store
 from orchestrator.views.errors import NotFoundError
 from orchestrator.views.pages import FigureFile, Rendered

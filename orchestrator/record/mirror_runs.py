@@ -8,12 +8,11 @@ from typing import Any, Final, Literal
 import sqlalchemy as sa
 
 from orchestrator.record import schema
-from orchestrator.record.database import Access, chunked
-from orchestrator.record.json_floats import number
-from orchestrator.record.reads.joins import of_candidate
-from orchestrator.record.reads.sources import with_source
-from orchestrator.record.reads.trials import first_trial
+from orchestrator.record.columns import number
+from orchestrator.record.database import Access, chunked, of_candidate
 from orchestrator.record.schema import attempt, candidate, cell, metric, training, trial
+from orchestrator.record.trainings import with_source
+from orchestrator.record.trials import first_trial
 
 RunKind = Literal["trial", "cell", "summary"]
 

@@ -6,13 +6,11 @@ from typing import Any
 import sqlalchemy as sa
 
 from orchestrator.record import schema
-from orchestrator.record.clock import DatabaseSeconds
-from orchestrator.record.database import Access, FencedAccess
-from orchestrator.record.existence import DELETE
+from orchestrator.record.changes import mark_trials, mark_whole
+from orchestrator.record.columns import MAX_MESSAGE, DatabaseSeconds, storable
+from orchestrator.record.database import DELETE, Access, FencedAccess
 from orchestrator.record.mirror_runs import RunKind
 from orchestrator.record.schema import outbox, request
-from orchestrator.record.writes.dirty_flags import mark_trials, mark_whole
-from orchestrator.record.writes.text import MAX_MESSAGE, storable
 
 _FAR = 600.0
 """Seconds beyond any pause: a mark due later than that is from before the database's clock was set back."""

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
-from orchestrator.record.clock import DatabaseSeconds, UtcTime
+from orchestrator.record.columns import DatabaseSeconds, UtcTime
 
 metadata: Final = sa.MetaData(
     naming_convention={

@@ -2,59 +2,32 @@
 
 import sqlalchemy as sa
 
+from orchestrator.record.account_admin import AccountWriter, LoginWriter, QuotaWriter
+from orchestrator.record.accounts import AccountReader, AuditReader, AuditWriter, DirectoryReader
+from orchestrator.record.attempts import ArtifactReader, CurveReader, LogReader
+from orchestrator.record.capacity import CapacityReader, CapacityWriter, DataReader, DataWriter, QuotaReader
+from orchestrator.record.changes import ChangeReader, ChangeWriter, DeliveryReader, DeliveryWriter
+from orchestrator.record.claims import ClaimWriter
+from orchestrator.record.cluster import ClusterReader, GaugeReader
 from orchestrator.record.database import Database, FencedDatabase
+from orchestrator.record.lease import Lease, LeaseWriter
+from orchestrator.record.listings import ListingReader, PlotReader, Remarks
 from orchestrator.record.migrations import difference, refuse_newer
 from orchestrator.record.migrations import migrate as upgrade
 from orchestrator.record.mirror_runs import MirrorStateReader, RunReader
 from orchestrator.record.outbox import OutboxReader, OutboxWriter
+from orchestrator.record.outcomes import OutcomeReader
 from orchestrator.record.page_check import PageCheck
-from orchestrator.record.reads.accounts import AccountReader
-from orchestrator.record.reads.artifacts import ArtifactReader
-from orchestrator.record.reads.audit import AuditReader
-from orchestrator.record.reads.capacity import CapacityReader
-from orchestrator.record.reads.changes import ChangeReader
-from orchestrator.record.reads.claims import ClaimReader
-from orchestrator.record.reads.cluster import ClusterReader
-from orchestrator.record.reads.collectable import CollectionReader
-from orchestrator.record.reads.curves import CurveReader
-from orchestrator.record.reads.data import DataReader
-from orchestrator.record.reads.deliveries import DeliveryReader
-from orchestrator.record.reads.directory import DirectoryReader
-from orchestrator.record.reads.expansion import ExpansionReader
-from orchestrator.record.reads.gauges import GaugeReader
-from orchestrator.record.reads.listings import ListingReader
-from orchestrator.record.reads.logs import LogReader
-from orchestrator.record.reads.neighbours import NeighbourReader
-from orchestrator.record.reads.outcomes import OutcomeReader
-from orchestrator.record.reads.plot_points import PlotReader
-from orchestrator.record.reads.pruning import PruningReader
-from orchestrator.record.reads.quotas import QuotaReader
-from orchestrator.record.reads.requests import RequestReader
-from orchestrator.record.reads.resolutions import ResolutionReader
-from orchestrator.record.reads.searches import SearchReader
-from orchestrator.record.reads.sizes import SizeReader
-from orchestrator.record.reads.sweeps import SweepReader
-from orchestrator.record.reads.trainings import TrainingReader
-from orchestrator.record.reads.trials import TrialReader
-from orchestrator.record.writes.accounts import AccountWriter
-from orchestrator.record.writes.audit import AuditWriter
-from orchestrator.record.writes.capacity import CapacityWriter, DataWriter
-from orchestrator.record.writes.changes import ChangeWriter
-from orchestrator.record.writes.claims import ClaimWriter
-from orchestrator.record.writes.collection import CollectionWriter
-from orchestrator.record.writes.deliveries import DeliveryWriter
-from orchestrator.record.writes.events import EventWriter
-from orchestrator.record.writes.lease import Lease, LeaseWriter
-from orchestrator.record.writes.logins import LoginWriter
-from orchestrator.record.writes.pruning import PruningWriter
-from orchestrator.record.writes.quotas import QuotaWriter
-from orchestrator.record.writes.remarks import Remarks
-from orchestrator.record.writes.resolutions import ResolutionWriter
-from orchestrator.record.writes.searches import SearchWriter
-from orchestrator.record.writes.submissions import RequestWriter, Submissions
-from orchestrator.record.writes.sweeps import SweepWriter
-from orchestrator.record.writes.trainings import TrainingWriter
-from orchestrator.record.writes.trials import TrialWriter
+from orchestrator.record.queue import ClaimReader
+from orchestrator.record.renewal import TrainingWriter
+from orchestrator.record.requests import RequestReader, RequestWriter, Submissions
+from orchestrator.record.resolutions import ResolutionReader, ResolutionWriter
+from orchestrator.record.retention import CollectionReader, CollectionWriter, SizeReader
+from orchestrator.record.searches import PruningReader, SearchReader, SearchWriter
+from orchestrator.record.sweeps import SweepReader, SweepWriter
+from orchestrator.record.trainings import TrainingReader
+from orchestrator.record.transitions import EventWriter, PruningWriter, TrialWriter
+from orchestrator.record.trials import ExpansionReader, NeighbourReader, TrialReader
 from orchestrator.settings import Secrets, Settings
 
 

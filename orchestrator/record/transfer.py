@@ -1,7 +1,4 @@
-"""A database of one moment copied into another kind: Postgres into a file of SQLite, and that into an empty Postgres.
-
-Row by row through SQLAlchemy, so that neither side needs programs of the right version. JSON is copied as its text.
-"""
+"""Copies of a database of one moment: as a SQLite file, and between SQLite and Postgres."""
 
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -166,3 +163,24 @@ def _count_on(connection: sa.Connection, table: sa.Table, last: int) -> None:
         return
     name = sa.func.pg_get_serial_sequence(table.name, "id")
     connection.execute(sa.select(sa.func.setval(name, last)))
+
+
+def snapshot(url: str, file: Path, password: Password) -> None:
+    """Copy the database at a URL into a new file: SQLite by its online backup, Postgres row by row.
+
+    Raises UnavailableError.
+    """
+    parsed = sa.make_url(url)
+    if parsed.get_backend_name() != "sqlite" or not parsed.database:
+        dump(url, file, password)
+        return
+    if not Path(parsed.database).exists():
+        raise UnavailableError(f"there is no database at {parsed.database}")
+    try:
+        with closing(sqlite3.connect(parsed.database)) as source, closing(sqlite3.connect(file)) as target:
+            source.backup(target)  # in one step: nobody's writing begins it anew
+            (verdict,) = target.execute("PRAGMA integrity_check").fetchone()
+    except sqlite3.Error as error:
+        raise UnavailableError(f"the database cannot be copied: {error}") from error
+    if verdict != "ok":
+        raise UnavailableError(f"the copy of the database is damaged: {verdict}")

@@ -41,8 +41,6 @@ def importances(
     axes: Mapping[str, Sequence[float | str | None]], numbers: Sequence[float], *, higher: bool
 ) -> dict[str, float]:
     """The share of each axis that varies, the greatest first; they add up to one."""
-    import optuna
-
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     study = optuna.create_study(direction="maximize" if higher else "minimize")
     read = {axis: _read(values) for axis, values in axes.items()}
@@ -61,7 +59,6 @@ def importances(
 
 def _read(values: Sequence[float | str | None]) -> tuple[list[Any], Any] | None:
     """The values of an axis and their distribution; none where all are equal, or too many to be categories."""
-    from optuna.distributions import CategoricalDistribution, FloatDistribution
 
     if len(set(values)) < 2:
         return None

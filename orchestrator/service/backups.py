@@ -14,8 +14,7 @@ from pydantic import BaseModel, ValidationError
 from orchestrator.host.disk import replace_file
 from orchestrator.host.files import own_folder
 from orchestrator.host.storage import Bucket, Folder, Storage, opened
-from orchestrator.record.snapshot import snapshot
-from orchestrator.record.transfer import loading, require_empty, require_restorable
+from orchestrator.record.transfer import loading, require_empty, require_restorable, snapshot
 from orchestrator.settings import Secrets, Settings
 from orchestrator.views.errors import ConflictError, DamagedError, MetricsweepError
 

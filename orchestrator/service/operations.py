@@ -9,9 +9,8 @@ from orchestrator.host import disk, storage
 from orchestrator.host.cache import Cache, Cached
 from orchestrator.publish.ranking import best_trials
 from orchestrator.publish.select import direction, selection
-from orchestrator.record.reads.collectable import Collectable
+from orchestrator.record.retention import Collectable, WeightFiles, kind_of
 from orchestrator.record.store import Store
-from orchestrator.record.weight_files import WeightFiles, kind_of
 from orchestrator.run.slot import decoded_bytes
 from orchestrator.settings import Settings
 from orchestrator.views.accounts import QuotaUse, caller

@@ -9,8 +9,8 @@ from typing import Final
 
 from orchestrator.host import checks
 from orchestrator.host.identity import TOKEN_PREFIX, digest, new_token, token_of
+from orchestrator.record.account_admin import HOW
 from orchestrator.record.store import Store
-from orchestrator.record.writes.logins import HOW
 from orchestrator.views.accounts import (
     ACCOUNT_NAME,
     OWNER,

@@ -18,9 +18,8 @@ from orchestrator.plan.yaml import lines
 from orchestrator.publish import figures, papers
 from orchestrator.publish.tables import cell as cells
 from orchestrator.publish.tables.resolution import ResolutionStep, resolution_step
+from orchestrator.record.requests import ADDED, NewSweep, RequestKind
 from orchestrator.record.store import Store
-from orchestrator.record.writes.backlog import ADDED
-from orchestrator.record.writes.submissions import NewSweep, RequestKind
 from orchestrator.service.forecast import MOST_TRIALS, Outlook, forecast
 from orchestrator.settings import Settings
 from orchestrator.spec.spec import Spec

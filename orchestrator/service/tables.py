@@ -15,7 +15,7 @@ from orchestrator.publish.tables import build, compare
 from orchestrator.publish.tables.cells import counts_by_cell, shaded
 from orchestrator.publish.tables.evidence import JudgedTable, judged
 from orchestrator.publish.tables.table_data import Numbers, Table
-from orchestrator.record.reads.headway import LARGE
+from orchestrator.record.progress import LARGE
 from orchestrator.record.store import Store
 from orchestrator.settings import Settings
 from orchestrator.spec.layouts import Covers

@@ -12,9 +12,9 @@ from orchestrator.publish.aggregate import by_cell
 from orchestrator.publish.figures.sketch import averaged, smoothed, thinned, thinned_band
 from orchestrator.publish.labels import metric_better
 from orchestrator.publish.select import direction, selection, summary_of
+from orchestrator.record.attempts import Points
 from orchestrator.record.figure_files import FigureFiles
-from orchestrator.record.reads.curves import Points
-from orchestrator.record.reads.listed_rows import Sought
+from orchestrator.record.listings import Sought
 from orchestrator.record.store import Store
 from orchestrator.views import filters
 from orchestrator.views.errors import BusyError, ConflictError, NotFoundError

@@ -13,7 +13,7 @@ from fastapi.testclient import TestClient
 from api import events
 from api.events import MOST_OF_A_CLIENT, Feed
 from api.main import create_app
-from orchestrator.record.writes import changes
+from orchestrator.record import changes
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.runs import ChangeKind, ChangeSpan, ChangeView, Told

@@ -7,13 +7,13 @@ from typing import Final
 import pytest
 import sqlalchemy as sa
 
-from orchestrator.record import seen_rows
+from orchestrator.record import database as database_module
 from orchestrator.record.database import Database
 from orchestrator.record.schema import metadata
 from orchestrator.views.accounts import calling
 from tests.api.two_worlds import MOVING, World, asked
 
-TABLES: Final = sorted((*seen_rows._MINE, *seen_rows.OF_SWEEPS))
+TABLES: Final = sorted((*database_module._MINE, *database_module.OF_SWEEPS))
 
 
 @contextmanager
@@ -22,10 +22,10 @@ def leaking(world: World, *tables: str) -> Iterator[None]:
     database = world.service._store.database
     with pytest.MonkeyPatch.context() as patched:
         for table in tables:
-            if table in seen_rows._MINE:
-                patched.setitem(seen_rows._MINE, table, "1 = 1")
-        kept = tuple(table for table in seen_rows.OF_SWEEPS if table not in tables)
-        patched.setattr(seen_rows, "OF_SWEEPS", kept)
+            if table in database_module._MINE:
+                patched.setitem(database_module._MINE, table, "1 = 1")
+        kept = tuple(table for table in database_module.OF_SWEEPS if table not in tables)
+        patched.setattr(database_module, "OF_SWEEPS", kept)
         _connect_anew(database)
         yield
     _connect_anew(database)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from orchestrator.record.reads import plot_points
+from orchestrator.record import listings
 from orchestrator.run.optuna import importances
 from orchestrator.views.trials import Listing
 from tests.api.played import SPEC, Conductor
@@ -72,7 +72,7 @@ def test_plots_draw_what_the_filter_leaves(http: TestClient, trained: None, monk
             figure = http.get(f"/v1/plots/{plot}", params=asked).raise_for_status().json()
             assert figure["usermeta"]["total"] == (6 if of == "trials" else 3), (plot, of)
             assert "$schema" in figure
-    monkeypatch.setattr(plot_points, "MOST_POINTS", 3)
+    monkeypatch.setattr(listings, "MOST_POINTS", 3)
     drawn = [http.get("/v1/plots/scatter", params={"x": "embedding", "y": "map@r"}).json() for _ in range(2)]
     assert drawn[0] == drawn[1]
     points = drawn[0]["data"]["values"] if "values" in drawn[0]["data"] else next(iter(drawn[0]["datasets"].values()))

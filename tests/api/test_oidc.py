@@ -17,8 +17,8 @@ from starlette.responses import JSONResponse, RedirectResponse, Response, Stream
 
 from api.auth import oidc, sessions
 from api.main import create_app
+from orchestrator.record import account_admin
 from orchestrator.record.schema import token
-from orchestrator.record.writes import logins
 from orchestrator.service.people import MOST_REFUSED, Logins
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
@@ -511,7 +511,7 @@ def test_administrators_link_users_and_nobody_else(world: Callable[..., World]) 
 
 
 def test_sessions_of_a_user_end_and_are_bounded(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(logins, "MOST_BROWSERS", 3)
+    monkeypatch.setattr(account_admin, "MOST_BROWSERS", 3)
     ada, terms = Person("https://x", "17", "ada"), LoginTerms(Role.VIEWER)
     numbers = [service.people.logins.enter(ada, terms).token for _ in range(5)]
     assert [number for number in numbers if service.accounts.of_token(number or 0)] == numbers[2:]

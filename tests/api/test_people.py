@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from api.cli import app as commands
 from api.client import Client
 from api.failures import ApiError
-from orchestrator.record.writes import accounts
+from orchestrator.record import account_admin
 from orchestrator.service.people import People
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
@@ -157,7 +157,7 @@ def test_one_key_is_one_token(stranger: TestClient, people: People) -> None:
 
 
 def test_tokens_of_a_user_are_bounded(stranger: TestClient, people: People, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(accounts, "MOST_TOKENS", 2)
+    monkeypatch.setattr(account_admin, "MOST_TOKENS", 2)
     ada = bearer(people, "ada")
     assert [stranger.post("/v1/tokens", json={}, headers=ada).status_code for _ in range(2)] == [201, 409]
 

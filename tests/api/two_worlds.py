@@ -16,11 +16,11 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from api.main import create_app
+from orchestrator.record.changes import tell_hindered
+from orchestrator.record.resolutions import NewResolution
 from orchestrator.record.schema import past_attempt
 from orchestrator.record.store import Store
-from orchestrator.record.writes.deliveries import tell_hindered
-from orchestrator.record.writes.resolutions import NewResolution
-from orchestrator.record.writes.trial_rows import write_needs
+from orchestrator.record.trial_rows import write_needs
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.accounts import Caller, Quota, Role, Scope

@@ -4,8 +4,8 @@ import math
 import random
 
 from orchestrator.publish import select
+from orchestrator.record.resolutions import NewResolution
 from orchestrator.record.store import Store
-from orchestrator.record.writes.resolutions import NewResolution
 from orchestrator.service.service import Service
 from orchestrator.views import runs
 from orchestrator.views.evidence import ResolutionBudget

@@ -4,8 +4,8 @@ import uuid
 from collections.abc import Sequence
 from typing import Any
 
+from orchestrator.record.requests import NewSweep
 from orchestrator.record.store import Store
-from orchestrator.record.writes.submissions import NewSweep
 from orchestrator.spec.axes import Slot
 from orchestrator.views.runs import Candidate, Cell, Failed, Failure, Finished, Order, PlannedTrial, Progressed, Started
 from workers.contract import Progress, Recipe, Result

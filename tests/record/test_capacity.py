@@ -3,9 +3,9 @@
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from orchestrator.record.reads.claims import Exclusions
+from orchestrator.record.capacity import MOST_AWAY
+from orchestrator.record.queue import Exclusions
 from orchestrator.record.store import Store, Writer
-from orchestrator.record.writes.capacity import MOST_AWAY
 from orchestrator.spec.axes import Slot
 from orchestrator.views.operations import Inspected, Node
 from orchestrator.views.states import SweepState

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from orchestrator.record import schema
+from orchestrator.record import changes, schema
 from orchestrator.record.store import Store, Writer
-from orchestrator.record.writes import changes
 from orchestrator.views.errors import NotFoundError
 from orchestrator.views.runs import ChangeKind, SweepSettled
 from orchestrator.views.sweeps import TagChange

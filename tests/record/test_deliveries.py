@@ -62,7 +62,7 @@ def test_a_transaction_that_is_rolled_back_sends_nothing(
     def die(*_: Any) -> None:
         raise RuntimeError("killed in the middle")
 
-    monkeypatch.setattr("orchestrator.record.writes.dirty_flags.tell_state", die)
+    monkeypatch.setattr("orchestrator.record.changes.tell_state", die)
     with pytest.raises(RuntimeError, match="killed"):
         writer.trials.cancel(sweep)
     assert (store.sweeps.get(sweep).state, noted(store)) == ("running", [])

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from orchestrator.cost.estimate import Duration, shape
-from orchestrator.record.reads import trainings
+from orchestrator.record import trainings
+from orchestrator.record.renewal import Renewed, Tally
 from orchestrator.record.store import Store, Writer
-from orchestrator.record.writes.trainings import Renewed, Tally
 from orchestrator.views.errors import ConflictError
 from orchestrator.views.runs import (
     AttemptStopped,

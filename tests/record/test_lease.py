@@ -9,8 +9,8 @@ import pytest
 from orchestrator.conduct.standby import Standby
 from orchestrator.record import store as store_module
 from orchestrator.record.database import FencedAccess
+from orchestrator.record.lease import Held, LeaseWriter
 from orchestrator.record.store import Store
-from orchestrator.record.writes.lease import Held, LeaseWriter
 from orchestrator.views.errors import FencedError, UnavailableError
 from orchestrator.views.runs import (
     AttemptStopped,

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from hypothesis import strategies
 
 from orchestrator.record import schema
-from orchestrator.record.reads.listed_rows import Sought
+from orchestrator.record.listings import Sought
 from orchestrator.record.schema import NUMBERS, trial_column
 from orchestrator.record.store import Store, Writer
 from orchestrator.views.errors import InvalidFilterError, NotFoundError

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from mlflow.tracking import MlflowClient
 
+from orchestrator.record.changes import mark_cell
 from orchestrator.record.mlflow.client import KEY_TAG, MlflowTracker
 from orchestrator.record.mlflow.mirror import Mirror
 from orchestrator.record.mlflow.tracker import RunMirror, Tracker
 from orchestrator.record.store import Store, Writer
-from orchestrator.record.writes.dirty_flags import mark_cell
 from orchestrator.views.errors import FencedError
 from orchestrator.views.runs import Finished, Progressed, Started
 from tests.inline_conductor import Killed

@@ -3,7 +3,7 @@
 from typing import Any
 
 from orchestrator.record.store import Store, Writer
-from orchestrator.record.writes.pruning import PruningDecision
+from orchestrator.record.transitions import PruningDecision
 from orchestrator.views.runs import AttemptStopped, Candidate, Cell, Finished, PlannedTrial, Progressed
 from orchestrator.views.states import TrialState
 from tests.record.conftest import ON_BOTH

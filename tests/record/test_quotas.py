@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import sqlalchemy as sa
 
-from orchestrator.record.reads.claims import Exclusions
+from orchestrator.record.queue import Exclusions
 from orchestrator.record.schema import attempt
 from orchestrator.record.store import Store, Writer
 from orchestrator.spec.axes import Slot

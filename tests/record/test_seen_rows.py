@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
 from orchestrator.host.logs import about
-from orchestrator.record import seen_rows, writes
+from orchestrator.record import database, writes
 from orchestrator.record.schema import audit, metadata, sweep, training, trial
 from orchestrator.record.store import Store, Writer
 from orchestrator.views.accounts import Caller, Role, Scope, calling
@@ -31,9 +31,9 @@ def test_every_table_is_said_to_be_seen_or_not() -> None:
     """A new one has to be: what nobody thought of would be shown whole."""
     of_trainings = ("attempt", "metric", "log", "collected")  # reached by a training alone, which is seen or not
     of_all = ("node", "slot", "installation", "lease")  # these tell nothing of a sweep
-    named = [*seen_rows._MINE, *seen_rows.OF_SWEEPS, *of_trainings, *of_all]
+    named = [*database._MINE, *database.OF_SWEEPS, *of_trainings, *of_all]
     assert sorted(named) == sorted(metadata.tables)
-    assert set(seen_rows.OF_SWEEPS) <= {name for name, table in metadata.tables.items() if "sweep_id" in table.columns}
+    assert set(database.OF_SWEEPS) <= {name for name, table in metadata.tables.items() if "sweep_id" in table.columns}
 
 
 @ON_BOTH

@@ -8,9 +8,9 @@ import pytest
 import sqlalchemy as sa
 
 from orchestrator.record import schema
+from orchestrator.record.requests import MOST_WAITING_OF
+from orchestrator.record.resolutions import NewResolution
 from orchestrator.record.store import Store, Writer
-from orchestrator.record.writes.backlog import MOST_WAITING_OF
-from orchestrator.record.writes.resolutions import NewResolution
 from orchestrator.views.errors import ConflictError, NotFoundError
 from orchestrator.views.evidence import CellSeeds, ResolutionBudget, ResolutionRound, ResolutionView
 from orchestrator.views.runs import Extension, PlannedTrial

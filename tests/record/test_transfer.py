@@ -10,9 +10,8 @@ import pytest
 import sqlalchemy as sa
 
 from orchestrator.record.schema import metadata
-from orchestrator.record.snapshot import snapshot
 from orchestrator.record.store import Store
-from orchestrator.record.transfer import loading
+from orchestrator.record.transfer import loading, snapshot
 from orchestrator.service.backups import back_up, restore
 from orchestrator.settings import Settings
 from orchestrator.views.accounts import Role, Scope

@@ -7,11 +7,11 @@ from itertools import pairwise
 import pytest
 import sqlalchemy as sa
 
-from orchestrator.record.reads import logs
-from orchestrator.record.reads.pace import PRIOR_SHARE, ExpectedShare, early_ends
+from orchestrator.record import attempts
+from orchestrator.record.progress import PRIOR_SHARE, ExpectedShare, early_ends
 from orchestrator.record.schema import attempt, metric
 from orchestrator.record.store import Store, Writer
-from orchestrator.record.writes.pruning import PruningDecision
+from orchestrator.record.transitions import PruningDecision
 from orchestrator.views.errors import NotFoundError
 from orchestrator.views.runs import (
     AttemptStopped,
@@ -183,8 +183,8 @@ def test_what_early_stopping_leaves_is_estimated(store: Store, fence: int, write
 
 @ON_BOTH
 def test_a_long_curve_is_thinned(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("orchestrator.record.writes.progress.MOST_POINTS", 20)
-    monkeypatch.setattr("orchestrator.record.writes.progress.LOOK_EVERY", 10)
+    monkeypatch.setattr("orchestrator.record.claims.MOST_POINTS", 20)
+    monkeypatch.setattr("orchestrator.record.claims.LOOK_EVERY", 10)
     fence = lease(store)
     sweep = started(store, fence, losses=["triplet"], seeds=[0])
     order, writer = claimed(store, fence), store.writer(fence)
@@ -253,8 +253,8 @@ def test_a_log_is_read_from_an_offset_over_all_attempts(store: Store, fence: int
 
 
 def test_a_log_stops_at_its_limit_with_a_note(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("orchestrator.record.writes.progress.MAX_LOG_BYTES", 10)
-    monkeypatch.setattr(logs, "MAX_LOG_PAGE", 7)
+    monkeypatch.setattr("orchestrator.record.claims.MAX_LOG_BYTES", 10)
+    monkeypatch.setattr(attempts, "MAX_LOG_PAGE", 7)
     fence = lease(store)
     sweep = started(store, fence, losses=["triplet"], seeds=[0])
     order = claimed(store, fence)

@@ -16,11 +16,11 @@ from orchestrator.conduct.standby import Standby
 from orchestrator.record import outbox, schema
 from orchestrator.record.mlflow.mirror import Mirror
 from orchestrator.record.outbox import Dirty, OutboxWriter
-from orchestrator.record.reads.claims import ClaimReader
-from orchestrator.record.reads.sweeps import SweepReader
-from orchestrator.record.writes.events import EventWriter
-from orchestrator.record.writes.sharing import Shared
-from orchestrator.record.writes.submissions import Submissions
+from orchestrator.record.queue import ClaimReader
+from orchestrator.record.requests import Submissions
+from orchestrator.record.sweeps import SweepReader
+from orchestrator.record.trainings import Shared
+from orchestrator.record.transitions import EventWriter
 from orchestrator.run import spool
 from orchestrator.run.dispatch import Dispatch, Report
 from orchestrator.run.engine import Broker
@@ -188,7 +188,7 @@ SAFEGUARDS: Final[Mapping[str, Switch]] = {
         "orchestrator.run.attempt", "CheckpointError", type("NeverError", (Exception,), {})
     ),
     "what changes is marked for MLflow in the same transaction": _replaced(
-        "orchestrator.record.writes.events", "mark_trials", lambda *given: None
+        "orchestrator.record.transitions", "mark_trials", lambda *given: None
     ),
     "a slot that is given up is ended before its training goes on elsewhere": _replaced(SlotPool, "drop", _dropped),
     "a training that is known is not planned again": _nothing_is_known,

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from orchestrator.record.json_floats import number
+from orchestrator.record.columns import number
 from orchestrator.record.mirror_runs import CellRun, SweepRun, TrialRun
 from orchestrator.record.mlflow.tracker import DatasetMirror, Exhibit, RunMirror, RunStatus, accepted
-from orchestrator.record.reads.trial_name import cell_name, trial_name
+from orchestrator.record.queue import cell_name, trial_name
 from orchestrator.views.states import TrialState
 from orchestrator.views.sweeps import VIEW
 

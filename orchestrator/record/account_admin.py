@@ -1,0 +1,312 @@
+"""Writes of users, projects, tokens, logins and quotas."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+import sqlalchemy as sa
+from sqlalchemy.exc import IntegrityError
+
+from orchestrator.host.identity import digest, new_token
+from orchestrator.record.accounts import by_token, require_administrator, require_own_tokens, rights, tell
+from orchestrator.record.database import Access, insertion
+from orchestrator.record.schema import account, membership, project, quota, token
+from orchestrator.views.accounts import Caller, LoginTerms, Person, Quota, QuotaKind, Role, Scope
+from orchestrator.views.errors import ConflictError, LoginRefusedError, NotAllowedError, NotFoundError
+
+MOST_TOKENS: Final = 100
+"""Of a user, that open something."""
+FOR_ADMINISTRATORS: Final = frozenset({Scope.ADMIN, Scope.METRICS})
+"""Scopes that open what is of all projects: nobody else makes tokens of these."""
+
+
+class AccountWriter(Access):
+    """Writes who may do what; each change holds from the next request on. NotAllowedError of who may not."""
+
+    def add_project(self, name: str, *, everyone: bool) -> None:
+        """Make a project; ConflictError where there is one of this name. `everyone`: every user sees it."""
+        with self._administering() as connection:
+            _add(connection, project, f"a project named {name!r}", name=name, open=everyone)
+            tell(connection, "project added", f"project {name}", "open" if everyone else "closed")
+
+    def open_project(self, name: str, *, everyone: bool) -> None:
+        """Have a project be seen by every user, or by its members alone; NotFoundError."""
+        with self._administering() as connection:
+            number = _id(connection, project, "project", name)
+            connection.execute(sa.update(project).where(project.c.id == number).values(open=everyone))
+            tell(connection, "project opened" if everyone else "project closed", f"project {name}")
+
+    def add_user(self, name: str, role: Role, where: str | None = None) -> None:
+        """Make a user, in a project or none; ConflictError where there is one of this name, NotFoundError."""
+        with self._administering() as connection:
+            if where is not None:
+                _id(connection, project, "project", where)
+            _add(connection, account, f"a user named {name!r}", name=name, role=role)
+            tell(connection, "user added", f"user {name}", role)
+            if where is not None:
+                _join(connection, name, where, steers=role is not Role.VIEWER)
+
+    def set_role(self, name: str, role: Role) -> None:
+        """Give a user another role; NotFoundError."""
+        self._set(name, {"role": role}, "role given", role)
+
+    def disable(self, name: str, *, disabled: bool) -> None:
+        """Have nothing of a user's open anything, or all of it again; NotFoundError."""
+        self._set(
+            name, {"disabled": datetime.now(UTC) if disabled else None}, "user disabled" if disabled else "user enabled"
+        )
+
+    def join(self, name: str, where: str, *, steers: bool) -> None:
+        """Have a user be in a project, to look or to steer; NotFoundError."""
+        with self._administering() as connection:
+            _join(connection, name, where, steers=steers)
+
+    def leave(self, name: str, where: str) -> None:
+        """Have a user be in a project no more; NotFoundError."""
+        with self._administering() as connection:
+            mine = (membership.c[key] == value for key, value in _place(connection, name, where).items())
+            if connection.execute(sa.delete(membership).where(*mine)).rowcount == 0:
+                raise NotFoundError(f"{name!r} is not in the project {where!r}")
+            tell(connection, "project left", f"user {name}", where)
+
+    def add_token(self, user: str, name: str, digest: str, scope: Scope, expires: datetime | None) -> tuple[int, bool]:
+        """Keep the hash of a new token; its number, and whether it is new: the same hash is kept once.
+
+        Raises NotFoundError where there is no such user, ConflictError where the hash is of another token, or of one
+        that opens nothing any more, or where the user has too many.
+        """
+        with self._database.writing() as connection:
+            who = require_own_tokens(connection, user)
+            number = _id(connection, account, "user", user)
+            if not who.administers and scope in FOR_ADMINISTRATORS:
+                raise NotAllowedError(f"a token of the scope {scope} is made by an administrator")
+            if not who.administers and expires is None:
+                raise NotAllowedError("a token that never runs out is made by an administrator; say for how many days")
+            alike = sa.select(token).where(token.c.hash == digest)
+            known = connection.execute(alike).one_or_none()
+            if known is not None:
+                return _same(known, number, name, scope), False
+            _require_few(connection, number, user)
+            values = {
+                "account_id": number, "name": name, "hash": digest, "scope": scope, "created": datetime.now(UTC),
+                "expires": expires,
+            }  # fmt: skip
+            adding = insertion(connection, token).values(values).on_conflict_do_nothing(index_elements=["hash"])
+            added = connection.execute(adding.returning(token.c.id)).scalar_one_or_none()
+            if added is None:  # the same request, sent twice at once, was quicker
+                return _same(connection.execute(alike).one(), number, name, scope), False
+            tell(connection, "token added", f"token {added}", f"{user}, {name}, {scope}")
+            return int(added), True
+
+    def revoke(self, number: int) -> None:
+        """Have a token, and the sessions that began with it, open nothing from now on; NotFoundError.
+
+        To who may not, a token of somebody else is none.
+        """
+        query = sa.select(account.c.name).join(token, token.c.account_id == account.c.id).where(token.c.id == number)
+        with self._database.writing() as connection:
+            whose = connection.execute(query).scalar_one_or_none()
+            who = rights(connection)
+            if whose is None or not (who.administers or who.name == whose):
+                raise NotFoundError(f"no token {number}")
+            require_own_tokens(connection, whose)
+            ending = sa.update(token).where(token.c.id == number, token.c.revoked.is_(None))
+            if connection.execute(ending.values(revoked=datetime.now(UTC))).rowcount:
+                tell(connection, "token revoked", f"token {number}")
+
+    def _set(self, name: str, values: dict[str, Any], what: str, detail: str = "") -> None:
+        with self._administering() as connection:
+            number = _id(connection, account, "user", name)
+            connection.execute(sa.update(account).where(account.c.id == number).values(values))
+            tell(connection, what, f"user {name}", detail)
+
+    @contextmanager
+    def _administering(self) -> Iterator[sa.Connection]:
+        with self._database.writing() as connection:
+            require_administrator(connection)
+            yield connection
+
+
+def _add(connection: sa.Connection, table: sa.Table, what: str, **values: Any) -> None:
+    try:
+        with connection.begin_nested():
+            connection.execute(sa.insert(table).values(**values, created=datetime.now(UTC)))
+    except IntegrityError:
+        raise ConflictError(f"there is {what} already") from None
+
+
+def _join(connection: sa.Connection, name: str, where: str, *, steers: bool) -> None:
+    keys = _place(connection, name, where)
+    adding = insertion(connection, membership).values(**keys, steers=steers)
+    connection.execute(adding.on_conflict_do_update(index_elements=list(keys), set_={"steers": steers}))
+    tell(connection, "project joined", f"user {name}", f"{where}, {'member' if steers else 'viewer'}")
+
+
+def _same(known: sa.Row[Any], whose: int, name: str, scope: Scope) -> int:
+    """The number of a token that is there; ConflictError unless it opens, and is what is asked for."""
+    if (known.account_id, known.name, known.scope) != (whose, name, scope):
+        raise ConflictError(f"the idempotency key belongs to token {known.id}, which is another one")
+    if known.revoked is not None or (known.expires is not None and known.expires <= datetime.now(UTC)):
+        raise ConflictError(f"the idempotency key belongs to token {known.id}, which opens nothing any more")
+    return int(known.id)
+
+
+def _require_few(connection: sa.Connection, whose: int, user: str) -> None:
+    opens = (token.c.revoked.is_(None), sa.or_(token.c.expires.is_(None), token.c.expires > datetime.now(UTC)))
+    shown = token.c.browser.is_not(True)  # browsers have a number of their own
+    query = sa.select(sa.func.count()).select_from(token).where(token.c.account_id == whose, shown, *opens)
+    if connection.execute(query).scalar_one() >= MOST_TOKENS:
+        raise ConflictError(f"{user!r} has {MOST_TOKENS} tokens that open something; revoke one first")
+
+
+def _place(connection: sa.Connection, name: str, where: str) -> dict[str, int]:
+    return {
+        "account_id": _id(connection, account, "user", name),
+        "project_id": _id(connection, project, "project", where),
+    }
+
+
+def _id(connection: sa.Connection, table: sa.Table, kind: str, name: str) -> int:
+    number = connection.execute(sa.select(table.c.id).where(table.c.name == name)).scalar_one_or_none()
+    if number is None:
+        raise NotFoundError(f"no {kind} named {name!r}")
+    return int(number)
+
+
+MOST_BROWSERS: Final = 50
+"""Of a user at once; the oldest gives way."""
+HOW: Final = "OpenID Connect"
+
+
+class LoginWriter(Access):
+    """Writes who came by a provider. Its word was checked before: it is the server itself that asks here."""
+
+    def enter(self, person: Person, terms: LoginTerms) -> Caller:
+        """Let a browser of somebody in; LoginRefusedError of who is no user, and becomes none, or is disabled.
+
+        Who it is says the provider's own number alone: a name or an address that it tells is nobody's proof of being
+        the user who has it.
+        """
+        with self._database.writing() as connection:
+            row = _known(connection, person) or _made(connection, person, terms.new_users)
+            if row.disabled is not None:
+                raise LoginRefusedError(f"the user {row.name} is disabled here", person.subject)
+            if person.role is not None and row.role != person.role:
+                connection.execute(sa.update(account).where(account.c.id == row.id).values(role=person.role))
+                tell(connection, "role given", f"user {row.name}", person.role, actor=HOW)
+            number = _let_in(connection, row.id, terms.seconds)
+            who = by_token(connection, number)
+            assert who is not None, "it was made just now"
+            tell(connection, "login", HOW, f"subject {person.subject}", who=who)
+            return who
+
+    def leave(self, number: int) -> bool:
+        """End the token of a browser that a provider let in; whether it is one."""
+        mine = (token.c.id == number, token.c.browser.is_(True))
+        with self._database.writing() as connection:
+            who = by_token(connection, number)
+            ending = sa.update(token).where(*mine, token.c.revoked.is_(None)).values(revoked=datetime.now(UTC))
+            if not connection.execute(ending).rowcount:
+                return False
+            tell(connection, "logout", HOW, who=who)
+            return True
+
+    def link(self, name: str, issuer: str, subject: str) -> None:
+        """Say by which number a provider knows a user; NotFoundError, and ConflictError where that is taken."""
+        with self._database.writing() as connection:
+            require_administrator(connection)
+            row = _named(connection, name)
+            if (row.issuer, row.subject) == (issuer, subject):
+                return
+            if row.subject is not None:
+                raise ConflictError(f"{name!r} is linked with {row.subject!r} of {row.issuer}; unlink it first")
+            linking = sa.update(account).where(account.c.id == row.id).values(issuer=issuer, subject=subject)
+            try:
+                with connection.begin_nested():
+                    connection.execute(linking)
+            except IntegrityError:
+                raise ConflictError(f"{subject!r} of {issuer} is another user's login") from None
+            tell(connection, "login linked", f"user {name}", f"{subject} of {issuer}")
+
+    def unlink(self, name: str) -> None:
+        """Have no provider log a user in, and end the browsers that one let in; NotFoundError."""
+        with self._database.writing() as connection:
+            require_administrator(connection)
+            row = _named(connection, name)
+            if row.subject is None:
+                return
+            connection.execute(sa.update(account).where(account.c.id == row.id).values(issuer=None, subject=None))
+            connection.execute(sa.update(token).where(*_open(row.id)).values(revoked=datetime.now(UTC)))
+            tell(connection, "login unlinked", f"user {name}", f"{row.subject} of {row.issuer}")
+
+
+def _known(connection: sa.Connection, person: Person) -> sa.Row[Any] | None:
+    mine = (account.c.issuer == person.issuer, account.c.subject == person.subject)
+    return connection.execute(sa.select(account).where(*mine)).one_or_none()
+
+
+def _made(connection: sa.Connection, person: Person, role: Role | None) -> sa.Row[Any]:
+    if role is None:
+        raise LoginRefusedError("no user here is linked with this login", person.subject)
+    if person.name is None:
+        raise LoginRefusedError("the provider gives no name that could be a user's here", person.subject)
+    values = {
+        "name": person.name, "role": person.role or role, "created": datetime.now(UTC), "issuer": person.issuer,
+        "subject": person.subject,
+    }  # fmt: skip
+    try:
+        with connection.begin_nested():
+            connection.execute(sa.insert(account).values(values))
+    except IntegrityError:
+        said = f"there is a user {person.name} here already, who is not linked with this login"
+        raise LoginRefusedError(said, person.subject) from None
+    tell(connection, "user added", f"user {person.name}", f"{values['role']}, subject {person.subject}", actor=HOW)
+    return _named(connection, person.name)
+
+
+def _let_in(connection: sa.Connection, whose: int, seconds: float) -> int:
+    now = datetime.now(UTC)
+    over = sa.or_(token.c.revoked.is_not(None), token.c.expires <= now)
+    # The audit names tokens by number alone, and keeps what became of these.
+    connection.execute(sa.delete(token).where(token.c.account_id == whose, token.c.browser.is_(True), over))
+    kept = sa.select(token.c.id).where(*_open(whose)).order_by(token.c.id.desc()).limit(MOST_BROWSERS - 1)
+    rest = (*_open(whose), token.c.id.not_in(connection.execute(kept).scalars().all()))
+    connection.execute(sa.update(token).where(*rest).values(revoked=now))
+    values = {
+        "account_id": whose, "name": "browser", "hash": digest(new_token()), "scope": Scope.ADMIN, "created": now,
+        "expires": now + timedelta(seconds=seconds), "browser": True,
+    }  # fmt: skip
+    return int(connection.execute(sa.insert(token).values(values).returning(token.c.id)).scalar_one())
+
+
+def _open(whose: int) -> tuple[sa.ColumnElement[bool], ...]:
+    return token.c.account_id == whose, token.c.browser.is_(True), token.c.revoked.is_(None)
+
+
+def _named(connection: sa.Connection, name: str) -> sa.Row[Any]:
+    row = connection.execute(sa.select(account).where(account.c.name == name)).one_or_none()
+    if row is None:
+        raise NotFoundError(f"no user named {name!r}")
+    return row
+
+
+class QuotaWriter(Access):
+    """Sets quotas; the conductor heeds each within seconds."""
+
+    def put(self, kind: QuotaKind, name: str, limits: Quota) -> None:
+        """Give a user or a project this quota in place of another; one without limits takes it away. NotFoundError."""
+        table, key = (account, "account_id") if kind == "user" else (project, "project_id")
+        values = limits.model_dump()
+        said = ", ".join(f"{what} {most:g}" for what, most in values.items() if most is not None)
+        with self._database.writing() as connection:
+            require_administrator(connection)
+            number = connection.execute(sa.select(table.c.id).where(table.c.name == name)).scalar_one_or_none()
+            if number is None:
+                raise NotFoundError(f"no {kind} named {name!r}")
+            if said:
+                adding = insertion(connection, quota).values({key: number, **values})
+                connection.execute(adding.on_conflict_do_update(index_elements=[key], set_=values))
+            else:
+                connection.execute(sa.delete(quota).where(quota.c[key] == number))
+            tell(connection, "quota set" if said else "quota removed", f"{kind} {name}", said)

@@ -1,0 +1,245 @@
+"""What an attempt left: its files, curves and log."""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import sqlalchemy as sa
+
+from orchestrator.record import schema
+from orchestrator.record.database import Access, chunked
+from orchestrator.record.schema import attempt, log, metric, training
+from orchestrator.record.trainings import with_source
+from orchestrator.record.trials import training_of
+from orchestrator.views.errors import NotFoundError
+from orchestrator.views.states import TRIAL_ENDED, TrialState
+from orchestrator.views.trials import Curve, LogView
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """The files that a finished training names in its result."""
+
+    folder: str  # of the attempt that finished, relative to the storage
+    names: tuple[str, ...]  # as the worker wrote them: nothing to trust
+    evaluated: "Kept | None" = None  # what the evaluation itself wrote, where it stands for a training
+
+    def holder(self, name: str) -> "Kept | None":
+        """Where a file lies, that of the evaluation first, which knows more metrics; none: nowhere."""
+        return next((one for one in (self.evaluated, self) if one is not None and name in one.names), None)
+
+    @property
+    def every(self) -> tuple[str, ...]:
+        """The names of all files, each once."""
+        return tuple(dict.fromkeys((*self.names, *(self.evaluated.names if self.evaluated else ()))))
+
+
+class ArtifactReader(Access):
+    """Reads what trainings have kept."""
+
+    def of(self, trials: Iterable[int]) -> dict[int, Kept]:
+        """By trial, the files of those whose training has finished."""
+        table = schema.trial
+        source = training.alias()  # whose weights were evaluated, and whose files the result names
+        kept = sa.func.coalesce(source.c.id, training.c.id)
+        finished = sa.and_(attempt.c.training_id == kept, attempt.c.state == "finished")
+        own = attempt.alias()  # of the evaluation
+        evaluated = sa.and_(own.c.training_id == training.c.id, own.c.state == "finished", source.c.id.is_not(None))
+        artifacts: dict[int, Kept] = {}
+        with self._database.reading() as connection:
+            for chunk in chunked(dict.fromkeys(trials), 200):
+                names = training.c.result["artifacts"].label("names")
+                written = training.c.result["provenance"]["evaluated"]["artifacts"].label("written")
+                query = (
+                    sa.select(
+                        table.c.id, sa.func.coalesce(source.c.uid, training.c.uid).label("uid"), attempt.c.number,
+                        names, training.c.uid.label("own"), own.c.number.label("own_number"), written,
+                    )
+                    .join(training, training.c.id == table.c.training_id)
+                    .outerjoin(source, source.c.id == training.c.source)
+                    .join(attempt, finished)
+                    .outerjoin(own, evaluated)
+                    .where(table.c.id.in_(chunk), training.c.state == TrialState.FINISHED)
+                    .order_by(attempt.c.number, own.c.number)
+                )  # fmt: skip
+                for row in connection.execute(query):
+                    more = Kept(f"{row.own}/{row.own_number}", _files(row.written)) if row.own_number else None
+                    artifacts[row.id] = Kept(f"{row.uid}/{row.number}", _files(row.names), more)
+        return artifacts
+
+    def of_trial(self, trial: int) -> Kept | None:
+        """The same of one trial, none where its training has not finished; raises NotFoundError."""
+        with self._database.reading() as connection:
+            if connection.execute(sa.select(schema.trial.c.id).where(schema.trial.c.id == trial)).first() is None:
+                raise NotFoundError(f"no trial {trial}")
+        return self.of([trial]).get(trial)
+
+
+def _files(said: Any) -> tuple[str, ...]:
+    return tuple(name for name in said if isinstance(name, str)) if isinstance(said, list) else ()
+
+
+Points = list[tuple[int, float | None]]
+"""(step, value) of a curve; none where the value is not a number."""
+Clock = list[tuple[int, float]]
+"""(step, seconds trained until then), both rising."""
+
+
+class CurveReader(Access):
+    """Reads curves."""
+
+    def of(self, trial: int) -> list[Curve]:
+        """The curves of a trial's training: the result's, or what was reported so far; raises NotFoundError."""
+        with self._database.reading() as connection:
+            merged = _curves(connection, training_of(connection, trial))
+        return [Curve(key=key, points=points) for key, points in sorted(merged.items())]
+
+    def of_trials(self, trials: Iterable[int], keys: Collection[str]) -> dict[int, dict[str, Points]]:
+        """Those curves of several trials that have one of the keys, by trial; a trial that does not exist has none."""
+        table = schema.trial
+        found: dict[int, dict[str, Points]] = {}
+        with self._database.reading() as connection:
+            for chunk in chunked(dict.fromkeys(trials), 500):
+                query = sa.select(table.c.id, table.c.training_id).where(table.c.id.in_(chunk))
+                for row in connection.execute(query).all():
+                    # One training at a time: with everything that its result holds it may be a mebibyte.
+                    curves = _curves(connection, row.training_id, keys)
+                    found[row.id] = {key: points for key, points in curves.items() if key in keys}
+        return found
+
+    def keys(self, trials: Iterable[int]) -> list[str]:
+        """The keys of all curves of several trials."""
+        table, found = schema.trial, set[str]()
+        with self._database.reading() as connection:
+            for chunk in chunked(dict.fromkeys(trials), 100):
+                query = sa.select(training.c.id, training.c.source, training.c.result["curves"].label("curves"))
+                query = query.join(table, table.c.training_id == training.c.id).where(table.c.id.in_(chunk))
+                rows = connection.execute(query).all()
+                found.update(key for row in rows for key in row.curves or {})
+                ids = {row.id for row in rows} | {row.source for row in rows if row.source is not None}
+                told = sa.select(metric.c.key).distinct().join(attempt, attempt.c.id == metric.c.attempt_id)
+                found.update(connection.execute(told.where(attempt.c.training_id.in_(ids))).scalars())
+        return sorted(found)
+
+    def clocks(self, trials: Iterable[int]) -> dict[int, Clock]:
+        """By trial, how long its training had trained when it came to a step, as its reports tell and its end."""
+        table = schema.trial
+        columns = (table.c.id, table.c.training_id, training.c.source, training.c.step, training.c.seconds)
+        by_trial: dict[int, Clock] = {}
+        with self._database.reading() as connection:
+            for chunk in chunked(dict.fromkeys(trials), 500):
+                query = sa.select(*columns).join(training, training.c.id == table.c.training_id)
+                for row in connection.execute(query.where(table.c.id.in_(chunk))).all():
+                    trained = row.training_id if row.source is None else row.source
+                    clock = _clock(connection, trained)
+                    if row.seconds and row.step and (not clock or clock[-1][0] < row.step):
+                        clock.append((row.step, max(row.seconds, clock[-1][1] if clock else 0.0)))
+                    by_trial[row.id] = [(0, 0.0), *clock] if clock else []
+        return by_trial
+
+
+def _clock(connection: sa.Connection, training_id: int) -> Clock:
+    """Steps with the seconds that its attempts had run by then: what lies between two attempts is no training."""
+    began = (attempt.c.id, attempt.c.started, attempt.c.ended, attempt.c.number)
+    query = (
+        sa.select(*began, metric.c.step, sa.func.min(metric.c.at).label("at"))
+        .join(attempt, attempt.c.id == metric.c.attempt_id)
+        .where(attempt.c.training_id == training_id)
+        .group_by(*began, metric.c.step)
+        .order_by(attempt.c.number, metric.c.step)
+    )
+    clock: Clock = []
+    before, last, seconds = 0.0, None, 0.0
+    for row in connection.execute(query):
+        if last is not None and row.id != last:
+            before = seconds
+        last = row.id
+        seconds = before + max(0.0, (row.at - row.started).total_seconds())
+        while clock and clock[-1][0] >= row.step:  # an attempt goes on from a checkpoint before the last report
+            clock.pop()
+        clock.append((row.step, seconds))
+    return clock
+
+
+def _curves(connection: sa.Connection, training_id: int, keys: Collection[str] | None = None) -> dict[str, Points]:
+    """All curves of a training, or at least those with one of the keys."""
+    result = connection.execute(sa.select(training.c.result).where(training.c.id == training_id)).scalar()
+    curves = (result or {}).get("curves") or {}
+    found = {key: [(int(step), value) for step, value in points] for key, points in curves.items()}
+    if keys is not None and found.keys() >= set(keys):
+        return found
+    # A key that only the result or only the reports have is shown from where it is.
+    return _reported(connection, training_id, keys) | found
+
+
+def _reported(connection: sa.Connection, training_id: int, keys: Collection[str] | None) -> dict[str, Points]:
+    """Points by key; where two attempts passed the same step, the later one's."""
+    query = (
+        sa.select(metric.c.key, metric.c.step, metric.c.value)
+        .join(attempt, attempt.c.id == metric.c.attempt_id)
+        .where(attempt.c.training_id.in_(with_source(connection, training_id)))
+        .order_by(attempt.c.training_id, attempt.c.number)
+    )
+    if keys is not None:
+        query = query.where(metric.c.key.in_(keys))
+    points: dict[str, dict[int, float | None]] = {}
+    for row in connection.execute(query):
+        points.setdefault(row.key, {})[row.step] = row.value
+    return {key: sorted(by_step.items()) for key, by_step in points.items()}
+
+
+MAX_LOG_PAGE: Final = 262_144
+"""Characters of a log in one answer."""
+
+
+class LogReader(Access):
+    """Reads logs."""
+
+    def of(self, trial: int, offset: int = 0) -> LogView:
+        """At most 256 Ki characters of a training's log from a character on, counted from its end when negative.
+
+        After it stands that of the evaluation of its kept weights, where there is one. Raises NotFoundError.
+        """
+        columns = sa.select(training.c.id, training.c.state, training.c.log_length)
+        with self._database.reading() as connection:
+            told = [connection.execute(columns.where(training.c.id == one)).one() for one in _told(connection, trial)]
+            length = sum(row.log_length for row in told)
+            if offset < 0:
+                offset = max(0, length + offset)
+            text, before = "", 0
+            for row in told:
+                if before <= offset + len(text) < before + row.log_length and len(text) < MAX_LOG_PAGE:
+                    text += _log_text(connection, row.id, offset + len(text) - before)
+                before += row.log_length
+        text = text[:MAX_LOG_PAGE]
+        following = offset + len(text)
+        return LogView(
+            trial=trial,
+            text=text,
+            offset=offset,
+            next_offset=following,
+            complete=all(row.state in TRIAL_ENDED for row in told) and following >= length,
+        )
+
+
+def _told(connection: sa.Connection, trial: int) -> list[int]:
+    """The trainings of which the log of a trial tells: its own after its source, and what it is evaluated for."""
+    own = with_source(connection, training_of(connection, trial))
+    query = sa.select(schema.trial.c.evaluation_id).where(schema.trial.c.id == trial)
+    evaluation = connection.execute(query).scalar()
+    return own if evaluation is None else [*own, evaluation]
+
+
+def _log_text(connection: sa.Connection, training_id: int, offset: int) -> str:
+    query = (
+        sa.select(log.c.start, log.c.text)
+        .join(attempt, attempt.c.id == log.c.attempt_id)
+        .where(attempt.c.training_id == training_id)
+        .where(log.c.start + sa.func.length(log.c.text) > offset, log.c.start < offset + MAX_LOG_PAGE)
+        .order_by(log.c.start)
+    )
+    rows = connection.execute(query).all()
+    if not rows:
+        return ""
+    begin = offset - rows[0].start
+    return "".join(row.text for row in rows)[begin : begin + MAX_LOG_PAGE]
