@@ -144,7 +144,7 @@ AUDIT_SECONDS = 60.0
 class PeopleClient:
     """Asks a server for who there is, and has it changed; `Client.people` gives one.
 
-    It has the methods of `orchestrator.service.people.People`, which writes in the database of a home.
+    It has the methods of `orchestrator.service.accounts.People`, which writes in the database of a home.
     """
 
     def __init__(self, connection: ServerConnection) -> None:

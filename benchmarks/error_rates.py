@@ -21,10 +21,9 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from orchestrator.publish.statistics import half_interval, statistic
-from orchestrator.publish.tables.significance import LEVEL, compare, holm
-from orchestrator.publish.verdicts.boundary import ANY, LEAST, Spending, planned
-from orchestrator.publish.verdicts.judgement import Evidence, half_width, judge, spread
+from orchestrator.publish.aggregate import half_interval, statistic
+from orchestrator.publish.verdicts.judge import Evidence, half_width, judge, spread
+from orchestrator.publish.verdicts.significance import ANY, LEVEL, MIN_PAIRS, Spending, compare, holm, planned
 
 SEEDS: Final = 10
 LOSSES, REGULARIZERS = 2, 3
@@ -48,8 +47,8 @@ class Rule:
 
 RULES: Final = {
     "fixed test with Holm, one look at 10": Rule(lambda seeds: range(seeds, seeds + 1)),
-    "fixed test after every seed (invalid)": Rule(lambda seeds: range(LEAST, seeds + 1)),
-    "any, a look after every seed": Rule(lambda seeds: range(LEAST, seeds + 1), ANY),
+    "fixed test after every seed (invalid)": Rule(lambda seeds: range(MIN_PAIRS, seeds + 1)),
+    "any, a look after every seed": Rule(lambda seeds: range(MIN_PAIRS, seeds + 1), ANY),
     "planned, one look at 10": Rule(lambda seeds: range(seeds, seeds + 1), planned(SEEDS)),
     "planned 5, then seed by seed": Rule(lambda seeds: range(5, seeds + 1), planned(5)),
 }
@@ -158,7 +157,9 @@ def false_tables(tables: int, world: World, covers: str, most: int = 8) -> float
     """The percentage of tables without a difference in which some look calls a comparison better or worse."""
     random = np.random.default_rng([20_261_124, world.classes])
     return _percent(
-        any(_called([drawn(random, world, most) for _ in range(6)], runs, covers) for runs in range(LEAST, most + 1))
+        any(
+            _called([drawn(random, world, most) for _ in range(6)], runs, covers) for runs in range(MIN_PAIRS, most + 1)
+        )
         for _ in range(tables)
     )
 

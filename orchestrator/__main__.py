@@ -84,7 +84,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _conduct(settings: Settings, *, until_idle: bool, when_told: bool = False) -> int:
-    from orchestrator.conduct.process import conduct
+    from orchestrator.conduct.conductor import conduct
 
     return conduct(settings, until_idle=until_idle, when_told=when_told)
 
@@ -137,12 +137,12 @@ def _run(settings: Settings, body: bytes) -> int:
 
 
 def _study(settings: Settings, sweep: int, cell: int, file: Path) -> int:
-    from orchestrator.conduct import searches
+    from orchestrator.conduct import search
     from orchestrator.record.store import Store
 
     store = Store.of(settings)
     try:
-        found = searches.export(store, catalogs.load(settings.parts), sweep, cell, file)
+        found = search.export(store, catalogs.load(settings.parts), sweep, cell, file)
     finally:
         store.close()
     print(f"{file}: {found} trials; optuna-dashboard {file}", file=sys.stderr)

@@ -14,11 +14,11 @@ import yaml
 from torchvision.models import ResNet18_Weights, resnet18
 
 from orchestrator.__main__ import main
-from orchestrator.conduct import chores
-from orchestrator.conduct.availability import AGAIN_SECONDS, SETTLE_SECONDS, USUAL_SECONDS, Availability
+from orchestrator.conduct import broker
+from orchestrator.conduct.broker import Intake
 from orchestrator.conduct.conductor import Conductor
-from orchestrator.conduct.intake import Intake
-from orchestrator.conduct.retries import Retries
+from orchestrator.conduct.upkeep import Retries
+from orchestrator.conduct.waiting import AGAIN_SECONDS, SETTLE_SECONDS, USUAL_SECONDS, Availability
 from orchestrator.plan import grid as plan_needs
 from orchestrator.plan.validated import read
 from orchestrator.record.capacity import AskedNeed
@@ -66,9 +66,9 @@ class Held(Cluster):
 
 @pytest.fixture
 def held(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[Held]:
-    monkeypatch.setattr("orchestrator.conduct.availability.AGAIN_SECONDS", 0.0)
-    monkeypatch.setattr("orchestrator.conduct.availability.LOOK_SECONDS", 0.0)
-    monkeypatch.setattr("orchestrator.conduct.availability.SHARE", 0)
+    monkeypatch.setattr("orchestrator.conduct.waiting.AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr("orchestrator.conduct.waiting.LOOK_SECONDS", 0.0)
+    monkeypatch.setattr("orchestrator.conduct.waiting.SHARE", 0)
     made = Held(settings)
     yield made
     made.store.close()
@@ -116,7 +116,7 @@ def test_a_training_without_its_data_waits_again(
 ) -> None:
     (settings.data_root / "blind").touch()
     sweep = service.submissions.submit(spec(compare={"dataset": ["cub200"]}, repeat={"seed": [0]}, tune={})).id
-    monkeypatch.setattr(chores, "Retries", lambda: Retries(lambda: 0.0))  # the pause after a loss is not this test's
+    monkeypatch.setattr(broker, "Retries", lambda: Retries(lambda: 0.0))  # the pause after a loss is not this test's
     failed = Intake.failed
 
     def seeing(self: Intake, order: Any, failure: Any) -> None:
@@ -138,7 +138,7 @@ def test_a_look_that_contradicts_trainings_ends(
 ) -> None:
     (settings.data_root / "blind").touch()
     sweep = service.submissions.submit(spec(compare={"dataset": ["cub200"]}, repeat={"seed": [0]}, tune={})).id
-    monkeypatch.setattr(chores, "Retries", lambda: Retries(iter(range(0, 100_000, 1000)).__next__))
+    monkeypatch.setattr(broker, "Retries", lambda: Retries(iter(range(0, 100_000, 1000)).__next__))
     held.conduct(turns=8)
     found = service.sweeps.get(sweep)
     assert (found.state, found.counts.failed) == ("failed", 1)
@@ -165,7 +165,7 @@ def test_pretrained_weights_are_waited_for(tmp_path: Path, held: Held, monkeypat
     monkeypatch.setattr(published_weights, "FILES", (file,))
     monkeypatch.setitem(vars(ResNet18_Weights.IMAGENET1K_V1.value), "url", file.addresses[0])
     monkeypatch.setenv("TORCH_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr("orchestrator.conduct.availability.SETTLE_SECONDS", -1.0)
+    monkeypatch.setattr("orchestrator.conduct.waiting.SETTLE_SECONDS", -1.0)
     settings = Settings(home=tmp_path / "real", engine="inline", lease_seconds=5)
     backbone = {"name": "resnet18", "pretrained": True}
     recipe = {"dataset": "digits", "backbone": backbone, "embedding": 4, "iterations": 1, "sampler": "shuffle"}

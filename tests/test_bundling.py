@@ -16,8 +16,8 @@ import pytest
 from dashboards.pages import cell_page
 from orchestrator.publish.tables import cell as cells
 from orchestrator.record.store import Store
-from orchestrator.service import bundles
 from orchestrator.service.service import Service
+from orchestrator.service.tables import rebuild
 from orchestrator.settings import Settings
 from orchestrator.views.errors import ConflictError, DamagedError, NotFoundError
 from tests.inline_conductor import conduct
@@ -130,15 +130,15 @@ def test_the_same_content_gives_the_same_bytes(packed: Packed, bundle: Path) -> 
 
 
 def test_every_table_is_rebuilt_to_the_byte(bundle: Path) -> None:
-    report = bundles.rebuild(bundle)
+    report = rebuild(bundle)
     assert report.identical
     assert len(report.tables) == 2 * len({one.rendering.format for one in report.tables})
     assert report.versions == {}
-    one = bundles.rebuild(bundle, "main", "latex")
+    one = rebuild(bundle, "main", "latex")
     assert [(each.rendering.table, each.rendering.format) for each in one.tables] == [("main", "latex")]
     assert one.tables[0].content == contents(bundle)["tables/main/own/latex.tex"]
     with pytest.raises(NotFoundError, match="its tables: main, tuned"):
-        bundles.rebuild(bundle, "mian")
+        rebuild(bundle, "mian")
 
 
 def test_changed_missing_and_added_files_are_named(bundle: Path) -> None:
@@ -149,7 +149,7 @@ def test_changed_missing_and_added_files_are_named(bundle: Path) -> None:
         files["more.txt"] = b"more"
 
     with pytest.raises(DamagedError) as refused:
-        bundles.rebuild(rewritten(bundle, change))
+        rebuild(rewritten(bundle, change))
     for problem in ("changed: ", "missing: spec.yaml", "added: more.txt", "latex.tex", "metrics.parquet", "spec.json"):
         assert problem in str(refused.value)
 
@@ -161,7 +161,7 @@ def test_a_table_that_its_data_do_not_give_differs(bundle: Path) -> None:
         text = files["tables/main/own/csv.csv"].decode()
         files["tables/main/own/csv.csv"] = text.replace("1.05", "9.05").encode()
 
-    report = bundles.rebuild(rewritten(bundle, change, honest=True))
+    report = rebuild(rewritten(bundle, change, honest=True))
     wrong = [one for one in report.tables if not one.identical]
     assert [one.rendering.file for one in wrong] == ["tables/main/own/csv.csv"]
     assert "line 2" in wrong[0].difference
@@ -171,7 +171,7 @@ def test_a_table_that_its_data_do_not_give_differs(bundle: Path) -> None:
 def test_a_path_out_of_the_archive_is_refused(bundle: Path) -> None:
     for name in ("../evil", "/etc/evil", "a/../../evil", "c:\\evil", ".hidden", "a//b"):
         with pytest.raises(DamagedError, match="leads elsewhere"):
-            bundles.rebuild(rewritten(bundle, lambda files, n=name: files.update({n: b""}), honest=True))  # type: ignore[misc]
+            rebuild(rewritten(bundle, lambda files, n=name: files.update({n: b""}), honest=True))  # type: ignore[misc]
 
 
 def test_what_is_no_bundle_is_refused(bundle: Path, tmp_path: Path) -> None:
@@ -179,16 +179,16 @@ def test_what_is_no_bundle_is_refused(bundle: Path, tmp_path: Path) -> None:
         path = tmp_path / "no.zip"
         path.write_bytes(content)
         with pytest.raises(DamagedError, match="no bundle"):
-            bundles.rebuild(path)
+            rebuild(path)
     for name, content in {"data/trials.parquet": b"PAR1", "spec.json": b"[]", "catalog.json": b"{}"}.items():
         with pytest.raises(DamagedError):
-            bundles.rebuild(rewritten(bundle, lambda files, n=name, c=content: files.update({n: c}), honest=True))  # type: ignore[misc]
+            rebuild(rewritten(bundle, lambda files, n=name, c=content: files.update({n: c}), honest=True))  # type: ignore[misc]
 
 
 def test_an_archive_that_unpacks_to_too_much_is_refused(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("orchestrator.publish.bundle.contents.MOST_BYTES", 10_000)
     with pytest.raises(DamagedError, match="at most"):
-        bundles.rebuild(bundle)
+        rebuild(bundle)
 
 
 def test_a_sweep_that_waits_or_failed_in_part_can_be_packed(
@@ -200,7 +200,7 @@ def test_a_sweep_that_waits_or_failed_in_part_can_be_packed(
         path = tmp_path / f"{state}.zip"
         with service.bundles.make(queued) as made:
             path.write_bytes(made.read())
-        report = bundles.rebuild(path)
+        report = rebuild(path)
         assert report.identical, [one.difference for one in report.tables]
         assert report.head.state == state
         conduct(settings)

@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 import yaml
 
-from orchestrator.conduct.capacity import TURN_SECONDS, Capacity
 from orchestrator.conduct.conductor import Conductor
-from orchestrator.conduct.quotas import WAIT
+from orchestrator.conduct.waiting import TURN_SECONDS, WAIT, Capacity
 from orchestrator.plan.data import crowded
 from orchestrator.plan.validated import read
 from orchestrator.record.store import Store

@@ -11,8 +11,8 @@ import sqlalchemy as sa
 
 from orchestrator.conduct import conductor as conductors
 from orchestrator.conduct import expansion
-from orchestrator.conduct.intake import Intake
-from orchestrator.conduct.retries import FIRST_PAUSE, INFRASTRUCTURE_TRIES, LONGEST_PAUSE, MOST_LOSSES, Retries
+from orchestrator.conduct.broker import Intake
+from orchestrator.conduct.upkeep import FIRST_PAUSE, INFRASTRUCTURE_TRIES, LONGEST_PAUSE, MOST_LOSSES, Retries
 from orchestrator.host.storage import Folder
 from orchestrator.plan import grid
 from orchestrator.record import schema

@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 from orchestrator.conduct import expansion
-from orchestrator.conduct.chores import Chores
+from orchestrator.conduct.broker import Chores
 from orchestrator.conduct.conductor import Conductor
 from orchestrator.conduct.expansion import Expansion
 from orchestrator.plan import grid

@@ -11,12 +11,11 @@ import pytest
 import sqlalchemy as sa
 import yaml
 
-from orchestrator.conduct import searches
 from orchestrator.conduct.broker import LeasedBroker
 from orchestrator.conduct.conductor import Conductor
-from orchestrator.conduct.pruning import evaluations
-from orchestrator.conduct.pruning_session import PruningSession, RepeatPruningSession
-from orchestrator.conduct.retries import Retries
+from orchestrator.conduct.pruning import PruningSession, RepeatPruningSession, evaluations
+from orchestrator.conduct.search import export
+from orchestrator.conduct.upkeep import Retries
 from orchestrator.record import schema
 from orchestrator.record.searches import Competitor, RecordedEvaluation
 from orchestrator.record.store import Store
@@ -249,7 +248,7 @@ def test_a_search_hears_of_pruned_candidates_and_replays(tmp_path: Path) -> None
         assert best.trials == 4, "the winner is reproduced, and is not pruned in that"
         assert {one.state for one in trials(service, sweep) if one.candidate == best.index} == {"finished"}
         file = tmp_path / "study.log"
-        searches.export(service._store, catalogs.load(), sweep, 0, file)
+        export(service._store, catalogs.load(), sweep, 0, file)
         storage = optuna.storages.JournalStorage(optuna.storages.journal.JournalFileBackend(str(file)))
         study = optuna.load_study(study_name=optuna.get_all_study_names(storage)[0], storage=storage)
         states = ["PRUNED" if one.pruned is not None else "COMPLETE" for one in suggestions]

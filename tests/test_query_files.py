@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.service import bundles
+from orchestrator.service import tables
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.errors import InvalidSpecError
@@ -51,7 +51,7 @@ def test_a_bundle_makes_the_same_without_the_storage(home: tuple[Service, Settin
     kept = sorted(settings.storage.glob("*/*/queries.npz"))
     assert len(kept) == 8
     hidden = [path.rename(path.with_suffix(".gone")) for path in kept]
-    again = bundles.rebuild(tmp_path / "a.zip")
+    again = tables.rebuild(tmp_path / "a.zip")
     assert again.identical
     assert again.verdicts
     (one, _) = service.tables.verdicts(number).comparisons

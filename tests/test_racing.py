@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from orchestrator.conduct.race_session import RaceSession
-from orchestrator.publish.verdicts.boundary import beaten
+from orchestrator.conduct.pruning import RaceSession
+from orchestrator.publish.verdicts.significance import beaten
 from orchestrator.record.searches import Competitor
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings

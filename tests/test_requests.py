@@ -7,8 +7,8 @@ import pytest
 import sqlalchemy as sa
 import yaml
 
-from orchestrator.conduct.renewal import Renewal
 from orchestrator.conduct.requests import Requests
+from orchestrator.conduct.upkeep import Renewal
 from orchestrator.plan import grid
 from orchestrator.plan.check import check
 from orchestrator.plan.grid import extension

@@ -16,9 +16,9 @@ from fastapi.testclient import TestClient
 from api.main import create_app
 from benchmarks.sweep_of import Shape, body
 from dashboards import pages
-from orchestrator.conduct import broker, quotas
+from orchestrator.conduct import broker, waiting
 from orchestrator.conduct import expansion as expansions
-from orchestrator.conduct.chores import Chores
+from orchestrator.conduct.broker import Chores
 from orchestrator.conduct.conductor import Conductor
 from orchestrator.conduct.expansion import Expansion
 from orchestrator.plan import grid
@@ -295,7 +295,7 @@ def steps(homes: list[Settings], work: Callable[[Settings], Any]) -> list[int]:
 
 
 def test_an_idle_turn_of_the_conductor(homes: list[Settings], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(quotas, "LOOK_SECONDS", 3_600.0)  # hours are counted over all attempts, at times
+    monkeypatch.setattr(waiting, "LOOK_SECONDS", 3_600.0)  # hours are counted over all attempts, at times
     found = []
     for settings in homes:
         store = Store.open(settings.database)

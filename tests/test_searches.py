@@ -7,8 +7,8 @@ import optuna
 import pytest
 import yaml
 
-from orchestrator.conduct import searches
 from orchestrator.conduct.conductor import Conductor
+from orchestrator.conduct.search import export
 from orchestrator.record.searches import SearchWriter
 from orchestrator.record.store import Store
 from orchestrator.run.attempt import Workplace
@@ -125,7 +125,7 @@ def test_a_search_is_exported_for_optunas_own_tools(service: Service, settings: 
     for cell in range(2):
         file = tmp_path / f"cell{cell}.log"
         for _ in range(2):  # the second time it is replaced
-            assert searches.export(service._store, catalogs.load(), sweep, cell, file) >= 1
+            assert export(service._store, catalogs.load(), sweep, cell, file) >= 1
         storage = optuna.storages.JournalStorage(optuna.storages.journal.JournalFileBackend(str(file)))
         (name,) = optuna.get_all_study_names(storage)
         assert name.startswith(f"{SPEC['name']}, sweep {sweep}, cell {cell}")
@@ -145,9 +145,9 @@ def test_an_export_says_what_it_does_not_have(service: Service, tmp_path: Path) 
     grid = service.submissions.submit(spec(search="grid", tune={})).id
     searched = service.submissions.submit(spec()).id
     with pytest.raises(ConflictError, match="trains a grid"):
-        searches.export(service._store, catalogs.load(), grid, 0, tmp_path / "study.log")
+        export(service._store, catalogs.load(), grid, 0, tmp_path / "study.log")
     with pytest.raises(NotFoundError, match="expected 0 to 1"):
-        searches.export(service._store, catalogs.load(), searched, 2, tmp_path / "study.log")
+        export(service._store, catalogs.load(), searched, 2, tmp_path / "study.log")
     assert not (tmp_path / "study.log").exists()
 
 

@@ -15,8 +15,8 @@ from fastapi.testclient import TestClient
 from pydantic import SecretStr
 
 from api.main import create_app
-from orchestrator.conduct.renewal import Renewal
 from orchestrator.conduct.requests import Requests
+from orchestrator.conduct.upkeep import Renewal
 from orchestrator.plan import grid
 from orchestrator.publish.bundle.rebuilding import rebuild
 from orchestrator.record import renewal as renewing

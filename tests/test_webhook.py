@@ -24,11 +24,10 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from pydantic import SecretStr, ValidationError
 
-from orchestrator.conduct import notifier as notifiers
+from orchestrator.conduct import webhook as notifiers
 from orchestrator.conduct import webhook as webhooks
 from orchestrator.conduct.conductor import Conductor
-from orchestrator.conduct.notifier import Notifier
-from orchestrator.conduct.webhook import Webhook
+from orchestrator.conduct.webhook import Notifier, Webhook
 from orchestrator.host.identity import keys_of, signature
 from orchestrator.record.schema import delivery
 from orchestrator.record.store import Store

@@ -23,7 +23,7 @@ from api.auth.sessions import LONGEST_PAUSE, Codes, LoginPatience, Sessions
 from api.http.middleware import PEER, SAFE_METHODS
 from api.problems import answer, details, is_page
 from orchestrator.host.identity import IDENTITY_PATH, Identity, made_for, same, seal
-from orchestrator.service.people import AccountQueries
+from orchestrator.service.accounts import AccountQueries
 from orchestrator.settings import Secrets, Settings
 from orchestrator.views.accounts import OWNER, Caller, Scope, calling
 from orchestrator.views.errors import UnavailableError

@@ -10,7 +10,7 @@ from orchestrator.views.accounts import Quota, QuotaKind, QuotaUse, Role, Scope
 
 if TYPE_CHECKING:
     from api.client import PeopleClient
-    from orchestrator.service.people import People
+    from orchestrator.service.accounts import People
     from orchestrator.views.accounts import UserView
 
 Named = Annotated[str | None, typer.Argument(metavar="NAME", help="Whom, or what, it is about.", show_default=False)]

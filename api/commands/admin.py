@@ -177,7 +177,7 @@ def slots(
     home: Home = HOME,
 ) -> None:
     """Keep as many slots alive as the conductor has use for, as jobs of Slurm, until Ctrl-C; jobs live on."""
-    from orchestrator.service.slots import SlotJob, keep_by_slurm
+    from orchestrator.service.operations import SlotJob, keep_by_slurm
 
     if not slurm:
         raise typer.BadParameter("how slots are kept alive is to be named: --slurm")

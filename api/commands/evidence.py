@@ -36,7 +36,7 @@ from orchestrator.views.errors import NotFoundError
 
 if TYPE_CHECKING:
     from api.client import Client
-    from orchestrator.service.manuscripts import ManuscriptReport, Records, Whole
+    from orchestrator.service.offline import ManuscriptReport, Records, Whole
     from orchestrator.views.evidence import CellVerdictView, MacroAddress, MacrosView, ResolutionRound, ResolutionView
     from orchestrator.views.pages import Rendered
 
@@ -70,8 +70,8 @@ def check(
 ) -> None:
     """Find numbers of a paper that no longer agree with the database or a bundle: 0 where all do, else 1."""
     # Here and not above: it brings the libraries of tables, which the other commands do not wait for.
-    from orchestrator.service.manuscripts import bundled
-    from orchestrator.service.manuscripts import check as checked
+    from orchestrator.service.offline import bundled
+    from orchestrator.service.offline import check as checked
 
     if bundles:
         report = checked(paper, *bundled(bundles))
@@ -180,7 +180,7 @@ def _packed(side: str, folder: Path, where: tuple[str | None, str | None, Path])
 
 def _between(before: Path, after: Path, table: str | None, file_format: str) -> "Rendered":
     # Here and not above: it brings the libraries of tables, which the other commands do not wait for.
-    from orchestrator.service.drifts import between_bundles
+    from orchestrator.service.tables import between_bundles
 
     return between_bundles(before, after, table, file_format)
 

@@ -155,7 +155,7 @@ def rebuild(
 ) -> None:
     """Check a bundle, make its tables again from its data, and compare: 0 where every byte is the same, else 1."""
     # Here and not above: it brings the libraries of tables, which the other commands do not wait for.
-    from orchestrator.service.bundles import rebuild as rebuilt
+    from orchestrator.service.tables import rebuild as rebuilt
 
     report = rebuilt(file, table, file_format)
     out.print(f"bundle of sweep {report.head.id} ({report.head.name}, {report.head.state}), manifest {report.id}")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from api.client import Client, PeopleClient
-    from orchestrator.service.people import People
+    from orchestrator.service.accounts import People
     from orchestrator.settings import Settings
 
 OK: Final = 0
@@ -261,7 +261,7 @@ def managing(url: str | None, token: str | None, home: Path) -> "Iterator[People
         with connect(url, token, home) as client:
             yield client.people
         return
-    from orchestrator.service.owner import owning
+    from orchestrator.service.accounts import owning
 
     with owning(settings(home=home)) as people:
         yield people

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from orchestrator.host.checks import is_loopback, missing, refuse_hidden, require
 from orchestrator.host.disk import disk_of
-from orchestrator.service.owner import refuse_newer_database
+from orchestrator.service.accounts import refuse_newer_database
 from orchestrator.settings import ENGINES, Secrets, Settings
 from orchestrator.views.errors import MetricsweepError
 from workers import catalog as catalogs

@@ -6,7 +6,7 @@ from math import exp, isfinite, log, nan
 
 from benchmarks.claims.claim import Claim
 from benchmarks.claims.twin import Pair
-from orchestrator.publish.statistics import interval, standard_error, statistic
+from orchestrator.publish.aggregate import interval, standard_error, statistic
 from orchestrator.views.runs import Statistic
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from orchestrator.conduct.availability import Availability
+from orchestrator.conduct.waiting import Availability
 from orchestrator.plan import yaml
 from orchestrator.plan.check import check
 from orchestrator.plan.grid import agreed, counted, needs

@@ -5,13 +5,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from orchestrator.publish.aggregate import Repeat, run_values, runs_of
+from orchestrator.publish.aggregate import Repeat, holm, run_values, runs_of, statistic, welch
 from orchestrator.publish.labels import axis_title
-from orchestrator.publish.statistics import holm, statistic, welch
 from orchestrator.publish.tables import build
 from orchestrator.publish.tables.layout import fixed_label
-from orchestrator.publish.tables.significance import paired_t
 from orchestrator.publish.tables.table_data import Column, TableCell
+from orchestrator.publish.verdicts.significance import paired_t
 from orchestrator.spec.axes import label_of
 from orchestrator.views.errors import NotFoundError
 from orchestrator.views.evidence import CauseKind, CellDrift, Change, DriftCause, DriftNumber, DriftView, RunFacts

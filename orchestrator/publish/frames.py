@@ -8,8 +8,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from orchestrator.publish.aggregate import by_cell
-from orchestrator.publish.select import selection, summary_of
+from orchestrator.publish.aggregate import by_cell, selection, summary_of
 from orchestrator.views.runs import Statistic, SweepOutcomes, TrialProvenance
 from orchestrator.views.sweeps import SweepSummary
 from orchestrator.views.trials import Curve

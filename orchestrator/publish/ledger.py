@@ -6,9 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from orchestrator.publish.aggregate import half_interval, selection
 from orchestrator.publish.papers import Number, PaperProtocol, PublishedTable, held_recipe, load, names, protocol_of
-from orchestrator.publish.select import selection
-from orchestrator.publish.statistics import half_interval
 from orchestrator.publish.tables import build
 from orchestrator.publish.tables.layout import parse
 from orchestrator.publish.tables.table_data import Column, Table, TableCell

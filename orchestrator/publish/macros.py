@@ -10,8 +10,8 @@ from typing import Final
 
 from pydantic import ValidationError
 
+from orchestrator.publish.aggregate import interval
 from orchestrator.publish.labels import escape
-from orchestrator.publish.statistics import interval
 from orchestrator.publish.tables import build
 from orchestrator.publish.tables.table_data import Column, Table, TableCell
 from orchestrator.views.errors import ConflictError, DamagedError

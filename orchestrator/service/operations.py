@@ -1,17 +1,21 @@
-"""What operators ask: whether all that is needed is there, what the cluster does, and what is measured of it."""
+"""What operators ask: health, cluster, metrics, and slots of an installation."""
 
 import logging
+import os
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from orchestrator.host import disk, storage
 from orchestrator.host.cache import Cache, Cached
-from orchestrator.publish.ranking import best_trials
-from orchestrator.publish.select import direction, selection
+from orchestrator.host.slot_environment import MALLOC
+from orchestrator.publish.aggregate import best_trials, direction, selection
 from orchestrator.record.retention import Collectable, WeightFiles, kind_of
 from orchestrator.record.store import Store
+from orchestrator.run.files.slot import room
 from orchestrator.run.slot import decoded_bytes
+from orchestrator.run.slurm import Keeper, SlotJob
 from orchestrator.settings import Settings
 from orchestrator.views.accounts import QuotaUse, caller
 from orchestrator.views.errors import MetricsweepError, UnavailableError, timely
@@ -278,3 +282,38 @@ def _examples(entry: Entry) -> Iterator[tuple[str, str]]:
             yield entry.name, entry.name
     else:
         yield f"{entry.name}@3", f"{entry.name}@k"
+
+
+__all__ = ["SlotJob", "keep_by_slurm"]
+
+
+def keep_by_slurm(
+    settings: Settings,
+    job: SlotJob,
+    most: int,
+    tell: Callable[[str], None],
+    ended: threading.Event,
+    every: float | None,
+) -> str:
+    """Keep up to `most` slots alive as jobs of Slurm until `ended` is set; with no `every`, look once.
+
+    Gives the name of its jobs. Raises MetricsweepError where the storage is none that slots can join.
+    """
+    there = room(settings.storage)
+    keeper = Keeper(there, job, most, _variables(settings), tell)
+    while not ended.is_set():
+        keeper.turn()
+        if every is None:
+            break
+        ended.wait(every)
+    return keeper.name
+
+
+def _variables(settings: Settings) -> dict[str, str]:
+    """What a slot is told: where things are, and no secret."""
+    told = {"METRICSWEEP_STORAGE_URL": str(settings.storage), **MALLOC}
+    if settings.data is not None:
+        told["METRICSWEEP_DATA"] = os.path.abspath(settings.data)
+    if settings.parts is not None:
+        told["METRICSWEEP_PARTS"] = os.path.abspath(settings.parts)
+    return told

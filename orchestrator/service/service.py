@@ -5,19 +5,17 @@ from typing import Any
 
 from orchestrator.host.files import own_folder
 from orchestrator.plan import schema
-from orchestrator.publish import figures, paper, papers
+from orchestrator.publish import figures, paper_tables, papers
 from orchestrator.publish.figures.sketch import Sources
-from orchestrator.publish.verdicts import judgement
+from orchestrator.publish.verdicts import judge
 from orchestrator.record.figure_files import FigureFiles
 from orchestrator.record.store import Store
 from orchestrator.service import offline
-from orchestrator.service.bundles import BundleQueries
-from orchestrator.service.drifts import DriftQueries
+from orchestrator.service.accounts import AccountQueries, People
 from orchestrator.service.ledgers import LedgerQueries
 from orchestrator.service.operations import Operations, Retention
-from orchestrator.service.people import AccountQueries, People
 from orchestrator.service.sweeps import RemarkQueries, ResolutionCommands, SpecSubmissions, SweepCommands, SweepQueries
-from orchestrator.service.tables import FigureQueries, PaperQueries, TableQueries
+from orchestrator.service.tables import BundleQueries, DriftQueries, FigureQueries, PaperQueries, TableQueries
 from orchestrator.service.trials import CurveQueries, FrameQueries, ListingQueries, PlotQueries, TrialQueries
 from orchestrator.settings import Settings
 from orchestrator.views.evidence import PublishedSummary, PublishedView
@@ -33,7 +31,7 @@ class Service:
     def __init__(self, settings: Settings, store: Store, catalog: Catalog) -> None:
         self._store, self._catalog = store, catalog
         links, files = Links(settings.mlflow_pages), FigureFiles(store, settings.storage)
-        queries = judgement.source(files.arrays_of)
+        queries = judge.source(files.arrays_of)
         sources = Sources(store.curves.of_trials, files.arrays_of, files.pictures_of)
         self.accounts = AccountQueries(store)
         self.people = People(store, settings.oidc_issuer)
@@ -73,7 +71,7 @@ class Service:
 
     def published_table(self, table_id: str) -> PublishedView:
         """One of the papers' tables with all its numbers."""
-        return paper.view(papers.load(table_id))
+        return paper_tables.view(papers.load(table_id))
 
     def data(self) -> list[DataFinding]:
         """What the nodes' data roots have, as they were last seen."""

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from orchestrator.publish import figures, frames
-from orchestrator.publish.aggregate import by_cell
+from orchestrator.publish.aggregate import by_cell, direction, selection, summary_of
 from orchestrator.publish.figures.sketch import averaged, smoothed, thinned, thinned_band
 from orchestrator.publish.labels import metric_better
-from orchestrator.publish.select import direction, selection, summary_of
 from orchestrator.record.attempts import Points
 from orchestrator.record.figure_files import FigureFiles
 from orchestrator.record.listings import Sought

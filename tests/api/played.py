@@ -7,8 +7,8 @@ from typing import TextIO
 from fastapi.testclient import TestClient
 
 from api.commands.terminal import Output
-from orchestrator.conduct.renewal import Renewal
 from orchestrator.conduct.requests import Requests
+from orchestrator.conduct.upkeep import Renewal
 from orchestrator.record.store import Store
 from orchestrator.views import runs
 from orchestrator.views.runs import Failure, Order

@@ -19,8 +19,8 @@ from api.cli import COMMANDS, app
 from api.client import Client
 from api.failures import ApiError, Unreachable
 from api.main import create_app
-from orchestrator.conduct.renewal import Renewal
 from orchestrator.conduct.requests import Requests
+from orchestrator.conduct.upkeep import Renewal
 from orchestrator.record.mlflow.mirror import Mirror
 from orchestrator.record.store import Store
 from orchestrator.service.service import Service

@@ -19,7 +19,7 @@ from api.auth import oidc, sessions
 from api.main import create_app
 from orchestrator.record import account_admin
 from orchestrator.record.schema import token
-from orchestrator.service.people import MOST_REFUSED, Logins
+from orchestrator.service.accounts import MOST_REFUSED, Logins
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.accounts import LoginTerms, Person, Role, Scope

@@ -9,7 +9,7 @@ from fastapi.testclient import TestClient
 
 from api.client import Client
 from api.failures import ApiError
-from orchestrator.service import bundles
+from orchestrator.service import tables
 from orchestrator.service.service import Service
 from tests.api.conftest import TOKEN
 from tests.api.played import SPEC, YAML, Conductor
@@ -281,7 +281,7 @@ def test_from_a_bundle_it_is_the_same_to_the_byte(
         alone = metricsweep(NOWHERE, "ledger", "SEC", "--bundle", file, "--format", file_format)
         assert alone.exit_code == 0, alone.output
         assert alone.stdout_bytes == http.get(f"/v1/ledgers/SEC?format={file_format}").content
-    report = bundles.rebuild(file)
+    report = tables.rebuild(file)
     assert report.identical
     assert {one.rendering.file for one in report.ledgers} == {
         f"ledger/sec.{end}" for end in ("json", "csv", "md", "tex")

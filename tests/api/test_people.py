@@ -12,7 +12,7 @@ from api.cli import app as commands
 from api.client import Client
 from api.failures import ApiError
 from orchestrator.record import account_admin
-from orchestrator.service.people import People
+from orchestrator.service.accounts import People
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.accounts import Quota, Role, Scope

@@ -13,7 +13,7 @@ from fastapi.testclient import TestClient
 
 from api.main import create_app
 from orchestrator.record.store import Store
-from orchestrator.service.people import People
+from orchestrator.service.accounts import People
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.accounts import Quota, Role, Scope

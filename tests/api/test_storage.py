@@ -9,8 +9,8 @@ from fastapi.testclient import TestClient
 from typer.testing import CliRunner
 
 from api.cli import app as cli
-from orchestrator.conduct.renewal import Renewal
 from orchestrator.conduct.requests import Requests
+from orchestrator.conduct.upkeep import Renewal
 from orchestrator.settings import Settings
 from tests.api.conftest import named
 from tests.api.played import SPEC, YAML, Conductor

@@ -18,10 +18,9 @@ from fastapi.testclient import TestClient
 from api.http import turns
 from api.http.turns import Turns
 from orchestrator.plan import grid
-from orchestrator.service.bundles import BundleQueries
 from orchestrator.service.service import Service
 from orchestrator.service.sweeps import SpecSubmissions, SweepCommands, SweepQueries
-from orchestrator.service.tables import FigureQueries, TableQueries
+from orchestrator.service.tables import BundleQueries, FigureQueries, TableQueries
 from orchestrator.views import errors
 from orchestrator.views.errors import BusyError
 from tests.api.conftest import BEARER, TOKEN

@@ -3,7 +3,7 @@
 import math
 import random
 
-from orchestrator.publish import select
+from orchestrator.publish import aggregate
 from orchestrator.record.resolutions import NewResolution
 from orchestrator.record.store import Store
 from orchestrator.service.service import Service
@@ -134,7 +134,7 @@ class Stage:
     def settle(self) -> None:
         """Settle the cells, and then the sweeps, whose trials have all ended."""
         for sweep, cell in self.store.sweeps.cells_to_settle():
-            summary = select.summaries(self.store.outcomes.of(sweep), "higher")[cell]
+            summary = aggregate.summaries(self.store.outcomes.of(sweep), "higher")[cell]
             self.writer.events.write(runs.CellSettled(sweep, summary))
         for sweep in self.writer.sweeps.unsettled():
             self.writer.events.write(runs.SweepSettled(sweep))

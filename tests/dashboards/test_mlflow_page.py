@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from orchestrator.conduct.exhibits import Exhibits
+from orchestrator.conduct.mlflow_files import Exhibits
 from orchestrator.record.mlflow.client import MlflowTracker
 from orchestrator.record.mlflow.mirror import Mirror
 from orchestrator.record.store import Store

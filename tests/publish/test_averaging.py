@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from orchestrator.publish.aggregate import half_interval, standard_error
 from orchestrator.publish.formats import render
-from orchestrator.publish.statistics import half_interval, standard_error
 from orchestrator.publish.tables.build import build_own
 from tests.publish import sweeps
 

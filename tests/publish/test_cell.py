@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.publish.select import selection
+from orchestrator.publish.aggregate import selection
 from orchestrator.publish.tables import cell as cells
 from orchestrator.publish.tables.layout import parse
 from orchestrator.views.runs import Cell, SweepOutcomes, TrialOutcome

@@ -9,9 +9,17 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.publish.tables.significance import compare, holm
-from orchestrator.publish.verdicts.boundary import ANY, EXACT, LEAST, Spending, boundary, planned
-from orchestrator.publish.verdicts.judgement import Evidence, judge
+from orchestrator.publish.verdicts.judge import Evidence, judge
+from orchestrator.publish.verdicts.significance import (
+    ANY,
+    EXACT,
+    MIN_PAIRS,
+    Spending,
+    boundary,
+    compare,
+    holm,
+    planned,
+)
 
 FIVE = (0.010, 0.020, 0.015, 0.012, 0.017)
 NONE = (0.010, -0.020, 0.015, 0.012, 0.010)
@@ -75,7 +83,7 @@ def test_beyond_what_is_followed_exactly_each_look_is_a_test_of_its_own():
     assert 2 * scipy.stats.t.sf(boundary(0.05, ANY).at(n), n - 1) == pytest.approx(share)
 
 
-@given(st.integers(LEAST, 60), st.integers(1, 400))
+@given(st.integers(MIN_PAIRS, 60), st.integers(1, 400))
 def test_no_spending_reaches_the_level_and_none_falls(first, n):
     for spending in (ANY, planned(first)):
         assert 0 <= spending.spent(n) <= spending.spent(n + 1) < 1
@@ -165,7 +173,7 @@ def test_looks_after_every_seed_are_wrong_as_often_as_promised_and_without_corre
     for _ in range(300):
         runs = random_.standard_normal((2, 4, 10)) / 2**0.5 + random_.standard_normal(10)
         differences = (runs[:, 1:] - runs[:, :1]).reshape(6, 10)
-        looks = [dict(enumerate(differences[:, :pairs])) for pairs in range(LEAST, 11)]
+        looks = [dict(enumerate(differences[:, :pairs])) for pairs in range(MIN_PAIRS, 11)]
         wrong["sequential"] += any(
             one.word in {"better", "worse"}
             for seen in looks

@@ -7,12 +7,12 @@ import json
 import pytest
 from scipy.stats import ttest_ind
 
+from orchestrator.publish.aggregate import statistic
 from orchestrator.publish.formats import render
 from orchestrator.publish.macros import macros_of
-from orchestrator.publish.statistics import statistic
 from orchestrator.publish.tables.build import build
-from orchestrator.publish.tables.significance import holm
-from orchestrator.publish.tables.significance import tested as welch
+from orchestrator.publish.verdicts.significance import holm
+from orchestrator.publish.verdicts.significance import tested as welch
 from orchestrator.views.runs import Statistic
 from tests.publish import sweeps
 

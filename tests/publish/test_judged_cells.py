@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from orchestrator.publish.formats import render
 from orchestrator.publish.tables.build import build_own
 from orchestrator.publish.tables.evidence import judged
-from orchestrator.publish.verdicts.boundary import ANY, planned
+from orchestrator.publish.verdicts.significance import ANY, planned
 from orchestrator.views.runs import SweepLook
 from orchestrator.views.states import TrialState
 from tests.publish import sweeps

@@ -6,10 +6,10 @@ import math
 
 import pytest
 
+from orchestrator.publish.aggregate import statistic
 from orchestrator.publish.ledger import findings, known_paper, ledger, stance
 from orchestrator.publish.ledger_files import render
 from orchestrator.publish.papers import PrintedPlace, Units, load, names, protocol_of, read
-from orchestrator.publish.statistics import statistic
 from orchestrator.publish.tables.reproduction import compare
 from orchestrator.views.errors import NotFoundError
 from orchestrator.views.runs import CellSummary, Statistic

@@ -9,7 +9,7 @@ import pytest
 from orchestrator.publish.formats import render
 from orchestrator.publish.macros import checked_prefix, macro_names, macros_of, read, written
 from orchestrator.publish.tables.build import build
-from orchestrator.service.manuscripts import ManuscriptReport, check
+from orchestrator.service.offline import ManuscriptReport, check
 from orchestrator.views.errors import ConflictError, DamagedError, NotFoundError
 from orchestrator.views.evidence import MacrosView
 from orchestrator.views.runs import SweepOutcomes

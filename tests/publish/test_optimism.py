@@ -7,7 +7,7 @@ from itertools import product
 
 import pytest
 
-from orchestrator.publish.optimism import expected_best, optimism
+from orchestrator.publish.aggregate import expected_best, optimism
 from orchestrator.publish.tables.build import build_own
 from orchestrator.views.runs import Candidate, Cell, SweepOutcomes, TrialOutcome
 from orchestrator.views.states import TrialState

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.publish.paper import FORMATS, render, summary, view
+from orchestrator.publish.paper_tables import FORMATS, render, summary, view
 from orchestrator.publish.papers import Number, PrintedPlace, Units, glossary, load, names, read
 from orchestrator.views.errors import NotFoundError
 from orchestrator.views.evidence import PublishedView

@@ -10,14 +10,13 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
+from orchestrator.publish.aggregate import half_interval, statistic
 from orchestrator.publish.bundle import contents
 from orchestrator.publish.formats import render
-from orchestrator.publish.statistics import half_interval, statistic
 from orchestrator.publish.tables.build import build_own
 from orchestrator.publish.tables.evidence import judged
-from orchestrator.publish.verdicts import judgement
-from orchestrator.publish.verdicts.boundary import ANY, LEAST, planned
-from orchestrator.publish.verdicts.judgement import Evidence, half_width, judge, spread
+from orchestrator.publish.verdicts.judge import Evidence, half_width, judge, source, spread
+from orchestrator.publish.verdicts.significance import ANY, MIN_PAIRS, planned
 from orchestrator.views.errors import DamagedError
 from orchestrator.views.runs import QuerySums, SweepLook
 from tests.publish import sweeps
@@ -95,7 +94,7 @@ def test_tables_without_a_difference_are_hardly_ever_given_one():
     def wrong(covers):
         random_ = np.random.default_rng(4)
         return sum(
-            any(decided(found, runs, covers) for runs in range(LEAST, 6))
+            any(decided(found, runs, covers) for runs in range(MIN_PAIRS, 6))
             for found in ([drawn(random_, 5, seed=0.003, shared=0.2, alone=0.05) for _ in range(6)] for _ in range(40))
         )
 
@@ -185,7 +184,7 @@ def sweep(*, seeds=5, covers="both", metrics=("recall@1", "nmi"), gain=0.2, file
         return found, {one: f"the training of trial {one} kept no {name}.npz" for one in asked if one not in found}
 
     return replace(
-        outcomes, trials=tuple(trials), queries=judgement.source(read),
+        outcomes, trials=tuple(trials), queries=source(read),
         candidates=tuple(one for one in outcomes.candidates if one.index == 0),
     )  # fmt: skip
 

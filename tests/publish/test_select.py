@@ -3,7 +3,7 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator.publish.select import direction, selection, summaries
+from orchestrator.publish.aggregate import direction, selection, summaries
 from orchestrator.publish.tables.build import build_own
 from orchestrator.views.errors import ConflictError
 from orchestrator.views.runs import Candidate, Cell, SweepOutcomes, TrialOutcome

@@ -15,11 +15,20 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
+from orchestrator.publish.aggregate import interval, standard_error, statistic
 from orchestrator.publish.formats import names, render
-from orchestrator.publish.statistics import interval, standard_error, statistic
 from orchestrator.publish.tables.build import build_own
 from orchestrator.publish.tables.cells import Contender, best, doubts
-from orchestrator.publish.tables.significance import HIGHER, LEVEL, LOWER, Comparison, compare, holm, paired_t, wilcoxon
+from orchestrator.publish.verdicts.significance import (
+    HIGHER,
+    LEVEL,
+    LOWER,
+    Comparison,
+    compare,
+    holm,
+    paired_t,
+    wilcoxon,
+)
 from orchestrator.views.runs import Statistic
 from tests.publish import sweeps
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.conduct.standby import Standby
+from orchestrator.conduct.lease import Standby
 from orchestrator.record import store as store_module
 from orchestrator.record.database import FencedAccess
 from orchestrator.record.lease import Held, LeaseWriter

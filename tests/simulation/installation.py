@@ -7,14 +7,11 @@ from unittest.mock import patch
 
 import sqlalchemy as sa
 
-from orchestrator.conduct.availability import Availability
-from orchestrator.conduct.capacity import Capacity
 from orchestrator.conduct.conductor import Conductor
 from orchestrator.conduct.expansion import PIECE, TURN
-from orchestrator.conduct.finalization import Finalization
-from orchestrator.conduct.retries import Retries
-from orchestrator.conduct.slot_watch import SlotWatch
-from orchestrator.conduct.standby import Standby
+from orchestrator.conduct.lease import Standby
+from orchestrator.conduct.upkeep import Finalization, Retries, SlotWatch
+from orchestrator.conduct.waiting import Availability, Capacity
 from orchestrator.host.cache import Cache
 from orchestrator.record import schema
 from orchestrator.record.mlflow.tracker import Exhibit

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
-from orchestrator.conduct.searches import Searches, _replay
+from orchestrator.conduct.search import Searches, _replay
 from orchestrator.plan import grid
 from orchestrator.record import schema
 from orchestrator.record.mlflow.content import _STATUS, single

@@ -10,9 +10,9 @@ from unittest.mock import patch
 import sqlalchemy as sa
 
 from orchestrator.conduct.broker import LeasedBroker
-from orchestrator.conduct.retries import Retries
-from orchestrator.conduct.searches import Searches
-from orchestrator.conduct.standby import Standby
+from orchestrator.conduct.lease import Standby
+from orchestrator.conduct.search import Searches
+from orchestrator.conduct.upkeep import Retries
 from orchestrator.record import outbox, schema
 from orchestrator.record.mlflow.mirror import Mirror
 from orchestrator.record.outbox import Dirty, OutboxWriter

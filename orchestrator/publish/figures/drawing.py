@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, cast
 
+from orchestrator.publish.aggregate import direction, selection
 from orchestrator.publish.figures import style, wording
 from orchestrator.publish.figures.sketch import FigureDrawing, Sketch, Sources, Value, points
 from orchestrator.publish.labels import Names
-from orchestrator.publish.select import direction, selection
 from orchestrator.publish.tables.caption import ages
 from orchestrator.spec.layouts import FigureSpec
 from orchestrator.views.errors import ConflictError, NotFoundError

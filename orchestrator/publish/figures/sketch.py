@@ -9,10 +9,8 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from orchestrator.publish.aggregate import CandidateOutcome, by_cell
+from orchestrator.publish.aggregate import Better, CandidateOutcome, by_cell, selection, statistic, summary_of
 from orchestrator.publish.labels import Names
-from orchestrator.publish.select import Better, selection, summary_of
-from orchestrator.publish.statistics import statistic
 from orchestrator.publish.tables.table_data import SETTLED
 from orchestrator.spec.axes import applies
 from orchestrator.spec.layouts import FigureSpec

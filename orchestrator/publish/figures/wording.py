@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 
+from orchestrator.publish.aggregate import interval
 from orchestrator.publish.figures import sketch
 from orchestrator.publish.figures.pages import curve_title
 from orchestrator.publish.figures.sketch import FigureDrawing, FigurePoint, Sketch, Value
 from orchestrator.publish.labels import metric_better, metric_title, metric_unit
-from orchestrator.publish.statistics import interval
 from orchestrator.publish.tables.caption import budget
 from orchestrator.spec.axes import Unit
 from orchestrator.spec.layouts import ON_THE_WAY

@@ -5,8 +5,8 @@ import io
 import math
 from collections.abc import Iterator
 
-from orchestrator.publish.tables.significance import Comparison
 from orchestrator.publish.tables.table_data import Column, ImportedValue, Quotation, Table, TableCell, TableRow
+from orchestrator.publish.verdicts.significance import Comparison
 from orchestrator.views.runs import CellSummary
 
 media_type = "text/csv; charset=utf-8; header=present"

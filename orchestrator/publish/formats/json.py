@@ -5,10 +5,10 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from orchestrator.publish.statistics import interval, standard_error
-from orchestrator.publish.tables.significance import Comparison
+from orchestrator.publish.aggregate import interval, standard_error
 from orchestrator.publish.tables.table_data import Column, ImportedValue, Panel, Quotation, Table, TableCell, TableRow
-from orchestrator.publish.verdicts.judgement import CellVerdict, QuerySpread
+from orchestrator.publish.verdicts.judge import CellVerdict, QuerySpread
+from orchestrator.publish.verdicts.significance import Comparison
 from orchestrator.views.runs import NO_SWEEP, CellSummary, Statistic
 
 media_type = "application/json"

@@ -5,10 +5,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final, Literal, get_args
 
-from orchestrator.publish.aggregate import CandidateOutcome, Place, by_cell, runs_of
+from orchestrator.publish.aggregate import CandidateOutcome, Place, by_cell, direction, runs_of, selection, summaries_of
 from orchestrator.publish.labels import Names, metric_better, metric_over_queries
 from orchestrator.publish.papers import Number, PublishedTable, held_labels
-from orchestrator.publish.select import direction, selection, summaries_of
 from orchestrator.publish.tables import cells, layout, other_rows
 from orchestrator.publish.tables.caption import Ages, TableFacts, ages, caption, legend, notes
 from orchestrator.publish.tables.cells import (

@@ -6,16 +6,14 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from typing import Any, Final, get_args
 
-from orchestrator.publish.aggregate import CandidateOutcome
+from orchestrator.publish.aggregate import CandidateOutcome, direction, optimism
 from orchestrator.publish.labels import Names, metric_entry, metric_title, metric_unit
-from orchestrator.publish.optimism import optimism
 from orchestrator.publish.papers import PublishedTable, held_recipe
-from orchestrator.publish.select import direction
 from orchestrator.publish.tables.cells import PARTIAL_SIGN, EntryWriter, mark_meaning, usual_count
 from orchestrator.publish.tables.layout import Placement, without_arrow, words
-from orchestrator.publish.tables.significance import Comparison, meanings
-from orchestrator.publish.tables.significance import words as tests
 from orchestrator.publish.tables.table_data import MIXED_SIGN, SETTLED, Age, LegendEntry, Mark, Panel, TableCell
+from orchestrator.publish.verdicts.significance import Comparison, meanings
+from orchestrator.publish.verdicts.significance import words as tests
 from orchestrator.spec.layouts import Spread, TableSpec
 from orchestrator.views.runs import Cell, CellSummary, Labels, SweepOutcomes
 from orchestrator.views.states import TrialState

@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from typing import Any
 
-from orchestrator.publish.aggregate import CandidateOutcome, Means, of_cell
-from orchestrator.publish.select import direction, selection, summary_of
+from orchestrator.publish.aggregate import CandidateOutcome, Means, direction, of_cell, selection, summary_of
 from orchestrator.publish.tables import build
 from orchestrator.publish.tables.layout import Baselines, metric_form, parse
 from orchestrator.publish.tables.table_data import Column, Table, TableCell

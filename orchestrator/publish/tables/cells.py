@@ -8,13 +8,12 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Final, Literal
 
-from orchestrator.publish.aggregate import Place, Repeat, run_values
+from orchestrator.publish.aggregate import Place, Repeat, half_interval, run_values, standard_error
 from orchestrator.publish.labels import metric_better
-from orchestrator.publish.statistics import half_interval, standard_error
 from orchestrator.publish.tables.evidence import QueryEvidence
-from orchestrator.publish.tables.significance import LEAST_RUNS, LEVEL, Comparison, Test, compare, holm
 from orchestrator.publish.tables.table_data import PENDING, SETTLED, Column, Mark, Panel, Table, TableCell
-from orchestrator.publish.verdicts.judgement import QuerySpread, half_width
+from orchestrator.publish.verdicts.judge import QuerySpread, half_width
+from orchestrator.publish.verdicts.significance import LEVEL, MIN_RUNS, Comparison, Test, compare, holm
 from orchestrator.spec.layouts import Center, Covers, Deviation, Spread, TableSpec
 from orchestrator.views.errors import timely
 from orchestrator.views.runs import CellSummary, Statistic, SweepOutcomes, TrialOutcome, mixture
@@ -134,9 +133,9 @@ def _rivals(contenders: Iterable[Contender], winners: Collection[CellPlace]) -> 
 
 
 def _said(one: Comparison) -> str:
-    if one.n < LEAST_RUNS["t"]:
+    if one.n < MIN_RUNS["t"]:
         runs = "no run" if not one.n else "1 run" if one.n == 1 else f"{one.n} runs"
-        return f"whether it leads the next best cannot be tested: {runs} that both have, {LEAST_RUNS['t']} are needed"
+        return f"whether it leads the next best cannot be tested: {runs} that both have, {MIN_RUNS['t']} are needed"
     if one.corrected is None:  # all differences alike: a lead in every run, or none
         return "" if one.difference else "it does not differ from the next best in any run"
     if one.corrected < LEVEL:

@@ -4,8 +4,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from orchestrator.publish.aggregate import selection
 from orchestrator.publish.labels import Names
-from orchestrator.publish.select import selection
 from orchestrator.publish.tables.build import build_own
 from orchestrator.publish.tables.layout import fixed_label, parse, place
 from orchestrator.publish.tables.table_data import Column, Heading, Origin, Panel, Table, TableCell

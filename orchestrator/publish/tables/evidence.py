@@ -9,8 +9,8 @@ from typing import Final
 from orchestrator.publish.aggregate import runs_of
 from orchestrator.publish.tables.layout import Baselines, parse
 from orchestrator.publish.tables.table_data import Column, LegendEntry, Panel, Table, TableCell, TableRow
-from orchestrator.publish.verdicts.boundary import ANY, LEAST, Spending, planned
-from orchestrator.publish.verdicts.judgement import CellVerdict, Evidence, Judged, QuerySpread, judge, spread
+from orchestrator.publish.verdicts.judge import CellVerdict, Evidence, Judged, QuerySpread, judge, spread
+from orchestrator.publish.verdicts.significance import ANY, MIN_PAIRS, Spending, planned
 from orchestrator.spec.layouts import Covers, TableSpec, VerdictSpec
 from orchestrator.views.evidence import CellVerdictView, VerdictsView
 from orchestrator.views.runs import CellSummary, Labels, QuerySource, QuerySums, SweepLook, SweepOutcomes, TrialOutcome
@@ -79,7 +79,7 @@ class Queries:
     @property
     def least(self) -> int:
         """How many seeds a first look takes."""
-        return 1 if self.covers == "queries" else LEAST
+        return 1 if self.covers == "queries" else MIN_PAIRS
 
     def beside(self, found: Evidence, column: Column, pairs: Sequence[tuple[TrialOutcome, TrialOutcome]]) -> Evidence:
         """The same evidence with what its queries say, or with why it cannot be judged by them."""
@@ -233,7 +233,7 @@ def _pair(
     ]
     edges = [one.position for one in looks if one.finished]
     staged = [bisect_right(edges, max(one.position for one in pair)) for pair in valued]
-    least = LEAST if wanted.queries is None else wanted.queries.least
+    least = MIN_PAIRS if wanted.queries is None else wanted.queries.least
     spending, obstacle = _spending(pairs, staged, least, asked, edges)
     growing = {own.status, base.status} & {"partial", "missing"}
     if growing and not obstacle and (not pairs or (asked.looks == "planned" and len(set(staged)) < 2)):

@@ -5,20 +5,10 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Final
 
+from orchestrator.publish.aggregate import half_interval, selection, standard_error
 from orchestrator.publish.labels import metric_unit
 from orchestrator.publish.papers import Number, PublishedTable, held_labels, load
-from orchestrator.publish.select import selection
-from orchestrator.publish.statistics import half_interval, standard_error
 from orchestrator.publish.tables.reproduction import Reproduction
-from orchestrator.publish.tables.significance import (
-    IMPORTED_HIGHER,
-    IMPORTED_LOWER,
-    LEVEL,
-    ImportedComparison,
-    Word,
-    holm,
-    tested,
-)
 from orchestrator.publish.tables.table_data import (
     Column,
     Heading,
@@ -29,6 +19,15 @@ from orchestrator.publish.tables.table_data import (
     Table,
     TableCell,
     TableRow,
+)
+from orchestrator.publish.verdicts.significance import (
+    IMPORTED_HIGHER,
+    IMPORTED_LOWER,
+    LEVEL,
+    ImportedComparison,
+    Word,
+    holm,
+    tested,
 )
 from orchestrator.spec.layouts import DELTA, ImportedNumber, ImportedRow, QuotedRow, TableSpec
 from orchestrator.views.errors import ConflictError

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from orchestrator.publish.aggregate import interval
 from orchestrator.publish.papers import Number
-from orchestrator.publish.statistics import interval
 from orchestrator.views.runs import CellSummary, Statistic
 
 Word = Literal["reproduced", "above", "below", "no spread", "not run", "failed", "diverged"]

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from orchestrator.publish.tables import build
 from orchestrator.publish.tables.evidence import CellPair, Judgeable, JudgedTable, judged
-from orchestrator.publish.verdicts.boundary import LEAST
-from orchestrator.publish.verdicts.judgement import CellVerdict
+from orchestrator.publish.verdicts.judge import CellVerdict
 from orchestrator.publish.verdicts.rounds import Limits, Question, Round, Stock, next_round
+from orchestrator.publish.verdicts.significance import MIN_PAIRS
 from orchestrator.spec.spec import SeedAxis, Spec, seed_axis
 from orchestrator.views.errors import ConflictError
 from orchestrator.views.evidence import CellSeeds, CellVerdictView, LeftOut, ResolutionBudget, ResolutionRound
@@ -37,7 +37,11 @@ def agenda(judged: JudgedTable, budget: ResolutionBudget, per_seed: int) -> Agen
     questions, hopeless = [], {}
     for place, verdict in judged.verdicts.items():
         pair = judged.pairs[place]
-        if pair.baseline is None or pair.evidence.obstacle or (verdict.word == "untested" and verdict.pairs >= LEAST):
+        if (
+            pair.baseline is None
+            or pair.evidence.obstacle
+            or (verdict.word == "untested" and verdict.pairs >= MIN_PAIRS)
+        ):
             hopeless[place] = verdict.reason
         elif verdict.word in ("unresolved", "untested") and not _known(pair, verdict, budget.within):
             questions.append(_question(place, pair, verdict, budget.within, per_seed))
@@ -89,7 +93,7 @@ def _question(
     assert pair.baseline is not None  # such a one is hopeless
     prospect = verdict.prospect
     if prospect is None:  # too few pairs for a test: first of all so many
-        needed = -(-(LEAST - verdict.pairs) // per_seed)
+        needed = -(-(MIN_PAIRS - verdict.pairs) // per_seed)
         return Question(place, pair.cell, pair.baseline, verdict.pairs // per_seed, needed)
     narrow = None if within is None else prospect.narrow(within / pair.column.scale)
     known = [-(-one // per_seed) for one in (verdict.more, narrow) if one is not None]

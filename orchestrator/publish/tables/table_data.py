@@ -7,8 +7,8 @@ from typing import Final, Literal, NamedTuple
 
 from orchestrator.publish.papers import Number, PublishedTable
 from orchestrator.publish.tables.reproduction import Reproduction
-from orchestrator.publish.tables.significance import Comparison, ImportedComparison
-from orchestrator.publish.verdicts.judgement import CellVerdict, QuerySpread
+from orchestrator.publish.verdicts.judge import CellVerdict, QuerySpread
+from orchestrator.publish.verdicts.significance import Comparison, ImportedComparison
 from orchestrator.spec.axes import Unit
 from orchestrator.spec.layouts import Center, Covers, Spread
 from orchestrator.views.runs import NO_SWEEP, CellSummary, Labels, Statistic

@@ -2,11 +2,10 @@
 
 import altair as alt
 
+from orchestrator.publish.aggregate import direction, optimism
 from orchestrator.publish.figures import style, wording
 from orchestrator.publish.figures.kinds.curves import MOST_ALTOGETHER
 from orchestrator.publish.figures.sketch import Datum, FigureDrawing, Plot, Sketch
-from orchestrator.publish.optimism import optimism
-from orchestrator.publish.select import direction
 
 
 def draw(it: Sketch) -> FigureDrawing:

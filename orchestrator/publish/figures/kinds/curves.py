@@ -8,9 +8,9 @@ import altair as alt
 import numpy as np
 from numpy.typing import NDArray
 
+from orchestrator.publish.aggregate import statistic
 from orchestrator.publish.figures import sketch, style, wording
 from orchestrator.publish.figures.sketch import Arrays, CurvePoints, Datum, FigureDrawing, Plot, Sketch
-from orchestrator.publish.statistics import statistic
 from orchestrator.views.runs import Statistic
 
 MOST_POINTS: Final = 1_000

@@ -1,16 +1,22 @@
-"""Accounts, their tokens and logins, and what each may do."""
+"""Users, projects, tokens and logins: what administrators, users and a home's owner may do."""
 
+import getpass
+import os
 import re
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from orchestrator.host import checks
+from orchestrator.host.files import own_folder
 from orchestrator.host.identity import TOKEN_PREFIX, digest, new_token, token_of
 from orchestrator.record.account_admin import HOW
 from orchestrator.record.store import Store
+from orchestrator.settings import Settings
 from orchestrator.views.accounts import (
     ACCOUNT_NAME,
     OWNER,
@@ -30,9 +36,46 @@ from orchestrator.views.accounts import (
     TokenView,
     UserView,
     caller,
+    calling,
 )
-from orchestrator.views.errors import ConflictError
+from orchestrator.views.errors import ConflictError, NotFoundError
 from orchestrator.views.pages import Page, each
+
+
+@contextmanager
+def owning(settings: Settings) -> "Iterator[People]":
+    """The owner's work on a home that has been served; raises NotFoundError where there is no database."""
+    own_folder(settings.resolved_home)
+    if not _is_there(settings):
+        raise NotFoundError(f"there is no database in {settings.home}; `metricsweep serve --home` makes one")
+    from orchestrator.record.store import Store
+
+    store = Store.of(settings)
+    try:
+        with calling(Caller(name=f"{_account()} on this machine"), socket.gethostname()):
+            yield People(store, settings.oidc_issuer)
+    finally:
+        store.close()
+
+
+def refuse_newer_database(settings: Settings) -> None:
+    """Raise UnavailableError where a newer release has upgraded the database, or it does not answer."""
+    if _is_there(settings):
+        from orchestrator.record.store import Store
+
+        Store.of(settings, migrate=False).close()
+
+
+def _is_there(settings: Settings) -> bool:
+    """Whether there is a database; of one that is named, it is for whoever opens it to find out."""
+    return bool(settings.database_url) or (settings.resolved_home / "metricsweep.db").exists()
+
+
+def _account() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # a container whose user has no name
+        return str(os.getuid())
 
 
 class AccountQueries:

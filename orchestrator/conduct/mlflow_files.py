@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from orchestrator.publish import figures, formats
+from orchestrator.publish.aggregate import direction, selection
 from orchestrator.publish.figures.sketch import Sources
-from orchestrator.publish.select import direction, selection
 from orchestrator.publish.tables import build
 from orchestrator.publish.tables.layout import parse
-from orchestrator.publish.verdicts import judgement
+from orchestrator.publish.verdicts import judge
 from orchestrator.record.figure_files import FigureFiles
 from orchestrator.record.mlflow.tracker import Exhibit
 from orchestrator.record.store import Store
@@ -41,7 +41,7 @@ class Exhibits:
         if ended:
             files[SPEC_FILE] = view.text.encode()
             kept = FigureFiles(self._store, self._storage)
-            outcomes = replace(self._store.outcomes.of(sweep), queries=judgement.source(kept.arrays_of))
+            outcomes = replace(self._store.outcomes.of(sweep), queries=judge.source(kept.arrays_of))
             captions = list(self._tables(outcomes, files))
             self._figures(outcomes, spec.get("figures") or {}, files)
         return Exhibit(

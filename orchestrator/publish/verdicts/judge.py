@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from math import sqrt
 from typing import Any, Final, Literal, TypeVar
 
-from orchestrator.publish.statistics import statistic
-from orchestrator.publish.verdicts.boundary import ANY, LEAST, Boundary, Prospect, Spending, boundary
+from orchestrator.publish.aggregate import statistic
+from orchestrator.publish.verdicts.significance import ANY, MIN_PAIRS, Boundary, Prospect, Spending, boundary
 from orchestrator.spec.layouts import Covers
 from orchestrator.views.errors import timely
 from orchestrator.views.runs import QuerySource, QuerySums, Statistic
@@ -335,7 +335,7 @@ def _tested(one: Evidence) -> _Tested | None:
 
 def _least(one: Evidence) -> int:
     """How many pairs are needed before anything is said."""
-    return one.spending.first if one.covers == "queries" else LEAST
+    return one.spending.first if one.covers == "queries" else MIN_PAIRS
 
 
 def _still(differences: Sequence[float], found: Statistic) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 from orchestrator.plan import grid
 from orchestrator.plan.grid import Contents, Space
 from orchestrator.plan.points import cells_of
-from orchestrator.publish import select
+from orchestrator.publish import aggregate
 from orchestrator.record.searches import OpenCell, Suggested
 from orchestrator.record.store import Store, Writer
 from orchestrator.run.engine import Study, Values
@@ -164,7 +164,7 @@ def export(store: Store, catalog: Catalog, sweep: int, cell: int, file: Path) ->
 
 def higher(spec: Spec, catalog: Catalog) -> bool:
     """Whether a higher score is better."""
-    return select.direction(spec.select.metric, catalog) == "higher"
+    return aggregate.direction(spec.select.metric, catalog) == "higher"
 
 
 def _replay(study: Study, recorded: Sequence[Suggested]) -> bool:
