@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from api.commands.terminal import FAILED, OK, explain
 from api.events import Feed
-from api.local.refusals import refuse_open_host
+from api.local.serve import refuse_open_host
 from api.main import create_app
 from orchestrator.host import storage
 from orchestrator.host.checks import refuse_hidden

@@ -9,14 +9,14 @@ import typer
 from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
-from api.commands import accounts, admin, evidence, local, show, sweeps, tables, watch
+from api.commands import accounts, admin, evidence, serve, sweeps, tables, watch
 from api.commands.terminal import EXIT_CODES, FAILED, err, explain, out
 from orchestrator.host.checks import brought_by
 from orchestrator.host.logs import printable
 
 COMMANDS: Final[tuple[tuple[str, Callable[..., None], str], ...]] = (
-    ("serve", local.serve, "metricsweep serve --home .metricsweep"),
-    ("run", local.run, "metricsweep run sweeps/digits.yaml --out tables"),
+    ("serve", serve.serve, "metricsweep serve --home .metricsweep"),
+    ("run", serve.run, "metricsweep run sweeps/digits.yaml --out tables"),
     ("slots", admin.slots, "metricsweep slots --slurm --partition gpu --gres gpu:1 --cpus 4 --time 4:00:00"),
     ("login-link", admin.login_link, "metricsweep login-link"),
     ("users", accounts.users, "metricsweep users add ada --role member --project faces"),
@@ -30,7 +30,7 @@ COMMANDS: Final[tuple[tuple[str, Callable[..., None], str], ...]] = (
     ("webhook", admin.webhook, "metricsweep webhook test"),
     ("submit", sweeps.submit, "metricsweep submit sweeps/digits.yaml --watch"),
     ("list", sweeps.list_sweeps, "metricsweep list --state running --tag paper"),
-    ("show", show.show, "metricsweep show 7      metricsweep show 7/3      metricsweep show --trial 41"),
+    ("show", sweeps.show, "metricsweep show 7      metricsweep show 7/3      metricsweep show --trial 41"),
     ("note", sweeps.note, 'metricsweep note 7 "eta 1 diverges on two seeds"      metricsweep note --trial 41'),
     ("tag", sweeps.tag, "metricsweep tag 7 paper -wip      metricsweep tag --trial 41 odd"),
     ("watch", watch.watch, "metricsweep watch 7"),

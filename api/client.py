@@ -44,7 +44,7 @@ from workers.catalog import Catalog
 if TYPE_CHECKING:
     import pandas
 
-    from api.notebooks.notebook import SweepNotebook
+    from api.notebook import SweepNotebook
 
 
 @dataclass(frozen=True, slots=True)
@@ -448,13 +448,13 @@ class Client:
 
     def notebook(self, sweep: int) -> "SweepNotebook":
         """A sweep as a notebook shows it: pandas frames, tables and figures that render."""
-        from api.notebooks.notebook import SweepNotebook
+        from api.notebook import SweepNotebook
 
         return SweepNotebook(self, self._connection, sweep)
 
     def frame(self) -> "pandas.DataFrame":
         """Every sweep as a row of a pandas frame."""
-        from api.notebooks.frame import frame
+        from api.notebook import frame
 
         return frame(self._connection, "/v1/frames/sweeps")
 

@@ -13,8 +13,8 @@ from typing import Any, Final
 import httpx
 
 from api.client import Client
-from api.failures import NewConnection, Unreachable
-from api.local import record
+from api.connection import NewConnection, Unreachable
+from api.local.home import served
 from orchestrator.host.files import one_line, secret_file
 from orchestrator.host.identity import IDENTITY_PATH, Identity, known_of, same
 
@@ -33,7 +33,7 @@ def connect(url: str | None, token: str | None, home: Path) -> Client:
     identity = known_of(home)
     if url:
         return Client(url, token) if token or identity is None else Client(url, auth=HomeProof(home, identity))
-    server = record.served(home)
+    server = served(home)
     if server is None or identity is None:
         raise Unreachable(f"nothing serves {home}; {_to_start(home)}")
     if not server.is_here:

@@ -9,32 +9,15 @@ from starlette.middleware import Middleware
 from starlette.middleware.gzip import DEFAULT_EXCLUDED_CONTENT_TYPES, GZipMiddleware
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
-from api import problems
+from api import mlflow, problems
 from api.auth.gate import Authentication, AuthMiddleware, bearer
 from api.auth.oidc import LoginSession, ProviderLogin
 from api.events import Feed
 from api.http.middleware import BodyLimit, HostsAndOrigins, PeerAddress, RateLimit, Rates, ResponseHeaders
 from api.http.turns import Turns
-from api.mlflow import passage, rules
-from api.mlflow.upstream import Upstream
+from api.mlflow import Upstream
 from api.problems import OPENAPI_PATH, documented, openapi
-from api.routes import (
-    accounts,
-    cluster,
-    curves,
-    events,
-    figures,
-    frames,
-    listing_pages,
-    listings,
-    logins,
-    pages,
-    reference,
-    static,
-    sweeps,
-    tables,
-    trials,
-)
+from api.routes import accounts, cluster, curves, events, frames, listings, login, pages, sweeps, tables, trials
 from api.telemetry import Exposition, Latency, Spans
 from orchestrator.service.service import Service
 from orchestrator.service.trials import MEDIA_TYPE as FRAMES
@@ -68,7 +51,7 @@ ROUTERS: Final = (
     tables.papers_router,
     tables.drift_router,
     curves.router,
-    figures.router,
+    tables.router,
     frames.router,
     tables.published_router,
     accounts.quotas_router,
@@ -81,7 +64,7 @@ ROUTERS: Final = (
     accounts.people_router,
     accounts.tokens_router,
     accounts.audit_router,
-    logins.router,
+    login.router,
 )
 
 PAGES: Final = (
@@ -89,7 +72,7 @@ PAGES: Final = (
     curves.page,
     cluster.cluster_pages,
     tables.costly_ledgers,
-    listing_pages.pages,
+    listings.pages,
     accounts.forms,
     sweeps.remark_forms,
     cluster.storage_forms,
@@ -97,8 +80,8 @@ PAGES: Final = (
     sweeps.resolution_forms,
     pages.checking,
     pages.submit_router,
-    reference.router,
-    static.router,
+    pages.router,
+    pages.router,
 )
 
 
@@ -128,15 +111,15 @@ def create_app(service: Service, settings: Settings) -> FastAPI:
             Middleware(ResponseHeaders),
             Middleware(GZipMiddleware, compresslevel=LEVEL, exclude_content_types=DENSE),
             Middleware(HostsAndOrigins, settings=settings),
-            Middleware(AuthMiddleware, access=access, mlflow=rules.PREFIX),
+            Middleware(AuthMiddleware, access=access, mlflow=mlflow.PREFIX),
             Middleware(
                 RateLimit,
                 rates=Rates.of(settings),
-                mlflow=rules.PREFIX,
+                mlflow=mlflow.PREFIX,
                 is_open=access.open_paths.__contains__,
                 is_stream=events.is_stream,
             ),
-            Middleware(BodyLimit, is_upload=rules.is_upload),
+            Middleware(BodyLimit, is_upload=mlflow.is_upload),
             *([Middleware(LoginSession, secret=access.sealing)] if settings.oidc_issuer else []),
         ],
     )
@@ -154,11 +137,11 @@ def create_app(service: Service, settings: Settings) -> FastAPI:
         app.include_router(router, dependencies=[Depends(bearer)], responses=documented(429))
     app.include_router(cluster.health_router)
     app.include_router(cluster.telemetry_router)
-    app.include_router(logins.open_router)
-    app.include_router(logins.pages_router)
-    app.include_router(logins.provider_router)
+    app.include_router(login.open_router)
+    app.include_router(login.pages_router)
+    app.include_router(login.provider_router)
     for router in PAGES:
         app.include_router(router)
-    app.include_router(passage.router)
+    app.include_router(mlflow.router)
     app.openapi = lambda: openapi(app)  # type: ignore[method-assign]
     return app

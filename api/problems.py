@@ -17,7 +17,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import compile_path
 
 import orchestrator
-from dashboards import pages
+from dashboards import sweeps
 from orchestrator.host.disk import is_disk_error
 from orchestrator.settings import Settings
 from orchestrator.views.errors import (
@@ -120,7 +120,7 @@ def answer(request: Request, problem: ProblemDetails, headers: Mapping[str, str]
         lines = [problem.detail, *(f"{found.path}  {found.message}" for found in problem.problems)]
         if problem.request_id:
             lines.append(f"Request {problem.request_id}")
-        text = pages.problem_page(problem.status, problem.title, "\n".join(lines))
+        text = sweeps.problem_page(problem.status, problem.title, "\n".join(lines))
         return HTMLResponse(text, status_code=problem.status, headers=kept)
     body = problem.model_dump(mode="json", exclude_none=True)
     return JSONResponse(body, status_code=problem.status, headers=kept, media_type=MEDIA_TYPE)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:  # the tests of the workers run where none of what these need is installed
-    from api.local.process import Child
+    from api.local.processes import Child
     from orchestrator.service.service import Service
     from orchestrator.settings import Settings
     from tests.mlflow_server import Gate

@@ -12,8 +12,7 @@ from typing import Any
 import httpx
 from pydantic import SecretStr
 
-from api.local.command_lines import inherited_environment, mlflow_server
-from api.local.process import MARK, Child, end_processes, marked
+from api.local.processes import MARK, Child, end_processes, inherited_environment, marked, mlflow_server
 from api.main import create_app
 from orchestrator.host.identity import Identity, made_for
 from orchestrator.service.service import Service

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psutil
 
-from api.local.process import end_processes
+from api.local.processes import end_processes
 from tests.ports import free_port
 
 NEEDED = ("munged", "slurmctld", "slurmd", "sbatch")

@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from dashboards.pages import cell_page
+from dashboards.sweeps import cell_page
 from orchestrator.publish.tables import cell as cells
 from orchestrator.record.store import Store
 from orchestrator.service.service import Service

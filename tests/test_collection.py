@@ -13,7 +13,7 @@ import pytest
 import sqlalchemy as sa
 from pydantic import ValidationError
 
-from dashboards import pages
+from dashboards import sweeps
 from orchestrator.record.schema import collected, training
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
@@ -127,7 +127,7 @@ def test_what_goes_is_recorded_and_all_but_weights_stays(service: Service, setti
     assert gone.collected.removed
     assert gone.collected.files == 2
     assert "each cell keeps its best candidate" in gone.collected.reason
-    page = pages.trial_page(gone, None, service.trials.log(gone.id), now=gone.collected.at)
+    page = sweeps.trial_page(gone, None, service.trials.log(gone.id), now=gone.collected.at)
     assert "The weights of this training were collected" in page
     assert service.tables.render(sweep, "main", "csv").content == numbers
     assert collect(service).sweeps == [], "there is nothing more"

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 
-from api.local.command_lines import MLFLOW_SWITCHES
+from api.local.processes import MLFLOW_SWITCHES
 from orchestrator.__main__ import main
 from orchestrator.host.storage import parsed
 from orchestrator.record.store import Store

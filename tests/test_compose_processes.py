@@ -19,7 +19,7 @@ import yaml
 from sqlalchemy import make_url
 
 from api.client import Client
-from api.local.process import MARK, end_processes, marked
+from api.local.processes import MARK, end_processes, marked
 from orchestrator.host.slot_environment import NICENESS
 from orchestrator.views.states import TrialState
 from tests.compose_file import COMPOSE, ROOT, load

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dashboards import pages
+from dashboards import sweeps
 from orchestrator.conduct.conductor import Conductor
 from orchestrator.plan.edit import with_metrics
 from orchestrator.record.store import Store
@@ -282,14 +282,14 @@ class TestExtended:
         found = trials(service, sweep)[0]
         assert (found.state, found.evaluation.state) == ("finished", "running")
         assert [one.state for one in found.evaluation.attempts] == ["running"]
-        shown = pages.trial_page(found, None, service.trials.log(found.id))
+        shown = sweeps.trial_page(found, None, service.trials.log(found.id))
         assert "nmi_sec of the weights that its training has kept" in shown
         view = service.sweeps.get(sweep)
-        assert "<b>4 evaluations</b> left" in pages.sweep_page(view, service.sweeps.grid(sweep), pages.BesideSweep())
+        assert "<b>4 evaluations</b> left" in sweeps.sweep_page(view, service.sweeps.grid(sweep), sweeps.BesideSweep())
         conduct(settings)
         after = trials(service, sweep)[0]
         assert [one.state for one in after.attempts] == ["lost", "finished"]
-        assert "evaluated from the weights of training" in pages.trial_page(after, None, service.trials.log(after.id))
+        assert "evaluated from the weights of training" in sweeps.trial_page(after, None, service.trials.log(after.id))
         assert (service.sweeps.get(sweep).state, tally(settings, "evaluate")) == ("finished", 4)
         assert tally(settings, "train") == 4
 

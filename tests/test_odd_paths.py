@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from api.local.command_lines import mlflow_server, settings_environment
+from api.local.processes import mlflow_server, settings_environment
 from orchestrator.record.store import Store
 from orchestrator.record.transfer import snapshot
 from orchestrator.settings import Settings

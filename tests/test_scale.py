@@ -15,7 +15,7 @@ from fastapi.testclient import TestClient
 
 from api.main import create_app
 from benchmarks.sweep_of import Shape, body
-from dashboards import pages
+from dashboards import sweeps
 from orchestrator.conduct import broker, waiting
 from orchestrator.conduct import expansion as expansions
 from orchestrator.conduct.broker import Chores
@@ -199,7 +199,7 @@ def test_a_fresh_sweep_trains_a_recipe_once_wherever_it_stands(settings: Setting
 
 def test_the_page_of_a_great_sweep_stays_small(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     service = expanded(settings, "30x8x10")
-    monkeypatch.setattr(pages, "MOST_TABLED", 1_000)
+    monkeypatch.setattr(sweeps, "MOST_TABLED", 1_000)
     app = create_app(service, settings)
     bearer = {"Authorization": f"Bearer {app.state.access.identity.secret}"}
     with TestClient(app, base_url="http://127.0.0.1:8787", headers=bearer) as http:

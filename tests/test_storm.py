@@ -14,7 +14,7 @@ import pytest
 import sqlalchemy as sa
 
 from api.client import Asked, Client
-from api.failures import ApiError
+from api.connection import ApiError
 from orchestrator.record import schema
 from orchestrator.record.store import Store
 from orchestrator.views.states import SWEEP_ENDED, SweepState, TrialState

@@ -48,17 +48,17 @@ def run_from(installed: Path, home: Path, code: str) -> str:
 
 def test_it_carries_parts_migrations_templates_and_scripts(installed: Path, tmp_path: Path) -> None:
     code = """
-import orchestrator, dashboards.pages, dashboards.guide, dashboards.rendering, workers.catalog
+import orchestrator, dashboards.sweeps, dashboards.catalog, dashboards.rendering, workers.catalog
 import orchestrator.publish.formats as formats
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 service = Service.open(Settings())
 print(orchestrator.__file__)
 print(len(service.catalog().entries), len(formats.names()))
-print("<html" in dashboards.pages.sweeps_page(service.sweeps.page(None, None, None, 10), state=None, name=None))
+print("<html" in dashboards.sweeps.sweeps_page(service.sweeps.page(None, None, None, 10), state=None, name=None))
 print(dashboards.rendering.static("style.css") is not None)
 print(sum(one.count for one in service.published()))
-print(dashboards.guide.file("search.html") is not None)
+print(dashboards.catalog.file("search.html") is not None)
 """
     place, counts, page, style, published, guide = run_from(installed, tmp_path, code).splitlines()
     assert Path(place).is_relative_to(installed)

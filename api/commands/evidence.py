@@ -31,7 +31,7 @@ from api.commands.terminal import (
     readable,
     settings,
 )
-from api.failures import ApiError
+from api.connection import ApiError
 from orchestrator.views.errors import NotFoundError
 
 if TYPE_CHECKING:

@@ -133,7 +133,7 @@ def explain(error: Exception) -> int:
     """Say on stderr what went wrong and give the exit code; an error that is not ours is raised again."""
     from pydantic import ValidationError
 
-    from api.failures import ApiError, Unreachable
+    from api.connection import ApiError, Unreachable
 
     match error:
         case Unreachable():

@@ -55,7 +55,7 @@ def follow(
 
     It is asked for when the server tells that it changed, and each time where the server tells nothing.
     """
-    from api.failures import ApiError, Unreachable
+    from api.connection import ApiError, Unreachable
 
     with client.changes(sweep) as changes, (_bar if console.is_terminal else _lines)(console) as show:
         answered = time.monotonic()

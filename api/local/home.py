@@ -1,24 +1,62 @@
-"""What one `serve` keeps in its home folder: the lock, the ports and processes in `serve.json`, its secrets."""
+"""The home folder of one `serve`: its lock, its secrets, and `serve.json` with its ports and processes."""
 
 import fcntl
 import hashlib
+import json
 import os
 import shutil
 import socket
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Any, Final
 
 import psutil
 
-from api.local import record
-from api.local.process import Child, end_processes, marked
-from api.local.refusals import unwritable
-from orchestrator.host.files import close_files, own_folder, own_secret
+from api.local.processes import Child, end_processes, marked
+from orchestrator.host.files import close_files, own_folder, own_secret, own_text
 from orchestrator.views.errors import ConflictError, MetricsweepError
+
+RECORD_FILE: Final = "serve.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """Where a home folder is served."""
+
+    url: str
+    machine: str
+    pid: int
+
+    @property
+    def is_here(self) -> bool:
+        """Whether it is this machine: a home folder may lie on a disk that several share."""
+        return self.machine == socket.gethostname()
+
+
+def read(home: Path) -> Mapping[str, Any]:
+    """The record; empty where there is none, or a damaged one."""
+    with suppress(OSError, ValueError):
+        record = json.loads((home / RECORD_FILE).read_text())
+        return record if isinstance(record, dict) else {}
+    return {}
+
+
+def write(home: Path, record: Mapping[str, Any], url: str) -> None:
+    """Replace the record; `url` is that of the API, empty once it is served no more."""
+    own_text(home / RECORD_FILE, json.dumps({**record, "url": url, "machine": socket.gethostname()}, indent=1))
+
+
+def served(home: Path) -> Served | None:
+    """Where the home is served, as far as its record says: whoever wrote it may have been killed."""
+    found = read(home)
+    with suppress(KeyError, TypeError, ValueError):
+        return Served(str(found["url"]), str(found["machine"]), int(found["pid"])) if found["url"] else None
+    return None
+
 
 LEFTOVER_GRACE: Final = 5.0
 """Seconds between SIGTERM and SIGKILL for what an earlier supervisor left."""
@@ -81,7 +119,7 @@ class Home:
         A recorded pid counts only when its process was created at the recorded time; the others are known by the
         random mark in their environment.
         """
-        known = record.read(self.folder)
+        known = read(self.folder)
         mark = known.get("mark")
         leftovers: dict[int, psutil.Process] = {process.pid: process for process in (marked(str(mark)) if mark else [])}
         names = {}
@@ -116,7 +154,7 @@ class Home:
             "ports": {**self._known_ports(), **self._ports},
             "children": entries,
         }
-        record.write(self.folder, noted, self.url)
+        write(self.folder, noted, self.url)
 
     def port(self, name: str, preferred: Sequence[int] = (), host: str = "127.0.0.1") -> int:
         """A free port for a process: the one it had last, else one of `preferred`, else any.
@@ -162,7 +200,7 @@ class Home:
         return Path("/tmp") / f"metricsweep-{os.getuid()}-{digest}{name}"  # noqa: S108  made with mode 0700
 
     def _known_ports(self) -> dict[str, int]:
-        ports = record.read(self.folder).get("ports")
+        ports = read(self.folder).get("ports")
         return {str(name): int(port) for name, port in ports.items()} if isinstance(ports, dict) else {}
 
     def _claim(self, port: int) -> bool:
@@ -220,3 +258,11 @@ def _flock(file: IO[str]) -> bool:
             time.sleep(0.05)
         else:
             return True
+
+
+def unwritable(home: Path, reason: str | None) -> str:
+    """The sentence for a home folder in which nothing can be written."""
+    return (
+        f"the home folder {home} cannot be written: {reason}; make room or make it writable, "
+        "or name another folder by --home or METRICSWEEP_HOME"
+    )

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, St
 
 from api.dependencies import AccountName, Admission, Asked, ByProvider, Cursor, Id, IdempotencyKey, Paged, UserName
 from api.problems import documented, shown
-from dashboards import people as people_page
+from dashboards import lists as people_page
 from orchestrator.host.checks import issuer as issuer_of
 from orchestrator.views.accounts import (
     ACCOUNT_NAME,

@@ -10,8 +10,8 @@ from api.dependencies import Actor, Asked, Id
 from api.http.turns import ExpensiveBundle
 from api.problems import answer, details, documented, shown
 from api.telemetry import CONTENT_TYPE, Exposition
-from dashboards import cluster as cluster_page
-from dashboards import pages
+from dashboards import lists as cluster_page
+from dashboards import sweeps
 from orchestrator.views.operations import (
     ClusterView,
     CollectionPolicy,
@@ -204,7 +204,7 @@ def sizes_page(number: Id, service: Asked) -> HTMLResponse:
     if found.state in SWEEP_ENDED:
         policy = CollectionPolicy(before=datetime.now(UTC), keep=1)
         going = service.retention.collect(policy, number, None, dry_run=True)
-    return HTMLResponse(pages.storage_page(kept, going))
+    return HTMLResponse(sweeps.storage_page(kept, going))
 
 
 DATA: Final = [

@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 from api.dependencies import Asked
 from api.http.turns import Expensive
 from api.problems import documented, shown
-from dashboards import curves as curves_page
+from dashboards import sweeps as curves_page
 from orchestrator.service.trials import DEFAULT_POINTS, By, CurvesAsked
 from orchestrator.views.errors import ConflictError
 from orchestrator.views.trials import Against, CurveLines

@@ -1,6 +1,10 @@
-"""The pages of sweeps, trials and parts, and the form that submits a spec."""
+"""HTML pages of sweeps, trials and parts, the API reference, the guide, and static files."""
 
+import hashlib
+import pathlib
 import uuid
+from functools import cache
+from importlib.util import find_spec
 from typing import Annotated, Final, Literal
 
 from fastapi import APIRouter, Depends, Form, Path, Query, Request
@@ -8,11 +12,21 @@ from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Resp
 from starlette.exceptions import HTTPException
 
 from api.dependencies import Asked, Cursor, Id, Limit, Name, SweepTag, person, spec_body
-from api.http.middleware import BODY_BYTES
+from api.http.middleware import BODY_BYTES, SECURITY_HEADERS
 from api.http.turns import Expensive, ExpensiveSpec
 from api.routes.sweeps import CellIndex
-from dashboards import catalog, editor, gallery, pages
-from dashboards.editor import Draft
+from dashboards import catalog, rendering
+from dashboards.catalog import Draft
+from dashboards.sweeps import (
+    MOST_SQUARES,
+    MOST_TABLED,
+    BesideSweep,
+    Surroundings,
+    cell_page,
+    sweep_page,
+    sweeps_page,
+    trial_page,
+)
 from orchestrator.cost.estimate import cost_in_words
 from orchestrator.service.service import Service
 from orchestrator.views.accounts import caller
@@ -36,27 +50,27 @@ def sweeps(
     if state and wanted is None:
         raise HTTPException(404, f"no state {state!r}; there are {', '.join(SweepState)}")
     page = service.sweeps.page(wanted, name or None, cursor, limit, tag or None)
-    return HTMLResponse(pages.sweeps_page(page, state=wanted, name=name or None, tag=tag or None))
+    return HTMLResponse(sweeps_page(page, state=wanted, name=name or None, tag=tag or None))
 
 
 @costly.get("/sweeps/{id}")
 def sweep(number: Id, service: Asked, heat: Heat = "metric") -> HTMLResponse:
     """One sweep with its tables, grid and problems; `heat`: by what the tables are coloured."""
     found = service.sweeps.get(number)
-    small = found.counts.total <= pages.MOST_TABLED
+    small = found.counts.total <= MOST_TABLED
     tables = {name: service.tables.html(number, name, heat) if small else None for name in found.tables}
-    grid, cells = service.sweeps.grid(number, pages.MOST_SQUARES), service.sweeps.cell_count(number)
+    grid, cells = service.sweeps.grid(number, MOST_SQUARES), service.sweeps.cell_count(number)
     cost = service.sweeps.left(found)
     left = list(cost_in_words(cost)) if cost and cost.trainings else []
-    shown = pages.BesideSweep(tables, heat, service.resolutions.latest(number), service.sweeps.allowed(number))
-    return HTMLResponse(pages.sweep_page(found, grid, shown, cells=cells, left=left))
+    shown = BesideSweep(tables, heat, service.resolutions.latest(number), service.sweeps.allowed(number))
+    return HTMLResponse(sweep_page(found, grid, shown, cells=cells, left=left))
 
 
 @costly.get("/sweeps/{id}/cells/{index}")
 def cell(number: Id, index: CellIndex, service: Asked) -> HTMLResponse:
     """What stands behind the numbers of one cell."""
     found = service.sweeps.cell(number, index)
-    return HTMLResponse(pages.cell_page(found, service.sweeps.cell_figure(found), service.sweeps.allowed(number)))
+    return HTMLResponse(cell_page(found, service.sweeps.cell_figure(found), service.sweeps.allowed(number)))
 
 
 @costly.get("/trials/{id}")
@@ -64,10 +78,10 @@ def trial(number: Id, service: Asked) -> HTMLResponse:
     """One trial with its curves, recipe, error and log."""
     found = service.trials.get(number)
     log, files = service.trials.log(number, -LOG_CHARACTERS), service.trials.files(number)
-    beside = pages.Surroundings(
+    beside = Surroundings(
         service.trials.neighbours(number), service.trials.kept(number), service.sweeps.allowed(found.sweep)
     )
-    return HTMLResponse(pages.trial_page(found, service.trials.curves_figure(number), log, files, beside))
+    return HTMLResponse(trial_page(found, service.trials.curves_figure(number), log, files, beside))
 
 
 FormTrial = Annotated[int | None, Form(ge=1, le=2**31 - 1)]
@@ -178,7 +192,7 @@ def opened(
     if sweep is not None:
         cloned = service.sweeps.get(sweep)
         return _page(service, Draft(cloned.text, _key(), f"the spec of sweep {sweep}"))
-    found = gallery.preset(preset)
+    found = catalog.preset(preset)
     if found is None:
         raise HTTPException(404, f"no preset named {preset!r}")
     return _page(service, Draft(found.text, _key(), f"the preset {preset}"))
@@ -187,7 +201,7 @@ def opened(
 @submit_router.get("/submit/words")
 def words(service: Asked) -> JSONResponse:
     """What the editor completes."""
-    return JSONResponse(editor.words(service.catalog(), service.json_schema()))
+    return JSONResponse(catalog.words(service.catalog(), service.json_schema()))
 
 
 @checking.post("/submit/check")
@@ -226,8 +240,8 @@ def submit(
 
 
 def _page(service: Service, draft: Draft, status: int = 200) -> HTMLResponse:
-    shelves = gallery.shelves(service.data(), service.catalog())
-    return HTMLResponse(editor.editor_page(draft, shelves, service.accounts.view(caller()).steers), status_code=status)
+    shelves = catalog.shelves(service.data(), service.catalog())
+    return HTMLResponse(catalog.editor_page(draft, shelves, service.accounts.view(caller()).steers), status_code=status)
 
 
 def _key() -> str:
@@ -237,3 +251,93 @@ def _key() -> str:
 def _placed(service: Service, body: bytes, error: InvalidSpecError) -> list[tuple[int | None, str, str]]:
     found = service.submissions.lines(body, error.problems)
     return [(line, one.path, one.message) for line, one in zip(found, error.problems, strict=True)]
+
+
+router = APIRouter(include_in_schema=False)
+
+
+@router.get("/static/vega.js")
+def vega(service: Asked, request: Request) -> Response:
+    """The library that draws the figures, from this server: the pages need no network."""
+    return kept(request, service.vega(), "text/javascript; charset=utf-8")
+
+
+@router.get("/static/{name}")
+def static(name: Annotated[str, Path(max_length=100)], request: Request) -> Response:
+    """A style sheet, script or icon."""
+    content = rendering.static(name)
+    if content is None:
+        raise HTTPException(404, f"no file {name!r}")
+    suffix = name.rpartition(".")[2]
+    return kept(request, content, _MEDIA_TYPES.get(suffix, "application/octet-stream"))
+
+
+_MEDIA_TYPES: Final = {
+    "css": "text/css; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "svg": "image/svg+xml",
+    "png": "image/png",
+    "ico": "image/x-icon",
+}
+
+
+def kept(request: Request, content: bytes, media_type: str) -> Response:
+    """A file that browsers keep: for a year under an address that names its version (`?v=`), else for a day."""
+    tag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
+    age = "max-age=31536000, immutable" if "v" in request.query_params else "max-age=86400"
+    headers = {"ETag": tag, "Cache-Control": f"public, {age}"}
+    if request.headers.get("if-none-match") == tag:
+        return Response(status_code=304, headers=headers)
+    return Response(content, media_type=media_type, headers=headers)
+
+
+POLICY: Final = "Content-Security-Policy"
+
+
+@router.get("/docs", response_class=HTMLResponse)
+def operations() -> HTMLResponse:
+    """Every operation of the API, to be read and tried."""
+    return HTMLResponse(rendering.render("reference.html", None))
+
+
+@router.get("/static/swagger-ui.js")
+def swagger_script(request: Request) -> Response:
+    """Swagger UI's script, from this server."""
+    return kept(request, _swagger("swagger-ui-bundle.js"), "text/javascript; charset=utf-8")
+
+
+@router.get("/static/swagger-ui.css")
+def swagger_style(request: Request) -> Response:
+    """Swagger UI's style, from this server."""
+    return kept(request, _swagger("swagger-ui.css"), "text/css; charset=utf-8")
+
+
+@cache
+def _swagger(name: str) -> bytes:
+    # fastapi-offline has the files, kept current with Swagger UI; its own pages are not used, which allow any origin.
+    spec = find_spec("fastapi_offline")
+    assert spec is not None
+    assert spec.origin is not None
+    return (pathlib.Path(spec.origin).parent / "static" / name).read_bytes()
+
+
+@router.get("/docs/guide")
+def guide_root() -> RedirectResponse:
+    """The guide's first page, below whose address its links lead."""
+    return RedirectResponse("/docs/guide/", status_code=307)
+
+
+@router.get("/docs/guide/{address:path}")
+def guide_file(address: str, request: Request) -> Response:
+    """A page of the guide, or a file that stands beside it."""
+    found = catalog.file(address)
+    if found is None:
+        raise HTTPException(404, f"the guide has no page {address!r}" if catalog.built() else catalog.ABSENT)
+    answer = kept(request, found.content, found.media_type)
+    # A page changes with the release; what names its content in the query (?v=) does not.
+    if "v" not in request.query_params:
+        answer.headers["Cache-Control"] = "no-cache"
+    if found.scripts:
+        hashes = " ".join(f"'{one}'" for one in found.scripts)
+        answer.headers[POLICY] = SECURITY_HEADERS[POLICY].replace("script-src 'self'", f"script-src 'self' {hashes}")
+    return answer

@@ -17,7 +17,7 @@ from typer.testing import CliRunner, Result
 
 from api.cli import COMMANDS, app
 from api.client import Client
-from api.failures import ApiError, Unreachable
+from api.connection import ApiError, Unreachable
 from api.main import create_app
 from orchestrator.conduct.requests import Requests
 from orchestrator.conduct.upkeep import Renewal

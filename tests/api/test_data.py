@@ -11,8 +11,8 @@ import pytest
 from fastapi.testclient import TestClient
 
 from api.client import Client
-from api.commands import local
-from api.commands.local import _begun, _Patience
+from api.commands import serve
+from api.commands.serve import _begun, _Patience
 from api.commands.watch import follow
 from orchestrator.record.store import Store
 from orchestrator.service.service import Service
@@ -145,7 +145,7 @@ def test_run_begins_what_was_missing_when_somebody_looked_last(
 
 def test_run_gives_up_once_nothing_trains_and_the_rest_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter(range(0, 1000, 6))
-    monkeypatch.setattr(local, "time", SimpleNamespace(monotonic=lambda: float(next(clock))))
+    monkeypatch.setattr(serve, "time", SimpleNamespace(monotonic=lambda: float(next(clock))))
     patience = _Patience()
 
     def sweep(running: int, notice: str | None = ABSENT) -> SweepView:

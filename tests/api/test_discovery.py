@@ -16,9 +16,9 @@ from fastapi import FastAPI
 from typer.testing import CliRunner, Result
 
 from api.cli import app as commands
+from api.connection import Unreachable
 from api.discovery import connect
-from api.failures import Unreachable
-from api.local import record
+from api.local.home import write
 from api.main import create_app
 from orchestrator.host.identity import Identity, known_of, made_for
 from orchestrator.service.service import Service
@@ -74,7 +74,7 @@ def command(*arguments: str, **environment: str) -> Result:
 
 def note(home: Path, url: str) -> None:
     """What `serve` notes."""
-    record.write(home, {"pid": os.getpid()}, url)
+    write(home, {"pid": os.getpid()}, url)
 
 
 @pytest.fixture

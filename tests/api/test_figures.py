@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from api.cli import app
 from api.client import Client
 from api.commands.tables import write_figures
-from api.failures import ApiError
+from api.connection import ApiError
 from orchestrator.settings import Settings
 from orchestrator.views import runs
 from orchestrator.views.pages import FIGURE_FORMATS

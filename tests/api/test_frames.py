@@ -17,7 +17,7 @@ from nbclient import NotebookClient
 from nbclient.util import run_sync
 
 from api.client import Client
-from api.failures import ApiError, Unreachable
+from api.connection import ApiError, Unreachable
 from orchestrator.views.sweeps import SweepView
 from tests.api.conftest import TOKEN, named
 from tests.api.played import SPEC, Conductor
@@ -140,7 +140,7 @@ def test_waiting_shows_steps_and_survives_a_restart(
 
     monkeypatch.setattr(client, "sweep", sweep)
     clock = SimpleNamespace(monotonic=time.monotonic, sleep=lambda seconds: next(steps, int)())
-    monkeypatch.setattr("api.notebooks.notebook.time", clock)
+    monkeypatch.setattr("api.notebook.time", clock)
     assert client.notebook(made).wait().state == "finished"
     shown = capsys.readouterr().out
     assert "0 %" in shown

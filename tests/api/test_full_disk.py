@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
-from api.local import record
+from api.local.home import read
 from api.local.serve import Stack
 from orchestrator.host.disk import replace_file
 from orchestrator.record.store import Store
@@ -51,7 +51,7 @@ def test_the_supervisor_outlives_a_full_disk_and_goes_on_by_itself(tmp_path: Pat
         disk.empty()
         wait_until(lambda: pid_of(folder, "conductor") != conductor)
         wait_until(lambda: told.of("conductor")[-1] == "ready")
-        pids = {one["name"]: one["pid"] for one in record.read(disk.folder / "home")["children"]}
+        pids = {one["name"]: one["pid"] for one in read(disk.folder / "home")["children"]}
         wait_until(lambda: pids.get("conductor") == pid_of(folder, "conductor"))
 
 
@@ -69,7 +69,7 @@ def test_the_supervisor_outlives_a_home_that_becomes_read_only(tmp_path: Path) -
 def test_a_process_whose_line_of_being_ready_was_lost_is_started_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("api.local.supervision.READY_SECONDS", 2.0)
+    monkeypatch.setattr("api.local.serve.READY_SECONDS", 2.0)
     told, folder, log = Told(), tmp_path / "stand-ins", tmp_path / "home" / "logs" / "conductor.log"
     with Stack(elsewhere(tmp_path / "home"), told, ours(folder)) as stack:
         stack.start()

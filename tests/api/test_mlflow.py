@@ -17,7 +17,7 @@ import pytest
 from typer.testing import CliRunner
 
 from api.cli import app
-from api.local.process import Child
+from api.local.processes import Child
 from orchestrator.host.identity import made_for, prove
 from orchestrator.settings import Settings
 from orchestrator.views.errors import UnavailableError

@@ -7,9 +7,8 @@ from urllib.parse import unquote
 
 import pytest
 
-from api.mlflow import rules
-from api.mlflow.locations import Locations
-from api.mlflow.rules import _RULES, READ_BY_QUERIES, fields_of, is_plain, is_upload, rule_for
+from api import mlflow
+from api.mlflow import _RULES, READ_BY_QUERIES, Locations, fields_of, is_plain, is_upload, rule_for
 
 DANGEROUS = (
     "webhooks", "gateway/", "/jobs", "assistant/", "scorer", "traces", "prompt", "presigned", "/mpu/", "demo/", "mcp",
@@ -78,7 +77,7 @@ def test_a_path_is_decoded_once_and_deeper_nesting_is_refused(monkeypatch: pytes
         lengths.append(len(text))
         return unquote(text)
 
-    monkeypatch.setattr(rules, "unquote", counted)
+    monkeypatch.setattr(mlflow, "unquote", counted)
     nested = f"/get-artifact/%{'25' * 7_000}"
     assert rule_for("GET", nested) is None
     assert not is_upload("PUT", f"/mlflow/api/2.0/mlflow-artifacts/artifacts/1/%{'25' * 7_000}")

@@ -21,8 +21,8 @@ from schemathesis.specs.openapi.checks import (
 from api import examples
 from api.auth import sessions as patience
 from api.events import Stream
-from api.routes import cluster, listings, logins, tables
-from api.routes import figures as figures_route
+from api.routes import cluster, listings, login, tables
+from api.routes import tables as figures_route
 from orchestrator.settings import Settings
 from orchestrator.views import evidence, pages, sweeps, trials
 from orchestrator.views.operations import ClusterView, CollectionView, DataFinding, Readiness, StorageView
@@ -81,7 +81,7 @@ EXAMPLES = (
     (pages.Page[sweeps.RequestView], examples.REQUESTS), (list[sweeps.GridCell], examples.GRID),
     (CellView, examples.CELL), (pages.Page[trials.TrialSummary], examples.TRIALS),
     (trials.TrialView, examples.TRIAL), (list[trials.Curve], examples.CURVES), (trials.LogView, examples.LOG),
-    (Readiness, cluster.READINESS), (logins.LoginLink, logins.LOGIN_LINK), (logins.Identified, logins.IDENTIFIED),
+    (Readiness, cluster.READINESS), (login.LoginLink, login.LOGIN_LINK), (login.Identified, login.IDENTIFIED),
     (list[pages.FigureView], figures_route.FIGURES), (list[pages.FigureFile], figures_route.FIGURE_FILES),
     (list[evidence.PublishedSummary], tables.PUBLISHED), (evidence.PublishedView, tables.PUBLISHED_TABLE),
     (list[DataFinding], cluster.DATA), (ClusterView, cluster.EXAMPLE), (StorageView, cluster.SIZES),

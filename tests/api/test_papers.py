@@ -8,7 +8,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from api.client import Client
-from api.failures import ApiError
+from api.connection import ApiError
 from orchestrator.service import tables
 from orchestrator.service.service import Service
 from tests.api.conftest import TOKEN

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from api.cli import app as commands
 from api.client import Client
-from api.failures import ApiError
+from api.connection import ApiError
 from orchestrator.record import account_admin
 from orchestrator.service.accounts import People
 from orchestrator.service.service import Service

@@ -7,8 +7,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from api.client import Client
-from api.connection import ServerConnection
-from api.failures import Unreachable
+from api.connection import ServerConnection, Unreachable
 from api.main import create_app
 from orchestrator.conduct.webhook import Webhook
 from orchestrator.host.proxies import proxy_fault, proxy_variable

@@ -10,8 +10,7 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from starlette.types import Receive, Scope, Send
 
-from api.connection import ServerConnection
-from api.failures import ApiError
+from api.connection import ApiError, ServerConnection
 from api.http import middleware
 from api.http.middleware import RateLimit, Rates, TokenBuckets
 from api.main import create_app

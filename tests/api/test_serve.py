@@ -25,8 +25,12 @@ import psutil
 import pytest
 from pydantic import SecretStr
 
-from api.local import record
-from api.local.command_lines import (
+from api.local.doorbell import Doorbell
+from api.local.home import Home, served
+from api.local.processes import (
+    MARK,
+    Child,
+    ChildSpec,
     applications,
     inherited_environment,
     mlflow_server,
@@ -34,12 +38,7 @@ from api.local.command_lines import (
     ray_head,
     settings_environment,
 )
-from api.local.doorbell import Doorbell
-from api.local.home import Home
-from api.local.process import MARK, Child, ChildSpec
-from api.local.refusals import refuse_open_host, refuse_unknown_names
-from api.local.serve import Stack
-from api.local.supervision import FIRST_DELAY, Supervision
+from api.local.serve import FIRST_DELAY, Stack, Supervision, refuse_open_host, refuse_unknown_names
 from orchestrator.host.slot_environment import MALLOC
 from orchestrator.run.slot import Departure
 from orchestrator.settings import SECRET_FILES, Settings
@@ -452,10 +451,10 @@ def test_a_usual_port_in_use_gives_way_to_a_free_one(settings: Settings, tmp_pat
             stack.start()
             url = stack.addresses["api"]
             assert url != f"http://127.0.0.1:{unasked.port}"
-            found = record.served(unasked.resolved_home)
+            found = served(unasked.resolved_home)
             assert found is not None
             assert (found.url, found.is_here) == (url, True)
-        assert record.served(unasked.resolved_home) is None, "it is served no more"
+        assert served(unasked.resolved_home) is None, "it is served no more"
 
 
 def test_an_open_host_needs_a_chosen_token() -> None:
@@ -546,7 +545,7 @@ def test_what_does_not_listen_to_sigterm_is_killed_with_its_children(settings: S
 def test_a_log_is_cut_while_its_process_writes(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("api.local.log_file.LOG_BYTES", 100_000)
+    monkeypatch.setattr("api.local.processes.LOG_BYTES", 100_000)
     write = """
 import os, time
 for n in range(500):

@@ -6,7 +6,7 @@ import pytest
 
 from api.client import Client
 from api.commands import tables, terminal
-from api.commands.local import unfinished
+from api.commands.serve import unfinished
 from api.commands.watch import follow, verdict
 from api.connection import SweepChanges
 from api.main import create_app

@@ -11,7 +11,7 @@ from fastapi import FastAPI
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 from playwright.sync_api import TimeoutError as PageTimeout
 
-from dashboards import guide
+from dashboards import catalog
 from orchestrator.host.identity import made_for
 from orchestrator.settings import Settings
 from orchestrator.views.accounts import Role, Scope
@@ -69,7 +69,7 @@ def test_pages_are_accessible_and_fit(
     context: BrowserContext, stage: Stage, sweep: int, site: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On a desk in light and dark, and on a phone."""
-    monkeypatch.setattr(guide, "FOLDER", site)
+    monkeypatch.setattr(catalog, "FOLDER", site)
     stage.service.remarks.put(("sweep", sweep, 0), "", TagChange(["paper", "wip"]), None)
     stage.resolve(sweep)
     stage.service.people.add_user("ada", Role.MEMBER, "main")
@@ -378,7 +378,7 @@ def test_operations_are_tried(context: BrowserContext) -> None:
 
 
 def test_the_guide_is_read_and_searched(context: BrowserContext, site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guide, "FOLDER", site)
+    monkeypatch.setattr(catalog, "FOLDER", site)
     page = context.new_page()
     page.goto("/docs/guide")
     page.get_by_role("link", name="Statistics", exact=True).click()

@@ -5,9 +5,8 @@ from typing import Any
 
 from api import examples
 from api.routes.cluster import EXAMPLE
-from dashboards import pages
-from dashboards.cluster import cluster_page
-from dashboards.listing import ListingAddress, listing_page
+from dashboards import sweeps
+from dashboards.lists import ListingAddress, cluster_page, listing_page
 from orchestrator.views.operations import ClusterView
 from orchestrator.views.tables import CellView
 from orchestrator.views.trials import ListedColumn, ListedRow, Listing
@@ -20,7 +19,7 @@ def cell(**more: Any) -> CellView:
 
 
 def test_it_shows_the_way_of_a_number() -> None:
-    page = read(pages.cell_page(cell()))
+    page = read(sweeps.cell_page(cell()))
     said = ("selected", "70.91 ± 0.40", "60.82", "SEC-T3", "above", "best/validation/map@r", "cpu (AMD EPYC)",
             "5580518a9d")  # fmt: skip
     for word in said:
@@ -34,7 +33,7 @@ def test_columns_of_published_numbers_are_there_where_there_are_some() -> None:
     number = {name: None if name in {"published", "printed", "source", "difference", "tolerance", "verdict"} else value
               for name, value in examples.CELL["numbers"][0].items()}  # fmt: skip
     heads = [f'<th scope="col">{name}</th>' for name in ("published", "difference", "reproduction")]
-    beside, alone = pages.cell_page(cell()), pages.cell_page(cell(numbers=[number]))
+    beside, alone = sweeps.cell_page(cell()), sweeps.cell_page(cell(numbers=[number]))
     assert all(head in beside for head in heads)
     assert not any(head in alone for head in heads)
     assert '<th scope="col">printed</th>' in alone
@@ -46,7 +45,7 @@ def test_runs_lead_to_mlflow_and_changed_code_is_said() -> None:
     other = {**candidate["trials"][0], "trial": 99}
     lost = {**candidate, "index": 1, "selected": False, "score": None, "std": None, "n": 0, "status": "diverged"}
     lost["trials"] = [other]
-    page = read(pages.cell_page(cell(candidates=[{**candidate, "trials": [trial]}, lost], mlflow_url=MLFLOW)))
+    page = read(sweeps.cell_page(cell(candidates=[{**candidate, "trials": [trial]}, lost], mlflow_url=MLFLOW)))
     assert len(page.having("a", href=MLFLOW)) == 2
     assert "changed" in page.text
     assert "diverged, not eligible" in page.text
@@ -56,14 +55,14 @@ def test_names_are_escaped() -> None:
     (candidate,) = examples.CELL["candidates"]
     trial = {**candidate["trials"][0], "labels": {HOSTILE: HOSTILE}, "device": HOSTILE, "dataset": HOSTILE}
     hostile = {**candidate, "labels": {HOSTILE: HOSTILE}, "trials": [trial]}
-    text = pages.cell_page(cell(labels={HOSTILE: HOSTILE}, candidates=[hostile], sweep_name=HOSTILE))
+    text = sweeps.cell_page(cell(labels={HOSTILE: HOSTILE}, candidates=[hostile], sweep_name=HOSTILE))
     assert "<script>alert" not in text
     assert "49" not in read(text).text.replace("{{ 7*7 }}", "")
 
 
 def test_a_cell_without_axes_trials_or_tables() -> None:
     (candidate,) = examples.CELL["candidates"]
-    page = read(pages.cell_page(cell(labels={}, numbers=[], candidates=[{**candidate, "labels": {}, "trials": []}])))
+    page = read(sweeps.cell_page(cell(labels={}, numbers=[], candidates=[{**candidate, "labels": {}, "trials": []}])))
     for word in ("the only cell", "No table shows this cell", "untuned", "no trials yet"):
         assert word in page.text, word
 

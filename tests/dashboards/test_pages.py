@@ -3,7 +3,17 @@
 import json
 import re
 
-from dashboards import pages, rendering
+from dashboards import rendering
+from dashboards.sweeps import (
+    FIGURE_EXPORTS,
+    BesideSweep,
+    login_link_page,
+    login_page,
+    problem_page,
+    sweep_page,
+    sweeps_page,
+    trial_page,
+)
 from orchestrator.views.pages import Page
 from orchestrator.views.states import SweepState, TrialState
 from orchestrator.views.sweeps import Counts, StepCount, SweepSummary
@@ -14,15 +24,15 @@ from tests.dashboards.specimens import FIGURE, HOSTILE, MLFLOW, NOW, TABLE
 
 
 def listed(*sweeps: SweepSummary, state: str | None = None, name: str | None = None, cursor: str | None = None) -> str:
-    return pages.sweeps_page(Page(items=list(sweeps), next_cursor=cursor), state=state, name=name, now=NOW)
+    return sweeps_page(Page(items=list(sweeps), next_cursor=cursor), state=state, name=name, now=NOW)
 
 
 def one_sweep(**more: object) -> str:
-    return pages.sweep_page(specimens.sweep(**more), specimens.grid(), pages.BesideSweep({"main": TABLE}), now=NOW)
+    return sweep_page(specimens.sweep(**more), specimens.grid(), BesideSweep({"main": TABLE}), now=NOW)
 
 
 def one_trial(state: TrialState = TrialState.FINISHED, **more: object) -> str:
-    return pages.trial_page(specimens.trial(state, **more), FIGURE, specimens.log(), now=NOW)
+    return trial_page(specimens.trial(state, **more), FIGURE, specimens.log(), now=NOW)
 
 
 # The sweeps
@@ -77,9 +87,7 @@ def test_it_is_said_why_trials_wait() -> None:
 
 def test_the_page_says_what_is_left_to_train() -> None:
     left = ["work: 80 steps", f"hours: about 2 on {HOSTILE}"]
-    page = read(
-        pages.sweep_page(specimens.sweep(), specimens.grid(), pages.BesideSweep({"main": TABLE}), left=left, now=NOW)
-    )
+    page = read(sweep_page(specimens.sweep(), specimens.grid(), BesideSweep({"main": TABLE}), left=left, now=NOW))
     assert "Left, work: 80 steps" in page.text
     assert f"Hours: about 2 on {HOSTILE}" in page.text
     assert "Left, " not in read(one_sweep()).text
@@ -113,7 +121,7 @@ def test_a_queued_sweep_says_what_it_waits_for() -> None:
     queued = specimens.sweep(
         SweepState.QUEUED, counts=Counts(), eta_seconds=None, steps=StepCount(unit="trials", total=12)
     )
-    page = read(pages.sweep_page(queued, [], pages.BesideSweep(), now=NOW))
+    page = read(sweep_page(queued, [], BesideSweep(), now=NOW))
     assert "expands it to 12 trials" in page.text
     assert page.having("svg", class_="bar")[0]["aria-label"] == "0 % of 12 trials; trials: 12 waiting"
 
@@ -154,11 +162,11 @@ def test_problems_stand_before_the_tables() -> None:
 
 def test_a_huge_sweep_or_cell_stays_a_page() -> None:
     huge = specimens.grid(cells=1_200, candidates=2, repeats=5)
-    page = read(pages.sweep_page(specimens.sweep(total=12_000), huge, pages.BesideSweep(), now=NOW))
+    page = read(sweep_page(specimens.sweep(total=12_000), huge, BesideSweep(), now=NOW))
     assert sum(one.get("class", "").startswith("sq ") for one in page.having("a")) == 2_000
     assert "10,000 trials more in 1,000 cells are not drawn" in page.text
     assert page.having("a", href="/v1/sweeps/7/grid")
-    page = read(pages.sweep_page(specimens.sweep(), specimens.grid(1, 3_000, 1), pages.BesideSweep(), now=NOW))
+    page = read(sweep_page(specimens.sweep(), specimens.grid(1, 3_000, 1), BesideSweep(), now=NOW))
     assert "1,000 trials more are not drawn" in page.text
 
 
@@ -212,7 +220,7 @@ def test_a_trial_says_how_it_ended() -> None:
 
 def test_a_trial_that_has_not_begun() -> None:
     waiting = specimens.trial(TrialState.WAITING, attempts=[], metrics={}, step=0, total_steps=0, provenance={})
-    page = read(pages.trial_page(waiting, None, specimens.log("", complete=False), now=NOW))
+    page = read(trial_page(waiting, None, specimens.log("", complete=False), now=NOW))
     assert "No points yet." in page.text
     assert not page.having("script", type="application/json")
 
@@ -232,12 +240,12 @@ def test_the_figure_reaches_the_script_whole_and_its_last_values_stand_in_for_it
 
 def test_a_long_log_shows_its_end() -> None:
     text = "".join(f"line {number}\n" for number in range(1_000))
-    page = read(pages.trial_page(specimens.trial(), None, specimens.log(text), now=NOW))
+    page = read(trial_page(specimens.trial(), None, specimens.log(text), now=NOW))
     assert "line 999" in page.text
     assert "line 799" not in page.text
     assert "The last 200 lines" in page.text
     long = specimens.log("x" * 65_536).model_copy(update={"offset": 262_144})
-    longest = read(pages.trial_page(specimens.trial(), None, long, now=NOW))
+    longest = read(trial_page(specimens.trial(), None, long, now=NOW))
     assert "log from its start" in longest.text
     assert "The last 1 line" in longest.text
 
@@ -255,14 +263,14 @@ def hostile_pages() -> dict[str, str]:
         recipe={HOSTILE: {"name": HOSTILE, HOSTILE: [HOSTILE]}}, provenance={HOSTILE: HOSTILE}, fingerprint=HOSTILE,
     )  # fmt: skip
     grid = specimens.grid(2, 2, 3, labels=named)
-    tables = pages.BesideSweep({HOSTILE: TABLE}, resolution=specimens.resolution(label=HOSTILE))
+    tables = BesideSweep({HOSTILE: TABLE}, resolution=specimens.resolution(label=HOSTILE))
     return {
         "sweeps": listed(specimens.summary(**hard), name=HOSTILE, cursor=HOSTILE),
-        "sweep": pages.sweep_page(sweep, grid, tables, now=NOW),
-        "trial": pages.trial_page(trial, FIGURE, specimens.log(HOSTILE), now=NOW),
-        "login": pages.login_page(HOSTILE),
-        "login link": pages.login_link_page(HOSTILE, "/", HOSTILE, HOSTILE),
-        "problem": pages.problem_page(422, HOSTILE, f"{HOSTILE}\n{HOSTILE}"),
+        "sweep": sweep_page(sweep, grid, tables, now=NOW),
+        "trial": trial_page(trial, FIGURE, specimens.log(HOSTILE), now=NOW),
+        "login": login_page(HOSTILE),
+        "login link": login_link_page(HOSTILE, "/", HOSTILE, HOSTILE),
+        "problem": problem_page(422, HOSTILE, f"{HOSTILE}\n{HOSTILE}"),
     }
 
 
@@ -294,7 +302,7 @@ def test_a_sweep_shows_its_figures_and_exports_them() -> None:
     assert "data-keep" in drawn
     assert norms["id"] == "paper-2"
     exports = [one["href"] for one in page.having("a") if "/figures/main" in one.get("href", "")]
-    assert exports == [f"/v1/sweeps/7/figures/main?format={name}" for name in pages.FIGURE_EXPORTS]
+    assert exports == [f"/v1/sweeps/7/figures/main?format={name}" for name in FIGURE_EXPORTS]
     assert page.having("img", src="/v1/sweeps/7/figures/norms?format=svg", loading="lazy")  # without scripts
     assert any("sweep_figures.js" in one.get("src", "") for one in page.having("script"))
     assert "sweep_figures.js" not in one_sweep()
@@ -302,7 +310,7 @@ def test_a_sweep_shows_its_figures_and_exports_them() -> None:
 
 def test_a_trial_links_the_files_of_its_figures() -> None:
     found = [specimens.figure_file(), specimens.figure_file("panels.png", "image/png")]
-    page = read(pages.trial_page(specimens.trial(), FIGURE, specimens.log(), found, now=NOW))
+    page = read(trial_page(specimens.trial(), FIGURE, specimens.log(), found, now=NOW))
     assert [one["href"] for one in page.having("a") if "/figures/" in one.get("href", "")] == [
         "/v1/trials/5/figures/norms.npz", "/v1/trials/5/figures/panels.png", "/v1/trials/5/figures/panels.png",
     ]  # fmt: skip

@@ -2,7 +2,7 @@
 
 import re
 
-from dashboards import progress, rendering
+from dashboards import rendering
 from orchestrator.views.states import SweepState
 
 
@@ -45,7 +45,7 @@ def test_text_and_shapes_have_the_contrast_that_wcag_asks_for() -> None:
 
 
 def test_every_kind_has_a_shape() -> None:
-    for kind in {*progress.KINDS, *SweepState}:
+    for kind in {*rendering.KINDS, *SweepState}:
         assert f".sq.{kind}" in style(), kind
 
 

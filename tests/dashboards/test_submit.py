@@ -4,7 +4,7 @@ import pytest
 from fastapi.testclient import TestClient
 from playwright.sync_api import BrowserContext, Page, expect
 
-from dashboards import gallery
+from dashboards import catalog
 from orchestrator.service.service import Service
 from orchestrator.views.operations import DataFinding
 from tests.conftest import ROOT
@@ -78,7 +78,7 @@ def test_a_sweep_is_cloned_by_its_text(http: TestClient, stage: Stage) -> None:
 
 def test_every_preset_is_in_the_gallery_with_what_it_needs() -> None:
     names = {path.relative_to(ROOT / "sweeps").with_suffix("").as_posix() for path in (ROOT / "sweeps").rglob("*.yaml")}
-    shown = [preset for shelf in gallery.shelves([], CATALOG) for preset, _ in shelf.presets]
+    shown = [preset for shelf in catalog.shelves([], CATALOG) for preset, _ in shelf.presets]
     assert {preset.name for preset in shown} == names
     known = {entry.name for entry in CATALOG.of("dataset")}
     for preset in shown:
@@ -94,7 +94,7 @@ def test_a_preset_says_which_data_the_nodes_have() -> None:
         DataFinding(host="a", node="1", data=name, state=state, said="", looked=NOW)
         for name, state in (("cub200", "ok"), ("cub200", "missing"), ("sop", "missing"))
     ]
-    data = {preset.name: dict(data) for shelf in gallery.shelves(found, CATALOG) for preset, data in shelf.presets}
+    data = {preset.name: dict(data) for shelf in catalog.shelves(found, CATALOG) for preset, data in shelf.presets}
     assert data["sec_t3"] == {
         "cub200": "here", "sop": "missing", "cars196": "not looked at yet", "inshop": "not looked at yet"
     }  # fmt: skip

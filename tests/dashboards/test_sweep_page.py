@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 from fastapi.testclient import TestClient
 
-from dashboards import pages, problems, progress
+from dashboards import rendering, sweeps
 from orchestrator.views.evidence import ResolutionView
 from orchestrator.views.states import SweepState, TrialState
 from orchestrator.views.sweeps import Counts, GridCandidate, GridTrial, StepCount
@@ -22,7 +22,7 @@ def test_failures_have_one_cause_though_their_numbers_differ() -> None:
         specimens.problem(2, "OutOfMemoryError: tried to allocate 1.25 GiB at 0x8a00"),
         specimens.problem(3, "ValueError: no such class"),
     ]
-    found = problems.gathered(told)
+    found = rendering.gathered(told)
     assert [(one.message.partition(":")[0], len(one.trials)) for one in found] == [
         ("OutOfMemoryError", 2), ("ValueError", 1),
     ]  # fmt: skip
@@ -39,10 +39,10 @@ def test_what_waits_is_said_with_its_reason() -> None:
         ({"state": SweepState.FINISHED}, ""),
     ):
         sweep = specimens.sweep(**more)
-        assert said in progress.waits(sweep)
-        page = read(pages.sweep_page(sweep, specimens.grid(), pages.BesideSweep(), now=specimens.NOW))
+        assert said in rendering.waits(sweep)
+        page = read(sweeps.sweep_page(sweep, specimens.grid(), sweeps.BesideSweep(), now=specimens.NOW))
         assert said in page.text
-    assert progress.waits(specimens.sweep(SweepState.FINISHED)) == ""
+    assert rendering.waits(specimens.sweep(SweepState.FINISHED)) == ""
 
 
 def test_a_resolution_is_asked_for_shown_and_ended() -> None:
@@ -50,7 +50,7 @@ def test_a_resolution_is_asked_for_shown_and_ended() -> None:
 
     def shown(resolution: ResolutionView | None, **more: object) -> Markup:
         found = sweep.model_copy(update=more)
-        return read(pages.sweep_page(found, [], pages.BesideSweep(resolution=resolution), now=specimens.NOW))
+        return read(sweeps.sweep_page(found, [], sweeps.BesideSweep(resolution=resolution), now=specimens.NOW))
 
     assert shown(None).having("form", action="/sweeps/7/resolve")
     assert not shown(None, spec={}).having("form", action="/sweeps/7/resolve"), "no seed can be added"
@@ -73,9 +73,9 @@ def test_a_resolution_is_asked_for_shown_and_ended() -> None:
 
 def test_cells_are_grouped_by_their_first_axis() -> None:
     cells = specimens.grid(2)
-    grouped = progress.groups([*cells, replace(cells[1], index=7)])
+    grouped = rendering.groups([*cells, replace(cells[1], index=7)])
     assert [(label, len(those)) for label, those in grouped] == [("loss0", 1), ("loss1", 2)]
-    assert progress.group_kinds(cells[:1]) == {"finished": 1, "running": 1, "waiting": 1}
+    assert rendering.group_kinds(cells[:1]) == {"finished": 1, "running": 1, "waiting": 1}
 
 
 def test_the_table_fills_in_coloured_and_marked(stage: Stage) -> None:
@@ -128,15 +128,15 @@ def test_cells_say_whether_they_are_better_than_their_baselines(stage: Stage) ->
 
 
 def test_a_bar_is_full_without_gaps_and_has_a_place_for_every_kind() -> None:
-    assert set(progress.KINDS) == {*TrialState, "diverged"}
-    pieces = progress.segments(specimens.summary())
+    assert set(rendering.KINDS) == {*TrialState, "diverged"}
+    pieces = rendering.segments(specimens.summary())
     assert [(one.kind, one.count) for one in pieces] == [
         ("finished", 400), ("diverged", 100), ("failed", 100), ("cancelled", 100), ("running", 40), ("waiting", 460),
     ]  # fmt: skip
     for one, following in pairwise(pieces):
         assert abs(one.start + one.width - following.start) < 0.01
     assert abs(pieces[-1].start + pieces[-1].width - 100) < 0.01
-    assert progress.segments(specimens.summary(total=0, counts=Counts(), steps=StepCount())) == []
+    assert rendering.segments(specimens.summary(total=0, counts=Counts(), steps=StepCount())) == []
 
 
 def test_the_time_left_is_told_with_its_uncertainty() -> None:
@@ -150,6 +150,6 @@ def test_a_candidate_is_out_once_a_repeat_ended_otherwise_than_ok() -> None:
         made = [GridTrial(trial=1, repeat=0, state=state, diverged=diverged) for state, diverged in trials]
         return GridCandidate(labels={}, trials=made)
 
-    assert progress.eligible(candidate((TrialState.FINISHED, False), (TrialState.RUNNING, False)))
-    assert not progress.eligible(candidate((TrialState.FINISHED, True)))
-    assert not progress.eligible(candidate((TrialState.FINISHED, False), (TrialState.FAILED, False)))
+    assert rendering.eligible(candidate((TrialState.FINISHED, False), (TrialState.RUNNING, False)))
+    assert not rendering.eligible(candidate((TrialState.FINISHED, True)))
+    assert not rendering.eligible(candidate((TrialState.FINISHED, False), (TrialState.FAILED, False)))

@@ -11,7 +11,7 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from dashboards import training
+from dashboards import sweeps
 from orchestrator.views.trials import differences
 from tests.dashboards import specimens
 from tests.dashboards.markup import read
@@ -76,14 +76,14 @@ def test_the_buttons_of_cell_and_trial_ask_for_what_they_say(stage: Stage, perso
 
 def test_the_command_that_is_shown_trains_the_same_again(stage: Stage, http: TestClient, tmp_path: Path) -> None:
     recipe = {"loss": {"name": "x\nRECIPE\nrm -rf $HOME; echo `id`"}}
-    assert training.command(specimens.trial(recipe=recipe)).count("\nRECIPE\n") == 1, "it does not leave its quotes"
+    assert sweeps.command(specimens.trial(recipe=recipe)).count("\nRECIPE\n") == 1, "it does not leave its quotes"
     stage.submit(SMALL_SPEC.replace("iterations: 100", "iterations: 3"))
     page = http.get("/trials/1").text
     shown = unescape(page[page.index("cat &gt; trial-1.json") :].partition("</pre>")[0])
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     # The tests' Python is the one whose folder comes first; here it may have no `python` beside it.
     shown = shown.replace("\npython ", f"\n{sys.executable} ")
-    source = str(Path(training.__file__).parents[1])
+    source = str(Path(sweeps.__file__).parents[1])
     environment = {**os.environ, "PATH": path, "PYTHONPATH": source, "OMP_NUM_THREADS": "1"}
     ran = subprocess.run(
         ["bash", "-e"], input=shown, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False

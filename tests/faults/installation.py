@@ -15,16 +15,21 @@ from pathlib import Path
 import psutil
 
 from api.client import Client
-from api.local.command_lines import (
+from api.local.processes import (
+    MARK,
+    Child,
+    ChildSpec,
     applications,
+    end_processes,
     has_ray_client,
     inherited_environment,
+    loopback_past_proxies,
+    marked,
     mlflow_server,
     ray_environment,
     ray_head,
     settings_environment,
 )
-from api.local.process import MARK, Child, ChildSpec, end_processes, loopback_past_proxies, marked
 from orchestrator.host.identity import made_for
 from orchestrator.settings import Settings
 from tests.ports import free_port

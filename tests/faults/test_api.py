@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from api.failures import Unreachable
+from api.connection import Unreachable
 from tests.faults.conftest import Note, moments
 from tests.faults.disturbing import whole
 from tests.faults.evidence import rows, total

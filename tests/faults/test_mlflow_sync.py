@@ -11,7 +11,7 @@ import psutil
 import pytest
 from mlflow.tracking import MlflowClient
 
-from api.local.process import Child, end_processes
+from api.local.processes import Child, end_processes
 from orchestrator.record.store import Store
 from tests.faults.conftest import MOMENTS, SOAK
 from tests.mlflow_server import TOKEN, Gate, running

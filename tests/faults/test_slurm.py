@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from api.local.process import ChildSpec
+from api.local.processes import ChildSpec
 from orchestrator.run.files.engine import DemandFile
 from orchestrator.run.files.slot import room
 from orchestrator.run.slurm import Keeper, SlotJob

@@ -28,8 +28,8 @@ def _refuse_others() -> None:
 _refuse_others()
 
 from api.client import Client  # noqa: E402 - only now it is known to be ours
+from api.connection import ApiError, Unreachable  # noqa: E402
 from api.discovery import connect as _connect  # noqa: E402
-from api.failures import ApiError, Unreachable  # noqa: E402
 
 __all__ = ["ApiError", "Client", "Unreachable", "connect"]
 __version__ = importlib.metadata.version("metricsweep")

@@ -14,7 +14,7 @@ from api.commands.sweeps import afresh, show_preview
 from api.commands.tables import print_table, write_figures, write_tables
 from api.commands.terminal import HOME, Changes, Home, Only, SpecFile, Without, connect, err, out, read_spec, settings
 from api.commands.watch import follow, verdict
-from api.failures import ApiError, Unreachable
+from api.connection import ApiError, Unreachable
 from orchestrator.views.errors import MetricsweepError
 from orchestrator.views.states import SweepState
 

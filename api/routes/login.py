@@ -17,7 +17,7 @@ from api.auth import oidc
 from api.auth.sessions import CODE_SECONDS, BrowserSession, OneTimeLogin
 from api.dependencies import Admission, Asked, ByProvider
 from api.problems import documented, shown
-from dashboards import pages
+from dashboards import sweeps
 from orchestrator.host.identity import IDENTITY_PATH, NONCE
 from orchestrator.views.accounts import OWNER, Caller, CallerView, Scope, caller, calling
 from orchestrator.views.errors import LoginRefusedError, NotAllowedError, NotFoundError
@@ -115,7 +115,7 @@ async def login(
     link = access.codes.known(code)
     who = await _who(service, link) if link else None
     if who is not None and (now is None or now.user != who.user):
-        return HTMLResponse(pages.login_link_page(code, local(then), _name(who), _name(now) if now else None))
+        return HTMLResponse(sweeps.login_link_page(code, local(then), _name(who), _name(now) if now else None))
     if now:
         return RedirectResponse(local(then), status_code=303)
     if not code:
@@ -194,8 +194,8 @@ async def leave_provider(provider: ByProvider, request: Request) -> Response:
 
 def form(provider: ByProvider, message: str, then: str = "/", *, left: bool = False) -> str:
     """The login page; `left`: the browser was just logged out of what a provider had logged it in to."""
-    shown = None if provider is None else pages.NamedProvider(provider.name, left and provider.logs_out)
-    return pages.login_page(message, local(then), shown)
+    shown = None if provider is None else sweeps.NamedProvider(provider.name, left and provider.logs_out)
+    return sweeps.login_page(message, local(then), shown)
 
 
 async def _logged_in(access: Admission, service: Asked, request: Request) -> Caller | None:
