@@ -33,7 +33,7 @@ from torch import Tensor
 
 from workers.evaluation import neighbours
 from workers.evaluation.evaluate import evaluate
-from workers.evaluation.ranking import CHUNK, rows_of
+from workers.evaluation.neighbours import CHUNK, rows_of
 
 OURS = ("recall@1", "recall@1000", "map@r", "r_precision")
 PEERS = {"recall@1": "precision_at_1", "map@r": "mean_average_precision_at_r", "r_precision": "r_precision"}
@@ -68,7 +68,7 @@ def peer(rows: Tensor, labels: Tensor, clusters: bool) -> dict[str, float]:
 def product(rows: Tensor, labels: Tensor, clusters: bool) -> dict[str, float]:
     """The least that an exact evaluation computes: each cosine once."""
     size = max(1, rows_of(CHUNK, len(rows)))
-    room = neighbours.room(min(size, len(rows)), rows, rows)
+    room = neighbours.scratch_room(min(size, len(rows)), rows, rows)
     for some in torch.split(rows, size):
         cosines = neighbours.cosines(some, rows, room)
     return {"last cosine": float(cosines[-1, -1])}

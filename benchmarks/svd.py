@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from benchmarks import turns
 from workers import registry
 from workers.contract import Part
-from workers.embeddings.geometry import mean_singular_value, singular_bounds, unit
+from workers.geometry import mean_singular_value, singular_bounds, unit
 from workers.tasks._network import Embedder
 
 COLUMNS = ("svd", "gram", "step", "step + svd", "step + gram")

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from torch import Tensor
 
 from tests.workers.inputs import block_labels, golden_embeddings
-from workers.embeddings import geometry
-from workers.embeddings.pairs import masks
+from workers import geometry
+from workers.geometry import masks
 from workers.losses.angular import Angular
 from workers.losses.batch_hard import BatchHard
 from workers.losses.contrastive import Contrastive

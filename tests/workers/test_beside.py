@@ -10,9 +10,8 @@ from pydantic import ValidationError
 
 from tests.workers.recipes import DIGITS, batches, numbers, place, recipe, retrieval, run, same, weights
 from tests.workers.test_checkpoint import cut_and_resumed
-from workers import catalog
+from workers import catalog, geometry
 from workers.contract import Recipe, Result, Select
-from workers.embeddings import geometry
 from workers.evaluation.evaluate import evaluate
 from workers.training.folds import fold_recipes
 from workers.training.session import Session

@@ -10,8 +10,8 @@ import torch
 from tests.workers.recipes import batches, numbers, place, recipe, retrieval, run, same, weights_of_folds
 from tests.workers.test_checkpoint import cut_and_resumed
 from tests.workers.test_optimization import OWN
+from workers import geometry
 from workers.contract import ClassHoldout, Recipe, Result
-from workers.embeddings import geometry
 from workers.evaluation.evaluate import evaluate
 from workers.training.folds import fold_recipes
 from workers.training.session import Session

@@ -7,12 +7,10 @@ import torch
 from torch import Tensor
 
 from tests.workers.inputs import degenerate_batches, random_batch
-from workers import registry
+from workers import geometry, registry
 from workers.contract import Part
-from workers.embeddings import geometry
-from workers.embeddings.diagnostics import Directions, batch_statistics, direction_variation
-from workers.embeddings.geometry import unit
 from workers.evaluation.evaluate import evaluate
+from workers.geometry import Directions, batch_statistics, direction_variation, unit
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])

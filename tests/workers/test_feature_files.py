@@ -14,9 +14,9 @@ import torch
 from torch import Tensor
 
 from tests.workers import faces
+from workers import geometry
 from workers.__main__ import main
-from workers.embeddings import geometry
-from workers.evaluation import identify, ties
+from workers.evaluation import identify, neighbours
 from workers.evaluation.verification import Identification
 from workers.metrics.rank1 import Rank1
 
@@ -189,7 +189,7 @@ def brute(probes: Tensor, distractors: Tensor, size: int) -> float:
         if IDENTITY[one] == IDENTITY[other]:
             mate = float(probes[one] @ probes[other])
             rivals = [float(probes[one] @ distractors[number]) for number in AMONG[size].tolist()]
-            slack = ties.tolerance(torch.float32)
+            slack = neighbours.tie_tolerance(torch.float32)
             closer = sum(rival > mate + slack for rival in rivals)
             tied = sum(abs(rival - mate) <= slack for rival in rivals)
             shares.append(0.0 if closer else 1 / (1 + tied))

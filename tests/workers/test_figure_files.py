@@ -12,10 +12,10 @@ from PIL import Image
 
 from tests.workers.recipes import batches, numbers, own_part, place, recipe, retrieval, run
 from tests.workers.test_checkpoint import cut_and_resumed, stopping_after
+from workers import geometry
 from workers.catalog import load, problems
 from workers.contract import Recipe, Stopped
-from workers.embeddings import geometry
-from workers.embeddings.diagnostics import direction_variation
+from workers.geometry import direction_variation
 from workers.training import kept_weights
 from workers.training.folds import fold_recipes
 from workers.training.loop import LastCheckpoint, ProgressLog, iterate

@@ -12,7 +12,7 @@ from torch import Tensor
 from tests.workers import golden_pairs
 from tests.workers.golden_proxies import GOLDEN_PROXIES
 from tests.workers.inputs import block_labels, golden_embeddings
-from workers.embeddings import geometry
+from workers import geometry
 from workers.eta_schedules.linear import Linear
 from workers.eta_schedules.min_ramp import MinRamp
 from workers.evaluation.evaluate import evaluate

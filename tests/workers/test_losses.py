@@ -22,7 +22,7 @@ from tests.workers.inputs import (
     random_batch,
 )
 from tests.workers.naive_proxies import NAIVE_PROXIES
-from workers.embeddings import geometry
+from workers import geometry
 from workers.losses.normalized_npair import NormalizedNPair
 from workers.losses.semihard import Semihard
 from workers.losses.triplet import Triplet

@@ -18,8 +18,8 @@ from pytorch_metric_learning.losses import (
 
 from tests.workers import naive_pairs
 from tests.workers.inputs import block_labels, degenerate_batches, part, random_batch
-from workers.embeddings import geometry
-from workers.embeddings.pairs import over_negatives
+from workers import geometry
+from workers.geometry import over_negatives
 from workers.losses.angular import Angular
 from workers.losses.contrastive import Contrastive
 from workers.losses.lifted_structure import LiftedStructure

@@ -9,7 +9,7 @@ from torch import Tensor
 from tests.workers.inputs import random_batch
 from workers.evaluation import neighbours
 from workers.evaluation.evaluate import Evaluation, evaluate
-from workers.evaluation.ranking import Neighbours
+from workers.evaluation.neighbours import Neighbours
 
 
 def _brute_force(
@@ -139,7 +139,7 @@ def test_cosines_are_put_in_order_with_whose_they_are(dtype: torch.dtype) -> Non
     count = own.shape[1] + others.shape[1]
     found, mine = neighbours.in_order(own.clone(), others.clone(), count)
     expected = torch.cat([own, others], dim=1).sort(dim=1, descending=True).values
-    unit = neighbours.units(1.0, dtype)
+    unit = neighbours.whole_units(1.0, dtype)
     # To a unit, which is a small part of a rounding of 1.
     assert ((found.double() / unit - expected.double()).abs() <= 1 / unit).all()
     assert 1 / unit < torch.finfo(dtype).eps / 50
@@ -187,14 +187,14 @@ def test_the_largest_of_rows_are_few_where_a_floor_tells_them_apart() -> None:
 def test_cosines_written_into_a_room_are_those_of_the_product() -> None:
     images = 2051
     unit = torch.nn.functional.normalize(torch.randn(images, 96, generator=torch.Generator().manual_seed(images)))
-    room = neighbours.room(50, unit, unit)
+    room = neighbours.scratch_room(50, unit, unit)
     assert room is not None
     assert (room.shape, room.stride(0) % 16) == ((50, images), 0)
     for some in unit[:75].split(50):
         # With MKL on the CPUs that we measured the bits are the same, too; another library may sum in another order.
         torch.testing.assert_close(neighbours.cosines(some, unit, room), some @ unit.T, rtol=0.0, atol=1e-6)
     # In float64, where the bits of a product depend on its shape, it is left as it is.
-    assert neighbours.room(50, unit.double(), unit.double()) is None
+    assert neighbours.scratch_room(50, unit.double(), unit.double()) is None
 
 
 @pytest.mark.gpu

@@ -11,9 +11,8 @@ from torch import Tensor
 from tests.workers import naive_pairs
 from tests.workers.inputs import WIDTH, block_labels, degenerate_batches, part, part_names, random_batch
 from tests.workers.recipes import DIGITS
-from workers import catalog
-from workers.embeddings import geometry
-from workers.embeddings.pairs import masks
+from workers import catalog, geometry
+from workers.geometry import masks
 from workers.regularizers.sec import Sec
 from workers.regularizers.sec_ema import SecEma
 from workers.regularizers.spread_out import SpreadOut

@@ -10,10 +10,9 @@ from torch import Tensor
 
 from tests.workers.inputs import random_batch
 from tests.workers.naive_ranking import Item, by_probability, every_order
-from workers.embeddings.geometry import unit
-from workers.evaluation import ties
 from workers.evaluation.evaluate import Evaluation, evaluate
-from workers.evaluation.ranking import Neighbours, Similarity, neighbours
+from workers.evaluation.neighbours import ROUNDING, Neighbours, Similarity, neighbours, tie_tolerance, tied_hit_rate
+from workers.geometry import unit
 
 RETRIEVAL = ["recall@1", "recall@2", "recall@4", "map@r", "r_precision"]
 
@@ -33,7 +32,7 @@ def _items(step: float, most: int) -> st.SearchStrategy[list[Item]]:
 
 
 def _check(items: list[Item], dtype: torch.dtype) -> None:
-    found, expected = _asked(items, dtype), every_order(items, ties.tolerance(dtype))
+    found, expected = _asked(items, dtype), every_order(items, tie_tolerance(dtype))
     for k, hit in enumerate(expected.hits, 1):
         assert found.hit_rate(k).item() == pytest.approx(float(hit), abs=1e-12)
     assert found.average_precision.item() == pytest.approx(float(expected.average_precision), abs=1e-12)
@@ -48,7 +47,7 @@ def test_exact_ties_count_as_the_mean_over_every_order(items: list[Item]) -> Non
 
 
 @settings(deadline=None, max_examples=40)
-@given(_items(ties.tolerance(torch.float32) / 4, 6))
+@given(_items(tie_tolerance(torch.float32) / 4, 6))
 def test_cosines_within_the_tolerance_of_the_best_of_the_class_are_tied(items: list[Item]) -> None:
     """Also in chains of which the ends are further apart, and exactly at the tolerance."""
     _check(items, torch.float32)
@@ -57,8 +56,8 @@ def test_cosines_within_the_tolerance_of_the_best_of_the_class_are_tied(items: l
 @pytest.mark.parametrize(("dtype", "sign"), [(torch.float32, -1), (torch.float32, 1), (torch.float64, 1)])
 def test_the_tolerance_has_an_edge(dtype: torch.dtype, sign: int) -> None:
     step, best = torch.finfo(dtype).eps, 0.5
-    at = _asked([(best, True), (best + sign * ties.ROUNDING * step, False)], dtype)
-    beyond = _asked([(best, True), (best + sign * (ties.ROUNDING + 1) * step, False)], dtype)
+    at = _asked([(best, True), (best + sign * ROUNDING * step, False)], dtype)
+    beyond = _asked([(best, True), (best + sign * (ROUNDING + 1) * step, False)], dtype)
     for found, expected in ((at, 0.5), (beyond, 0.0 if sign > 0 else 1.0)):
         assert found.hit_rate(1).item() == found.precision.item() == pytest.approx(expected, abs=1e-12)
         assert found.average_precision.item() == pytest.approx(expected, abs=1e-12)
@@ -129,7 +128,7 @@ def test_many_images_with_many_ties(sizes: tuple[int, ...], chunk: int) -> None:
     cosines = (unit(rows) @ unit(rows).T).tolist()
     asked = [q for q in range(len(labels)) if (labels == labels[q]).sum() > 1]
     others = ([(cosines[q][i], bool(labels[i] == labels[q])) for i in range(len(labels)) if i != q] for q in asked)
-    expected = torch.tensor([by_probability(items, ties.tolerance(torch.float64)) for items in others])
+    expected = torch.tensor([by_probability(items, tie_tolerance(torch.float64)) for items in others])
     hits, average, share = expected.double().T
     torch.testing.assert_close(found.hit_rate(1), hits, atol=1e-6, rtol=0)
     torch.testing.assert_close(found.average_precision, average, atol=1e-6, rtol=0)
@@ -142,7 +141,7 @@ def test_a_hit_rate_is_that_of_drawing_without_putting_back() -> None:
         for k in (1, 2, 3, 4, 5, 10, 1000, 100_000):
             left = max(0, k - closer)
             missed = math.comb(tied, left) / math.comb(tied + own, left) if left <= tied else 0.0
-            assert ties.hit_rate(*counts, k).item() == pytest.approx(1 - missed, abs=1e-9)  # type: ignore[call-arg]
+            assert tied_hit_rate(*counts, k).item() == pytest.approx(1 - missed, abs=1e-9)  # type: ignore[call-arg]
 
 
 def _by_the_code(unit_rows: Tensor, labels: Tensor, k: int, gallery: tuple[Tensor, Tensor] | None) -> float:

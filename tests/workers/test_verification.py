@@ -10,11 +10,10 @@ import pytest
 import torch
 
 from tests.workers.recipes import batches, place, recipe, run
-from workers import catalog
+from workers import catalog, geometry
 from workers.contract import Recipe
 from workers.data.batches import Batches, Splits, splits
 from workers.data.images import PairSet
-from workers.embeddings import geometry
 from workers.evaluation.verification import FOLDS, MOST, Scores, pairs
 from workers.metrics.accuracy import Accuracy
 from workers.tasks import verification

@@ -13,8 +13,7 @@ import pytest
 
 from tests.workers import trees
 from workers import catalog
-from workers.__main__ import main
-from workers.catalog.recipe_file import RecipeError, read
+from workers.__main__ import RecipeError, main, read
 from workers.contract import Result
 
 ROOT = Path(__file__).parents[2]

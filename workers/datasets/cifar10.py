@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from workers.data import cifar
+from workers.data import listing
 from workers.data.images import content_hash
 
 
@@ -36,7 +36,9 @@ class Cifar10:
     ) -> None:
         self.official, self.expected = official, content
         if source == "jpeg":
-            self.train, self.test = (cifar.jpegs(root, f"cifar10_{half}_jpeg.npz", scratch) for half in cifar.HALVES)
+            self.train, self.test = (
+                listing.jpegs(root, f"cifar10_{half}_jpeg.npz", scratch) for half in listing.HALVES
+            )
         else:
-            self.train, self.test = (cifar.ten(root, half) for half in cifar.HALVES)
+            self.train, self.test = (listing.ten(root, half) for half in listing.HALVES)
         self.content = content_hash(self)

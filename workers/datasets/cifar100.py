@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
-from workers.data import cifar
+from workers.data import listing
 from workers.data.images import content_hash
 
 
@@ -26,5 +26,5 @@ class Cifar100:
 
     def __init__(self, root: Path, *, official: bool = True, content: str | None = None) -> None:
         self.official, self.expected = official, content
-        self.train, self.test = (cifar.hundred(root, half) for half in cifar.HALVES)
+        self.train, self.test = (listing.hundred(root, half) for half in listing.HALVES)
         self.content = content_hash(self)

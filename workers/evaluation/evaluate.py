@@ -11,12 +11,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from workers import geometry
 from workers.contract import Distance
-from workers.embeddings import geometry
-from workers.embeddings.cosines import PairCosines, gram, pair_cosines
 from workers.evaluation.clustering import k_means
 from workers.evaluation.measures import Measures
-from workers.evaluation.ranking import CHUNK, Neighbours, Similarity, neighbours
+from workers.evaluation.neighbours import CHUNK, Neighbours, Similarity, neighbours
+from workers.geometry import PairCosines, gram, pair_cosines
 
 _ITERATIONS = 20  # of k-means, with one start and a fixed seed: pytorch-metric-learning's protocol
 _SEED = 1234

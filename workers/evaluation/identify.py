@@ -6,9 +6,9 @@ from typing import Final
 import torch
 from torch import Tensor
 
+from workers import geometry
 from workers.data import megaface
 from workers.data.megaface import FeatureFiles, SoughtFace, every
-from workers.embeddings import geometry
 from workers.evaluation.verification import Identification
 
 BLOCK: Final = 32_768

@@ -1,13 +1,14 @@
-"""The nearest of each row in order, with no indices carried along: cosines as whole numbers that say whose they are."""
+"""Neighbours of images by cosine or distance: exact, in chunks, ties counted by their expectation."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 NOWHERE = -1.5  # stands for a cosine that is not there, such as a query's with itself: below every cosine
 _BLOCK = 64  # similarities of which only the largest is looked at, at first
@@ -17,7 +18,7 @@ _MASK = 2**20  # comparisons held at a time: 1 MiB, which stays in a core's cach
 _WHOLE = {torch.float32: (torch.int32, 29), torch.float64: (torch.int64, 60)}  # and bits behind the point
 
 
-def room(rows: int, unit: Tensor, gallery: Tensor) -> Tensor | None:
+def scratch_room(rows: int, unit: Tensor, gallery: Tensor) -> Tensor | None:
     """What `cosines` writes of so many rows, [rows, n], each at the beginning of a cache line: products are then a
     third faster; none on a GPU and in float64, where that was not looked into."""
     if unit.device.type != "cpu" or unit.dtype != torch.float32:
@@ -30,7 +31,7 @@ def cosines(unit: Tensor, gallery: Tensor, into: Tensor | None) -> Tensor:
     return unit @ gallery.T if into is None else torch.mm(unit, gallery.T, out=into[: len(unit)])
 
 
-def units(cosine: float, dtype: torch.dtype) -> int:
+def whole_units(cosine: float, dtype: torch.dtype) -> int:
     """A difference between cosines of `dtype` in the whole units of `in_order`."""
     return round(cosine * 2.0 ** _WHOLE[dtype][1])
 
@@ -193,3 +194,352 @@ def _each(parts: Sequence[Any], work: Callable[[Any], None]) -> None:
         return
     with ThreadPoolExecutor(threads) as pool:
         list(pool.map(work, parts))
+
+
+ROUNDING = 16  # machine epsilons by which two cosines may differ and yet be tied
+
+
+def tie_tolerance(dtype: torch.dtype) -> float:
+    """By how much two cosines of `dtype` may differ and yet be tied: 1.9e-6 in float32."""
+    return float(ROUNDING * torch.finfo(dtype).eps)
+
+
+def tied_hit_rate(closer: Tensor, tied: Tensor, own: Tensor, k: int) -> Tensor:
+    """P(an image of the own class is among the k nearest) of each query, [q] in float64.
+
+    `closer` images of other classes are closer than the best own one, `tied` are tied with it, and so are `own` of the
+    own class, itself included. All m = k - closer places that are left go to other classes with probability
+    C(tied, m) / C(tied + own, m).
+    """
+    places = (k - closer).clamp(min=0)
+    every, left = tied + own, (tied - places).clamp(min=0)
+    tied_, left_, every_, rest_ = (torch.lgamma(one.double() + 1) for one in (tied, left, every, left + own))
+    return 1 - (tied_ - left_ - every_ + rest_).exp().masked_fill(places > tied, 0.0)
+
+
+class Groups(NamedTuple):
+    """Tied images in rows that are otherwise in order, [g] each; places count from 0."""
+
+    row: Tensor
+    first: Tensor
+    """The place of the first: as many images are closer."""
+    size: Tensor
+    found: Tensor
+    """How many images of the own class are closer."""
+    own: Tensor
+    """How many of the group are of the own class."""
+
+    def places(self, width: int) -> Tensor:
+        """The place of every image of every group, of all rows in one that are `width` long."""
+        starts = self.row * width + self.first - (self.size.cumsum(dim=0) - self.size)
+        return starts.repeat_interleave(self.size).add_(torch.arange(int(self.size.sum()), device=starts.device))
+
+    def expected(self, relevant: Tensor) -> tuple[Tensor, Tensor]:
+        """What each adds to the number of own images among the R nearest, and to the sum of precisions at these.
+
+        R is `relevant` of its row. By McSherry and Najork 2008: each place of a group holds an own image with
+        probability own / size, and is then preceded in its group by a share of (own - 1) / (size - 1) of own ones.
+        """
+        within = (relevant[self.row] - self.first).minimum(self.size)
+        places = torch.arange(1, int(relevant.max()) + 1, device=relevant.device)
+        harmonic = pad((1 / places.double()).cumsum(dim=0), (1, 0))
+        inverses = harmonic[self.first + within] - harmonic[self.first]  # sum of 1 / place over those within R
+        before = (self.own - 1) / (self.size - 1).clamp(min=1).double()
+        precisions = (self.found + 1) * inverses + before * (within - (self.first + 1) * inverses)
+        share = self.own / self.size.double()
+        return share * within, share * precisions
+
+
+def tied_groups(cosines: Tensor, own: Tensor, above: Tensor, relevant: Tensor, tolerance: int) -> Groups:
+    """The groups of tied images of the own class and others that begin among the R = `relevant` nearest.
+
+    `cosines` [b, n] are whole numbers, largest first; `own` [b, n] says which are of the own class, and `above` [b, n]
+    how many up to each are. The best own image is tied with all that are within the tolerance of it; then the best own
+    one that is left, and so on.
+    """
+    width = cosines.shape[1]
+    order = _Order(cosines.flatten(), own.flatten(), above.flatten(), tolerance)
+    pairs = (cosines[:, :-1] - cosines[:, 1:] <= tolerance).flatten().nonzero()[:, 0]
+    # Groups lie in runs of such pairs, of which few have images of both sorts; places are those of all rows in one.
+    closer = pairs + pairs // (width - 1)
+    starts = closer.diff(prepend=closer.new_tensor([-2])) > 1
+    spans = torch.stack([closer[starts], closer[starts.roll(-1)] + 2])
+    row = spans[0] // width
+    ends, owned = row * width + relevant[row], order.own_in(spans)
+    mixed = (owned > 0) & (owned < spans[1] - spans[0]) & (spans[0] < ends)
+    spans, ends = spans[:, mixed], ends[mixed]
+    undivided = order.cosines[spans[0]] - order.cosines[spans[1] - 1] <= tolerance  # as are most
+    spans = torch.cat([spans[:, undivided], order.divided(spans[:, ~undivided], ends[~undivided])], dim=1)
+    row = spans[0] // width
+    return Groups(row, spans[0] - row * width, spans[1] - spans[0], order.own_before(spans[0]), order.own_in(spans))
+
+
+def cut_ties(cosines: Tensor, relevant: Tensor, tolerance: int) -> Tensor:
+    """Whether ties at the R-th place may go on behind the end of `cosines` [b, n], as above and with n > R: [b]."""
+    found = cosines[:, -2] - cosines[:, -1] <= tolerance
+    rows = found.nonzero()[:, 0]
+    close = cosines[rows, :-1] - cosines[rows, 1:] <= tolerance
+    places = torch.arange(1, cosines.shape[1], device=cosines.device)
+    found[rows] = (close | (places < relevant[rows, None])).all(dim=1)
+    return found
+
+
+class _Order(NamedTuple):
+    """Rows as of `groups`, one behind the other."""
+
+    cosines: Tensor
+    own: Tensor
+    above: Tensor
+    tolerance: int
+
+    def own_before(self, place: Tensor) -> Tensor:
+        """How many images before a place in its row are of the own class."""
+        return self.above[place].long() - self.own[place].long()
+
+    def own_in(self, spans: Tensor) -> Tensor:
+        """How many images in the `spans` [2, s] are."""
+        return self.above[spans[1] - 1] - self.own_before(spans[0])
+
+    def divided(self, spans: Tensor, ends: Tensor) -> Tensor:
+        """Where the groups in the `spans` [2, s] begin and end, of such as begin before the `ends`: [2, g]."""
+        found = [spans[:, :0]]
+        while spans.shape[1]:
+            # One group of each span at a time.
+            groups = self._around(*spans)
+            there = (groups[0] < groups[1]) & (groups[0] < ends)
+            found.append(groups[:, there])
+            left = there & (groups[1] < spans[1])
+            spans, ends = torch.stack([groups[1], spans[1]])[:, left], ends[left]
+        return torch.cat(found, dim=1)
+
+    def _around(self, begin: Tensor, end: Tensor) -> Tensor:
+        """Where the group around the next image of the own class begins and ends, [2, s]; both at `end` without one."""
+        before = self.own_before(begin)
+        best = _first_place(begin, end, lambda place: self.above[place] > before)
+        cosine = self.cosines[best.minimum(end - 1)]
+        first = _first_place(begin, best, lambda place: self.cosines[place] <= cosine + self.tolerance)
+        last = _first_place(best, end, lambda place: self.cosines[place] < cosine - self.tolerance)
+        return torch.stack([first.where(best < end, end), last])
+
+
+def _first_place(begin: Tensor, end: Tensor, holds: Callable[[Tensor], Tensor]) -> Tensor:
+    """The first place from `begin` on where `holds`, which does so from some place on; `end` where it never does."""
+    low, high = begin, end
+    for _ in range(int((end - begin).max()).bit_length()):
+        middle = (low + high) // 2
+        inside, held = low < high, holds(middle.minimum(end - 1))
+        low, high = low.where(~inside | held, middle + 1), high.where(~(inside & held), middle)
+    return low
+
+
+CHUNK = 2**23  # similarities held at a time: 32 MiB of float32
+_ROWS = 256  # with fewer a product of matrices packs the whole gallery for too little: a fifth slower at SOP's 138
+_BEYOND = 15  # images behind the R-th that are put in order, so that ties there come to an end
+
+
+class Neighbours(NamedTuple):
+    """What the neighbours of each query say, [queries] and in the order of the images.
+
+    A query is an image with another of its class among those that it is compared with; R is their number. Images whose
+    cosines differ by no more than `ties.tolerance` are tied and in random order. There are no queries where an
+    embedding is not finite, and the mean over none is NaN.
+    """
+
+    closer: Tensor
+    """The number of images of other classes that are closer than the closest of its own, beyond the tolerance."""
+    tied: Tensor
+    """The number of those that are tied with the closest of its own."""
+    own: Tensor
+    """The number of images of its own class that are so, the closest included."""
+    sec_rank: Tensor
+    """1 + the number of all images that are strictly closer than the closest of its own, by the letter of SEC's code:
+    without a tolerance, and with a cosine of 0 for the query itself, which is of its own class, unless there is a
+    gallery."""
+    average_precision: Tensor
+    """The expectation of (1/R) sum over j <= R of precision(j) relevant(j), float64."""
+    precision: Tensor
+    """The expectation of the share of the R nearest that are of its class, float64."""
+
+    @classmethod
+    def blank(cls, queries: int = 0, device: torch.device | None = None) -> "Neighbours":
+        """Of so many queries, zero; or of none."""
+        counts, shares = [torch.int64] * 4, [torch.float64] * 2
+        return cls(*(torch.zeros(queries, dtype=dtype, device=device) for dtype in (*counts, *shares)))
+
+    def hit_rate(self, k: int) -> Tensor:
+        """How likely one of a query's class is among its k nearest, float64."""
+        return tied_hit_rate(self.closer, self.tied, self.own, k)
+
+
+class Gallery:
+    """The images that queries are compared with: rows [n, d] of classes [n], ordered by class.
+
+    In that order the images of a query's class are one run of columns, and no mask of all pairs is needed.
+    """
+
+    def __init__(self, unit: Tensor, classes: Tensor) -> None:
+        order = classes.argsort(stable=True)
+        self.unit = unit[order]
+        self.sizes = classes.bincount()
+        self.starts = self.sizes.cumsum(dim=0) - self.sizes
+        self.columns = torch.empty_like(order)
+        self.columns[order] = torch.arange(len(order), device=order.device)
+
+    def size(self, classes: Tensor) -> Tensor:
+        """The number of images of each of `classes`, [b]; 0 for a class that the gallery lacks."""
+        known = classes < len(self.sizes)
+        return torch.where(known, self.sizes[torch.where(known, classes, 0)], 0)
+
+
+def rows_of(chunk: int, gallery: int) -> int:
+    """How many queries are compared with a gallery of so many images at a time, in `chunk` similarities.
+
+    Up to twice as many are held where that makes the rows enough.
+    """
+    return max(chunk // gallery, min(_ROWS, 2 * chunk // gallery))
+
+
+class Similarity(NamedTuple):
+    """Rows of two sets of images whose products, -1 to 1, are the larger the nearer two images are."""
+
+    queries: Tensor
+    """[n, d]."""
+    gallery: Tensor
+    """[m, d], of the same images where these are compared with one another."""
+    tolerance: float
+    """By how much two products may differ and yet be tied."""
+    sec: bool = True
+    """Whether `sec_rank` takes the product of a query with itself as 0, as SEC's code does with cosines."""
+
+    @classmethod
+    def cosine(cls, unit: Tensor, gallery: Tensor | None = None) -> "Similarity":
+        """The cosine of unit embeddings."""
+        return cls(unit, unit if gallery is None else gallery, tie_tolerance(unit.dtype))
+
+    @classmethod
+    def euclidean(cls, raw: Tensor, gallery: Tensor | None = None) -> "Similarity":
+        """1 - d^2 / 2R^2, where d is the distance of raw embeddings and R at least the largest one from their mean.
+
+        d^2 = |f|^2 + |g|^2 - 2fg is the product of rows with two more columns, in float64. With all embeddings on a
+        sphere about 0 it is the cosine. Embeddings that are rounded by e = 16 epsilons of |f| give d^2 that are off by
+        up to 2ed + e^2, which is the tolerance for the typical |f| and d: the medians, so that one image far from all
+        others ties nothing.
+        """
+        both = raw if gallery is None else torch.cat([raw, gallery])
+        mean = both.mean(dim=0, dtype=torch.float64)
+        squares = (both.double() - mean).square().sum(dim=1)
+        rounding = tie_tolerance(raw.dtype) * float(both.double().norm(dim=1).median())
+        error = rounding * (2 * float(squares.median()) ** 0.5 + rounding)
+        largest = max(float(squares.max()), 4 * error) or 1.0  # where all is rounding, the products are near 1
+        tolerance = max(error / (2 * largest), tie_tolerance(torch.float64))
+
+        def rows(values: Tensor, *, query: bool) -> Tensor:
+            centred = (values.double() - mean) / largest**0.5
+            half = centred.square().sum(dim=1, keepdim=True) / 2
+            ends = (1 - half, torch.ones_like(half)) if query else (torch.ones_like(half), -half)
+            return torch.cat([centred, *ends], dim=1)
+
+        others = rows(raw if gallery is None else gallery, query=False)
+        return cls(rows(raw, query=True), others, tolerance, sec=False)
+
+
+def neighbours(
+    similarity: Similarity, classes: Tensor, gallery: Tensor | None = None, chunk: int = CHUNK
+) -> Neighbours:
+    """What the neighbours of images of `classes` [n] say.
+
+    They are compared with the images of the `gallery`, whose classes [m] it gives, or else with one another: an image
+    is then no neighbour of itself. `chunk` is the number of similarities that are held at a time, see `rows_of`.
+    """
+    unit = similarity.queries
+    within = Gallery(similarity.gallery, classes if gallery is None else gallery)
+    relevant = within.size(classes) - int(gallery is None)
+    queries = (relevant > 0).nonzero()[:, 0]
+    if not len(queries):
+        return Neighbours.blank()
+    # Queries of like R share a chunk, since a chunk is as deep as its largest R.
+    queries = queries[relevant[queries].argsort(descending=True, stable=True)]
+
+    # Made before all that is large: small tensors between those keep freed memory from being used again.
+    answers, known = Neighbours.blank(len(queries), unit.device), torch.zeros_like(queries, dtype=torch.bool)
+    rows = rows_of(chunk, len(within.unit))
+    room: Tensor | None = None
+    # The whole gallery is put in order where ties at the R-th place reach beyond what was at first.
+    for whole, size in ((False, rows), (True, rows // 4)):
+        left, room = (~known).nonzero()[:, 0], None  # the former one is freed first
+        room = scratch_room(min(max(1, size), len(left)), unit, within.unit)
+        for places in torch.split(left, max(1, size)) if len(left) else ():
+            some = queries[places]
+            itself = within.columns[some] if gallery is None else None
+            chosen = similarity._replace(queries=unit[some])
+            part, known[places] = _neighbours_of(chosen, classes[some], itself, within, room, whole=whole)
+            for column, values in zip(answers, part, strict=True):
+                column[places] = values
+    return Neighbours(*(column[queries.argsort()] for column in answers))
+
+
+def _neighbours_of(
+    chosen: Similarity, classes: Tensor, itself: Tensor | None, gallery: Gallery, room: Tensor | None, *, whole: bool
+) -> tuple[Neighbours, Tensor]:
+    """What the neighbours of the `chosen` queries say, and for which the ties at the R-th place are known.
+
+    `itself` is the column of each in the gallery, if it is there; `room` is written over. All are known where the
+    `whole` gallery is ordered.
+    """
+    similarity = cosines(chosen.queries, gallery.unit, room)
+    if itself is not None:
+        similarity.scatter_(1, itself[:, None], NOWHERE)
+    own = _take_own(similarity, classes, gallery)
+    best, tolerance = own.amax(dim=1, keepdim=True), chosen.tolerance
+    closer = above(similarity, best + tolerance)
+    tied = at_least(similarity, best - tolerance) - closer
+    tied_own = at_least(own, best - tolerance)
+    bound = best.clamp(min=0) if itself is not None and chosen.sec else best
+    sec_rank = 1 + _strictly_closer(similarity, bound, best, closer, tied)
+
+    relevant = gallery.size(classes) - int(itself is not None)
+    deepest, every = int(relevant.max()), own.shape[1] + similarity.shape[1]
+    depth = every if whole else min(deepest + 1 + min(_BEYOND, deepest // 8), every)
+    order = in_order(own, largest(similarity, min(depth, similarity.shape[1])), depth)
+    units = whole_units(tolerance, similarity.dtype)
+    average, precision = _expected(*order, relevant, units)
+    settled = torch.full_like(relevant, depth == every, dtype=torch.bool) | ~cut_ties(order[0], relevant, units)
+    return Neighbours(closer, tied, tied_own, sec_rank, average, precision), settled
+
+
+def _take_own(similarity: Tensor, classes: Tensor, gallery: Gallery) -> Tensor:
+    """Take the images of the queries' own classes out of `similarity` [b, n], where `NOWHERE` is left.
+
+    Gives their similarities, [b, largest class]; those that a smaller class lacks are `NOWHERE`.
+    """
+    size = gallery.size(classes)[:, None]
+    along = torch.arange(int(size.max()), device=similarity.device)
+    absent = along >= size
+    columns = gallery.starts[classes][:, None] + along.where(~absent, 0)
+    own = similarity.gather(1, columns).masked_fill_(absent, NOWHERE)
+    similarity.scatter_(1, columns, NOWHERE)
+    return own
+
+
+def _strictly_closer(similarity: Tensor, bound: Tensor, best: Tensor, closer: Tensor, tied: Tensor) -> Tensor:
+    """The number of images of other classes above `bound` [b, 1], from those counted around the `best` where it can."""
+    found, other = closer.clone(), (tied > 0) | (bound > best)[:, 0]
+    if bool(other.any()):
+        found[other] = above(similarity[other], bound[other])
+    return found
+
+
+def _expected(cosines: Tensor, own: Tensor, relevant: Tensor, tolerance: int) -> tuple[Tensor, Tensor]:
+    """Average precision and precision at R of rows of whole cosines in order, [b, n]."""
+    places = torch.arange(1, cosines.shape[1] + 1, device=cosines.device)
+    hits = own & (places <= relevant[:, None])
+    above = own.cumsum(dim=1, dtype=torch.int32)
+    precisions = (above / places.double()).mul_(hits)
+    groups = tied_groups(cosines, own, above, relevant, tolerance)
+    tied = groups.places(len(places))
+    hits.view(-1).index_fill_(0, tied, False)
+    precisions.view(-1).index_fill_(0, tied, 0.0)
+    own_ones, their_precisions = groups.expected(relevant)
+    share = count(hits).double().index_add_(0, groups.row, own_ones)
+    average = precisions.sum(dim=1).index_add_(0, groups.row, their_precisions)
+    return average / relevant, share / relevant

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from workers.embeddings import geometry
+from workers import geometry
 
 _WITHIN = 3.0  # deviations
 

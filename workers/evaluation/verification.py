@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from workers.data.images import PairSet
-from workers.evaluation import ties
+from workers.evaluation import neighbours
 
 FOLDS: Final = 10
 MOST: Final = 3_000
@@ -170,7 +170,7 @@ class _Gallery:
         self._searches = searches
         self._lost = torch.zeros_like(searches.probe, dtype=torch.bool)
         self._tied = torch.zeros_like(searches.probe)
-        self._tolerance = ties.tolerance(searches.cosine.dtype)
+        self._tolerance = neighbours.tie_tolerance(searches.cosine.dtype)
 
     def search(self, cosine: Tensor, chunk: int) -> None:
         """Look at some more distractors, by their cosines [p, b] to the probes."""

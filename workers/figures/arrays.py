@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 from torch import Tensor
 
-from workers.embeddings import geometry
+from workers import geometry
 from workers.figures.options import Distance, FeatureMaps
 
 Arrays = dict[str, NDArray[np.generic]]

@@ -7,8 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from workers.embeddings import geometry
-from workers.embeddings.diagnostics import Directions, Variation
+from workers import geometry
 from workers.figures.arrays import Arrays, in_the_plane, some
 from workers.figures.options import (
     DirectionVariation,
@@ -20,6 +19,7 @@ from workers.figures.options import (
     Staged,
     TsneStages,
 )
+from workers.geometry import Directions, Variation
 
 
 class SampleLooks:

@@ -7,8 +7,7 @@ import torch
 from annotated_types import Gt, Lt
 from torch import Tensor, nn
 
-from workers.embeddings.geometry import unit
-from workers.embeddings.pairs import firsts, masks, negatives_among
+from workers.geometry import firsts, masks, negatives_among, unit
 
 
 class Angular(nn.Module):

@@ -7,7 +7,7 @@ import torch
 from annotated_types import Ge, Gt, Lt
 from torch import Tensor, nn
 
-from workers.embeddings.geometry import unit
+from workers.geometry import unit
 
 _ALIGNED = 1 - 1e-7  # the arc cosine has no gradient at 1, where a rounded cosine may lie
 

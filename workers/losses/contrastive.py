@@ -6,8 +6,7 @@ import torch
 from annotated_types import Gt
 from torch import Tensor, nn
 
-from workers.embeddings.geometry import norms, unit
-from workers.embeddings.pairs import places
+from workers.geometry import norms, places, unit
 
 _SEATS: Final = 4
 """Images of a class that sit together: seats 0 to 3 are one class's, 4 to 7 the next one's."""

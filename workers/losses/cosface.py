@@ -7,7 +7,7 @@ from annotated_types import Ge, Gt
 from pytorch_metric_learning.losses import CosFaceLoss
 from torch import Tensor, nn
 
-from workers.embeddings.geometry import unit
+from workers.geometry import unit
 
 
 class CosFace(nn.Module):

@@ -7,7 +7,7 @@ from pytorch_metric_learning.distances import LpDistance
 from pytorch_metric_learning.losses import LiftedStructureLoss
 from torch import Tensor, nn
 
-from workers.embeddings import geometry
+from workers import geometry
 
 
 class LiftedStructure(nn.Module):

@@ -8,8 +8,7 @@ from annotated_types import Ge, Gt, Lt
 from pytorch_metric_learning.losses import MarginLoss
 from torch import Tensor, nn
 
-from workers.embeddings.geometry import squared_distances, unit
-from workers.embeddings.pairs import masks
+from workers.geometry import masks, squared_distances, unit
 from workers.training.determinism import RandomState
 
 _CUTOFF: Final = 0.5  # nearer negatives are drawn as if they were this far: their gradients vary too much

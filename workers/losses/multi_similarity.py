@@ -9,7 +9,7 @@ from pytorch_metric_learning.miners import MultiSimilarityMiner
 from pytorch_metric_learning.utils.loss_and_miner_utils import get_all_pairs_indices
 from torch import Tensor, nn
 
-from workers.embeddings.geometry import unit
+from workers.geometry import unit
 
 _COPY: Final = 1 - 1e-5
 """The cosine from which on the authors' code takes an image for a copy of another."""

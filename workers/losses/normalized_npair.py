@@ -8,8 +8,7 @@ from pytorch_metric_learning.distances import DotProductSimilarity
 from pytorch_metric_learning.losses import NPairsLoss
 from torch import Tensor, nn
 
-from workers.embeddings.geometry import unit
-from workers.embeddings.pairs import over_negatives
+from workers.geometry import over_negatives, unit
 
 
 class NormalizedNPair(nn.Module):

@@ -7,7 +7,7 @@ from annotated_types import Gt
 from pytorch_metric_learning.losses import NormalizedSoftmaxLoss
 from torch import Tensor, nn
 
-from workers.embeddings.geometry import unit
+from workers.geometry import unit
 
 
 class NormFace(nn.Module):

@@ -10,8 +10,7 @@ from pytorch_metric_learning.losses import NPairsLoss
 from pytorch_metric_learning.regularizers import LpRegularizer
 from torch import Tensor, nn
 
-from workers.embeddings.geometry import precise, unit
-from workers.embeddings.pairs import firsts, negatives_among
+from workers.geometry import firsts, negatives_among, precise, unit
 
 
 class NPair(nn.Module):

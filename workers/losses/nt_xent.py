@@ -5,8 +5,7 @@ from typing import Annotated
 from annotated_types import Gt
 from torch import Tensor, nn
 
-from workers.embeddings.geometry import unit
-from workers.embeddings.pairs import over_negatives
+from workers.geometry import over_negatives, unit
 
 
 class NTXent(nn.Module):

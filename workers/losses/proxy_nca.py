@@ -7,7 +7,7 @@ import torch
 from annotated_types import Gt
 from torch import Tensor, nn
 
-from workers.embeddings.geometry import unit
+from workers.geometry import unit
 
 
 class ProxyNCA(nn.Module):

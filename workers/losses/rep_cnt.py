@@ -6,8 +6,7 @@ import torch
 from annotated_types import Gt
 from torch import Tensor, nn
 
-from workers.embeddings.geometry import norms, precise
-from workers.embeddings.pairs import firsts
+from workers.geometry import firsts, norms, precise
 
 
 class RepCnt(nn.Module):

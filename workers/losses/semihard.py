@@ -7,7 +7,7 @@ import torch
 from annotated_types import Ge
 from torch import Tensor, nn
 
-from workers.embeddings.geometry import squared_distances, unit
+from workers.geometry import squared_distances, unit
 
 
 class Semihard(nn.Module):

@@ -7,7 +7,7 @@ from annotated_types import Ge, Gt
 from pytorch_metric_learning.losses import SoftTripleLoss
 from torch import Tensor, nn
 
-from workers.embeddings.geometry import unit
+from workers.geometry import unit
 
 _APART = 1e-5  # under the root, as in the authors' code: two equal centers still have a gradient
 

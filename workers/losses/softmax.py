@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from workers.embeddings.geometry import precise
+from workers.geometry import precise
 
 
 class Softmax(nn.Module):

@@ -8,7 +8,7 @@ from pytorch_metric_learning.losses import TripletMarginLoss
 from pytorch_metric_learning.reducers import AvgNonZeroReducer, MeanReducer
 from torch import Tensor, nn
 
-from workers.embeddings.geometry import unit
+from workers.geometry import unit
 
 
 class Triplet(nn.Module):

@@ -7,8 +7,7 @@ import torch
 from annotated_types import Ge, Gt, Lt
 from torch import Tensor, nn
 
-from workers.embeddings.geometry import unit
-from workers.embeddings.pairs import Masks, masks, over_negatives
+from workers.geometry import Masks, masks, over_negatives, unit
 
 _NEAR = 1 - 1e-7  # a cosine is cut here: the angle's slope is infinite at 1, where identical images lie
 

@@ -1,7 +1,7 @@
 """The greatest mean singular value that embeddings could have."""
 
-from workers.embeddings.geometry import singular_bounds
 from workers.evaluation.evaluate import Evaluation
+from workers.geometry import singular_bounds
 
 
 class UpperBound:

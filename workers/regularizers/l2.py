@@ -5,7 +5,7 @@ from typing import Annotated
 from annotated_types import Ge
 from torch import Tensor, nn
 
-from workers.embeddings.geometry import precise
+from workers.geometry import precise
 
 
 class L2(nn.Module):

@@ -5,7 +5,7 @@ from typing import Annotated
 from annotated_types import Ge
 from torch import Tensor, nn
 
-from workers.embeddings import geometry
+from workers import geometry
 
 
 class Sec(nn.Module):

@@ -6,7 +6,7 @@ import torch
 from annotated_types import Ge, Gt, Le
 from torch import Tensor, nn
 
-from workers.embeddings import geometry
+from workers import geometry
 
 
 class SecEma(nn.Module):

@@ -8,7 +8,7 @@ import torch
 from annotated_types import Ge, Gt
 from torch import Tensor, nn
 
-from workers.embeddings import geometry
+from workers import geometry
 
 _PRINTED = 8.7
 

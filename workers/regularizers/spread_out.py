@@ -7,8 +7,8 @@ import torch
 from annotated_types import Ge
 from torch import Tensor, nn
 
-from workers.embeddings import geometry
-from workers.embeddings.pairs import masks
+from workers import geometry
+from workers.geometry import masks
 from workers.training.determinism import RandomState
 
 

@@ -5,7 +5,7 @@ from typing import Annotated
 from annotated_types import Ge
 from torch import Tensor, nn
 
-from workers.embeddings.geometry import mean_singular_value, unit
+from workers.geometry import mean_singular_value, unit
 
 
 class SVMaxUnbounded(nn.Module):

@@ -8,14 +8,14 @@ from typing import Any
 import torch
 from torch import nn
 
+from workers import geometry
 from workers.data.batches import Batches, LabelledBatch
 from workers.data.images import Images
-from workers.embeddings import geometry
-from workers.embeddings.diagnostics import batch_statistics
 from workers.figures import arrays, traces
 from workers.figures.arrays import BY_DISTANCE, FIGURES, Arrays
 from workers.figures.options import FeatureMaps, Figure, Followed, Staged
 from workers.figures.traces import AskedFigures, ClassVectors
+from workers.geometry import batch_statistics
 from workers.tasks import At, Diverged, Eta, Measured, Optimized, Task, Terms
 from workers.tasks._network import Embedder
 

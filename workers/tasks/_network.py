@@ -6,10 +6,10 @@ from typing import Final
 import torch
 from torch import nn
 
+from workers import geometry
 from workers.contract import Recipe
 from workers.data.augmentation import SIGNED
 from workers.data.scratch import claim_code_caches
-from workers.embeddings import geometry
 
 _TYPES: Final = {"none": None, "bf16": torch.bfloat16, "fp16": torch.float16}
 

@@ -7,9 +7,9 @@ from typing import Final
 import torch
 from torch import Tensor, nn
 
+from workers import geometry
 from workers.data.batches import Batches
 from workers.data.images import Images, PairSet
-from workers.embeddings import geometry
 from workers.evaluation.measures import Measures
 from workers.evaluation.verification import Identification, Scores, checked, pairs
 from workers.figures.traces import AskedFigures

@@ -1,0 +1,269 @@
+"""Geometry of embeddings [n, d]: norms, directions, distances, cosines, singular values and pairs."""
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+_ROWS = 2**14  # rows turned into float64 at a time
+
+
+class Moments(NamedTuple):
+    """Of the cosines of some pairs; NaN where there is no pair."""
+
+    pairs: int
+    mean: float
+    std: float
+    """The population's standard deviation."""
+
+
+class PairCosines(NamedTuple):
+    """Of pairs of two images."""
+
+    positive: Moments
+    """Pairs of one class: cos_ap."""
+    negative: Moments
+    """Pairs of two classes: cos_an."""
+
+    @classmethod
+    def unknown(cls) -> "PairCosines":
+        """Of embeddings that are not finite."""
+        nothing = Moments(0, math.nan, math.nan)
+        return cls(nothing, nothing)
+
+
+class _Sums(NamedTuple):
+    """Number, sum and sum of squares of the cosines of some pairs."""
+
+    pairs: int
+    first: float
+    second: float
+
+    def plus(self, other: "_Sums") -> "_Sums":
+        return _Sums(self.pairs + other.pairs, self.first + other.first, self.second + other.second)
+
+    def less(self, other: "_Sums") -> "_Sums":
+        return _Sums(self.pairs - other.pairs, self.first - other.first, self.second - other.second)
+
+    def moments(self) -> Moments:
+        if not self.pairs:
+            return Moments(0, math.nan, math.nan)
+        mean = self.first / self.pairs
+        return Moments(self.pairs, mean, math.sqrt(max(0.0, self.second / self.pairs - mean * mean)))
+
+
+def gram(rows: Tensor) -> Tensor:
+    """X^T X of `rows` X [n, d], [d, d] in float64: the sum over rows of what each contributes, some rows at a time."""
+    total = rows.new_zeros(rows.shape[1], rows.shape[1], dtype=torch.float64)
+    for chunk in torch.split(rows, _ROWS):
+        total.addmm_(chunk.double().T, chunk.double())
+    return total
+
+
+def pair_cosines(unit: Tensor, classes: Tensor, gallery: tuple[Tensor, Tensor] | None = None) -> PairCosines:
+    """The moments of cos_ap and cos_an of unit embeddings [n, d] of classes [n].
+
+    Pairs are those of two images, or of an image and one of the `gallery` where that is given. Sums are in float64.
+    """
+    others, other_classes = gallery or (unit, classes)
+    everything = _between(unit, others)
+    same = _Sums(0, 0.0, 0.0)
+    mine, theirs = _by_class(classes), _by_class(other_classes)
+    for label in sorted(mine.keys() & theirs.keys()):
+        same = same.plus(_between(unit[mine[label]], others[theirs[label]]))
+    negative = everything.less(same)
+    if gallery is None:
+        squares = unit.double().square().sum(dim=1)
+        same = same.less(_Sums(len(unit), float(squares.sum()), float(squares.square().sum())))
+    return PairCosines(same.moments(), negative.moments())
+
+
+def _between(first: Tensor, second: Tensor) -> _Sums:
+    """Over all pairs of a row of `first` [n, d] and one of `second` [m, d], by whichever is cheaper."""
+    count, width = len(first) * len(second), first.shape[1]
+    if count <= width * width:
+        cosines = first.double() @ second.double().T
+        return _Sums(count, float(cosines.sum()), float(cosines.square().sum()))
+    # sum over pairs of (x.y)^2 is the inner product of both Gram matrices, X^T X and Y^T Y.
+    mine = gram(first)
+    squares = (mine * (mine if second is first else gram(second))).sum()
+    return _Sums(count, float(first.double().sum(dim=0) @ second.double().sum(dim=0)), float(squares))
+
+
+def _by_class(classes: Tensor) -> dict[int, Tensor]:
+    """The indices of the images of each class that has any."""
+    sizes = classes.bincount()
+    groups = torch.split(classes.argsort(stable=True), sizes.tolist())
+    return {label: group for label, group in enumerate(groups) if len(group)}
+
+
+_TINY = 1e-12  # a row whose norm is below has no direction
+
+
+def precise(values: Tensor) -> Tensor:
+    """`values` in float32, or in float64 where they are so already."""
+    return values if values.dtype in {torch.float32, torch.float64} else values.float()
+
+
+def norms(embeddings: Tensor) -> Tensor:
+    """The Euclidean norm of each row, [n]; the gradient of a zero row is zero."""
+    lengths: Tensor = torch.linalg.vector_norm(precise(embeddings), dim=1)
+    return lengths
+
+
+def unit(embeddings: Tensor) -> Tensor:
+    """f^ = f / ||f|| row by row, [n, d].
+
+    A zero row stays zero and gets no gradient; dividing by a small constant instead would give it a gradient of 1e12.
+    """
+    length = norms(embeddings)[:, None]
+    return precise(embeddings) / length.masked_fill(length < _TINY, math.inf)
+
+
+def squared_distances(embeddings: Tensor) -> Tensor:
+    """||f_i - f_j||^2 for every pair of rows, [n, n]."""
+    squares = embeddings.square().sum(dim=1)
+    return (squares[:, None] + squares[None, :] - 2 * embeddings @ embeddings.T).clamp(min=0)
+
+
+def singular_values(embeddings: Tensor) -> Tensor:
+    """The min(n, d) singular values, largest first; NaN where a value is NaN or infinite, which LAPACK would refuse."""
+    values = precise(embeddings)
+    if not bool(values.isfinite().all()):
+        return (values.sum() * math.nan).expand(min(values.shape))
+    singular: Tensor = torch.linalg.svdvals(values)
+    return singular
+
+
+def mean_singular_value(embeddings: Tensor) -> Tensor:
+    """s_mu, the mean of the min(n, d) singular values (SVMax eq. 1)."""
+    return singular_values(embeddings).mean()
+
+
+def singular_bounds(rows: int, columns: int) -> tuple[float, float]:
+    """The least and greatest s_mu of `rows` unit rows in `columns` dimensions: L and U of SVMax eq. 4 and appendix B.2.
+
+    Both divide by m = min(rows, columns), the number of singular values; they are equal where m = 1.
+    """
+    smaller = min(rows, columns)
+    return math.sqrt(rows) / smaller, math.sqrt(rows / smaller)
+
+
+def batch_statistics(embeddings: Tensor, labels: Tensor) -> dict[str, float]:
+    """Of raw embeddings [b, d] of a batch with labels [b]: what SEC's figures 6 and SVMax's 3 trace.
+
+    `norm_mean` and `norm_var` (population) of ||f||; `s_mu`, the mean singular value of f^; `cos_ap` and `cos_an`, the
+    mean cosine over pairs of one class and of two, NaN where the batch has none. All are NaN where f is not finite.
+    """
+    raw = precise(embeddings.detach())
+    names = ("norm_mean", "norm_var", "s_mu", "cos_ap", "cos_an")
+    if not bool(raw.isfinite().all()):
+        return dict.fromkeys(names, math.nan)
+    length, directions = norms(raw).double(), unit(raw)
+    cosines = pair_cosines(directions, torch.unique(labels, return_inverse=True)[1])
+    values = (
+        float(length.mean()),
+        float(length.var(correction=0)),
+        float(mean_singular_value(directions)),
+        cosines.positive.mean,
+        cosines.negative.mean,
+    )
+    return dict(zip(names, values, strict=True))
+
+
+class Variation(NamedTuple):
+    """How far the direction of each image's embedding turned, [n] in float64."""
+
+    angle: Tensor
+    """In radians, 0 to pi."""
+    one_minus_cos: Tensor
+    """1 - cos of it, 0 to 2."""
+
+    def summary(self) -> dict[str, float]:
+        """Mean and population variance of both, by name; the variance of the angle is the legend of SEC's figure 7."""
+        return {
+            f"direction_variation_{name}_{moment}": float(value)
+            for name, values in zip(self._fields, self, strict=True)
+            for moment, value in (("mean", values.mean()), ("var", values.var(correction=0)))
+        }
+
+
+def direction_variation(before: Tensor, after: Tensor) -> Variation:
+    """How the directions f^ of the same images differ between two moments, such as 1000 iterations apart (SEC fig. 7).
+
+    `before` and `after` are embeddings [n, d], raw or unit, in one order and by the same transform. Raises ValueError
+    where their shapes differ.
+    """
+    if before.shape != after.shape or before.ndim != 2:
+        raise ValueError(f"expected two [n, d] of one shape, found {[*before.shape]} and {[*after.shape]}")
+    first, second = (unit(side.detach().double()) for side in (before, after))
+    # The arc cosine loses half the digits of a small angle; both of these lose none.
+    apart = norms(first - second)
+    angle = 2 * torch.atan2(apart, norms(first + second))
+    return Variation(angle, apart.square() / 2)
+
+
+class Directions:
+    """The directions of the training images as they were some iterations ago, to compare with at the next look."""
+
+    def __init__(self) -> None:
+        self._before: Tensor | None = None
+
+    def look(self, embeddings: Tensor) -> Variation | None:
+        """The variation since the last look, and remember these embeddings [n, d]; None at the first."""
+        before, self._before = self._before, unit(embeddings.detach()).cpu()
+        return None if before is None else direction_variation(before, self._before)
+
+    def state_dict(self) -> dict[str, Tensor | None]:
+        """What a checkpoint must hold to go on: n x d numbers."""
+        return {"before": self._before}
+
+    def load_state_dict(self, state: dict[str, Tensor | None]) -> None:
+        """Go on where `state_dict` was taken."""
+        self._before = state["before"]
+
+
+class Masks(NamedTuple):
+    """Which ordered pairs of a batch are of one class and which of two, bool [b, b]; no image pairs with itself."""
+
+    positive: Tensor
+    negative: Tensor
+
+
+def masks(labels: Tensor) -> Masks:
+    """The pairs of a batch with labels [b]."""
+    same = labels[:, None] == labels[None, :]
+    return Masks(same & ~torch.eye(len(labels), dtype=torch.bool, device=labels.device), ~same)
+
+
+def places(labels: Tensor) -> Tensor:
+    """How many earlier images of the batch are of the same class, [b]: 0 for the first of each class."""
+    return (labels[:, None] == labels[None, :]).tril(-1).sum(dim=1)
+
+
+def firsts(labels: Tensor) -> tuple[Tensor, Tensor]:
+    """The indices of the first and of the second image of each class that has two, both [classes] in the same order."""
+    place = places(labels)
+    second = (labels[:, None] == labels[None, :]) & (place == 1)
+    anchors = ((place == 0) & second.any(dim=1)).nonzero()[:, 0]
+    return anchors, second[anchors].int().argmax(dim=1)
+
+
+def negatives_among(labels: Tensor, members: Tensor) -> Tensor:
+    """Which of the images `members` (indices [n]) are of another class, bool [b, b]: row by row of all images."""
+    among = torch.zeros_like(labels, dtype=torch.bool)
+    among[members] = True
+    return masks(labels).negative & among
+
+
+def over_negatives(logits: Tensor, own: Tensor, labels: Tensor) -> Tensor:
+    """Mean over the ordered positive pairs (a, p) of log(1 + sum_n exp(logits[a, n] - own[a, p])), n negatives of a.
+
+    `logits` and `own` are [b, b]. Zero without positive pairs or without negatives. Unlike lists of pairs this needs
+    memory for b^2 numbers only, does not wait for the device, and loses nothing where the difference is large.
+    """
+    positive, negative = masks(labels)
+    crowd = logits.masked_fill(~negative, -math.inf).logsumexp(dim=1, keepdim=True)
+    terms = torch.logaddexp(crowd - own, torch.zeros_like(own))
+    return (terms * positive).sum() / positive.sum().clamp(min=1)
