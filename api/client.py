@@ -34,9 +34,9 @@ from orchestrator.views.evidence import (
     VerdictsView,
 )
 from orchestrator.views.operations import CollectionView, DataFinding, MirrorView, StorageView
-from orchestrator.views.pages import FigureFile, FigureView, Page, Rendered
+from orchestrator.views.pages import FigureFile, FigureView, Page, Remark, Rendered
 from orchestrator.views.states import SweepState, TrialState
-from orchestrator.views.sweeps import GridCell, Preview, Remark, RequestView, Submitted, SweepSummary, SweepView
+from orchestrator.views.sweeps import GridCell, Preview, RequestView, Submitted, SweepSummary, SweepView
 from orchestrator.views.tables import CellView
 from orchestrator.views.trials import Curve, LogView, TrialSummary, TrialView
 from workers.catalog import Catalog

@@ -45,7 +45,8 @@ from orchestrator.views.tables import printed
 
 if TYPE_CHECKING:
     from api.client import Client
-    from orchestrator.views.sweeps import Counts, Preview, Remark, RequestView, SweepSummary, SweepView
+    from orchestrator.views.pages import Remark
+    from orchestrator.views.sweeps import Counts, Preview, RequestView, SweepSummary, SweepView
     from orchestrator.views.tables import CellView
     from orchestrator.views.trials import TrialView
 

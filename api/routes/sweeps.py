@@ -29,21 +29,9 @@ from api.http.turns import Expensive, ExpensiveBundle, ExpensiveSpec
 from api.problems import documented, shown
 from orchestrator.views.evidence import ResolutionBudget, ResolutionView
 from orchestrator.views.operations import MirrorView
-from orchestrator.views.pages import Page
+from orchestrator.views.pages import LONGEST_NOTE, LONGEST_TAG, MOST_TAGS, Page, Remark, TagChange
 from orchestrator.views.states import SweepState
-from orchestrator.views.sweeps import (
-    LONGEST_NOTE,
-    LONGEST_TAG,
-    MOST_TAGS,
-    GridCell,
-    Preview,
-    Remark,
-    RequestView,
-    Submitted,
-    SweepSummary,
-    SweepView,
-    TagChange,
-)
+from orchestrator.views.sweeps import GridCell, Preview, RequestView, Submitted, SweepSummary, SweepView
 from orchestrator.views.tables import CellView
 
 sweeps_router = APIRouter(prefix="/v1/sweeps", tags=["sweeps"], responses=documented(401, 403, 421, 422, 500, 503))

@@ -22,9 +22,9 @@ from orchestrator.record.trials import of_whole
 from orchestrator.views.accounts import caller
 from orchestrator.views.errors import ConflictError, InvalidFilterError, NotFoundError
 from orchestrator.views.filters import All, Condition, Filter, Word, conditions
+from orchestrator.views.pages import MOST_TAGS, Remark, Remarked, TagChange
 from orchestrator.views.runs import ChangeKind
 from orchestrator.views.states import TrialState
-from orchestrator.views.sweeps import MOST_TAGS, Remark, Remarked, TagChange
 from orchestrator.views.trials import MOST_POINTS, SORTED, Listed, ListedColumn, ListedRow, Listing, Points
 from workers.catalog import meant
 

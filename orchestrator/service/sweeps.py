@@ -27,24 +27,10 @@ from orchestrator.views.accounts import Allowed
 from orchestrator.views.errors import ConflictError, NotFoundError, UnavailableError
 from orchestrator.views.evidence import ResolutionBudget, ResolutionRound, ResolutionView
 from orchestrator.views.operations import Inspected, MirrorView
-from orchestrator.views.pages import Page
+from orchestrator.views.pages import LONGEST_NOTE, LONGEST_TAG, Page, Remark, Remarked, TagChange
 from orchestrator.views.runs import QuerySource, SweepOutcomes
 from orchestrator.views.states import SweepState
-from orchestrator.views.sweeps import (
-    LONGEST_NOTE,
-    LONGEST_TAG,
-    GridCell,
-    Links,
-    PartUse,
-    Preview,
-    Remark,
-    Remarked,
-    RequestView,
-    Submitted,
-    SweepSummary,
-    SweepView,
-    TagChange,
-)
+from orchestrator.views.sweeps import GridCell, Links, PartUse, Preview, RequestView, Submitted, SweepSummary, SweepView
 from orchestrator.views.tables import CellView, ComparedCell
 from workers.catalog import Catalog, Need, Problem, unknown
 

@@ -1,9 +1,11 @@
-"""Pages of results, files, and durations in words."""
+"""What views are made of: pages of results, files, durations in words, notes and tags."""
 
-from collections.abc import Callable, Iterator
-from typing import Final, Generic, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, Generic, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 Item = TypeVar("Item")
 
@@ -88,3 +90,35 @@ class FigureFile(View):
     media_type: str
     size: int  # bytes
     url: str  # /v1/trials/<id>/figures/<name>
+
+
+Remarked = Literal["sweep", "cell", "trial"]
+LONGEST_NOTE: Final = 4_000
+LONGEST_TAG: Final = 50
+MOST_TAGS: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class TagChange:
+    """Which tags are set: all of them, where a list is given; then some are added, and some go."""
+
+    tags: Sequence[str] | None = None
+    added: Sequence[str] = ()
+    removed: Sequence[str] = ()
+    """In any case of letters, as they are found."""
+
+    def of(self, known: Sequence[str]) -> list[str]:
+        """What stands after it, sorted; an empty tag is none."""
+        gone = {tag.casefold() for tag in self.removed}
+        wanted = {*(known if self.tags is None else self.tags), *self.added} - {""}
+        return sorted(tag for tag in wanted if tag.casefold() not in gone)
+
+
+class Remark(View):
+    """A note and tags."""
+
+    note: str = ""
+    tags: list[str] = Field(default_factory=list)
+    actor: str | None = None
+    """Who changed the note last."""
+    changed: datetime | None = None

@@ -1,6 +1,5 @@
 """Sweeps as clients see them: in a list, whole, as a grid, and with their requests and remarks."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Literal
@@ -9,7 +8,7 @@ from pydantic import BaseModel, Field
 
 from orchestrator.cost.estimate import Cost
 from orchestrator.views.accounts import caller
-from orchestrator.views.pages import View, time_left
+from orchestrator.views.pages import Remark, View, time_left
 from orchestrator.views.states import SWEEP_ENDED, SweepState, TrialState
 
 VIEW: Final = "metricsweep"
@@ -35,38 +34,6 @@ class Links:
         """The classic page of an experiment's runs under the view that it keeps for us."""
         page = self.to(experiment)
         return page and f"{page}?workflowType=machine_learning&viewStateShareKey={VIEW}"
-
-
-Remarked = Literal["sweep", "cell", "trial"]
-LONGEST_NOTE: Final = 4_000
-LONGEST_TAG: Final = 50
-MOST_TAGS: Final = 20
-
-
-@dataclass(frozen=True, slots=True)
-class TagChange:
-    """Which tags are set: all of them, where a list is given; then some are added, and some go."""
-
-    tags: Sequence[str] | None = None
-    added: Sequence[str] = ()
-    removed: Sequence[str] = ()
-    """In any case of letters, as they are found."""
-
-    def of(self, known: Sequence[str]) -> list[str]:
-        """What stands after it, sorted; an empty tag is none."""
-        gone = {tag.casefold() for tag in self.removed}
-        wanted = {*(known if self.tags is None else self.tags), *self.added} - {""}
-        return sorted(tag for tag in wanted if tag.casefold() not in gone)
-
-
-class Remark(View):
-    """A note and tags."""
-
-    note: str = ""
-    tags: list[str] = Field(default_factory=list)
-    actor: str | None = None
-    """Who changed the note last."""
-    changed: datetime | None = None
 
 
 REVIVING: Final = frozenset({"retry", "extend", "resolve", "renew"})

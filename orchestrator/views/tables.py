@@ -8,9 +8,9 @@ from typing import Any, Final
 from pydantic import BaseModel, Field
 
 from orchestrator.spec.axes import Unit
+from orchestrator.views.pages import Remark
 from orchestrator.views.runs import Statistic
 from orchestrator.views.states import TrialState
-from orchestrator.views.sweeps import Remark
 
 
 class CellTrial(BaseModel):

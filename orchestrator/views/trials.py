@@ -8,9 +8,8 @@ from typing import Any, Final, Literal
 from pydantic import Field
 
 from orchestrator.views.operations import CollectedView
-from orchestrator.views.pages import Page, View
+from orchestrator.views.pages import Page, Remark, View
 from orchestrator.views.states import TrialState
-from orchestrator.views.sweeps import Remark
 
 Against = Literal["step", "seconds"]
 """What curves are drawn over: the training's steps, or the seconds that it has trained."""

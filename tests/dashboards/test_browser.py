@@ -16,7 +16,7 @@ from orchestrator.host.identity import made_for
 from orchestrator.settings import Settings
 from orchestrator.views.accounts import Role, Scope
 from orchestrator.views.operations import Node, ProcessUsage, SlotReport
-from orchestrator.views.sweeps import TagChange
+from orchestrator.views.pages import TagChange
 from tests.dashboards.stage import DRAWN_SPEC, SMALL_SPEC, SPEC, Stage
 
 pytestmark = pytest.mark.browser

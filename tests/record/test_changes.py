@@ -11,8 +11,8 @@ import sqlalchemy as sa
 from orchestrator.record import changes, schema
 from orchestrator.record.store import Store, Writer
 from orchestrator.views.errors import NotFoundError
+from orchestrator.views.pages import TagChange
 from orchestrator.views.runs import ChangeKind, SweepSettled
-from orchestrator.views.sweeps import TagChange
 from tests.record.conftest import ON_BOTH, OVER_POSTGRES
 from tests.record.sample import claimed, fail, lease, new_sweep, run, started
 

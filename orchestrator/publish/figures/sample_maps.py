@@ -9,7 +9,7 @@ import altair as alt
 import numpy as np
 from numpy.typing import NDArray
 
-from orchestrator.publish.figures import sketch, style, wording
+from orchestrator.publish.figures import drawing, sketch, style
 from orchestrator.publish.figures.sketch import Arrays, Datum, FigureDrawing, FigurePoint, PanelGrid, Plot, Sketch
 
 BINS: Final = 48
@@ -46,7 +46,7 @@ def draw(it: Sketch) -> FigureDrawing:
     plot = Plot("samples", _chart(reach), data, square=True, panels=PanelGrid(columns, rows, _SIDE))
     said = (
         "Where the samples of a generator lie, by the iterations that are done, over the mixture that it is to learn; "
-        f"each panel is shaded up to its own densest place. {wording.first_repeat(it).capitalize()}."
+        f"each panel is shaded up to its own densest place. {drawing.first_repeat(it).capitalize()}."
     )
     return FigureDrawing([plot], said=said, notes=[*pooled.notes, *_outside(it, shown, reach)])
 
@@ -122,5 +122,5 @@ def _chart(reach: float) -> Any:
 def _outside(it: Sketch, found: list[tuple[FigurePoint, _Looks]], reach: float) -> list[str]:
     """Which trainings have samples beyond their panels."""
     shares = [(point, float((np.abs(looks.xy) > reach).any(axis=2).mean())) for point, looks in found]
-    beyond = [f"{wording.of_point(it, point)} ({share:.0%})" for point, share in shares if share >= 0.005]
-    return [f"Samples beyond the panels: {wording.some(beyond)}."] if beyond else []
+    beyond = [f"{drawing.of_point(it, point)} ({share:.0%})" for point, share in shares if share >= 0.005]
+    return [f"Samples beyond the panels: {drawing.some(beyond)}."] if beyond else []

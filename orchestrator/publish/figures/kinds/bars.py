@@ -4,30 +4,30 @@ from typing import Any
 
 import altair as alt
 
-from orchestrator.publish.figures import style, wording
+from orchestrator.publish.figures import drawing, style
 from orchestrator.publish.figures.sketch import Datum, FigureDrawing, Plot, Sketch
 
 
 def draw(it: Sketch) -> FigureDrawing:
     """One plot a metric."""
-    said = f"Test metrics, {wording.averaged(it)}."
+    said = f"Test metrics, {drawing.averaged(it)}."
     if it.layout.reference is not None:
-        said += f" Black marks: {wording.title_of(it, it.layout.reference)}."
+        said += f" Black marks: {drawing.title_of(it, it.layout.reference)}."
     return FigureDrawing([_plot(it, metric) for metric in it.layout.metrics], said=said)
 
 
 def _plot(it: Sketch, metric: str) -> Plot:
-    scale = wording.factor(wording.unit_of(it, metric))
+    scale = drawing.factor(drawing.unit_of(it, metric))
     axis = it.layout.x or ""
     texts = it.printed(axis)
     data = []
-    for point, statistic in wording.statistics(it, metric):
-        values = wording.values(statistic, it.layout.error, scale) | {"x": texts[point.labels.get(axis, "")]}
+    for point, statistic in drawing.statistics(it, metric):
+        values = drawing.values(statistic, it.layout.error, scale) | {"x": texts[point.labels.get(axis, "")]}
         if it.layout.reference is not None:
-            bound = wording.measured(it, point, it.layout.reference)
+            bound = drawing.measured(it, point, it.layout.reference)
             values["reference"] = None if bound is None else bound.mean * scale
-        data.append(Datum(point.labels, values | wording.provenance(point)))
-    title = wording.title_of(it, metric)
+        data.append(Datum(point.labels, values | drawing.provenance(point)))
+    title = drawing.title_of(it, metric)
     beside = len(it.domain(it.layout.colour)) if it.layout.colour else 1
     return Plot(metric, _chart(it, title), data, least=(10 * beside * len(texts), 0))
 

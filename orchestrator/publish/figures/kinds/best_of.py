@@ -3,7 +3,7 @@
 import altair as alt
 
 from orchestrator.publish.aggregate import direction, optimism
-from orchestrator.publish.figures import style, wording
+from orchestrator.publish.figures import drawing, style
 from orchestrator.publish.figures.kinds.curves import MOST_ALTOGETHER
 from orchestrator.publish.figures.sketch import Datum, FigureDrawing, Plot, Sketch
 
@@ -11,7 +11,7 @@ from orchestrator.publish.figures.sketch import Datum, FigureDrawing, Plot, Sket
 def draw(it: Sketch) -> FigureDrawing:
     """One line a cell, from one candidate to as many as have finished in every repeat."""
     metric = it.select.key.partition("/")[2]
-    scale = wording.factor(wording.unit_of(it, metric))
+    scale = drawing.factor(drawing.unit_of(it, metric))
     cells = {one.cell: one for one in optimism(it.outcomes, direction(it.select.metric, it.parts)).cells}
     most = max(2, MOST_ALTOGETHER // max(1, len(it.drawn)))
     data = [
@@ -19,7 +19,7 @@ def draw(it: Sketch) -> FigureDrawing:
         for point in it.drawn
         for n, best in enumerate(cells[point.summary.cell].expected[:most], 1)
     ]
-    title = wording.title_of(it, metric)
+    title = drawing.title_of(it, metric)
     x = style.number_axis("candidates", [float(datum.values["x"] or 0) for datum in data])
     y = style.value_axis(f"expected best {title}", log=it.layout.y_scale == "log")
     tooltip = style.tips(it, {"x:Q": "candidates", "mean:Q": f"expected best {title}"})

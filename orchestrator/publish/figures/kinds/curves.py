@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orchestrator.publish.aggregate import statistic
-from orchestrator.publish.figures import sketch, style, wording
+from orchestrator.publish.figures import drawing, sketch, style
 from orchestrator.publish.figures.sketch import Arrays, CurvePoints, Datum, FigureDrawing, Plot, Sketch
 from orchestrator.views.runs import Statistic
 
@@ -29,7 +29,7 @@ def draw(it: Sketch) -> FigureDrawing:
     plots = [_plot(it, key, curves) for key in keys]
     absent = [plot.quantity for plot in plots if trials and not plot.data]
     reported = [f"No trial reported {', '.join(absent)}."] if absent else []
-    return FigureDrawing(plots, said=f"Curves of the trainings, {wording.averaged(it)}.", notes=reported)
+    return FigureDrawing(plots, said=f"Curves of the trainings, {drawing.averaged(it)}.", notes=reported)
 
 
 def _key(it: Sketch, metric: str) -> str:
@@ -39,14 +39,14 @@ def _key(it: Sketch, metric: str) -> str:
 
 
 def _plot(it: Sketch, key: str, curves: Mapping[int, Mapping[str, CurvePoints]]) -> Plot:
-    scale = wording.factor(wording.unit_of(it, key))
+    scale = drawing.factor(drawing.unit_of(it, key))
     most = max(2, min(MOST_POINTS, MOST_ALTOGETHER // max(1, len(it.drawn))))
     data = []
     for point in it.drawn:
         repeats = [curves.get(trial.trial, {}).get(key) or () for trial in point.trials]
         for step, mean in thinned(mean_curve(repeats), most):
-            data.append(Datum(point.labels, {"step": step} | wording.values(mean, it.layout.error, scale)))
-    title = wording.title_of(it, key)
+            data.append(Datum(point.labels, {"step": step} | drawing.values(mean, it.layout.error, scale)))
+    title = drawing.title_of(it, key)
     base = alt.Chart().transform_filter("isValid(datum.mean)").encode(x=_steps(data), color=style.colour(it))
     y = style.value_axis(title, log=it.layout.y_scale == "log")
     tooltip = style.tips(it, {"step:Q": "iteration", "mean:Q": title, "low:Q": "from", "high:Q": "to", "n:Q": "n"})
@@ -95,7 +95,7 @@ def _norm_traces(it: Sketch) -> FigureDrawing:
     title = "norm"
     y = style.value_axis(title, log=it.layout.y_scale == "log")
     chart = base.encode(x=_steps(data), y=y, detail="image:N", color=style.colour(it), strokeDash=style.dash(it))
-    said = f"Norms of the embeddings of single training images, of {wording.first_repeat(it)}."
+    said = f"Norms of the embeddings of single training images, of {drawing.first_repeat(it)}."
     return FigureDrawing([Plot("norm", alt.layer(chart), data)], said=said, notes=pooled.notes)
 
 

@@ -9,7 +9,7 @@ import altair as alt
 import numpy as np
 from numpy.typing import NDArray
 
-from orchestrator.publish.figures import sketch, style, wording
+from orchestrator.publish.figures import drawing, sketch, style
 from orchestrator.publish.figures.sketch import Arrays, Datum, FigureDrawing, Plot, Sketch
 from orchestrator.spec.layouts import QUANTITIES
 from orchestrator.views.runs import Labels
@@ -72,7 +72,7 @@ def draw(it: Sketch) -> FigureDrawing:
         ]
         plots.append(_plot(it, quantity, data))
     each = ", each panel since the one before it" if it.layout.windows else ""
-    said = f"{_SHOWN.get(name, name).format(split=sketch.split_of(it))}{each}: densities over {wording.repeats(it)}."
+    said = f"{_SHOWN.get(name, name).format(split=sketch.split_of(it))}{each}: densities over {drawing.repeats(it)}."
     return FigureDrawing(plots, said=said, notes=pooled.notes)
 
 

@@ -7,7 +7,7 @@ import altair as alt
 import numpy as np
 from numpy.typing import NDArray
 
-from orchestrator.publish.figures import sample_maps, sketch, style, wording
+from orchestrator.publish.figures import drawing, sample_maps, sketch, style
 from orchestrator.publish.figures.sketch import Arrays, Datum, FigureDrawing, Plot, Sketch, Value
 from orchestrator.views.tables import decimals_of, printed
 
@@ -24,15 +24,15 @@ def draw(it: Sketch) -> FigureDrawing:
         drawn = {"heat_map_stages": _stages, "samples": sample_maps.draw}
         return drawn.get(sketch.figure_of(it), _cosines)(it)
     return FigureDrawing(
-        [_plot(it, metric) for metric in it.layout.metrics], said=f"Test metrics, {wording.averaged(it)}."
+        [_plot(it, metric) for metric in it.layout.metrics], said=f"Test metrics, {drawing.averaged(it)}."
     )
 
 
 def _plot(it: Sketch, metric: str) -> Plot:
-    unit = wording.unit_of(it, metric)
+    unit = drawing.unit_of(it, metric)
     across, up = it.layout.x or "", it.layout.y or ""
     columns, rows = it.printed(across), it.printed(up)
-    shown = list(wording.statistics(it, metric))
+    shown = list(drawing.statistics(it, metric))
     decimals = it.layout.decimals
     if decimals is None and unit == "number":
         decimals = decimals_of((one.mean for _, one in shown), (one.std for _, one in shown if one.std is not None))
@@ -40,11 +40,11 @@ def _plot(it: Sketch, metric: str) -> Plot:
         decimals = 3 if unit == "fraction" else 1
     data = []
     for point, statistic in shown:
-        values = wording.values(statistic, "std", wording.factor(unit))
+        values = drawing.values(statistic, "std", drawing.factor(unit))
         place = {"x": columns[point.labels.get(across, "")], "y": rows[point.labels.get(up, "")]}
         text = {"text": printed(statistic.mean, unit, decimals)}
-        data.append(Datum(point.labels, values | place | text | wording.provenance(point)))
-    title = wording.title_of(it, metric)
+        data.append(Datum(point.labels, values | place | text | drawing.provenance(point)))
+    title = drawing.title_of(it, metric)
     return Plot(metric, _chart(it, title, data), data, least=(30 * len(columns), 20 * len(rows)))
 
 
@@ -87,7 +87,7 @@ def _cosines(it: Sketch) -> FigureDrawing:
         .mark_rect()
         .encode(x=x, y=y, color=colour, tooltip=style.tips(it, {"mean:Q": "cosine"}))
     )
-    said = f"Cosines between {sketch.split_of(it)} images, sorted by class; {wording.first_repeat(it)}."
+    said = f"Cosines between {sketch.split_of(it)} images, sorted by class; {drawing.first_repeat(it)}."
     return FigureDrawing([Plot("cosine", alt.layer(chart), data, square=True)], said=said, notes=pooled.notes)
 
 
@@ -110,7 +110,7 @@ def _stages(it: Sketch) -> FigureDrawing:
         data = [Datum(point.labels, _values(found[stage])) for point, (found,) in pooled.found if stage in found]
         plots.append(Plot(stage.key, chart, data, title=stage.title, square=True, unlisted=("picture",)))
     shown = "Cosines between training images, across, and what the loss has learned of their classes, upwards"
-    said = f"{shown}; both sorted by class; {wording.first_repeat(it)}."
+    said = f"{shown}; both sorted by class; {drawing.first_repeat(it)}."
     return FigureDrawing(plots, said=said, notes=[*pooled.notes, *absent])
 
 

@@ -2,7 +2,7 @@
 
 from typing import Final, NamedTuple
 
-from orchestrator.publish.figures import sketch, style, wording
+from orchestrator.publish.figures import drawing, sketch, style
 from orchestrator.publish.figures.sketch import Datum, FigureDrawing, Plot, Sketch, Value
 
 MOST_BYTES: Final = 48 * 2**20
@@ -49,5 +49,5 @@ def draw(it: Sketch) -> FigureDrawing:
     width = max((round(_POINTS * one.width) for one in sheets), default=0)
     tall = max((one.height / one.width for one in sheets), default=0.0)
     plot = Plot(name, style.chart, data, tall=tall, least=(width, 0), unlisted=("picture",))
-    said = f"{shown}; {wording.first_repeat(it)}."
+    said = f"{shown}; {drawing.first_repeat(it)}."
     return FigureDrawing([plot], said=said, notes=[*pooled.notes, *notes])

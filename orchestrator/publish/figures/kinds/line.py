@@ -5,7 +5,7 @@ from typing import Any
 
 import altair as alt
 
-from orchestrator.publish.figures import sketch, style, wording
+from orchestrator.publish.figures import drawing, sketch, style
 from orchestrator.publish.figures.sketch import Datum, FigureDrawing, Plot, Sketch, Value
 
 
@@ -14,22 +14,22 @@ def draw(it: Sketch) -> FigureDrawing:
     if it.layout.data is not None:
         return _spectrum(it)
     return FigureDrawing(
-        [_plot(it, metric) for metric in it.layout.metrics], said=f"Test metrics, {wording.averaged(it)}."
+        [_plot(it, metric) for metric in it.layout.metrics], said=f"Test metrics, {drawing.averaged(it)}."
     )
 
 
 def _plot(it: Sketch, metric: str) -> Plot:
-    scale = wording.factor(wording.unit_of(it, metric))
+    scale = drawing.factor(drawing.unit_of(it, metric))
     axis, numeric = it.layout.x or "", style.is_numeric(it)
     texts = it.printed(axis)
     data = []
-    for point, statistic in wording.statistics(it, metric):
+    for point, statistic in drawing.statistics(it, metric):
         label = point.labels.get(axis, "")
         x: Value = style.number(label) if numeric else texts[label]
         # A point to which an axis of numbers does not apply is a level: the baseline without an eta, for one.
-        placed = wording.values(statistic, it.layout.error, scale) | {"x": x, "level": int(x is None)}
-        data.append(Datum(point.labels, placed | wording.provenance(point)))
-    title = wording.title_of(it, metric)
+        placed = drawing.values(statistic, it.layout.error, scale) | {"x": x, "level": int(x is None)}
+        data.append(Datum(point.labels, placed | drawing.provenance(point)))
+    title = drawing.title_of(it, metric)
     return Plot(metric, alt.layer(*_layers(it, title, data)), data)
 
 
@@ -60,7 +60,7 @@ def _spectrum(it: Sketch) -> FigureDrawing:
     """Singular values, largest first: the mean over repeats."""
     pooled = sketch.read(it, partial(sketch.vector, name="singular"))
     data = [
-        Datum(point.labels, {"x": rank} | _above_zero(wording.values(found, it.layout.error, 1.0)))
+        Datum(point.labels, {"x": rank} | _above_zero(drawing.values(found, it.layout.error, 1.0)))
         for point, repeats in pooled.found
         for rank, found in enumerate(sketch.means(repeats), start=1)
     ]
@@ -73,7 +73,7 @@ def _spectrum(it: Sketch) -> FigureDrawing:
         base.transform_filter("isValid(datum.low)").mark_area(opacity=0.2).encode(y="low:Q", y2="high:Q"),
         base.mark_line().encode(y=y, strokeDash=style.dash(it), tooltip=tooltip),
     ]
-    said = f"Singular values of the directions of the {sketch.split_of(it)} embeddings, {wording.averaged(it)}."
+    said = f"Singular values of the directions of the {sketch.split_of(it)} embeddings, {drawing.averaged(it)}."
     return FigureDrawing([Plot("singular", alt.layer(*layers), data)], said=said, notes=pooled.notes)
 
 

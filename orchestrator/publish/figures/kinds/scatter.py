@@ -10,7 +10,7 @@ import altair as alt
 import numpy as np
 from numpy.typing import NDArray
 
-from orchestrator.publish.figures import sketch, style, wording
+from orchestrator.publish.figures import drawing, sketch, style
 from orchestrator.publish.figures.sketch import Arrays, Datum, FigureDrawing, Plot, Sketch, Stage
 from orchestrator.views.runs import Labels
 
@@ -61,7 +61,7 @@ def draw(it: Sketch) -> FigureDrawing:
         plots.append(Plot(stage.key if staged else name, chart, data, title=stage.title if staged else "", square=True))
     stars = "; stars are what the loss has learned of each class" if any(len(one.proxies) for one in every) else ""
     shown = _SHOWN.get(name, name).format(split=sketch.split_of(it))
-    said = f"{shown}, by class{stars}; {wording.first_repeat(it)}."
+    said = f"{shown}, by class{stars}; {drawing.first_repeat(it)}."
     left_out = max((cloud.count for cloud in every if cloud.count > len(cloud.xy)), default=0)
     notes = [f"At most {MOST_POINTS:,} of {left_out:,} images are drawn in a panel."] if left_out else []
     return FigureDrawing(
