@@ -1,7 +1,6 @@
 """A sweep's page: its bar, its table filling in, coloured and marked; causes of failures; what waits and for what."""
 
 import re
-from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -10,7 +9,7 @@ from fastapi.testclient import TestClient
 from dashboards import pages, problems, progress
 from orchestrator.views.lifecycle import SweepState, TrialState
 from orchestrator.views.resolutions import ResolutionView
-from orchestrator.views.sweeps import Counts, GridCandidate, GridTrial, StepCount
+from orchestrator.views.sweeps import Counts, StepCount
 from tests.dashboards import specimens
 from tests.dashboards.markup import Markup, read
 from tests.dashboards.stage import SMALL_SPEC, Stage
@@ -69,13 +68,6 @@ def test_a_resolution_is_asked_for_shown_and_ended() -> None:
     twice = shown(one.model_copy(update={"before": [one.before[0]] * 2, "after": after}))
     assert twice.text.count("better (7 seeds, p = 0.001)") == 1, "a table by two selections judges a metric twice"
     assert "equal" in twice.text
-
-
-def test_cells_are_grouped_by_their_first_axis() -> None:
-    cells = specimens.grid(2)
-    grouped = progress.groups([*cells, replace(cells[1], index=7)])
-    assert [(label, len(those)) for label, those in grouped] == [("loss0", 1), ("loss1", 2)]
-    assert progress.group_kinds(cells[:1]) == {"finished": 1, "running": 1, "waiting": 1}
 
 
 def test_the_table_fills_in_coloured_and_marked(stage: Stage) -> None:
@@ -143,13 +135,3 @@ def test_the_time_left_is_told_with_its_uncertainty() -> None:
     assert specimens.summary().left == "about 4 min 20 s left (3 min 20 s to 5 min 40 s)"
     assert specimens.summary(eta_low_seconds=260.0, eta_high_seconds=260.2).left == "about 4 min 20 s left"
     assert specimens.summary(eta_seconds=None).left == ""
-
-
-def test_a_candidate_is_out_once_a_repeat_ended_otherwise_than_ok() -> None:
-    def candidate(*trials: tuple[TrialState, bool]) -> GridCandidate:
-        made = [GridTrial(trial=1, repeat=0, state=state, diverged=diverged) for state, diverged in trials]
-        return GridCandidate(labels={}, trials=made)
-
-    assert progress.eligible(candidate((TrialState.FINISHED, False), (TrialState.RUNNING, False)))
-    assert not progress.eligible(candidate((TrialState.FINISHED, True)))
-    assert not progress.eligible(candidate((TrialState.FINISHED, False), (TrialState.FAILED, False)))
