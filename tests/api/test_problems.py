@@ -128,7 +128,7 @@ def test_a_hostile_spec_is_a_problem(http: TestClient, service: Service) -> None
 
 
 def test_a_path_cannot_leave_the_static_folder(http: TestClient, tmp_path: Path) -> None:
-    for name in ("..%2f..%2fpyproject.toml", "%2e%2e%2fpages.py", "nothing.css", "..\\pages.py"):
+    for name in ("..%2f..%2fpyproject.toml", "%2e%2e%2fpages.py", "page.html", "nothing.css", "..\\pages.py"):
         assert http.get(f"/static/{name}").status_code == 404
 
 
