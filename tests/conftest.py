@@ -105,6 +105,20 @@ def shared() -> Path:
 
 
 @pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[str, bytes], None]:
+    """Compares with golden/<name>; METRICSWEEP_WRITE_GOLDEN=1 writes it instead (then look at the difference)."""
+
+    def check(name: str, content: bytes) -> None:
+        path = request.path.with_name("golden") / name
+        if os.environ.get("METRICSWEEP_WRITE_GOLDEN"):
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(content)
+        assert content == path.read_bytes(), f"{path.name} has changed"
+
+    return check
+
+
+@pytest.fixture
 def settings(tmp_path: Path) -> "Settings":
     """An installation of its own, with the inline engine and a training that does as its learning rate says."""
     from orchestrator.settings import Settings

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 URL = "http://127.0.0.1:8787"
 TOKEN = "a-token-of-the-tests"
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
+HTML = {"Accept": "text/html"}
 
 
 def named(url: str) -> dict[str, str]:

@@ -22,12 +22,11 @@ from api.main import create_app
 from api.routes.events import _listener
 from orchestrator.service.service import Service
 from orchestrator.settings import LEAST_TOKEN, Settings
-from tests.api.conftest import BEARER, TOKEN, URL, opened
+from tests.api.conftest import BEARER, HTML, TOKEN, URL, opened
 from tests.api.played import SPEC, YAML
 from tests.api.two_worlds import NUMBERS, filled, operations
 from tests.dashboards.markup import read
 
-HTML = {"Accept": "text/html"}
 CLOSED = ["/v1/sweeps", "/v1/catalog", "/v1/openapi.json", "/v1/nothing", "/"]
 
 
@@ -78,11 +77,6 @@ def test_loopback_without_a_chosen_token_has_the_token_of_its_home(service: Serv
     assert again.is_token(own), "it is kept"
 
 
-def test_the_home_s_token_opens_beside_a_chosen_one(http: TestClient, access: Authentication) -> None:
-    own = {"Authorization": f"Bearer {access.identity.secret}"}
-    assert http.get("/v1/sweeps", headers=own).status_code == 200
-
-
 def test_what_tells_nothing_is_open(stranger: TestClient, service: Service, settings: Settings, tmp_path: Path) -> None:
     for path in ("/healthz", "/readyz", "/login", "/v1/schema", "/static/style.css"):
         assert stranger.get(path).status_code in (200, 503), path
@@ -98,11 +92,6 @@ def test_a_weak_token_is_refused_with_a_sentence() -> None:
             with pytest.raises(ValidationError, match=f"at least {LEAST_TOKEN} visible ASCII characters") as refused:
                 Settings(host=host, token=SecretStr(token))
             assert token not in str(refused.value)
-
-
-def test_an_empty_token_is_none() -> None:
-    assert Settings(token=SecretStr("")).token is None
-    assert Settings(token=SecretStr(f" {TOKEN}\n")).token == SecretStr(TOKEN)
 
 
 # Sessions

@@ -14,11 +14,9 @@ from api.main import create_app
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.tables import CellView
-from tests.api.conftest import BEARER, URL
+from tests.api.conftest import BEARER, HTML, URL
 from tests.api.played import SPEC, YAML, Conductor
 from tests.api.test_cli import metricsweep
-
-HTML = {"Accept": "text/html"}
 
 
 @pytest.fixture

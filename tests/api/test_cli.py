@@ -17,7 +17,8 @@ from typer.testing import CliRunner, Result
 
 from api.cli import COMMANDS, app
 from api.client import Client
-from api.connection import ApiError, Unreachable
+from api.commands.sweeps import afresh
+from api.connection import Unreachable
 from api.main import create_app
 from orchestrator.conduct.requests import Requests
 from orchestrator.conduct.upkeep import Renewal
@@ -400,21 +401,6 @@ def test_wrong_usage_and_settings_end_with_2(spec: Path, tmp_path: Path) -> None
         assert (answer.exit_code, said in " ".join(answer.stderr.split())) == (2, True), answer.stderr
 
 
-def test_a_client_pages_through_everything(url: str, spec: Path, conductor: Conductor) -> None:
-    with Client(url, TOKEN) as client:
-        ids = [client.submit(spec.read_bytes(), key=f"key-{number}").id for number in range(3)]
-        conductor.begin()
-        assert [one.id for one in client.sweeps()] == ids[::-1]
-        assert len(list(client.trials(ids[0]))) == 4
-        assert len(list(client.trials(ids[0], cell=0))) == 2
-        assert client.log(1).text == ""
-        assert client.curves(1) == []
-        assert len(client.grid(ids[0])) == 2
-        with pytest.raises(ApiError, match="no sweep 99") as caught:
-            client.sweep(99)
-        assert caught.value.status == 404
-
-
 def test_weights_are_those_of_the_workers_command(tmp_path: Path) -> None:
     folder = tmp_path / "weights"
     folder.mkdir()
@@ -449,3 +435,37 @@ def test_notes_and_tags_are_written_and_shown(url: str, spec: Path, conductor: C
     assert metricsweep(url, "note", 1, "").stdout == "sweep 1: has no note now\n"
     with Client(url, TOKEN) as client:
         assert [one.id for one in client.sweeps(tag="paper")] == [1]
+
+
+def test_values_are_set_before_a_spec_is_submitted_or_counted(url: str, spec: Path) -> None:
+    sets = ("--set", "select.split=test", "--set", "repeat.seed=[0, 1, 2]", "--json")
+    counted = metricsweep(url, "expand", spec, "--set", "recipe.validation=none", *sets)
+    assert json.loads(counted.stdout)["trials"] == 6
+    assert json.loads(metricsweep(url, "submit", spec, *sets).stdout)["id"] == 1
+    text = json.loads(metricsweep(url, "show", 1, "--json").stdout)["text"]
+    assert "seed: [0, 1, 2]" in text
+    assert yaml.safe_load(text)["select"] == {"metric": "map@r", "split": "test"}
+
+
+def test_run_refuses_a_wrong_spec_before_it_starts_anything(spec: Path, tmp_path: Path) -> None:
+    spec.write_text(SPEC.replace("semihard", "semihart"))
+    answer = metricsweep(NOWHERE, "run", spec, "--home", tmp_path / "none")
+    assert (answer.exit_code, "semihard" in answer.stderr) == (2, True)
+    assert not (tmp_path / "none").exists()
+
+
+def test_a_wrong_value_is_refused_before_anything_starts(url: str, spec: Path) -> None:
+    for command in ("submit", "expand", "run"):
+        for wrong, told in {"recipe.iterations": "PATH=VALUE", "recipe.iterations=many": "recipe.iterations"}.items():
+            answer = metricsweep(url, command, spec, "--set", wrong)
+            assert (answer.exit_code, answer.stdout, told in answer.stderr) == (2, "", True), command
+
+
+def test_a_spec_is_made_to_train_afresh() -> None:
+    for text in (SPEC, SPEC + "fresh: false  # not now\n", "fresh: no\n" + SPEC, SPEC.rstrip()):
+        made = afresh(text.encode()).decode()
+        assert yaml.safe_load(made) == yaml.safe_load(SPEC) | {"fresh": True}
+        assert made.count("fresh") == 1
+    nested = afresh(b"name: x\nrecipe:\n  fresh: 1\n")
+    assert yaml.safe_load(nested) == {"name": "x", "recipe": {"fresh": 1}, "fresh": True}
+    assert json.loads(afresh(json.dumps(yaml.safe_load(SPEC)).encode())) == yaml.safe_load(SPEC) | {"fresh": True}

@@ -12,10 +12,7 @@ from fastapi.testclient import TestClient
 
 from api import events
 from api.events import MOST_OF_A_CLIENT, Feed
-from api.main import create_app
 from orchestrator.record import changes
-from orchestrator.service.service import Service
-from orchestrator.settings import Settings
 from orchestrator.views.runs import ChangeKind, ChangeSpan, ChangeView, Told
 from tests.api.conftest import BEARER, TOKEN
 from tests.api.listening import Listener, listening
@@ -129,22 +126,6 @@ def test_a_resume_from_what_was_pruned_is_a_reset(
         assert [heard.next().type for _ in range(2)] == ["hello", "reset"]
     with listening(url, Last_Event_ID="9") as heard:
         assert [heard.next().type for _ in range(2)] == ["hello", "sweep"]
-
-
-def test_ids_hold_over_a_restart_and_in_another_process(
-    http: TestClient, url: str, conductor: Conductor, settings: Settings
-) -> None:
-    sweep = submitted(http)
-    with listening(url) as heard:
-        last = heard.next("hello").id
-    conductor.writer.sweeps.prioritize(sweep, 3)
-    second = Service.open(settings)
-    another = create_app(second, settings)
-    with served(another) as elsewhere:
-        with listening(elsewhere, Last_Event_ID=str(last)) as there, listening(url, Last_Event_ID=str(last)) as here:
-            assert there.next("sweep") == here.next("sweep")
-        another.state.feed.end()
-    second.close()
 
 
 def test_notes_and_tags_are_told_to_pages_that_show_them(http: TestClient, url: str, conductor: Conductor) -> None:

@@ -6,22 +6,30 @@ A new route is asked by itself: routes are those of the OpenAPI document and of 
 """
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+import pytest
+import sqlalchemy as sa
 from fastapi.testclient import TestClient
 from typer.main import get_command
 from typer.testing import CliRunner
 
 from api.cli import COMMANDS
 from api.cli import app as commands
-from orchestrator.views.accounts import Role, Scope
+from orchestrator.record import database as database_module
+from orchestrator.record.database import Database
+from orchestrator.record.schema import metadata
+from orchestrator.views.accounts import Role, Scope, calling
 from tests.api.conftest import URL, named
 from tests.api.played import YAML
 from tests.api.two_worlds import (
     CHANGING,
     ENDLESS,
     HIS,
+    MOVING,
     NUMBERS,
     SECRET,
     World,
@@ -31,6 +39,43 @@ from tests.api.two_worlds import (
     query,
 )
 from tests.served_app import served
+
+
+@contextmanager
+def leaking(world: World, *tables: str) -> Iterator[None]:
+    """Have the views of some tables show every row, as if nobody had thought of their rules."""
+    database = world.service._store.database
+    with pytest.MonkeyPatch.context() as patched:
+        for table in tables:
+            if table in database_module._MINE:
+                patched.setitem(database_module._MINE, table, "1 = 1")
+        kept = tuple(table for table in database_module.OF_SWEEPS if table not in tables)
+        patched.setattr(database_module, "OF_SWEEPS", kept)
+        _connect_anew(database)
+        yield
+    _connect_anew(database)
+
+
+def _connect_anew(database: Database) -> None:
+    if database._seeing is not None:
+        database._seeing.dispose()
+        database._seeing = None
+
+
+def rows(world: World, table: str) -> list[str]:
+    """What ada reads of a table, whatever she asks, without what moves."""
+    with calling(world.caller("ada")), world.service._store.database.reading() as connection:
+        found = connection.execute(sa.select(metadata.tables[table])).all()
+    return sorted(MOVING.sub("~", str(tuple(row))) for row in found)
+
+
+def test_ada_reads_the_same_rows_and_a_view_without_its_rule_shows_more(worlds: tuple[World, World]) -> None:
+    alone, beside = worlds
+    for table in sorted((*database_module._MINE, *database_module.OF_SWEEPS)):
+        assert rows(beside, table) == rows(alone, table), table
+        with leaking(beside, table):
+            assert rows(beside, table) != rows(alone, table), f"ben left nothing in {table}: a leak would not be seen"
+        assert rows(beside, table) == rows(alone, table), table
 
 
 def test_ada_is_told_the_same_whatever_ben_did(worlds: tuple[World, World]) -> None:

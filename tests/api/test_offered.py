@@ -16,7 +16,7 @@ from orchestrator.record.store import Store
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.accounts import Role, Scope
-from tests.api.conftest import TOKEN, URL
+from tests.api.conftest import HTML, TOKEN, URL
 from tests.api.played import SPEC, YAML, Conductor
 
 ENDED, GOES = 1, 2
@@ -80,7 +80,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory, migrated: Callable[[Path], Pa
             conductor.settle()
     shown = {}
     for who, token in tokens.items():
-        browser = TestClient(app, base_url=URL, headers={"Accept": "text/html"}, follow_redirects=False)
+        browser = TestClient(app, base_url=URL, headers=HTML, follow_redirects=False)
         assert browser.post("/login", data={"token": token}).status_code == 303
         pages = {path: browser.get(path) for path in PAGES}
         assert {path for path, page in pages.items() if page.status_code != 200} == set(), who
@@ -143,7 +143,7 @@ def test_no_link_leads_to_a_refusal(seen: Seen) -> None:
 def test_a_sweep_is_submitted_to_the_chosen_project(seen: Seen) -> None:
     seen.service.people.add_project("faces", everyone=False)
     seen.service.people.join("ben", "faces", Role.MEMBER)
-    browser = TestClient(seen.app, base_url=URL, headers={"Accept": "text/html"}, follow_redirects=False)
+    browser = TestClient(seen.app, base_url=URL, headers=HTML, follow_redirects=False)
     browser.post("/login", data={"token": seen.tokens["ben"]})
     assert '<select id="project"' in browser.get("/submit").text
     sent = browser.post("/submit", data={"spec": SPEC, "key": "k", "project": "faces"})

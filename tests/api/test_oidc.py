@@ -24,12 +24,11 @@ from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.accounts import LoginTerms, Person, Role, Scope
 from orchestrator.views.errors import MetricsweepError
-from tests.api.conftest import BEARER, TOKEN, URL
+from tests.api.conftest import BEARER, HTML, TOKEN, URL
 from tests.api.oidc_provider import CLIENT, KEY, SECRET, PlayedProvider, mock_provider, query
 from tests.ports import free_port
 from tests.served_app import served
 
-HTML = {"Accept": "text/html"}
 DISCOVERY = "/.well-known/openid-configuration"
 
 

@@ -1,4 +1,4 @@
-"""Users, projects and tokens over REST, the client, commands and pages: who may do what with them."""
+"""Users, projects, tokens, quotas and the audit over REST, the client, commands and pages: who may do what."""
 
 import json
 import re
@@ -6,7 +6,7 @@ import re
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from api.cli import app as commands
 from api.client import Client
@@ -16,10 +16,8 @@ from orchestrator.service.accounts import People
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.accounts import Quota, Role, Scope
-from tests.api.conftest import URL, named
+from tests.api.conftest import HTML, URL, named
 from tests.api.played import SPEC, Conductor
-
-HTML = {"Accept": "text/html"}
 
 
 @pytest.fixture
@@ -269,3 +267,79 @@ def test_a_quota_of_days_alone_says_nothing(http: TestClient, people: People) ->
         assert "gpu_hours or cpu_hours is missing" in refused.text
     assert http.put("/v1/quotas/user/ada", json={"days": 30, "gpu_hours": 2.0}).status_code == 200
     assert http.put("/v1/quotas/user/ada", json={}).status_code == 200
+
+
+def run(settings: Settings, *words: str, code: int = 0) -> Result:
+    """A command on the machine of the home."""
+    told = asked(settings, *words)
+    assert told.exit_code == code, told.output
+    return told
+
+
+def asked(settings: Settings, *words: str) -> Result:
+    return CliRunner().invoke(commands, [*words, "--home", str(settings.resolved_home)], env={"COLUMNS": "200"})
+
+
+def test_a_user_is_made_and_ended_by_commands(settings: Settings, stranger: TestClient) -> None:
+    run(settings, "projects", "add", "faces")
+    assert "faces (member)" in run(settings, "users", "add", "ada", "--project", "faces").stdout
+    token = run(settings, "tokens", "add", "ada", "--name", "laptop", "--days", "1").stdout.strip()
+    given = {"Authorization": f"Bearer {token}"}
+    said = stranger.get("/v1/me", headers=given).json()
+    assert (said["name"], said["role"], said["sees"], said["steers"]) == ("ada", "member", ["faces", "main"], ["faces"])
+    run(settings, "users", "leave", "ada", "--project", "faces")
+    run(settings, "users", "join", "ada", "--project", "main", "--role", "viewer")
+    run(settings, "projects", "open", "faces")
+    assert stranger.get("/v1/me", headers=given).json()["steers"] == []
+    (known,) = json.loads(run(settings, "tokens", "--json").stdout)
+    assert (known["user"], known["name"], known["scope"]) == ("ada", "laptop", "write")
+    assert token not in run(settings, "tokens").stdout
+    run(settings, "tokens", "revoke", str(known["id"]))
+    assert stranger.get("/v1/me", headers=given).status_code == 401
+    entries = [json.loads(line) for line in run(settings, "audit").stdout.splitlines()]
+    assert [one["what"] for one in entries] == [
+        "project added", "user added", "project joined", "token added", "project left", "project joined",
+        "project opened", "token revoked",
+    ]  # fmt: skip
+    assert all(one["who"].endswith("on this machine") and one["address"] for one in entries)
+
+
+def test_quotas_are_set_and_shown(settings: Settings, stranger: TestClient) -> None:
+    run(settings, "users", "add", "ada")
+    limits = ("--slots", "2", "--gpu-hours", "100", "--days", "30")
+    assert "0 of 100" in run(settings, "users", "quota", "ada", *limits).stdout
+    run(settings, "projects", "quota", "main", "--cpu-hours", "0.5")
+    (shown,) = json.loads(run(settings, "users", "quota", "--json").stdout)
+    assert (shown["name"], shown["slots"], shown["gpu_hours"], shown["days"], shown["cpu_hours"]) == (
+        "ada", 2, 100, 30, None,
+    )  # fmt: skip
+    assert "0 of 0.5" in run(settings, "projects", "quota").stdout
+    assert "of 100" not in run(settings, "users", "quota", "ada", "--unlimited").stdout
+    for words, sentence in (
+        (("users", "quota", "nobody", "--slots", "1"), "no user named 'nobody'"),
+        (("users", "quota", "--slots", "1"), "NAME is missing"),
+        (("users", "quota", "ada", "--slots", "0"), "--slots"),
+        (("users", "quota", "ada", "--gpu-hours", "nan"), "--gpu-hours"),
+        (("users", "quota", "ada", "--days", "30"), "--gpu-hours or --cpu-hours is missing"),
+        (("users", "quota", "ada", "--unlimited", "--slots", "1"), "stands alone"),
+    ):
+        told = asked(settings, *words)
+        assert (told.exit_code in (1, 2), sentence in told.output) == (True, True), told.output
+
+
+def test_what_is_wrong_is_said(settings: Settings, stranger: TestClient) -> None:
+    for words, sentence in (
+        (("users", "add", "Ada!"), "1 to 64 of a-z"),
+        (("users", "add", "ada", "--project", "nowhere"), "no project named 'nowhere'"),
+        (("users", "role", "nobody"), "no user named 'nobody'"),
+        (("tokens", "add", "nobody"), "no user named 'nobody'"),
+        (("tokens", "revoke", "99"), "no token 99"),
+        (("tokens", "revoke", "x"), "a token's number"),
+        (("users", "add"), "NAME is missing"),
+    ):
+        told = asked(settings, *words)
+        assert (told.exit_code in (1, 2), sentence in told.output) == (True, True), told.output
+    assert "no users" in run(settings, "users").stdout
+    empty = settings.model_copy(update={"home": settings.home / "elsewhere"})
+    assert "there is no database" in run(empty, "users", code=2).output
+    assert not list((settings.resolved_home / "elsewhere").glob("*.db"))

@@ -24,7 +24,7 @@ from orchestrator.views.errors import (
     NotFoundError,
     UnavailableError,
 )
-from tests.api.conftest import BEARER, URL
+from tests.api.conftest import BEARER, HTML, URL
 from tests.api.played import SPEC, YAML
 from workers.catalog import Problem
 
@@ -54,11 +54,12 @@ def test_every_error_is_a_problem_document(http: TestClient) -> None:
 
 
 def test_a_browser_gets_a_page(http: TestClient) -> None:
-    answer = http.get("/nothing<script>", headers={"Accept": "text/html"})
-    assert answer.status_code == 404
-    assert answer.headers["content-type"].startswith("text/html")
-    assert "<script>" not in answer.text
-    assert http.get("/v1/nothing", headers={"Accept": "text/html"}).headers["content-type"].startswith("application/")
+    wrong = {"/nothing<script>": 404, "/?state=nope": 404, "/sweeps/99": 404, "/?cursor=nonsense": 404}
+    for path, status in wrong.items():
+        answer = http.get(path, headers=HTML)
+        assert (answer.status_code, answer.headers["content-type"]) == (status, "text/html; charset=utf-8"), path
+        assert "<script>" not in answer.text
+    assert http.get("/v1/nothing", headers=HTML).headers["content-type"].startswith("application/")
 
 
 def test_every_error_of_ours_has_a_status() -> None:
@@ -127,11 +128,8 @@ def test_a_hostile_spec_is_a_problem(http: TestClient, service: Service) -> None
 
 
 def test_a_path_cannot_leave_the_static_folder(http: TestClient, tmp_path: Path) -> None:
-    for name in ("..%2f..%2fpyproject.toml", "%2e%2e%2fpages.py", "nothing.css", "..\\pages.py"):
+    for name in ("..%2f..%2fpyproject.toml", "%2e%2e%2fpages.py", "page.html", "nothing.css", "..\\pages.py"):
         assert http.get(f"/static/{name}").status_code == 404
-
-
-HTML = {"Accept": "text/html"}
 
 
 def test_paths_become_relative(tmp_path: Path) -> None:
@@ -187,10 +185,21 @@ def test_texts_are_compressed_and_secrets_are_not(http: TestClient) -> None:
     for path in ("/sweeps/1", "/v1/catalog", "/static/style.css", "/v1/sweeps/1"):
         assert http.get(path, headers=asked).headers["Content-Encoding"] == "gzip", path
         assert "Content-Encoding" not in http.get(path, headers={"Accept-Encoding": "identity"}).headers
-    with http.stream("GET", "/sweeps/1", headers=asked | {"Accept": "text/html"}) as answer:
+    with http.stream("GET", "/sweeps/1", headers=asked | HTML) as answer:
         packed = b"".join(answer.iter_raw())
     assert b"<!doctype html>" in gzip.decompress(packed)
     assert len(packed) < 0.4 * len(gzip.decompress(packed))
     for method, path in (("POST", "/v1/login-links"), ("GET", f"/v1/identity?nonce={'0' * 32}")):
         secret = http.request(method, path, headers=asked)
         assert "Content-Encoding" not in secret.headers, "it is short, and nothing of the client's choice is next to it"
+
+
+def test_vega_comes_from_here_and_is_kept(http: TestClient) -> None:
+    answer = http.get("/static/vega.js")
+    assert answer.status_code == 200
+    assert answer.headers["content-type"].startswith("text/javascript")
+    assert "max-age=86400" in answer.headers["cache-control"]
+    assert len(answer.content) > 100_000
+    again = http.get("/static/vega.js", headers={"If-None-Match": answer.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
+    assert "immutable" in http.get("/static/vega.js?v=1").headers["cache-control"]

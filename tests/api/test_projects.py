@@ -12,16 +12,14 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from api.main import create_app
-from orchestrator.record.store import Store
 from orchestrator.service.accounts import People
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.accounts import Quota, Role, Scope
-from tests.api.conftest import BEARER, URL, opened
+from tests.api.conftest import BEARER, HTML, URL, opened
 from tests.api.played import SPEC, YAML, Conductor
 from tests.dashboards.markup import read
 
-HTML: Final = {"Accept": "text/html"}
 SECRET: Final = "secret-of-ben"
 ADA_S, BEN_S = 1, 2
 """Numbers of the sweeps."""
@@ -235,12 +233,6 @@ def test_a_key_of_another_s_is_nobody_s_business(shared: Shared) -> None:
     second = shared.client("ada").post("/v1/sweeps", content=SPEC, headers=key)
     assert (first.status_code, second.status_code) == (201, 201)
     assert shared.client("ada").post("/v1/sweeps", content=SPEC, headers=key).json()["id"] == second.json()["id"]
-
-
-def test_no_token_is_kept(shared: Shared, settings: Settings) -> None:
-    assert Store.open(settings.database).directory.tokens(None, 1).items[0].user == "ada"
-    files = [file.read_bytes() for file in settings.resolved_home.rglob("*") if file.is_file()]
-    assert [user for user, text in shared.tokens.items() if any(text.encode() in file for file in files)] == []
 
 
 def test_the_audit_is_for_administrators_and_names_who_did_what(shared: Shared) -> None:

@@ -2,7 +2,7 @@
 
 from fastapi.testclient import TestClient
 
-from tests.api.conftest import BEARER
+from tests.api.conftest import BEARER, HTML
 from tests.api.played import SPEC, YAML, Conductor
 
 
@@ -28,21 +28,21 @@ def test_notes_and_tags_are_kept_and_found_by(http: TestClient, conductor: Condu
     assert found("note~diverges") == [1]
     row = http.get("/v1/trials", params={"where": "trial:1"}).json()["items"][0]
     assert (row["tags"], row["note"]) == (["b", "paper"], "diverges\\x1b[31m late")
-    page = http.get("/trials/1", headers={"Accept": "text/html"}).text
+    page = http.get("/trials/1", headers=HTML).text
     assert "diverges\\x1b[31m late" in page
     http.post("/trials/1/remark", data={"note": "", "tags": "x, y,"}, headers=BEARER)
     assert http.get("/v1/trials/1/remark").json() == {"note": "", "tags": ["x", "y"], "actor": None, "changed": None}
     form = 'action="/sweeps/1/cells/1/remark"'
-    assert form in http.get("/sweeps/1/cells/1", headers={"Accept": "text/html"}).text
+    assert form in http.get("/sweeps/1/cells/1", headers=HTML).text
     said = {"note": "two\r\nlines <b>", "tags": "cell, slow"}
     answer = http.post("/sweeps/1/cells/1/remark", data=said, headers=BEARER, follow_redirects=False)
     assert (answer.status_code, answer.headers["Location"]) == (303, "/sweeps/1/cells/1#remark")
     kept = http.get("/v1/sweeps/1/cells/1").json()["remark"]
     assert (kept["note"], kept["tags"]) == ("two\nlines <b>", ["cell", "slow"])
-    assert "lines &lt;b&gt;" in http.get("/sweeps/1/cells/1", headers={"Accept": "text/html"}).text
+    assert "lines &lt;b&gt;" in http.get("/sweeps/1/cells/1", headers=HTML).text
     assert http.post("/sweeps/1/cells/7/remark", data=said, headers=BEARER).status_code == 404
-    assert "recipe" in http.get("/compare?trial=1&trial=3", headers={"Accept": "text/html"}).text
-    assert "takes two trials" in http.get("/compare", headers={"Accept": "text/html"}).text
+    assert "recipe" in http.get("/compare?trial=1&trial=3", headers=HTML).text
+    assert "takes two trials" in http.get("/compare", headers=HTML).text
 
 
 def test_wrong_ones_are_refused(http: TestClient, conductor: Conductor) -> None:
@@ -104,10 +104,10 @@ def test_sweeps_are_listed_by_their_own_tags_page_by_page(http: TestClient, cond
     assert http.get("/v1/sweeps", params={"tag": "pap%"}).json()["items"] == []
     assert [one["id"] for one in http.get("/v1/sweeps?tag=").json()["items"]] == [5, 4, 3, 2, 1]
 
-    page = http.get("/", params={"tag": "paper", "limit": 2}, headers={"Accept": "text/html"}).text
+    page = http.get("/", params={"tag": "paper", "limit": 2}, headers=HTML).text
     assert 'href="/?tag=b+%26+%3Cc%3E"' in page
     assert "sweep 4" not in page
     assert "/?tag=paper&amp;cursor=" in page
-    assert "tagged “none”" in http.get("/?tag=none", headers={"Accept": "text/html"}).text
-    whole = http.get("/", headers={"Accept": "text/html"}).text
+    assert "tagged “none”" in http.get("/?tag=none", headers=HTML).text
+    whole = http.get("/", headers=HTML).text
     assert "paperback" in whole

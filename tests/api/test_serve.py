@@ -138,21 +138,6 @@ def test_it_starts_answers_and_ends_in_order(settings: Settings, tmp_path: Path)
     assert "standing in" in (tmp_path / "home" / "logs" / "conductor.log").read_text()
 
 
-def test_what_nothing_depends_on_ends_beside_others(tmp_path: Path) -> None:
-    first, pair = frozenset({"one", "two"}), ("one", "two")
-    specs = [*(stand_in(tmp_path, name, "paired") for name in pair), stand_in(tmp_path, "three", after=first)]
-    told = Told()
-    supervision = Supervision([Child(spec, tmp_path / f"{spec.name}.log") for spec in specs], os.environ, told, int)
-    while not supervision.all_ready():
-        supervision.tick()
-        time.sleep(0.05)
-    supervision.end_all(threading.Event())
-    assert told.of("three")[-2:] == ["stopping", "stopped"]
-    ended = (tmp_path / "ended").read_text().split()
-    assert ended[0] == "three"
-    assert sorted(ended[1:]) == ["one", "two"], "each waits for the other to be asked, or is killed before it says so"
-
-
 def test_mlflow_is_there_until_the_conductor_has_told_it_all(tmp_path: Path, settings: Settings) -> None:
     services = (mlflow_server(tmp_path, tmp_path / "socket"), ray_head(tmp_path, {"ray": 1}, "", settings))
     later = {spec.name: set(spec.end_later) for spec in (*services, *applications())}
@@ -759,23 +744,6 @@ def test_a_listener_that_fails_is_no_obstacle(settings: Settings, tmp_path: Path
         stack.start()
         pid = pid_of(tmp_path, "api")
     assert is_gone(pid)
-
-
-def test_it_works_off_the_main_thread(settings: Settings, tmp_path: Path) -> None:
-    """There it installs no signal handlers; a test or a notebook may want it."""
-    errors: list[BaseException] = []
-
-    def body() -> None:
-        try:
-            with Stack(settings, children=ours(tmp_path)) as stack:
-                stack.start()
-        except BaseException as error:
-            errors.append(error)
-
-    thread = threading.Thread(target=body)
-    thread.start()
-    thread.join()
-    assert errors == []
 
 
 # The real services

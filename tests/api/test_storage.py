@@ -12,7 +12,7 @@ from api.cli import app as cli
 from orchestrator.conduct.requests import Requests
 from orchestrator.conduct.upkeep import Renewal
 from orchestrator.settings import Settings
-from tests.api.conftest import named
+from tests.api.conftest import HTML, named
 from tests.api.played import SPEC, YAML, Conductor
 from workers import catalog
 
@@ -75,7 +75,7 @@ def test_what_went_is_told_with_its_trial(ended: TestClient, conductor: Conducto
         (1, 1000, True, row["request"])
     }
     assert datetime.now(UTC) - datetime.fromisoformat(gone[0]["at"]) < timedelta(hours=1)
-    page = ended.get(f"/trials/{next(t['id'] for t in trials if t['collected'])}", headers={"Accept": "text/html"})
+    page = ended.get(f"/trials/{next(t['id'] for t in trials if t['collected'])}", headers=HTML)
     assert "The weights of this training were collected" in page.text
     sizes = ended.get("/v1/storage?sweep=1").json()
     assert (sizes["weights_bytes"], sizes["sweeps"][0]["weights_bytes"]) == (4000, 4000)
@@ -107,9 +107,8 @@ def test_the_commands(ended: TestClient, conductor: Conductor, settings: Setting
 def test_the_page_of_a_sweep_leads_to_what_it_keeps_and_what_could_go(
     ended: TestClient, conductor: Conductor, settings: Settings
 ) -> None:
-    html = {"Accept": "text/html"}
-    assert 'data-from="/sweeps/1/storage"' in ended.get("/sweeps/1", headers=html).text
-    page = " ".join(re.sub(r"<[^>]+>", " ", ended.get("/sweeps/1/storage", headers=html).text).split())
+    assert 'data-from="/sweeps/1/storage"' in ended.get("/sweeps/1", headers=HTML).text
+    page = " ".join(re.sub(r"<[^>]+>", " ", ended.get("/sweeps/1/storage", headers=HTML).text).split())
     sizes = ended.get("/v1/storage?sweep=1").json()["sweeps"][0]
     assert f"weights 8 KiB figures 0 B spools 0 B logs {sizes['logs_bytes']} B together" in page
     assert "could go 4 KiB : weights and checkpoints of 4 trainings; 4 trainings would keep what they have" in page
@@ -118,8 +117,8 @@ def test_the_page_of_a_sweep_leads_to_what_it_keeps_and_what_could_go(
     apply(conductor, settings)
     assert "could go nothing" in " ".join(re.sub(r"<[^>]+>", " ", ended.get("/sweeps/1/storage").text).split())
     ended.post("/v1/sweeps", content=SPEC.replace("iterations: 20", "iterations: 10"), headers=YAML)
-    assert "nothing while the sweep goes on" in ended.get("/sweeps/2/storage", headers=html).text
-    assert ended.get("/sweeps/3/storage", headers=html).status_code == 404
+    assert "nothing while the sweep goes on" in ended.get("/sweeps/2/storage", headers=HTML).text
+    assert ended.get("/sweeps/3/storage", headers=HTML).status_code == 404
     conductor.begin()
     conductor.finish()
     assert (set(conductor.store.sizes.logs()), set(conductor.store.sizes.logs(2))) == ({1, 2}, {2})

@@ -6,6 +6,7 @@ import re
 import yaml
 from fastapi.testclient import TestClient
 
+from tests.api.conftest import HTML
 from tests.api.played import SPEC, YAML, Conductor
 from tests.api.test_cli import metricsweep
 
@@ -58,18 +59,6 @@ def test_every_problem_is_told_at_once_and_nothing_is_stored(http: TestClient) -
     assert "semihard" in said
     assert "widht" in said
     assert http.get("/v1/sweeps").json()["items"] == []
-
-
-def test_a_dry_run_counts_and_stores_nothing(http: TestClient, conductor: Conductor) -> None:
-    answer = http.post("/v1/sweeps?dry_run=true", content=SPEC, headers=YAML)
-    assert answer.status_code == 200
-    found = answer.json()
-    assert (found["cells"], found["trials"], found["trainings"], found["cached"]) == (2, 4, 4, 0)
-    assert http.get("/v1/sweeps").json()["items"] == []
-    submit(http)
-    conductor.begin()
-    conductor.finish()
-    assert http.post("/v1/sweeps?dry_run=true", content=SPEC, headers=YAML).json()["cached"] == 1
 
 
 def test_a_key_submits_once(http: TestClient) -> None:
@@ -130,17 +119,6 @@ def test_a_sweep_counts_and_tells_its_problems(http: TestClient, conductor: Cond
     failed = next(one for one in found["problems"] if one["state"] == "failed")
     assert "no such thing" in failed["message"]
     assert http.get(failed["log"]).status_code == 200
-
-
-def test_the_grid_has_every_trial(http: TestClient, conductor: Conductor) -> None:
-    sweep = submit(http)
-    conductor.begin()
-    conductor.finish()
-    cells = http.get(f"/v1/sweeps/{sweep}/grid").json()
-    assert len({cell["labels"]["loss"] for cell in cells}) == 2
-    trials = [one for cell in cells for candidate in cell["candidates"] for one in candidate["trials"]]
-    assert [one["state"] for one in trials].count("finished") == 1
-    assert len({one["trial"] for one in trials}) == 4
 
 
 def test_cancel_and_retry_are_asked_for(http: TestClient, conductor: Conductor) -> None:
@@ -267,3 +245,27 @@ def test_a_bound_that_bounds_nothing_is_refused_as_such(http: TestClient, url: s
             assert (answer.exit_code, f"--{option}" in answer.output) == (2, True), number
             answered = http.post("/v1/sweeps/2/resolve", params={option: number})
             assert (answered.status_code, option in answered.text) == (422, True), number
+
+
+def test_the_buttons_of_a_page_ask(http: TestClient, conductor: Conductor) -> None:
+    sweep = conductor.submit(http)
+    conductor.fail()
+    failed = http.get(f"/v1/sweeps/{sweep}/trials?state=failed").json()["items"][0]["id"]
+    for verb, data, leads in (
+        ("pause", {}, f"/sweeps/{sweep}"), ("resume", {}, f"/sweeps/{sweep}"),
+        ("priority", {"value": 7}, f"/sweeps/{sweep}"), ("retry", {}, f"/sweeps/{sweep}"),
+        ("retry", {"trial": failed}, f"/trials/{failed}"), ("cancel", {}, f"/sweeps/{sweep}"),
+    ):  # fmt: skip
+        answer = http.post(f"/sweeps/{sweep}/{verb}", data=data, headers=HTML)
+        assert (answer.status_code, answer.headers["location"]) == (303, leads), verb
+    asked = [(request.kind, request.trial) for request in conductor.store.requests.pending()]
+    assert asked[3:] == [("retry", None), ("retry", failed), ("cancel", None)]
+    conductor.obey()
+    assert http.get(f"/v1/sweeps/{sweep}").json()["priority"] == 7
+    refused = http.post(f"/sweeps/{sweep}/delete", data={"confirm": "another"}, headers=HTML)
+    assert refused.status_code == 409
+    assert http.request("DELETE", f"/v1/sweeps/{sweep}").status_code == 422
+    confirmed = http.post(f"/sweeps/{sweep}/delete", data={"confirm": "four-trials"}, headers=HTML)
+    assert confirmed.headers["location"] == "/"
+    conductor.obey()
+    assert http.get(f"/v1/sweeps/{sweep}").status_code == 404

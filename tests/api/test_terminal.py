@@ -16,6 +16,7 @@ from api.client import Client
 from api.commands import terminal
 from api.commands.terminal import Output, print_json, print_markdown, print_rows
 from api.commands.watch import follow
+from tests.api.conftest import HTML
 from tests.api.played import SPEC, Conductor, Into
 from tests.api.test_cli import metricsweep
 
@@ -150,10 +151,6 @@ def test_json_and_markdown_escape_what_an_encoding_lacks(monkeypatch: pytest.Mon
     assert b"\\u03bb" in raw.getvalue()
 
 
-def test_the_version() -> None:
-    assert metricsweep("", "--version").stdout.startswith("metricsweep 0.")
-
-
 def test_near_misses_of_names(url: str, spec: Path) -> None:
     metricsweep(url, "submit", spec)
     for arguments, meant in {
@@ -170,5 +167,5 @@ def test_a_description_is_shown(url: str, spec: Path, http: TestClient) -> None:
     spec.write_text(SPEC + "description: |\n  What SEC adds,\n  on <digits>.\n")
     metricsweep(url, "submit", spec)
     assert "about     What SEC adds,\n          on <digits>." in metricsweep(url, "show", 1).stdout
-    page = http.get("/sweeps/1", headers={"Accept": "text/html"}).text
+    page = http.get("/sweeps/1", headers=HTML).text
     assert "on &lt;digits&gt;." in page

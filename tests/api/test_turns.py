@@ -5,7 +5,6 @@ import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlsplit
@@ -18,13 +17,12 @@ from fastapi.testclient import TestClient
 from api.http import turns
 from api.http.turns import Turns
 from orchestrator.plan import grid
-from orchestrator.service.service import Service
 from orchestrator.service.sweeps import SpecSubmissions, SweepCommands, SweepQueries
 from orchestrator.service.tables import BundleQueries, FigureQueries, TableQueries
 from orchestrator.views import errors
 from orchestrator.views.errors import BusyError
 from tests.api.conftest import BEARER, TOKEN
-from tests.api.played import SPEC, YAML, Conductor
+from tests.api.played import SPEC, YAML
 from tests.plan.hostile_bodies import BODIES
 from workers.catalog import Catalog
 from workers.contract import Recipe
@@ -110,28 +108,6 @@ def test_costly_requests_leave_room_for_the_others(url: str, stalled: Stalled) -
             assert {answer.status_code for answer in answers} == {HTTPStatus.SERVICE_UNAVAILABLE}, path
             assert {answer.headers["retry-after"] for answer in answers} == {"5"}
             assert all(answer.json()["type"].endswith(":unavailable") for answer in answers)
-
-
-@pytest.mark.soak
-def test_previews_of_great_sweeps_leave_room_for_pages(url: str, service: Service, conductor: Conductor) -> None:
-    """Real work, from clients that leave and ask again."""
-    service.submissions.submit(SPEC.encode())
-    conductor.begin()
-    with ThreadPoolExecutor(20) as pool, httpx.Client(base_url=url, headers=BEARER, timeout=HANG_SECONDS) as http:
-        stop = threading.Event()
-
-        def leave() -> None:
-            with httpx.Client(headers=BEARER, timeout=2) as other:
-                while not stop.is_set():
-                    with suppress(httpx.TransportError):  # it leaves, and asks again
-                        other.post(f"{url}/v1/sweeps?dry_run=true", content=LARGE, headers=JSON)
-
-        for _ in range(8):
-            pool.submit(leave)
-        time.sleep(1)
-        for path in ("/healthz", "/", "/sweeps/1", "/v1/sweeps/1/tables/main?format=latex"):
-            assert http.get(path).status_code == HTTPStatus.OK, path
-        stop.set()
 
 
 def test_work_stops_when_its_client_leaves(url: str, stalled: Stalled) -> None:

@@ -4,6 +4,12 @@ import re
 from html.parser import HTMLParser
 
 VOID = {"wbr", "meta", "link", "input", "br", "img", "hr"}
+TOLD = {
+    "href", "rel", "action", "name", "value", "title", "alt", "src", "content", "selected", "checked", "disabled",
+    "open", "aria-label", "aria-current", "aria-sort", "aria-invalid", "data-refresh", "data-drawn", "data-keep",
+    "data-plot",
+}  # fmt: skip
+"""Attributes that tell something, lead somewhere or are sent."""
 LOADED = {("script", "src"), ("link", "href"), ("img", "src"), ("form", "action"), ("iframe", "src"), ("use", "href")}
 
 
@@ -16,6 +22,7 @@ class Markup(HTMLParser):
         self.faults: list[str] = []
         self.elements: list[tuple[str, dict[str, str]]] = []
         self.said: list[str] = []
+        self.told: list[str] = []
         self.feed(text)
         self.close()
         if self.open:
@@ -40,11 +47,15 @@ class Markup(HTMLParser):
     def handle_data(self, data: str) -> None:
         if self.open and self.open[-1] not in {"script", "style"}:
             self.said.append(data)
+            self._tell(" ".join(data.split()))
 
     def _seen(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         names = [name for name, _ in attrs]
         given = {name: value or "" for name, value in attrs}
         self.elements.append((tag, given))
+        told = [f"{name}={value!r}" for name, value in given.items() if name in TOLD]
+        if (told or tag == "main") and tag not in {"link", "script"}:
+            self.told.append(f"  <{' '.join([tag, *told])}>")
         if len(names) != len(set(names)):
             self.faults.append(f"<{tag}> has an attribute twice")
         if tag == "style" or "style" in given or any(name.startswith("on") for name in names):
@@ -57,10 +68,23 @@ class Markup(HTMLParser):
         if given.get("href", "").lstrip().lower().startswith(("javascript:", "data:")):
             self.faults.append(f"<{tag}> leads to {given['href']}")
 
+    def _tell(self, text: str) -> None:
+        """Go on with the last line, unless an element stands there."""
+        if text and self.told and not self.told[-1].startswith("  <"):
+            self.told[-1] += f" {text}"
+        elif text:
+            self.told.append(text)
+
     def having(self, tag: str, **attributes: str) -> list[dict[str, str]]:
         """The attributes of each element of a kind; `_` stands for `-`, `class_` for class."""
         wanted = {name.rstrip("_").replace("_", "-"): value for name, value in attributes.items()}
         return [given for one, given in self.elements if one == tag and wanted.items() <= given.items()]
+
+    @property
+    def outline(self) -> str:
+        """What a person reads, presses and follows from the main part of the page on, a line each."""
+        first = next(at for at, line in enumerate(self.told) if line.startswith("  <main"))
+        return "\n".join(self.told[first:])
 
     @property
     def text(self) -> str:

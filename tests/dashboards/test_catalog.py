@@ -2,7 +2,6 @@
 
 from dashboards import catalog
 from orchestrator.service.service import Service
-from orchestrator.service.sweeps import named
 from tests.dashboards.markup import read
 from tests.dashboards.stage import SMALL_SPEC, SPEC, Stage
 from workers import catalog as catalogs
@@ -40,8 +39,3 @@ def test_sweeps_that_name_a_part_are_found(stage: Stage, service: Service) -> No
     assert used["metric", "norm_var"] == [first]
     assert used["loss", "arcface"] == []
     assert service.sweeps.using("dataset", "digits", 1)[0].id == second
-
-
-def test_a_spec_that_is_not_understood_names_nothing() -> None:
-    assert not named({}, "loss", "triplet")
-    assert not named({"recipe": None, "tables": 3, "rules": None}, "metric", "nmi")

@@ -1,81 +1,16 @@
 """A sweep's page: its bar, its table filling in, coloured and marked; causes of failures; what waits and for what."""
 
 import re
-from dataclasses import replace
 from itertools import pairwise
 
-import pytest
 from fastapi.testclient import TestClient
 
-from dashboards import rendering, sweeps
-from orchestrator.views.evidence import ResolutionView
-from orchestrator.views.states import SweepState, TrialState
-from orchestrator.views.sweeps import Counts, GridCandidate, GridTrial, StepCount
+from dashboards import rendering
+from orchestrator.views.states import TrialState
+from orchestrator.views.sweeps import Counts, StepCount
 from tests.dashboards import specimens
-from tests.dashboards.markup import Markup, read
+from tests.dashboards.markup import read
 from tests.dashboards.stage import SMALL_SPEC, Stage
-
-
-def test_failures_have_one_cause_though_their_numbers_differ() -> None:
-    told = [
-        specimens.problem(1, "OutOfMemoryError: tried to allocate 2.50 GiB at 0x7f12\nmore"),
-        specimens.problem(2, "OutOfMemoryError: tried to allocate 1.25 GiB at 0x8a00"),
-        specimens.problem(3, "ValueError: no such class"),
-    ]
-    found = rendering.gathered(told)
-    assert [(one.message.partition(":")[0], len(one.trials)) for one in found] == [
-        ("OutOfMemoryError", 2), ("ValueError", 1),
-    ]  # fmt: skip
-    assert "more" not in found[0].message
-
-
-def test_what_waits_is_said_with_its_reason() -> None:
-    for more, said in (
-        ({"state": SweepState.QUEUED, "counts": Counts()}, "12 trials wait until the conductor comes to the sweep"),
-        ({"state": SweepState.PAUSED}, "4 trials wait until the sweep is resumed"),
-        ({}, "4 trials wait for a slot: 1 train now."),
-        ({"notice": "no node"}, "some for more than that"),
-        ({"counts": Counts(waiting=1, finished=11)}, "1 trial waits for a slot: none of this sweep trains now."),
-        ({"state": SweepState.FINISHED}, ""),
-    ):
-        sweep = specimens.sweep(**more)
-        assert said in rendering.waits(sweep)
-        page = read(sweeps.sweep_page(sweep, specimens.grid(), sweeps.BesideSweep(), now=specimens.NOW))
-        assert said in page.text
-    assert rendering.waits(specimens.sweep(SweepState.FINISHED)) == ""
-
-
-def test_a_resolution_is_asked_for_shown_and_ended() -> None:
-    sweep = specimens.sweep(SweepState.FINISHED, spec={"repeat": {"seed": []}})
-
-    def shown(resolution: ResolutionView | None, **more: object) -> Markup:
-        found = sweep.model_copy(update=more)
-        return read(sweeps.sweep_page(found, [], sweeps.BesideSweep(resolution=resolution), now=specimens.NOW))
-
-    assert shown(None).having("form", action="/sweeps/7/resolve")
-    assert not shown(None, spec={}).having("form", action="/sweeps/7/resolve"), "no seed can be added"
-    going = shown(specimens.resolution())
-    assert not going.having("form", action="/sweeps/7/resolve")
-    assert going.having("form", action="/sweeps/7/halt")
-    assert "Trains round 1: 4 trials, 2 comparisons open." in going.text
-    assert "sec: 5, 6" in going.text
-    assert "svmax, MAP@R: needs more" in going.text
-    ended = shown(specimens.resolution("ended"))
-    assert "better (7 seeds, p = 0.001)" in ended.text
-    assert "2 trials less than with as many seeds for every compared cell" in ended.text
-    assert not ended.having("form", action="/sweeps/7/halt")
-    one = specimens.resolution("ended")
-    after = [one.after[0], one.after[0].model_copy(update={"said": "equal"})]
-    twice = shown(one.model_copy(update={"before": [one.before[0]] * 2, "after": after}))
-    assert twice.text.count("better (7 seeds, p = 0.001)") == 1, "a table by two selections judges a metric twice"
-    assert "equal" in twice.text
-
-
-def test_cells_are_grouped_by_their_first_axis() -> None:
-    cells = specimens.grid(2)
-    grouped = rendering.groups([*cells, replace(cells[1], index=7)])
-    assert [(label, len(those)) for label, those in grouped] == [("loss0", 1), ("loss1", 2)]
-    assert rendering.group_kinds(cells[:1]) == {"finished": 1, "running": 1, "waiting": 1}
 
 
 def test_the_table_fills_in_coloured_and_marked(stage: Stage) -> None:
@@ -102,16 +37,6 @@ def test_the_address_keeps_what_the_tables_are_coloured_by(stage: Stage, http: T
     page = read(http.get(f"/sweeps/{sweep}?heat=state").text)
     assert page.having("a", href=f"/sweeps/{sweep}?heat=state")[0].get("aria-current") == "true"
     assert http.get(f"/sweeps/{sweep}?heat=rainbow").status_code == 422
-
-
-def test_a_table_is_computed_anew_only_when_something_changed(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    sweep = stage.submit(SMALL_SPEC)
-    first = stage.service.tables.html(sweep, "main")
-    monkeypatch.setattr("orchestrator.publish.tables.build.build", None)
-    assert stage.service.tables.html(sweep, "main") == first
-    stage.finish()
-    with pytest.raises(TypeError):
-        stage.service.tables.html(sweep, "main")
 
 
 def test_cells_say_whether_they_are_better_than_their_baselines(stage: Stage) -> None:
@@ -143,13 +68,3 @@ def test_the_time_left_is_told_with_its_uncertainty() -> None:
     assert specimens.summary().left == "about 4 min 20 s left (3 min 20 s to 5 min 40 s)"
     assert specimens.summary(eta_low_seconds=260.0, eta_high_seconds=260.2).left == "about 4 min 20 s left"
     assert specimens.summary(eta_seconds=None).left == ""
-
-
-def test_a_candidate_is_out_once_a_repeat_ended_otherwise_than_ok() -> None:
-    def candidate(*trials: tuple[TrialState, bool]) -> GridCandidate:
-        made = [GridTrial(trial=1, repeat=0, state=state, diverged=diverged) for state, diverged in trials]
-        return GridCandidate(labels={}, trials=made)
-
-    assert rendering.eligible(candidate((TrialState.FINISHED, False), (TrialState.RUNNING, False)))
-    assert not rendering.eligible(candidate((TrialState.FINISHED, True)))
-    assert not rendering.eligible(candidate((TrialState.FINISHED, False), (TrialState.FAILED, False)))

@@ -18,26 +18,21 @@ def refusal(text: bytes) -> list[str]:
     return [problem.message for problem in refused.value.problems]
 
 
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
+def test_plain_scalars_are_those_of_yaml_1_2() -> None:
+    cases: list[tuple[str, Any]] = [
         ("1e-3", 0.001), ("1.0e-3", 0.001), ("1E5", 100000.0), (".5", 0.5), ("5.", 5.0), ("+3", 3), ("-0", 0),
         ("0777", 777), ("0o17", 15), ("0x1F", 31), ("9223372036854775807", 2**63 - 1),
         ("-9223372036854775808", -(2**63)), ("no", "no"), ("yes", "yes"), ("on", "on"), ("Off", "Off"),
         ("none", "none"), ("nan", "nan"), ("true", True), ("FALSE", False), ("~", None), ("null", None), ("", None),
         ("12:30:45", "12:30:45"), ("2001-01-01", "2001-01-01"), ("1_000", "1_000"), ("=", "="), ("'1'", "1"),
         ("!!str 1", "1"), ("!!int '3'", 3), ("map@r", "map@r"),
-    ],
-)  # fmt: skip
-def test_plain_scalars_are_those_of_yaml_1_2(text: str, value: Any) -> None:
-    found = parse(f"a: {text}".encode())["a"]
-    assert found == value
-    assert type(found) is type(value)
+    ]  # fmt: skip
+    found = [(text, value, parse(f"a: {text}".encode())["a"]) for text, value in cases]
+    assert [one for one in found if (one[1], type(one[1])) != (one[2], type(one[2]))] == []
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
+def test_refuses_with_the_place() -> None:
+    cases: list[tuple[bytes, str]] = [
         (b"a: 1\nb: 2\na: 3", "line 3, column 1: the key 'a' stands twice; first on line 1"),
         (b"{'a': 1, \"a\": 2}", "line 1, column 10: the key 'a' stands twice; first on line 1"),
         (b"a: !!python/object/apply:os.system [id]", "line 1, column 4: the tag '!!python/object/apply:os.system'"),
@@ -74,10 +69,9 @@ def test_plain_scalars_are_those_of_yaml_1_2(text: str, value: Any) -> None:
         (b"? [a]\n: 1", "line 1, column 3: a key must be text, not a list or a mapping"),
         (b"a: !!int x", "line 1, column 4: 'x' is not a whole number"),
         (b"%YAML 2.0\n---\na: 1", "line 1, column 1: found incompatible YAML document"),
-    ],
-)
-def test_refuses_with_the_place(text: bytes, message: str) -> None:
-    assert refusal(text)[0].startswith(message)
+    ]
+    wrong = [(message, refusal(text)) for text, message in cases]
+    assert [one for one in wrong if not one[1][0].startswith(one[0])] == []
 
 
 def test_blanks_that_are_no_spaces_may_stand_within_text() -> None:
@@ -187,17 +181,14 @@ tune:
 """
 
 
-@pytest.mark.parametrize(
-    ("path", "line"),
-    [
+def test_a_path_leads_to_its_line_or_to_that_of_the_block_that_lacks_it() -> None:
+    cases = [
         ("version", 1), ("recipe.dataset", 3), ("recipe.dataset.sides", 3), ("recipe.missing", 2),
         ("compare.loss[1]", 7), ("compare.loss[9]", 5), ("compare.loss[1].patch.loss", 7),
         ("tune.regularizer.eta[0].when.regularizer", 10), ("tune.regularizer.eta", 9),
         ("tune.regularizer.eta.max[0]", 11), ("nothing.of.it", 1),
-    ],
-)  # fmt: skip
-def test_a_path_leads_to_its_line_or_to_that_of_the_block_that_lacks_it(path: str, line: int) -> None:
-    assert lines(TEXT, [Problem(path=path, message="")]) == [line]
+    ]  # fmt: skip
+    assert lines(TEXT, [Problem(path=path, message="") for path, _ in cases]) == [line for _, line in cases]
 
 
 def test_what_cannot_be_read_says_its_line_itself() -> None:

@@ -3,13 +3,12 @@
 from typing import Any
 
 import jsonschema
-import pytest
 
 from orchestrator.plan.check import check
 from orchestrator.plan.figures import MOST_FIGURES, kept_data, trouble_of_curve
 from orchestrator.plan.schema import json_schema
 from orchestrator.spec.layouts import DATA, FITTING, FigureSpec
-from tests.plan.conftest import Small, Told
+from tests.plan.conftest import Cases, Missed, Small, Told
 from workers.catalog import Catalog
 from workers.contract import Recipe, Select
 
@@ -21,34 +20,40 @@ def with_figure(small: Small, **figure: Any) -> dict[str, Any]:
     return small(compare=AXES, repeat={"seed": [0, 1]}, figures={"main": figure}, **recipe)
 
 
+def of(kind: str, data: str, **more: Any) -> dict[str, Any]:
+    return {"kind": kind, "data": data, "facet": ["regularizer", "optimizer.lr"]} | more
+
+
+def curve(metric: str) -> dict[str, Any]:
+    return {"kind": "curves", "metric": metric, "facet": ["regularizer", "optimizer.lr"]}
+
+
 def line(**more: Any) -> dict[str, Any]:
     return {"kind": "line", "metric": "recall@1", "x": "optimizer.lr", "colour": "regularizer"} | more
 
 
-@pytest.mark.parametrize(
-    "figure",
-    [
-        line(x_scale="log", error="interval", titles={"optimizer.lr": "rate", "recall@1": "R"}, caption="As printed"),
-        line(metric=["recall@1", "nmi"], labels={"optimizer.lr": {"0.0010": "low"}}),
-        {"kind": "bars", "metric": "s_mu", "x": "regularizer", "when": {"optimizer.lr": 0.001}, "reference": "nmi"},
-        {"kind": "curves", "metric": "recall@1", "colour": "regularizer", "facet": "optimizer.lr"},
-        {"kind": "curves", "metric": ["map@r", "validation/map@r", "train/s_mu"], "facet": [*AXES][:2]},
-        {
-            "kind": "distribution", "data": "norms", "facet": ["regularizer", "optimizer.lr"], "bins": 10,
-            "moments": True,
-        },
-        {"kind": "distribution", "data": "cosines", "show": ["cos_an"], "facet": [*AXES][:2]},
-        {"kind": "line", "data": "spectrum-train", "colour": "regularizer", "facet": "optimizer.lr"},
-        {"kind": "heatmap", "metric": "map@r", "x": "regularizer", "y": "optimizer.lr", "decimals": 2},
-        {"kind": "best_of", "colour": "regularizer", "facet": "optimizer.lr", "unit": "fraction"},
-    ],
-)  # fmt: skip
-def test_sound_figures(figure: Any, small: Small, checked: Any, catalog: Catalog) -> None:
-    document = with_figure(small, **figure)
-    found = checked(document).figures["main"]
-    assert found.kind == figure["kind"]
-    assert FigureSpec.model_validate(found.model_dump(mode="json")).kind == figure["kind"]
-    jsonschema.Draft7Validator(json_schema(catalog)).validate(document)
+SOUND: list[Any] = [
+    line(x_scale="log", error="interval", titles={"optimizer.lr": "rate", "recall@1": "R"}, caption="As printed"),
+    line(metric=["recall@1", "nmi"], labels={"optimizer.lr": {"0.0010": "low"}}),
+    {"kind": "bars", "metric": "s_mu", "x": "regularizer", "when": {"optimizer.lr": 0.001}, "reference": "nmi"},
+    {"kind": "curves", "metric": "recall@1", "colour": "regularizer", "facet": "optimizer.lr"},
+    {"kind": "curves", "metric": ["map@r", "validation/map@r", "train/s_mu"], "facet": [*AXES][:2]},
+    of("distribution", "norms", bins=10, moments=True),
+    of("distribution", "cosines", show=["cos_an"]),
+    {"kind": "line", "data": "spectrum-train", "colour": "regularizer", "facet": "optimizer.lr"},
+    {"kind": "heatmap", "metric": "map@r", "x": "regularizer", "y": "optimizer.lr", "decimals": 2},
+    {"kind": "best_of", "colour": "regularizer", "facet": "optimizer.lr", "unit": "fraction"},
+]
+
+
+def test_sound_figures(small: Small, checked: Any, catalog: Catalog) -> None:
+    validator = jsonschema.Draft7Validator(json_schema(catalog))
+    for figure in SOUND:
+        document = with_figure(small, **figure)
+        found = checked(document).figures["main"]
+        assert found.kind == figure["kind"]
+        assert FigureSpec.model_validate(found.model_dump(mode="json")) == found
+        validator.validate(document)
 
 
 def test_labels_and_numbers_are_spelt_as_the_axis_does(small: Small, checked: Any) -> None:
@@ -67,9 +72,8 @@ def test_a_tune_axis_shows_every_candidate(small: Small, checked: Any) -> None:
     assert checked(document).figures["f"].x == "optimizer.lr"
 
 
-@pytest.mark.parametrize(
-    ("figure", "path", "message"),
-    [
+def test_says_what_is_wrong_and_where(small: Small, missed: Missed) -> None:
+    cases: Cases = [
         ({"kind": "lin"}, ".kind", "there is no kind 'lin'; did you mean 'line'?"),
         ({"metric": "nmi"}, ".kind", "is missing; expected one of 'line', 'curves'"),
         ({"kind": ["line"]}, ".kind", 'there is no kind ["line"]; expected one of'),
@@ -88,58 +92,36 @@ def test_a_tune_axis_shows_every_candidate(small: Small, checked: Any) -> None:
         (line(colour=None), "", "the compare axis 'regularizer' has no place; name it in `colour` or `facet`, or draw"),
         (line(color="loss"), ".color", "there is no key 'color' here; did you mean 'colour'?"),
         (
-            {"kind": "distribution", "data": "norms", "facet": [*AXES][:2], "windows": True}, ".windows",
+            of("distribution", "norms", windows=True), ".windows",
             "'norms' has no windows; only 'direction_variation' looks again and again",
         ),
         (line(windows=True), ".windows", "means nothing for kind 'line', which takes"),
         (line(bins=3), ".bins", "means nothing for kind 'line', which takes"),
         (line(error="sd"), ".error", "expected 'std', 'interval' or 'none', found 'sd'"),
-        (
-            line(when={"regularizer": "sek"}), ".when.regularizer",
-            "axis 'regularizer' has no alternative 'sek'; did you",
-        ),
+        (line(when={"regularizer": "sek"}), ".when.regularizer", "axis 'regularizer' has no alternative 'sek'; did"),
         (line(labels={"regularizer": {"sek": "S"}}), ".labels.regularizer", "axis 'regularizer' has no alternative"),
         (line(titles={"regulariser": "R"}), ".titles.regulariser", "there is no axis 'regulariser'; did you mean"),
         (line(data="norms"), ".data", "stands next to `metric`; a figure draws one of them"),
+        (of("distribution", "tsne"), ".data", "'tsne' is drawn by kind 'scatter', not by 'distribution'"),
         (
-            {"kind": "distribution", "data": "tsne", "facet": [*AXES][:2]}, ".data",
-            "'tsne' is drawn by kind 'scatter', not by 'distribution'",
-        ),
-        (
-            {"kind": "distribution", "data": "norms-train", "facet": [*AXES][:2]},
-            ".data",
+            of("distribution", "norms-train"), ".data",
             "the trainings keep no such data (they keep 'cosines', 'norms', 'spectrum-train'); add it to the recipe",
         ),
+        (of("distribution", "nroms"), ".data", "there is no figure data 'nroms'; did you mean 'norms'?"),
+        (of("distribution", "cosines", show=["cos_a"]), ".show[0]", "'cosines' has no quantity 'cos_a'; did you mean"),
+        (of("line", "spectrum-train", x="optimizer.lr"), ".x", "means nothing where `data` is drawn"),
+        (curve("train/lose"), ".metric", "no curve is named 'train/lose'; did you mean 'train/loss'?"),
         (
-            {"kind": "distribution", "data": "nroms", "facet": [*AXES][:2]}, ".data",
-            "there is no figure data 'nroms'; did you mean 'norms'?",
-        ),
-        (
-            {"kind": "distribution", "data": "cosines", "show": ["cos_a"], "facet": [*AXES][:2]}, ".show[0]",
-            "'cosines' has no quantity 'cos_a'; did you mean 'cos_ap'?",
-        ),
-        (
-            {"kind": "line", "data": "spectrum-train", "colour": "regularizer", "x": "optimizer.lr"}, ".x",
-            "means nothing where `data` is drawn",
-        ),
-        (
-            {"kind": "curves", "metric": "train/lose", "facet": [*AXES][:2]}, ".metric",
-            "no curve is named 'train/lose'; did you mean 'train/loss'?",
-        ),
-        (
-            {"kind": "curves", "metric": "test/recall@1", "facet": [*AXES][:2]},
-            ".metric",
+            curve("test/recall@1"), ".metric",
             "there is no such curve: this sweep selects on 'validation', so that trainings are evaluated on the",
         ),
         (
-            {"kind": "curves", "metric": "nmi", "facet": [*AXES][:2]}, ".metric",
+            curve("nmi"), ".metric",
             "'nmi' is not evaluated while a training runs; only 'recall@1', 'map@r' and train/... are",
         ),
-    ],
-)  # fmt: skip
-def test_says_what_is_wrong_and_where(figure: Any, path: str, message: str, small: Small, told: Told) -> None:
-    found = told(with_figure(small, **figure))
-    assert any(where == f"figures.main{path}" and said.startswith(message) for where, said in found), found
+    ]  # fmt: skip
+    found = ((with_figure(small, **figure), f"figures.main{path}", said) for figure, path, said in cases)
+    assert missed(found, alone=False) == []
 
 
 def test_the_curve_of_the_split_that_selects(small: Small, checked: Any) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-import pytest
+from tests.plan.conftest import Cases, Missed
 
 NUMBER = {"metric": "nmi", "of": {"dataset": "digits"}, "mean": 65.1, "std": 0.4, "n": 5}
 ROW = {"label": "Theirs", "source": "lab B", "unit": "percent", "numbers": [NUMBER]}
@@ -17,6 +17,11 @@ def document(small: Callable[..., dict[str, Any]], *rows: Any, **table: Any) -> 
 
 def row(**given: Any) -> dict[str, Any]:
     return {**ROW, "numbers": [number()], **given}
+
+
+def one(**given: Any) -> dict[str, Any]:
+    """A row of one number."""
+    return row(numbers=[number(**given)])
 
 
 def number(**given: Any) -> dict[str, Any]:
@@ -41,61 +46,37 @@ def test_a_subset_keeps_what_stands_under_what_is_left(small: Any, checked: Any)
     assert ([one.of for one in kept.numbers], kept.against) == ([{"iterations": "10"}], None)
 
 
-@pytest.mark.parametrize(
-    ("given", "path", "message"),
-    [
-        ({"imported": {"label": "x"}}, "imported", "expected a list of at most 100 rows, found"),
-        ({"imported": [3]}, "imported[0]", "expected a mapping with `label`, `source`, `unit` and `numbers`, found 3"),
-        ({"imported": [{**ROW, "unit": "cm"}]}, "imported[0].unit", "expected 'percent' or 'fraction', found 'cm'"),
-        ({"imported": [row(label="a\x07b")]}, "imported[0].label", "expected printable characters on one line"),
-        ({"imported": [row(source="a\nb")]}, "imported[0].source", "expected printable characters on one line"),
-        ({"imported": [row(source="")]}, "imported[0].source", "expected at least one character"),
-        ({"imported": [row(numbers=[])]}, "imported[0].numbers", "expected entries, at least 1"),
-        ({"imported": [row(weight=1)]}, "imported[0].weight", "there is no key 'weight' here; expected one of"),
-        ({"imported": [row(numbers=[number(mean="65")])]}, "imported[0].numbers[0].mean", "expected a number, found"),
-        ({"imported": [row(numbers=[number(std=-1.0)])]}, "imported[0].numbers[0].std", "expected at least 0, found"),
-        ({"imported": [row(numbers=[number(n=0)])]}, "imported[0].numbers[0].n", "expected at least 1, found 0"),
-        ({"imported": [row(numbers=[number(n=2.5)])]}, "imported[0].numbers[0].n", "expected a whole number"),
-        ({"imported": [row(numbers=[number(n=1)])]}, "imported[0].numbers[0]", "is of one run, which has no deviation"),
+def test_says_what_is_wrong_and_where(small: Any, missed: Missed) -> None:
+    cases: Cases = [
+        (3, "", "expected a mapping with `label`, `source`, `unit` and `numbers`, found 3"),
+        ({**ROW, "unit": "cm"}, ".unit", "expected 'percent' or 'fraction', found 'cm'"),
+        (row(label="a\x07b"), ".label", "expected printable characters on one line"),
+        (row(source="a\nb"), ".source", "expected printable characters on one line"),
+        (row(source=""), ".source", "expected at least one character"),
+        (row(numbers=[]), ".numbers", "expected entries, at least 1"),
+        (row(weight=1), ".weight", "there is no key 'weight' here; expected one of"),
+        (one(mean="65"), ".numbers[0].mean", "expected a number, found"),
+        (one(std=-1.0), ".numbers[0].std", "expected at least 0, found"),
+        (one(n=0), ".numbers[0].n", "expected at least 1, found 0"),
+        (one(n=2.5), ".numbers[0].n", "expected a whole number"),
+        (one(n=1), ".numbers[0]", "is of one run, which has no deviation"),
         (
-            {"imported": [row(unit="fraction")]},
-            "imported[0].numbers[0]",
+            row(unit="fraction"), ".numbers[0]",
             "its mean 65.1 is more than 1, the most that a share in fractions is; is it in percent?",
         ),
-        ({"imported": [row(numbers=[number(mean=1e300)])]}, "imported[0].numbers[0].mean", "expected at most 1,000,0"),
-        ({"imported": [row(numbers=[number(of={})])]}, "imported[0].numbers[0]", "names no label of 'iterations'"),
-        (
-            {"imported": [row(numbers=[number(of={"iterations": 30})])]},
-            "imported[0].numbers[0].of.iterations",
-            "axis 'iterations' has no alternative 30; expected one of '10', '20'",
-        ),
-        (
-            {"imported": [row(numbers=[number(of={"iterations": 10, "loss": "triplet"})])]},
-            "imported[0].numbers[0].of.loss",
-            "'loss' is no axis of the columns; ",
-        ),
-        ({"imported": [row(numbers=[number(), number()])]}, "imported[0].numbers[1]", "stands under the same column"),
-        (
-            {"imported": [row(numbers=[number(metric="nmj")])]},
-            "imported[0].numbers[0].metric",
-            "'nmj' is no metric of the table; did you mean 'nmi'?",
-        ),
-        (
-            {"imported": [row(numbers=[number(split="train")])]},
-            "imported[0].numbers[0].split",
-            "the table has no 'nmi' of the split 'train'",
-        ),
-        (
-            {"imported": [row(against={"iterations": 10})]},
-            "imported[0].against",
-            "names no label of 'loss', which tells rows apart",
-        ),
-    ],
-)  # fmt: skip
-def test_says_what_is_wrong_and_where(given: Any, path: str, message: str, small: Any, told: Any) -> None:
-    found = told(document(small, **given))
-    said = next((words for place, words in found if place == f"tables.main.{path}"), f"nothing, but {found}")
-    assert said.startswith(message)
+        (one(mean=1e300), ".numbers[0].mean", "expected at most 1,000,0"),
+        (one(of={}), ".numbers[0]", "names no label of 'iterations'"),
+        (one(of={"iterations": 30}), ".numbers[0].of.iterations", "axis 'iterations' has no alternative 30; expected"),
+        (one(of={"iterations": 10, "loss": "triplet"}), ".numbers[0].of.loss", "'loss' is no axis of the columns; "),
+        (row(numbers=[number(), number()]), ".numbers[1]", "stands under the same column"),
+        (one(metric="nmj"), ".numbers[0].metric", "'nmj' is no metric of the table; did you mean 'nmi'?"),
+        (one(split="train"), ".numbers[0].split", "the table has no 'nmi' of the split 'train'"),
+        (row(against={"iterations": 10}), ".against", "names no label of 'loss', which tells rows apart"),
+    ]  # fmt: skip
+    found = ((document(small, one), f"tables.main.imported[0]{path}", said) for one, path, said in cases)
+    assert missed(found, alone=False) == []
+    no_list = document(small, imported={"label": "x"})
+    assert missed([(no_list, "tables.main.imported", "expected a list of at most 100 rows, found")]) == []
 
 
 def test_all_rows_are_told_of_at_once(small: Any, told: Any) -> None:

@@ -2,14 +2,12 @@
 
 from typing import Any
 
-import pytest
-
 from orchestrator.plan import grid
 from orchestrator.plan.parse import slot_of, slots
 from orchestrator.spec.axes import Slot
 from orchestrator.spec.spec import Spec
 from orchestrator.views.runs import PlannedTrial
-from tests.plan.conftest import Checked, Small, Told
+from tests.plan.conftest import Cases, Checked, Missed, Small
 from workers import catalog as catalogs
 
 AXES: dict[str, Any] = {
@@ -39,22 +37,18 @@ def test_a_slot_of_every_kind(small: Small, checked: Checked) -> None:
     assert slot == Slot(cpus=2, gpus=0.5, memory_gb=8, resources={"a100": 1, "TPU-v4:x": 0.5})
 
 
-@pytest.mark.parametrize(
-    ("gpus", "right"),
-    [
+def test_other_shares_are_told_the_nearest_right_ones(small: Small, missed: Missed) -> None:
+    cases = [
         (0.3, "a share that fills a GPU (1/k), such as 0.3333 or 0.25; found 0.3"),
         (0.7, "a share that fills a GPU (1/k), such as 1 or 0.5; found 0.7"),
         (1.5, "a whole number such as 1 or 2, or a share that fills a GPU, such as 0.5; found 1.5"),
         (-1, "0, a whole number up to 1,024, or a share that fills a GPU, such as 0.5 or 0.25; found -1.0"),
-    ],
-)
-def test_other_shares_are_told_the_nearest_right_ones(gpus: float, right: str, small: Small, told: Told) -> None:
-    assert told(small(slot={"gpus": gpus})) == [("slot.gpus", f"expected {right}")]
+    ]
+    assert missed((small(slot={"gpus": gpus}), "slot.gpus", f"expected {right}") for gpus, right in cases) == []
 
 
-@pytest.mark.parametrize(
-    ("resources", "message"),
-    [
+def test_custom_resources_that_cannot_be(small: Small, missed: Missed) -> None:
+    cases: list[tuple[Any, str]] = [
         ({"GPU": 1}, "'GPU' is no custom resource; say it as `gpus`"),
         ({"memory": 1}, "'memory' is no custom resource; say it as `memory_gb`"),
         ({"node:10.0.0.1": 1}, "'node:10.0.0.1' is no name of a custom resource"),
@@ -62,12 +56,8 @@ def test_other_shares_are_told_the_nearest_right_ones(gpus: float, right: str, s
         ({"a100": 0}, "expected 0.0001 to 1,000,000 of 'a100', found 0"),
         ({"a100": "one"}, "expected a number, found 'one'"),
         ([], "expected a mapping, found []"),
-    ],
-)
-def test_custom_resources_that_cannot_be(resources: Any, message: str, small: Small, told: Told) -> None:
-    ((path, said),) = told(small(slot={"resources": resources}))
-    assert path == "slot.resources"
-    assert message in said
+    ]
+    assert missed((small(slot={"resources": it}), "slot.resources", said) for it, said in cases) == []
 
 
 def test_later_entries_apply_over_earlier_ones(small: Small, checked: Checked) -> None:
@@ -111,21 +101,17 @@ def test_what_a_search_suggests_has_its_slot(small: Small, checked: Checked) -> 
     assert slot_of(spec, {"dataset": "digits", "loss": "triplet", "optimizer.lr": "0.001"}) is None
 
 
-@pytest.mark.parametrize(
-    ("posted", "path", "message"),
-    [
+def test_entries_that_cannot_be(small: Small, missed: Missed) -> None:
+    cases: Cases = [
         ({}, "slots", "expected a list of mappings with `when`"),
         ([3], "slots[0]", "expected a list of mappings with `when`"),
         ([{"cpus": 2}], "slots[0].when", "expected a mapping from an axis"),
         ([{"when": {"loss": "triplet"}}], "slots[0]", "names nothing of a slot"),
-        ([{"when": {"los": "triplet"}, "cpus": 2}], "slots[0].when", "did you mean 'loss'?"),
+        ([{"when": {"los": "triplet"}, "cpus": 2}], "slots[0].when", "no axis 'los' is applied before this; did you"),
         ([{"when": {"seed": 0}, "cpus": 2}], "slots[0].when", "no axis 'seed' is applied before this"),
-        ([{"when": {"loss": "tripplet"}, "cpus": 2}], "slots[0].when.loss", "did you mean 'triplet'?"),
-        ([{"when": {"loss": "triplet"}, "cpu": 2}], "slots[0].cpu", "did you mean 'cpus'?"),
-        ([{"when": {"loss": "triplet"}, "gpus": 0.3}], "slots[0].gpus", "a share that fills a GPU"),
-    ],
-)
-def test_entries_that_cannot_be(posted: Any, path: str, message: str, small: Small, told: Told) -> None:
-    ((where, said),) = told(small(**AXES, repeat={"seed": [0, 1]}, slots=posted))
-    assert where == path
-    assert message in said
+        ([{"when": {"loss": "tripplet"}, "cpus": 2}], "slots[0].when.loss", "axis 'loss' has no alternative"),
+        ([{"when": {"loss": "triplet"}, "cpu": 2}], "slots[0].cpu", "there is no key 'cpu' here; did you mean 'cpus'?"),
+        ([{"when": {"loss": "triplet"}, "gpus": 0.3}], "slots[0].gpus", "expected a share that fills a GPU"),
+    ]
+    whole = small(**AXES, repeat={"seed": [0, 1]})
+    assert missed((whole | {"slots": posted}, path, said) for posted, path, said in cases) == []

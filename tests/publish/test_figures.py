@@ -14,7 +14,6 @@ from orchestrator.publish.figures import drawing, rendering, style
 from orchestrator.publish.figures.kinds import curves, distribution, images
 from orchestrator.publish.figures.sketch import Sources
 from orchestrator.views.errors import ConflictError, NotFoundError
-from orchestrator.views.pages import FIGURE_FORMATS
 from tests.publish import sweeps
 from tests.publish.drawn import LRS, SOURCES, arrays, data, draw, outcomes, said
 
@@ -63,18 +62,6 @@ def test_vega_draws_it_without_a_word_of_complaint(figure: dict[str, Any], capfd
     assert "NaN" not in text
     assert "undefined" not in text
     assert "WARN" not in capfd.readouterr().err
-
-
-def test_a_file_in_every_format() -> None:
-    figure = draw(LINE)
-    signs = {"json": b'{"', "svg": b"<svg", "png": b"\x89PNG", "pdf": b"%PDF", "csv": b"quantity,"}
-    assert set(signs) == set(FIGURE_FORMATS)
-    for name, sign in signs.items():
-        found = rendering.render(figure, name)
-        assert found.content.startswith(sign), name
-        assert found.filename == f"sec-on-digits-7-main.{name}"
-    with pytest.raises(NotFoundError, match="expected one of 'csv', 'json', 'pdf', 'png', 'svg'"):
-        rendering.render(figure, "gif")
 
 
 def test_the_data_behind_a_figure() -> None:

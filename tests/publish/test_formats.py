@@ -18,10 +18,6 @@ def table(example):
     return build_own(EXAMPLES[example](), "main", sweeps.catalog())
 
 
-def test_the_formats_are_the_files():
-    assert names() == ["csv", "html", "json", "latex", "latex_document", "markdown"]
-
-
 def test_an_unknown_format_names_those_there_are():
     with pytest.raises(NotFoundError, match=r"'docx'; expected one of 'csv', 'html'"):
         render(table("tiny"), "docx")

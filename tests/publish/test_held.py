@@ -7,10 +7,8 @@ import pytest
 from orchestrator.plan import grid
 from orchestrator.plan.check import check
 from orchestrator.plan.yaml import parse
-from orchestrator.publish.figures.drawing import parse as parse_figure
 from orchestrator.publish.papers import held_labels, load
 from orchestrator.publish.tables.build import build_own
-from orchestrator.publish.tables.layout import parse as parse_table
 from orchestrator.publish.tables.table_data import Table
 from orchestrator.views.errors import InvalidSpecError
 from orchestrator.views.runs import NO_SWEEP, SweepOutcomes
@@ -109,25 +107,3 @@ def test_a_column_stands_where_its_when_says():
     columns = "[{metric: nmi, when: {channels_last: true}}, recall@1]"
     (panel,) = shown(f"{{rows: [loss], columns: [channels_last], metrics: {columns}}}").panels
     assert [column.name for column in panel.columns] == ["nmi", "recall@1"]
-
-
-def test_what_another_release_stored_is_read_as_it_is():
-    column = {"metric": "nmi", "split": "attic", "label": "N" * 300, "glow": True}
-    stored = {"rows": ["loss"] * 50, "metrics": [column, "recall@1"], "std": {"unit": "percent", "hue": 3}, "glow": {}}
-    table = parse_table({"tables": {"main": stored | {"diverged": "", "against": {}, "decimals": 9}}}, "main")
-    assert (len(table.rows), table.decimals, table.diverged) == (50, 9, "")
-    assert [(one.key("best"), one.label) for one in table.metric_columns] == [
-        ("best/attic/nmi", "N" * 300), ("best/test/recall@1", None),
-    ]  # fmt: skip
-    assert table.deviation.unit == "percent"
-    figure = parse_figure({"figures": {"a": {"kind": "violin", "metric": "nmi", "title": "T" * 300, "hue": 3}}}, "a")
-    assert (figure.kind, figure.metrics, figure.facets) == ("violin", ["nmi"], [])
-
-
-def test_what_is_posted_is_held_to_todays_form():
-    with pytest.raises(InvalidSpecError) as refused:
-        shown("{rows: [loss], metrics: [{metric: nmi, split: attic, glow: true}], decimals: 9, diverged: ''}")
-    found = [problem.path for problem in refused.value.problems]
-    assert found == [
-        f"tables.main.{field}" for field in ("metrics[0].split", "metrics[0].glow", "decimals", "diverged")
-    ]

@@ -4,12 +4,9 @@ import html
 import json
 from dataclasses import replace
 
-import pytest
-
 from orchestrator.publish.formats import render
 from orchestrator.publish.tables.build import build_own
 from orchestrator.publish.tables.table_data import Heading
-from orchestrator.views.errors import ConflictError, NotFoundError
 from orchestrator.views.runs import NO_SWEEP, Cell
 from orchestrator.views.tables import printed
 from tests.publish import sweeps
@@ -187,14 +184,6 @@ class TestWords:
 
 
 class TestPublished:
-    def test_a_layout_that_names_no_printed_table_has_no_numbers_of_one(self):
-        with pytest.raises(ConflictError, match="'main' says nothing of a printed table"):
-            built(sweeps.digits(), numbers="published")
-
-    def test_a_printed_table_that_there_is_not(self):
-        with pytest.raises(NotFoundError, match="SEC-T3"):
-            built(sweeps.svmax(published="SEC-T33"), numbers="published")
-
     def printed(self, **more):
         layout = {"rows": ["loss", "regularizer"], "columns": ["dataset"], "metrics": ["recall@1"]}
         compare = {"loss": ("triplet",), "regularizer": ("none", "sec"), "dataset": ("cub200",)}
