@@ -7,8 +7,9 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
+from orchestrator import record
 from orchestrator.host.logs import about
-from orchestrator.record import database, writes
+from orchestrator.record import database
 from orchestrator.record.schema import audit, metadata, sweep, training, trial
 from orchestrator.record.store import Store, Writer
 from orchestrator.views.accounts import Caller, Role, Scope, calling
@@ -74,8 +75,8 @@ def test_a_connection_that_nobody_was_said_to_own_shows_nothing(store: Store, fe
 
 def test_what_clients_write_asks_whose_it_is() -> None:
     """Every method of the client's side that opens a writing transaction asks for the right within it."""
-    room = Path(writes.__file__).parent
-    for file in ("submissions.py", "remarks.py"):
+    room = Path(record.__file__).parent
+    for file in ("requests.py", "listings.py"):
         tree = ast.parse((room / file).read_text(encoding="utf-8"))
         classes = [one for one in tree.body if isinstance(one, ast.ClassDef) and "(Access)" in ast.unparse(one)]
         for method in (one for found in classes for one in found.body if isinstance(one, ast.FunctionDef)):
