@@ -59,7 +59,6 @@ def importances(
 
 def _read(values: Sequence[float | str | None]) -> tuple[list[Any], Any] | None:
     """The values of an axis and their distribution; none where all are equal, or too many to be categories."""
-
     if len(set(values)) < 2:
         return None
     if all(isinstance(value, float) for value in values):
@@ -69,11 +68,6 @@ def _read(values: Sequence[float | str | None]) -> tuple[list[Any], Any] | None:
     labels = [_ABSENT if value is None else str(value) for value in values]
     kinds = sorted(set(labels))
     return (labels, CategoricalDistribution(kinds)) if len(kinds) <= _MOST_LABELS else None
-
-
-if __name__ == "__main__":
-    asked = json.load(sys.stdin)
-    json.dump(importances(asked["axes"], asked["numbers"], higher=asked["higher"]), sys.stdout)
 
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -86,7 +80,7 @@ NAME: Final = "cell"
 
 
 class OptunaPruner:
-    """Follows `run.pruner.Pruner`."""
+    """Follows `run.engine.Pruner`."""
 
     def __init__(self, rule: str, options: Options, *, higher: bool) -> None:
         """A pruner by `rule` (median, hyperband, asha or wilcoxon), of scores of which higher or lower ones are better.
@@ -189,11 +183,8 @@ _WHY: Final[Mapping[str, Callable[[OptunaPruner, FrozenTrial], str]]] = {
 }
 
 
-optuna.logging.set_verbosity(optuna.logging.WARNING)
-
-
 class OptunaStudy:
-    """Follows `run.search.Study`. The seed and the order of questions and answers decide what it suggests."""
+    """Follows `run.engine.Study`. The seed and the order of questions and answers decide what it suggests."""
 
     def __init__(self, sampler: str, dimensions: Sequence[Dimension], seed: int, *, higher: bool) -> None:
         """A study of one cell; ConflictError when the sampler needs what is not installed here."""
@@ -341,3 +332,8 @@ def _distribution(one: Dimension) -> BaseDistribution:
     if one.whole:
         return IntDistribution(int(one.low), int(one.high), one.log, int(one.step or 1))
     return FloatDistribution(one.low, one.high, one.log, one.step)
+
+
+if __name__ == "__main__":
+    asked = json.load(sys.stdin)
+    json.dump(importances(asked["axes"], asked["numbers"], higher=asked["higher"]), sys.stdout)

@@ -5,12 +5,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import sqlalchemy as sa
-from alembic import context
 
-from orchestrator.record.schema import metadata
 from orchestrator.views.errors import UnavailableError
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # else imported where there is something to do, which a start seldom has: it takes .1 s
     from alembic.config import Config
 
 _FOLDER: Final = Path(__file__).parent
@@ -80,12 +78,3 @@ def _current(connection: sa.Connection) -> str | None:
 def _newest() -> str:
     """A script is named by its revision, and follows the one before it."""
     return max(file.name.partition("_")[0] for file in (_FOLDER / "versions").glob("[0-9]*_*.py"))
-
-
-context.configure(
-    connection=context.config.attributes["connection"],
-    target_metadata=metadata,
-    render_as_batch=True,  # SQLite cannot alter most of a table in place
-)
-with context.begin_transaction():
-    context.run_migrations()
