@@ -123,7 +123,7 @@ class Installation:
             self.transactions.laws(),
             self.cluster.reached(),
             patch(f"{conduct}.conductor.Heartbeat", heartbeats.of(self.world, self.world.process)),
-            patch(f"{conduct}.chores.Exhibits", NoExhibits),
+            patch(f"{conduct}.broker.Exhibits", NoExhibits),
             self.shelf.reached(self.settings.home / "scratch") if self.shelf else nullcontext(),
             self.joining.laws() if self.joining else nullcontext(),
             patch.multiple(f"{conduct}.expansion", PIECE=self._piece, TURN=self._turn),

@@ -85,7 +85,7 @@ class Joining:
                 ("SlotActor", lambda lonely, edition: Trainer(self._cluster, edition)), ("threading", threads),
             ):  # fmt: skip
                 stand_ins.enter_context(patch(f"orchestrator.run.files.slot.{name}", stand_in))
-            for module in ("held", "roster", "slot"):
+            for module in ("pool", "slot"):
                 stand_ins.enter_context(patch(f"orchestrator.run.files.{module}.SILENT_SECONDS", SILENT))
             stand_ins.enter_context(patch("orchestrator.run.files.engine.TURN_SECONDS", 0.5))
             yield

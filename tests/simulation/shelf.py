@@ -23,7 +23,7 @@ class Shelf(Bucket):
     def reached(self, scratch: Path) -> Iterator[None]:
         """Have slots and conductors find this store; each slot has a folder of its own in `scratch`."""
         with ExitStack() as stand_ins:
-            for module in ("run.attempt", "run.lost_order", "conduct.requests"):
+            for module in ("run.attempt", "run.engine", "conduct.requests"):
                 stand_ins.enter_context(patch(f"orchestrator.{module}.opened", lambda _: self))
             stand_ins.enter_context(patch("orchestrator.run.attempt.unmade", lambda: self._of_slot(scratch)))
             yield

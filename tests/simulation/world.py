@@ -291,6 +291,6 @@ class World:
 
 def _dating() -> Iterable[object]:
     """The product's modules that write down when something happened."""
-    rooms = ("orchestrator.conduct.", "orchestrator.record.writes.", "orchestrator.record.mlflow.")
+    rooms = ("orchestrator.conduct.", "orchestrator.record.")
     named = [module for name, module in sys.modules.items() if name.startswith(rooms)]
     return [module for module in named if vars(module).get("datetime") is datetime.datetime]
