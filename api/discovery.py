@@ -14,7 +14,7 @@ import httpx
 
 from api.client import Client
 from api.connection import NewConnection, Unreachable
-from api.local.home import served
+from api.local.record import served
 from orchestrator.host.files import one_line, secret_file
 from orchestrator.host.identity import IDENTITY_PATH, Identity, known_of, same
 

@@ -80,8 +80,8 @@ PAGES: Final = (
     sweeps.resolution_forms,
     pages.checking,
     pages.submit_router,
-    pages.router,
-    pages.router,
+    pages.reference_router,
+    pages.static_router,
 )
 
 
@@ -97,7 +97,7 @@ def create_app(service: Service, settings: Settings) -> FastAPI:
         version=importlib.metadata.version("metricsweep"),
         description=DESCRIPTION,
         openapi_url=OPENAPI_PATH,
-        # Theirs come from another server, which the pages' policy refuses; routes/reference.py has ours.
+        # Theirs come from another server, which the pages' policy refuses; `routes/pages` has ours.
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,

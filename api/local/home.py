@@ -1,62 +1,23 @@
-"""The home folder of one `serve`: its lock, its secrets, and `serve.json` with its ports and processes."""
+"""The home folder of one `serve`: its lock, its secrets, its ports, and the processes that it runs."""
 
 import fcntl
 import hashlib
-import json
 import os
 import shutil
 import socket
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Final
 
 import psutil
 
 from api.local.processes import Child, end_processes, marked
-from orchestrator.host.files import close_files, own_folder, own_secret, own_text
+from api.local.record import read, write
+from orchestrator.host.files import close_files, own_folder, own_secret
 from orchestrator.views.errors import ConflictError, MetricsweepError
-
-RECORD_FILE: Final = "serve.json"
-
-
-@dataclass(frozen=True, slots=True)
-class Served:
-    """Where a home folder is served."""
-
-    url: str
-    machine: str
-    pid: int
-
-    @property
-    def is_here(self) -> bool:
-        """Whether it is this machine: a home folder may lie on a disk that several share."""
-        return self.machine == socket.gethostname()
-
-
-def read(home: Path) -> Mapping[str, Any]:
-    """The record; empty where there is none, or a damaged one."""
-    with suppress(OSError, ValueError):
-        record = json.loads((home / RECORD_FILE).read_text())
-        return record if isinstance(record, dict) else {}
-    return {}
-
-
-def write(home: Path, record: Mapping[str, Any], url: str) -> None:
-    """Replace the record; `url` is that of the API, empty once it is served no more."""
-    own_text(home / RECORD_FILE, json.dumps({**record, "url": url, "machine": socket.gethostname()}, indent=1))
-
-
-def served(home: Path) -> Served | None:
-    """Where the home is served, as far as its record says: whoever wrote it may have been killed."""
-    found = read(home)
-    with suppress(KeyError, TypeError, ValueError):
-        return Served(str(found["url"]), str(found["machine"]), int(found["pid"])) if found["url"] else None
-    return None
-
 
 LEFTOVER_GRACE: Final = 5.0
 """Seconds between SIGTERM and SIGKILL for what an earlier supervisor left."""

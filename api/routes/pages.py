@@ -253,16 +253,16 @@ def _placed(service: Service, body: bytes, error: InvalidSpecError) -> list[tupl
     return [(line, one.path, one.message) for line, one in zip(found, error.problems, strict=True)]
 
 
-router = APIRouter(include_in_schema=False)
+static_router = APIRouter(include_in_schema=False)
 
 
-@router.get("/static/vega.js")
+@static_router.get("/static/vega.js")
 def vega(service: Asked, request: Request) -> Response:
     """The library that draws the figures, from this server: the pages need no network."""
     return kept(request, service.vega(), "text/javascript; charset=utf-8")
 
 
-@router.get("/static/{name}")
+@static_router.get("/static/{name}")
 def static(name: Annotated[str, Path(max_length=100)], request: Request) -> Response:
     """A style sheet, script or icon."""
     content = rendering.static(name)
@@ -293,20 +293,22 @@ def kept(request: Request, content: bytes, media_type: str) -> Response:
 
 POLICY: Final = "Content-Security-Policy"
 
+reference_router = APIRouter(include_in_schema=False)
 
-@router.get("/docs", response_class=HTMLResponse)
+
+@reference_router.get("/docs", response_class=HTMLResponse)
 def operations() -> HTMLResponse:
     """Every operation of the API, to be read and tried."""
     return HTMLResponse(rendering.render("reference.html", None))
 
 
-@router.get("/static/swagger-ui.js")
+@reference_router.get("/static/swagger-ui.js")
 def swagger_script(request: Request) -> Response:
     """Swagger UI's script, from this server."""
     return kept(request, _swagger("swagger-ui-bundle.js"), "text/javascript; charset=utf-8")
 
 
-@router.get("/static/swagger-ui.css")
+@reference_router.get("/static/swagger-ui.css")
 def swagger_style(request: Request) -> Response:
     """Swagger UI's style, from this server."""
     return kept(request, _swagger("swagger-ui.css"), "text/css; charset=utf-8")
@@ -321,13 +323,13 @@ def _swagger(name: str) -> bytes:
     return (pathlib.Path(spec.origin).parent / "static" / name).read_bytes()
 
 
-@router.get("/docs/guide")
+@reference_router.get("/docs/guide")
 def guide_root() -> RedirectResponse:
     """The guide's first page, below whose address its links lead."""
     return RedirectResponse("/docs/guide/", status_code=307)
 
 
-@router.get("/docs/guide/{address:path}")
+@reference_router.get("/docs/guide/{address:path}")
 def guide_file(address: str, request: Request) -> Response:
     """A page of the guide, or a file that stands beside it."""
     found = catalog.file(address)

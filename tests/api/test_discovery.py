@@ -18,7 +18,7 @@ from typer.testing import CliRunner, Result
 from api.cli import app as commands
 from api.connection import Unreachable
 from api.discovery import connect
-from api.local.home import write
+from api.local.record import write
 from api.main import create_app
 from orchestrator.host.identity import Identity, known_of, made_for
 from orchestrator.service.service import Service

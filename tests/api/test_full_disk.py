@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
-from api.local.home import read
+from api.local.record import read
 from api.local.serve import Stack
 from orchestrator.host.disk import replace_file
 from orchestrator.record.store import Store

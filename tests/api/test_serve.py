@@ -26,7 +26,7 @@ import pytest
 from pydantic import SecretStr
 
 from api.local.doorbell import Doorbell
-from api.local.home import Home, served
+from api.local.home import Home
 from api.local.processes import (
     MARK,
     Child,
@@ -38,6 +38,7 @@ from api.local.processes import (
     ray_head,
     settings_environment,
 )
+from api.local.record import served
 from api.local.serve import FIRST_DELAY, Stack, Supervision, refuse_open_host, refuse_unknown_names
 from orchestrator.host.slot_environment import MALLOC
 from orchestrator.run.slot import Departure
