@@ -19,8 +19,6 @@ from orchestrator.conduct.availability import AGAIN_SECONDS, SETTLE_SECONDS, USU
 from orchestrator.conduct.conductor import Conductor
 from orchestrator.conduct.intake import Intake
 from orchestrator.conduct.retries import Retries
-from orchestrator.plan import needs as plan_needs
-from orchestrator.plan.validated import read
 from orchestrator.record.reads.data import AskedNeed
 from orchestrator.record.store import Store
 from orchestrator.run.attempt import Workplace
@@ -133,18 +131,6 @@ def test_a_training_without_its_data_waits_again(
     assert (attempt.state, (attempt.reason or "").partition(":")[0]) == ("failed", "DataMissingError")
 
 
-def test_a_look_that_contradicts_trainings_ends(
-    service: Service, held: Held, settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (settings.data_root / "blind").touch()
-    sweep = service.submissions.submit(spec(compare={"dataset": ["cub200"]}, repeat={"seed": [0]}, tune={})).id
-    monkeypatch.setattr(chores, "Retries", lambda: Retries(iter(range(0, 100_000, 1000)).__next__))
-    held.conduct(turns=8)
-    found = service.sweeps.get(sweep)
-    assert (found.state, found.counts.failed) == ("failed", 1)
-    assert len(service.trials.get(found.problems[0].trial).attempts) == 3
-
-
 def test_a_run_says_what_is_missing(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -225,13 +211,6 @@ def test_damaged_faces_are_found_before_a_training(tmp_path: Path, held: Held, m
     assert not [path for path in (settings.resolved_home / "storage").rglob("*") if path.is_file()]
     service.close()
     real.store.close()
-
-
-def test_every_candidate_of_a_tuned_backbone_is_looked_for() -> None:
-    document = {**SPEC, "compare": {"loss": ["triplet"]}, "tune": {"backbone.weights": ["a.pth", "b.pth"]}}
-    document["recipe"] = {**SPEC["recipe"], "backbone": "resnet18"}
-    checked = read(yaml.safe_dump(document).encode(), catalogs.load(), ())
-    assert [need.weights for need in plan_needs.needs(checked.spec, catalogs.load())] == ["a.pth", "b.pth"]
 
 
 class Machines:

@@ -7,24 +7,18 @@ import shutil
 import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
-from dashboards.pages import cell_page
-from orchestrator.publish.tables import cell as cells
-from orchestrator.record.store import Store
 from orchestrator.service import bundles
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.errors import ConflictError, DamagedError, NotFoundError
 from tests.inline_conductor import conduct
-from tests.test_conductor import SPEC, spec, trained
-from workers import catalog as catalogs
+from tests.test_conductor import SPEC, spec
 
-NOW = datetime(2026, 11, 25, tzinfo=UTC)
 TABLES = {
     "main": {"rows": ["loss"], "columns": [], "metrics": ["map@r", "recall@1"]},
     "tuned": {"rows": ["loss"], "columns": ["dataset"], "metrics": ["map@r"], "show_tuned": True, "std": False,
@@ -226,41 +220,6 @@ def test_what_stands_behind_a_cell(packed: Packed) -> None:
     assert view.numbers[0].text == "1.05 ± 0.07"
     with pytest.raises(NotFoundError, match="no cell 2"):
         of.sweeps.cell(sweep, 2)
-
-
-def test_the_page_of_a_cell_is_the_same_if_the_whole_sweep_is_read(service: Service, settings: Settings) -> None:
-    delta = {"metric": "map@r", "delta": {"loss": "triplet"}}
-    both = {"rows": ["loss"], "metrics": ["map@r"], "selections": ["validation", "test"], "flattery": True}
-    tables = {"main": {"rows": ["loss"], "columns": [], "metrics": ["map@r", delta]}, "both": both}
-    failing = {"optimizer.lr": [0.5, 0.25, 0.01]}
-    sweep = service.submissions.submit(spec(tables=tables, select={"beside": "test"}, tune=failing)).id
-    conduct(settings)
-    store, parts = Store.open(settings.database), catalogs.load()
-    whole = store.outcomes.of(sweep)
-    assert whole.cells
-    for cell in whole.cells:
-        found = service.sweeps.cell(sweep, cell.index)
-        evidence = [one for one in store.outcomes.provenance(sweep) if one.outcome.cell == cell.index]
-        assert found.numbers
-        pages = [
-            cell_page(view, service.sweeps.cell_figure(view), now=NOW)
-            for view in (found, cells.trace(whole, cell.index, evidence, parts))
-        ]
-        assert pages[0] == pages[1]
-    store.close()
-
-
-def test_a_row_added_later_trains_only_what_is_missing(service: Service, settings: Settings) -> None:
-    service.submissions.submit(spec())
-    conduct(settings)
-    before = len(trained(settings))
-    wider = spec(compare={"loss": ["triplet", "semihard", "normalized_npair"]}, name="rates-with-npair")
-    preview = service.submissions.preview(wider)
-    assert (preview.trials, preview.cached) == (12, 8)
-    second = service.submissions.submit(wider).id
-    conduct(settings)
-    assert len(set(trained(settings)[before:])) == len(trained(settings)) - before == 4
-    assert service.sweeps.get(second).counts.reused == 8
 
 
 def test_one_table_of_two_sweeps(service: Service, settings: Settings) -> None:

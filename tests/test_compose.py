@@ -20,11 +20,6 @@ from orchestrator.settings import Settings
 from tests.compose_file import COMPOSE, GPU, MONITORING, ROOT, S3, example, load, rendered, variables
 
 SERVICES = {"postgres", "mlflow", "ray-head", "ray-worker", "conductor", "conductor-standby", "api"}
-KEYS = {
-    *("image", "build", "command", "environment", "depends_on", "ports", "volumes", "healthcheck", "deploy", "restart"),
-    *("init", "cap_drop", "security_opt", "shm_size", "stop_grace_period", "logging", "hostname", "network_mode"),
-    *("read_only", "tmpfs", "networks", "user"),
-}
 GIVEN = {"POSTGRES_PASSWORD": "first", "RAY_AUTH_TOKEN": "second", "METRICSWEEP_TOKEN": "the-third-of-the-secrets"}
 STORE = {
     "METRICSWEEP_STORAGE_URL": "s3://bucket/folder?endpoint_override=minio:9000&scheme=http",
@@ -41,17 +36,6 @@ def services() -> dict[str, Any]:
     return found
 
 
-def document() -> dict[str, Any]:
-    """The file as Compose reads it; `x-` keys are its own anchors."""
-    return {key: value for key, value in load(COMPOSE, GIVEN).items() if not key.startswith("x-")}
-
-
-def test_its_services(services: dict[str, Any]) -> None:
-    assert set(services) == SERVICES
-    assert set(document()) == {"name", "services", "volumes", "networks"}
-    assert {key for service in services.values() for key in service} <= KEYS
-
-
 def against_the_specification(*files: Path) -> subprocess.CompletedProcess[str]:
     """What the schema of the Compose specification, as check-jsonschema brings it, says of compose files."""
     command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.compose-spec", *map(str, files)]
@@ -66,14 +50,6 @@ def test_the_files_follow_the_specification(tmp_path: Path) -> None:
     done = against_the_specification(wrong)
     assert done.returncode == 1
     assert "'healthchecks' was unexpected" in done.stdout
-
-
-def test_every_volume_is_declared(services: dict[str, Any]) -> None:
-    mounts = [volume for service in services.values() for volume in service.get("volumes", [])]
-    used = {volume.split(":")[0] for volume in mounts if volume != "/tmp"}
-    assert used == set(document()["volumes"])
-    shared = {name for name in services if "storage:/storage" in services[name].get("volumes", [])}
-    assert shared == {"ray-worker", "conductor", "conductor-standby", "api"}
 
 
 def test_every_service_is_watched_and_bounded(services: dict[str, Any]) -> None:
@@ -308,17 +284,6 @@ def test_no_database_is_not_healthy(monkeypatch: pytest.MonkeyPatch, capsys: pyt
     monkeypatch.setenv("METRICSWEEP_DATABASE_URL", "postgresql+psycopg://nobody@127.0.0.1:1/none")
     assert main(["healthy"]) == 1
     assert "Traceback" not in capsys.readouterr().err
-
-
-def test_every_image_can_be_named_by_its_digest() -> None:
-    """Those that are taken as they are, and the base of those that are built here."""
-    names = [name for name in example() if name.endswith("_IMAGE")]
-    given = example() | GIVEN | WATCHED | {name: f"{name.lower()}@sha256:{'0' * 64}" for name in names}
-    services = rendered(given, COMPOSE, MONITORING)["services"].values()
-    named = {service["build"]["args"]["BASE"] if "build" in service else service["image"] for service in services}
-    assert named == {given[name] for name in names}
-    for name in names:
-        assert example()[name] in (ROOT / "docker-compose.yml").read_text() + MONITORING.read_text(), "the same default"
 
 
 IMAGES = ("control", "worker")

@@ -75,16 +75,6 @@ def test_a_known_training_is_reused_and_a_fresh_one_is_not(service: Service, set
     assert len(trained(settings)) == 16
 
 
-def test_two_sweeps_share_the_trainings_that_both_want(service: Service, settings: Settings) -> None:
-    first, second = (
-        service.submissions.submit(spec()).id,
-        service.submissions.submit(spec(name="wider", repeat={"seed": [0, 1, 2]})).id,
-    )
-    conduct(settings)
-    assert len(trained(settings)) == len(set(trained(settings))) == 12
-    assert service.sweeps.get(first).state == service.sweeps.get(second).state == "finished"
-
-
 def test_failures_and_divergence_leave_the_rest_alone(service: Service, settings: Settings) -> None:
     sweep = service.submissions.submit(spec(tune={"optimizer.lr": [0.5, 0.25, 0.01]})).id
     conduct(settings)
@@ -100,17 +90,6 @@ def test_failures_and_divergence_leave_the_rest_alone(service: Service, settings
         "1.05" in service.tables.render(sweep, "main", "csv").content.decode()
         or service.sweeps.grid(sweep)[0].candidates[2].selected
     )
-
-
-def test_retry_trains_what_failed_and_nothing_else(service: Service, settings: Settings) -> None:
-    sweep = service.submissions.submit(spec(tune={"optimizer.lr": [0.5, 0.01]})).id
-    conduct(settings)
-    (settings.storage / "mended").touch()
-    service.commands.retry(sweep)
-    conduct(settings)
-    found = service.sweeps.get(sweep)
-    assert (found.state, found.counts.finished, len(trained(settings))) == ("finished", 8, 12)
-    assert len(service.trials.get(1).attempts) == 2
 
 
 def test_a_cancelled_sweep_trains_nothing_more_and_can_be_taken_up_again(service: Service, settings: Settings) -> None:

@@ -148,31 +148,6 @@ class TestSubmitted:
         assert {(one.metric, one.change) for one in view.cells} == {("nmi_sec", "appeared")}
         assert view.unchanged == len(view.cells)
 
-    def test_what_was_cancelled_before_is_evaluated_too(self, service: Service, settings: Settings) -> None:
-        dear = service.submissions.submit(wider("nmi_sec", name="dear", tune={})).id
-        conduct(settings, orders=0)
-        service.commands.cancel(dear)
-        plain = service.submissions.submit(wider(tune={})).id
-        conduct(settings)
-        seen = service.submissions.preview(wider("nmi_sec", tune={}))
-        assert (seen.evaluated, seen.cost.trainings) == (4, 0)
-        service.commands.extend(plain, wider("nmi_sec", tune={}))
-        conduct(settings)
-        assert (tally(settings, "train"), tally(settings, "evaluate")) == (4, 4)
-
-    def test_nothing_is_left_of_what_moved_to_another_ones_training(self, service: Service, settings: Settings) -> None:
-        sweep = finished(service, settings)
-        other = service.submissions.submit(wider("nmi_sec", tune={}, fresh=True)).id
-        conduct(settings)
-        service.commands.extend(sweep, wider("nmi_sec", tune={}))
-        conduct(settings)
-        assert (tally(settings, "train"), tally(settings, "evaluate")) == (8, 0)
-        assert [one.replaced for one in trials(service, sweep)] == [[]] * 4, "that is of older versions"
-        service.commands.delete(other, "rates")
-        service.commands.delete(sweep, "rates")
-        conduct(settings)
-        assert [one.name for one in settings.storage.iterdir() if one.is_dir()] == []
-
 
 class TestExtended:
     def test_a_column_is_evaluated(self, service: Service, settings: Settings) -> None:
@@ -223,15 +198,6 @@ class TestExtended:
         good = [one for one in trials(service, sweep) if not one.diverged]
         assert all("best/test/nmi_sec" in one.metrics for one in good)
         assert len(good) == 4
-
-    def test_what_has_not_begun_is_trained_with_it(self, service: Service, settings: Settings) -> None:
-        sweep = service.submissions.submit(wider(tune={})).id
-        conduct(settings, orders=2)
-        service.commands.extend(sweep, wider("nmi_sec", tune={}))
-        conduct(settings)
-        assert service.sweeps.get(sweep).state == "finished"
-        # One had finished and one had begun; the other two are trained with the metric at once.
-        assert (tally(settings, "train"), tally(settings, "evaluate")) == (4, 2)
 
     def test_an_evaluation_that_fails_takes_nothing(self, service: Service, settings: Settings) -> None:
         sweep = finished(service, settings)
@@ -340,60 +306,6 @@ class TestExtended:
         conduct(settings, catalog=today)
         found = service.sweeps.get(sweep)
         assert (found.state, found.counts.evaluations_failed, tally(settings, "evaluate")) == ("finished", 0, 4)
-
-    def test_one_that_runs_when_a_version_changes_fails_once(
-        self, service: Service, settings: Settings, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        sweep = finished(service, settings)
-        service.commands.extend(sweep, wider("nmi_sec", tune={}))
-        with monkeypatch.context() as patched:
-            patched.setattr(Inline, "_execute", killed)
-            conduct(settings)
-        conduct(settings, catalog=raised(nmi_sec=1))
-        found = service.sweeps.get(sweep)
-        assert (found.state, found.counts.evaluations_failed, tally(settings, "evaluate")) == ("failed", 4, 0)
-        assert [one.kind for one in found.requests] == ["renew", "extend"]
-
-    def test_one_that_another_sweep_waits_for_says_so_too(self, service: Service, settings: Settings) -> None:
-        sweep = finished(service, settings)
-        service.commands.extend(sweep, wider("nmi_sec", tune={}))
-        other = service.submissions.submit(wider("nmi_sec", tune={})).id
-        conduct(settings, orders=0)
-        conduct(settings, catalog=raised(nmi_sec=1))
-        assert service.sweeps.get(other).state == "finished"
-        assert "ask for it once more" in service.sweeps.get(sweep).problems[0].message
-
-    def test_a_retry_takes_the_metrics_that_came_meanwhile(self, service: Service, settings: Settings) -> None:
-        few = {"tune": {"optimizer.lr": [0.5]}, "compare": {"loss": ["triplet"]}, "repeat": {"seed": [0]}}
-        sweep = service.submissions.submit(wider(**few)).id
-        conduct(settings)
-        service.commands.extend(sweep, wider("nmi_sec", **few))
-        conduct(settings)
-        (settings.storage / "mended").touch()
-        for further in ([], ["nmi_sec"]):
-            service.submissions.submit(wider(*further, **few))
-            conduct(settings)
-        service.commands.retry(sweep)
-        conduct(settings)
-        (one,) = trials(service, sweep)
-        assert (one.state, one.evaluation, "best/test/nmi_sec" in one.metrics) == ("finished", None, True)
-
-    def test_what_an_upgrade_replaced_stays_known(
-        self, service: Service, settings: Settings, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        sweep = service.submissions.submit(wider(tune={})).id
-        with monkeypatch.context() as patched:
-            patched.setattr(Inline, "_execute", killed)
-            conduct(settings)
-        today = raised(triplet=1)
-        conduct(settings, orders=0, catalog=today)
-        before = [one.replaced for one in trials(service, sweep)]
-        assert [len(one) for one in before] == [1, 0, 0, 0]
-        store = Store.open(settings.database)
-        Service(settings, store, today).commands.extend(sweep, wider("nmi_sec", tune={}))
-        store.close()
-        conduct(settings, catalog=today)
-        assert [one.replaced for one in trials(service, sweep)] == before
 
     def test_what_differs_by_more_is_refused(self, service: Service, settings: Settings) -> None:
         select = {"metric": "map@r", "split": "validation", "beside": "test"}

@@ -145,21 +145,6 @@ def test_decisions_depend_on_no_order() -> None:
     assert "candidate 2 is ahead by" in found[0][1].why
 
 
-def test_nothing_is_judged_before_a_round_has_ended() -> None:
-    session = RaceSession("map@r", Race(name="race"), higher=True)
-    session.take([*runs(0.5, 0), *runs(0.1, 1), *runs(0.9, 2, repeats=2)])
-    assert session.decisions() == []
-    session.take([competitor(2, 2, 0.9)])
-    assert [one.candidate for one in session.decisions()] == [0, 1]
-    assert session.decisions() == [], "each is told once"
-
-
-def test_lower_may_be_better() -> None:
-    session = RaceSession("nmi", Race(name="race"), higher=False)
-    session.take([*runs(0.5, 0), *runs(0.1, 1)])
-    assert [one.candidate for one in session.decisions()] == [0]
-
-
 def test_what_diverged_leaves_the_race_and_beats_nobody() -> None:
     session = RaceSession("map@r", Race(name="race"), higher=True)
     lost = [competitor(2, 0, None), *runs(0.95, 2)[1:]]

@@ -10,8 +10,6 @@ import yaml
 from orchestrator.conduct.renewal import Renewal
 from orchestrator.conduct.requests import Requests
 from orchestrator.plan import grid
-from orchestrator.plan.check import check
-from orchestrator.plan.extension import extension
 from orchestrator.record import schema
 from orchestrator.record.reads.claims import Exclusions
 from orchestrator.record.store import Store
@@ -21,11 +19,10 @@ from orchestrator.settings import Settings
 from orchestrator.spec.spec import Spec
 from orchestrator.views.errors import ConflictError, InvalidSpecError, NotFoundError
 from orchestrator.views.events import AttemptStopped
-from orchestrator.views.extension import TrialKey
 from orchestrator.views.orders import Order
 from tests.expanding import expand_queued
 from tests.inline_conductor import conduct
-from tests.test_conductor import SPEC, spec, trained
+from tests.test_conductor import spec, trained
 from workers import catalog
 
 
@@ -173,36 +170,6 @@ def test_a_subset_shares_its_trainings_with_the_whole_and_grows_to_it(service: S
     assert tables[0] == tables[1]
 
 
-def test_an_extension_must_hold_what_there_is(service: Service, settings: Settings) -> None:
-    sweep = service.submissions.submit(spec()).id
-    conduct(settings)
-    with pytest.raises(InvalidSpecError, match="lacks what the sweep has: loss=semihard"):
-        service.commands.extend(sweep, spec(compare={"loss": ["triplet"]}, tables={}))
-    with pytest.raises(InvalidSpecError, match=r"would train differently.*; recipe\.iterations was \d+, is 11"):
-        service.commands.extend(sweep, spec(recipe={**SPEC["recipe"], "iterations": 11}))
-
-
-def test_added_places_are_numbered_after_those_there_are() -> None:
-    parts = catalog.load()
-
-    def plan(**wider: Any) -> grid.Plan:
-        return grid.expand(check(yaml.safe_load(spec(tables={}, **wider)), parts), parts)
-
-    small = plan()
-    at = {one.index: one.labels for one in small.cells}
-    chosen = {(one.cell, one.index): one.labels for one in small.candidates}
-    places = [
-        TrialKey(one.cell, at[one.cell], one.candidate, chosen[one.cell, one.candidate], one.repeat, one.repeat_labels,
-              one.fingerprint)
-        for one in small.trials()
-    ]  # fmt: skip
-    wide = plan(compare={"loss": ["npair", "triplet", "semihard"]}, tune={"optimizer.lr": [0.5, 0.001, 0.01]})
-    added = extension(places, wide, "", {}, catalog.load())
-    assert [(one.index, one.labels["loss"]) for one in added.cells] == [(2, "npair")]
-    assert [(one.cell, one.index) for one in added.candidates] == [(2, 0), (2, 1), (2, 2), (0, 2), (1, 2)]
-    assert len(places) + len(added.trials) == added.total
-
-
 def test_a_deleted_sweep_leaves_what_others_share(service: Service, settings: Settings) -> None:
     first = service.submissions.submit(spec()).id
     conduct(settings)
@@ -221,12 +188,6 @@ def test_a_deleted_sweep_leaves_what_others_share(service: Service, settings: Se
     again = service.submissions.submit(spec(name="again")).id
     conduct(settings)
     assert (service.sweeps.get(again).counts.reused, len(trained(settings))) == (8, 12)
-
-
-def test_a_sweep_that_goes_on_is_not_deleted(service: Service) -> None:
-    sweep = service.submissions.submit(spec()).id
-    with pytest.raises(ConflictError, match="cancel it before"):
-        service.commands.delete(sweep, "rates")
 
 
 def being_stopped(store: Store, sweep: int) -> tuple[int, Order]:
@@ -332,16 +293,3 @@ def test_whatever_a_request_fails_in_is_its_own_trouble(
     assert (found[odd] or "").startswith("refused: this version knows no request of the kind")
     assert list(found.values())[2:] == ["priority 4", "refused: RecursionError: too deep ?"]
     assert service.sweeps.get(sweep).state == "finished"
-
-
-def test_a_spec_with_which_too_many_trials_would_wait_is_refused(settings: Settings, service: Service) -> None:
-    limited = Service.open(settings.model_copy(update={"owner_trials": 10}))
-    sweep = limited.submissions.submit(spec()).id
-    with pytest.raises(ConflictError, match=r"^8 trials of this owner wait already and the spec adds 8, but no more"):
-        limited.submissions.submit(spec(name="another"))
-    assert len(limited.sweeps.page(None, None, None, 10).items) == 1
-    conduct(settings)
-    with pytest.raises(ConflictError, match=r"^0 trials of this owner wait already and the spec adds 16, but no more"):
-        limited.commands.extend(sweep, spec(repeat={"seed": [0, 1, 2, 3, 4, 5]}))
-    assert limited.submissions.submit(spec(name="another")).created
-    limited.close()

@@ -2,7 +2,6 @@
 
 import shutil
 from collections.abc import Callable, Iterator
-from datetime import timedelta
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,7 +10,7 @@ import sqlalchemy as sa
 import yaml
 
 from orchestrator.publish.bundle.rebuilding import rebuild
-from orchestrator.record.schema import attempt, request, trial
+from orchestrator.record.schema import request
 from orchestrator.record.store import Store
 from orchestrator.record.writes.resolutions import NewResolution
 from orchestrator.service.service import Service
@@ -178,25 +177,6 @@ def test_it_is_ended_on_request_and_by_a_cancellation(service: Service, settings
     assert "were cancelled" in service.resolutions.get(SWEEP).said
 
 
-def test_a_cancellation_ends_it_though_no_trial_of_a_round_was_there_to_be_stopped(
-    service: Service, settings: Settings
-) -> None:
-    early = {"tables": {"main": {"rows": ["regularizer"], "columns": [], "metrics": ["map@r"],
-                                 "verdicts": {"looks": "any"}}}}  # fmt: skip
-    sweep = service.submissions.submit(regularized(name="early", repeat={"seed": [5, 6, 7, 8]}, **early)).id
-    conduct(settings, 13)
-    service.resolutions.ask(sweep, ResolutionBudget(seeds=12))
-    conduct(settings, 1)
-    service.commands.cancel(sweep)
-    conduct(settings)
-    found = service.resolutions.get(sweep)
-    assert (found.state, found.rounds) == ("ended", [])
-    assert "the sweep was cancelled by request" in found.said
-    service.resolutions.ask(sweep, ResolutionBudget(seeds=1))
-    conduct(settings)
-    assert service.resolutions.get(sweep).rounds, "asked for after the cancellation, it goes on"
-
-
 def test_no_round_begins_while_its_end_is_pending(settings: Settings) -> None:
     store = Store.open(settings.database)
     fence = store.lease.acquire("test", 60.0)
@@ -240,36 +220,6 @@ def test_between_two_rounds_a_cancellation_is_shown_its_way_and_a_pause_is_taken
     with pytest.raises(ConflictError, match=r"between two rounds of its resolution.*`resolution 1 --halt`"):
         service.commands.cancel(SWEEP)
     assert service.commands.pause(SWEEP).state == "waiting"
-
-
-def test_hours_of_trainings_that_gave_nothing_are_spent_too(service: Service, settings: Settings) -> None:
-    service.resolutions.ask(SWEEP, ResolutionBudget(seeds=12))
-    conduct(settings, 2)
-    added = service.sweeps.get(SWEEP).total - 20
-    database = sa.create_engine(settings.database)
-    with database.begin() as connection:
-        its = sa.select(trial.c.training_id).where(trial.c.sweep_id == SWEEP, trial.c.position == 20).scalar_subquery()
-        began = connection.execute(sa.select(attempt.c.started).where(attempt.c.training_id == its)).scalar_one()
-        connection.execute(
-            sa.update(attempt).where(attempt.c.training_id == its).values(ended=began + timedelta(hours=2))
-        )
-        connection.execute(sa.update(trial).where(trial.c.position == 20).values(state="failed"))
-    database.dispose()
-    store = Store.open(settings.database)
-    assert (added > 2, store.resolutions.lost_hours(SWEEP, 20)) == (True, pytest.approx(2.0))
-    assert store.resolutions.lost_hours(SWEEP, 21) == 0.0
-    store.close()
-
-
-def test_asked_for_early_it_waits_for_the_plan(service: Service, settings: Settings) -> None:
-    sweep = service.submissions.submit(regularized(name="new", repeat={"seed": [5, 6, 7]})).id
-    conduct(settings, 3)
-    service.resolutions.ask(sweep, ResolutionBudget(seeds=2))
-    conduct(settings, 3)
-    assert service.resolutions.get(sweep).said == "begins once what the sweep trains has ended"
-    conduct(settings)
-    assert service.resolutions.get(sweep).state == "ended"
-    assert "not finished" not in service.resolutions.get(sweep).before[0].said
 
 
 def test_what_cannot_be_resolved_is_refused_with_a_reason(service: Service, settings: Settings) -> None:

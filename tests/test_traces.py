@@ -7,7 +7,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,12 +17,9 @@ from pydantic import ValidationError
 from api.main import create_app
 from orchestrator.host import traces
 from orchestrator.host.traces import begin_tracing, end_tracing
-from orchestrator.run.attempt import Workplace, execute
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
-from orchestrator.spec.slot import Slot
 from orchestrator.views.errors import MetricsweepError
-from orchestrator.views.orders import Order
 from tests.inline_conductor import conduct
 from tests.ports import free_port
 from tests.test_conductor import spec
@@ -122,21 +118,6 @@ def test_a_sweep_is_traced_from_its_post_to_its_end(service: Service, settings: 
         assert sorted(one.name for one in within) == ["keep", "open", "record finished", "record started", "train"]
 
 
-def test_attempts_at_one_training_are_one_trace_wherever_they_are_made(tmp_path: Path, collector: Collector) -> None:
-    begin_tracing("slot", collector.url)
-    for number in (1, 2):
-        order = Order(f"attempt-{number}", "training", number, {"loss": "no such"}, Slot(cpus=1, gpus=0), sweep=7)
-        execute(order, Workplace("no.such:function", tmp_path, tmp_path), lambda: False, lambda message: None)
-    end_tracing()
-    first, second = collector.named("attempt")
-    assert first.trace_id == second.trace_id
-    assert first.span_id != second.span_id
-    assert not first.parent_span_id
-    assert first.status.code == 2
-    assert "no training function" in first.status.message
-    assert collector.services == {"metricsweep-slot"}
-
-
 def test_what_is_raised_and_what_is_asked_of_a_page_are_not_told(
     service: Service, settings: Settings, collector: Collector
 ) -> None:
@@ -165,21 +146,6 @@ def test_a_number_that_is_too_long_is_refused_as_without_traces(
     end_tracing()
     spans = collector.named("GET /v1/sweeps/{id}")
     assert ["metricsweep.sweep" in facts(span) for span in spans] == [False, False]
-
-
-def test_the_usual_path_is_added_to_an_address_without_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[str] = []
-
-    def made(service: str, url: str) -> None:
-        told.append(url)
-        raise ImportError
-
-    monkeypatch.setattr(traces, "_provider", made)
-    for named in ("", "/", "/?key=a", "/otlp"):
-        with pytest.raises(MetricsweepError):
-            begin_tracing("api", f"http://collector:4318{named}")
-    paths = ["/v1/traces", "/v1/traces", "/v1/traces?key=a", "/otlp"]
-    assert told == [f"http://collector:4318{path}" for path in paths]
 
 
 def test_nobody_imports_it_unasked() -> None:

@@ -1,7 +1,6 @@
 """The MLflow tracker against a real server."""
 
 import math
-import socket
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -26,7 +25,6 @@ from orchestrator.record.mlflow.tracker import (
     RunGoneError,
     RunMirror,
     Tracker,
-    TrackerRefusedError,
 )
 from orchestrator.views.errors import UnavailableError
 from tests.mlflow_server import TOKEN, Gate
@@ -262,14 +260,6 @@ def test_an_experiment_goes_to_the_trash_and_comes_back(tracker: Tracker, client
     assert len(client.search_runs([experiment])) == 1
 
 
-def test_an_experiment_is_found_by_its_sweep(another: Another, client: MlflowClient) -> None:
-    uid = str(uuid4())
-    made = another().experiment(f"digits #{uid[:4]}", uid, {"metricsweep.url": "http://127.0.0.1:1"})
-    assert another().experiment("renamed", uid, {}) == made
-    tags = client.get_experiment(made).tags
-    assert (tags[SWEEP_TAG], tags["metricsweep.url"]) == (uid, "http://127.0.0.1:1")
-
-
 def test_a_taken_or_deleted_name_gets_a_suffix(tracker: Tracker, client: MlflowClient) -> None:
     first, second = str(uuid4()), str(uuid4())
     name = f"taken #{first[:4]}"
@@ -283,12 +273,6 @@ def test_a_taken_or_deleted_name_gets_a_suffix(tracker: Tracker, client: MlflowC
     assert client.search_experiments(view_type=ViewType.ACTIVE_ONLY, filter_string=f"name = '{name}'") == []
 
 
-def test_a_deleted_experiment_is_refused(tracker: Tracker, client: MlflowClient, experiment: str) -> None:
-    client.delete_experiment(experiment)
-    with pytest.raises(TrackerRefusedError, match=f"{experiment} must be in the 'active' state"):
-        tracker.mirror(experiment, a_trial())
-
-
 def test_a_server_that_is_down_is_unavailable() -> None:
     tracker = MlflowTracker(f"http://127.0.0.1:{free_port()}")
     for ask in (
@@ -298,13 +282,3 @@ def test_a_server_that_is_down_is_unavailable() -> None:
     ):
         with pytest.raises(UnavailableError, match="does not answer"):
             ask()
-
-
-def test_a_server_that_hangs_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "1")  # the tracker's own is 5
-    with socket.socket() as silent:
-        silent.bind(("127.0.0.1", 0))
-        silent.listen()
-        tracker = MlflowTracker(f"http://127.0.0.1:{silent.getsockname()[1]}")
-        with pytest.raises(UnavailableError, match="does not answer"):
-            tracker.mirror("1", a_trial())

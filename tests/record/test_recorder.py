@@ -229,17 +229,6 @@ def test_what_never_ran_has_no_run(store: Store, fence: int, writer: Writer, she
     assert shelf.runs[f"{store.sweeps.get(sweep).uid}/summary"].status == "KILLED"
 
 
-def test_marks_coalesce(store: Store, fence: int, writer: Writer) -> None:
-    started(store, fence, losses=["triplet"], seeds=[0])
-    order = claimed(store, fence)
-    for seq in range(1, 20):
-        writer.events.write(Progressed(order.attempt, seq, progress(seq, metrics={"train/loss": 1.0})))
-    assert store.outbox.lag() == 2  # the sweep and the trial
-    assert [dirty.kind for dirty in store.outbox.due(100)] == ["sweep"], "what a training says on its way may wait"
-    rested(store)
-    assert sorted(dirty.kind for dirty in store.outbox.due(100)) == ["sweep", "trial"]
-
-
 def test_a_mark_that_is_made_while_it_is_sent_is_kept(store: Store, fence: int, writer: Writer) -> None:
     started(store, fence, losses=["triplet"], seeds=[0])
     order = claimed(store, fence)

@@ -189,21 +189,6 @@ def test_an_unwanted_attempt_does_not_wait_for_a_store(store: ObjectStore, bucke
     assert (len(told), told[-1].kind) == (4, "stopped")
 
 
-def test_a_store_that_does_not_answer_is_seldom_asked(store: ObjectStore, bucket_url: str) -> None:  # noqa: F811
-    def meanwhile(message: Message) -> None:
-        if message.seq == 3:
-            store.halt()
-        if message.seq == 50:
-            store.go_on()
-
-    each = order(iterations=50)
-    told = ran(each, bucket_url, QUICK, after=meanwhile)
-    assert log_of(told).count("checkpoint not stored") == 1, "the rest of the steps came within its rest"
-    assert [message.body["checkpoint"] for message in told[:-1]] == ["last.pt"] * 3 + [None] * 47
-    assert told[-1].kind == "finished"
-    assert list(read(bucket_at(bucket_url), f"{each.training}/1")) == told
-
-
 def test_a_training_that_exits_has_failed(where: Path | str) -> None:
     told = ran(order("exits"), where, QUICK)
     assert [message.kind for message in told] == ["progress", "failed"]
