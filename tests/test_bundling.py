@@ -16,7 +16,7 @@ from orchestrator.service import bundles
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.errors import ConflictError, DamagedError, NotFoundError
-from tests.inline_conductor import conduct
+from tests.inline_conductor import conduct, ran
 from tests.test_conductor import SPEC, spec
 
 TABLES = {
@@ -224,8 +224,7 @@ def test_what_stands_behind_a_cell(packed: Packed) -> None:
 
 def test_one_table_of_two_sweeps(service: Service, settings: Settings) -> None:
     first = service.submissions.submit(spec()).id
-    later = service.submissions.submit(spec(name="later", compare={"loss": ["semihard", "normalized_npair"]})).id
-    conduct(settings)
+    later = ran(service, settings, spec(name="later", compare={"loss": ["semihard", "normalized_npair"]}))
     table = json.loads(service.tables.compare([first, later], None, "merge", "json").content)
     (panel,) = table["panels"]
     assert [row["labels"]["loss"] for row in panel["rows"]] == ["triplet", "semihard", "normalized_npair"]

@@ -16,12 +16,10 @@ from orchestrator.record.mlflow.client import MlflowTracker
 from orchestrator.record.store import Store
 from orchestrator.record.writes.lease import LeaseWriter
 from orchestrator.run.attempt import Workplace
-from orchestrator.run.engine import Site
-from orchestrator.run.engine_names import engine_named
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.errors import FencedError, UnavailableError
-from tests.inline_conductor import Wiretapped, conduct
+from tests.inline_conductor import Wiretapped, conduct, ran
 from tests.served import until
 from workers import catalog as catalogs
 
@@ -53,8 +51,7 @@ def trained(settings: Settings) -> list[str]:
 
 
 def test_a_sweep_becomes_a_table(service: Service, settings: Settings) -> None:
-    sweep = service.submissions.submit(spec()).id
-    conduct(settings)
+    sweep = ran(service, settings, spec())
     found = service.sweeps.get(sweep)
     assert (found.state, found.counts.finished) == ("finished", 8)
     cells = service.sweeps.grid(sweep)
@@ -64,20 +61,16 @@ def test_a_sweep_becomes_a_table(service: Service, settings: Settings) -> None:
 
 
 def test_a_known_training_is_reused_and_a_fresh_one_is_not(service: Service, settings: Settings) -> None:
-    service.submissions.submit(spec())
-    conduct(settings)
-    second = service.submissions.submit(spec(name="again")).id
-    conduct(settings)
+    ran(service, settings, spec())
+    second = ran(service, settings, spec(name="again"))
     assert len(trained(settings)) == 8
     assert service.sweeps.get(second).counts.reused == 8
-    service.submissions.submit(spec(name="fresh", fresh=True))
-    conduct(settings)
+    ran(service, settings, spec(name="fresh", fresh=True))
     assert len(trained(settings)) == 16
 
 
 def test_failures_and_divergence_leave_the_rest_alone(service: Service, settings: Settings) -> None:
-    sweep = service.submissions.submit(spec(tune={"optimizer.lr": [0.5, 0.25, 0.01]})).id
-    conduct(settings)
+    sweep = ran(service, settings, spec(tune={"optimizer.lr": [0.5, 0.25, 0.01]}))
     found = service.sweeps.get(sweep)
     assert (found.state, found.counts.failed, found.counts.diverged, found.counts.finished) == ("failed", 4, 4, 8)
     problem = next(problem for problem in found.problems if problem.state == "failed")
@@ -159,16 +152,6 @@ def test_a_wrong_engine_ends_the_conductor_at_its_start_with_a_sentence(
     monkeypatch.setenv("METRICSWEEP_ENGINE", engine)
     assert main(["conduct"]) == 1
     assert said in capsys.readouterr().err
-
-
-def test_an_engine_of_ones_own_trains_a_sweep(service: Service, settings: Settings) -> None:
-    sweep = service.submissions.submit(spec()).id
-    workplace = Workplace(settings.train, settings.storage, settings.data_root)
-    own = engine_named("tests.run.threads:engine", Site(workplace, settings.resolved_home))
-    store = Store.open(settings.database)
-    Conductor(settings, store, own, catalogs.load(), None).conduct(until_idle=True)
-    store.close()
-    assert service.sweeps.get(sweep).state == "finished"
 
 
 def test_an_mlflow_that_never_answers_delays_nothing(

@@ -26,7 +26,7 @@ from orchestrator.views.errors import ConflictError, FencedError
 from orchestrator.views.filters import parse
 from orchestrator.views.lifecycle import TrialState
 from orchestrator.views.planned import Cell, PlannedTrial
-from tests.inline_conductor import Killed, conduct
+from tests.inline_conductor import Killed, conduct, ran
 from tests.test_conductor import spec
 from workers import catalog as catalogs
 
@@ -211,8 +211,7 @@ def test_who_has_lost_the_lease_writes_no_further_piece(turns: Turns, service: S
 def test_nothing_takes_a_part_for_the_whole(turns: Turns, service: Service, settings: Settings) -> None:
     """Its first cell is known: all of its trials have ended as soon as they are written."""
     with_lease_over(settings)
-    service.submissions.submit(spec(**WIDE, compare={"loss": ["triplet"]}))
-    conduct(settings)
+    ran(service, settings, spec(**WIDE, compare={"loss": ["triplet"]}))
     sweep = service.submissions.submit(spec(**WIDE, name="wider")).id
     now = turning(settings, turns.store)
     for turn in range(1, PIECES):
@@ -248,8 +247,7 @@ def test_no_listing_plot_or_gauge_counts_a_part(
 ) -> None:
     """Of a sweep whose first trials are another one's, of which one failed."""
     with_lease_over(settings)
-    whole = service.submissions.submit(spec(compare={"loss": ["triplet"]}, repeat={"seed": [0, 1]})).id
-    conduct(settings)
+    whole = ran(service, settings, spec(compare={"loss": ["triplet"]}, repeat={"seed": [0, 1]}))
     part = service.submissions.submit(spec(**WIDE, name="wider")).id
     now = turning(settings, turns.store)
     now.take(2)
@@ -329,19 +327,6 @@ def test_what_was_cancelled_in_the_middle_is_deleted_whole(turns: Turns, service
     with turns.store.database.reading() as connection:
         for table in ("sweep", "cell", "candidate", "trial", "training", "sweep_need", "trial_column"):
             assert connection.execute(sa.text(f"SELECT count(*) FROM {table}")).scalar_one() == 0, table
-
-
-def test_what_was_cancelled_in_the_middle_is_extended_as_if_it_had_no_trials(
-    turns: Turns, service: Service, settings: Settings
-) -> None:
-    sweep = cancelled_in_the_middle(turns, service)
-    service.commands.extend(sweep, spec(repeat={"seed": [0, 1, 2, 3]}))
-    turns.take()
-    assert service.sweeps.get(sweep).counts.waiting == 16
-    with_lease_over(settings)
-    conduct(settings)
-    found = service.sweeps.get(sweep)
-    assert (found.state, found.counts.finished, found.counts.total) == ("finished", 16, 16)
 
 
 def test_other_requests_wait_until_there_are_trials(turns: Turns, service: Service, settings: Settings) -> None:

@@ -20,7 +20,7 @@ from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.errors import InvalidSpecError
 from orchestrator.views.trials import TrialSummary
-from tests.inline_conductor import conduct
+from tests.inline_conductor import conduct, ran
 from tests.test_conductor import SPEC
 from workers import catalog as catalogs
 
@@ -63,8 +63,7 @@ def refused(service: Service, **changes: Any) -> str:
 
 
 def test_repeats_of_a_hopeless_candidate_are_not_started(service: Service, settings: Settings) -> None:
-    sweep = service.submissions.submit(spec()).id
-    conduct(settings)
+    sweep = ran(service, settings, spec())
     found = service.sweeps.get(sweep)
     assert (found.state, found.counts.pruned, found.counts.finished) == ("finished", 4, 8)
     assert pruned(service, sweep) == [(0, 3, 0), (0, 3, 1), (0, 5, 0), (0, 5, 1)]
@@ -103,8 +102,7 @@ def test_repeats_of_a_hopeless_candidate_are_not_started(service: Service, setti
     ],
 )
 def test_each_rule(service: Service, settings: Settings, prune: Any, seeds: int, expected: list[int]) -> None:
-    sweep = service.submissions.submit(spec(prune, seeds=seeds)).id
-    conduct(settings)
+    sweep = ran(service, settings, spec(prune, seeds=seeds))
     assert service.sweeps.get(sweep).state == "finished"
     assert sorted({one for _, one, _ in pruned(service, sweep)}) == expected
     if expected and seeds > 1:
@@ -142,17 +140,14 @@ def test_a_training_that_another_sweep_wants_trains_on(service: Service, setting
 
 
 def test_what_was_trained_already_competes(service: Service, settings: Settings) -> None:
-    service.submissions.submit(spec(None, rates=RATES[:3]))
-    conduct(settings)
-    sweep = service.submissions.submit(spec(rates=[*RATES[:3], 0.001])).id
-    conduct(settings)
+    ran(service, settings, spec(None, rates=RATES[:3]))
+    sweep = ran(service, settings, spec(rates=[*RATES[:3], 0.001]))
     assert pruned(service, sweep) == [(0, 3, 0), (0, 3, 1)]
     assert service.sweeps.get(sweep).counts.reused == 6
 
 
 def test_retry_of_all_trains_pruned_ones_to_their_end(service: Service, settings: Settings) -> None:
-    sweep = service.submissions.submit(spec()).id
-    conduct(settings)
+    sweep = ran(service, settings, spec())
     service.commands.retry(sweep, actor=None)
     conduct(settings)
     assert len(pruned(service, sweep)) == 4, "pruned ones are asked for by name"
@@ -206,8 +201,7 @@ WIDE = {"low": 1e-4, "high": 0.1, "log": True}
 def test_what_is_submitted_again_is_pruned_the_same(service: Service, settings: Settings, given: Any) -> None:
     found, trained = [], []
     for name in ("first", "again"):
-        sweep = service.submissions.submit(spec(name=name, **given)).id
-        conduct(settings)
+        sweep = ran(service, settings, spec(name=name, **given))
         all_trials = [service.trials.get(one.id) for one in trials(service, sweep)]
         reasons = [(one.reason or "").rpartition(", after")[2] for one in all_trials]
         found.append(([(one.labels, one.state) for one in all_trials], reasons))
@@ -290,8 +284,7 @@ def test_a_pruned_training_is_stopped_long_before_its_next_report(own_ray: None,
 
 
 def test_repeats_that_are_added_to_pruned_candidates_are_not_trained(service: Service, settings: Settings) -> None:
-    sweep = service.submissions.submit(spec()).id
-    conduct(settings)
+    sweep = ran(service, settings, spec())
     service.commands.extend(sweep, spec(seeds=3))
     conduct(settings)
     found = service.sweeps.get(sweep)

@@ -21,7 +21,7 @@ from orchestrator.views.errors import ConflictError, InvalidSpecError, NotFoundE
 from orchestrator.views.events import AttemptStopped
 from orchestrator.views.orders import Order
 from tests.expanding import expand_queued
-from tests.inline_conductor import conduct
+from tests.inline_conductor import conduct, ran
 from tests.test_conductor import spec, trained
 from workers import catalog
 
@@ -110,8 +110,7 @@ def test_a_cell_or_a_trial_is_cancelled_and_retried(service: Service, settings: 
 
 
 def test_an_extension_trains_only_what_is_new(service: Service, settings: Settings) -> None:
-    sweep = service.submissions.submit(spec()).id
-    conduct(settings)
+    sweep = ran(service, settings, spec())
     assert len(trained(settings)) == 8
     wider = {"compare": {"loss": ["triplet", "semihard", "npair"]}, "repeat": {"seed": [0, 1, 2]}}
     service.commands.extend(sweep, spec(**wider))
@@ -123,8 +122,7 @@ def test_an_extension_trains_only_what_is_new(service: Service, settings: Settin
     store = Store.open(settings.database)
     assert [(one.position, one.finished) for one in store.requests.looks(sweep)] == [(8, 8)]
     store.close()
-    whole = service.submissions.submit(spec(**wider)).id
-    conduct(settings)
+    whole = ran(service, settings, spec(**wider))
     assert len(trained(settings)) == 18
     tables = [service.tables.render(one, "main", "markdown").content for one in (sweep, whole)]
     assert tables[0] == tables[1]
@@ -132,8 +130,7 @@ def test_an_extension_trains_only_what_is_new(service: Service, settings: Settin
 
 def test_imported_rows_come_without_training_or_a_look(service: Service, settings: Settings) -> None:
     table = {"rows": ["loss"], "columns": ["dataset"], "metrics": ["map@r"]}
-    sweep = service.submissions.submit(spec(tables={"main": table})).id
-    conduct(settings)
+    sweep = ran(service, settings, spec(tables={"main": table}))
     before, page = len(trained(settings)), service.tables.html(sweep, "main")
     row = {"label": "Theirs", "source": "lab B", "unit": "fraction", "numbers": [{"metric": "map@r", "mean": 0.5}]}
     service.commands.extend(sweep, spec(tables={"main": {**table, "imported": [row]}}))
@@ -148,8 +145,7 @@ def test_imported_rows_come_without_training_or_a_look(service: Service, setting
 
 def test_a_subset_shares_its_trainings_with_the_whole_and_grows_to_it(service: Service, settings: Settings) -> None:
     only = spec(only={"loss": "triplet", "seed": [0]})
-    sweep = service.submissions.submit(only, "key").id
-    conduct(settings)
+    sweep = ran(service, settings, only, "key")
     assert (service.sweeps.get(sweep).total, len(trained(settings))) == (2, 2)
     assert yaml.safe_load(service.sweeps.get(sweep).text)["only"] == {"loss": "triplet", "seed": [0]}
     assert not service.submissions.submit(only, "key").created
@@ -163,18 +159,15 @@ def test_a_subset_shares_its_trainings_with_the_whole_and_grows_to_it(service: S
     assert (service.sweeps.get(sweep).counts.finished, len(trained(settings))) == (4, 4)
     assert service.sweeps.get(again).counts.reused == 2
     service.commands.extend(sweep, spec())
-    whole = service.submissions.submit(spec()).id
-    conduct(settings)
+    whole = ran(service, settings, spec())
     assert len(trained(settings)) == len(set(trained(settings))) == 8
     tables = [service.tables.render(one, "main", "markdown").content for one in (sweep, whole)]
     assert tables[0] == tables[1]
 
 
 def test_a_deleted_sweep_leaves_what_others_share(service: Service, settings: Settings) -> None:
-    first = service.submissions.submit(spec()).id
-    conduct(settings)
-    second = service.submissions.submit(spec(name="wider", repeat={"seed": [0, 1, 2]})).id
-    conduct(settings)
+    first = ran(service, settings, spec())
+    second = ran(service, settings, spec(name="wider", repeat={"seed": [0, 1, 2]}))
     assert len(trained(settings)) == 12
     folders = {path.name for path in settings.storage.iterdir() if path.is_dir()}
     with pytest.raises(ConflictError, match="by its name, 'wider'"):
@@ -185,8 +178,7 @@ def test_a_deleted_sweep_leaves_what_others_share(service: Service, settings: Se
         service.sweeps.get(second)
     assert len(folders - {path.name for path in settings.storage.iterdir() if path.is_dir()}) == 4
     assert service.sweeps.get(first).counts.finished == 8
-    again = service.submissions.submit(spec(name="again")).id
-    conduct(settings)
+    again = ran(service, settings, spec(name="again"))
     assert (service.sweeps.get(again).counts.reused, len(trained(settings))) == (8, 12)
 
 
@@ -232,8 +224,7 @@ def test_a_request_behind_a_deletion_ends_nobody(service: Service, settings: Set
 
 
 def test_what_is_asked_of_a_sweep_whose_deletion_waits_is_refused(service: Service, settings: Settings) -> None:
-    sweep = service.submissions.submit(named("a")).id
-    conduct(settings)
+    sweep = ran(service, settings, named("a"))
     service.commands.delete(sweep, "a", "ada")
     for ask in (
         lambda: service.commands.retry(sweep),

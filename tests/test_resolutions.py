@@ -18,7 +18,7 @@ from orchestrator.settings import Settings
 from orchestrator.views.errors import ConflictError, NotFoundError
 from orchestrator.views.evidence import VerdictsView
 from orchestrator.views.resolutions import ResolutionBudget, ResolutionView
-from tests.inline_conductor import conduct
+from tests.inline_conductor import conduct, ran
 from tests.test_conductor import spec, trained
 
 NO_LIMIT = ResolutionBudget()
@@ -66,9 +66,7 @@ def regularized(**changes: Any) -> bytes:
 
 def expanded(service: Service, settings: Settings, **changes: Any) -> int:
     """A sweep of which nothing is trained."""
-    sweep = service.submissions.submit(regularized(**changes)).id
-    conduct(settings, 0)
-    return sweep
+    return ran(service, settings, regularized(**changes), 0)
 
 
 SWEEP = 1

@@ -11,11 +11,8 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from fastapi.testclient import TestClient
 
-from api.main import create_app
 from benchmarks.sweep_of import Shape, body
-from dashboards import pages
 from orchestrator.conduct import broker, quotas
 from orchestrator.conduct.chores import Chores
 from orchestrator.conduct.conductor import Conductor
@@ -25,7 +22,7 @@ from orchestrator.run.inline import Inline
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.quotas import Quota
-from tests.inline_conductor import Killed, Wiretapped, after, conduct
+from tests.inline_conductor import Killed, Wiretapped, after, conduct, ran
 from workers import catalog as catalogs
 
 GRAIN = 20
@@ -80,8 +77,7 @@ def counted() -> Iterator[Work]:
 def expanded(settings: Settings, shape: str) -> Service:
     """The service with one sweep that is expanded, and nothing trained."""
     service = Service.open(settings)
-    service.submissions.submit(body(Shape.parse(shape)))
-    conduct(settings, orders=0)
+    ran(service, settings, body(Shape.parse(shape)), 0)
     return service
 
 
@@ -139,23 +135,6 @@ def test_a_page_of_a_cell_reads_no_other(sizes: list[Settings]) -> None:
 
     few, many = steps(sizes, look)
     assert many < 1.2 * few
-
-
-def test_the_page_of_a_great_sweep_stays_small(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    service = expanded(settings, "30x8x10")
-    monkeypatch.setattr(pages, "MOST_TABLED", 1_000)
-    app = create_app(service, settings)
-    bearer = {"Authorization": f"Bearer {app.state.access.identity.secret}"}
-    with TestClient(app, base_url="http://127.0.0.1:8787", headers=bearer) as http:
-        page = http.get("/sweeps/1").text
-    assert page.count('class="sq ') < 2_100, "the squares of the grid, and those of the legend"
-    assert "410 trials more in 5 cells are not drawn" in page
-    assert "is computed when it is asked for" in page
-    assert len(page) < 700_000
-    assert [cell.index for cell in service.sweeps.grid(1, 85)] == [0, 1]
-    assert service.sweeps.grid(1, 85) == [*service.sweeps.grid(1)[:1], service.sweeps.grid(1, 85)[1]]
-    assert service.sweeps.grid(1, 85)[1].candidates == []
-    service.close()
 
 
 ENDED = (2, 20)

@@ -29,7 +29,7 @@ from orchestrator.service.backups import back_up, restore
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.errors import ConflictError
-from tests.inline_conductor import conduct
+from tests.inline_conductor import conduct, ran
 from tests.lying_store import Lies, lying
 from tests.object_store import ObjectStore, bucket_at, bucket_url, object_store  # noqa: F401 - fixtures
 from workers.data.scratch import unmade
@@ -163,8 +163,7 @@ def test_paths_stay_what_they_were(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_a_sweep_over_a_bucket(bucket_url: str, own_scratch: Path, tmp_path: Path) -> None:
     settings = settings_at(tmp_path, bucket_url)
     service = Service.open(settings)
-    sweep = service.submissions.submit(yaml.safe_dump(SPEC).encode()).id
-    conduct(settings)
+    sweep = ran(service, settings, yaml.safe_dump(SPEC).encode())
     assert service.sweeps.get(sweep).counts.finished == 2
     bucket = bucket_at(bucket_url)
     first = service.trials.page(sweep, None, None, None, 10).items[0].id

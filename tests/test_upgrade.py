@@ -27,7 +27,7 @@ from tests.api.conftest import BEARER, TOKEN, URL
 from tests.record.sample import lease, run_all
 from tests.record.shelf import Shelf
 from workers import catalog as catalogs
-from workers.catalog import Catalog, changes, complete
+from workers.catalog import Catalog, complete
 from workers.contract import CheckpointError, Place, Recipe
 from workers.train import train
 
@@ -197,23 +197,6 @@ def test_what_mixes_versions_says_so(home: Settings, store: Store) -> None:
     renewed = [service.trials.get(one.id) for one in store.trials.page(HALF).items]
     assert {one.training for trial in renewed for one in trial.replaced} == {LOST, RUNNING}
     assert all(not trial.outdated for trial in renewed if trial.replaced)
-
-
-@pytest.mark.soak
-def test_this_release_trains_what_waits_under_its_own_versions(home: Settings, store: Store) -> None:
-    """With the real catalog and the real training: the numbers of this release are others than those of the home."""
-    stamped = rows(store, "SELECT DISTINCT stamp FROM training WHERE recipe LIKE '%normface%'")
-    said = {one.what for row in stamped for one in changes(row[0], TODAY)}
-    assert said >= {"loss 'normface'", "metric 'map'", "metric 'recall'"}
-    conduct(home.model_copy(update={"train": "workers.train:train"}), TODAY)
-    assert {sweep.id: sweep.state.value for sweep in store.sweeps.page().items} == {
-        1: "finished", 2: "finished", 3: "failed", 4: "finished", 5: "finished", 6: "finished", 7: "finished"
-    }  # fmt: skip
-    finished = rows(store, "SELECT recipe, stamp FROM training WHERE state = 'finished' AND heir IS NULL")
-    assert {bool(changes(row[1], TODAY)) for row in finished} == {True, False}
-    service = Service(home, store, TODAY)
-    assert "Versions are MIXED" in json.loads(service.tables.render(HALF, "main", "json").content)["caption"]
-    assert "ersions" not in json.loads(service.tables.render(SHARES, "main", "json").content)["caption"]
 
 
 def test_a_worker_takes_neither_a_recipe_nor_a_checkpoint_of_older_versions(home: Settings, store: Store) -> None:

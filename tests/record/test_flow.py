@@ -2,19 +2,16 @@
 
 import math
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
-from orchestrator.cost.estimate import Duration, shape
-from orchestrator.record.reads import trainings
 from orchestrator.record.store import Store, Writer
 from orchestrator.record.writes.trainings import Renewed, Tally
 from orchestrator.views.errors import ConflictError
-from orchestrator.views.events import AttemptStopped, CellSettled, Failed, Finished, Progressed, Started, SweepSettled
+from orchestrator.views.events import AttemptStopped, CellSettled, Failed, Progressed, Started, SweepSettled
 from orchestrator.views.orders import Failure
 from orchestrator.views.outcomes import CellSummary, Statistic
-from orchestrator.views.planned import Candidate, Cell, PlannedTrial
+from orchestrator.views.planned import PlannedTrial
 from tests.record.conftest import ON_BOTH
 from tests.record.sample import (
     KEY,
@@ -172,14 +169,6 @@ def test_a_queued_sweep_is_cancelled_at_once(store: Store, fence: int, writer: W
     assert store.sweeps.get(ended).state == "finished"
 
 
-def test_a_sweep_that_ended_before_its_trials_were_written_is_queued_again(store: Store, writer: Writer) -> None:
-    sweep = store.submissions.add_sweep(new_sweep()).id
-    writer.sweeps.fail(sweep, "no such data set")
-    assert (store.sweeps.get(sweep).state, store.sweeps.get(sweep).error) == ("failed", "no such data set")
-    writer.trials.retry(sweep)
-    assert (store.sweeps.get(sweep).state, store.sweeps.get(sweep).error) == ("queued", None)
-
-
 def test_retry_unsettles_the_cells_it_touches(store: Store, fence: int, writer: Writer) -> None:
     sweep = started(store, fence, seeds=[0])
     fail(store, fence, claimed(store, fence))
@@ -230,42 +219,6 @@ def test_a_diverged_training_is_an_outcome(store: Store, fence: int, writer: Wri
     assert result().metrics
     writer.events.write(SweepSettled(sweep))
     assert store.sweeps.get(sweep).state == "finished"
-
-
-def trained(store: Store, fence: int, seconds: float, outcome: str = "ok", device: Any = "cpu", **changes: Any) -> None:
-    """One sweep of one training that took so long."""
-    made = recipe(**changes)
-    sweep = store.submissions.add_sweep(new_sweep(total=1)).id
-    trial = PlannedTrial(0, 0, 0, {}, made, made.fingerprint)
-    store.writer(fence).sweeps.start(sweep, [Cell(0, {})], [Candidate(0, 0, {})], [trial], slot=SLOT, fresh=True)
-    attempt = claimed(store, fence).attempt
-    store.writer(fence).events.write(Started(attempt, "slot-0", "host-a"))
-    where = {} if device is None else {"device": device, "device_name": f"the {device}"}
-    store.writer(fence).events.write(Finished(attempt, result(outcome=outcome, seconds=seconds, provenance=where)))
-
-
-@ON_BOTH
-def test_the_latest_of_each_shape(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trainings, "MOST_MEASURED", 2)
-    fence = lease(store)
-    for seconds, seed in ((1.0, 0), (2.0, 1), (3.0, 2)):
-        trained(store, fence, seconds, seed=seed, loss="semihard")
-    trained(store, fence, 9.0, device="cuda", evaluate_every=20)
-    trained(store, fence, 8.0, iterations=None, epochs=4, validation={"name": "cross_validation", "folds": 3})
-    trained(store, fence, 5.0, outcome="diverged")
-    trained(store, fence, 6.0, device=None)
-    trained(store, fence, 7.0, dataset="mnist")
-    folds = recipe(iterations=None, epochs=4, validation={"name": "cross_validation", "folds": 3})
-    whole, rare, never = (shape(recipe(**changes)) for changes in ({}, {"evaluate_every": 20}, {"evaluate_every": 30}))
-    found = store.trainings.durations([whole, rare, never, shape(folds)])
-    assert found == {
-        whole: [Duration(3.0, 100, "cpu", "the cpu")],
-        rare: [Duration(9.0, 100, "cuda", "the cuda")],
-        shape(folds): [Duration(8.0, 12, "cpu", "the cpu")],
-    }
-    assert store.trainings.durations([]) == {}
-    monkeypatch.setattr(trainings, "MOST_MEASURED", 20)
-    assert [one.seconds for one in store.trainings.durations([whole])[whole]] == [3.0, 2.0, 1.0]
 
 
 @ON_BOTH

@@ -2,15 +2,12 @@
 
 import threading
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
 from orchestrator.conduct.standby import Standby
-from orchestrator.record import store as store_module
-from orchestrator.record.database import FencedAccess
 from orchestrator.record.store import Store
-from orchestrator.record.writes.lease import Held, LeaseWriter
+from orchestrator.record.writes.lease import Held
 from orchestrator.views.errors import FencedError, UnavailableError
 from orchestrator.views.events import AttemptStopped, CellSettled, Finished, Progressed, Started, SweepSettled
 from orchestrator.views.outcomes import CellSummary
@@ -174,16 +171,3 @@ def test_threads_never_claim_the_same_training(store: Store, fence: int, another
     every = [training for mine in claimed_by for training in mine]
     assert len(every) == len(set(every)) == 80
     assert states(store, sweep) == ["running"] * 80
-
-
-def test_the_two_sides_share_no_object(store: Store) -> None:
-    reads, writes = (set(map(type, vars(one).values())) for one in (store, store.writer(1)))
-    assert not reads & writes
-    assert all(issubclass(one, FencedAccess) for one in writes - {LeaseWriter})
-    assert not any(issubclass(one, FencedAccess) for one in reads)
-
-
-def test_readers_open_no_writing_transaction() -> None:
-    room = Path(store_module.__file__).parent
-    files = [*room.glob("reads/*.py"), room / "mirror_runs.py"]
-    assert [path.stem for path in files if ".writing()" in path.read_text()] == []

@@ -15,7 +15,6 @@ from orchestrator.record.mirror_runs import CurvePoint
 from orchestrator.record.mlflow.client import (
     KEY_TAG,
     NOT_FINITE_TAG,
-    PARAMS_DIFFER_TAG,
     SWEEP_TAG,
     MlflowTracker,
 )
@@ -164,16 +163,6 @@ def test_unicode_and_odd_keys(tracker: Tracker, client: MlflowClient, experiment
         "_": 5.0,
         "k" * 250: 6.0,
     }
-
-
-def test_a_param_keeps_its_first_value(tracker: Tracker, client: MlflowClient, experiment: str) -> None:
-    trial = a_trial()
-    run_id = tracker.mirror(experiment, trial)
-    tracker.mirror(experiment, replace(trial, run=run_id, params={"loss": "npair", "width": "8"}, metrics={"x": 1.0}))
-    run = client.get_run(run_id)
-    assert run.data.params == {"loss": "triplet", "loss.margin": "0.2", "width": "8"}
-    assert run.data.tags[PARAMS_DIFFER_TAG] == "loss=npair"
-    assert run.data.metrics["x"] == 1.0
 
 
 def test_files_are_artifacts(

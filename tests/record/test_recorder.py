@@ -1,8 +1,6 @@
 """From events to the tracker: what is told, in which order, once, and in spite of a tracker that is away."""
 
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 import pytest
 import sqlalchemy as sa
@@ -306,32 +304,11 @@ def test_a_mark_from_before_the_clock_was_set_back_is_due(store: Store, fence: i
     assert [one.id for one in store.outbox.due(10)] == [mark.id]
 
 
-@dataclass
-class _Late(Shelf):
-    """Something happens while it makes an experiment."""
-
-    meanwhile: Callable[[], object] = lambda: None
-
-    def experiment(self, name: str, uid: str, tags: Mapping[str, str]) -> str:
-        made = super().experiment(name, uid, tags)
-        self.meanwhile()
-        return made
-
-
 def ended(store: Store, fence: int) -> int:
     sweep = started(store, fence)
     run_all(store, fence)
     settle(store, fence, sweep)
     return sweep
-
-
-def test_a_sweep_deleted_meanwhile_leaves_no_experiment(store: Store, fence: int, writer: Writer) -> None:
-    sweep = ended(store, fence)
-    late = _Late(meanwhile=lambda: writer.sweeps.delete(sweep))
-    mirror = Mirror(store, writer, lambda: late, url=URL)
-    assert mirror.forward(1) == 0
-    assert (late.calls, late.experiments, late.runs) == (2, {}, {})
-    assert (mirror.forward(10), store.outbox.lag()) == (0, 0)
 
 
 def deleted(store: Store, fence: int, sweep: int) -> None:

@@ -336,22 +336,6 @@ def test_a_slot_that_is_told_what_it_cannot_read_leaves(join: Callable[..., File
     assert "cannot be read" in str(slot.why)
 
 
-def test_a_slot_that_could_not_be_struck_off_at_once_does_not_join_again(
-    there: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    Box(there / HERE / "slot").make(State(beat=1, fence=1, taken=3, resources=OFFER))
-    roster = Roster(there, Allegiance("ours", 1, ""))
-    roster.refresh()
-    (slot,) = roster
-    with monkeypatch.context() as away:
-        away.setattr(Box, "remove", lambda self: None)
-        roster.give_up(slot)
-        roster.refresh()
-    assert list(roster) == [], "it would never answer, and keep the engine from resting"
-    roster.refresh()
-    assert boxes(there) == []
-
-
 def test_a_line_longer_than_a_look_is_heard_whole(there: Path) -> None:
     long = order()
     box = Box(there / HERE / "slot")

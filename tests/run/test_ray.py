@@ -40,7 +40,6 @@ from tests.conftest import ROOT
 from tests.run.broker import MemoryBroker, order
 from tests.run.conftest import played, steps_of
 from tests.run.test_engine import broker_of
-from workers.contract import Result
 
 SECONDS = 900.0
 LARGE = Slot(cpus=3, gpus=0.25, memory_gb=2, resources={"a100": 1})
@@ -257,14 +256,6 @@ def test_slots_report_what_they_take_and_train(own_ray: None, tmp_path: Path) ->
     engine.leave()
 
 
-@ray.remote(num_cpus=1)
-class Stranger:
-    """Holds a CPU that the pool knows nothing of."""
-
-    def holds(self) -> bool:
-        return True
-
-
 def asking(**slot: Any) -> Order:
     return replace(order(), slot=Slot.model_validate({"gpus": 0, **slot}))
 
@@ -383,24 +374,6 @@ def test_who_looks_for_an_attempt_asks_no_other_slot(pool: SlotPool) -> None:
     assert names(pool) == [one.name, slow.name]
     assert pool.holding(slow.name, "an attempt") is None
     assert names(pool) == [one.name], "it is gone"
-
-
-@pytest.mark.ray
-def test_nothing_overtakes_a_slot_that_waits_for_room(pool: SlotPool, monkeypatch: pytest.MonkeyPatch) -> None:
-    stranger = Stranger.remote()  # type: ignore[attr-defined]
-    assert ray.get(stranger.holds.remote())
-    idle = taken(pool, cpus=0.5)
-    assert ray.get(idle.actor.describe.remote())["attempt"] is None
-    pool.release(idle)
-    waits = taken(pool)  # by what the pool knows there is room
-    monkeypatch.setattr(slots, "LATE_SECONDS", -1.0)
-    assert pool.full()
-    assert pool.take(asking(cpus=0.5)) is None
-    assert names(pool) == [waits.name], "the idle one may be what is in the way"
-    ray.kill(stranger)
-    ray.get(waits.answer)
-    assert not pool.full()
-    taken(pool, cpus=0.5)
 
 
 @pytest.mark.ray
@@ -567,23 +540,6 @@ def test_short_trainings_share_a_few_processes_of_tune_and_each_is_shown(local_r
     ended = [trial.last_result for trial in tune.ExperimentAnalysis(str(folder)).trials]
     assert [result.get("outcome") for result in ended] == ["ok"] * len(orders)
     assert len({result["pid"] for result in ended}) <= 3
-
-
-class LeavingBroker(MemoryBroker):
-    """The conductor is asked to end as soon as a training has finished."""
-
-    def finished(self, order: Order, result: Result) -> None:
-        super().finished(order, result)
-        self.close = True
-
-
-@pytest.mark.ray
-def test_a_conductor_that_leaves_shows_how_the_last_training_ended(local_ray: None, tmp_path: Path) -> None:
-    long = order(iterations=20, delay=0.5)  # Tune's trial follows it by then
-    engine_in(tmp_path).run(LeavingBroker(deque([long])))
-    (folder,) = (tmp_path / "tune").glob(f"{PREFIX}*")
-    (trial,) = tune.ExperimentAnalysis(str(folder)).trials
-    assert trial.last_result["outcome"] == "ok"
 
 
 def test_a_ray_without_tokens_starts_no_node_and_is_no_engine(
