@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from orchestrator.host.cache import SHARE, Cache
+from orchestrator.host.cache import Cache
 
 
 class Clock:
@@ -75,28 +75,3 @@ def test_an_error_is_raised_where_it_happens_and_is_not_kept() -> None:
         assert waiting.result(60) == "own"
         with pytest.raises(ValueError, match="not now"):
             failing.result(60)
-
-
-def _until(cache: Cache[str, str], value: str) -> None:
-    """Wait until a value was computed beside."""
-    while cache.get("a", lambda: "never") != value:
-        time.sleep(0.001)
-
-
-def test_what_is_a_little_old_is_computed_beside() -> None:
-    clock = Clock()
-    cache: Cache[str, str] = Cache(2, now=clock)
-
-    def taking(value: str) -> str:
-        clock.at += 1.0
-        return value
-
-    assert cache.get("a", lambda: taking("old")) == "old"
-    clock.at += SHARE + 0.1
-    go_on = threading.Event()
-    assert cache.get("a", lambda: "never", lambda: (go_on.wait(60) and taking("new")) or "late") == "old"
-    assert cache.get("a", lambda: "never", lambda: "never") == "old", "it is computed once"
-    go_on.set()
-    _until(cache, "new")
-    clock.at += 2 * SHARE + 0.1
-    assert cache.get("a", lambda: taking("newest"), lambda: "never") == "newest", "nobody asked for too long"

@@ -1,8 +1,6 @@
 """docker-compose.yml, what it builds, locks and asks for, without Docker."""
 
-import importlib.util
 import re
-import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -126,19 +124,6 @@ def test_every_variable_stands_in_the_example_with_the_same_default() -> None:
         assert name in GIVEN | STORE | WATCHED or f"${{{name}:-{value}}}" in text, name
 
 
-def test_they_find_one_another(services: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("conductor", "conductor-standby", "api"):
-        for key, value in services[name]["environment"].items():
-            monkeypatch.setenv(key, value)
-    settings = Settings()
-    assert settings.database == "postgresql+psycopg://metricsweep:first@postgres:5432/metricsweep"
-    assert (settings.ray_address, settings.mlflow_url) == ("ray-head:6379", "http://api:8787/mlflow")
-    assert settings.storage == Path("/storage")
-    assert services["conductor"] == services["conductor-standby"]
-    nodes = ("ray-head", "ray-worker", "conductor")
-    assert {services[name]["environment"]["RAY_AUTH_TOKEN"] for name in nodes} == {"second"}
-
-
 def test_mlflow_is_reached_through_the_api_alone(services: dict[str, Any]) -> None:
     mlflow, api = services["mlflow"], services["api"]
     assert mlflow["network_mode"] == "none"
@@ -170,40 +155,10 @@ def test_dockerfiles(services: dict[str, Any]) -> None:
         assert "USER metricsweep" in text
 
 
-def test_commands_exist(services: dict[str, Any]) -> None:
-    for service in services.values():
-        words = [part for word in service.get("command", []) for part in shlex.split(word)]
-        asked = [*words, *service["healthcheck"]["test"]]
-        modules = [asked[at + 1] for at, word in enumerate(asked) if word == "-m"]
-        assert all(map(is_run, modules))
-    assert ray_knows(services["ray-head"]["command"][2:])
-    worker = services["ray-worker"]["command"]
-    assert worker[:3] == ["python", "-m", "orchestrator.run.ray"]
-    assert ray_knows(worker[3:])
-    assert services["ray-worker"]["stop_grace_period"] == "40s"  # above the 25 s of its own
-    conduct = shlex.split(services["conductor"]["command"][2])
-    assert ray_knows(conduct[2 : conduct.index("&&")])
-    assert conduct[conduct.index("&&") + 1 :] == ["exec", "python", "-m", "orchestrator", "conduct"]
-    assert mlflow_knows(services["mlflow"]["command"][4:])
-
-
-def is_run(module: str) -> bool:
-    """Whether `python -m` knows it: a module, or a package with what is run."""
-    found = importlib.util.find_spec(module)
-    package = found is not None and found.submodule_search_locations is not None
-    return found is not None and (not package or importlib.util.find_spec(f"{module}.__main__") is not None)
-
-
 def ray_knows(words: list[str]) -> bool:
     from ray.scripts.scripts import start
 
     return known(start, words)
-
-
-def mlflow_knows(words: list[str]) -> bool:
-    from mlflow.cli import server
-
-    return known(server, words)
 
 
 def known(command: Any, words: list[str]) -> bool:

@@ -4,13 +4,11 @@ import socket
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from orchestrator.__main__ import main
 from orchestrator.conduct.conductor import Conductor
 from orchestrator.record.mlflow.client import MlflowTracker
 from orchestrator.record.store import Store
@@ -136,22 +134,6 @@ def test_a_conductor_ends_though_the_database_is_away(settings: Settings, monkey
     assert after is not None
     assert (after.fence, after.free) == (held.fence + 1, True)
     store.close()
-
-
-@pytest.mark.parametrize(
-    ("engine", "said"),
-    [
-        ("ray", "METRICSWEEP_ENGINE  expected `ray_tune`, `files`, `inline` or `module:factory`"),
-        ("nowhere.at_all:engine", "METRICSWEEP_ENGINE: no engine 'nowhere.at_all:engine': No module named 'nowhere'"),
-    ],
-)
-def test_a_wrong_engine_ends_the_conductor_at_its_start_with_a_sentence(
-    engine: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("METRICSWEEP_HOME", str(tmp_path))
-    monkeypatch.setenv("METRICSWEEP_ENGINE", engine)
-    assert main(["conduct"]) == 1
-    assert said in capsys.readouterr().err
 
 
 def test_an_mlflow_that_never_answers_delays_nothing(

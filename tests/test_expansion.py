@@ -24,8 +24,7 @@ from orchestrator.spec.spec import Spec
 from orchestrator.views.cluster import WaitReason
 from orchestrator.views.errors import ConflictError, FencedError
 from orchestrator.views.filters import parse
-from orchestrator.views.lifecycle import TrialState
-from orchestrator.views.planned import Cell, PlannedTrial
+from orchestrator.views.planned import Cell
 from tests.inline_conductor import Killed, conduct, ran
 from tests.test_conductor import spec
 from workers import catalog as catalogs
@@ -394,25 +393,3 @@ def test_a_plan_that_another_release_would_have_made_otherwise_fails_with_the_re
     assert found.state == "failed"
     assert (found.error or "").startswith("cannot be expanded: another release began to write its trials")
     assert rows(turns.store, sweep) == 3
-
-
-def test_a_recipe_that_cannot_be_fails_the_sweep_in_the_middle(
-    turns: Turns, service: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sweep = service.submissions.submit(spec(**WIDE)).id
-    trials = Plan.trials
-
-    def broken(plan: Plan) -> Iterator[PlannedTrial]:
-        for number, one in enumerate(trials(plan)):
-            if number == 8:
-                raise ValueError("no such rate")
-            yield one
-
-    monkeypatch.setattr(Plan, "trials", broken)
-    turns.take(PIECES)
-    found = service.sweeps.get(sweep)
-    assert (found.state, found.error) == ("failed", "cannot be expanded: ValueError: no such rate")
-    with turns.store.database.reading() as connection:
-        states = set(connection.execute(sa.select(schema.trial.c.state)).scalars())
-    assert states == {TrialState.CANCELLED}, "nothing of it waits"
-    assert not turns.chores.expanding

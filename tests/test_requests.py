@@ -128,21 +128,6 @@ def test_an_extension_trains_only_what_is_new(service: Service, settings: Settin
     assert tables[0] == tables[1]
 
 
-def test_imported_rows_come_without_training_or_a_look(service: Service, settings: Settings) -> None:
-    table = {"rows": ["loss"], "columns": ["dataset"], "metrics": ["map@r"]}
-    sweep = ran(service, settings, spec(tables={"main": table}))
-    before, page = len(trained(settings)), service.tables.html(sweep, "main")
-    row = {"label": "Theirs", "source": "lab B", "unit": "fraction", "numbers": [{"metric": "map@r", "mean": 0.5}]}
-    service.commands.extend(sweep, spec(tables={"main": {**table, "imported": [row]}}))
-    conduct(settings)
-    found = service.sweeps.get(sweep)
-    assert (found.state, found.total, len(trained(settings))) == ("finished", 8, before)
-    assert '<tr class="imported">' in service.tables.html(sweep, "main") != page
-    store = Store.open(settings.database)
-    assert store.requests.looks(sweep) == ()
-    store.close()
-
-
 def test_a_subset_shares_its_trainings_with_the_whole_and_grows_to_it(service: Service, settings: Settings) -> None:
     only = spec(only={"loss": "triplet", "seed": [0]})
     sweep = ran(service, settings, only, "key")

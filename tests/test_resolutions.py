@@ -3,7 +3,7 @@
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -173,19 +173,6 @@ def test_it_is_ended_on_request_and_by_a_cancellation(service: Service, settings
     service.commands.cancel(SWEEP)
     conduct(settings)
     assert "were cancelled" in service.resolutions.get(SWEEP).said
-
-
-def test_no_round_begins_while_its_end_is_pending(settings: Settings) -> None:
-    store = Store.open(settings.database)
-    fence = store.lease.acquire("test", 60.0)
-    assert fence is not None
-    kinds: tuple[Literal["cancel", "halt"], ...] = ("cancel", "halt")
-    for kind in kinds:
-        assert store.resolutions.at_rest(SWEEP)
-        asked = store.submissions.add_request(kind, SWEEP, None, None)
-        assert not store.resolutions.at_rest(SWEEP), kind
-        store.writer(fence).requests.applied(asked, "done")
-    store.close()
 
 
 def test_what_is_asked_between_two_rounds_is_of_the_next_one(service: Service, settings: Settings) -> None:

@@ -8,14 +8,9 @@ import pytest
 import yaml
 
 from orchestrator.conduct import searches
-from orchestrator.conduct.conductor import Conductor
-from orchestrator.record.store import Store
-from orchestrator.record.writes.searches import SearchWriter
-from orchestrator.run.attempt import Workplace
-from orchestrator.run.inline import Inline
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
-from orchestrator.views.errors import ConflictError, InvalidSpecError, NotFoundError, UnavailableError
+from orchestrator.views.errors import ConflictError, InvalidSpecError, NotFoundError
 from tests.inline_conductor import conduct, ran
 from tests.test_conductor import SPEC
 from workers import catalog as catalogs
@@ -73,13 +68,6 @@ def test_conditional_axes_and_cells_without_any(service: Service, settings: Sett
     assert service.sweeps.get(sweep).state == "finished"
 
 
-def test_brute_force_runs_the_grid(service: Service, settings: Settings) -> None:
-    tune = {"optimizer.lr": [0.001, 0.01, 0.02], "embedding": [16, 32]}
-    sweep = ran(service, settings, spec(tune=tune, compare={}, search="brute_force"))
-    labels = [tuple(one.labels.values()) for cell in service.sweeps.grid(sweep) for one in cell.candidates]
-    assert len(labels) == len(set(labels)) == 6
-
-
 def test_the_best_candidate_is_reproduced(service: Service, settings: Settings) -> None:
     search = {"name": "gp", "trials": 4, "reproduce": 3}
     sweep = ran(service, settings, spec(search=search, compare={}, repeat={"seed": [5]}))
@@ -91,27 +79,6 @@ def test_the_best_candidate_is_reproduced(service: Service, settings: Settings) 
     trials = service.trials.page(sweep, None, None, None, 100).items
     seeds = [one.labels["seed"] for one in trials if one.id in {trial.trial for trial in best.trials}]
     assert seeds == ["5", "0", "1", "2"]
-
-
-def test_what_is_not_recorded_was_not_asked(
-    service: Service, settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sweep = service.submissions.submit(spec(compare={})).id
-    store = Store.open(settings.database)
-    add, left = SearchWriter.add_candidate, iter([True])
-
-    def add_later(*given: Any) -> None:
-        if next(left, False):
-            raise UnavailableError("the database does not answer")
-        add(*given)
-
-    monkeypatch.setattr(SearchWriter, "add_candidate", add_later)
-    workplace = Workplace(settings.train, settings.storage, settings.data_root)
-    Conductor(settings, store, Inline(workplace), catalogs.load(), None).conduct(until_idle=True)
-    store.close()
-    found = service._store.searches.suggestions(sweep, 0)
-    assert (service.sweeps.get(sweep).state, [one.index for one in found]) == ("finished", list(range(6)))
-    assert sorted([one.asked for one in found] + [one.told or 0 for one in found]) == list(range(12))
 
 
 def test_a_search_is_exported_for_optunas_own_tools(service: Service, settings: Settings, tmp_path: Path) -> None:

@@ -336,23 +336,6 @@ def test_what_a_listing_still_shows_was_never_said(bucket: Bucket, lies: Lies) -
     assert list(read(bucket, "t/1", 2)) == told[2:]
 
 
-def test_weights_that_a_listing_lacks_are_removed(bucket: Bucket, lies: Lies, tmp_path: Path) -> None:
-    (tmp_path / "here").write_bytes(b"weights")
-    for name in ("best.pt", "last.pt", "odd.ckpt", "norms.npz"):
-        bucket.put(tmp_path / "here", "t/1", name)
-    lies.hides = lambda key: "best" in key or "last" in key
-    files = WeightFiles(bucket)
-    found = files.of("t", [1])
-    assert found == [("t/1", "best.pt", 7), ("t/1", "last.pt", 7), ("t/1", "odd.ckpt", 7)]
-    files.remove(found)
-    lies.hides = lambda key: False
-    lies.remembers = True
-    assert bucket.names("t/1") == ["best.pt", "last.pt", "norms.npz", "odd.ckpt"], "it lies"
-    assert files.of("t", [1]) == []
-    files.remove(found)
-    assert bucket.content("t/1", "norms.npz") == b"weights"
-
-
 def parts(lies: Lies) -> list[str]:
     return [path for method, path in lies.seen if method == "PUT" and "partNumber=" in path]
 

@@ -7,7 +7,6 @@ import pytest
 
 from orchestrator.record.store import Store, Writer
 from orchestrator.record.writes.trainings import Renewed, Tally
-from orchestrator.views.errors import ConflictError
 from orchestrator.views.events import AttemptStopped, CellSettled, Failed, Progressed, Started, SweepSettled
 from orchestrator.views.orders import Failure
 from orchestrator.views.outcomes import CellSummary, Statistic
@@ -96,29 +95,6 @@ def test_equal_recipes_of_one_sweep_share_a_training(store: Store, fence: int, w
 
 
 @ON_BOTH
-def test_a_finished_training_is_reused_unless_fresh(store: Store, fence: int, writer: Writer) -> None:
-    one = started(store, fence)
-    assert run_all(store, fence) == 4
-    fingerprints = [trial.fingerprint for trial in planned()["trials"]]
-    assert store.trainings.known([*fingerprints, "unknown"], 1) == set(fingerprints)
-
-    two = started(store, fence)
-    assert states(store, two) == ["finished"] * 4
-    assert store.sweeps.get(two).counts.reused == 4
-    assert writer.sweeps.unsettled() == [one, two]
-    view = store.trials.get(store.trials.page(two).items[0].id)
-    assert view.reused_from == store.trials.page(one).items[0].id
-    assert view.metrics[KEY] == pytest.approx(0.5)
-
-    three = started(store, fence, fresh=True)
-    assert states(store, three) == ["waiting"] * 4
-    assert run_all(store, fence) == 4
-    assert store.sweeps.get(three).counts.reused == 0
-    four = started(store, fence, fresh=True)
-    assert states(store, four) == ["waiting"] * 4
-
-
-@ON_BOTH
 def test_a_lost_attempt_is_followed_by_one_that_resumes(store: Store, fence: int, writer: Writer) -> None:
     sweep = started(store, fence, losses=["triplet"], seeds=[0])
     first = claimed(store, fence)
@@ -152,21 +128,6 @@ def test_orphans_are_what_an_earlier_conductor_left(store: Store, fence: int, wr
     assert [one.attempt for one in left] == [order.attempt, unstarted.attempt]
     assert (left[0].holder, left[0].seen, left[0].recipe, left[0].slot) == ("slot-1", 4, order.recipe, SLOT)
     assert (left[1].holder, left[1].seen) == ("", 0)
-
-
-def test_a_queued_sweep_is_cancelled_at_once(store: Store, fence: int, writer: Writer) -> None:
-    queued = store.submissions.add_sweep(new_sweep()).id
-    assert writer.trials.cancel(queued).trials == 0
-    assert store.sweeps.get(queued).state == "cancelled"
-    with pytest.raises(ConflictError):
-        writer.sweeps.start(queued, **planned(), slot=SLOT, fresh=False)
-    ended = started(store, fence)
-    run_all(store, fence)
-    writer.trials.cancel(ended)
-    assert store.sweeps.get(ended).state == "running"  # all its trials had ended: it is settled as usual
-    writer.events.write(SweepSettled(ended))
-    writer.trials.cancel(ended)
-    assert store.sweeps.get(ended).state == "finished"
 
 
 def test_retry_unsettles_the_cells_it_touches(store: Store, fence: int, writer: Writer) -> None:
