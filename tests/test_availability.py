@@ -15,7 +15,7 @@ from torchvision.models import ResNet18_Weights, resnet18
 
 from orchestrator.__main__ import main
 from orchestrator.conduct import chores
-from orchestrator.conduct.availability import AGAIN_SECONDS, SETTLE_SECONDS, USUAL_SECONDS, Availability
+from orchestrator.conduct.availability import Availability
 from orchestrator.conduct.conductor import Conductor
 from orchestrator.conduct.intake import Intake
 from orchestrator.conduct.retries import Retries
@@ -283,60 +283,3 @@ def test_where_some_have_the_data_only_they_are_given_their_trainings(tmp_path: 
     clock[0] += 2
     one.look()
     assert (one.held, one.notices) == (frozenset(), {}), "whoever comes may have them"
-
-
-def test_a_machine_is_asked_again_in_time_and_later_for_what_nobody_has_asked(tmp_path: Path) -> None:
-    clock = [0.0]
-    machines = Machines(CUB)
-    del machines.there[1:]
-    one = Availability(machines, machines, machines, [CUB, SOP], lambda: clock[0])  # type: ignore[arg-type]
-    one.look()
-    clock[0] += 4
-    machines.end(tmp_path)
-    one.look()
-    assert machines.looks == []
-    clock[0] += SETTLE_SECONDS
-    machines.going = True
-    one.look()
-    assert machines.looks == [], "what trains keeps its cores"
-    machines.going = False
-    clock[0] += 2
-    one.look()
-    assert machines.looks == [], "of a service that is about to end, too"
-    clock[0] += SETTLE_SECONDS
-    one.look()
-    assert machines.looks == [("a", [SOP])]
-    machines.end(tmp_path)
-    one.look()
-    clock[0] += AGAIN_SECONDS - 1
-    one.look()
-    assert machines.looks == []
-    clock[0] += 2
-    one.look()
-    assert machines.looks == [("a", [CUB])]
-    clock[0] += 1
-    one.look()
-    assert len(machines.looks) == 1, "not while it looks"
-    clock[0] += 30
-    (tmp_path / "a" / "cub200").mkdir(parents=True)
-    machines.end(tmp_path)
-    one.look()
-    assert one.held == frozenset()
-    one.doubt(CUB.key)
-    one.look()
-    assert machines.looks == [("a", [CUB])], "at once"
-    assert one.held == {CUB.key}
-
-
-def test_unasked_data_are_looked_for_in_the_end_however_long_a_sweep_goes_on() -> None:
-    clock = [0.0]
-    machines = Machines()
-    machines.going = True
-    one = Availability(machines, machines, machines, [SOP], lambda: clock[0])  # type: ignore[arg-type]
-    one.look()
-    clock[0] += USUAL_SECONDS
-    one.look()
-    assert machines.looks == []
-    clock[0] += 2
-    one.look()
-    assert machines.looks == [("a", [SOP]), ("b", [SOP])]

@@ -130,7 +130,8 @@ def test_an_extension_trains_only_what_is_new(service: Service, settings: Settin
 
 def test_a_subset_shares_its_trainings_with_the_whole_and_grows_to_it(service: Service, settings: Settings) -> None:
     only = spec(only={"loss": "triplet", "seed": [0]})
-    sweep = ran(service, settings, only, "key")
+    sweep = service.submissions.submit(only, "key").id
+    conduct(settings)
     assert (service.sweeps.get(sweep).total, len(trained(settings))) == (2, 2)
     assert yaml.safe_load(service.sweeps.get(sweep).text)["only"] == {"loss": "triplet", "seed": [0]}
     assert not service.submissions.submit(only, "key").created
