@@ -51,99 +51,28 @@ def reproduced(more, partly=None):
     return replace(found, trials=tuple(trials))
 
 
-class TestSpread:
-    def test_the_caption_names_the_spread(self):
-        deviation = "mean ± standard deviation over 5 seeds (0, 1, 2, 3, 4)."
-        words = {
-            "std": deviation, "se": deviation.replace("deviation", "error"),
-            "none": "mean over 5 seeds (0, 1, 2, 3, 4).",
-            "ci95": "mean ± half the 95 % Student-t interval over 5 seeds (0, 1, 2, 3, 4).",
-        }  # fmt: skip
-        for spread, said in words.items():
-            table = table_of(outcomes(), spread=spread)
-            found = first(table).statistic
-            sizes = {"std": found.std, "se": standard_error(found), "ci95": half_interval(found)}
-            assert first(table).std == (f"{100 * sizes[spread]:.2f}" if spread in sizes else None)
-            assert f"Test metrics, {said}" in table.caption
-            assert table.std == (spread != "none")
-
-    def test_its_form_is_that_of_std(self):
-        table = table_of(outcomes(), spread="se", std={"decimals": 4, "unit": "fraction"})
-        assert first(table).std == f"{standard_error(first(table).statistic):.4f}"
-        assert first(table_of(outcomes(), spread="se", std=False)).std is None
+def test_a_spread_is_what_its_formula_gives():
+    for spread, formula in {"std": lambda one: one.std, "se": standard_error, "ci95": half_interval}.items():
+        cell = first(table_of(outcomes(), spread=spread))
+        assert cell.std == f"{100 * formula(cell.statistic):.2f}", spread
 
 
-class TestCenter:
-    def test_the_median(self):
-        table = table_of(outcomes(), center="median")
-        cell = first(table)
-        assert cell.center == statistics.median(runs(table, cell.cell))
-        assert cell.text == f"{100 * cell.center:.2f}"
-        assert cell.statistic.mean == pytest.approx(statistics.fmean(runs(table, cell.cell)))
-        assert cell.std is None
-        assert "Test metrics, median over 5 seeds" in table.caption
-        assert "Bold: best median per loss." in table.caption
-        assert first(table_of(outcomes(), center="median", spread="std")).std is not None
-        header, line = render(table, "csv").content.decode().splitlines()[:2]
-        assert float(dict(zip(header.split(","), line.split(","), strict=True))["median"]) == cell.center
-        found = json.loads(render(table, "json").content)
-        assert (found["center"], found["spread"]) == ("median", "none")
-        assert found["panels"][0]["rows"][0]["cells"][0]["center"] == cell.center
-
-    def test_the_best_is_said_loudly(self):
-        table = table_of(outcomes(), center="best")
-        assert first(table).center == max(runs(table, first(table).cell))
-        assert "Each number is the BEST of several runs and not their mean, so it is optimistic." in table.caption
-        variance = table.panels[0].rows[0].cells[1]  # of which none is better than another
-        assert variance.center == variance.statistic.mean
-        assert "BEST" not in table_of(outcomes(1), center="best").caption
-
-    def test_differences_follow(self):
-        metrics = ["recall@1", {"metric": "recall@1", "delta": {"regularizer": "none"}, "signed": True}]
-        table = table_of(outcomes(), center="best", metrics=metrics)
-        base, own = (row.cells for row in table.panels[0].rows[:2])
-        assert own[1].center == own[0].center - base[0].center
-        assert own[1].note == "above regularizer = none, from unrounded best values"
+def test_the_median():
+    table = table_of(outcomes(), center="median")
+    cell = first(table)
+    assert cell.center == statistics.median(runs(table, cell.cell))
+    assert cell.text == f"{100 * cell.center:.2f}"
+    assert cell.statistic.mean == pytest.approx(statistics.fmean(runs(table, cell.cell)))
+    assert cell.std is None
+    header, line = render(table, "csv").content.decode().splitlines()[:2]
+    assert float(dict(zip(header.split(","), line.split(","), strict=True))["median"]) == cell.center
+    found = json.loads(render(table, "json").content)
+    assert (found["center"], found["spread"]) == ("median", "none")
+    assert found["panels"][0]["rows"][0]["cells"][0]["center"] == cell.center
 
 
-class TestCounts:
-    def fewer(self):
-        found = outcomes(3)
-        return replace(found, trials=tuple(one for one in found.trials if not (one.cell == 0 and one.repeat == 2)))
-
-    def test_a_cell_of_another_number_of_runs_says_so(self):
-        table = table_of(self.fewer())
-        rows = table.panels[0].rows
-        assert [one.count for one in rows[0].cells] == [2, 2]
-        assert not any(cell.count for row in rows[1:] for cell in row.cells)
-        assert [(one.symbol, one.meaning) for one in table.legend] == [("(n)", "of n runs, not 3")]
-        assert "(2) |" in render(table, "markdown").content.decode()
-        assert table_of(outcomes()).legend == ()
-
-    def test_all_of_them_on_request_or_none(self):
-        table = table_of(self.fewer(), counts="always")
-        assert {cell.count for row in table.panels[0].rows for cell in row.cells} == {2, 3}
-        assert table.legend[0].meaning == "of n runs"
-        assert table_of(self.fewer(), counts="never").legend == ()
-
-
-class TestReproduced:
-    def test_without_a_choice_of_candidates_too(self):
-        spec = sweeps.spec(search={"name": "tpe", "trials": 3, "reproduce": 4})
-        found = sweeps.grid({"loss": ("triplet", "semihard")}, spec, seeds=5)  # a trial and four reproductions
-        assert "over the best trial + 4 reproductions." in table_of(found, rows=["loss"]).caption
-        several = sweeps.grid({"loss": ("triplet",), "regularizer": ("none",)}, spec, seeds=7)
-        assert "over the best candidate's 3 trials + 4 reproductions." in table_of(several).caption
-
-    def test_the_spread_is_over_all_runs_and_the_caption_says_so(self):
-        table = table_of(reproduced(10), spread="ci95")
-        assert first(table).statistic.n == 11
-        assert first(table).std == f"{100 * half_interval(first(table).statistic):.2f}"
-        said = "mean ± half the 95 % Student-t interval over the best trial + 10 reproductions."
-        assert said in table.caption
-
-    def test_so_where_some_are_still_to_come(self):
-        table = table_of(reproduced(10, partly=1))
-        said = "over the best trial + 1 to 10 reproductions: n = 11 in 3 cells; n = 2 in Triplet / None."
-        assert said in table.caption
-        assert first(table).count == 2
+def test_the_best():
+    table = table_of(outcomes(), center="best")
+    assert first(table).center == max(runs(table, first(table).cell))
+    variance = table.panels[0].rows[0].cells[1]  # of which none is better than another
+    assert variance.center == variance.statistic.mean

@@ -50,22 +50,6 @@ def imported(table):
     return [row for row in table.panels[0].rows if row.imported is not None]
 
 
-def test_they_stand_above_the_own_rows_under_their_columns():
-    table = built(THEIRS, BARE)
-    first, second = imported(table)
-    assert [first.texts[0], *((cell.text, cell.std) for cell in first.cells)] == [
-        "SEC (lab B)†", ("99.10", "0.40"), ("–", None), ("0.5000", "0.1000"), ("–", None), ("–", None), ("–", None),
-    ]  # fmt: skip
-    assert [second.texts[0], second.cells[0].text, second.cells[0].std] == ["Bare†", "70.00", None]
-    assert table.panels[0].rows[:2] == (first, second)
-    assert table.panels[0].rows[2].rule == 0
-    assert "Rows marked † are imported: none of their numbers is our own, and none competes for bold." in table.caption
-    assert table.legend[-2].symbol == "†"
-    assert table.legend[-2].meaning == (
-        "imported, SEC (lab B) from lab_b.csv (n = 5); Bare from a talk (n not given); not trained here"
-    )
-
-
 def test_they_are_no_numbers_of_the_sweep():
     table, plain = built(THEIRS), built()
     assert all(cell.statistic is None and cell.cell is None and not cell.bold for cell in imported(table)[0].cells)
@@ -122,28 +106,6 @@ def test_an_own_cell_that_has_not_ended_is_not_tested_against():
     assert {one.why for one in tests} == {"no finished own number"}
     gone = {**THEIRS, "against": {"loss": "triplet", "regularizer": "l2"}}
     assert imported(built(gone))[0].cells[0].imported.test.said == "untested against triplet, l2: no such own row"
-
-
-def test_the_spread_is_the_tables():
-    (row,) = imported(built(THEIRS, spread="ci95"))
-    assert row.cells[0].std == "0.50"  # t(0.975, 4) * 0.4 / sqrt(5)
-    apart = "Their spread is over their own runs alone, and covers no test queries."
-    assert apart not in built(THEIRS, spread="ci95").caption
-    assert apart in built(THEIRS, spread="ci95", covers="both").caption
-    assert apart not in built(BARE, spread="ci95", covers="both").caption, "it has none"
-    assert apart not in built(THEIRS, spread="std", covers="both").caption, "nor do the own ones cover queries"
-    (row,) = imported(built(BARE, spread="ci95"))
-    assert row.cells[0].std is None
-    assert "no interval: no n given" in row.cells[0].note
-
-
-def test_they_stand_beside_own_numbers_and_in_no_view_of_differences():
-    views = {"own": True, "both": True, "difference": False, "verdict": False, "published": False}
-    for numbers, there in views.items():
-        table = built(THEIRS, published="SEC-T3", numbers=numbers)
-        assert bool(imported(table)) is there, numbers
-    both = imported(built(THEIRS, published="SEC-T3", numbers="both"))[0]
-    assert [cell.text for cell in both.cells][:2] == ["99.10", "–"]
 
 
 def test_every_format_says_what_they_are():
