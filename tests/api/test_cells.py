@@ -10,11 +10,8 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
-from api.main import create_app
-from orchestrator.service.service import Service
-from orchestrator.settings import Settings
 from orchestrator.views.cells import CellView
-from tests.api.conftest import BEARER, HTML, URL
+from tests.api.conftest import HTML
 from tests.api.played import SPEC, YAML, Conductor
 from tests.api.test_cli import metricsweep
 
@@ -48,21 +45,6 @@ def test_a_number_leads_to_what_stands_behind_it(http: TestClient, sweep: int) -
     for path in ("/sweeps/1/cells/9", "/sweeps/9/cells/0", "/sweeps/1/cells/x", "/sweeps/1/cells/-1"):
         assert http.get(path, headers=HTML).status_code in (404, 422), path
         assert http.get(f"/v1{path}").headers["content-type"] == "application/problem+json", path
-
-
-def test_a_fragment_links_only_to_a_server_that_is_known(
-    http: TestClient, service: Service, settings: Settings, sweep: int
-) -> None:
-    path = f"/v1/sweeps/{sweep}/tables/main?format=html"
-    plain = http.get(path).text
-    assert "<a " not in plain
-    known = settings.model_copy(update={"url": "http://lab.example:8787/"}, deep=True)
-    known.model_fields_set.add("url")
-    opened = Service.open(known)
-    with TestClient(create_app(opened, settings), base_url=URL, headers=BEARER) as other:
-        assert f'<a href="http://lab.example:8787/sweeps/{sweep}/cells/0">' in other.get(path).text
-        assert "<script" not in other.get(path).text
-    opened.close()
 
 
 def test_a_bundle_over_http(http: TestClient, sweep: int) -> None:

@@ -3,8 +3,6 @@
 import json
 import re
 import socket
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -18,20 +16,14 @@ from typer.testing import CliRunner, Result
 from api.cli import COMMANDS, app
 from api.client import Client
 from api.commands.sweeps import afresh
-from api.failures import Unreachable
-from api.main import create_app
 from orchestrator.conduct.renewal import Renewal
 from orchestrator.conduct.requests import Requests
 from orchestrator.record.mlflow.mirror import Mirror
-from orchestrator.record.store import Store
-from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from tests.api.conftest import TOKEN, named
 from tests.api.played import SPEC, Conductor
 from tests.conftest import ROOT
-from tests.record.sample import lease
 from tests.record.shelf import Shelf
-from tests.served_app import served
 from workers import catalog
 
 NOWHERE = "http://127.0.0.1:1"
@@ -69,19 +61,6 @@ def test_submit_list_and_show(url: str, spec: Path) -> None:
     assert json.loads(metricsweep(url, "show", 1, "--json").stdout)["text"] == SPEC
     assert CliRunner().invoke(app, ["submit", "-"], input=SPEC, env=named(url)).exit_code == 0
     assert TOKEN not in CliRunner().invoke(app, ["list", "--help"], env={"METRICSWEEP_TOKEN": TOKEN}).output
-
-
-def test_a_shown_address_of_mlflow_can_be_opened(settings: Settings, spec: Path) -> None:
-    behind = settings.model_copy(update={"mlflow_socket": settings.home / "mlflow.sock"})
-    service, store = Service.open(behind), Store.open(behind.database)
-    try:
-        with served(create_app(service, behind)) as address:
-            metricsweep(address, "submit", spec)
-            store.writer(lease(store)).outbox.keep_experiment(1, "7")
-            assert f"mlflow    {address}/mlflow/#/experiments/7/runs" in metricsweep(address, "show", 1).stdout
-    finally:
-        store.close()
-        service.close()
 
 
 @contextmanager
@@ -365,18 +344,6 @@ def test_without_a_server_a_command_says_how_to_start_one() -> None:
         assert metricsweep(address, "list").exit_code == 3, address
 
 
-def test_a_stranger_is_no_metricsweep() -> None:
-    async def stranger(scope: object, receive: object, send: object) -> None:
-        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"text/html")]})  # type: ignore[operator]
-        await send({"type": "http.response.body", "body": b"<p>hello</p>"})  # type: ignore[operator]
-
-    with served(stranger) as address, Client(address) as client:
-        with pytest.raises(Unreachable, match="text/html"):
-            client.sweep(1)
-        with pytest.raises(Unreachable, match="no metricsweep"):
-            client.cancel(1)
-
-
 def test_wrong_usage_and_settings_end_with_2(spec: Path, tmp_path: Path) -> None:
     usages = (
         (["nothing"], ""), (["show"], ""), (["show", "x"], ""), (["submit", tmp_path / "nothing.yaml"], ""),
@@ -399,16 +366,6 @@ def test_wrong_usage_and_settings_end_with_2(spec: Path, tmp_path: Path) -> None
     ):
         answer = CliRunner().invoke(app, ["expand", str(spec)], env={f"METRICSWEEP_{variable}": value})
         assert (answer.exit_code, said in " ".join(answer.stderr.split())) == (2, True), answer.stderr
-
-
-def test_weights_are_those_of_the_workers_command(tmp_path: Path) -> None:
-    folder = tmp_path / "weights"
-    folder.mkdir()
-    (folder / "resnet18-f37072fd.pth").write_bytes(b"<html>404</html>")
-    command = [sys.executable, "-m", "api.cli", "weights", "verify", "--data", str(tmp_path)]
-    verified = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert verified.returncode == 1
-    assert "expected one that begins with f37072fd; fetch it again" in verified.stderr
 
 
 def test_notes_and_tags_are_written_and_shown(url: str, spec: Path, conductor: Conductor) -> None:

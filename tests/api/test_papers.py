@@ -150,17 +150,6 @@ def test_other_numbers_are_refused(http: TestClient, path: str) -> None:
     assert "published" in answer.json()["detail"]
 
 
-def test_the_client_asks_for_them(url: str, conductor: Conductor) -> None:
-    with Client(url, TOKEN) as client:
-        assert len(client.published()) == 23
-        assert client.published_table("sec-t2").numbers[0].printed == "56.66"
-        with pytest.raises(ApiError, match="did you mean"):
-            client.published_table("SEC T3")
-        sweep = client.submit(COMPARED.encode()).id
-        conductor.begin()
-        assert b"53.34" in client.table(sweep, "main", "markdown", numbers="published").content
-
-
 def test_the_list_by_command() -> None:
     answer = metricsweep(NOWHERE, "published")
     assert answer.exit_code == 0
