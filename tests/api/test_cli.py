@@ -16,15 +16,12 @@ from typer.testing import CliRunner, Result
 from api.cli import COMMANDS, app
 from api.client import Client
 from api.commands.sweeps import afresh
-from orchestrator.conduct.renewal import Renewal
-from orchestrator.conduct.requests import Requests
 from orchestrator.record.mlflow.mirror import Mirror
 from orchestrator.settings import Settings
 from tests.api.conftest import TOKEN, named
 from tests.api.played import SPEC, Conductor
 from tests.conftest import ROOT
 from tests.record.shelf import Shelf
-from workers import catalog
 
 NOWHERE = "http://127.0.0.1:1"
 """For commands that ask no server."""
@@ -64,22 +61,17 @@ def test_submit_list_and_show(url: str, spec: Path) -> None:
 
 
 @contextmanager
-def conducting(conductor: Conductor, tracker: Shelf | None) -> Iterator[None]:
-    """A conductor that carries out requests and mirrors to a tracker, if there is one."""
-    mirror = Mirror(conductor.store, conductor.writer, lambda: tracker or Shelf())
-    renewal = Renewal(conductor.store, conductor.writer, catalog.load())
-    requests = Requests(
-        conductor.store, conductor.writer, catalog.load(), mirror if tracker else None, Path("nowhere"), renewal
-    )
+def obeying(conductor: Conductor, mirror: Mirror | None = None) -> Iterator[None]:
+    """A conductor that carries out requests, and mirrors to a tracker, if there is one."""
     ended = threading.Event()
 
-    def conduct() -> None:
+    def obey() -> None:
         while not ended.wait(0.02):
-            for request in conductor.store.requests.pending():
-                requests.apply(request)
-            mirror.forward(2)
+            conductor.obey(mirror)
+            if mirror is not None:
+                mirror.forward(2)
 
-    thread = threading.Thread(target=conduct)
+    thread = threading.Thread(target=obey)
     thread.start()
     try:
         yield
@@ -94,14 +86,14 @@ def test_mlflow_is_told_anew(url: str, spec: Path, conductor: Conductor) -> None
     conductor.finish(times=4)
     conductor.settle()
     shelf = Shelf()
-    with conducting(conductor, shelf):
+    with obeying(conductor, Mirror(conductor.store, conductor.writer, lambda: shelf)):
         told = metricsweep(url, "mlflow", "sync", 1)
         assert (told.exit_code, conductor.store.outbox.lag()) == (0, 0)
         assert told.stdout.splitlines()[-1] == "MLflow shows 1 sweep as the database says"
         first = list(shelf.sent)
         assert metricsweep(url, "mlflow", "sync").exit_code == 0
         assert set(shelf.sent[len(first) :]) == set(first), "everything once more"
-    with conducting(conductor, None):
+    with obeying(conductor):
         refused = metricsweep(url, "mlflow", "sync", 1)
         assert (refused.exit_code, "no MLflow is told of sweeps here" in refused.stderr) == (2, True)
     assert metricsweep(url, "mlflow", "sync", 7).exit_code == 2
@@ -273,27 +265,15 @@ def test_a_command_says_what_became_of_its_request(
         0, "request 1: waits for the conductor; `metricsweep requests 1` says what becomes of it",
     )  # fmt: skip
     monkeypatch.setattr("api.commands.sweeps.PATIENCE_SECONDS", 60.0)
-    ended = threading.Event()
-
-    def obey() -> None:
-        while not ended.wait(0.02):
-            conductor.obey()
-
-    thread = threading.Thread(target=obey)
-    thread.start()
-    assert metricsweep(url, "cancel", 1).stdout.splitlines()[-1] == "request 2: 4 trials cancelled"
-    monkeypatch.setattr(
-        "orchestrator.conduct.requests.Requests._retry", lambda *given: int(given)
-    )  # whatever is wrong in it
-    refused = metricsweep(url, "retry", 1)
-    assert refused.exit_code == 2
-    assert refused.stderr.startswith("metricsweep: request 3 was refused: TypeError")
-    assert "request   3 (retry)" in metricsweep(url, "show", 1).stdout
-    assert "refused: TypeError" in metricsweep(url, "show", 1).stdout
-    deleted = metricsweep(url, "delete", 1, "--yes")
-    ended.set()
-    thread.join()
-    assert deleted.stdout.splitlines()[-1] == "request 4: deleted"
+    with obeying(conductor):
+        assert metricsweep(url, "cancel", 1).stdout.splitlines()[-1] == "request 2: 4 trials cancelled"
+        monkeypatch.setattr("orchestrator.conduct.requests.Requests._retry", lambda *given: int(given))  # it fails
+        refused = metricsweep(url, "retry", 1)
+        assert refused.exit_code == 2
+        assert refused.stderr.startswith("metricsweep: request 3 was refused: TypeError")
+        assert "request   3 (retry)" in metricsweep(url, "show", 1).stdout
+        assert "refused: TypeError" in metricsweep(url, "show", 1).stdout
+        assert metricsweep(url, "delete", 1, "--yes").stdout.splitlines()[-1] == "request 4: deleted"
     rows = metricsweep(url, "requests", 1).stdout.splitlines()
     assert [row.split()[0] for row in rows] == ["request", "4", "3", "2", "1"]
     assert json.loads(metricsweep(url, "requests", 1, "--json").stdout)[0]["outcome"] == "deleted"

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
-from orchestrator.service.service import Service
 from tests.api.played import SPEC, YAML, Conductor
 from tests.api.test_cli import NOWHERE, metricsweep
 
@@ -88,17 +87,15 @@ def test_what_names_nothing_is_refused(http: TestClient, url: str, moment: str) 
 
 
 def test_bundles_tell_the_same_as_the_database(
-    http: TestClient, service: Service, conductor: Conductor, tmp_path: Path
+    http: TestClient, url: str, conductor: Conductor, tmp_path: Path
 ) -> None:
     for fresh in ("", "?fresh=true"):
         conductor.submit(http, SPEC.replace("iterations: 20", f"iterations: 2{len(fresh)}"))
         for value in (0.50, 0.60, 0.70, 0.80):
             conductor.finish(value + len(fresh) / 1000)
-    files = []
-    for sweep in (1, 2):
-        files.append(tmp_path / f"{sweep}.zip")
-        with service.bundles.make(sweep) as made:
-            files[-1].write_bytes(made.read())
+    files = [tmp_path / f"{sweep}.zip" for sweep in (1, 2)]
+    for sweep, file in enumerate(files, 1):
+        metricsweep(url, "table", sweep, "--bundle", file)
     view = json.loads(metricsweep(NOWHERE, "drift", *files, "--format", "json").stdout)
     assert view["cells"] == http.get("/v1/drift?before=1&after=2").json()["cells"]
     assert len(view["cells"]) == 4
