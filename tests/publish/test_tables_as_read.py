@@ -13,13 +13,10 @@ from orchestrator.views.outcomes import SweepOutcomes, TrialOutcome
 from orchestrator.views.planned import Cell
 from tests.publish import presets, sweeps
 from tests.publish.test_averaging import outcomes as averaged
-from tests.publish.test_averaging import reproduced
-from tests.publish.test_imported_rows import BARE, THEIRS
+from tests.publish.test_averaging import reproduced, selected
+from tests.publish.test_imported_rows import BARE, QUOTED, THEIRS, compared
 from tests.publish.test_imported_rows import outcomes as with_imported
-from tests.publish.test_published_comparison import outcomes as compared
-from tests.publish.test_quoted_rows import QUOTED
-from tests.publish.test_quoted_rows import outcomes as with_quoted
-from tests.publish.test_selections import outcomes as selected
+from tests.publish.test_imported_rows import quoting as with_quoted
 
 Made = Callable[[], Table]
 LOSSES, REGULARIZERS = ("triplet", "semihard"), ("none", "sec")
@@ -255,6 +252,6 @@ def test_tables_are_as_they_were_last_read(golden: Callable[[str, bytes], None])
     for made in (headings, metrics, templates, captions, averages, selections, others):
         tables = {name: table() for name, table in made().items()}
         for kind, ending in (("markdown", "md"), ("latex", "tex")):
-            if ending == "md" or made in (headings, metrics):
+            if ending == "md" or made in (headings, metrics, others):
                 written = (f"% {name}\n".encode() + render(table, kind).content for name, table in tables.items())
                 golden(f"{made.__name__}.{ending}", b"\n".join(written))
