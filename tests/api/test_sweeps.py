@@ -121,29 +121,6 @@ def test_a_sweep_counts_and_tells_its_problems(http: TestClient, conductor: Cond
     assert http.get(failed["log"]).status_code == 200
 
 
-def test_cancel_and_retry_are_asked_for(http: TestClient, conductor: Conductor) -> None:
-    sweep = submit(http)
-    conductor.begin()
-    conductor.fail()
-    answer = http.post(f"/v1/sweeps/{sweep}/cancel", headers={"X-Actor": "ada@lab"})
-    assert answer.status_code == 202
-    assert answer.json()["id"] == sweep
-    assert [(one.kind, one.sweep, one.actor) for one in conductor.store.requests.pending()] == [
-        ("cancel", sweep, "ada@lab")
-    ]
-    conductor.obey()
-    conductor.settle()
-    assert http.get(f"/v1/sweeps/{sweep}").json()["state"] == "cancelled"
-    failed = http.get(f"/v1/sweeps/{sweep}/trials?state=failed").json()["items"][0]["id"]
-    assert http.post(f"/v1/sweeps/{sweep}/retry?trial={failed}").status_code == 202
-    conductor.obey()
-    counts = http.get(f"/v1/sweeps/{sweep}").json()["counts"]
-    assert (counts["waiting"], counts["cancelled"]) == (1, 3)
-    assert http.post(f"/v1/sweeps/{sweep}/retry").status_code == 202
-    conductor.obey()
-    assert http.get(f"/v1/sweeps/{sweep}").json()["counts"]["waiting"] == 4
-
-
 def test_a_request_says_what_became_of_it(http: TestClient, conductor: Conductor) -> None:
     sweep = submit(http)
     conductor.begin()

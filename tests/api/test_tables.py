@@ -6,7 +6,7 @@ import zipfile
 from collections import Counter
 from datetime import UTC, datetime
 from html import unescape
-from io import BytesIO, StringIO
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -125,15 +125,6 @@ def test_a_number_leads_to_what_stands_behind_it(http: TestClient, sweep: int) -
     for path in ("/sweeps/1/cells/9", "/sweeps/9/cells/0", "/sweeps/1/cells/x", "/sweeps/1/cells/-1"):
         assert http.get(path, headers=HTML).status_code in (404, 422), path
         assert http.get(f"/v1{path}").headers["content-type"] == "application/problem+json", path
-
-
-def test_a_bundle_over_http(http: TestClient, sweep: int) -> None:
-    answer = http.get(f"/v1/sweeps/{sweep}/bundle")
-    assert answer.headers["content-type"] == "application/zip"
-    assert answer.headers["content-length"] == str(len(answer.content))
-    with zipfile.ZipFile(BytesIO(answer.content)) as archive:
-        assert json.loads(archive.read("manifest.json"))["sweep"]["id"] == sweep
-    assert http.get("/v1/sweeps/99/bundle").status_code == 404
 
 
 def test_a_bundle_is_written_and_rebuilt(url: str, sweep: int, tmp_path: Path) -> None:

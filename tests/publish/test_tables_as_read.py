@@ -11,7 +11,7 @@ from orchestrator.publish.tables.table_data import Table
 from orchestrator.views.lifecycle import TrialState
 from orchestrator.views.outcomes import SweepOutcomes, TrialOutcome
 from orchestrator.views.planned import Cell
-from tests.publish import presets, sweeps
+from tests.publish import presets, shapes, sweeps
 from tests.publish.test_averaging import outcomes as averaged
 from tests.publish.test_averaging import reproduced, selected
 from tests.publish.test_imported_rows import BARE, QUOTED, THEIRS, compared
@@ -248,10 +248,15 @@ def others() -> dict[str, Made]:
     }
 
 
+def every_shape() -> dict[str, Made]:
+    """One to four axes of rows, panels, uneven seeds, signs."""
+    return {name: partial(replace, table) for name, table in shapes.tables().items()}
+
+
 def test_tables_are_as_they_were_last_read(golden: Callable[[str, bytes], None]) -> None:
-    for made in (headings, metrics, templates, captions, averages, selections, others):
+    for made in (headings, metrics, templates, captions, averages, selections, others, every_shape):
         tables = {name: table() for name, table in made().items()}
         for kind, ending in (("markdown", "md"), ("latex", "tex")):
-            if ending == "md" or made in (headings, metrics, others):
+            if ending == "md" or made in (headings, metrics, others, every_shape):
                 written = (f"% {name}\n".encode() + render(table, kind).content for name, table in tables.items())
                 golden(f"{made.__name__}.{ending}", b"\n".join(written))
