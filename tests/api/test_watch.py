@@ -5,7 +5,6 @@ import io
 import pytest
 
 from api.client import Client
-from api.commands import tables, terminal
 from api.commands.local import unfinished
 from api.commands.watch import follow, verdict
 from api.main import create_app
@@ -69,18 +68,6 @@ def test_it_polls_where_no_events_come_and_goes_on_listening_where_it_was(
         with served(create_app(service, settings), port=port):
             conductor.finish()
             until(lambda: int(changes._last) > heard, "what came is told after the restart")
-
-
-def test_a_table_is_laid_out_for_the_eye(url: str, conductor: Conductor, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = io.StringIO()
-    monkeypatch.setattr(terminal, "out", Into(text, terminal=True))
-    with Client(url, TOKEN) as client:
-        sweep = client.submit(SPEC.encode()).id
-        conductor.begin()
-        conductor.finish()
-        tables.print_table(client, sweep, "main")
-    assert "Triplet" in text.getvalue()
-    assert "|" not in text.getvalue()
 
 
 def test_an_interrupted_run_is_found(url: str, conductor: Conductor) -> None:

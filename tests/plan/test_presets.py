@@ -158,23 +158,6 @@ def test_settings_are_those_that_the_papers_print(plans: Plans, printed_settings
     assert {name: count for name, count in strange.items() if count} == UNPRINTED
 
 
-@pytest.mark.parametrize("name", ["sec_t3", "sec_t10"])
-def test_the_head_of_l2_rows_is_the_papers_or_that_of_the_code(plans: Plans, name: str) -> None:
-    """SEC's text has a linear layer alone wherever SEC is not used; the README of its code batch norm before it."""
-
-    def heads(*edits: str) -> dict[str, set[str]]:
-        plan = expand(check(parse(edited(text(name).encode(), list(edits))), plans.catalog), plans.catalog)
-        found: dict[str, set[str]] = {}
-        for trial in plan.trials():
-            if trial.recipe.loss.name == "multi_similarity":
-                found.setdefault(trial.recipe.regularizer.name, set()).add(trial.recipe.head.name)
-        return {key: found[key] for key in ("none", "l2", "sec")}
-
-    assert heads() == {"none": {"fc"}, "l2": {"fc"}, "sec": {"bn_fc"}}
-    assert heads("rules[0].when.regularizer=none") == {"none": {"fc"}, "l2": {"bn_fc"}, "sec": {"bn_fc"}}
-    assert "--set 'rules[0].when.regularizer=none'" in header(name)
-
-
 CLUSTERED = {"nmi", "nmi@geometric", "nmi_sec", "f1", "f1_sec"}
 
 

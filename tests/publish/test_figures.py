@@ -35,10 +35,43 @@ FIGURES: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", FIGURES)
-def test_golden_specifications(kind: str, golden: Any) -> None:
-    plain = {key: value for key, value in draw(FIGURES[kind]).specification.items() if key != "$schema"}
-    golden(f"figure-{kind}.json", (json.dumps(plain, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode())
+STAGES = {"kind": "scatter", "data": "tsne_stages", "facet": "regularizer", "when": ONE_LR}
+NAMED = {"labels": {"regularizer": {"none": "vanilla"}}, "titles": {"optimizer.lr": "rate", "recall@1": "Recall"}}
+
+
+def partly(labels: Any, candidate: int, repeat: int) -> str:
+    """One point has diverged, and one learning rate is still to come."""
+    if labels["regularizer"] == "none" and labels["optimizer.lr"] == "0.01":
+        return "diverged"
+    return "running" if labels["optimizer.lr"] == "0.001" else "ok"
+
+
+def without_stars(trials: Any, file: str) -> Any:
+    found, missing = arrays(trials, file)
+    return {at: {key: one[key] for key in one if not key.startswith("proxy")} for at, one in found.items()}, missing
+
+
+VARIANTS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "stages": (STAGES, {}), "stage-3": (STAGES | {"stages": [3, 7]}, {}),
+    "without-stars": (STAGES, {"sources": Sources(SOURCES.curves, without_stars)}),
+    "cosines-by-stage": ({"kind": "heatmap", "data": "heat_map_stages", "stages": [3, 7], "when": ONE_LR}, {}),
+    "by-test": (LINE, {"split": "test"}), "interval": (LINE | {"error": "interval"}, {}),
+    "no-error": (LINE | {"error": "none"}, {}), "one-seed": (LINE | {"unit": "fraction"}, {"seeds": 1}),
+    "partial": (LINE, {"state": "running", "fate": partly}),
+    "partial-bare": (LINE, {"state": "running", "fate": partly, "heading": False}),
+    "tuned": (LINE | {"x": "regularizer.eta", "x_scale": "linear", "when": ONE_LR}, {}), "named": (LINE | NAMED, {}),
+    "alike": (LINE | {"labels": {"regularizer": {"none": "same", "sec": "same"}}}, {}),
+    "empty-panel": (
+        {"kind": "heatmap", "metric": "map@r", "x": "regularizer", "y": "loss", "facet": "optimizer.lr"},
+        {"compare": {"regularizer": ("none", "sec"), "loss": ("triplet",), "optimizer.lr": LRS}, "fate": partly},
+    ),
+}  # fmt: skip
+
+
+def test_golden_specifications(golden: Any) -> None:
+    for name, (figure, more) in {**{kind: (figure, {}) for kind, figure in FIGURES.items()}, **VARIANTS}.items():
+        plain = {key: value for key, value in draw(figure, **more).specification.items() if key != "$schema"}
+        golden(f"figure-{name}.json", (json.dumps(plain, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode())
 
 
 @pytest.mark.parametrize(
@@ -76,19 +109,6 @@ def test_the_data_behind_a_figure() -> None:
     assert "'=1+1" in rendering.render(draw(LINE, compare=odd), "csv").content.decode(), "no formula"
 
 
-def test_each_stage_has_panels_with_the_images_and_what_the_loss_learned() -> None:
-    drawn = draw({"kind": "scatter", "data": "tsne_stages", "facet": "regularizer", "when": ONE_LR})
-    sets = drawn.specification["datasets"]
-    assert list(sets) == ["iteration_0", "epoch_3"]
-    titles = [part["title"]["text"] for part in drawn.specification["concat"]]
-    assert titles == ["Before training", "After 3 epochs"]
-    first = [row for row in sets["epoch_3"] if row.get("column") == "None" and "x" in row]
-    assert [(row["x"], row["class"], row.get("proxy")) for row in first] == [
-        (6.0, "0", None), (7.0, "1", None), (6.0, "1", None), (6.5, "0", 1), (7.5, "1", 1),
-    ]  # fmt: skip
-    assert "stars are what the loss has learned of each class; seed 0." in said(drawn)
-
-
 def test_an_epoch_and_an_iteration_of_one_number_are_two_stages() -> None:
     def counted(trials: Any, file: str) -> Any:
         """The trainings with SEC count in iterations."""
@@ -103,21 +123,6 @@ def test_an_epoch_and_an_iteration_of_one_number_are_two_stages() -> None:
     assert list(sets) == ["iteration_0", "iteration_3", "epoch_3"]
     for stage, column in (("iteration_3", "SEC"), ("epoch_3", "None")):
         assert {row["column"] for row in sets[stage] if "x" in row} == {column}
-
-
-def test_some_stages_are_drawn_and_those_that_no_training_saw_are_told() -> None:
-    for kind, name in (("scatter", "tsne_stages"), ("heatmap", "heat_map_stages")):
-        drawn = draw({"kind": kind, "data": name, "stages": [3, 7], "when": ONE_LR | {"regularizer": ["none"]}})
-        assert list(drawn.specification["datasets"]) == ["epoch_3"]
-        assert "No training looked at stage 7." in said(drawn)
-
-
-def test_a_file_without_class_vectors_has_no_stars() -> None:
-    bare = {key: value for key, value in arrays([4], "tsne_stages")[0][4].items() if not key.startswith("proxy")}
-    sources = Sources(SOURCES.curves, lambda trials, file: (dict.fromkeys(trials, bare), {}))
-    drawn = draw({"kind": "scatter", "data": "tsne_stages", "facet": "regularizer", "when": ONE_LR}, sources=sources)
-    assert "stars" not in said(drawn)
-    assert not any("proxy" in row for row in data(drawn))
 
 
 def test_cosines_of_a_stage_are_a_picture_whose_means_are_data() -> None:
@@ -166,17 +171,6 @@ def test_sheets_beyond_what_a_figure_may_hold_are_told(monkeypatch: pytest.Monke
     assert len(data(drawn)) == 3
 
 
-def test_what_was_averaged_and_selected_is_said() -> None:
-    text = said(draw(FIGURES["line"]))
-    assert text.startswith("As in SVMax. Test metrics, mean ± standard deviation over 3 seeds (0, 1, 2).")
-    assert "Best checkpoint of each training and best candidate of each point chosen by R@1 on the validation" in text
-    assert "Selection budget: 1 candidate for None; 3 for SEC." in text
-    assert "optimistic" not in text
-    assert "Selected on the TEST split, so the numbers are optimistic." in said(draw(LINE, split="test"))
-    assert "mean with its 95 % interval over" in said(draw(LINE | {"error": "interval"}))
-    assert "a single run (seed 0)" in said(draw(LINE, seeds=1))
-
-
 @pytest.mark.parametrize(("kind", "data"), [("heatmap", "samples"), ("curves", "norm_traces")])
 def test_no_checkpoint_is_said_of_what_was_seen_on_the_way(kind: str, data: str) -> None:
     figure = {"kind": kind, "data": data, "facet": "regularizer", "when": ONE_LR}
@@ -190,24 +184,6 @@ def test_no_checkpoint_is_said_of_what_was_seen_on_the_way(kind: str, data: str)
         text = said(draw(alone, split=split))
         assert "chosen by" not in text, "there is one candidate"
         assert "optimistic" not in text
-
-
-def test_a_partial_sweep_says_so_even_where_no_heading_stands() -> None:
-    def fate(labels: Any, candidate: int, repeat: int) -> str:
-        if labels["regularizer"] == "none" and labels["optimizer.lr"] == "0.01":
-            return "diverged"
-        return "running" if labels["optimizer.lr"] == "0.001" else "ok"
-
-    for heading in (True, False):
-        drawn = draw(LINE, state="running", fate=fate, heading=heading)
-        subtitle = " ".join(drawn.specification["title"]["subtitle"])
-        assert "Incomplete: 4 of 6 points are finished." in subtitle
-        assert "Diverged in every candidate, so not drawn: None / lr = 0.01." in subtitle
-        assert ("Best checkpoint" in subtitle) == heading
-        assert {row["x"] for row in data(drawn)} == {1e-4, 1e-2}
-    facts = drawn.specification["usermeta"]
-    assert (facts["complete"], facts["total"]) == (4, 6)
-    assert "title" not in draw(LINE, heading=False).specification
 
 
 def test_nothing_to_draw_is_a_picture_that_says_why() -> None:
@@ -258,47 +234,6 @@ def test_a_figure_that_is_not_there() -> None:
     many = {"regularizer": [str(number) for number in range(700)], "optimizer.lr": LRS}
     with pytest.raises(ConflictError, match="2,100 points; at most 2,000"):
         draw(LINE, compare=many, seeds=1)
-
-
-def test_a_tune_axis_shows_every_candidate_and_its_baseline_as_a_level() -> None:
-    drawn = draw(
-        {"kind": "line", "metric": "recall@1", "x": "regularizer.eta", "colour": "regularizer", "when": ONE_LR}
-    )
-    assert [(row["colour"], row["x"], row["level"]) for row in data(drawn)] == [
-        ("None", None, 1), ("SEC", 0.25, 0), ("SEC", 0.5, 0), ("SEC", 1.0, 0),
-    ]  # fmt: skip
-    text = rendering.render(drawn, "svg").content.decode()
-    assert ">η<" in text
-
-
-def test_one_seed_has_no_error_bar_and_a_unit_can_be_asked_for() -> None:
-    (first, *_) = data(draw(LINE | {"unit": "fraction"}, seeds=1))
-    assert (first["low"], first["high"], first["n"]) == (None, None, 1)
-    assert first["mean"] < 1
-    (first, *_) = data(draw(LINE | {"error": "none"}))
-    assert (first["low"], first["n"]) == (None, 3)
-
-
-def test_labels_and_titles_of_the_spec_are_printed() -> None:
-    given = {"labels": {"regularizer": {"none": "vanilla"}}, "titles": {"optimizer.lr": "rate", "recall@1": "Recall"}}
-    text = rendering.render(draw(LINE | given), "svg").content.decode()
-    assert all(f">{word}<" in text for word in ("vanilla", "SEC", "rate", "Recall (%)"))
-    alike = draw(LINE | {"labels": {"regularizer": {"none": "same", "sec": "same"}}})
-    assert {row["colour"] for row in data(alike)} == {"none", "sec"}
-
-
-def test_a_panel_that_has_nothing_yet_keeps_its_place() -> None:
-    def fate(labels: Any, candidate: int, repeat: int) -> str:
-        return "waiting" if labels["optimizer.lr"] == "0.001" else "ok"
-
-    compare = {"regularizer": ("none", "sec"), "loss": ("triplet",), "optimizer.lr": LRS}
-    figure = {"kind": "heatmap", "metric": "map@r", "x": "regularizer", "y": "loss", "facet": "optimizer.lr"}
-    drawn = draw(figure, compare=compare, fate=fate)
-    panels = {row["column"] for row in drawn.specification["datasets"]["map@r"]}
-    assert panels == {f"lr = {lr}" for lr in LRS}
-    text = rendering.render(drawn, "svg").content.decode()
-    assert "null" not in text
-    assert "lr = 0.001" in text
 
 
 def test_a_mean_curve_has_the_steps_that_all_repeats_have() -> None:
