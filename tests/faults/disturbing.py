@@ -108,7 +108,7 @@ def goes_on(installation: Installation, sweep: int) -> float:
     return installation.until(lambda: rows(url, query, sweep=sweep)[0][0], "a training goes on in another attempt")
 
 
-def whole(installation: Installation, sweep: int, body: bytes, train: str = COUNTED) -> Found:
+def whole(installation: Installation, sweep: int, body: bytes) -> Found:
     """Let a sweep go on to its end, and see that it is as if nothing had happened."""
     go_on(installation)
     try:
@@ -118,5 +118,5 @@ def whole(installation: Installation, sweep: int, body: bytes, train: str = COUN
         attempts = "\n".join(str(tuple(row)) for row in rows(installation.settings.database, query))
         raise AssertionError(f"{error}\n{attempts}") from error
     found = inspect(installation, sweep)
-    same_table(installation, sweep, undisturbed(body, train))
+    same_table(installation, sweep, undisturbed(body, COUNTED))
     return found

@@ -10,16 +10,13 @@ from typing import Any
 
 import pytest
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
-from tests.workers import recipes
-from tests.workers.recipes import numbers, own_part, place, recipe, run, same, weights
+from tests.workers.recipes import numbers, own_part, recipe, run, same, weights
 from workers.contract import DataDamagedError, Result, Stopped
 from workers.data import batches as data_batches
-from workers.data.batches import Batches, LabelledBatch
+from workers.data.batches import Batches
 from workers.data.images import Images, Prefetcher
-from workers.training import loop, session
-from workers.training.loop import ProgressLog
+from workers.training import session
 
 CPU = torch.device("cpu")
 CASES: dict[str, dict[str, Any]] = {
@@ -64,16 +61,6 @@ def test_the_numbers_are_the_same_also_when_resumed(case: str, tmp_path: Path, a
         ahead(ended)
         resumed, _ = run(what, folder, resume=folder / "last.pt")
         assert numbers(resumed) == numbers(expected), f"begun ahead: {begun}; ended ahead: {ended}"
-
-
-def test_evaluations_read_the_same_images(tmp_path: Path, ahead: Callable[[bool], None]) -> None:
-    read = []
-    for on in (True, False):
-        ahead(on)
-        batches = Batches(recipe(augment="crop_flip", crop=7), place(tmp_path), CPU, lambda _: 3)
-        batches.next()
-        read.append(torch.cat(list(batches.read(batches.splits.test))))
-    assert torch.equal(*read)
 
 
 def doomed(folder: Path, value: str, **changes: Any) -> Any:
@@ -133,19 +120,6 @@ def damaged_after(count: int) -> Callable[..., Any]:
     return damaged
 
 
-def test_images_that_cannot_be_taken_end_the_training_at_their_batch(
-    tmp_path: Path, ahead: Callable[[bool], None], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ahead(True)
-    batches = Batches(recipe(), place(tmp_path), CPU, lambda _: 3)
-    monkeypatch.setattr(Images, "begin", damaged_after(4))
-    for _ in range(4):
-        assert isinstance(batches.next(), LabelledBatch)
-    assert len(batches.state_dict()["ahead"]) == 2, "that the next one is damaged is told by the step that takes it"
-    with pytest.raises(DataDamagedError, match="image 7"):
-        batches.next()
-
-
 @pytest.fixture
 def uncollected() -> Iterator[None]:
     """Has Python free what nothing refers to, and look for no cycles."""
@@ -192,55 +166,3 @@ def test_a_training_leaves_no_thread_and_no_images(
             thread.join(0.1)
         assert not thread.is_alive(), thread.name
     assert [one() for one in made] == [None]
-
-
-class Waits(TorchDispatchMode):
-    """Counts what would wait for a GPU: a number that Python reads, and a shape that depends on values."""
-
-    NAMES = frozenset({"_local_scalar_dense", "nonzero", "masked_select", "_unique2", "is_nonzero", "equal"})
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.names: list[str] = []
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        name = func.overloadpacket.__name__
-        bools = name in {"index", "index_put", "_index_put_impl_"} and any(
-            one is not None and one.dtype == torch.bool for one in args[1]
-        )
-        if name in self.NAMES or bools:
-            self.names.append(name)
-        return func(*args, **(kwargs or {}))
-
-
-ALONE = {
-    "nt_xent": "none",
-    "softmax": "l2",
-    "proxy_nca": "sec",
-    "tuplet": "sec_ema",
-    "arcface": "sec",
-    "normface": "l2",
-}
-"""Losses that need no list of pairs, each with a regularizer."""
-
-
-@pytest.mark.parametrize("loss", ALONE)
-def test_an_iteration_waits_for_nothing(
-    loss: str, tmp_path: Path, ahead: Callable[[bool], None], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Only the finite check of a loss is waited for, eight iterations later."""
-    ahead(True)
-    what = recipe(loss=loss, regularizer=ALONE[loss], iterations=1000)
-    one = session.Session(what, place(tmp_path), CPU)
-    journal = ProgressLog(one.total, one.length.every, one.curves, lambda _: None)
-    monkeypatch.setattr(journal, "due", lambda _: False)
-    batch = recipes.batches(one).next()
-    monkeypatch.setattr(recipes.batches(one), "next", lambda: batch)
-    loop.iteration(one, journal)
-    with Waits() as waits:
-        for _ in range(7):
-            loop.iteration(one, journal)
-    assert waits.names == []
-    with Waits() as waits:
-        loop.iteration(one, journal)
-    assert waits.names == ["_local_scalar_dense"]

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from tests.workers.recipes import DIGITS, batches, numbers, place, recipe, retrieval, run, same, weights
 from tests.workers.test_checkpoint import cut_and_resumed
 from workers import catalog
-from workers.contract import Recipe, Result, Select
+from workers.contract import Result, Select
 from workers.embeddings import geometry
 from workers.evaluation.evaluate import evaluate
 from workers.training.folds import fold_recipes
@@ -32,28 +32,6 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Result, Path]:
 def folds(tmp_path_factory: pytest.TempPathFactory) -> tuple[Result, Path]:
     folder = tmp_path_factory.mktemp("folds")
     return run(recipe(**FOLDS), folder)[0], folder
-
-
-def test_recipes_that_do_not_ask_for_it_keep_their_fingerprints() -> None:
-    """The first is that of this recipe before `beside` existed, and with the metrics in their versions of then."""
-    known = "8b28840de2d025e63876a9bd932c6c1086385f498495ece6e5f8b424fd36edd8"
-    raw = {
-        "dataset": "digits", "backbone": {"name": "small_cnn", "width": 16}, "embedding": 64, "iterations": 150,
-        "sampler": {"name": "balanced", "classes": 4, "per_class": 8}, "optimizer": {"name": "adam", "lr": 1e-3},
-        "loss": "triplet", "validation": {"name": "class_holdout", "folds": 3, "fold": 0},
-    }  # fmt: skip
-    parts = catalog.load()
-
-    def printed(**select: Any) -> str:
-        completed = catalog.complete(Recipe.model_validate({**raw, "select": select}), parts)
-        versions = {part: one for part, one in completed.pins.versions.items() if not part.startswith("metric.")}
-        pins = completed.pins.model_copy(update={"versions": versions})
-        return completed.model_copy(update={"pins": pins}).fingerprint
-
-    assert printed() == known
-    assert printed(beside=None) == known
-    assert printed(beside="test") != known
-    assert recipe(**BESIDE).fingerprint == Recipe.model_validate_json(recipe(**BESIDE).model_dump_json()).fingerprint
 
 
 def test_it_is_refused_without_selection_by_validation() -> None:

@@ -170,14 +170,6 @@ def test_a_stop_says_where_it_can_go_on(tmp_path: Path) -> None:
     assert run(recipe(), tmp_path, tmp_path / "last.pt")[0].seconds > spent > 0, "the time of attempts adds up"
 
 
-def test_checkpoints_are_written_as_often_as_asked(tmp_path: Path) -> None:
-    _, reports = run(recipe(), tmp_path, checkpoint_seconds=0.0)
-    ended = 12  # and after what the task measures at the end
-    assert [report.step for report in reports if report.checkpoint] == [*range(1, 13), ended]
-    _, reports = run(recipe(), tmp_path, checkpoint_seconds=1e9)
-    assert [report.step for report in reports if report.checkpoint] == []
-
-
 @pytest.fixture
 def written(tmp_path: Path) -> Path:
     with pytest.raises(Stopped):

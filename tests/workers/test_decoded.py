@@ -13,7 +13,7 @@ from PIL import Image
 from tests.workers import trees
 from workers.contract import DataDamagedError
 from workers.data import decoded as decoded_module
-from workers.data.decoded import Decoded, decoded
+from workers.data.decoded import decoded
 from workers.data.pictures import Form, Picture, key
 
 
@@ -97,13 +97,6 @@ def test_nothing_is_left_of_a_failure_or_a_crash(tmp_path: Path) -> None:
     assert [path.name for path in folders(tmp_path)] == [name]
 
 
-def test_a_change_of_pixels_in_memory_does_not_reach_the_folder(tmp_path: Path) -> None:
-    files = pictures(tmp_path)
-    first = decoded("four", files, Form("square", 16), tmp_path)
-    first.pixels.add_(1)
-    assert not torch.equal(decoded("four", files, Form("square", 16), tmp_path).pixels, first.pixels)
-
-
 def _open(root: Path, count: int, answers: "multiprocessing.Queue[tuple[str, int]]") -> None:
     built: list[Path] = []
     write = decoded_module._write
@@ -129,19 +122,6 @@ def test_processes_at_once_build_once(tmp_path: Path) -> None:
         process.join()
     assert len({digest for digest, _ in found}) == 1
     assert sum(built for _, built in found) == 1
-
-
-def test_a_split_shares_the_pixels() -> None:
-    pixels = torch.arange(3 * 12, dtype=torch.uint8)
-    shapes = torch.tensor([[0, 3, 2, 2], [12, 3, 2, 2], [24, 3, 2, 2]])
-    equal = Decoded(pixels, shapes, "").split(range(1, 3), torch.tensor([0, 1]))
-    assert equal.images.data_ptr() == pixels.data_ptr() + 12
-    assert equal.images[1].flatten().tolist() == list(range(24, 36))
-    shapes[2, 2:] = torch.tensor([1, 4])
-    uneven = Decoded(pixels, shapes, "").split(range(1, 3), torch.tensor([0, 1]))
-    assert uneven.images.data_ptr() == pixels.data_ptr()
-    assert uneven.take(torch.tensor([1, 0])).images[0, 0].tolist() == [[24, 25, 26, 27], [0, 0, 0, 0]]
-    assert uneven.take(torch.tensor([], dtype=torch.int64)).images.shape == (0, 3, 0, 0)
 
 
 def test_what_is_decoded_is_known_by_content_whatever_the_times_of_files_say(tmp_path: Path) -> None:

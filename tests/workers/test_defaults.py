@@ -44,18 +44,6 @@ def test_epochs_are_left_to_the_training_that_knows_its_images() -> None:
         completed(iterations=None)
 
 
-def test_the_learning_rate_of_a_loss_is_written_out() -> None:
-    assert completed().loss_rate == 1.0
-    assert completed(loss="proxy_anchor").loss_rate == 100.0
-    assert completed(loss="proxy_anchor", loss_rate=1).loss_rate == 1.0
-
-
-def test_known_weights_are_pinned_by_their_hash() -> None:
-    assert completed(backbone="pretrained").pins.weights is None
-    assert completed(backbone={"name": "pretrained", "weights": "weights/a.pt"}).pins.weights == "sha256:11"
-    assert completed(backbone={"name": "pretrained", "weights": "b.pt"}).pins.weights is None
-
-
 def test_completing_is_a_fixed_point() -> None:
     once = completed(schedule={"name": "step", "at": [3, 5.0], "factors": (1, 0.5)})
     assert complete(once, CATALOG) == once

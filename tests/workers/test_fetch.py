@@ -14,10 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from workers import catalog
 from workers.__main__ import main
 from workers.contract import DataDamagedError, DataMissingError
-from workers.data.download import SOURCES, Archive, fetch
+from workers.data.download import Archive, fetch
 
 
 class _Quiet(SimpleHTTPRequestHandler):
@@ -126,14 +125,3 @@ def test_what_cannot_be_fetched(tmp_path: Path, capsys: pytest.CaptureFixture[st
             fetch(name, tmp_path)
     assert main(["data", "fetch", "inshop", "--data", str(tmp_path)]) == 1
     assert "accept their agreement" in capsys.readouterr().err
-
-
-def test_every_data_set_says_how_it_is_come_by(tmp_path: Path) -> None:
-    names = catalog.load().names("dataset")
-    assert set(SOURCES) <= set(names)
-    for name in set(names) - set(SOURCES):
-        with pytest.raises(DataMissingError, match=f"{name} cannot be fetched") as caught:
-            fetch(name, tmp_path)
-        assert "no source of it is known" not in str(caught.value)
-    for archives in SOURCES.values():
-        assert all(len(one.md5) == 32 and one.name for one in archives)

@@ -10,9 +10,8 @@ import pytest
 import torch
 from PIL import Image
 
-from tests.workers.recipes import batches, numbers, own_part, place, recipe, retrieval, run
+from tests.workers.recipes import batches, numbers, place, recipe, retrieval, run
 from tests.workers.test_checkpoint import cut_and_resumed, stopping_after
-from workers.catalog import load, problems
 from workers.contract import Recipe, Stopped
 from workers.embeddings import geometry
 from workers.embeddings.diagnostics import direction_variation
@@ -127,12 +126,6 @@ def test_a_training_without_a_whole_window_has_no_angles(tmp_path: Path) -> None
     assert held["counts"].sum() == 0
 
 
-def test_a_training_of_epochs_that_is_too_short_says_so(tmp_path: Path) -> None:
-    what = recipe(figures=["direction_variation"], iterations=None, epochs=1)
-    with pytest.raises(ValueError, match="'direction_variation' looks every 1,000 iterations, but the training has"):
-        run(what, tmp_path)
-
-
 def test_figures_of_a_resumed_training_are_the_same(tmp_path: Path) -> None:
     measured = {"name": "sec_fixed", "source": "training_set"}
     asked = [VARIATION, TRACES, "norms", *STAGES]
@@ -163,34 +156,6 @@ def test_cross_validation_has_the_figures_of_every_fold(tmp_path: Path) -> None:
             assert ours.read_bytes() == (tmp_path / str(fold) / kind).read_bytes()
     assert numbers(cut_and_resumed(what, tmp_path / "cut", [17])) == numbers(result)
     same_files(tmp_path / "cut/end", tmp_path / "whole")
-
-
-SHOP = (
-    "from dataclasses import replace\nimport torch\nfrom workers.datasets.digits import Digits\n\n\n"
-    "class Shop:\n"
-    '    """Digits where every third image is a query."""\n\n'
-    '    metrics = ("recall@1", "map@r", "norm_mean", "norm_var", "s_mu")\n'
-    '    classes = {"train": 6, "test": 4}\n\n'
-    "    def __init__(self):\n        one = Digits()\n"
-    "        self.train, self.test = one.train, replace(one.test, query=torch.arange(len(one.test)) % 3 == 0)\n"
-)
-
-
-def test_queries_and_gallery_in_a_real_training(tmp_path: Path) -> None:
-    asked = ["norms", "spectrum", "cosines", "tsne", {"name": "panels", "queries": 5, "depth": 4}]
-    what = own_part(tmp_path, "datasets", "shop", SHOP, dataset="shop", figures=asked)
-    result, _ = run(what, tmp_path / "out", parts=tmp_path)
-    found = {
-        name: read(tmp_path / "out" / f"{name}.npz") for name in ("norms", "spectrum", "cosines", "tsne", "panels")
-    }
-    assert float(found["norms"]["mean"]) == pytest.approx(result.metrics["best/test/norm_mean"], rel=1e-5)
-    assert float(found["spectrum"]["s_mu"]) == pytest.approx(result.metrics["best/test/s_mu"], rel=1e-5)
-    assert found["norms"]["counts"].sum() == 238
-    assert found["norms"]["gallery_counts"].sum() == 476
-    assert found["cosines"]["cos_ap"].sum() + found["cosines"]["cos_an"].sum() == 238 * 476
-    assert found["tsne"]["query"].sum() == 238
-    assert (found["panels"]["query"] % 3 == 0).all()
-    assert (found["panels"]["nearest"] % 3 != 0).all()
 
 
 def test_sec_fixed_takes_the_mean_norm_of_the_training_set(tmp_path: Path) -> None:
@@ -276,13 +241,3 @@ def test_feature_maps_are_the_most_active_channels_of_what_the_network_sees(tmp_
     np.testing.assert_array_equal(held["picture"][..., 0], seen[:, 0].round().byte().numpy())
     drawn = Image.open(tmp_path / "feature_maps.png")
     assert drawn.size == (5 * (32 + 14) + 6, 3 * (32 + 42) + 6)
-
-
-def test_a_backbone_without_maps_is_refused_before_training(tmp_path: Path) -> None:
-    asked = recipe(figures=["feature_maps"], backbone="mlp")
-    (problem,) = problems(asked.model_dump(mode="json", exclude={"pins"}), load())
-    assert (problem.path, problem.message) == (
-        "figures.0", "'feature_maps' shows maps, but backbone 'mlp' makes none of an image",
-    )  # fmt: skip
-    with pytest.raises(ValueError, match="'feature_maps' shows maps, and the backbone gives none"):
-        Session(asked, place(tmp_path), CPU)

@@ -1,9 +1,7 @@
 """The data of figures equals brute force, is read back without pickle, and is drawn as a sheet of images."""
 
-import inspect
 import io
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +11,6 @@ from PIL import Image
 from tests.workers.inputs import random_batch
 from workers.figures import arrays as figures_arrays
 from workers.figures.arrays import FIGURES, RetrievalRow, contact_sheet
-from workers.figures.options import MODELS, FeatureMaps, Followed, Staged
 
 
 def test_norms_and_the_spectrum_are_those_of_numpy_and_torch() -> None:
@@ -197,24 +194,6 @@ def test_every_figure_is_read_without_pickle(name: str) -> None:
         assert set(read.files) == set(arrays)
         for key in read.files:
             np.testing.assert_array_equal(read[key], arrays[key])
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_a_recipe_may_ask_for_every_figure_by_its_options(name: str) -> None:
-    stages = {"at": [0, 2]} if issubclass(MODELS[name], Staged) else {}
-    asked = MODELS[name].model_validate({"name": name, **stages})
-    if isinstance(asked, Followed | Staged | FeatureMaps):
-        assert name not in FIGURES
-        return
-    taken = list(inspect.signature(FIGURES[name]).parameters.values())[3:]
-    taken = [option for option in taken if option.name != "distance"]  # of the recipe
-    assert asked.options == {option.name: option.default for option in taken}  # type: ignore[attr-defined]
-
-
-def test_every_figure_is_documented() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "figures.md").read_text(encoding="utf-8")
-    section = page.partition("\n## Data files\n")[2].partition("\n## ")[0]
-    assert [line.split("`")[1] for line in section.splitlines() if line.startswith("| `")] == list(MODELS)
 
 
 SIDE = 32

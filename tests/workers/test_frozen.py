@@ -9,12 +9,12 @@ import torch
 
 from tests.workers.frozen_recipes import frozen, plain, weights_file
 from tests.workers.recipes import numbers, place, run, same, weights
+from tests.workers.test_checkpoint import stopping_after
 from workers import train as training
-from workers.contract import CheckpointError, Progress, Recipe, Stopped
+from workers.contract import CheckpointError, Recipe, Stopped
 from workers.data import features
 from workers.data.features import Network
-from workers.data.weights import WeightsError, WeightsMissingError
-from workers.train import train
+from workers.data.weights import WeightsError
 
 
 @pytest.fixture
@@ -96,13 +96,8 @@ def test_a_training_resumes_to_the_same_bits(home: Path) -> None:
     what = frozen(regularizer={"name": "sec_ema", "eta": 0.5})
     whole, _ = run(what, home)
     kept = weights(home / "best.pt")
-    steps: list[int] = []
-
-    def report(progress: Progress) -> None:
-        steps.append(progress.step)
-
     with pytest.raises(Stopped):
-        train(what, place(home, stop=lambda: bool(steps) and steps[-1] >= 5), report)
+        run(what, home, stop=stopping_after(5))
     resumed, _ = run(what, home, resume=home / "last.pt")
     assert numbers(resumed) == numbers(whole)
     assert same(weights(home / "best.pt"), kept)
@@ -113,7 +108,7 @@ def test_a_training_resumes_to_the_same_bits(home: Path) -> None:
 
 def test_what_was_trained_on_other_features_is_not_gone_on_with(home: Path) -> None:
     with pytest.raises(Stopped):
-        train(frozen(), place(home, stop=lambda: (home / "best.pt").exists() or ended(home)), lambda _: None)
+        run(frozen(), home, stop=lambda: any((home / "scratch" / "features").glob("mobilenet*/about.json")))
     weights_file(home, seed=1)
     with pytest.raises(CheckpointError, match="trained on features of mobilenet_v1 with other weights than are here"):
         run(frozen(), home, resume=home / "last.pt")
@@ -121,16 +116,6 @@ def test_what_was_trained_on_other_features_is_not_gone_on_with(home: Path) -> N
     weights_file(home, seed=2)
     with pytest.raises(CheckpointError, match="the weights do not fit their recipe: it was trained on features of"):
         training.evaluate(frozen(metrics=["recall@3"]), place(home), lambda _: None, home / "best.pt", ["recall@3"])
-
-
-def ended(home: Path) -> bool:
-    """Whether the features are there."""
-    return any((home / "scratch" / "features").glob("mobilenet*/about.json"))
-
-
-def test_weights_that_are_missing_are_told(tmp_path: Path) -> None:
-    with pytest.raises(WeightsMissingError, match=r"weights 'tiny\.pt' are missing"):
-        run(frozen(), tmp_path)
 
 
 def test_weights_outside_of_the_data_folder_are_refused(home: Path) -> None:

@@ -100,17 +100,6 @@ def test_polynomial() -> None:
     assert Polynomial(100, power=2.0, hold=0.0)(50) == pytest.approx(0.25)
 
 
-@pytest.mark.parametrize("name", ["mlp", "small_cnn"])  # those that need no pretrained weights take any side
-def test_a_backbone_says_how_many_features_it_gives(name: str) -> None:
-    for side, channels in ((1, 1), (2, 3), (3, 1), (8, 3), (28, 1)):
-        backbone = registry.build("backbone", Part(name=name), channels=channels, side=side)
-        features = backbone(torch.rand(5, channels, side, side))
-        assert features.shape == (5, backbone.features)
-        features.sum().backward()
-        assert all(parameter.grad is not None for parameter in backbone.parameters())
-        assert backbone.eval()(torch.rand(1, channels, side, side)).isfinite().all()
-
-
 @pytest.mark.parametrize("name", catalog.load().names("head"))
 def test_a_head_gives_what_its_output_says(name: str) -> None:
     head = registry.build("head", Part(name=name), features=6, dim=4)

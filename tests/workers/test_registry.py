@@ -31,53 +31,32 @@ def parts(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_finds_a_researchers_own_part_and_imports_it_once(parts: Path) -> None:
+def test_a_researchers_own_part_is_imported_from_its_file(parts: Path) -> None:
+    """That an edited one is imported again, test_own_code.py shows."""
     found = find("schedule", "mine", parts)
     assert (found.__name__, found.__doc__) == ("Mine", "Mine.")
-    assert find("schedule", "mine", parts) is found
     assert sys.modules[found.__module__].__file__ == str(parts / "schedules" / "mine.py")
-    with pytest.raises(UnknownPart):
-        find("schedule", "mine")
-
-
-def test_an_edited_part_is_imported_again(parts: Path) -> None:
-    before = find("schedule", "mine", parts)
-    (parts / "schedules" / "mine.py").write_text(SCHEDULE.replace('"""Mine."""', '"""Mine, edited."""'))
-    after = find("schedule", "mine", parts)
-    assert after is not before
-    assert after.__doc__ == "Mine, edited."
-
-
-def test_a_part_that_fails_to_import_leaves_nothing_behind(parts: Path) -> None:
     (parts / "schedules" / "mine.py").write_text("class Mine: pass\nraise RuntimeError('no')")
     with pytest.raises(RuntimeError, match="no"):
         find("schedule", "mine", parts)
-    assert "metricsweep_parts.schedules.mine" not in sys.modules
+    assert "metricsweep_parts.schedules.mine" not in sys.modules, "nothing is left of an import that failed"
 
 
 def test_a_built_in_is_refused_once_an_own_part_takes_its_name(parts: Path) -> None:
-    assert find("schedule", "constant", parts) is find("schedule", "constant")
     (parts / "schedules" / "constant.py").write_text(SCHEDULE)
     with pytest.raises(PartSourceError, match="rename this file"):
         build("schedule", Part(name="constant"), parts, total=1)
-    assert find("schedule", "constant").__module__ == "workers.schedules.constant"
-
-
-def test_a_folder_of_own_parts_that_is_gone_is_missed_for_a_built_in_too(tmp_path: Path) -> None:
     with pytest.raises(PartSourceError, match="does not exist"):
-        build("schedule", Part(name="constant"), tmp_path / "gone", total=1)
+        build("schedule", Part(name="constant"), parts / "gone", total=1)
 
 
-def test_a_typo_gets_a_suggestion(parts: Path) -> None:
+def test_only_a_part_is_a_part(parts: Path) -> None:
     with pytest.raises(UnknownPart, match="no schedule named 'cosin'; did you mean 'cosine'") as caught:
         find("schedule", "cosin")
     assert (caught.value.kind, caught.value.name) == ("schedule", "cosin")
     with pytest.raises(UnknownPart, match="did you mean 'mine'"):
         find("schedule", "mien", parts)
-
-
-def test_only_a_part_is_a_part() -> None:
-    for name in ("", "../registry", "__init__", "constant.py", "os", "..registry"):
+    for name in ("", "../registry", "__init__", "constant.py", "os", "..registry", "mine"):
         with pytest.raises(UnknownPart):
             find("schedule", name)
 
@@ -121,17 +100,17 @@ def test_what_is_offered_is_known_of_every_kind_and_is_all_that_parts_ask_for() 
     assert {kind: asks - {*OFFERED[kind]} for kind, asks in asked.items()} == {kind: set() for kind in KINDS}
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_hyper_parameter_before_the_star_is_named_with_its_file(kind: str, tmp_path: Path) -> None:
-    folder = write(tmp_path, f"{FOLDERS[kind]}/mine.py", "margin: float = 0.2, *, other: int = 1")
-    with pytest.raises(PartSourceError) as caught:
-        load(folder)
-    said = str(caught.value)
-    assert said.startswith(f"{folder}/{FOLDERS[kind]}/mine.py: `margin` stands before the `*`")
-    assert "a hyper-parameter stands behind the `*`: `def __init__(self, *, margin: ...)`" in said
-
-
-def test_what_the_trainer_offers_stays_before_the_star(tmp_path: Path) -> None:
+def test_a_hyper_parameter_before_the_star_is_named_with_its_file(tmp_path: Path) -> None:
+    wrong = {}
+    for kind in KINDS:
+        folder = write(tmp_path / kind, f"{FOLDERS[kind]}/mine.py", "margin: float = 0.2, *, other: int = 1")
+        with pytest.raises(PartSourceError) as caught:
+            load(folder)
+        where = f"{folder}/{FOLDERS[kind]}/mine.py: `margin` stands before the `*`"
+        right = "a hyper-parameter stands behind the `*`: `def __init__(self, *, margin: ...)`"
+        if not str(caught.value).startswith(where) or right not in str(caught.value):
+            wrong[kind] = str(caught.value)
+    assert wrong == {}
     with pytest.raises(PartSourceError, match=r"`margin` stands .*`def __init__\(self, dim, \*, margin: ...\)`"):
         load(write(tmp_path, "losses/mine.py", "dim: int, margin: float = 0.2"))
 

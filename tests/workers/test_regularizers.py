@@ -107,13 +107,6 @@ def test_every_regularizer_conforms(name: str) -> None:
         assert not part("regularizer", name)(embeddings).isfinite()
 
 
-def test_sec_has_the_gradient_of_the_paper() -> None:
-    f = random_batch()[0]
-    lengths = f.norm(dim=1, keepdim=True)
-    _, gradient = _value_and_gradient(Sec(), f)
-    torch.testing.assert_close(gradient, 2 / len(f) * (lengths - lengths.mean()) * f / lengths)  # SEC eq. 18
-
-
 def test_sec_ema_follows_a_loop_over_batches() -> None:
     regularizer, mu = SecEma(rho=0.1), math.nan
     for step in range(6):

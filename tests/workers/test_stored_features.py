@@ -1,6 +1,9 @@
 """The store of features: written whole or not at all, waited for, compared with its hash, and bounded in size."""
 
 import os
+import signal
+import subprocess
+import sys
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -12,12 +15,13 @@ import torch
 from filelock import FileLock
 
 from tests.workers.frozen_recipes import frozen, weights_file
-from tests.workers.recipes import place
-from workers.contract import Place, Recipe, Stopped
+from tests.workers.recipes import numbers, place, run
+from workers.contract import Place, Progress, Recipe, Result, Stopped
 from workers.data import features, scratch
 from workers.data.features import SETTING, FeatureSet, NetworkIdentity, limit, stored
 from workers.data.images import DataSet, Images, load
 from workers.data.scratch import UnsafeFolderError
+from workers.train import train
 
 CPU = torch.device("cpu")
 
@@ -43,20 +47,6 @@ def where(tmp_path: Path) -> Place:
 
 def folders(where: Place) -> list[Path]:
     return [one for one in (where.scratch / "features").iterdir() if one.is_dir()]
-
-
-def test_they_stand_in_the_place_of_images(where: Place) -> None:
-    said: list[str] = []
-    found = of(frozen(), where, said)
-    digits = load(frozen().part("dataset"), where.data_root, where.scratch)
-    assert found.train.images.shape == (1083, 256, 1, 1)
-    assert found.test.images.shape == (714, 256, 1, 1)
-    assert torch.equal(found.test.labels, digits.test.labels)
-    assert said[0] == "computing features of mobilenet_v1: 1,797 images, once for this machine"
-    assert said[-1] == "computed features of mobilenet_v1"
-    assert features.frozen(frozen(backbone={"name": "small_cnn", "width": 4}), None) is None
-    (folder,) = folders(where)
-    assert folder.stat().st_mode & 0o077 == 0 or folder.parent.stat().st_mode & 0o077 == 0
 
 
 def test_test_sets_have_their_own_rows_in_whatever_order_they_are_named(where: Place) -> None:
@@ -177,3 +167,65 @@ def test_what_never_fits_is_refused(where: Place, monkeypatch: pytest.MonkeyPatc
         monkeypatch.setenv(SETTING, said)
         with pytest.raises(ValueError, match="METRICSWEEP_FEATURES_GB: expected a number of gigabytes above 0, found"):
             limit()
+
+
+ROOT = Path(__file__).parents[2]
+PROGRAM = """
+import sys
+from pathlib import Path
+from tests.workers.recipes import numbers, place, run
+from workers.contract import Recipe
+from workers.train import train
+
+asked = 0
+
+def stop():  # asked after each batch of features: stays in the middle until it is killed
+    global asked
+    asked += 1
+    if asked == 5:
+        print("in the middle", flush=True)
+        sys.stdin.read()
+    return False
+
+train(Recipe.model_validate_json(sys.argv[2]), place(Path(sys.argv[1]), stop=stop), lambda _: None)
+"""
+
+
+def test_killed_while_it_computes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scratch, "_WAITED", 0.01)
+    for name in ("killed", "whole"):
+        (tmp_path / name).mkdir()
+        weights_file(tmp_path / name)
+    home, what = tmp_path / "killed", frozen()
+    lines: list[str] = []
+    results: list[Result] = []
+    waiting = threading.Event()
+
+    def report(progress: Progress) -> None:
+        lines.append(progress.log)
+        waiting.set()
+
+    other = threading.Thread(target=lambda: results.append(train(what, place(home), report)), daemon=True)
+    with subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, str(home), what.model_dump_json()],
+        cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"},
+    ) as process:  # fmt: skip
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "in the middle\n"
+            (aside,) = folders(place(home))
+            assert aside.name.startswith(".")
+            assert (aside / "features").stat().st_size == 1797 * 256 * 4
+            other.start()
+            assert waiting.wait(60)
+            assert lines == ["waiting for features of mobilenet_v1, which another training of this machine computes\n"]
+        finally:
+            process.send_signal(signal.SIGKILL)
+    assert process.returncode == -signal.SIGKILL
+    other.join(120)
+    assert lines[1] == "computing features of mobilenet_v1: 1,797 images, once for this machine\n"
+    whole, _ = run(what, tmp_path / "whole")
+    assert [numbers(one) for one in results] == [numbers(whole)]
+    (left,), (right,) = folders(place(home)), folders(place(tmp_path / "whole"))
+    assert left.name == right.name
+    assert np.array_equal(*(np.fromfile(one / "features", "<f4") for one in (left, right)))

@@ -8,14 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
-from tests.workers.recipes import numbers, place, run, same, weights
+from tests.workers.recipes import begun, numbers, problems, run, same, weights
 from tests.workers.test_checkpoint import cut_and_resumed
 from workers import catalog
 from workers.catalog import Entry, holds
 from workers.contract import GOES_WITH, PART_FIELDS, Recipe, Result
-from workers.training.session import Session
 
 TASKS = [entry.name for entry in catalog.load().of("task")]
 LENGTH = {"iterations": 4, "evaluate_every": 2}
@@ -80,10 +78,6 @@ def raw(name: str) -> dict[str, Any]:
 
 def recipe(name: str, **changes: Any) -> Recipe:
     return catalog.complete(Recipe.model_validate({**raw(name), **changes}), catalog.load())
-
-
-def problems(given: dict[str, Any]) -> dict[str, str]:
-    return {one.path: one.message for one in catalog.problems(given, catalog.load())}
 
 
 @pytest.fixture(scope="module")
@@ -201,7 +195,7 @@ def test_a_task_without_images_is_not_told_to_hold_some_out() -> None:
 
 def test_players_take_turns(tmp_path: Path) -> None:
     """Each moves only itself, and the second sees what the first has become."""
-    session = Session(recipe("two_player"), place(tmp_path), torch.device("cpu"))
+    session = begun(recipe("two_player"), tmp_path)
     seen = []
     for terms in session.turns():
         before = session.weights()

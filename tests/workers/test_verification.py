@@ -10,8 +10,6 @@ import pytest
 import torch
 
 from tests.workers.recipes import batches, place, recipe, run
-from workers import catalog
-from workers.contract import Recipe
 from workers.data.batches import Batches, Splits, splits
 from workers.data.images import PairSet
 from workers.embeddings import geometry
@@ -147,24 +145,6 @@ def test_too_few_to_pair_are_refused() -> None:
         pairs(torch.zeros(30, dtype=torch.int64))
     with pytest.raises(ValueError, match="expected two classes and 10 pairs"):
         pairs(torch.arange(8) // 2)
-
-
-def test_faces_of_people_who_did_not_train_are_told_apart(shared: Path, tmp_path: Path) -> None:
-    raw = {
-        "task": "verification",
-        "dataset": {"name": "packed", "file": "orl_faces.npz"},
-        "backbone": {"name": "small_cnn", "width": 8},
-        "loss": "triplet",
-        "sampler": {"name": "balanced", "classes": 5, "per_class": 4},
-        "iterations": 10,
-        "validation": {"name": "class_holdout", "folds": 4},
-    }
-    assert catalog.problems(raw, catalog.load()) == []
-    what = catalog.complete(Recipe.model_validate(raw), catalog.load())
-    (tmp_path / "data").symlink_to(shared / "data")
-    result, _ = run(what, tmp_path)
-    assert result.outcome == "ok"
-    assert 0.6 < result.metrics["best/test/accuracy"] <= 1
 
 
 def test_models_of_folds_are_joined_by_the_mean_of_their_cosines(tmp_path: Path) -> None:
