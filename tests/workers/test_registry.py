@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from workers.catalog import PartSourceError, load
+from workers.catalog import Catalog, PartSourceError, complete, load, own_code
 from workers.catalog.source import OFFERED
-from workers.contract import FOLDERS, KINDS, Part
+from workers.contract import FOLDERS, KINDS, CodeChangedError, Part, Recipe
 from workers.registry import UnknownPart, build, find
+from workers.training import session
 
 SCHEDULE = '''
 from typing import NamedTuple
@@ -32,7 +33,7 @@ def parts(tmp_path: Path) -> Path:
 
 
 def test_a_researchers_own_part_is_imported_from_its_file(parts: Path) -> None:
-    """That an edited one is imported again, test_own_code.py shows."""
+    """That an edited one is imported again, a test below shows."""
     found = find("schedule", "mine", parts)
     assert (found.__name__, found.__doc__) == ("Mine", "Mine.")
     assert sys.modules[found.__module__].__file__ == str(parts / "schedules" / "mine.py")
@@ -143,3 +144,93 @@ def test_other_folders_are_left_alone(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "readers.py").write_text("def read(path):\n    return path\n")
     assert "mine" in load(tmp_path).names("loss")
+
+
+CIRCLE = '''"""A loss."""
+
+from torch import nn
+
+from ._terms import SCALE
+
+
+class Circle(nn.Module):
+    version = 1
+    order = "free"
+    scale = SCALE
+
+    def forward(self, embeddings, labels):
+        return embeddings.mean() * SCALE
+'''
+OTHER = CIRCLE.replace("Circle", "Other").replace("from ._terms import SCALE", "SCALE = 1")
+SPREAD = '''"""A metric."""
+
+
+class Spread:
+    version = 1
+    better = "lower"
+
+    def __call__(self, evaluation):
+        return 0.0
+'''
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    """An own folder with a loss that imports a module of it, another loss, and a metric."""
+    files = {
+        "losses/circle.py": CIRCLE, "losses/other.py": OTHER, "metrics/spread.py": SPREAD,
+        "losses/_terms.py": "from ..shared.numbers import ONE\n\nSCALE = ONE\n", "shared/numbers.py": "ONE = 1.0\n",
+    }  # fmt: skip
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def recipe(catalog: Catalog, loss: str = "circle", *metrics: str) -> Recipe:
+    own = {"dataset": "digits", "backbone": "mlp", "sampler": "balanced", "loss": loss}
+    return complete(Recipe.model_validate({**own, "iterations": 10, "metrics": [*metrics]}), catalog)
+
+
+def edit(path: Path, old: str, new: str) -> None:
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+def test_what_a_recipe_does_not_use_leaves_its_fingerprint_alone(own: Path) -> None:
+    before = recipe(load(own), "other"), recipe(load(), "triplet")
+    edit(own / "losses/circle.py", ".mean()", ".sum()")
+    edit(own / "metrics/spread.py", "0.0", "1.0")
+    after = recipe(load(own), "other"), recipe(load(), "triplet")
+    assert [one.fingerprint for one in after] == [one.fingerprint for one in before]
+    assert "code" not in after[1].model_dump(mode="json")["pins"], "built-in own have versions"
+
+
+def test_metrics_and_parts_that_are_named_in_a_text_count(own: Path) -> None:
+    first = recipe(load(own), "other", "spread")
+    assert set(first.pins.code) == {"loss", "metric.spread"}
+    edit(own / "metrics/spread.py", "0.0", "1.0")
+    second = recipe(load(own), "other", "spread")
+    assert second.pins.code["loss"] == first.pins.code["loss"]
+    assert second.pins.code["metric.spread"] != first.pins.code["metric.spread"]
+    edit(own / "losses/other.py", "SCALE = 1", "SCALE, INNER = 1, 'circle'")
+    named = own_code.sources(own / "losses/other.py", own)
+    assert list(named) == ["losses/_terms.py", "losses/circle.py", "losses/other.py", "shared/numbers.py"]
+
+
+def test_a_worker_refuses_a_recipe_for_other_code(own: Path) -> None:
+    planned = recipe(load(own))
+    session.check(planned, own)
+    edit(own / "losses/_terms.py", "SCALE = ONE", "SCALE = 2 * ONE")
+    with pytest.raises(CodeChangedError, match=r"the code of own loss 'circle' is sha256:.* was edited since"):
+        session.check(planned, own)
+
+
+def test_an_edited_module_is_imported_anew_even_within_a_second_and_with_the_same_size(own: Path) -> None:
+    first = find("loss", "circle", own)
+    assert find("loss", "circle", own) is first
+    for number in "2", "3", "4":
+        edit(own / "shared/numbers.py", (own / "shared/numbers.py").read_text()[6], number)
+        assert find("loss", "circle", own).scale == float(f"{number}.0")
+    assert first.scale == 1.0
