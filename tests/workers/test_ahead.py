@@ -12,10 +12,10 @@ import pytest
 import torch
 
 from tests.workers.recipes import numbers, own_part, recipe, run, same, weights
-from workers.contract import DataDamagedError, Result, Stopped
+from workers.contract import Result, Stopped
 from workers.data import batches as data_batches
 from workers.data.batches import Batches
-from workers.data.images import Images, Prefetcher
+from workers.data.images import Prefetcher
 from workers.training import session
 
 CPU = torch.device("cpu")
@@ -104,22 +104,6 @@ def test_a_checkpoint_of_a_training_that_has_diverged_is_not_written(
     assert (result.outcome, result.steps) == ("diverged", 6)
 
 
-def damaged_after(count: int) -> Callable[..., Any]:
-    """What takes images, and fails when so many batches were."""
-    begin, begun = Images.begin, iter(range(100))
-
-    def damaged(self: Images, *given: Any) -> Any:
-        if next(begun) < count:
-            return begin(self, *given)
-
-        def end() -> Any:
-            raise DataDamagedError("image 7 cannot be decoded")
-
-        return end
-
-    return damaged
-
-
 @pytest.fixture
 def uncollected() -> Iterator[None]:
     """Has Python free what nothing refers to, and look for no cycles."""
@@ -134,7 +118,7 @@ def never() -> bool:
 
 
 @pytest.mark.usefixtures("uncollected")
-@pytest.mark.parametrize("end", ["finished", "stopped", "diverged", "damaged"])
+@pytest.mark.parametrize("end", ["finished", "stopped", "diverged"])
 def test_a_training_leaves_no_thread_and_no_images(
     end: str, tmp_path: Path, ahead: Callable[[bool], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -151,18 +135,14 @@ def test_a_training_leaves_no_thread_and_no_images(
     before, asked = {*threading.enumerate()}, iter(range(100))
     what = doomed(tmp_path, "nan") if end == "diverged" else recipe()
     stop = (lambda: next(asked) >= 7) if end == "stopped" else never
-    if end == "damaged":
-        monkeypatch.setattr(Images, "begin", damaged_after(4))
-    if end in {"stopped", "damaged"}:
-        with pytest.raises(Stopped if end == "stopped" else DataDamagedError):
+    if end == "stopped":
+        with pytest.raises(Stopped):
             run(what, tmp_path, stop=stop, parts=tmp_path)
     else:
         assert run(what, tmp_path, parts=tmp_path)[0].outcome == {"finished": "ok"}.get(end, end)
     for thread in {*threading.enumerate()} - before:
         given_up = time.monotonic() + 60
         while thread.is_alive() and time.monotonic() < given_up:
-            if end == "damaged":
-                gc.collect()  # what a thread has raised refers to what it is of; slots collect between two trainings
             thread.join(0.1)
         assert not thread.is_alive(), thread.name
     assert [one() for one in made] == [None]

@@ -1,8 +1,6 @@
 """The decoded data of a machine: built once, shared, and never half there."""
 
-import multiprocessing
 import os
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -101,33 +99,6 @@ def test_nothing_is_left_of_a_failure_or_a_crash(tmp_path: Path) -> None:
     (tmp_path / "decoded" / f".{name}" / "pixels").write_bytes(b"half")
     decoded("four", files, Form("square", 16), tmp_path)
     assert [path.name for path in folders(tmp_path)] == [name]
-
-
-def _open(root: Path, count: int, answers: "multiprocessing.Queue[tuple[str, int]]") -> None:
-    built: list[Path] = []
-    write = decoded_module._write
-
-    def counted(folder: Path, files: Sequence[Picture], form: Form) -> None:
-        built.append(folder)
-        write(folder, files, form)
-
-    decoded_module._write = counted  # type: ignore[assignment]
-    files = [Picture(root / f"{number}.jpg") for number in range(count)]
-    answers.put((decoded("many", files, Form("shorter", 16), root).digest, len(built)))
-
-
-def test_processes_at_once_build_once(tmp_path: Path) -> None:
-    pictures(tmp_path, 40)
-    context = multiprocessing.get_context("fork")
-    answers: multiprocessing.Queue[tuple[str, int]] = context.Queue()
-    processes = [context.Process(target=_open, args=(tmp_path, 40, answers)) for _ in range(3)]
-    for process in processes:
-        process.start()
-    found = [answers.get(timeout=120) for _ in processes]
-    for process in processes:
-        process.join()
-    assert len({digest for digest, _ in found}) == 1
-    assert sum(built for _, built in found) == 1
 
 
 def test_what_is_decoded_is_known_by_content_whatever_the_times_of_files_say(tmp_path: Path) -> None:

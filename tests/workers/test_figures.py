@@ -27,14 +27,6 @@ def test_norms_and_the_spectrum_are_those_of_numpy_and_torch() -> None:
     assert spectrum["lower"] < spectrum["s_mu"] < spectrum["upper"]
 
 
-def test_cosines_of_opposite_and_equal_directions_are_counted() -> None:
-    rows = torch.tensor([[1.0, 0.0], [2.0, 0.0], [-1.0, 0.0], [-3.0, 0.0]])
-    found = figures_arrays.cosines(rows, torch.tensor([0, 0, 1, 1]), bins=4)
-    assert found["cos_ap"].tolist() == [0, 0, 0, 4]
-    assert found["cos_an"].tolist() == [8, 0, 0, 0]
-    assert found["difference"].tolist() == [0, 0, 0, 8]
-
-
 def test_cosines_are_counted_over_all_pairs_and_triplets() -> None:
     embeddings, labels = random_batch(classes=4, per_class=5)
     unit = torch.nn.functional.normalize(embeddings).numpy()
@@ -222,8 +214,12 @@ def test_every_image_stands_in_its_place() -> None:
     assert pixels.shape == (2 * LINE + 6, 3 * TILE + 6, 3)
     for line, row in enumerate(ROWS):
         for column, index in enumerate([row.query, *row.nearest]):
-            inner = tile(pixels, column, line)[4:-4, 4:-4]
-            assert (inner == 10 * index).all()
+            assert (tile(pixels, column, line)[4:-4, 4:-4] == 10 * index).all()
+    wide = sheet([RetrievalRow(20, [10], [True], [1.0])], shape=(10, 20, 3))
+    inner = tile(wide, 1, 0)[4:-4, 4:-4]
+    assert (inner[8:24] == 100).all(), "it keeps its proportions"
+    assert (inner[:8] == 255).all()
+    assert (inner[24:] == 255).all()
 
 
 def test_right_and_wrong_differ_without_colour() -> None:
@@ -237,11 +233,3 @@ def test_right_and_wrong_differ_without_colour() -> None:
     assert (tile(grey, 1, 0)[3] < paper).all()
     words = [tile(grey[44:], column, 0)[:14] for column in (1, 2)]
     assert not np.array_equal(*words)
-
-
-def test_pictures_keep_their_proportions_and_colours() -> None:
-    pixels = sheet([RetrievalRow(20, [10], [True], [1.0])], shape=(10, 20, 3))
-    inner = tile(pixels, 1, 0)[4:-4, 4:-4]
-    assert (inner[8:24] == 100).all()
-    assert (inner[:8] == 255).all()
-    assert (inner[24:] == 255).all()

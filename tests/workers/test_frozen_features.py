@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from filelock import FileLock
 
 from tests.workers import recipes
 from tests.workers.recipes import numbers, place, run, same, weights
@@ -118,34 +117,6 @@ def test_damaged_features_are_computed_again_and_links_are_refused(
         of(frozen(), where)
 
 
-def test_others_wait_and_can_be_stopped(where: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scratch, "_WAITED", 0.01)
-    of(frozen(), where)
-    (folder,) = folders(where)
-    (folder / "about.json").unlink()  # as while another process computes
-    said: list[str] = []
-    stop = threading.Event()
-    waiting = Place(**{**vars(where), "stop": stop.is_set})
-    ended: list[Any] = []
-
-    def wait() -> None:
-        try:
-            of(frozen(), waiting, said)
-        except Stopped as error:
-            ended.append(str(error))
-
-    with FileLock(f"{folder}.lock"):
-        thread = threading.Thread(target=wait)
-        thread.start()
-        while not said:
-            thread.join(0.01)
-        assert said[0] == "waiting for features of mobilenet_v1, which another training of this machine computes"
-        stop.set()
-        thread.join(60)
-    assert ended == ["stopped while it waited for features of mobilenet_v1"]
-    assert of(frozen(), where).train.images.shape[0] == 1083
-
-
 def test_the_longest_unused_make_room(where: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     size = 1797 * 256 * 4
     monkeypatch.setenv(SETTING, str(2.5 * size / 1e9))
@@ -223,6 +194,8 @@ def test_killed_while_it_computes(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
             other.start()
             assert waiting.wait(60)
             assert lines == ["waiting for features of mobilenet_v1, which another training of this machine computes\n"]
+            with pytest.raises(Stopped, match="stopped while it waited for features of mobilenet_v1"):
+                train(what, place(home, stop=lambda: True), lambda _: None)
         finally:
             process.send_signal(signal.SIGKILL)
     assert process.returncode == -signal.SIGKILL

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.disk_limits import files_of_at_most, small_disk
+from tests.disk_limits import files_of_at_most
 from tests.workers.recipes import numbers, place, recipe, run
-from workers.contract import Place, Progress, Stopped
+from workers.contract import Progress, Stopped
 from workers.train import train
 from workers.training import results
 
@@ -71,15 +71,3 @@ def test_results_that_do_not_fit_are_an_error_with_their_name(tmp_path: Path) ->
         with files_of_at_most(size), pytest.raises(OSError, match="File too large"):
             results.write(tmp_path, {"norms.npz": b"x" * 30_000})
         assert list(tmp_path.iterdir()) == []
-
-
-def test_a_device_without_room(tmp_path: Path) -> None:
-    """The same with a real file system of 200 KiB, where this process may mount one."""
-    reports: list[Progress] = []
-    wide = recipe(backbone={"name": "mlp", "width": 512})
-    with small_disk(tmp_path / "small", "200k") as disk:
-        where = Place(tmp_path / "data", tmp_path / "scratch", disk.folder, checkpoint_seconds=0.0)
-        with pytest.raises(OSError, match=r"No space left on device: '.*/best.pt'"):
-            train(wide, where, reports.append)
-        assert list(disk.folder.iterdir()) == []
-        assert "no checkpoint at step 1: No space left on device" in "".join(one.log for one in reports)

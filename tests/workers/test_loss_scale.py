@@ -6,15 +6,13 @@ from typing import Any
 import pytest
 import torch
 
-from tests.workers.recipes import numbers, own_part, place, recipe, run, same, weights
+from tests.workers.recipes import numbers, own_part, recipe, run, same, weights
 from tests.workers.test_checkpoint import cut_and_resumed
 from workers.catalog import load
 from workers.catalog.recipe import changes, stamp
 from workers.contract import Recipe
-from workers.tasks import Diverged
 from workers.training import session
 from workers.training.optimization import LONGEST_RUN, LossScale
-from workers.training.session import Session
 
 WILD = (
     "import torch\n\n\n"
@@ -59,13 +57,6 @@ def test_an_overflow_makes_no_step_and_leaves_no_trace(device: str, tmp_path: Pa
     assert 0 < len(steps) < 20, "what was left out is no point of a curve"
     kept = weights(tmp_path / "out" / result.artifacts[0])
     assert all(value.isfinite().all() for value in kept.values())
-
-
-def test_in_other_precisions_one_loss_is_enough(tmp_path: Path) -> None:
-    what = wild(tmp_path, 1.0, iterations=30, precision="bf16")
-    one = Session(what, place(tmp_path, parts=tmp_path), torch.device("cpu"))
-    with pytest.raises(Diverged, match=r"^the loss is not finite$"):
-        one.players["model"].scale.skip()
 
 
 def test_a_run_of_overflows_is_a_divergence(tmp_path: Path) -> None:

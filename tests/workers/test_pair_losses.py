@@ -12,12 +12,11 @@ from pytorch_metric_learning.losses import (
 
 from tests.workers import naive_pairs
 from tests.workers.inputs import block_labels, degenerate_batches, part, random_batch
-from workers.embeddings import geometry
 from workers.embeddings.pairs import over_negatives
 from workers.losses.angular import Angular
 from workers.losses.contrastive import Contrastive
 from workers.losses.lifted_structure import LiftedStructure
-from workers.losses.margin import Margin, log_rarity
+from workers.losses.margin import Margin
 from workers.losses.npair import NPair
 
 FORMS: list[tuple[str, dict[str, Any]]] = [
@@ -82,22 +81,6 @@ def test_the_negatives_of_the_papers_text_are_anchors_too(per_class: int) -> Non
     assert Angular(pairs="paper")(f, y).item() == pytest.approx(expected, rel=1e-12)
     assert NPair(pairs="paper")(f, y) > NPair()(f, y)
     assert Angular(pairs="paper")(f, y) > Angular()(f, y)
-
-
-def test_the_papers_text_counts_all_but_two_of_a_batch_as_negatives() -> None:
-    classes = 72
-    labels, line = block_labels(classes, 2), torch.tensor([[1.0, 0.0]], dtype=torch.float64)
-    count = 2 * classes - 2
-    together = line.expand(2 * classes, 2)
-    found = NPair(l2=0.0, pairs="paper")(together, labels).item()
-    assert found == pytest.approx(
-        math.log(math.exp(1) * (count + 1)) - 1
-    )  # all equal: of count + 1 the positive is one
-    apart = together.clone()
-    apart[1::2] = -line[0]  # the positives are opposite to all anchors
-    found = NPair(l2=0.0, pairs="paper")(apart, labels).item()
-    near, far = classes - 1, classes - 1  # the other anchors, and their positives
-    assert found == pytest.approx(math.log(1 + near * math.exp(2) + far))
 
 
 # Contrastive pairs
@@ -169,31 +152,6 @@ def test_margin_learns_one_boundary_or_one_of_each_class() -> None:
     (beta,) = loss.parameters()
     assert beta.grad is not None
     assert (beta.grad != 0).tolist() == [True, True, True, True, False]  # the fifth class has no image here
-
-
-def test_margin_draws_negatives_by_their_distance() -> None:
-    # One anchor's negatives at four distances, drawn often: the shares are those of the density's inverse.
-    distances = torch.tensor([0.3, 0.7, 1.0, 1.3, 1.5])
-    angles = 2 * (distances / 2).asin()
-    circle = torch.stack([angles.cos(), angles.sin()], dim=1)
-    rows = torch.zeros(7, 6)
-    rows[:2, 0] = 1
-    rows[2:, :2] = circle
-    loss, labels = Margin(6), torch.tensor([0, 0, 1, 2, 3, 4, 5])
-    drawn = torch.cat([loss._triplets(rows, labels)[2] for _ in range(2000)])
-    shares = (drawn.bincount(minlength=7)[2:] / len(drawn)).tolist()
-    weights = log_rarity(distances.clamp(min=0.5), 6).exp() * (distances < 1.4)
-    assert shares == pytest.approx((weights / weights.sum()).tolist(), abs=0.03)
-    assert shares[4] == 0
-
-
-def test_log_rarity_is_that_of_random_directions() -> None:
-    rows = geometry.unit(torch.randn(1500, 5, generator=torch.Generator().manual_seed(0)))
-    distances = geometry.squared_distances(rows).sqrt()[torch.ones(1500, 1500).triu(1).bool()]
-    counts = torch.histc(distances, bins=8, min=0.6, max=1.6)
-    centres = torch.linspace(0.6, 1.6, 9)[:-1] + 0.5 / 8
-    density = (-log_rarity(centres, 5)).exp()
-    torch.testing.assert_close(counts / counts.sum(), density / density.sum(), rtol=0.05, atol=0)
 
 
 def test_margin_draws_the_same_from_the_same_seed_and_leaves_the_trainers_numbers_alone() -> None:

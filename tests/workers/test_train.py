@@ -13,8 +13,10 @@ import numpy as np
 import pytest
 import torch
 
+from tests.workers import recipes
 from tests.workers.recipes import batches, flat, numbers, own_part, place, recipe, retrieval, run, same, weights
 from tests.workers.test_ahead import doomed
+from workers import catalog
 from workers.contract import Pins, Progress, Result, Stopped
 from workers.data.images import Images
 from workers.evaluation.evaluate import evaluate
@@ -38,6 +40,28 @@ def test_a_training_learns_digits_it_never_saw(tmp_path: Path) -> None:
     assert result.metrics["best/test/recall@1"] > 0.85
     assert result.metrics["best/test/map@r"] > 0.35
     assert result.metrics["best/validation/map@r"] >= result.metrics["last/validation/map@r"]
+
+
+def test_every_loss_trains_with_every_regularizer_head_and_optimizer_in_turn(tmp_path: Path) -> None:
+    known, wrong = catalog.load(), {}
+    for number, loss in enumerate(known.names("loss")):
+        turns = {kind: known.names(kind) for kind in ("regularizer", "head", "optimizer")}
+        raw = {
+            **recipes.DIGITS,
+            "loss": loss,
+            "iterations": 2,
+            "backbone": {"name": "mlp", "width": 8},
+            "sampler": {"name": "balanced", "classes": 4, "per_class": 4},
+            **{kind: names[number % len(names)] for kind, names in turns.items()},
+        }
+        problems = recipes.problems(raw)
+        if "loss" in problems:  # counting alone takes it
+            continue
+        raw |= {"regularizer": "none"} if "regularizer" in problems else {}
+        result, _ = run(recipes.completed(raw), tmp_path / loss)
+        if result.outcome != "ok" or not all(math.isfinite(value) for _, value in result.curves["train/loss"]):
+            wrong[loss] = (raw, result.outcome)
+    assert wrong == {}
 
 
 @pytest.fixture(scope="module")
