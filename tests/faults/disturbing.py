@@ -15,15 +15,13 @@ HELD = 8
 """A step at which trainings may be held: between two checkpoints."""
 
 
-def begin(
-    installation: Installation, body: bytes, *, seconds: float = STEP_SECONDS, kept: int = 0, hold: int | None = None
-) -> int:
-    """Submit a sweep whose steps take so long and whose checkpoints have so many bytes; its number.
+def begin(installation: Installation, body: bytes, *, seconds: float = STEP_SECONDS, hold: int | None = None) -> int:
+    """Submit a sweep whose steps take so long; its number.
 
     `hold`: the step that its trainings do not pass until `go_on`, so that it is not over before the fault is there,
     however busy the machine is.
     """
-    _pace(installation, {"seconds": seconds, "bytes": kept, "hold": hold})
+    _pace(installation, {"seconds": seconds, "hold": hold})
     return installation.client.submit(body).id
 
 

@@ -45,7 +45,7 @@ def counted(recipe: Recipe, place: Place, report: Callable[[Progress], None], re
             os.kill(os.getpid(), signal.SIGKILL)
         saves = step % EVERY == 0
         if saves:
-            _write(place.storage / "last.json", {"step": step, "state": state, "padding": "x" * pace.get("bytes", 0)})
+            _write(place.storage / "last.json", {"step": step, "state": state})
         report(
             Progress(
                 step=step,

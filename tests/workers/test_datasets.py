@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from tests.workers import recipes
 from tests.workers.recipes import DIGITS, place
-from workers import catalog
 from workers.contract import (
     CheckpointError,
     ClassHoldout,
@@ -157,7 +156,6 @@ def test_a_hold_out_of_images_takes_an_equal_share_of_each_class(
     assert len(set(seen)) == len(seen) == len(labels) - alone
 
 
-OTHER = "sha256:" + "0" * 64
 PART = {"name": "packed", "file": "mine.npz"}
 
 
@@ -195,21 +193,6 @@ def test_another_content_is_refused_and_named(tmp_path: Path) -> None:
     assert train(what, on(before, tmp_path / "one"), [].append).provenance["manifest"] == known
     with pytest.raises(DataDamagedError, match="the content is"):
         train(what, on(after, tmp_path / "two"), [].append)
-
-
-def test_every_data_set_states_its_content_or_is_told_it() -> None:
-    for entry in catalog.load().of("dataset"):
-        assert isinstance(entry.facts["manifest"], str) != (entry.parameter("content") is not None), entry.name
-
-
-def test_another_content_is_another_recipe_and_none_is_as_ever() -> None:
-    plain = completed()
-    assert "content" not in plain.dataset.options
-    assert completed(dataset={**PART, "content": None}).fingerprint == plain.fingerprint
-    prints = {completed(dataset={**PART, "content": known}).fingerprint for known in (OTHER, OTHER[:-1] + "1")}
-    assert len({plain.fingerprint, *prints}) == 3
-    told = completed(dataset={**PART, "content": OTHER})
-    assert catalog.complete(told, catalog.load()) == told
 
 
 @pytest.mark.parametrize("validation", ["none", {"name": "cross_validation", "folds": 2}])

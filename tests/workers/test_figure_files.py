@@ -1,6 +1,5 @@
 """The figures of real trainings: of which images and weights they are, per fold, and bit for bit when resumed."""
 
-import itertools
 import math
 from pathlib import Path
 from typing import Any
@@ -10,14 +9,12 @@ import pytest
 import torch
 from PIL import Image
 
-from tests.workers.recipes import batches, numbers, place, recipe, retrieval, run
+from tests.workers.recipes import batches, begun, numbers, place, recipe, retrieval, run
 from tests.workers.test_checkpoint import cut_and_resumed, stopping_after
-from workers.contract import Recipe, Stopped
+from workers.contract import Stopped
 from workers.embeddings import geometry
-from workers.embeddings.diagnostics import direction_variation
 from workers.training import kept_weights
 from workers.training.folds import fold_recipes
-from workers.training.loop import LastCheckpoint, ProgressLog, iterate
 from workers.training.session import Session
 
 VARIATION = {"name": "direction_variation", "every": 5, "images": 40}
@@ -45,24 +42,6 @@ def same_files(first: Path, second: Path) -> None:
             np.testing.assert_array_equal(one[key], other[key])
 
 
-def visited(what: Recipe, folder: Path) -> list[torch.Tensor]:
-    """The embeddings of all training images after each iteration, from 0, seen from outside the trainer."""
-    session = Session(what, place(folder), CPU)
-    task = retrieval(session)
-    seen = [task.look()]
-    after = task.after
-
-    def watched(step: int) -> None:
-        after(step)
-        if step:
-            seen.append(task.look())
-
-    task.after = watched  # type: ignore[method-assign]
-    journal = ProgressLog(session.total, 5, session.curves, lambda _: None)
-    iterate(session, LastCheckpoint(place(folder), journal, session.state_dict), journal)
-    return seen
-
-
 def test_figures_are_of_the_split_that_they_name(tmp_path: Path) -> None:
     asked = ["norms", {"name": "norms", "split": "train"}, {"name": "norms", "split": "validation"}, "spectrum"]
     result, _ = run(recipe(figures=asked), tmp_path)
@@ -77,32 +56,31 @@ def test_figures_are_of_the_split_that_they_name(tmp_path: Path) -> None:
     assert float(read(tmp_path / "spectrum.npz")["s_mu"]) == pytest.approx(result.metrics["best/test/s_mu"], rel=1e-5)
 
 
-def test_direction_variation_is_the_angle_between_looks(tmp_path: Path) -> None:
+def test_direction_variation_and_norms_are_of_the_images_that_are_followed(tmp_path: Path) -> None:
+    """That the angle is the one between two looks, test_embeddings.py shows."""
     what = recipe(figures=[VARIATION, TRACES])
     plain, _ = run(recipe(), tmp_path / "plain")
     result, _ = run(what, tmp_path)
     assert (result.metrics, result.curves) == (plain.metrics, plain.curves), "looking changes nothing"
-    every = visited(what, tmp_path)
-    held, seen = read(tmp_path / "direction_variation.npz"), every[::5]
-    index = torch.from_numpy(held["index"])
+    held = read(tmp_path / "direction_variation.npz")
     assert held["step"].tolist() == [5, 10]
-    assert len(set(index.tolist())) == 40
-    for window, (before, after) in enumerate(itertools.pairwise(seen)):
-        expected = direction_variation(before[index], after[index])
-        np.testing.assert_allclose(held["angle"][window], expected.angle.numpy(), rtol=1e-5)
-        np.testing.assert_allclose(held["one_minus_cos"][window], 1 - np.cos(held["angle"][window]), atol=1e-12)
-    assert held["angle"].min() > 0
+    assert len(set(held["index"].tolist())) == held["angle"].shape[1] == 40
+    np.testing.assert_allclose(held["one_minus_cos"], 1 - np.cos(held["angle"]), atol=1e-12)
     angles = held["angle"].flatten()
+    assert angles.min() > 0
     assert float(held["direction_variation_angle_var"]) == pytest.approx(angles.var())
     assert float(held["direction_variation_angle_mean"]) == pytest.approx(angles.mean())
     np.testing.assert_allclose(held["window_var"], held["angle"].var(axis=1))
     np.testing.assert_array_equal(held["counts"], np.histogram(angles, bins=50)[0])
-    traces, seen = read(tmp_path / "norm_traces.npz"), every[::3]
+    traces, task = read(tmp_path / "norm_traces.npz"), retrieval(begun(what, tmp_path))
     assert traces["step"].tolist() == [0, 3, 6, 9, 12]
     index = torch.from_numpy(traces["index"])
-    np.testing.assert_array_equal(traces["norm"], torch.stack([geometry.norms(one[index]) for one in seen]).numpy())
-    labels = batches(Session(what, place(tmp_path), CPU)).splits.train.labels
-    assert traces["label"].tolist() == labels[index].tolist()
+    np.testing.assert_array_equal(traces["norm"][0], geometry.norms(task.look(index)).numpy())
+    task.loaded(kept_weights.read(tmp_path / "best.pt").models[0])
+    if result.best_step in traces["step"]:
+        seen = traces["norm"][traces["step"].tolist().index(result.best_step)]
+        np.testing.assert_allclose(seen, geometry.norms(task.look(index)).numpy(), rtol=1e-5)
+    assert traces["label"].tolist() == batches(begun(what, tmp_path)).splits.train.labels[index].tolist()
 
 
 def test_followed_images_are_those_of_the_seed_whatever_the_loss(tmp_path: Path) -> None:

@@ -199,20 +199,6 @@ def test_omniglot_from_the_official_drawings(tmp_path: Path) -> None:
     assert images.content_hash(omniglot(tmp_path)) == images.content_hash(found)  # the data root may be the folder
 
 
-def test_the_omniglot_pack_was_made_of_drawings_in_this_way(shared: Path, tmp_path: Path) -> None:
-    """Each pixel of the pack has a value that the mean over its window can have, and all of these occur."""
-    path = shared / "data/omniglot28.npz"
-    if not path.is_file():
-        pytest.skip("the folder ../shared/data is not here")
-    with np.load(path) as held:
-        pack = held["image"]
-    possible = np.stack([box(np.random.default_rng(seed).random((105, 105)) < seed / 300) for seed in range(300)])
-    small = np.array([False, False, True, False] * 7)  # windows of three pixels
-    for rows, columns in ((rows, columns) for rows in (small, ~small) for columns in (small, ~small)):
-        window = (slice(None), *np.ix_(rows, columns))
-        assert set(np.unique(pack[window])) == set(np.unique(possible[window]))
-
-
 def test_omniglot_that_is_damaged_or_half_there(tmp_path: Path) -> None:
     trees.omniglot(tmp_path)
     second = sorted(tmp_path.rglob("*.png"))[1]

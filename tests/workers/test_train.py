@@ -102,15 +102,6 @@ def test_reports_are_few_and_say_where_the_training_is(plain: tuple[Result, list
     assert log.endswith("\n")
 
 
-def test_provenance(plain: tuple[Result, list[Progress], Path]) -> None:
-    provenance = plain[0].provenance
-    assert isinstance(provenance["versions"], dict)
-    assert provenance["versions"]["torch"] == torch.__version__.partition("+")[0]
-    assert (provenance["threads"], provenance["device"]) == (1, "cpu")
-    assert str(provenance["manifest"]).startswith("sha256:")
-    assert json.loads(json.dumps(provenance)) == provenance
-
-
 def test_curves(tmp_path: Path) -> None:
     result, _ = run(recipe(regularizer={"name": "sec", "eta": 0.5}, schedule={"name": "step", "at": [6]}), tmp_path)
     assert [step for step, _ in result.curves["train/loss"]] == list(range(1, 13))
