@@ -2,8 +2,10 @@
 
 import inspect
 import json
+import re
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 from tests.workers.specimens import CATALOG
 from workers import registry
@@ -110,3 +112,23 @@ def test_names_of_metrics() -> None:
     for name in ("recall@0", "recall@", "recall@-1", "recall@1.0", "recall@²", "map@5", "nmi@2", "", "@1"):
         assert metric_entry(name, CATALOG) is None, name
         assert metric_problem(name, CATALOG), name
+
+
+# Hyper-parameters with a symbol of their own in the papers; the others are explained in words.
+SYMBOLS = {"alpha": r"\\alpha", "beta": r"\\beta", "delta": r"\\delta", "rho": r"\\rho", "nu": r"\\nu",
+           "temperature": "T", "margin": r"(?<![a-zA-Z])m"}  # fmt: skip
+
+
+def test_every_formula_becomes_mathml_and_names_its_hyper_parameters() -> None:
+    pytest.importorskip("latex2mathml", reason="only workers are installed here")
+    from dashboards.catalog import mathml
+
+    for entry in [*load().of("loss"), *load().of("regularizer")]:
+        assert entry.formula, entry.name
+        tree = ElementTree.fromstring(mathml(entry.formula))
+        assert tree.tag.endswith("math")
+        assert "\\" not in "".join(tree.itertext()), "an unknown command is drawn as it is written"
+        assert not [node for node in tree.iter() if node.tag.endswith("merror")]
+        wanted = {one.name: SYMBOLS[one.name] for one in entry.parameters if one.name in SYMBOLS}
+        missed = [name for name, sign in wanted.items() if not re.search(rf"{sign}(?![a-zA-Z])", entry.formula)]
+        assert missed == [], entry.name

@@ -3,7 +3,6 @@
 import os
 import random
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -109,26 +108,6 @@ def test_what_a_part_draws_at_random_goes_on_too(tmp_path: Path) -> None:
     with pytest.raises(Stopped):
         run(what, tmp_path / "cut", parts=tmp_path, stop=stopping_after(7))
     assert numbers(run(what, tmp_path / "end", tmp_path / "cut/last.pt", parts=tmp_path)[0]) == numbers(whole)
-
-
-def test_resumed_from_an_older_checkpoint(tmp_path: Path) -> None:
-    """A killed attempt goes on from wherever its last checkpoint was, which may be behind its last report."""
-    what = recipe(regularizer="sec_ema")
-    whole, _ = run(what, tmp_path / "whole")
-
-    def keep_and_die(progress: Progress) -> None:
-        if progress.checkpoint and progress.step in {4, 5, 7}:
-            shutil.copy(tmp_path / "cut" / progress.checkpoint, tmp_path / f"{progress.step}.pt")
-        if progress.step == 9:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        train(what, place(tmp_path / "cut", checkpoint_seconds=0.0), keep_and_die)
-    for step in (4, 5, 7):
-        resumed, reports = run(what, tmp_path / f"end{step}", tmp_path / f"{step}.pt")
-        assert f"from step {step} " in reports[0].log
-        assert numbers(resumed) == numbers(whole)
-        assert same(weights(tmp_path / f"end{step}/best.pt"), weights(tmp_path / "whole/best.pt"))
 
 
 def test_killed_by_the_system(tmp_path: Path) -> None:

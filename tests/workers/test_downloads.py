@@ -9,8 +9,6 @@ import threading
 import zipfile
 from collections.abc import Iterator
 from contextlib import nullcontext
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -32,10 +30,11 @@ SUM = Checksum("sha256", DIGEST[:8])
 
 
 class Server:
-    """Serves CONTENT at /file, or as much of it as `cut` says; notes what is asked for."""
+    """Serves CONTENT at /file and whatever else is added, or as much of it as `cut` says; notes what is asked for."""
 
     def __init__(self) -> None:
         self.cut, self.ranges, self.asked = len(CONTENT), True, list[tuple[str, str]]()
+        self.files = {"/file": CONTENT}
         served = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -45,17 +44,18 @@ class Server:
             def do_GET(self) -> None:
                 given = self.headers.get("Range", "")
                 served.asked.append((self.path, given))
-                if self.path != "/file":
+                content = served.files.get(self.path.partition("?")[0])
+                if content is None:
                     self.send_error(404)
                     return
                 start = int(given[6:-1]) if given and served.ranges else 0
-                if start >= len(CONTENT):
+                if start >= len(content):
                     self.send_error(416)
                     return
                 self.send_response(206 if start else 200)
-                self.send_header("Content-Length", str(len(CONTENT) - start))
+                self.send_header("Content-Length", str(len(content) - start))
                 self.end_headers()
-                self.wfile.write(CONTENT[start : served.cut])
+                self.wfile.write(content[start : served.cut])
 
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.address = f"http://127.0.0.1:{self.server.server_port}"
@@ -201,22 +201,6 @@ def test_safetensors_are_read_and_a_damaged_one_is_told(tmp_path: Path) -> None:
             weights.read(tmp_path, "net.safetensors")
 
 
-class _Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, *_: object) -> None:
-        pass
-
-
-@pytest.fixture
-def served(tmp_path: Path) -> Iterator[tuple[Path, str]]:
-    folder = tmp_path / "served"
-    folder.mkdir()
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(folder)))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield folder, f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
-
-
 def tar(*names: str) -> bytes:
     content = io.BytesIO()
     with tarfile.open(fileobj=content, mode="w:gz") as archive:
@@ -234,22 +218,21 @@ def any_python(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
         monkeypatch.delattr(tarfile, "data_filter", raising=False)
 
 
-def archive(served: tuple[Path, str], name: str, content: bytes, into: str = ".") -> Archive:
-    folder, address = served
-    (folder / name).write_bytes(content)
-    return Archive(f"{address}/{name}?download=1", hashlib.md5(content).hexdigest(), into)
+def archive(server: Server, name: str, content: bytes, into: str = ".") -> Archive:
+    server.files[f"/{name}"] = content
+    return Archive(f"{server.address}/{name}?download=1", hashlib.md5(content).hexdigest(), into)
 
 
 @pytest.mark.usefixtures("any_python")
-def test_archives_and_files(served: tuple[Path, str], tmp_path: Path) -> None:
+def test_archives_and_files(server: Server, tmp_path: Path) -> None:
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as zipped:
         zipped.writestr("shop/list.txt", "shoe\n")
     sources = {
         "mine": (
-            archive(served, "birds.tgz", tar("birds/images.txt")),
-            archive(served, "shop.zip", packed.getvalue()),
-            archive(served, "digits.gz", b"as it is", "raw"),
+            archive(server, "birds.tgz", tar("birds/images.txt")),
+            archive(server, "shop.zip", packed.getvalue()),
+            archive(server, "digits.gz", b"as it is", "raw"),
         )
     }
     data = tmp_path / "data"
@@ -257,12 +240,12 @@ def test_archives_and_files(served: tuple[Path, str], tmp_path: Path) -> None:
     assert (data / "birds/images.txt").read_text() == "bird\n"
     assert (data / "shop/list.txt").read_text() == "shoe\n"
     assert (data / "raw/digits.gz").read_bytes() == b"as it is"
-    (served[0] / "birds.tgz").unlink()
+    del server.files["/birds.tgz"]
     fetch("mine", data, sources)  # what has the right checksum is not fetched again
 
 
-def test_another_checksum(served: tuple[Path, str], tmp_path: Path) -> None:
-    wrong = Archive(archive(served, "birds.tgz", tar("a")).url, "0" * 32)
+def test_another_checksum(server: Server, tmp_path: Path) -> None:
+    wrong = Archive(archive(server, "birds.tgz", tar("a")).url, "0" * 32)
     with pytest.raises(DataDamagedError, match=f"has the MD5 .*, expected {'0' * 32}"):
         fetch("mine", tmp_path / "data", {"mine": (wrong,)})
     assert [one.name for one in (tmp_path / "data").iterdir()] == [".birds.tgz.lock"]
@@ -270,7 +253,7 @@ def test_another_checksum(served: tuple[Path, str], tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("any_python")
 @pytest.mark.parametrize("leads", ["up", "through a link", "from the root"])
-def test_nothing_is_written_outside(served: tuple[Path, str], tmp_path: Path, leads: str) -> None:
+def test_nothing_is_written_outside(server: Server, tmp_path: Path, leads: str) -> None:
     packed, name = io.BytesIO(), {"up": "../outside.txt", "through a link": "link/outside.txt"}.get(leads)
     with tarfile.open(fileobj=packed, mode="w:gz") as made:
         link = tarfile.TarInfo("link")
@@ -280,7 +263,7 @@ def test_nothing_is_written_outside(served: tuple[Path, str], tmp_path: Path, le
         entry = tarfile.TarInfo(name or str(tmp_path / "outside.txt"))
         entry.size = 5
         made.addfile(entry, io.BytesIO(b"bird\n"))
-    source = archive(served, "birds.tgz", packed.getvalue())
+    source = archive(server, "birds.tgz", packed.getvalue())
     # Python's filter takes a leading / off, and so writes inside.
     taken = leads == "from the root" and hasattr(tarfile, "data_filter")
     with nullcontext() if taken else pytest.raises(DataDamagedError, match="cannot be unpacked"):
@@ -289,13 +272,13 @@ def test_nothing_is_written_outside(served: tuple[Path, str], tmp_path: Path, le
 
 
 @pytest.mark.usefixtures("any_python")
-def test_what_is_unpacked_is_ours_and_runs_nothing(served: tuple[Path, str], tmp_path: Path) -> None:
+def test_what_is_unpacked_is_ours_and_runs_nothing(server: Server, tmp_path: Path) -> None:
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w:gz") as made:
         entry = tarfile.TarInfo("birds.txt")
         entry.size, entry.mode, entry.uid, entry.uname = 5, 0o6777, 12_345, "daemon"
         made.addfile(entry, io.BytesIO(b"bird\n"))
-    fetch("mine", tmp_path / "data", {"mine": (archive(served, "birds.tgz", packed.getvalue()),)})
+    fetch("mine", tmp_path / "data", {"mine": (archive(server, "birds.tgz", packed.getvalue()),)})
     found = (tmp_path / "data/birds.txt").stat()
     assert found.st_uid == os.geteuid()
     assert not found.st_mode & 0o6022

@@ -158,23 +158,6 @@ class TestPretrained:
         )
         assert "refused); run `metricsweep weights fetch resnet18` where there is a network, and put" in found.said
 
-    def test_where_somebody_does_a_training_fetches_them(
-        self, file: PublishedWeights, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        (tmp_path / "theirs.pth").write_bytes(b"weights")
-        address = (tmp_path / "theirs.pth").as_uri()
-        monkeypatch.setattr(published_weights, "FILES", (file._replace(addresses=(address,)),))
-        assert finding(self.LOADED, tmp_path) == Finding()
-        assert not (tmp_path / "weights").exists(), "a look fetches nothing"
-        monkeypatch.setattr("workers.data.weights.offered", None)  # what no sweep asks for nobody elsewhere is asked
-        found = finding(self.STORED, tmp_path)
-        assert (found.state, "the first training fetches it from file:" in found.said) == ("missing", True)
-
-    def test_all_that_is_missing_is_said_at_once(self, file: PublishedWeights, tmp_path: Path) -> None:
-        both = finding(Need(dataset=part("cub200"), pretrained=part("resnet18")), tmp_path)
-        assert "CUB_200_2011/images.txt is missing" in both.said
-        assert f"; and {file.name} is missing" in both.said
-
     def test_timms_hub_is_told_too(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
         monkeypatch.setattr("huggingface_hub.constants.is_offline_mode", lambda: True)

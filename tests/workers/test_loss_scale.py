@@ -12,7 +12,7 @@ from workers.catalog import load
 from workers.catalog.recipe import changes, stamp
 from workers.contract import Recipe
 from workers.training import session
-from workers.training.optimization import LONGEST_RUN, LossScale
+from workers.training.optimization import LONGEST_RUN
 
 WILD = (
     "import torch\n\n\n"
@@ -81,18 +81,6 @@ def test_it_resumes_bit_for_bit_with_its_count(chance: float, cuts: list[int], t
     assert numbers(found) == numbers(whole)
     if whole.artifacts:
         assert same(weights(tmp_path / "end/best.pt"), weights(tmp_path / "whole/best.pt"))
-
-
-def test_the_scale_falls_to_its_floor_and_no_further() -> None:
-    scale = LossScale(torch.device("cpu"), [], enabled=True)
-    said = [scale.skip() for _ in range(LONGEST_RUN)]
-    assert [text.split()[-4] for text in (said[0], said[-1])] == ["32768", "1"]
-    value = torch.nn.Parameter(torch.ones(()))
-    optimizer = torch.optim.SGD([value], lr=0.1)
-    scale.descend(2 * value, optimizer, lambda: None)
-    assert value.item() == pytest.approx(0.8)
-    assert scale.state_dict() == {"scaler": {**scale.state_dict()["scaler"], "scale": 1.0}, "run": 0}
-    assert scale.skip().endswith("1 in a row; gradients are scaled by 1 from now on")
 
 
 def test_only_recipes_of_float16_have_another_version() -> None:

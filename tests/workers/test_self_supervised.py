@@ -57,14 +57,6 @@ def task(of: Session) -> SelfSupervised:
     return of.task
 
 
-def test_a_batch_is_two_views_of_images_in_one_order(tmp_path: Path) -> None:
-    at_work = begun(recipe(), tmp_path)
-    images, labels = batches(at_work).next()
-    assert images.shape == (32, 1, 8, 8)
-    assert labels.tolist() == [*range(16), *range(16)], "the number of the image in its batch, not its class"
-    assert not torch.equal(images[:16], images[16:])
-
-
 def test_labels_never_reach_what_is_trained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With other labels the same weights, bit by bit; only the probe tells them apart."""
     whole, _ = run(recipe(), tmp_path / "one")

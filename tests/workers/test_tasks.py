@@ -95,20 +95,6 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[Res
 
 @pytest.mark.parametrize("name", TASKS)
 class TestEachTask:
-    def test_says_what_it_measures_and_selects_by_one_of_it(self, name: str) -> None:
-        facts = entry(name).facts
-        assert isinstance(facts["metrics"], list)
-        assert facts["selects"] in facts["metrics"]
-        assert facts["split"] in {"validation", "test", "last"}
-        assert set(facts.get("watched", [])) <= set(facts["metrics"])  # type: ignore[arg-type]
-        known, task = catalog.load(), entry(name)
-        assert not any(known.at_the_end(metric, task) for metric in task.stated("watched"))
-        for ended in task.stated("ended"):
-            alone = task.model_copy(update={"facts": {"ended": [ended]}})
-            assert any(known.at_the_end(metric, alone) for metric in task.stated("metrics")), ended
-        assert not known.at_the_end(str(facts["selects"]), task) or facts["split"] == "last"
-        assert all(known.read_by(str(metric), task) for metric in facts["metrics"])
-
     def test_a_sound_recipe_is_completed_once_and_keeps_its_fingerprint(self, name: str) -> None:
         assert problems(raw(name)) == {}
         complete = recipe(name)

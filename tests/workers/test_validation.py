@@ -162,16 +162,6 @@ class TestAgreement:
         }
         assert said(sampler={"name": "balanced", "classes": 6}, **NO_HOLDOUT) == {}
 
-    def test_a_hold_out_has_two_classes(self) -> None:
-        assert said(validation={"name": "class_holdout", "folds": 6}) == {
-            "validation.folds": "fold 0 of 6 holds out 1 of digits' 6 training classes, but validation needs at least"
-            " 2; take fewer folds"
-        }
-
-    def test_both_sides_of_a_hold_out_are_judged(self) -> None:
-        found = said(validation={"name": "class_holdout", "folds": 6}, sampler={"name": "balanced", "classes": 8})
-        assert set(found) == {"validation.folds", "sampler.classes"}
-
     def test_every_fold_of_a_cross_validation_is_judged(self) -> None:
         assert said(validation={"name": "cross_validation", "folds": 3}) == {}
         assert said(
