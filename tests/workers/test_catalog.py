@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+import pytest
+
 from tests.workers.specimens import CATALOG
 from workers import registry
 from workers.catalog import (
