@@ -58,11 +58,7 @@ def counted(recipe: Recipe, place: Place, report: Callable[[Progress], None], re
     score = _fraction(state)
     keys = ("best/validation/map@r", "best/test/map@r", "best/test/recall@1", "last/test/map@r")
     return Result(
-        outcome="ok",
-        metrics=dict.fromkeys(keys, score),
-        best_step=total,
-        steps=total,
-        seconds=time.monotonic() - began,
+        outcome="ok", metrics=dict.fromkeys(keys, score), best_step=total, steps=total, seconds=time.monotonic() - began
     )
 
 

@@ -11,12 +11,7 @@ import pytest
 
 from tests.workers.specimens import CATALOG
 from workers import registry
-from workers.catalog import (
-    load,
-    metric_entry,
-    metric_problem,
-    parse_metric,
-)
+from workers.catalog import load, metric_entry, metric_problem, parse_metric
 from workers.catalog.inventory import given
 from workers.contract import FOLDERS, KINDS
 

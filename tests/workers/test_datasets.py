@@ -13,16 +13,7 @@ from hypothesis import strategies as st
 
 from tests.workers import recipes
 from tests.workers.recipes import DIGITS, place
-from workers.contract import (
-    CheckpointError,
-    ClassHoldout,
-    DataDamagedError,
-    Part,
-    Place,
-    Progress,
-    Recipe,
-    Stopped,
-)
+from workers.contract import CheckpointError, ClassHoldout, DataDamagedError, Part, Place, Progress, Recipe, Stopped
 from workers.data import batches, images
 from workers.data.images import Images
 from workers.datasets.digits import Digits

@@ -6,9 +6,7 @@ from typing import Any
 import pytest
 import torch
 from pytorch_metric_learning.distances import LpDistance
-from pytorch_metric_learning.losses import (
-    LiftedStructureLoss,
-)
+from pytorch_metric_learning.losses import LiftedStructureLoss
 
 from tests.workers import naive_pairs
 from tests.workers.inputs import block_labels, degenerate_batches, part, random_batch
