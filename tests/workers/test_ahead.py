@@ -2,9 +2,8 @@
 
 import gc
 import threading
-import time
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -104,20 +103,6 @@ def test_a_checkpoint_of_a_training_that_has_diverged_is_not_written(
     assert (result.outcome, result.steps) == ("diverged", 6)
 
 
-@pytest.fixture
-def uncollected() -> Iterator[None]:
-    """Has Python free what nothing refers to, and look for no cycles."""
-    gc.collect()
-    gc.disable()
-    yield
-    gc.enable()
-
-
-def never() -> bool:
-    return False
-
-
-@pytest.mark.usefixtures("uncollected")
 @pytest.mark.parametrize("end", ["finished", "stopped", "diverged"])
 def test_a_training_leaves_no_thread_and_no_images(
     end: str, tmp_path: Path, ahead: Callable[[bool], None], monkeypatch: pytest.MonkeyPatch
@@ -134,15 +119,17 @@ def test_a_training_leaves_no_thread_and_no_images(
     monkeypatch.setattr(Batches, "__init__", noted)
     before, asked = {*threading.enumerate()}, iter(range(100))
     what = doomed(tmp_path, "nan") if end == "diverged" else recipe()
-    stop = (lambda: next(asked) >= 7) if end == "stopped" else never
-    if end == "stopped":
-        with pytest.raises(Stopped):
-            run(what, tmp_path, stop=stop, parts=tmp_path)
-    else:
-        assert run(what, tmp_path, parts=tmp_path)[0].outcome == {"finished": "ok"}.get(end, end)
-    for thread in {*threading.enumerate()} - before:
-        given_up = time.monotonic() + 60
-        while thread.is_alive() and time.monotonic() < given_up:
-            thread.join(0.1)
-        assert not thread.is_alive(), thread.name
-    assert [one() for one in made] == [None]
+    gc.collect()
+    gc.disable()  # Python shall free what nothing refers to, without a search for cycles
+    try:
+        if end == "stopped":
+            with pytest.raises(Stopped):
+                run(what, tmp_path, stop=lambda: next(asked) >= 7)
+        else:
+            assert run(what, tmp_path, parts=tmp_path)[0].outcome == {"finished": "ok"}.get(end, end)
+        for thread in {*threading.enumerate()} - before:
+            thread.join(60)
+            assert not thread.is_alive(), thread.name
+        assert [one() for one in made] == [None]
+    finally:
+        gc.enable()

@@ -83,13 +83,6 @@ def test_as_many_clusters_as_points_and_one() -> None:
             clustering.k_means(torch.tensor([[0.0], [bad], [1.0]]), 2, 0)
 
 
-def test_an_empty_cluster_gets_the_farthest_point() -> None:
-    points = torch.tensor([[0.0], [0.1], [0.2], [9.0], [9.1], [20.0]])
-    start = torch.tensor([[0.0], [9.0], [500.0]])  # nothing is nearest to the last
-    clusters, _ = clustering._Descent(points, start).run(300, 0.0)
-    assert clusters.tolist() == [0, 0, 0, 1, 1, 2]
-
-
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_a_gpu_clusters_as_well() -> None:

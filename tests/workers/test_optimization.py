@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from tests.workers.recipes import batches, flat, own_part, place, recipe, retrieval, run, same
+from tests.workers.recipes import batches, begun, flat, own_part, recipe, retrieval, run, same
 from workers import catalog, registry
 from workers.contract import Part, Recipe
 from workers.data.augmentation import PRESETS
@@ -36,7 +36,7 @@ OWN = (
 
 def session(folder: Path, what: Recipe | None = None, **changes: Any) -> Session:
     parts = changes.pop("parts", None)
-    return Session(what or recipe(parts, **changes), place(folder, parts=parts), torch.device("cpu"))
+    return begun(what or recipe(parts, **changes), folder, parts=parts)
 
 
 def descend(one: Session, steps: int = 1) -> Terms:

@@ -207,19 +207,6 @@ def test_spread_out_goes_on_drawing_where_its_checkpoint_was_taken() -> None:
     assert len({first.eval()(f, y).item() for _ in range(3)}) == 1
 
 
-def test_sec_fixed_measures_the_training_set_once() -> None:
-    f, _ = random_batch()
-    regularizer = part("regularizer", "sec_fixed", source="training_set")
-    assert regularizer(f).isnan()
-    regularizer.begin(lambda: 3.0)
-    expected = (f.norm(dim=1) - 3).square().mean().item()
-    assert regularizer(f).item() == pytest.approx(expected)
-    other = part("regularizer", "sec_fixed", source="training_set")
-    other.load_state_dict(regularizer.state_dict())
-    assert other.eval()(f).item() == pytest.approx(expected)
-    part("regularizer", "sec_fixed").begin(lambda: 1 / 0)  # a number needs no look
-
-
 def test_the_plan_refuses_a_number_beside_another_source() -> None:
     known = catalog.load()
     raw = {**DIGITS, "regularizer": {"name": "sec_fixed", "mu": 5.0, "source": "training_set"}}

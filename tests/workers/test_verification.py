@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from tests.workers.recipes import batches, place, recipe, run
+from tests.workers.recipes import batches, begun, place, recipe, run
 from workers.data.batches import Batches, Splits, splits
 from workers.data.images import PairSet
 from workers.embeddings import geometry
@@ -64,9 +64,7 @@ def test_pairs_are_all_of_one_class_and_as_many_of_two() -> None:
 def test_the_pairs_that_a_data_set_drew_up_go_before_those_of_labels(tmp_path: Path) -> None:
     place_ = torch.arange(20)
     drawn = PairSet(place_, place_ % 7, place_ % 2 == 0, place_ // 2)
-    session = Session(recipe(task="verification"), place(tmp_path), torch.device("cpu"))
-    task, batches_ = session.task, batches(session)
-    assert isinstance(task, Verification)
+    task, batches_ = task_of(tmp_path)
     usual = task.evaluate("test", ["accuracy"])
     batches_.splits = replace(batches_.splits, test=replace(batches_.splits.test, pairs=drawn))
     unit = geometry.unit(task.embed(batches_.splits.test))
@@ -75,7 +73,7 @@ def test_the_pairs_that_a_data_set_drew_up_go_before_those_of_labels(tmp_path: P
 
 
 def task_of(tmp_path: Path, **options: bool) -> tuple[Verification, Batches]:
-    session = Session(recipe(task={"name": "verification", **options}), place(tmp_path), torch.device("cpu"))
+    session = begun(recipe(task={"name": "verification", **options}), tmp_path)
     assert isinstance(session.task, Verification)
     return session.task, batches(session)
 
