@@ -97,15 +97,6 @@ def _value_and_gradient(loss: Any, embeddings: Tensor, labels: Tensor) -> tuple[
     return value.detach(), gradient
 
 
-def check_facts(loss: Any) -> None:
-    assert isinstance(loss, torch.nn.Module)
-    assert loss.label
-    assert loss.version >= 1
-    assert loss.order in {"free", "within_class", "positional", "paired"}
-    assert set(getattr(loss, "layout", ())) <= {"class_blocks", "shuffled"}
-    assert loss.order not in {"positional", "paired"} or loss.layout == ("class_blocks",)
-
-
 def check_gradients(name: str) -> None:
     """A scalar with a gradient in every float, which is that of finite differences, and along which it falls."""
     embeddings, labels = random_batch()
@@ -152,18 +143,6 @@ def check_degenerate(name: str) -> None:
     assert part("loss", name)(torch.full_like(embeddings, math.nan), labels).isnan()
 
 
-def check_space(name: str) -> None:
-    """A loss without parameters does not change by a rotation, and is lower where classes separate."""
-    wide = {"margin": 100.0} if name == "rep_cnt" else {}  # the squared distances here are beyond its own margin
-    loss, (embeddings, labels) = part("loss", name, **wide), random_batch()
-    if next(loss.parameters(), None) is not None:
-        return
-    rotation, _ = torch.linalg.qr(random_batch(7, classes=8, per_class=1)[0])
-    torch.testing.assert_close(loss(embeddings @ rotation, labels), loss(embeddings, labels))
-    values = [loss(*random_batch(separation=separation)).item() for separation in (0.0, 1.0, 20.0)]
-    assert values[0] > values[1] > values[2]
-
-
 def test_every_loss_equals_its_naive_loop() -> None:
     missing = set(LOSSES) - set(NAIVE)
     assert not missing, "write these losses as naive loops and add them to NAIVE"
@@ -179,11 +158,9 @@ def test_every_loss_equals_its_naive_loop() -> None:
 
 @pytest.mark.parametrize("name", LOSSES)
 def test_every_loss_conforms(name: str) -> None:
-    check_facts(part("loss", name))
     check_gradients(name)
     check_order(part("loss", name))
     check_degenerate(name)
-    check_space(name)
 
 
 def test_triplet_counts_triplets_without_violation() -> None:

@@ -123,7 +123,7 @@ def test_galleries_at_their_edges() -> None:
 def test_ranks_are_those_of_a_plain_sort_also_among_many_images(dtype: torch.dtype, tolerance: float) -> None:
     """In float32 some images lie within the tolerance of a tie, and count by their chance."""
     wrong = []
-    for classes, per_class, threads in ((60, 2, 1), (1200, 2, 3), (700, 6, 1)):
+    for classes, per_class, threads in ((60, 2, 1), (1200, 2, 3), (210, 20, 1)):
         embeddings, labels = random_batch(classes=classes, per_class=per_class, separation=0.1)
         unit = torch.nn.functional.normalize(embeddings.to(dtype))
         order = (unit @ unit.T).fill_diagonal_(-math.inf).argsort(dim=1, descending=True)[:, :-1]
@@ -140,22 +140,15 @@ def test_ranks_are_those_of_a_plain_sort_also_among_many_images(dtype: torch.dty
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
-@pytest.mark.parametrize("sizes", [(40, 30), (3,) * 20])
-def test_a_gpu_finds_the_same_neighbours(sizes: tuple[int, ...]) -> None:
-    embeddings, labels = _uneven(0, sizes)
-    expected = Evaluation(embeddings, labels).neighbours
-    for one, other in zip(expected, Evaluation(embeddings.cuda(), labels.cuda()).neighbours, strict=True):
-        torch.testing.assert_close(other.cpu(), one)
-
-
-@pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
-def test_a_gpu_counts_ties_the_same() -> None:
-    embeddings, labels = _uneven(0, (3,) * 40)
-    embeddings = embeddings[torch.arange(len(embeddings)) % 9].float()
-    expected = Evaluation(embeddings, labels).neighbours
-    found = Evaluation(embeddings.cuda(), labels.cuda()).neighbours
-    for k in (1, 4):
-        torch.testing.assert_close(found.hit_rate(k).cpu(), expected.hit_rate(k))
-    torch.testing.assert_close(found.average_precision.cpu(), expected.average_precision)
-    torch.testing.assert_close(found.precision.cpu(), expected.precision)
+@pytest.mark.parametrize("tied", [False, True])
+def test_a_gpu_finds_the_same_neighbours(tied: bool) -> None:
+    for sizes in ((40, 30), (3,) * 40):
+        embeddings, labels = _uneven(0, sizes)
+        if tied:
+            embeddings = embeddings[torch.arange(len(embeddings)) % 9].float()
+        expected = Evaluation(embeddings, labels).neighbours
+        found = Evaluation(embeddings.cuda(), labels.cuda()).neighbours
+        for k in (1, 4):
+            torch.testing.assert_close(found.hit_rate(k).cpu(), expected.hit_rate(k))
+        torch.testing.assert_close(found.average_precision.cpu(), expected.average_precision)
+        torch.testing.assert_close(found.precision.cpu(), expected.precision)
