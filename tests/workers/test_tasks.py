@@ -38,7 +38,13 @@ OWN: dict[str, dict[str, Any]] = {
         "validation": {"name": "class_holdout", "folds": 3},
     },
     "self_supervised": {
-        "task": {"name": "self_supervised", "probe_epochs": 3, "probe_at": [2], "probe_batch": 64},
+        "task": {
+            "name": "self_supervised",
+            "probe_epochs": 3,
+            "probe_at": [2],
+            "probe_batch": 64,
+            "probe_reports": "best",
+        },  # fmt: skip
         "dataset": "digits_halves",
         "loss": "nt_xent",
         "sampler": {"name": "shuffle", "batch": 8},
