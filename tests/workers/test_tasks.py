@@ -44,7 +44,7 @@ OWN: dict[str, dict[str, Any]] = {
             "probe_at": [2],
             "probe_batch": 64,
             "probe_reports": "best",
-        },  # fmt: skip
+        },
         "dataset": "digits_halves",
         "loss": "nt_xent",
         "sampler": {"name": "shuffle", "batch": 8},
