@@ -8,6 +8,7 @@ from orchestrator.record.store import Store
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.engine import Broker
 from orchestrator.run.inline import Inline
+from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from workers import catalog as catalogs
 from workers.catalog import Catalog
@@ -61,3 +62,10 @@ def conduct(settings: Settings, orders: int | None = None, catalog: Catalog | No
         pass
     finally:
         store.close()
+
+
+def ran(service: Service, settings: Settings, body: bytes, orders: int | None = None) -> int:
+    """Submit a spec and conduct; gives the number of the sweep."""
+    sweep = service.submissions.submit(body).id
+    conduct(settings, orders)
+    return sweep

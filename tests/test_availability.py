@@ -18,9 +18,7 @@ from orchestrator.conduct import broker
 from orchestrator.conduct.broker import Intake
 from orchestrator.conduct.conductor import Conductor
 from orchestrator.conduct.upkeep import Retries
-from orchestrator.conduct.waiting import AGAIN_SECONDS, SETTLE_SECONDS, USUAL_SECONDS, Availability
-from orchestrator.plan import grid as plan_needs
-from orchestrator.plan.validated import read
+from orchestrator.conduct.waiting import Availability
 from orchestrator.record.capacity import AskedNeed
 from orchestrator.record.store import Store
 from orchestrator.run.attempt import Workplace
@@ -67,7 +65,7 @@ class Held(Cluster):
 @pytest.fixture
 def held(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[Held]:
     monkeypatch.setattr("orchestrator.conduct.waiting.AGAIN_SECONDS", 0.0)
-    monkeypatch.setattr("orchestrator.conduct.waiting.LOOK_SECONDS", 0.0)
+    monkeypatch.setattr("orchestrator.conduct.waiting.DATA_SECONDS", 0.0)
     monkeypatch.setattr("orchestrator.conduct.waiting.SHARE", 0)
     made = Held(settings)
     yield made
@@ -131,18 +129,6 @@ def test_a_training_without_its_data_waits_again(
     assert found.notice is not None
     (attempt,) = service.trials.get(service.trials.page(sweep, None, None, None, 9).items[0].id).attempts
     assert (attempt.state, (attempt.reason or "").partition(":")[0]) == ("failed", "DataMissingError")
-
-
-def test_a_look_that_contradicts_trainings_ends(
-    service: Service, held: Held, settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (settings.data_root / "blind").touch()
-    sweep = service.submissions.submit(spec(compare={"dataset": ["cub200"]}, repeat={"seed": [0]}, tune={})).id
-    monkeypatch.setattr(broker, "Retries", lambda: Retries(iter(range(0, 100_000, 1000)).__next__))
-    held.conduct(turns=8)
-    found = service.sweeps.get(sweep)
-    assert (found.state, found.counts.failed) == ("failed", 1)
-    assert len(service.trials.get(found.problems[0].trial).attempts) == 3
 
 
 def test_a_run_says_what_is_missing(
@@ -227,13 +213,6 @@ def test_damaged_faces_are_found_before_a_training(tmp_path: Path, held: Held, m
     real.store.close()
 
 
-def test_every_candidate_of_a_tuned_backbone_is_looked_for() -> None:
-    document = {**SPEC, "compare": {"loss": ["triplet"]}, "tune": {"backbone.weights": ["a.pth", "b.pth"]}}
-    document["recipe"] = {**SPEC["recipe"], "backbone": "resnet18"}
-    checked = read(yaml.safe_dump(document).encode(), catalogs.load(), ())
-    assert [need.weights for need in plan_needs.needs(checked.spec, catalogs.load())] == ["a.pth", "b.pth"]
-
-
 class Machines:
     """A store and an engine of which only the data matter; a look ends when it is told to."""
 
@@ -304,60 +283,3 @@ def test_where_some_have_the_data_only_they_are_given_their_trainings(tmp_path: 
     clock[0] += 2
     one.look()
     assert (one.held, one.notices) == (frozenset(), {}), "whoever comes may have them"
-
-
-def test_a_machine_is_asked_again_in_time_and_later_for_what_nobody_has_asked(tmp_path: Path) -> None:
-    clock = [0.0]
-    machines = Machines(CUB)
-    del machines.there[1:]
-    one = Availability(machines, machines, machines, [CUB, SOP], lambda: clock[0])  # type: ignore[arg-type]
-    one.look()
-    clock[0] += 4
-    machines.end(tmp_path)
-    one.look()
-    assert machines.looks == []
-    clock[0] += SETTLE_SECONDS
-    machines.going = True
-    one.look()
-    assert machines.looks == [], "what trains keeps its cores"
-    machines.going = False
-    clock[0] += 2
-    one.look()
-    assert machines.looks == [], "of a service that is about to end, too"
-    clock[0] += SETTLE_SECONDS
-    one.look()
-    assert machines.looks == [("a", [SOP])]
-    machines.end(tmp_path)
-    one.look()
-    clock[0] += AGAIN_SECONDS - 1
-    one.look()
-    assert machines.looks == []
-    clock[0] += 2
-    one.look()
-    assert machines.looks == [("a", [CUB])]
-    clock[0] += 1
-    one.look()
-    assert len(machines.looks) == 1, "not while it looks"
-    clock[0] += 30
-    (tmp_path / "a" / "cub200").mkdir(parents=True)
-    machines.end(tmp_path)
-    one.look()
-    assert one.held == frozenset()
-    one.doubt(CUB.key)
-    one.look()
-    assert machines.looks == [("a", [CUB])], "at once"
-    assert one.held == {CUB.key}
-
-
-def test_unasked_data_are_looked_for_in_the_end_however_long_a_sweep_goes_on() -> None:
-    clock = [0.0]
-    machines = Machines()
-    machines.going = True
-    one = Availability(machines, machines, machines, [SOP], lambda: clock[0])  # type: ignore[arg-type]
-    one.look()
-    clock[0] += USUAL_SECONDS
-    one.look()
-    assert machines.looks == []
-    clock[0] += 2
-    one.look()
-    assert machines.looks == [("a", [SOP]), ("b", [SOP])]

@@ -7,24 +7,18 @@ import shutil
 import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
-from dashboards.sweeps import cell_page
-from orchestrator.publish.tables import cell as cells
-from orchestrator.record.store import Store
+from orchestrator.service import tables
 from orchestrator.service.service import Service
-from orchestrator.service.tables import rebuild
 from orchestrator.settings import Settings
 from orchestrator.views.errors import ConflictError, DamagedError, NotFoundError
-from tests.inline_conductor import conduct
-from tests.test_conductor import SPEC, spec, trained
-from workers import catalog as catalogs
+from tests.inline_conductor import conduct, ran
+from tests.test_conductor import SPEC, spec
 
-NOW = datetime(2026, 11, 25, tzinfo=UTC)
 TABLES = {
     "main": {"rows": ["loss"], "columns": [], "metrics": ["map@r", "recall@1"]},
     "tuned": {"rows": ["loss"], "columns": ["dataset"], "metrics": ["map@r"], "show_tuned": True, "std": False,
@@ -130,15 +124,15 @@ def test_the_same_content_gives_the_same_bytes(packed: Packed, bundle: Path) -> 
 
 
 def test_every_table_is_rebuilt_to_the_byte(bundle: Path) -> None:
-    report = rebuild(bundle)
+    report = tables.rebuild(bundle)
     assert report.identical
     assert len(report.tables) == 2 * len({one.rendering.format for one in report.tables})
     assert report.versions == {}
-    one = rebuild(bundle, "main", "latex")
+    one = tables.rebuild(bundle, "main", "latex")
     assert [(each.rendering.table, each.rendering.format) for each in one.tables] == [("main", "latex")]
     assert one.tables[0].content == contents(bundle)["tables/main/own/latex.tex"]
     with pytest.raises(NotFoundError, match="its tables: main, tuned"):
-        rebuild(bundle, "mian")
+        tables.rebuild(bundle, "mian")
 
 
 def test_changed_missing_and_added_files_are_named(bundle: Path) -> None:
@@ -149,7 +143,7 @@ def test_changed_missing_and_added_files_are_named(bundle: Path) -> None:
         files["more.txt"] = b"more"
 
     with pytest.raises(DamagedError) as refused:
-        rebuild(rewritten(bundle, change))
+        tables.rebuild(rewritten(bundle, change))
     for problem in ("changed: ", "missing: spec.yaml", "added: more.txt", "latex.tex", "metrics.parquet", "spec.json"):
         assert problem in str(refused.value)
 
@@ -161,7 +155,7 @@ def test_a_table_that_its_data_do_not_give_differs(bundle: Path) -> None:
         text = files["tables/main/own/csv.csv"].decode()
         files["tables/main/own/csv.csv"] = text.replace("1.05", "9.05").encode()
 
-    report = rebuild(rewritten(bundle, change, honest=True))
+    report = tables.rebuild(rewritten(bundle, change, honest=True))
     wrong = [one for one in report.tables if not one.identical]
     assert [one.rendering.file for one in wrong] == ["tables/main/own/csv.csv"]
     assert "line 2" in wrong[0].difference
@@ -171,7 +165,7 @@ def test_a_table_that_its_data_do_not_give_differs(bundle: Path) -> None:
 def test_a_path_out_of_the_archive_is_refused(bundle: Path) -> None:
     for name in ("../evil", "/etc/evil", "a/../../evil", "c:\\evil", ".hidden", "a//b"):
         with pytest.raises(DamagedError, match="leads elsewhere"):
-            rebuild(rewritten(bundle, lambda files, n=name: files.update({n: b""}), honest=True))  # type: ignore[misc]
+            tables.rebuild(rewritten(bundle, lambda files, n=name: files.update({n: b""}), honest=True))  # type: ignore[misc]
 
 
 def test_what_is_no_bundle_is_refused(bundle: Path, tmp_path: Path) -> None:
@@ -179,16 +173,16 @@ def test_what_is_no_bundle_is_refused(bundle: Path, tmp_path: Path) -> None:
         path = tmp_path / "no.zip"
         path.write_bytes(content)
         with pytest.raises(DamagedError, match="no bundle"):
-            rebuild(path)
+            tables.rebuild(path)
     for name, content in {"data/trials.parquet": b"PAR1", "spec.json": b"[]", "catalog.json": b"{}"}.items():
         with pytest.raises(DamagedError):
-            rebuild(rewritten(bundle, lambda files, n=name, c=content: files.update({n: c}), honest=True))  # type: ignore[misc]
+            tables.rebuild(rewritten(bundle, lambda files, n=name, c=content: files.update({n: c}), honest=True))  # type: ignore[misc]
 
 
 def test_an_archive_that_unpacks_to_too_much_is_refused(bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("orchestrator.publish.bundle.contents.MOST_BYTES", 10_000)
     with pytest.raises(DamagedError, match="at most"):
-        rebuild(bundle)
+        tables.rebuild(bundle)
 
 
 def test_a_sweep_that_waits_or_failed_in_part_can_be_packed(
@@ -200,7 +194,7 @@ def test_a_sweep_that_waits_or_failed_in_part_can_be_packed(
         path = tmp_path / f"{state}.zip"
         with service.bundles.make(queued) as made:
             path.write_bytes(made.read())
-        report = rebuild(path)
+        report = tables.rebuild(path)
         assert report.identical, [one.difference for one in report.tables]
         assert report.head.state == state
         conduct(settings)
@@ -228,45 +222,9 @@ def test_what_stands_behind_a_cell(packed: Packed) -> None:
         of.sweeps.cell(sweep, 2)
 
 
-def test_the_page_of_a_cell_is_the_same_if_the_whole_sweep_is_read(service: Service, settings: Settings) -> None:
-    delta = {"metric": "map@r", "delta": {"loss": "triplet"}}
-    both = {"rows": ["loss"], "metrics": ["map@r"], "selections": ["validation", "test"], "flattery": True}
-    tables = {"main": {"rows": ["loss"], "columns": [], "metrics": ["map@r", delta]}, "both": both}
-    failing = {"optimizer.lr": [0.5, 0.25, 0.01]}
-    sweep = service.submissions.submit(spec(tables=tables, select={"beside": "test"}, tune=failing)).id
-    conduct(settings)
-    store, parts = Store.open(settings.database), catalogs.load()
-    whole = store.outcomes.of(sweep)
-    assert whole.cells
-    for cell in whole.cells:
-        found = service.sweeps.cell(sweep, cell.index)
-        evidence = [one for one in store.outcomes.provenance(sweep) if one.outcome.cell == cell.index]
-        assert found.numbers
-        pages = [
-            cell_page(view, service.sweeps.cell_figure(view), now=NOW)
-            for view in (found, cells.trace(whole, cell.index, evidence, parts))
-        ]
-        assert pages[0] == pages[1]
-    store.close()
-
-
-def test_a_row_added_later_trains_only_what_is_missing(service: Service, settings: Settings) -> None:
-    service.submissions.submit(spec())
-    conduct(settings)
-    before = len(trained(settings))
-    wider = spec(compare={"loss": ["triplet", "semihard", "normalized_npair"]}, name="rates-with-npair")
-    preview = service.submissions.preview(wider)
-    assert (preview.trials, preview.cached) == (12, 8)
-    second = service.submissions.submit(wider).id
-    conduct(settings)
-    assert len(set(trained(settings)[before:])) == len(trained(settings)) - before == 4
-    assert service.sweeps.get(second).counts.reused == 8
-
-
 def test_one_table_of_two_sweeps(service: Service, settings: Settings) -> None:
     first = service.submissions.submit(spec()).id
-    later = service.submissions.submit(spec(name="later", compare={"loss": ["semihard", "normalized_npair"]})).id
-    conduct(settings)
+    later = ran(service, settings, spec(name="later", compare={"loss": ["semihard", "normalized_npair"]}))
     table = json.loads(service.tables.compare([first, later], None, "merge", "json").content)
     (panel,) = table["panels"]
     assert [row["labels"]["loss"] for row in panel["rows"]] == ["triplet", "semihard", "normalized_npair"]

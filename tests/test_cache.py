@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from orchestrator.host.cache import SHARE, Cache
+from orchestrator.host.cache import Cache
 
 
 class Clock:
@@ -17,24 +17,6 @@ class Clock:
 
     def __call__(self) -> float:
         return self.at
-
-
-def test_what_may_be_old_is_computed_for_a_twentieth_of_the_time() -> None:
-    clock = Clock()
-    cache: Cache[str, float] = Cache(2, now=clock)
-
-    def compute() -> float:
-        clock.at += 2.0
-        return clock.at
-
-    def asked() -> float:
-        return cache.get("a", compute)
-
-    assert asked() == 2.0
-    clock.at += 2.0 * SHARE - 0.1
-    assert asked() == 2.0, "it took two seconds"
-    clock.at += 0.2
-    assert asked() == clock.at, "computed now"
 
 
 def test_who_asks_while_another_computes_gets_what_was() -> None:
@@ -93,58 +75,3 @@ def test_an_error_is_raised_where_it_happens_and_is_not_kept() -> None:
         assert waiting.result(60) == "own"
         with pytest.raises(ValueError, match="not now"):
             failing.result(60)
-
-
-def test_what_was_computed_last_stays() -> None:
-    clock = Clock()
-    cache: Cache[str, float] = Cache(2, now=clock)
-
-    def compute() -> float:
-        clock.at += 1.0
-        return clock.at
-
-    assert [cache.get(key, compute) for key in "abcbca"] == [1.0, 2.0, 3.0, 2.0, 3.0, 4.0]
-
-
-def _until(cache: Cache[str, str], value: str) -> None:
-    """Wait until a value was computed beside."""
-    while cache.get("a", lambda: "never") != value:
-        time.sleep(0.001)
-
-
-def test_what_is_a_little_old_is_computed_beside() -> None:
-    clock = Clock()
-    cache: Cache[str, str] = Cache(2, now=clock)
-
-    def taking(value: str) -> str:
-        clock.at += 1.0
-        return value
-
-    assert cache.get("a", lambda: taking("old")) == "old"
-    clock.at += SHARE + 0.1
-    go_on = threading.Event()
-    assert cache.get("a", lambda: "never", lambda: (go_on.wait(60) and taking("new")) or "late") == "old"
-    assert cache.get("a", lambda: "never", lambda: "never") == "old", "it is computed once"
-    go_on.set()
-    _until(cache, "new")
-    clock.at += 2 * SHARE + 0.1
-    assert cache.get("a", lambda: taking("newest"), lambda: "never") == "newest", "nobody asked for too long"
-
-
-def test_a_value_is_computed_once_for_a_stamp() -> None:
-    cache: Cache[str, int] = Cache(2)
-    made: list[int] = []
-
-    def compute() -> int:
-        made.append(len(made))
-        return made[-1]
-
-    assert [cache.stamped("a", stamp, compute) for stamp in ("1", "1", "2")] == [0, 0, 1]
-
-
-def test_a_renewed_value_was_computed_after_the_call() -> None:
-    cache: Cache[str, int] = Cache(2, seconds=60.0)
-    numbers = iter(range(3))
-    assert [cache.get("a", lambda: next(numbers)) for _ in range(2)] == [0, 0]
-    assert cache.renew("a", lambda: next(numbers)) == 1
-    assert cache.get("a", lambda: next(numbers)) == 1

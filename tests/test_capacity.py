@@ -1,13 +1,13 @@
 """The conductor and a cluster that lacks room: what waits blocks nothing, says why, and goes on when a node joins."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
 import yaml
 
 from orchestrator.conduct.conductor import Conductor
-from orchestrator.conduct.waiting import TURN_SECONDS, WAIT, Capacity
+from orchestrator.conduct.waiting import WAIT
 from orchestrator.plan.data import crowded
 from orchestrator.plan.validated import read
 from orchestrator.record.store import Store
@@ -17,7 +17,7 @@ from orchestrator.run.inline import Inline
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.spec.axes import Slot
-from orchestrator.views.accounts import Quota, QuotaLimits
+from orchestrator.views.accounts import Quota
 from orchestrator.views.operations import Node
 from tests.test_conductor import SPEC, trained
 from workers import catalog as catalogs
@@ -141,17 +141,6 @@ def test_a_submit_warns_of_what_no_node_could_ever_hold(clustered_service: Servi
     assert clustered_service.submissions.preview(spec(slots=BIG)).warnings == [], "one that was here can come again"
 
 
-def test_a_machine_that_came_back_smaller_is_one_of_those_that_no_longer_count(
-    clustered_service: Service, cluster: Cluster
-) -> None:
-    cluster.engine.there[:] = [Node("before", "lab", {"CPU": 128.0, "memory": 2.0**33})]
-    cluster.conduct()
-    cluster.engine.there[:] = [SMALL]
-    sweep = clustered_service.submissions.submit(spec(slot={"cpus": 64, "gpus": 0})).id
-    cluster.conduct()
-    assert clustered_service.sweeps.get(sweep).notice == f"{LACK}; its trials wait until such a node joins"
-
-
 def test_what_has_no_hours_left_waits_with_a_notice_until_it_has(clustered_service: Service, cluster: Cluster) -> None:
     sweep = clustered_service.submissions.submit(spec()).id
     cluster.store.owner_quotas.put("project", "main", Quota(cpu_hours=0))
@@ -167,55 +156,6 @@ def test_what_has_no_hours_left_waits_with_a_notice_until_it_has(clustered_servi
     assert (found.state, found.notice, found.counts.finished) == ("finished", None, 8)
 
 
-class Asked:
-    """A store and an engine of which only the demand matters."""
-
-    def __init__(self, waiting: list[Slot]) -> None:
-        self.waiting, self.heard = waiting, list[list[float]]()
-        self.capacity = self
-
-    def nodes(self) -> list[Node]:
-        return [SMALL]
-
-    def note_nodes(self, alive: Sequence[Node]) -> None: ...
-
-    def asked_slots(self) -> list[Any]:
-        return []
-
-    def note_notices(self, notices: dict[int, str]) -> None: ...
-
-    def waiting_slots(self, most: int, quota: int | None, held: Collection[str], limits: QuotaLimits) -> list[Slot]:
-        return self.waiting
-
-    def demand(self, waiting: Sequence[Slot]) -> None:
-        self.heard.append([slot.cpus for slot in waiting])
-
-
-def test_what_no_node_was_ever_seen_to_hold_is_asked_for_in_turn() -> None:
-    clock = [1000.0]
-    asked = Asked([Slot(cpus=cpus, gpus=0) for cpus in (64, 1, 96, 64)])
-    capacity = Capacity(asked, asked, asked, None, lambda: clock[0])  # type: ignore[arg-type]
-    for _ in range(4):
-        capacity.look(anew=True)
-        clock[0] += TURN_SECONDS
-    assert asked.heard == [[64, 1, 64], [1], [1, 96], [1]], "one that cannot be had keeps the others waiting for long"
-    asked.waiting, asked.heard = [Slot(cpus=64, gpus=0)], []
-    capacity.look(anew=True)
-    clock[0] += TURN_SECONDS
-    capacity.look(anew=True)
-    assert asked.heard == [[64], [64]]
-
-
-def test_an_extension_without_slots_takes_those_of_trials_back(clustered_service: Service, cluster: Cluster) -> None:
-    sweep = clustered_service.submissions.submit(spec(slots=BIG)).id
-    cluster.conduct()
-    assert clustered_service.sweeps.get(sweep).notice
-    clustered_service.commands.extend(sweep, spec(repeat={"seed": [0, 1, 2]}))
-    cluster.conduct()
-    found = clustered_service.sweeps.get(sweep)
-    assert (found.state, found.counts.finished, found.notice) == ("finished", 12, None)
-
-
 def test_a_lease_is_given_back_though_the_engine_does_not_close(cluster: Cluster) -> None:
     def broken() -> None:
         raise RuntimeError("Ray is gone")
@@ -223,16 +163,6 @@ def test_a_lease_is_given_back_though_the_engine_does_not_close(cluster: Cluster
     cluster.engine.close = broken  # type: ignore[method-assign]
     cluster.conduct()
     assert not cluster.store.lease.conducted()
-
-
-def test_a_node_that_left_makes_its_trials_wait_without_a_notice(clustered_service: Service, cluster: Cluster) -> None:
-    cluster.engine.there[:] = [SMALL, LARGE]
-    cluster.conduct()
-    cluster.engine.there[:] = [SMALL]
-    sweep = clustered_service.submissions.submit(spec(slots=BIG)).id
-    cluster.conduct()
-    found = clustered_service.sweeps.get(sweep)
-    assert (found.counts.finished, found.counts.waiting, found.notice) == (4, 4, None)
 
 
 def test_an_order_that_is_given_back_waits_again(clustered_service: Service, cluster: Cluster) -> None:

@@ -20,7 +20,7 @@ from orchestrator.settings import Settings
 from orchestrator.views.errors import ConflictError, InvalidSpecError, NotFoundError
 from orchestrator.views.operations import CollectionPolicy, CollectionView
 from orchestrator.views.states import TrialState
-from tests.inline_conductor import conduct
+from tests.inline_conductor import conduct, ran
 from tests.object_store import bucket_at, bucket_url, object_store  # noqa: F401 - fixtures
 from tests.test_conductor import spec
 from tests.test_evaluations import tally, trials, wider
@@ -35,8 +35,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("trained")
     settings = at(home)
     service = Service.open(settings)
-    number = service.submissions.submit(wider()).id
-    conduct(settings)
+    number = ran(service, settings, wider())
     for trial in trials(service, number):
         folder = settings.storage / trial.training / "1"
         for name in ("norms.npz", "spool.jsonl", "last.pt"):
@@ -166,8 +165,7 @@ def test_a_new_column_trains_where_the_weights_are_gone(service: Service, settin
     seen = service.submissions.preview(wider("nmi_sec"))
     assert (seen.evaluated, seen.cost.trainings) == (row.kept, row.trainings)
     trained = tally(settings, "train")
-    service.submissions.submit(wider("nmi_sec", name="further"))
-    conduct(settings)
+    ran(service, settings, wider("nmi_sec", name="further"))
     assert tally(settings, "train") - trained == row.trainings
 
 
@@ -178,26 +176,10 @@ def test_an_extension_that_needs_collected_weights_is_refused(service: Service, 
         service.commands.extend(sweep, wider("nmi_sec"))
     assert service.commands.extend(sweep, wider(repeat={"seed": [0, 1, 2]})).state == "waiting", "it only adds trials"
     conduct(settings)
-    service.submissions.submit(wider("nmi_sec", name="further", repeat={"seed": [0, 1, 2]}))
-    conduct(settings)
+    ran(service, settings, wider("nmi_sec", name="further", repeat={"seed": [0, 1, 2]}))
     service.commands.extend(sweep, wider("nmi_sec", repeat={"seed": [0, 1, 2]}))
     conduct(settings)
     assert all("best/test/nmi_sec" in trial.metrics for trial in trials(service, sweep))
-
-
-def test_an_extension_after_a_collection_is_refused(
-    service: Service, settings: Settings, sweep: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    collect(service)
-    conduct(settings)
-    with monkeypatch.context() as unasked:
-        unasked.setattr(service._store.collection, "require_kept", lambda *given: None)
-        request = service.commands.extend(sweep, wider("nmi_sec"))
-    conduct(settings)
-    answered = service.commands.request(request.id)
-    assert answered.state == "refused"
-    assert "were collected" in (answered.outcome or "")
-    assert all(trial.state == TrialState.FINISHED for trial in trials(service, sweep))
 
 
 def test_rank_age_and_state_decide(service: Service, settings: Settings, sweep: int) -> None:
@@ -221,14 +203,12 @@ def test_what_goes_on_is_left_alone(service: Service, settings: Settings, sweep:
 
 
 def test_what_another_sweep_shows_is_kept(service: Service, settings: Settings, sweep: int) -> None:
-    service.submissions.submit(wider(name="the same"))
-    conduct(settings)
+    ran(service, settings, wider(name="the same"))
     assert collect(service, dry_run=True).sweeps == []
 
 
 def test_what_another_sweep_evaluates_is_kept(service: Service, settings: Settings, sweep: int) -> None:
-    second = service.submissions.submit(wider("nmi_sec", name="further")).id
-    conduct(settings)
+    second = ran(service, settings, wider("nmi_sec", name="further"))
     assert tally(settings, "evaluate") > 0
     assert collect(service, dry_run=True, sweep=sweep).sweeps == []
     service.commands.delete(second, "further")
@@ -264,29 +244,3 @@ def test_links_are_never_followed(service: Service, settings: Settings, sweep: i
     conduct(settings)
     assert (outside / "1" / "best.pt").read_text() == "precious"
     assert (outside / "theirs.pt").read_text() == "precious"
-
-
-def test_sizes_are_told_by_sweep(service: Service, settings: Settings, sweep: int) -> None:
-    found = service.retention.sizes()
-    (row,) = found.sweeps
-    files = [path for path in settings.storage.rglob("*") if path.is_file() and path.parent != settings.storage]
-    by_kind = {kind: sum(p.stat().st_size for p in files if p.suffix in kinds) for kind, kinds in KINDS.items()}
-    assert (row.sweep, row.weights_bytes, row.figures_bytes) == (sweep, by_kind["weights"], by_kind["figures"])
-    assert found.weights_bytes == row.weights_bytes
-    assert row.spools_bytes > 0
-    assert row.logs_bytes == found.logs_bytes
-    assert found.database_bytes == settings.resolved_home.joinpath("metricsweep.db").stat().st_size + wal(settings)
-    second = service.submissions.submit(wider(name="the same")).id
-    conduct(settings)
-    again = service.retention.sizes()
-    assert again.weights_bytes == found.weights_bytes, "what two share lies there once"
-    assert {one.sweep: one.weights_bytes for one in again.sweeps} == dict.fromkeys((sweep, second), row.weights_bytes)
-    assert service.retention.sizes(second).sweeps[0].sweep == second
-
-
-KINDS = {"weights": {".pt"}, "figures": {".npz"}}
-
-
-def wal(settings: Settings) -> int:
-    path = settings.resolved_home / "metricsweep.db-wal"
-    return path.stat().st_size if path.exists() else 0

@@ -1,8 +1,6 @@
 """docker-compose.yml, what it builds, locks and asks for, without Docker."""
 
-import importlib.util
 import re
-import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -20,11 +18,6 @@ from orchestrator.settings import Settings
 from tests.compose_file import COMPOSE, GPU, MONITORING, ROOT, S3, example, load, rendered, variables
 
 SERVICES = {"postgres", "mlflow", "ray-head", "ray-worker", "conductor", "conductor-standby", "api"}
-KEYS = {
-    *("image", "build", "command", "environment", "depends_on", "ports", "volumes", "healthcheck", "deploy", "restart"),
-    *("init", "cap_drop", "security_opt", "shm_size", "stop_grace_period", "logging", "hostname", "network_mode"),
-    *("read_only", "tmpfs", "networks", "user"),
-}
 GIVEN = {"POSTGRES_PASSWORD": "first", "RAY_AUTH_TOKEN": "second", "METRICSWEEP_TOKEN": "the-third-of-the-secrets"}
 STORE = {
     "METRICSWEEP_STORAGE_URL": "s3://bucket/folder?endpoint_override=minio:9000&scheme=http",
@@ -41,17 +34,6 @@ def services() -> dict[str, Any]:
     return found
 
 
-def document() -> dict[str, Any]:
-    """The file as Compose reads it; `x-` keys are its own anchors."""
-    return {key: value for key, value in load(COMPOSE, GIVEN).items() if not key.startswith("x-")}
-
-
-def test_its_services(services: dict[str, Any]) -> None:
-    assert set(services) == SERVICES
-    assert set(document()) == {"name", "services", "volumes", "networks"}
-    assert {key for service in services.values() for key in service} <= KEYS
-
-
 def against_the_specification(*files: Path) -> subprocess.CompletedProcess[str]:
     """What the schema of the Compose specification, as check-jsonschema brings it, says of compose files."""
     command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.compose-spec", *map(str, files)]
@@ -66,14 +48,6 @@ def test_the_files_follow_the_specification(tmp_path: Path) -> None:
     done = against_the_specification(wrong)
     assert done.returncode == 1
     assert "'healthchecks' was unexpected" in done.stdout
-
-
-def test_every_volume_is_declared(services: dict[str, Any]) -> None:
-    mounts = [volume for service in services.values() for volume in service.get("volumes", [])]
-    used = {volume.split(":")[0] for volume in mounts if volume != "/tmp"}
-    assert used == set(document()["volumes"])
-    shared = {name for name in services if "storage:/storage" in services[name].get("volumes", [])}
-    assert shared == {"ray-worker", "conductor", "conductor-standby", "api"}
 
 
 def test_every_service_is_watched_and_bounded(services: dict[str, Any]) -> None:
@@ -150,19 +124,6 @@ def test_every_variable_stands_in_the_example_with_the_same_default() -> None:
         assert name in GIVEN | STORE | WATCHED or f"${{{name}:-{value}}}" in text, name
 
 
-def test_they_find_one_another(services: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("conductor", "conductor-standby", "api"):
-        for key, value in services[name]["environment"].items():
-            monkeypatch.setenv(key, value)
-    settings = Settings()
-    assert settings.database == "postgresql+psycopg://metricsweep:first@postgres:5432/metricsweep"
-    assert (settings.ray_address, settings.mlflow_url) == ("ray-head:6379", "http://api:8787/mlflow")
-    assert settings.storage == Path("/storage")
-    assert services["conductor"] == services["conductor-standby"]
-    nodes = ("ray-head", "ray-worker", "conductor")
-    assert {services[name]["environment"]["RAY_AUTH_TOKEN"] for name in nodes} == {"second"}
-
-
 def test_mlflow_is_reached_through_the_api_alone(services: dict[str, Any]) -> None:
     mlflow, api = services["mlflow"], services["api"]
     assert mlflow["network_mode"] == "none"
@@ -194,40 +155,10 @@ def test_dockerfiles(services: dict[str, Any]) -> None:
         assert "USER metricsweep" in text
 
 
-def test_commands_exist(services: dict[str, Any]) -> None:
-    for service in services.values():
-        words = [part for word in service.get("command", []) for part in shlex.split(word)]
-        asked = [*words, *service["healthcheck"]["test"]]
-        modules = [asked[at + 1] for at, word in enumerate(asked) if word == "-m"]
-        assert all(map(is_run, modules))
-    assert ray_knows(services["ray-head"]["command"][2:])
-    worker = services["ray-worker"]["command"]
-    assert worker[:3] == ["python", "-m", "orchestrator.run.ray"]
-    assert ray_knows(worker[3:])
-    assert services["ray-worker"]["stop_grace_period"] == "40s"  # above the 25 s of its own
-    conduct = shlex.split(services["conductor"]["command"][2])
-    assert ray_knows(conduct[2 : conduct.index("&&")])
-    assert conduct[conduct.index("&&") + 1 :] == ["exec", "python", "-m", "orchestrator", "conduct"]
-    assert mlflow_knows(services["mlflow"]["command"][4:])
-
-
-def is_run(module: str) -> bool:
-    """Whether `python -m` knows it: a module, or a package with what is run."""
-    found = importlib.util.find_spec(module)
-    package = found is not None and found.submodule_search_locations is not None
-    return found is not None and (not package or importlib.util.find_spec(f"{module}.__main__") is not None)
-
-
 def ray_knows(words: list[str]) -> bool:
     from ray.scripts.scripts import start
 
     return known(start, words)
-
-
-def mlflow_knows(words: list[str]) -> bool:
-    from mlflow.cli import server
-
-    return known(server, words)
 
 
 def known(command: Any, words: list[str]) -> bool:
@@ -308,17 +239,6 @@ def test_no_database_is_not_healthy(monkeypatch: pytest.MonkeyPatch, capsys: pyt
     monkeypatch.setenv("METRICSWEEP_DATABASE_URL", "postgresql+psycopg://nobody@127.0.0.1:1/none")
     assert main(["healthy"]) == 1
     assert "Traceback" not in capsys.readouterr().err
-
-
-def test_every_image_can_be_named_by_its_digest() -> None:
-    """Those that are taken as they are, and the base of those that are built here."""
-    names = [name for name in example() if name.endswith("_IMAGE")]
-    given = example() | GIVEN | WATCHED | {name: f"{name.lower()}@sha256:{'0' * 64}" for name in names}
-    services = rendered(given, COMPOSE, MONITORING)["services"].values()
-    named = {service["build"]["args"]["BASE"] if "build" in service else service["image"] for service in services}
-    assert named == {given[name] for name in names}
-    for name in names:
-        assert example()[name] in (ROOT / "docker-compose.yml").read_text() + MONITORING.read_text(), "the same default"
 
 
 IMAGES = ("control", "worker")

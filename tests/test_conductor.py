@@ -4,23 +4,20 @@ import socket
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from orchestrator.__main__ import main
 from orchestrator.conduct.conductor import Conductor
 from orchestrator.record.lease import LeaseWriter
 from orchestrator.record.mlflow.client import MlflowTracker
 from orchestrator.record.store import Store
 from orchestrator.run.attempt import Workplace
-from orchestrator.run.engine import Site, engine_named
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.errors import FencedError, UnavailableError
-from tests.inline_conductor import Wiretapped, conduct
+from tests.inline_conductor import Wiretapped, conduct, ran
 from tests.served import until
 from workers import catalog as catalogs
 
@@ -52,8 +49,7 @@ def trained(settings: Settings) -> list[str]:
 
 
 def test_a_sweep_becomes_a_table(service: Service, settings: Settings) -> None:
-    sweep = service.submissions.submit(spec()).id
-    conduct(settings)
+    sweep = ran(service, settings, spec())
     found = service.sweeps.get(sweep)
     assert (found.state, found.counts.finished) == ("finished", 8)
     cells = service.sweeps.grid(sweep)
@@ -63,30 +59,16 @@ def test_a_sweep_becomes_a_table(service: Service, settings: Settings) -> None:
 
 
 def test_a_known_training_is_reused_and_a_fresh_one_is_not(service: Service, settings: Settings) -> None:
-    service.submissions.submit(spec())
-    conduct(settings)
-    second = service.submissions.submit(spec(name="again")).id
-    conduct(settings)
+    ran(service, settings, spec())
+    second = ran(service, settings, spec(name="again"))
     assert len(trained(settings)) == 8
     assert service.sweeps.get(second).counts.reused == 8
-    service.submissions.submit(spec(name="fresh", fresh=True))
-    conduct(settings)
+    ran(service, settings, spec(name="fresh", fresh=True))
     assert len(trained(settings)) == 16
 
 
-def test_two_sweeps_share_the_trainings_that_both_want(service: Service, settings: Settings) -> None:
-    first, second = (
-        service.submissions.submit(spec()).id,
-        service.submissions.submit(spec(name="wider", repeat={"seed": [0, 1, 2]})).id,
-    )
-    conduct(settings)
-    assert len(trained(settings)) == len(set(trained(settings))) == 12
-    assert service.sweeps.get(first).state == service.sweeps.get(second).state == "finished"
-
-
 def test_failures_and_divergence_leave_the_rest_alone(service: Service, settings: Settings) -> None:
-    sweep = service.submissions.submit(spec(tune={"optimizer.lr": [0.5, 0.25, 0.01]})).id
-    conduct(settings)
+    sweep = ran(service, settings, spec(tune={"optimizer.lr": [0.5, 0.25, 0.01]}))
     found = service.sweeps.get(sweep)
     assert (found.state, found.counts.failed, found.counts.diverged, found.counts.finished) == ("failed", 4, 4, 8)
     problem = next(problem for problem in found.problems if problem.state == "failed")
@@ -99,17 +81,6 @@ def test_failures_and_divergence_leave_the_rest_alone(service: Service, settings
         "1.05" in service.tables.render(sweep, "main", "csv").content.decode()
         or service.sweeps.grid(sweep)[0].candidates[2].selected
     )
-
-
-def test_retry_trains_what_failed_and_nothing_else(service: Service, settings: Settings) -> None:
-    sweep = service.submissions.submit(spec(tune={"optimizer.lr": [0.5, 0.01]})).id
-    conduct(settings)
-    (settings.storage / "mended").touch()
-    service.commands.retry(sweep)
-    conduct(settings)
-    found = service.sweeps.get(sweep)
-    assert (found.state, found.counts.finished, len(trained(settings))) == ("finished", 8, 12)
-    assert len(service.trials.get(1).attempts) == 2
 
 
 def test_a_cancelled_sweep_trains_nothing_more_and_can_be_taken_up_again(service: Service, settings: Settings) -> None:
@@ -163,32 +134,6 @@ def test_a_conductor_ends_though_the_database_is_away(settings: Settings, monkey
     assert after is not None
     assert (after.fence, after.free) == (held.fence + 1, True)
     store.close()
-
-
-@pytest.mark.parametrize(
-    ("engine", "said"),
-    [
-        ("ray", "METRICSWEEP_ENGINE  expected `ray_tune`, `files`, `inline` or `module:factory`"),
-        ("nowhere.at_all:engine", "METRICSWEEP_ENGINE: no engine 'nowhere.at_all:engine': No module named 'nowhere'"),
-    ],
-)
-def test_a_wrong_engine_ends_the_conductor_at_its_start_with_a_sentence(
-    engine: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("METRICSWEEP_HOME", str(tmp_path))
-    monkeypatch.setenv("METRICSWEEP_ENGINE", engine)
-    assert main(["conduct"]) == 1
-    assert said in capsys.readouterr().err
-
-
-def test_an_engine_of_ones_own_trains_a_sweep(service: Service, settings: Settings) -> None:
-    sweep = service.submissions.submit(spec()).id
-    workplace = Workplace(settings.train, settings.storage, settings.data_root)
-    own = engine_named("tests.run.threads:engine", Site(workplace, settings.resolved_home))
-    store = Store.open(settings.database)
-    Conductor(settings, store, own, catalogs.load(), None).conduct(until_idle=True)
-    store.close()
-    assert service.sweeps.get(sweep).state == "finished"
 
 
 def test_an_mlflow_that_never_answers_delays_nothing(

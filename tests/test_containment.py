@@ -13,13 +13,12 @@ from orchestrator.conduct import conductor as conductors
 from orchestrator.conduct import expansion
 from orchestrator.conduct.broker import Intake
 from orchestrator.conduct.upkeep import FIRST_PAUSE, INFRASTRUCTURE_TRIES, LONGEST_PAUSE, MOST_LOSSES, Retries
-from orchestrator.host.storage import Folder
 from orchestrator.plan import grid
 from orchestrator.record import schema
 from orchestrator.record.mlflow.mirror import Mirror
 from orchestrator.record.store import Store
 from orchestrator.record.sweeps import SweepWriter
-from orchestrator.run.spool import FILE, Message, read
+from orchestrator.run.spool import Message
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.spec.axes import Slot
@@ -158,15 +157,6 @@ def test_messages_that_cannot_be_read() -> None:
     assert all(one.message.startswith("its last message cannot be read: ") for one in failures)
 
 
-def test_a_spool_with_a_damaged_line(tmp_path: Path) -> None:
-    (tmp_path / "1").mkdir()
-    whole = '{"seq": 1, "kind": "progress", "body": {}}\n'
-    odd = ('{"seq": "a", "kind": "progress", "body": {}}', '{"seq": 2, "kind": "said", "body": {}}')
-    for line in ("[1, 2]", '"text"', "{", "7", *odd):
-        (tmp_path / "1" / FILE).write_text(whole + line + "\n" + whole)
-        assert [one.seq for one in read(Folder(tmp_path), "1")] == [1], line
-
-
 def test_a_run_whose_error_no_database_holds(sqlite_store: Store) -> None:
     """The mark could not be postponed, so that it was the first again at the next turn, before all others."""
     fence = lease(sqlite_store)
@@ -194,11 +184,7 @@ def test_what_a_statement_is_wrong_in_is_no_outage(sqlite_store: Store) -> None:
     assert len(sqlite_store.sweeps.get(sweep).error or "") == 2_000
 
 
-LOST, STALLED, WRONG = (Failure(kind, "said") for kind in ("infrastructure", "stalled", "recipe"))
-
-
-def test_what_a_recipe_raises_is_final() -> None:
-    assert not Retries().after(order(), WRONG)
+LOST, STALLED = (Failure(kind, "said") for kind in ("infrastructure", "stalled"))
 
 
 def test_a_machine_may_be_lost_a_few_times() -> None:
@@ -250,11 +236,3 @@ def test_what_never_began_says_nothing_of_the_recipe() -> None:
     gone = Failure("infrastructure", "its node left", begun=False)
     assert all(retries.after(one, gone) for _ in range(MOST_LOSSES - 1))
     assert not retries.after(one, gone), "but a cluster that never begins it is not tried for ever"
-
-
-def test_what_ended_is_forgotten() -> None:
-    retries, one = Retries(), order()
-    retries.after(one, LOST)
-    retries.ended(one)
-    assert not retries.resting()
-    assert [retries.after(one, LOST) for _ in range(2)] == [True, True]

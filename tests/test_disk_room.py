@@ -15,7 +15,7 @@ from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.errors import UnavailableError
 from tests.disk_limits import SmallDisk, read_only, small_disk
-from tests.inline_conductor import Wiretapped, conduct
+from tests.inline_conductor import Wiretapped, conduct, ran
 from tests.test_conductor import spec
 from workers import catalog as catalogs
 
@@ -56,8 +56,7 @@ def test_a_queued_sweep_waits_for_room(service: Service, settings: Settings, dis
 
 
 def test_nothing_waiting_is_begun_meanwhile(service: Service, settings: Settings, disk: SmallDisk) -> None:
-    sweep = service.submissions.submit(spec()).id
-    conduct(settings, orders=3)
+    sweep = ran(service, settings, spec(), 3)
     before = service.sweeps.get(sweep).counts.finished
     disk.fill(but=LEFT)
     conduct(settings)
@@ -69,8 +68,7 @@ def test_nothing_waiting_is_begun_meanwhile(service: Service, settings: Settings
 
 
 def test_no_sweep_and_no_extension_is_taken_meanwhile(service: Service, settings: Settings, disk: SmallDisk) -> None:
-    sweep = service.submissions.submit(spec()).id
-    conduct(settings)
+    sweep = ran(service, settings, spec())
     wider = spec(repeat={"seed": [0, 1, 2]})
     disk.fill(but=LEFT)
     with pytest.raises(UnavailableError, match=r"nothing new is begun, .* \(home: .* needed, storage: .* needed\)"):

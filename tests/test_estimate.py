@@ -19,7 +19,6 @@ from orchestrator.cost.estimate import (
     estimate,
     models,
     shape,
-    shape_of,
     units,
     workload,
 )
@@ -28,11 +27,7 @@ from orchestrator.record.progress import expected_share
 from orchestrator.service.forecast import MOST_TRIALS, SECONDS, Outlook
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
-from orchestrator.spec.axes import Slot
-from orchestrator.views import operations
-from orchestrator.views.operations import Node
 from orchestrator.views.states import SweepState
-from orchestrator.views.sweeps import SweepView
 from tests.inline_conductor import conduct
 from tests.record.sample import recipe
 from tests.test_conductor import spec
@@ -61,11 +56,6 @@ def test_what_takes_as_long_has_the_same_shape() -> None:
     ]  # fmt: skip
     assert [changes for changes in alike if shape(recipe(**changes)) != shape(recipe())] == []
     assert [changes for changes in unlike if shape(recipe(**changes)) == shape(recipe())] == []
-
-
-def test_a_stored_recipe_has_the_shape_it_had() -> None:
-    assert shape_of(recipe().model_dump(mode="json")) == shape(recipe())
-    assert shape_of({"dataset": {"name": "digits"}}) != shape(recipe()), "one of another version"
 
 
 def test_cross_validation_trains_several_models() -> None:
@@ -128,14 +118,6 @@ def test_slots_share_the_hours() -> None:
     ):  # fmt: skip
         (found,) = estimate({"a": Demand(4, 4, 14_400)}, {"a": lasting(1.0, 1.0, 1.0)}, "auto", slots).hours
         assert (found.hours, found.slots, found.wall_hours) == (4.0, at_once, wall), slots
-
-
-def test_slots_are_counted_over_nodes() -> None:
-    nodes = [Node("a", "a", {"CPU": 8, "GPU": 2}), Node("b", "b", {"CPU": 3}), Node("head", "head", {})]
-    assert [operations.slots(Slot(cpus=4, gpus=gpus), nodes) for gpus in (0, 1, 0.5, "auto")] == [2, 2, 2, 2]
-    assert operations.slots(Slot(cpus=1, gpus=0.5), nodes) == 4
-    assert operations.slots(Slot(cpus=1, gpus=0), nodes) == 11
-    assert operations.slots(Slot(cpus=1), []) == 0
 
 
 # Work
@@ -237,11 +219,6 @@ def test_what_is_known_and_what_is_not_is_said() -> None:
     assert [list(cost_in_words(cost)) for cost, _ in SAID] == [lines for _, lines in SAID]
 
 
-def test_nothing_timed_or_nothing_left_is_not_told() -> None:
-    assert time_left([("a", 10.0)], [], [], 1.0) is None
-    assert time_left([], [], [Timed("a", 100, 10.0)], 1.0) is None
-
-
 def known(*given: Any, **more: Any) -> TimeLeft:
     found = time_left(*given, **more)
     assert found is not None
@@ -291,15 +268,6 @@ def test_four_times_of_five_it_ends_between_the_two(spread: float) -> None:
     assert spread == 0.1 or inside / 400 <= 0.95  # lengths alike: the drift of a machine is more than their spread
 
 
-def test_doubt_of_the_steps_widens_the_bounds_alone() -> None:
-    timed = [Timed("a", 100, 10.0)] * 3
-    sure = known([], [Pending("a", 4, 400)], timed, 1.0)
-    doubtful = known([], [Pending("a", 4, 400)], timed, 1.0, doubt=0.5)
-    assert doubtful.seconds == sure.seconds
-    assert doubtful.low < sure.low
-    assert doubtful.high > sure.high
-
-
 @pytest.mark.parametrize("share", [0.1, 0.6])
 def test_how_early_others_end_is_learnt_within_its_bounds(share: float) -> None:
     """Candidates that end at a first look or come to their end, some of them judged and some that wait."""
@@ -310,11 +278,6 @@ def test_how_early_others_end_is_learnt_within_its_bounds(share: float) -> None:
         bound = 1.2816 * found.doubt
         inside += found.mean * math.exp(-bound) <= sum(ends[6:]) / 10 <= found.mean * math.exp(bound)
     assert inside / 400 >= 0.7
-
-
-def test_very_many_trainings_are_not_dealt_one_by_one() -> None:
-    found = known([("a", 100.0)] * 4, [Pending("a", 100_000, 10_000_000)], [Timed("a", 100, 10.0)] * 3, 4.0)
-    assert found.seconds == pytest.approx(250_010.0)
 
 
 def test_the_outlook_counts_what_is_not_trained_and_is_cached(service: Service, settings: Settings) -> None:
@@ -335,18 +298,3 @@ def test_the_outlook_counts_what_is_not_trained_and_is_cached(service: Service, 
     assert left() == 0
     assert left(state=SweepState.FINISHED) is None
     assert left(total=MOST_TRIALS + 1) is None
-
-
-def test_the_outlook_of_an_unknown_cost_is_empty(service: Service) -> None:
-    outlook = Outlook(service._store, load())
-    fresh = service.sweeps.get(service.submissions.submit(spec(fresh=True)).id)
-    assert outlook.left(fresh) is not None
-    running = {"state": SweepState.RUNNING}
-
-    def left(sweep: SweepView, **changes: object) -> object:
-        return Outlook(service._store, load()).left(sweep.model_copy(update=running | changes))
-
-    assert left(fresh) is None
-    assert left(fresh, spec={"version": 1}) is None, "as of another release"
-    strange = fresh.spec | {"fresh": False, "recipe": fresh.spec["recipe"] | {"dataset": {"name": "gone"}}}
-    assert left(fresh, spec=strange) is None

@@ -1,7 +1,6 @@
 """Further metrics of what has finished are evaluated of its kept weights, by the inline engine."""
 
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from orchestrator.run.inline import Inline
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.errors import FencedError, InvalidSpecError
-from tests.inline_conductor import Killed, Wiretapped, conduct
+from tests.inline_conductor import Killed, Wiretapped, conduct, ran
 from tests.test_conductor import SPEC, spec
 from tests.test_upgrade import raised
 from workers import catalog as catalogs
@@ -49,9 +48,7 @@ def trials(service: Service, sweep: int) -> list[Any]:
 
 def finished(service: Service, settings: Settings) -> int:
     """A sweep of four trials that has finished."""
-    sweep = service.submissions.submit(wider(tune={})).id
-    conduct(settings)
-    return sweep
+    return ran(service, settings, wider(tune={}))
 
 
 def killed(self: Inline, broker: Any, order: Any) -> None:
@@ -66,13 +63,11 @@ def storage_of(settings: Settings, trial: Any) -> Path:
 
 class TestSubmitted:
     def test_a_sweep_that_differs_by_metrics_trains_nothing(self, service: Service, settings: Settings) -> None:
-        service.submissions.submit(wider())
-        conduct(settings)
+        ran(service, settings, wider())
         assert (tally(settings, "train"), tally(settings, "evaluate")) == (8, 0)
         seen = service.submissions.preview(wider("nmi_sec", repeat={"seed": [0, 1, 2]}))
         assert (seen.trials, seen.evaluated, seen.cost.trainings) == (12, 8, 4)
-        second = service.submissions.submit(wider("nmi_sec", name="further")).id
-        conduct(settings)
+        second = ran(service, settings, wider("nmi_sec", name="further"))
         assert (tally(settings, "train"), tally(settings, "evaluate")) == (8, 8)
         assert service.sweeps.get(second).state == "finished"
         first = trials(service, second)[0]
@@ -82,21 +77,18 @@ class TestSubmitted:
         assert first.provenance["evaluated"]["host"] == "there"
         assert [curve.key for curve in service.trials.curves(first.id)] == ["train/loss", "validation/map@r"]
         assert service.trials.log(first.id, 0).text == "trained\nevaluating nmi_sec\n"
-        third = service.submissions.submit(wider("nmi_sec", name="anew", fresh=True)).id
-        conduct(settings)
+        third = ran(service, settings, wider("nmi_sec", name="anew", fresh=True))
         assert (tally(settings, "train"), tally(settings, "evaluate")) == (16, 8)
         assert [one.metrics for one in trials(service, second)] == [one.metrics for one in trials(service, third)]
         assert numbers(service, second) == numbers(service, third)
 
     def test_what_kept_weights_cannot_tell_is_trained(self, service: Service, settings: Settings) -> None:
         select = {"metric": "map@r", "split": "validation", "beside": "test"}
-        service.submissions.submit(wider(select=select))
-        conduct(settings)
+        ran(service, settings, wider(select=select))
         seen = service.submissions.preview(wider("nmi_sec", select=select))
         assert (seen.evaluated, seen.cost.trainings) == (0, 8)
         assert "best_test/test/nmi_sec" in seen.notes[0]
-        service.submissions.submit(wider("nmi_sec", select=select))
-        conduct(settings)
+        ran(service, settings, wider("nmi_sec", select=select))
         assert (tally(settings, "train"), tally(settings, "evaluate")) == (16, 0)
 
     def test_damaged_weights_are_trained_anew(self, service: Service, settings: Settings) -> None:
@@ -104,8 +96,7 @@ class TestSubmitted:
         first, second, *_ = trials(service, sweep)
         (storage_of(settings, first) / "best.pt").write_text("{")
         (storage_of(settings, second) / "best.pt").unlink()
-        further = service.submissions.submit(wider("nmi_sec", tune={})).id
-        conduct(settings)
+        further = ran(service, settings, wider("nmi_sec", tune={}))
         assert (tally(settings, "train"), tally(settings, "evaluate")) == (6, 3)
         assert service.sweeps.get(further).state == "finished"
         assert all("best/test/nmi_sec" in one.metrics for one in trials(service, further))
@@ -118,11 +109,9 @@ class TestSubmitted:
     def test_the_files_of_a_deleted_sweep_stay_while_they_are_needed(
         self, service: Service, settings: Settings
     ) -> None:
-        first = service.submissions.submit(wider(tune={})).id
-        conduct(settings)
+        first = ran(service, settings, wider(tune={}))
         kept = [storage_of(settings, one) / "best.pt" for one in trials(service, first)]
-        further = service.submissions.submit(wider("nmi_sec", tune={})).id
-        conduct(settings, orders=1)
+        further = ran(service, settings, wider("nmi_sec", tune={}), 1)
         service.commands.delete(first, "rates")
         conduct(settings)
         assert service.sweeps.get(further).counts.finished == 4
@@ -139,45 +128,10 @@ class TestSubmitted:
         assert not any(path.exists() for path in kept)
         assert sorted(one.name for one in settings.storage.iterdir() if one.is_dir()) == []
 
-    def test_a_table_before_further_metrics_has_the_numbers_of_then(self, service: Service, settings: Settings) -> None:
-        sweep = finished(service, settings)
-        then = datetime.now(UTC)
-        service.commands.extend(sweep, wider("nmi_sec", tune={}))
-        conduct(settings)
-        view = service.drifts.of(f"{sweep}@{then.isoformat()}", str(sweep), "main")
-        assert {(one.metric, one.change) for one in view.cells} == {("nmi_sec", "appeared")}
-        assert view.unchanged == len(view.cells)
-
-    def test_what_was_cancelled_before_is_evaluated_too(self, service: Service, settings: Settings) -> None:
-        dear = service.submissions.submit(wider("nmi_sec", name="dear", tune={})).id
-        conduct(settings, orders=0)
-        service.commands.cancel(dear)
-        plain = service.submissions.submit(wider(tune={})).id
-        conduct(settings)
-        seen = service.submissions.preview(wider("nmi_sec", tune={}))
-        assert (seen.evaluated, seen.cost.trainings) == (4, 0)
-        service.commands.extend(plain, wider("nmi_sec", tune={}))
-        conduct(settings)
-        assert (tally(settings, "train"), tally(settings, "evaluate")) == (4, 4)
-
-    def test_nothing_is_left_of_what_moved_to_another_ones_training(self, service: Service, settings: Settings) -> None:
-        sweep = finished(service, settings)
-        other = service.submissions.submit(wider("nmi_sec", tune={}, fresh=True)).id
-        conduct(settings)
-        service.commands.extend(sweep, wider("nmi_sec", tune={}))
-        conduct(settings)
-        assert (tally(settings, "train"), tally(settings, "evaluate")) == (8, 0)
-        assert [one.replaced for one in trials(service, sweep)] == [[]] * 4, "that is of older versions"
-        service.commands.delete(other, "rates")
-        service.commands.delete(sweep, "rates")
-        conduct(settings)
-        assert [one.name for one in settings.storage.iterdir() if one.is_dir()] == []
-
 
 class TestExtended:
     def test_a_column_is_evaluated(self, service: Service, settings: Settings) -> None:
-        sweep = service.submissions.submit(wider()).id
-        conduct(settings)
+        sweep = ran(service, settings, wider())
         before = numbers(service, sweep)
         service.commands.extend(sweep, wider("nmi_sec"))
         conduct(settings, orders=3)
@@ -191,8 +145,7 @@ class TestExtended:
         assert service.sweeps.get(sweep).state == "finished"
         assert all("best/test/nmi_sec" in one.metrics for one in trials(service, sweep))
         assert numbers(service, sweep) != before
-        fresh = service.submissions.submit(wider("nmi_sec", fresh=True)).id
-        conduct(settings)
+        fresh = ran(service, settings, wider("nmi_sec", fresh=True))
         assert numbers(service, sweep) == numbers(service, fresh)
 
     def test_twice_and_back(self, service: Service, settings: Settings) -> None:
@@ -223,15 +176,6 @@ class TestExtended:
         good = [one for one in trials(service, sweep) if not one.diverged]
         assert all("best/test/nmi_sec" in one.metrics for one in good)
         assert len(good) == 4
-
-    def test_what_has_not_begun_is_trained_with_it(self, service: Service, settings: Settings) -> None:
-        sweep = service.submissions.submit(wider(tune={})).id
-        conduct(settings, orders=2)
-        service.commands.extend(sweep, wider("nmi_sec", tune={}))
-        conduct(settings)
-        assert service.sweeps.get(sweep).state == "finished"
-        # One had finished and one had begun; the other two are trained with the metric at once.
-        assert (tally(settings, "train"), tally(settings, "evaluate")) == (4, 2)
 
     def test_an_evaluation_that_fails_takes_nothing(self, service: Service, settings: Settings) -> None:
         sweep = finished(service, settings)
@@ -341,64 +285,9 @@ class TestExtended:
         found = service.sweeps.get(sweep)
         assert (found.state, found.counts.evaluations_failed, tally(settings, "evaluate")) == ("finished", 0, 4)
 
-    def test_one_that_runs_when_a_version_changes_fails_once(
-        self, service: Service, settings: Settings, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        sweep = finished(service, settings)
-        service.commands.extend(sweep, wider("nmi_sec", tune={}))
-        with monkeypatch.context() as patched:
-            patched.setattr(Inline, "_execute", killed)
-            conduct(settings)
-        conduct(settings, catalog=raised(nmi_sec=1))
-        found = service.sweeps.get(sweep)
-        assert (found.state, found.counts.evaluations_failed, tally(settings, "evaluate")) == ("failed", 4, 0)
-        assert [one.kind for one in found.requests] == ["renew", "extend"]
-
-    def test_one_that_another_sweep_waits_for_says_so_too(self, service: Service, settings: Settings) -> None:
-        sweep = finished(service, settings)
-        service.commands.extend(sweep, wider("nmi_sec", tune={}))
-        other = service.submissions.submit(wider("nmi_sec", tune={})).id
-        conduct(settings, orders=0)
-        conduct(settings, catalog=raised(nmi_sec=1))
-        assert service.sweeps.get(other).state == "finished"
-        assert "ask for it once more" in service.sweeps.get(sweep).problems[0].message
-
-    def test_a_retry_takes_the_metrics_that_came_meanwhile(self, service: Service, settings: Settings) -> None:
-        few = {"tune": {"optimizer.lr": [0.5]}, "compare": {"loss": ["triplet"]}, "repeat": {"seed": [0]}}
-        sweep = service.submissions.submit(wider(**few)).id
-        conduct(settings)
-        service.commands.extend(sweep, wider("nmi_sec", **few))
-        conduct(settings)
-        (settings.storage / "mended").touch()
-        for further in ([], ["nmi_sec"]):
-            service.submissions.submit(wider(*further, **few))
-            conduct(settings)
-        service.commands.retry(sweep)
-        conduct(settings)
-        (one,) = trials(service, sweep)
-        assert (one.state, one.evaluation, "best/test/nmi_sec" in one.metrics) == ("finished", None, True)
-
-    def test_what_an_upgrade_replaced_stays_known(
-        self, service: Service, settings: Settings, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        sweep = service.submissions.submit(wider(tune={})).id
-        with monkeypatch.context() as patched:
-            patched.setattr(Inline, "_execute", killed)
-            conduct(settings)
-        today = raised(triplet=1)
-        conduct(settings, orders=0, catalog=today)
-        before = [one.replaced for one in trials(service, sweep)]
-        assert [len(one) for one in before] == [1, 0, 0, 0]
-        store = Store.open(settings.database)
-        Service(settings, store, today).commands.extend(sweep, wider("nmi_sec", tune={}))
-        store.close()
-        conduct(settings, catalog=today)
-        assert [one.replaced for one in trials(service, sweep)] == before
-
     def test_what_differs_by_more_is_refused(self, service: Service, settings: Settings) -> None:
         select = {"metric": "map@r", "split": "validation", "beside": "test"}
-        sweep = service.submissions.submit(wider(tune={}, select=select)).id
-        conduct(settings)
+        sweep = ran(service, settings, wider(tune={}, select=select))
         with pytest.raises(InvalidSpecError, match="best_test/test/nmi_sec"):
             service.commands.extend(sweep, wider("nmi_sec", tune={}, select=select))
         with pytest.raises(InvalidSpecError, match="train differently"):

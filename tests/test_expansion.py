@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,8 +10,6 @@ import sqlalchemy as sa
 
 from orchestrator.conduct import expansion
 from orchestrator.conduct.broker import Chores
-from orchestrator.conduct.conductor import Conductor
-from orchestrator.conduct.expansion import Expansion
 from orchestrator.plan import grid
 from orchestrator.plan.grid import Plan
 from orchestrator.record import schema
@@ -20,21 +17,16 @@ from orchestrator.record.listings import Sought
 from orchestrator.record.store import Store, Writer
 from orchestrator.record.sweeps import SweepWriter
 from orchestrator.run.attempt import Workplace
-from orchestrator.run.engine import Broker
 from orchestrator.run.inline import Inline
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.spec.spec import Spec
-from orchestrator.views.errors import ConflictError, FencedError, UnavailableError
+from orchestrator.views.errors import ConflictError, FencedError
 from orchestrator.views.filters import parse
 from orchestrator.views.operations import WaitReason
-from orchestrator.views.runs import Cell, PlannedTrial
-from orchestrator.views.states import TrialState
-from orchestrator.views.sweeps import SweepView
-from tests.inline_conductor import Killed, conduct
-from tests.test_capacity import SMALL, Clustered
+from orchestrator.views.runs import Cell
+from tests.inline_conductor import Killed, conduct, ran
 from tests.test_conductor import spec
-from tests.test_requests import append
 from workers import catalog as catalogs
 
 WIDE: dict[str, Any] = {"repeat": {"seed": [0, 1, 2]}}
@@ -204,25 +196,6 @@ def with_lease_over(settings: Settings) -> None:
     store.close()
 
 
-def test_a_piece_that_was_committed_though_it_was_not_said_is_not_written_twice(
-    turns: Turns, service: Service, whole: Callable[[bytes], Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sweep = service.submissions.submit(spec(**WIDE)).id
-    prepare = SweepWriter.prepare
-
-    def unheard(*given: Any) -> None:
-        prepare(*given)
-        raise UnavailableError("the database cannot be used: lost")
-
-    turns.take()
-    with monkeypatch.context() as lost:
-        lost.setattr(SweepWriter, "prepare", unheard)
-        with pytest.raises(UnavailableError):
-            turns.take()
-    turns.take(PIECES)
-    assert written(turns.store, sweep) == whole(spec(**WIDE))
-
-
 def test_who_has_lost_the_lease_writes_no_further_piece(turns: Turns, service: Service, settings: Settings) -> None:
     sweep = service.submissions.submit(spec(**WIDE)).id
     turns.take()
@@ -237,8 +210,7 @@ def test_who_has_lost_the_lease_writes_no_further_piece(turns: Turns, service: S
 def test_nothing_takes_a_part_for_the_whole(turns: Turns, service: Service, settings: Settings) -> None:
     """Its first cell is known: all of its trials have ended as soon as they are written."""
     with_lease_over(settings)
-    service.submissions.submit(spec(**WIDE, compare={"loss": ["triplet"]}))
-    conduct(settings)
+    ran(service, settings, spec(**WIDE, compare={"loss": ["triplet"]}))
     sweep = service.submissions.submit(spec(**WIDE, name="wider")).id
     now = turning(settings, turns.store)
     for turn in range(1, PIECES):
@@ -274,8 +246,7 @@ def test_no_listing_plot_or_gauge_counts_a_part(
 ) -> None:
     """Of a sweep whose first trials are another one's, of which one failed."""
     with_lease_over(settings)
-    whole = service.submissions.submit(spec(compare={"loss": ["triplet"]}, repeat={"seed": [0, 1]})).id
-    conduct(settings)
+    whole = ran(service, settings, spec(compare={"loss": ["triplet"]}, repeat={"seed": [0, 1]}))
     part = service.submissions.submit(spec(**WIDE, name="wider")).id
     now = turning(settings, turns.store)
     now.take(2)
@@ -357,19 +328,6 @@ def test_what_was_cancelled_in_the_middle_is_deleted_whole(turns: Turns, service
             assert connection.execute(sa.text(f"SELECT count(*) FROM {table}")).scalar_one() == 0, table
 
 
-def test_what_was_cancelled_in_the_middle_is_extended_as_if_it_had_no_trials(
-    turns: Turns, service: Service, settings: Settings
-) -> None:
-    sweep = cancelled_in_the_middle(turns, service)
-    service.commands.extend(sweep, spec(repeat={"seed": [0, 1, 2, 3]}))
-    turns.take()
-    assert service.sweeps.get(sweep).counts.waiting == 16
-    with_lease_over(settings)
-    conduct(settings)
-    found = service.sweeps.get(sweep)
-    assert (found.state, found.counts.finished, found.counts.total) == ("finished", 16, 16)
-
-
 def test_other_requests_wait_until_there_are_trials(turns: Turns, service: Service, settings: Settings) -> None:
     sweep = service.submissions.submit(spec(**WIDE)).id
     turns.take()
@@ -399,33 +357,6 @@ def test_what_was_asked_before_a_cancellation_does_not_revive_the_sweep(turns: T
         found = service.commands.request(one.id)
         said = f"sweep {sweep} was cancelled meanwhile, as bob asked (request {cancelled.id})"
         assert (found.state, (found.outcome or "").split(";")[0]) == ("refused", said)
-
-
-def test_a_retry_after_a_cancellation_is_carried_out_and_what_came_before_it_is_not(
-    turns: Turns, service: Service
-) -> None:
-    """Of a sweep that was cancelled in the middle; all of it is asked within one turn."""
-    sweep = cancelled_in_the_middle(turns, service)
-    asked = [
-        service.commands.retry(sweep), service.commands.extend(sweep, spec(repeat={"seed": [0, 1, 2, 3]})),
-        service.commands.pause(sweep), service.commands.cancel(sweep), service.commands.retry(sweep),
-    ]  # fmt: skip
-    turns.take()
-    assert service.sweeps.get(sweep).state == "queued"
-    turns.take(PIECES)
-    found = service.sweeps.get(sweep)
-    assert (found.state, found.counts.waiting) == ("running", TRIALS)
-    states = [service.commands.request(one.id).state for one in asked]
-    assert states == ["done", "refused", "refused", "done", "done"]
-
-
-def test_a_cancellation_of_a_part_refuses_nothing(turns: Turns, service: Service) -> None:
-    sweep = service.submissions.submit(spec(**WIDE)).id
-    turns.take()
-    asked = [service.commands.retry(sweep).id, append(turns.store, "cancel", sweep, {"cell": 1})]
-    turns.take(PIECES)
-    assert service.sweeps.get(sweep).counts.cancelled == 6
-    assert [service.commands.request(number).state for number in asked] == ["done", "done"]
 
 
 def test_a_fresh_sweep_trains_a_recipe_once_in_whichever_piece_it_stands(turns: Turns, service: Service) -> None:
@@ -462,87 +393,3 @@ def test_a_plan_that_another_release_would_have_made_otherwise_fails_with_the_re
     assert found.state == "failed"
     assert (found.error or "").startswith("cannot be expanded: another release began to write its trials")
     assert rows(turns.store, sweep) == 3
-
-
-def test_pieces_are_as_small_as_the_machine_is_slow(
-    turns: Turns, service: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each transaction takes a second, then none takes any time."""
-    monkeypatch.setattr(expansion, "PIECE", 8)
-    monkeypatch.setattr(expansion, "TURN", 40)
-    monkeypatch.setattr(expansion, "FEWEST", 2)
-    sizes, clock = [], [0.0]
-    prepare = SweepWriter.prepare
-
-    def slow(*given: Any) -> None:
-        prepare(*given)
-        sizes.append(len(given[4]))
-        clock[0] += 1.0 if len(sizes) < 4 else 0.0
-
-    monkeypatch.setattr(SweepWriter, "prepare", slow)
-    monkeypatch.setattr(expansion, "time", SimpleNamespace(monotonic=lambda: clock[0], sleep=lambda seconds: None))
-    service.submissions.submit(spec(repeat={"seed": [*range(10)]}))
-    Expansion(turns.store, turns.writer, catalogs.load()).advance(turns.store.sweeps.queued())
-    assert sizes == [8, 4, 2, 2, 4, 8, 8]
-    assert service.sweeps.get(1).counts.waiting == 40
-
-
-class Resting(Clustered):
-    """A cluster that counts how often it is told to rest."""
-
-    rests = 0
-
-    def rest(self, broker: Broker) -> None:
-        self.rests += 1
-        super().rest(broker)
-
-
-def beside_a_hopeless_one(settings: Settings, body: bytes) -> tuple[Resting, SweepView]:
-    """What the cluster was told, and what becomes of a sweep, where a conductor leaves once all that waits is stuck."""
-    scheduled = settings.model_copy(update={"engine": "ray_tune"})
-    service, store = Service.open(scheduled), Store.open(settings.database)
-    engine = Resting(Workplace(settings.train, settings.storage, settings.data_root), [SMALL])
-    for asked in (spec(name="hopeless", slot={"cpus": 64, "gpus": 0}), body):
-        sweep, engine.rests = service.submissions.submit(asked).id, 0
-        Conductor(scheduled, store, engine, catalogs.load(), None).conduct(until_idle=True)
-    found = service.sweeps.get(sweep)
-    store.close()
-    service.close()
-    return engine, found
-
-
-def test_who_leaves_when_idle_leaves_no_sweep_half_written(settings: Settings) -> None:
-    _, found = beside_a_hopeless_one(settings, spec(**WIDE, name="small", slot={"cpus": 1, "gpus": 0}))
-    assert (found.state, found.counts.finished) == ("finished", TRIALS)
-
-
-def test_a_conductor_does_not_spin_while_it_expands_and_all_else_is_stuck(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(expansion, "BREATH_SECONDS", 0.02)
-    body = spec(repeat={"seed": [*range(10)]}, name="as hopeless", slot={"cpus": 64, "gpus": 0})
-    engine, found = beside_a_hopeless_one(settings, body)
-    assert (found.state, found.counts.waiting) == ("running", 40)
-    assert engine.rests <= 14 + 2, "a turn for each piece, and until it is found that both are stuck"
-
-
-def test_a_recipe_that_cannot_be_fails_the_sweep_in_the_middle(
-    turns: Turns, service: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sweep = service.submissions.submit(spec(**WIDE)).id
-    trials = Plan.trials
-
-    def broken(plan: Plan) -> Iterator[PlannedTrial]:
-        for number, one in enumerate(trials(plan)):
-            if number == 8:
-                raise ValueError("no such rate")
-            yield one
-
-    monkeypatch.setattr(Plan, "trials", broken)
-    turns.take(PIECES)
-    found = service.sweeps.get(sweep)
-    assert (found.state, found.error) == ("failed", "cannot be expanded: ValueError: no such rate")
-    with turns.store.database.reading() as connection:
-        states = set(connection.execute(sa.select(schema.trial.c.state)).scalars())
-    assert states == {TrialState.CANCELLED}, "nothing of it waits"
-    assert not turns.chores.expanding

@@ -161,17 +161,6 @@ def test_workers_have_time_to_give_back_what_they_train() -> None:
     assert ray_cluster()["metadata"]["annotations"] == {"ray.io/overwrite-container-cmd": "true"}
 
 
-def test_spot_nodes_are_tolerated_and_demanded() -> None:
-    pods = {name: templates()[name]["spec"] for name in GROUPS}
-    assert "tolerations" not in pods["cpu"]
-    tolerated = {name: {one["key"] for one in pods[name]["tolerations"]} for name in GROUPS[1:]}
-    assert tolerated["gpu"] == {"nvidia.com/gpu"}
-    assert tolerated["gpu-spot"] > tolerated["gpu"]
-    wanted = pods["gpu-spot"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
-    assert len(wanted["nodeSelectorTerms"]) == 4
-    assert "affinity" not in pods["gpu"]
-
-
 def test_policies_name_pods_that_are_there() -> None:
     labels = [template["metadata"]["labels"] for template in templates().values()]
     policies = [one for one in manifests() if one["kind"] == "NetworkPolicy"]
@@ -199,13 +188,6 @@ def test_they_find_one_another() -> None:
         told["METRICSWEEP_DATABASE_URL"].rpartition("@")[2].partition(":")[0],
     )
     assert set(hosts) <= services
-
-
-def test_images_are_those_that_are_built() -> None:
-    used = {container["image"] for template in templates().values() for container in template["spec"]["containers"]}
-    ours = {one["name"] for one in KUSTOMIZATION["images"]}
-    assert used == ours | {"postgres:17-alpine"}
-    assert all((ROOT / "docker" / f"{name.removeprefix('metricsweep-')}.Dockerfile").exists() for name in ours)
 
 
 def test_rays_autoscaler_reads_from_it_which_nodes_it_may_start() -> None:

@@ -25,7 +25,6 @@ from orchestrator.service.service import Service
 from orchestrator.settings import Secrets, Settings
 from tests.inline_conductor import conduct
 from tests.test_conductor import spec
-from workers.catalog import unknown
 
 SECRETS = ["hunter2-hunter2-hunter2", "p4ss/word"]
 
@@ -59,17 +58,6 @@ def test_a_record_is_one_line_of_json(root: logging.Logger, capsys: pytest.Captu
     }
     assert second.keys() == {"at", "level", "logger", "message"}
     assert ids_of_now() == {}
-
-
-def test_an_error_keeps_its_traceback_in_the_line(root: logging.Logger, capsys: pytest.CaptureFixture[str]) -> None:
-    begin_logging("json")
-    try:
-        raise ValueError("no such class")
-    except ValueError:
-        logging.getLogger("api").exception("request failed")
-    (said,) = lines(capsys)
-    assert str(said["error"]).startswith("Traceback (most recent call last):")
-    assert str(said["error"]).endswith("ValueError: no such class")
 
 
 @pytest.mark.parametrize("form", ["text", "json"])
@@ -161,10 +149,6 @@ def test_nobody_forges_a_line_of_a_log() -> None:
     assert lines == ["WARNING GET /v1", "  2026-01-01 INFO api: all is well\\x1b[2K"]
 
 
-def test_a_record_has_an_end() -> None:
-    assert len(OwnLines("%(message)s").format(record("%s", "x" * 1_000_000))) < 21_000
-
-
 def test_a_repeated_warning_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [1_000.0]
     monkeypatch.setattr("orchestrator.host.logs.time", SimpleNamespace(monotonic=lambda: now[0]))
@@ -178,9 +162,3 @@ def test_a_repeated_warning_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     again = record("client %s failed", 1)
     assert collapse.filter(again)
     assert f"({5_000 - SAME} more like this" in again.getMessage()
-
-
-def test_near_misses() -> None:
-    assert unknown("loss", "tripplet", ["triplet", "margin"]) == "no loss named 'tripplet'; did you mean 'triplet'?"
-    assert unknown("loss", "xyz", ["triplet", "margin"]) == "no loss named 'xyz'; expected one of 'margin', 'triplet'"
-    assert unknown("loss", "xyz", []) == "no loss named 'xyz'; there is none"

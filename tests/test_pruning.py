@@ -2,7 +2,6 @@
 
 from collections import Counter
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,25 +10,17 @@ import pytest
 import sqlalchemy as sa
 import yaml
 
-from orchestrator.conduct.broker import LeasedBroker
 from orchestrator.conduct.conductor import Conductor
-from orchestrator.conduct.pruning import PruningSession, RepeatPruningSession, evaluations
+from orchestrator.conduct.pruning import evaluations
 from orchestrator.conduct.search import export
-from orchestrator.conduct.upkeep import Retries
 from orchestrator.record import schema
-from orchestrator.record.searches import Competitor, RecordedEvaluation
 from orchestrator.record.store import Store
-from orchestrator.record.transitions import PruningWriter
 from orchestrator.run.attempt import Workplace
-from orchestrator.run.optuna import OptunaPruner
-from orchestrator.run.spool import Message
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.errors import InvalidSpecError
-from orchestrator.views.runs import Order
-from orchestrator.views.states import TrialState
 from orchestrator.views.trials import TrialSummary
-from tests.inline_conductor import Killed, conduct
+from tests.inline_conductor import conduct, ran
 from tests.test_conductor import SPEC
 from workers import catalog as catalogs
 
@@ -72,8 +63,7 @@ def refused(service: Service, **changes: Any) -> str:
 
 
 def test_repeats_of_a_hopeless_candidate_are_not_started(service: Service, settings: Settings) -> None:
-    sweep = service.submissions.submit(spec()).id
-    conduct(settings)
+    sweep = ran(service, settings, spec())
     found = service.sweeps.get(sweep)
     assert (found.state, found.counts.pruned, found.counts.finished) == ("finished", 4, 8)
     assert pruned(service, sweep) == [(0, 3, 0), (0, 3, 1), (0, 5, 0), (0, 5, 1)]
@@ -112,8 +102,7 @@ def test_repeats_of_a_hopeless_candidate_are_not_started(service: Service, setti
     ],
 )
 def test_each_rule(service: Service, settings: Settings, prune: Any, seeds: int, expected: list[int]) -> None:
-    sweep = service.submissions.submit(spec(prune, seeds=seeds)).id
-    conduct(settings)
+    sweep = ran(service, settings, spec(prune, seeds=seeds))
     assert service.sweeps.get(sweep).state == "finished"
     assert sorted({one for _, one, _ in pruned(service, sweep)}) == expected
     if expected and seeds > 1:
@@ -121,17 +110,6 @@ def test_each_rule(service: Service, settings: Settings, prune: Any, seeds: int,
         assert {one for _, _, one in pruned(service, sweep)} == set(range(spared, seeds)), "finished ones stay so"
         reasons = [service.trials.get(one.id).reason or "" for one in trials(service, sweep) if one.state == "pruned"]
         assert all(f"after {spared} repeats: mean validation/map@r" in one for one in reasons)
-
-
-def test_a_candidate_without_rivals_is_never_pruned(service: Service, settings: Settings) -> None:
-    sweep = service.submissions.submit(spec({"name": "asha", "reduction": 2}, rates=[0.01, 0.02, 0.03], seeds=1)).id
-    conduct(settings)
-    assert service.sweeps.get(sweep).counts.finished >= 1
-    falling = service.submissions.submit(
-        spec({"name": "median", "startup": 1}, rates=[0.9, 0.001], seeds=2, name="two")
-    ).id
-    conduct(settings)
-    assert pruned(service, falling) == [(0, 1, 0), (0, 1, 1)]
 
 
 def test_a_conductor_that_is_killed_often_prunes_the_same(tmp_path: Path) -> None:
@@ -152,49 +130,6 @@ def test_a_conductor_that_is_killed_often_prunes_the_same(tmp_path: Path) -> Non
     assert found[0] == found[1]
 
 
-def test_nor_does_a_kill_while_a_training_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = []
-    for kills in ((), (12, 31, 42)):
-        settings = Settings(
-            home=tmp_path / str(len(kills)), engine="inline", train="tests.run.trainings:evaluating", lease_seconds=1
-        )
-        service = Service.open(settings)
-        sweep = service.submissions.submit(spec({"name": "hyperband", "max_evaluations": 3}, tables=None)).id
-        told, count = LeasedBroker.told, iter(range(1, 10_000))
-
-        def killed(
-            self: LeasedBroker, order: Order, message: Message, at: Any = kills, next_: Any = count, go_on: Any = told
-        ) -> None:
-            if not message.final and next(next_) in at:
-                raise Killed
-            go_on(self, order, message)
-
-        with monkeypatch.context() as patched:
-            patched.setattr(LeasedBroker, "told", killed)
-            patched.setattr(Retries, "resting", lambda self: frozenset())  # else another goes first
-            for _ in range(len(kills) + 1):
-                conduct(settings)
-        assert service.sweeps.get(sweep).state == "finished"
-        reasons = [service.trials.get(one.id).reason for one in trials(service, sweep)]
-        found.append((pruned(service, sweep), reasons, service.tables.render(sweep, "main", "csv").content))
-        service.close()
-    assert found[0][0]
-    assert found[0] == found[1]
-
-
-def test_the_next_conductor_decides_what_was_not_written(
-    service: Service, settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sweep = service.submissions.submit(spec({"name": "wilcoxon", "p": 0.3}, seeds=4)).id
-    with monkeypatch.context() as patched:
-        patched.setattr(PruningWriter, "prune", lambda *given: (_ for _ in ()).throw(KeyboardInterrupt))
-        with pytest.raises(KeyboardInterrupt):
-            conduct(settings)
-    assert pruned(service, sweep) == []
-    conduct(settings)
-    assert sorted({one for _, one, _ in pruned(service, sweep)}) == [1, 3, 5]
-
-
 def test_a_training_that_another_sweep_wants_trains_on(service: Service, settings: Settings) -> None:
     stopping, whole = service.submissions.submit(spec()).id, service.submissions.submit(spec(None, name="whole")).id
     conduct(settings)
@@ -205,17 +140,14 @@ def test_a_training_that_another_sweep_wants_trains_on(service: Service, setting
 
 
 def test_what_was_trained_already_competes(service: Service, settings: Settings) -> None:
-    service.submissions.submit(spec(None, rates=RATES[:3]))
-    conduct(settings)
-    sweep = service.submissions.submit(spec(rates=[*RATES[:3], 0.001])).id
-    conduct(settings)
+    ran(service, settings, spec(None, rates=RATES[:3]))
+    sweep = ran(service, settings, spec(rates=[*RATES[:3], 0.001]))
     assert pruned(service, sweep) == [(0, 3, 0), (0, 3, 1)]
     assert service.sweeps.get(sweep).counts.reused == 6
 
 
 def test_retry_of_all_trains_pruned_ones_to_their_end(service: Service, settings: Settings) -> None:
-    sweep = service.submissions.submit(spec()).id
-    conduct(settings)
+    sweep = ran(service, settings, spec())
     service.commands.retry(sweep, actor=None)
     conduct(settings)
     assert len(pruned(service, sweep)) == 4, "pruned ones are asked for by name"
@@ -269,8 +201,7 @@ WIDE = {"low": 1e-4, "high": 0.1, "log": True}
 def test_what_is_submitted_again_is_pruned_the_same(service: Service, settings: Settings, given: Any) -> None:
     found, trained = [], []
     for name in ("first", "again"):
-        sweep = service.submissions.submit(spec(name=name, **given)).id
-        conduct(settings)
+        sweep = ran(service, settings, spec(name=name, **given))
         all_trials = [service.trials.get(one.id) for one in trials(service, sweep)]
         reasons = [(one.reason or "").rpartition(", after")[2] for one in all_trials]
         found.append(([(one.labels, one.state) for one in all_trials], reasons))
@@ -353,8 +284,7 @@ def test_a_pruned_training_is_stopped_long_before_its_next_report(own_ray: None,
 
 
 def test_repeats_that_are_added_to_pruned_candidates_are_not_trained(service: Service, settings: Settings) -> None:
-    sweep = service.submissions.submit(spec()).id
-    conduct(settings)
+    sweep = ran(service, settings, spec())
     service.commands.extend(sweep, spec(seeds=3))
     conduct(settings)
     found = service.sweeps.get(sweep)
@@ -369,45 +299,3 @@ def test_repeats_that_are_added_to_pruned_candidates_are_not_trained(service: Se
     service.commands.extend(sweep, spec(seeds=4))
     conduct(settings)
     assert service.sweeps.get(sweep).counts.finished == 24, "those that were retried get all repeats"
-
-
-NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-
-
-class Scripted:
-    """A pruner that finds candidate 1 hopeless at its first evaluation only."""
-
-    def __init__(self) -> None:
-        self.reported: list[tuple[int, int]] = []
-
-    def report(self, candidate: int, number: int, value: float) -> None:
-        self.reported.append((candidate, number))
-
-    def decision(self, candidate: int) -> str | None:
-        return "too low" if candidate == 1 and self.reported.count((1, 2)) == 0 else None
-
-    def finish(self, candidate: int, score: float) -> None:
-        """Nothing follows from it."""
-
-
-def competitor(candidate: int, repeat: int = 0, score: float | None = None, minutes: int = 0) -> Competitor:
-    state, ended = (TrialState.RUNNING, None) if score is None else (TrialState.FINISHED, NOON)
-    number = 10 * candidate + repeat + 1
-    ended = ended and ended + timedelta(minutes=minutes)
-    return Competitor(number, 1, 0, candidate, repeat, number, state, ended, False, 9, score)
-
-
-def test_an_end_that_a_slow_clock_put_before_its_last_evaluation_changes_nothing_else() -> None:
-    session = PruningSession("map@r", lambda: OptunaPruner("median", {"startup": 1, "warmup": 0}, higher=True))
-    trials = [competitor(0, score=0.9), competitor(1)]
-    later = NOON + timedelta(minutes=1)
-    rows = [RecordedEvaluation(1, 1, 3, 0.8, NOON - timedelta(minutes=1)), RecordedEvaluation(2, 11, 3, 0.1, later)]
-    session.take(trials, [*rows, RecordedEvaluation(3, 1, 9, 0.9, later)])
-    assert [one.candidate for one in session.decisions()] == [1]
-
-
-def test_a_decision_by_fewer_repeats_does_not_outlive_a_better_one() -> None:
-    session = RepeatPruningSession("map@r", Scripted)
-    trials = [competitor(1, repeat, 0.5 + repeat, repeat) for repeat in range(2)]
-    session.take([*trials, competitor(1, 2)], [])
-    assert session.decisions() == [], "as it would have been told, had it been entered while they came"

@@ -17,7 +17,7 @@ from orchestrator.settings import Settings
 from orchestrator.spec.axes import Race
 from orchestrator.views.states import TrialState
 from tests import test_pruning
-from tests.inline_conductor import conduct
+from tests.inline_conductor import conduct, ran
 from tests.test_pruning import trials
 
 RATES = [0.01, 0.02, 0.03, 0.0301]
@@ -43,8 +43,7 @@ def places(service: Service, sweep: int, state: str) -> list[tuple[int, int]]:
 
 
 def test_seeds_go_to_candidates_that_may_still_win(service: Service, settings: Settings) -> None:
-    sweep = service.submissions.submit(spec()).id
-    conduct(settings)
+    sweep = ran(service, settings, spec())
     view = service.sweeps.get(sweep)
     raced = places(service, sweep, "pruned")
     assert view.state == "finished"
@@ -67,8 +66,7 @@ def test_seeds_go_to_candidates_that_may_still_win(service: Service, settings: S
 
 
 def test_a_round_waits_for_the_one_before(service: Service, settings: Settings) -> None:
-    sweep = service.submissions.submit(spec()).id
-    conduct(settings)
+    sweep = ran(service, settings, spec())
     finished = [service.trials.get(one.id) for one in trials(service, sweep) if one.state == "finished"]
     begun = sorted((one.attempts[0].started, one.repeat) for one in finished)
     later = [repeat for _, repeat in begun if repeat >= 3]
@@ -76,25 +74,8 @@ def test_a_round_waits_for_the_one_before(service: Service, settings: Settings) 
     assert all(one <= other for one, other in pairwise(later))
 
 
-def test_a_conductor_that_is_killed_often_races_the_same(tmp_path: Path) -> None:
-    found = []
-    for every in (None, 2):
-        settings = settings_of(tmp_path / str(every))
-        service = Service.open(settings)
-        sweep = service.submissions.submit(spec(tables=None)).id
-        while every is not None and service.sweeps.get(sweep).state != "finished":
-            conduct(settings, every)
-        conduct(settings)
-        reasons = [service.trials.get(one.id).reason for one in trials(service, sweep)]
-        found.append((reasons, service.tables.render(sweep, "main", "csv").content))
-        service.close()
-    assert any(found[0][0])
-    assert all(one == found[0] for one in found[1:])
-
-
 def test_seeds_that_are_added_go_on_with_the_race(service: Service, settings: Settings) -> None:
-    sweep = service.submissions.submit(spec(seeds=4)).id
-    conduct(settings)
+    sweep = ran(service, settings, spec(seeds=4))
     before = places(service, sweep, "pruned")
     service.commands.extend(sweep, spec(seeds=6))
     conduct(settings)
@@ -109,8 +90,7 @@ def test_seeds_that_are_added_go_on_with_the_race(service: Service, settings: Se
 def test_a_failed_repeat_ends_its_round_too(tmp_path: Path) -> None:
     settings = settings_of(tmp_path, "faltering")
     service = Service.open(settings)
-    sweep = service.submissions.submit(spec()).id
-    conduct(settings)
+    sweep = ran(service, settings, spec())
     assert (3, 2) in places(service, sweep, "failed"), "the last one of the first round"
     assert {(0, 3), (0, 4), (0, 5)} <= set(places(service, sweep, "pruned"))
     assert service.sweeps.get(sweep).state == "failed"
@@ -143,21 +123,6 @@ def test_decisions_depend_on_no_order() -> None:
     assert found[0] == found[1]
     assert [one.candidate for one in found[0]] == [0, 1]
     assert "candidate 2 is ahead by" in found[0][1].why
-
-
-def test_nothing_is_judged_before_a_round_has_ended() -> None:
-    session = RaceSession("map@r", Race(name="race"), higher=True)
-    session.take([*runs(0.5, 0), *runs(0.1, 1), *runs(0.9, 2, repeats=2)])
-    assert session.decisions() == []
-    session.take([competitor(2, 2, 0.9)])
-    assert [one.candidate for one in session.decisions()] == [0, 1]
-    assert session.decisions() == [], "each is told once"
-
-
-def test_lower_may_be_better() -> None:
-    session = RaceSession("nmi", Race(name="race"), higher=False)
-    session.take([*runs(0.5, 0), *runs(0.1, 1)])
-    assert [one.candidate for one in session.decisions()] == [0]
 
 
 def test_what_diverged_leaves_the_race_and_beats_nobody() -> None:

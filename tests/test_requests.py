@@ -10,8 +10,6 @@ import yaml
 from orchestrator.conduct.requests import Requests
 from orchestrator.conduct.upkeep import Renewal
 from orchestrator.plan import grid
-from orchestrator.plan.check import check
-from orchestrator.plan.grid import extension
 from orchestrator.record import schema
 from orchestrator.record.queue import Exclusions
 from orchestrator.record.store import Store
@@ -20,10 +18,10 @@ from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.spec.spec import Spec
 from orchestrator.views.errors import ConflictError, InvalidSpecError, NotFoundError
-from orchestrator.views.runs import AttemptStopped, Order, TrialKey
+from orchestrator.views.runs import AttemptStopped, Order
 from tests.expanding import expand_queued
-from tests.inline_conductor import conduct
-from tests.test_conductor import SPEC, spec, trained
+from tests.inline_conductor import conduct, ran
+from tests.test_conductor import spec, trained
 from workers import catalog
 
 
@@ -111,8 +109,7 @@ def test_a_cell_or_a_trial_is_cancelled_and_retried(service: Service, settings: 
 
 
 def test_an_extension_trains_only_what_is_new(service: Service, settings: Settings) -> None:
-    sweep = service.submissions.submit(spec()).id
-    conduct(settings)
+    sweep = ran(service, settings, spec())
     assert len(trained(settings)) == 8
     wider = {"compare": {"loss": ["triplet", "semihard", "npair"]}, "repeat": {"seed": [0, 1, 2]}}
     service.commands.extend(sweep, spec(**wider))
@@ -124,27 +121,10 @@ def test_an_extension_trains_only_what_is_new(service: Service, settings: Settin
     store = Store.open(settings.database)
     assert [(one.position, one.finished) for one in store.requests.looks(sweep)] == [(8, 8)]
     store.close()
-    whole = service.submissions.submit(spec(**wider)).id
-    conduct(settings)
+    whole = ran(service, settings, spec(**wider))
     assert len(trained(settings)) == 18
     tables = [service.tables.render(one, "main", "markdown").content for one in (sweep, whole)]
     assert tables[0] == tables[1]
-
-
-def test_imported_rows_come_without_training_or_a_look(service: Service, settings: Settings) -> None:
-    table = {"rows": ["loss"], "columns": ["dataset"], "metrics": ["map@r"]}
-    sweep = service.submissions.submit(spec(tables={"main": table})).id
-    conduct(settings)
-    before, page = len(trained(settings)), service.tables.html(sweep, "main")
-    row = {"label": "Theirs", "source": "lab B", "unit": "fraction", "numbers": [{"metric": "map@r", "mean": 0.5}]}
-    service.commands.extend(sweep, spec(tables={"main": {**table, "imported": [row]}}))
-    conduct(settings)
-    found = service.sweeps.get(sweep)
-    assert (found.state, found.total, len(trained(settings))) == ("finished", 8, before)
-    assert '<tr class="imported">' in service.tables.html(sweep, "main") != page
-    store = Store.open(settings.database)
-    assert store.requests.looks(sweep) == ()
-    store.close()
 
 
 def test_a_subset_shares_its_trainings_with_the_whole_and_grows_to_it(service: Service, settings: Settings) -> None:
@@ -164,48 +144,15 @@ def test_a_subset_shares_its_trainings_with_the_whole_and_grows_to_it(service: S
     assert (service.sweeps.get(sweep).counts.finished, len(trained(settings))) == (4, 4)
     assert service.sweeps.get(again).counts.reused == 2
     service.commands.extend(sweep, spec())
-    whole = service.submissions.submit(spec()).id
-    conduct(settings)
+    whole = ran(service, settings, spec())
     assert len(trained(settings)) == len(set(trained(settings))) == 8
     tables = [service.tables.render(one, "main", "markdown").content for one in (sweep, whole)]
     assert tables[0] == tables[1]
 
 
-def test_an_extension_must_hold_what_there_is(service: Service, settings: Settings) -> None:
-    sweep = service.submissions.submit(spec()).id
-    conduct(settings)
-    with pytest.raises(InvalidSpecError, match="lacks what the sweep has: loss=semihard"):
-        service.commands.extend(sweep, spec(compare={"loss": ["triplet"]}, tables={}))
-    with pytest.raises(InvalidSpecError, match=r"would train differently.*; recipe\.iterations was \d+, is 11"):
-        service.commands.extend(sweep, spec(recipe={**SPEC["recipe"], "iterations": 11}))
-
-
-def test_added_places_are_numbered_after_those_there_are() -> None:
-    parts = catalog.load()
-
-    def plan(**wider: Any) -> grid.Plan:
-        return grid.expand(check(yaml.safe_load(spec(tables={}, **wider)), parts), parts)
-
-    small = plan()
-    at = {one.index: one.labels for one in small.cells}
-    chosen = {(one.cell, one.index): one.labels for one in small.candidates}
-    places = [
-        TrialKey(one.cell, at[one.cell], one.candidate, chosen[one.cell, one.candidate], one.repeat, one.repeat_labels,
-              one.fingerprint)
-        for one in small.trials()
-    ]  # fmt: skip
-    wide = plan(compare={"loss": ["npair", "triplet", "semihard"]}, tune={"optimizer.lr": [0.5, 0.001, 0.01]})
-    added = extension(places, wide, "", {}, catalog.load())
-    assert [(one.index, one.labels["loss"]) for one in added.cells] == [(2, "npair")]
-    assert [(one.cell, one.index) for one in added.candidates] == [(2, 0), (2, 1), (2, 2), (0, 2), (1, 2)]
-    assert len(places) + len(added.trials) == added.total
-
-
 def test_a_deleted_sweep_leaves_what_others_share(service: Service, settings: Settings) -> None:
-    first = service.submissions.submit(spec()).id
-    conduct(settings)
-    second = service.submissions.submit(spec(name="wider", repeat={"seed": [0, 1, 2]})).id
-    conduct(settings)
+    first = ran(service, settings, spec())
+    second = ran(service, settings, spec(name="wider", repeat={"seed": [0, 1, 2]}))
     assert len(trained(settings)) == 12
     folders = {path.name for path in settings.storage.iterdir() if path.is_dir()}
     with pytest.raises(ConflictError, match="by its name, 'wider'"):
@@ -216,15 +163,8 @@ def test_a_deleted_sweep_leaves_what_others_share(service: Service, settings: Se
         service.sweeps.get(second)
     assert len(folders - {path.name for path in settings.storage.iterdir() if path.is_dir()}) == 4
     assert service.sweeps.get(first).counts.finished == 8
-    again = service.submissions.submit(spec(name="again")).id
-    conduct(settings)
+    again = ran(service, settings, spec(name="again"))
     assert (service.sweeps.get(again).counts.reused, len(trained(settings))) == (8, 12)
-
-
-def test_a_sweep_that_goes_on_is_not_deleted(service: Service) -> None:
-    sweep = service.submissions.submit(spec()).id
-    with pytest.raises(ConflictError, match="cancel it before"):
-        service.commands.delete(sweep, "rates")
 
 
 def being_stopped(store: Store, sweep: int) -> tuple[int, Order]:
@@ -269,8 +209,7 @@ def test_a_request_behind_a_deletion_ends_nobody(service: Service, settings: Set
 
 
 def test_what_is_asked_of_a_sweep_whose_deletion_waits_is_refused(service: Service, settings: Settings) -> None:
-    sweep = service.submissions.submit(named("a")).id
-    conduct(settings)
+    sweep = ran(service, settings, named("a"))
     service.commands.delete(sweep, "a", "ada")
     for ask in (
         lambda: service.commands.retry(sweep),
@@ -330,16 +269,3 @@ def test_whatever_a_request_fails_in_is_its_own_trouble(
     assert (found[odd] or "").startswith("refused: this version knows no request of the kind")
     assert list(found.values())[2:] == ["priority 4", "refused: RecursionError: too deep ?"]
     assert service.sweeps.get(sweep).state == "finished"
-
-
-def test_a_spec_with_which_too_many_trials_would_wait_is_refused(settings: Settings, service: Service) -> None:
-    limited = Service.open(settings.model_copy(update={"owner_trials": 10}))
-    sweep = limited.submissions.submit(spec()).id
-    with pytest.raises(ConflictError, match=r"^8 trials of this owner wait already and the spec adds 8, but no more"):
-        limited.submissions.submit(spec(name="another"))
-    assert len(limited.sweeps.page(None, None, None, 10).items) == 1
-    conduct(settings)
-    with pytest.raises(ConflictError, match=r"^0 trials of this owner wait already and the spec adds 16, but no more"):
-        limited.commands.extend(sweep, spec(repeat={"seed": [0, 1, 2, 3, 4, 5]}))
-    assert limited.submissions.submit(spec(name="another")).created
-    limited.close()

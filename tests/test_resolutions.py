@@ -2,9 +2,8 @@
 
 import shutil
 from collections.abc import Callable, Iterator
-from datetime import timedelta
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -12,13 +11,13 @@ import yaml
 
 from orchestrator.publish.bundle.rebuilding import rebuild
 from orchestrator.record.resolutions import NewResolution
-from orchestrator.record.schema import attempt, request, trial
+from orchestrator.record.schema import request
 from orchestrator.record.store import Store
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.errors import ConflictError, NotFoundError
 from orchestrator.views.evidence import ResolutionBudget, ResolutionView, VerdictsView
-from tests.inline_conductor import conduct
+from tests.inline_conductor import conduct, ran
 from tests.test_conductor import spec, trained
 
 NO_LIMIT = ResolutionBudget()
@@ -66,9 +65,7 @@ def regularized(**changes: Any) -> bytes:
 
 def expanded(service: Service, settings: Settings, **changes: Any) -> int:
     """A sweep of which nothing is trained."""
-    sweep = service.submissions.submit(regularized(**changes)).id
-    conduct(settings, 0)
-    return sweep
+    return ran(service, settings, regularized(**changes), 0)
 
 
 SWEEP = 1
@@ -177,38 +174,6 @@ def test_it_is_ended_on_request_and_by_a_cancellation(service: Service, settings
     assert "were cancelled" in service.resolutions.get(SWEEP).said
 
 
-def test_a_cancellation_ends_it_though_no_trial_of_a_round_was_there_to_be_stopped(
-    service: Service, settings: Settings
-) -> None:
-    early = {"tables": {"main": {"rows": ["regularizer"], "columns": [], "metrics": ["map@r"],
-                                 "verdicts": {"looks": "any"}}}}  # fmt: skip
-    sweep = service.submissions.submit(regularized(name="early", repeat={"seed": [5, 6, 7, 8]}, **early)).id
-    conduct(settings, 13)
-    service.resolutions.ask(sweep, ResolutionBudget(seeds=12))
-    conduct(settings, 1)
-    service.commands.cancel(sweep)
-    conduct(settings)
-    found = service.resolutions.get(sweep)
-    assert (found.state, found.rounds) == ("ended", [])
-    assert "the sweep was cancelled by request" in found.said
-    service.resolutions.ask(sweep, ResolutionBudget(seeds=1))
-    conduct(settings)
-    assert service.resolutions.get(sweep).rounds, "asked for after the cancellation, it goes on"
-
-
-def test_no_round_begins_while_its_end_is_pending(settings: Settings) -> None:
-    store = Store.open(settings.database)
-    fence = store.lease.acquire("test", 60.0)
-    assert fence is not None
-    kinds: tuple[Literal["cancel", "halt"], ...] = ("cancel", "halt")
-    for kind in kinds:
-        assert store.resolutions.at_rest(SWEEP)
-        asked = store.submissions.add_request(kind, SWEEP, None, None)
-        assert not store.resolutions.at_rest(SWEEP), kind
-        store.writer(fence).requests.applied(asked, "done")
-    store.close()
-
-
 def test_what_is_asked_between_two_rounds_is_of_the_next_one(service: Service, settings: Settings) -> None:
     """The sweep has ended then, for a moment in which clients ask too."""
     service.resolutions.ask(SWEEP, ResolutionBudget(seeds=3))
@@ -239,36 +204,6 @@ def test_between_two_rounds_a_cancellation_is_shown_its_way_and_a_pause_is_taken
     with pytest.raises(ConflictError, match=r"between two rounds of its resolution.*`resolution 1 --halt`"):
         service.commands.cancel(SWEEP)
     assert service.commands.pause(SWEEP).state == "waiting"
-
-
-def test_hours_of_trainings_that_gave_nothing_are_spent_too(service: Service, settings: Settings) -> None:
-    service.resolutions.ask(SWEEP, ResolutionBudget(seeds=12))
-    conduct(settings, 2)
-    added = service.sweeps.get(SWEEP).total - 20
-    database = sa.create_engine(settings.database)
-    with database.begin() as connection:
-        its = sa.select(trial.c.training_id).where(trial.c.sweep_id == SWEEP, trial.c.position == 20).scalar_subquery()
-        began = connection.execute(sa.select(attempt.c.started).where(attempt.c.training_id == its)).scalar_one()
-        connection.execute(
-            sa.update(attempt).where(attempt.c.training_id == its).values(ended=began + timedelta(hours=2))
-        )
-        connection.execute(sa.update(trial).where(trial.c.position == 20).values(state="failed"))
-    database.dispose()
-    store = Store.open(settings.database)
-    assert (added > 2, store.resolutions.lost_hours(SWEEP, 20)) == (True, pytest.approx(2.0))
-    assert store.resolutions.lost_hours(SWEEP, 21) == 0.0
-    store.close()
-
-
-def test_asked_for_early_it_waits_for_the_plan(service: Service, settings: Settings) -> None:
-    sweep = service.submissions.submit(regularized(name="new", repeat={"seed": [5, 6, 7]})).id
-    conduct(settings, 3)
-    service.resolutions.ask(sweep, ResolutionBudget(seeds=2))
-    conduct(settings, 3)
-    assert service.resolutions.get(sweep).said == "begins once what the sweep trains has ended"
-    conduct(settings)
-    assert service.resolutions.get(sweep).state == "ended"
-    assert "not finished" not in service.resolutions.get(sweep).before[0].said
 
 
 def test_what_cannot_be_resolved_is_refused_with_a_reason(service: Service, settings: Settings) -> None:

@@ -4,33 +4,25 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from fastapi.testclient import TestClient
 
-from api.main import create_app
 from benchmarks.sweep_of import Shape, body
-from dashboards import sweeps
 from orchestrator.conduct import broker, waiting
-from orchestrator.conduct import expansion as expansions
 from orchestrator.conduct.broker import Chores
 from orchestrator.conduct.conductor import Conductor
-from orchestrator.conduct.expansion import Expansion
-from orchestrator.plan import grid
 from orchestrator.record.store import Store
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.inline import Inline
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
-from orchestrator.spec.spec import Spec
 from orchestrator.views.accounts import Quota
-from orchestrator.views.runs import Cell
-from tests.inline_conductor import Killed, Wiretapped, after, conduct
+from tests.inline_conductor import Killed, Wiretapped, after, conduct, ran
 from workers import catalog as catalogs
 
 GRAIN = 20
@@ -85,8 +77,7 @@ def counted() -> Iterator[Work]:
 def expanded(settings: Settings, shape: str) -> Service:
     """The service with one sweep that is expanded, and nothing trained."""
     service = Service.open(settings)
-    service.submissions.submit(body(Shape.parse(shape)))
-    conduct(settings, orders=0)
+    ran(service, settings, body(Shape.parse(shape)), 0)
     return service
 
 
@@ -133,19 +124,6 @@ def test_a_trial_costs_the_same_in_a_larger_sweep(sizes: list[Settings], monkeyp
     assert found[1].steps < 1.2 * found[0].steps
 
 
-def test_settling_a_cell_reads_no_other(sizes: list[Settings]) -> None:
-    def settle(settings: Settings) -> None:
-        store = Store.open(settings.database, migrate=False)
-        outcomes = store.outcomes.of(1, [2])
-        store.close()
-        assert {one.cell for one in outcomes.trials} == {one.index for one in outcomes.cells} == {2}
-        assert (len(outcomes.trials), len(outcomes.candidates)) == (50, 5)
-        assert [(one.candidate, one.repeat) for one in outcomes.trials] == [(c, r) for c in range(5) for r in range(10)]
-
-    few, many = steps(sizes, settle)
-    assert many < 1.2 * few
-
-
 def test_a_page_of_a_cell_reads_no_other(sizes: list[Settings]) -> None:
     """But for the cell that its tables subtract from it; and of others their labels, which cost next to nothing."""
 
@@ -157,61 +135,6 @@ def test_a_page_of_a_cell_reads_no_other(sizes: list[Settings]) -> None:
 
     few, many = steps(sizes, look)
     assert many < 1.2 * few
-
-
-def test_expansion_writes_a_thousand_trials_a_transaction(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(expansions, "SECONDS", float("inf"))  # they are smaller where the machine is busy
-    service = Service.open(settings)
-    service.submissions.submit(body(Shape(13, 20, 10)))
-    store = Store.open(settings.database)
-    fence = store.lease.acquire("test", 60.0)
-    assert fence is not None
-    expansion = Expansion(store, store.writer(fence), catalogs.load())
-    with counted() as work:
-        expansion.advance(store.sweeps.queued())
-    assert (work.commits, work.most_rows) == (3, 1_000)
-    assert work.statements < 80, "a few for each thousand trials"
-    assert service.sweeps.get(1).counts.waiting == 2_600
-    store.close()
-    service.close()
-
-
-def test_a_fresh_sweep_trains_a_recipe_once_wherever_it_stands(settings: Settings) -> None:
-    """The same trainings in the first thousand trials and in the second."""
-    service = expanded(settings, "1x100x10")
-    submitted = service.submissions.submit(
-        json.dumps(json.loads(body(Shape(1, 100, 10))) | {"fresh": True}).encode()
-    ).id
-    store = Store.open(settings.database)
-    fence = store.lease.acquire("test", 60.0)
-    assert fence is not None
-    queued = next(one for one in store.sweeps.queued() if one.id == submitted)
-    plan = grid.expand(Spec.model_validate(queued.spec), catalogs.load())
-    twice = [replace(one, cell=cell) for cell in (0, 1) for one in plan.trials()]
-    cells = [Cell(0, {"embedding": "1"}), Cell(1, {"embedding": "again"})]
-    candidates = [replace(one, cell=cell.index) for cell in cells for one in plan.candidates]
-    store.writer(fence).sweeps.start(submitted, cells, candidates, twice, plan.spec.slot, fresh=True)
-    first, own, again = (service.trials.get(number).training for number in (1, 1_001, 2_001))
-    assert first != own == again
-    store.close()
-    service.close()
-
-
-def test_the_page_of_a_great_sweep_stays_small(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    service = expanded(settings, "30x8x10")
-    monkeypatch.setattr(sweeps, "MOST_TABLED", 1_000)
-    app = create_app(service, settings)
-    bearer = {"Authorization": f"Bearer {app.state.access.identity.secret}"}
-    with TestClient(app, base_url="http://127.0.0.1:8787", headers=bearer) as http:
-        page = http.get("/sweeps/1").text
-    assert page.count('class="sq ') < 2_100, "the squares of the grid, and those of the legend"
-    assert "410 trials more in 5 cells are not drawn" in page
-    assert "is computed when it is asked for" in page
-    assert len(page) < 700_000
-    assert [cell.index for cell in service.sweeps.grid(1, 85)] == [0, 1]
-    assert service.sweeps.grid(1, 85) == [*service.sweeps.grid(1)[:1], service.sweeps.grid(1, 85)[1]]
-    assert service.sweeps.grid(1, 85)[1].candidates == []
-    service.close()
 
 
 ENDED = (2, 20)
@@ -311,25 +234,6 @@ def test_an_idle_turn_of_the_conductor(homes: list[Settings], monkeypatch: pytes
         store.owner_quotas.put("project", "main", Quota())
         store.close()
     assert found[1] < 1.2 * found[0]
-
-
-def measuring(spec: bytes) -> bytes:
-    """A spec with a further metric, which is evaluated of what trainings kept."""
-    read = json.loads(spec)
-    read["recipe"]["metrics"] = ["ami"]
-    return json.dumps(read).encode()
-
-
-def test_a_submit_and_a_preview(homes: list[Settings]) -> None:
-    def submit(settings: Settings) -> None:
-        service = Service.open(settings)
-        for posted in (body(TODAY, 2), measuring(body(TODAY, 2))):
-            service.submissions.preview(posted)
-            service.submissions.submit(posted)
-        service.close()
-
-    few, many = steps(homes, submit)
-    assert many < 1.2 * few
 
 
 def test_what_people_ask_of_today(homes: list[Settings]) -> None:

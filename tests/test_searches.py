@@ -7,16 +7,11 @@ import optuna
 import pytest
 import yaml
 
-from orchestrator.conduct.conductor import Conductor
 from orchestrator.conduct.search import export
-from orchestrator.record.searches import SearchWriter
-from orchestrator.record.store import Store
-from orchestrator.run.attempt import Workplace
-from orchestrator.run.inline import Inline
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
-from orchestrator.views.errors import ConflictError, InvalidSpecError, NotFoundError, UnavailableError
-from tests.inline_conductor import conduct
+from orchestrator.views.errors import ConflictError, InvalidSpecError, NotFoundError
+from tests.inline_conductor import conduct, ran
 from tests.test_conductor import SPEC
 from workers import catalog as catalogs
 
@@ -35,8 +30,7 @@ def candidates(service: Service, sweep: int) -> list[list[str]]:
 
 def test_a_search_proposes_trains_and_selects(service: Service, settings: Settings) -> None:
     assert service.submissions.preview(spec()).trials == 24
-    sweep = service.submissions.submit(spec()).id
-    conduct(settings)
+    sweep = ran(service, settings, spec())
     found = service.sweeps.get(sweep)
     assert (found.state, found.total, found.counts.finished) == ("finished", 24, 24)
     rates = candidates(service, sweep)
@@ -68,25 +62,15 @@ def test_conditional_axes_and_cells_without_any(service: Service, settings: Sett
     compare = {"regularizer": ["none", "sec"]}
     given = spec(tune=tune, compare=compare, tables={"main": {"rows": ["regularizer"], "metrics": ["map@r"]}})
     assert service.submissions.preview(given).trials == 2 * (1 + 6)
-    sweep = service.submissions.submit(given).id
-    conduct(settings)
+    sweep = ran(service, settings, given)
     cells = service.sweeps.grid(sweep)
     assert [len(cell.candidates) for cell in cells] == [1, 6]
     assert service.sweeps.get(sweep).state == "finished"
 
 
-def test_brute_force_runs_the_grid(service: Service, settings: Settings) -> None:
-    tune = {"optimizer.lr": [0.001, 0.01, 0.02], "embedding": [16, 32]}
-    sweep = service.submissions.submit(spec(tune=tune, compare={}, search="brute_force")).id
-    conduct(settings)
-    labels = [tuple(one.labels.values()) for cell in service.sweeps.grid(sweep) for one in cell.candidates]
-    assert len(labels) == len(set(labels)) == 6
-
-
 def test_the_best_candidate_is_reproduced(service: Service, settings: Settings) -> None:
     search = {"name": "gp", "trials": 4, "reproduce": 3}
-    sweep = service.submissions.submit(spec(search=search, compare={}, repeat={"seed": [5]})).id
-    conduct(settings)
+    sweep = ran(service, settings, spec(search=search, compare={}, repeat={"seed": [5]}))
     (cell,) = service.sweeps.grid(sweep)
     sizes = sorted(len(one.trials) for one in cell.candidates)
     assert sizes == [1, 1, 1, 4]
@@ -97,31 +81,9 @@ def test_the_best_candidate_is_reproduced(service: Service, settings: Settings) 
     assert seeds == ["5", "0", "1", "2"]
 
 
-def test_what_is_not_recorded_was_not_asked(
-    service: Service, settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sweep = service.submissions.submit(spec(compare={})).id
-    store = Store.open(settings.database)
-    add, left = SearchWriter.add_candidate, iter([True])
-
-    def add_later(*given: Any) -> None:
-        if next(left, False):
-            raise UnavailableError("the database does not answer")
-        add(*given)
-
-    monkeypatch.setattr(SearchWriter, "add_candidate", add_later)
-    workplace = Workplace(settings.train, settings.storage, settings.data_root)
-    Conductor(settings, store, Inline(workplace), catalogs.load(), None).conduct(until_idle=True)
-    store.close()
-    found = service._store.searches.suggestions(sweep, 0)
-    assert (service.sweeps.get(sweep).state, [one.index for one in found]) == ("finished", list(range(6)))
-    assert sorted([one.asked for one in found] + [one.told or 0 for one in found]) == list(range(12))
-
-
 def test_a_search_is_exported_for_optunas_own_tools(service: Service, settings: Settings, tmp_path: Path) -> None:
     tune = {"optimizer.lr": {"low": 0.01, "high": 0.6}, "embedding": {"low": 16, "high": 64, "step": 16}}
-    sweep = service.submissions.submit(spec(tune=tune, search={"name": "tpe", "trials": 5})).id
-    conduct(settings, orders=9)
+    sweep = ran(service, settings, spec(tune=tune, search={"name": "tpe", "trials": 5}), 9)
     for cell in range(2):
         file = tmp_path / f"cell{cell}.log"
         for _ in range(2):  # the second time it is replaced
@@ -152,8 +114,7 @@ def test_an_export_says_what_it_does_not_have(service: Service, tmp_path: Path) 
 
 
 def test_cancel_ends_a_search_and_retry_goes_on_with_it(service: Service, settings: Settings) -> None:
-    sweep = service.submissions.submit(spec(compare={})).id
-    conduct(settings, orders=3)
+    sweep = ran(service, settings, spec(compare={}), 3)
     service.commands.cancel(sweep)
     conduct(settings)
     assert service.sweeps.get(sweep).state == "cancelled"
@@ -210,8 +171,7 @@ def test_a_sampler_that_fails_ends_its_sweep_alone(
 def test_the_end_of_a_search_waits_for_what_is_retried(service: Service, settings: Settings) -> None:
     tune = {"optimizer.lr": {"values": [0.1, 0.2, 0.5]}}
     search = {"name": "brute_force", "reproduce": 2}
-    sweep = service.submissions.submit(spec(tune=tune, search=search, compare={}, repeat={"seed": [7]})).id
-    conduct(settings)
+    sweep = ran(service, settings, spec(tune=tune, search=search, compare={}, repeat={"seed": [7]}))
     assert service.sweeps.get(sweep).counts.failed == 1
     (settings.storage / "mended").touch()
     service.commands.retry(sweep)

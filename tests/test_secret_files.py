@@ -1,6 +1,5 @@
 """Secrets in files: read anew when somebody exchanges them, and never lost to a file that is half written."""
 
-import base64
 import logging
 from pathlib import Path
 from typing import Any
@@ -9,16 +8,12 @@ import pytest
 import sqlalchemy as sa
 from pydantic import ValidationError
 
-from api import discovery
-from orchestrator.conduct.webhook import Webhook
 from orchestrator.host.files import SecretFile, one_line
-from orchestrator.host.identity import keys_of
 from orchestrator.host.logs import OwnLines
 from orchestrator.record.database import Database
 from orchestrator.settings import SECRET_FILES, Secrets, Settings, problems
 from orchestrator.views.errors import MetricsweepError
 
-SECRET = "whsec_" + base64.b64encode(b"a secret of these tests, long enough").decode()
 OLD, NEW = "the-token-of-before-it", "the-token-that-follows"
 
 
@@ -105,16 +100,6 @@ def test_each_new_connection_to_the_database_has_the_password_of_now(tmp_path: P
     database.close()
 
 
-def test_messages_are_signed_by_the_key_of_now(tmp_path: Path) -> None:
-    file, other = tmp_path / "key", f"{SECRET} {SECRET}"
-    exchange(file, SECRET)
-    webhook = Webhook.named_by(Settings(webhook_url="https://hooks.example.org", webhook_secret_file=file))
-    assert webhook is not None
-    assert webhook._keys() == keys_of(SECRET)
-    exchange(file, other)
-    assert webhook._keys() == keys_of(other)
-
-
 def test_mlflow_s_client_is_told_what_its_files_say(tmp_path: Path) -> None:
     for name in ("token", "password"):
         exchange(tmp_path / name, f"{name} of before")
@@ -125,13 +110,3 @@ def test_mlflow_s_client_is_told_what_its_files_say(tmp_path: Path) -> None:
         "MLFLOW_TRACKING_PASSWORD": "password of before",
     }
     assert Secrets(Settings()).mlflow_login == {}
-
-
-def test_a_command_shows_the_first_token_of_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = tmp_path / "token"
-    file.write_text(f"{NEW}\n{OLD}\n")
-    monkeypatch.setenv("METRICSWEEP_TOKEN_FILE", str(file))
-    with discovery.connect("http://127.0.0.1:1", None, tmp_path / "home") as client:
-        assert client._connection._http.headers["Authorization"] == f"Bearer {NEW}"
-    with discovery.connect("http://127.0.0.1:1", OLD, tmp_path / "home") as client:
-        assert client._connection._http.headers["Authorization"] == f"Bearer {OLD}"

@@ -99,27 +99,3 @@ def costs(service: Service, settings: Settings) -> None:
     assert several.cost.steps == 36 * 20
     fresh = service.submissions.preview(yaml.safe_dump({**SPEC, "fresh": True}).encode())
     assert (fresh.cached, fresh.cost.trainings) == (0, 12)
-
-
-def test_a_search_costs_at_most_its_trials(service: Service, settings: Settings) -> None:
-    searched = {
-        **SPEC, "tune": {"optimizer.lr": {"low": 1e-4, "high": 0.1, "log": True}}, "select": {"metric": "recall@1"},
-        "search": {"name": "tpe", "trials": 4, "reproduce": 2}, "tables": {},
-    }  # fmt: skip
-    found = service.submissions.preview(yaml.safe_dump(searched).encode())
-    assert (found.cells, found.candidates, found.trials, found.trainings, found.exact) == (2, 8, 20, 20, False)
-    assert (found.cost.trainings, found.cost.models, found.cost.measured) == (20, 20, 0)
-    assert found.cost.at_most == ["a search may propose fewer, or what is trained already"]
-    narrow = {**SPEC, "compare": {}, "tune": {}, "tables": {}, "select": {"metric": "recall@1"}}
-    narrow |= {"repeat": {"seed": [0, 1]}}
-    service.submissions.submit(yaml.safe_dump(narrow).encode())
-    conduct(settings)
-    again = service.submissions.preview(yaml.safe_dump(searched).encode())
-    assert (again.cost.measured, again.cost.nearest, again.cost.needed) == (0, 2, 3)
-    service.submissions.submit(yaml.safe_dump(narrow | {"repeat": {"seed": [2]}}).encode())
-    conduct(settings)
-    again = service.submissions.preview(yaml.safe_dump(searched).encode())
-    assert again.cost.measured == 20
-    seconds = [service.trials.get(one).seconds or 0.0 for one in (1, 2, 3)]
-    assert again.cost.hours[0].hours == pytest.approx(20 * median(seconds) / 3600)
-    assert again.cached == 0

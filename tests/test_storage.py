@@ -8,7 +8,6 @@ import sys
 import tempfile
 import threading
 import time
-from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,19 +22,14 @@ from orchestrator.host.storage import Bucket, Folder, opened
 from orchestrator.record.retention import WeightFiles
 from orchestrator.record.store import Store
 from orchestrator.run import workdir
-from orchestrator.run.attempt import Workplace
-from orchestrator.run.engine import settle_from_spool
 from orchestrator.run.spool import Message, PartedSpool, read
 from orchestrator.service.backups import back_up, restore
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.errors import ConflictError
-from orchestrator.views.runs import Failure
-from tests.inline_conductor import conduct
+from tests.inline_conductor import conduct, ran
 from tests.lying_store import Lies, lying
 from tests.object_store import ObjectStore, bucket_at, bucket_url, object_store  # noqa: F401 - fixtures
-from tests.run.broker import MemoryBroker, order
-from workers.contract import Result
 from workers.data.scratch import unmade
 
 SPEC: dict[str, Any] = {
@@ -114,22 +108,6 @@ def test_a_folder_and_a_bucket_answer_alike(place: Folder | Bucket) -> None:
     assert place.problem() is None
 
 
-def test_a_file_goes_to_a_bucket_and_comes_back(bucket_url: str, tmp_path: Path) -> None:
-    bucket = bucket_at(bucket_url)
-    content = np.random.default_rng(0).bytes(12_000_000)  # in several parts
-    (tmp_path / "here").write_bytes(content)
-    bucket.put(tmp_path / "here", "t/1", "last.pt")
-    bucket.fetch("t/1/last.pt", tmp_path / "back")
-    assert (tmp_path / "back").read_bytes() == content
-    (tmp_path / "here").write_bytes(b"newer")
-    bucket.put(tmp_path / "here", "t/1", "last.pt")
-    assert bucket.content("t/1", "last.pt") == b"newer"
-    bucket.discard("t/1", "last.pt")
-    bucket.discard("t/1", "last.pt")
-    with pytest.raises(FileNotFoundError):
-        bucket.fetch("t/1/last.pt", tmp_path / "back")
-
-
 WRONG = {
     "gopher://bucket/x?region=hush": "no storage of the kind gopher://; give a folder, file:///folder or s3://",
     "s3://": "no bucket; give it as s3://bucket/folder",
@@ -183,8 +161,7 @@ def test_paths_stay_what_they_were(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_a_sweep_over_a_bucket(bucket_url: str, own_scratch: Path, tmp_path: Path) -> None:
     settings = settings_at(tmp_path, bucket_url)
     service = Service.open(settings)
-    sweep = service.submissions.submit(yaml.safe_dump(SPEC).encode()).id
-    conduct(settings)
+    sweep = ran(service, settings, yaml.safe_dump(SPEC).encode())
     assert service.sweeps.get(sweep).counts.finished == 2
     bucket = bucket_at(bucket_url)
     first = service.trials.page(sweep, None, None, None, 10).items[0].id
@@ -255,29 +232,6 @@ def test_killed_in_the_middle_it_goes_on_from_the_bucket(
     service.submissions.submit(spec.read_bytes())
     conduct(whole)
     assert service.trials.get(1).metrics == trial.metrics, "as if it had not been killed"
-    service.close()
-
-
-@pytest.mark.soak
-def test_a_store_that_is_away_delays_no_deletion(
-    object_store: ObjectStore,
-    bucket_url: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    monkeypatch.setattr("orchestrator.host.storage.REQUEST_SECONDS", 3.0)
-    settings = settings_at(tmp_path, bucket_url)
-    service = Service.open(settings)
-    sweep = service.submissions.submit(yaml.safe_dump(SPEC).encode()).id
-    conduct(settings)
-    service.commands.delete(sweep, "far")
-    object_store.halt()
-    with caplog.at_level(logging.WARNING):
-        conduct(settings)
-    object_store.go_on()
-    assert service.sweeps.page(None, None, None, 10).items == []
-    assert "the storage keeps the folders" in caplog.text
     service.close()
 
 
@@ -368,14 +322,6 @@ def test_what_a_listing_lacks_is_read(bucket: Bucket, lies: Lies) -> None:
             assert list(read(bucket, "t/1", seen)) == told[seen:], (hidden, seen)
 
 
-def test_what_a_cut_listing_lacks_is_read(bucket: Bucket, lies: Lies) -> None:
-    told = spooled(bucket, "t/1", 1, 2, 3, 4)
-    for lies.page in (0, 1, 2):
-        assert len(bucket.names("t/1")) == lies.page
-        assert list(read(bucket, "t/1")) == told
-        assert list(read(bucket, "t/1", 8)) == told[8:]
-
-
 def test_what_a_listing_still_shows_was_never_said(bucket: Bucket, lies: Lies) -> None:
     lies.remembers = True
     spooled(bucket, "t/1", 2, 2)
@@ -385,36 +331,6 @@ def test_what_a_listing_still_shows_was_never_said(bucket: Bucket, lies: Lies) -
     assert [list(read(bucket, "t/1", seen)) for seen in range(5)] == [[]] * 5
     told = spooled(bucket, "t/1", 3)  # a part of the same name, and one that is gone
     assert list(read(bucket, "t/1", 2)) == told[2:]
-
-
-def test_a_training_that_ended_unheard_ends_once(bucket: Bucket, url: str, lies: Lies, tmp_path: Path) -> None:
-    each = order()
-    spool = PartedSpool(bucket, f"{each.training}/1")
-    spool.append("progress", {"step": 3, "total": 3})
-    spool.flush()
-    spool.append("finished", Result(outcome="ok", metrics={}, steps=3, seconds=0.1).model_dump(mode="json"))
-    spool.flush()
-    lies.hides = lambda key: True
-    broker = MemoryBroker(deque())
-    settle_from_spool(broker, each, Workplace("", url, tmp_path), 0, Failure("infrastructure", "slot is gone"))
-    assert (list(broker.results), broker.failures, list(broker.waiting)) == ([each.training], [], [])
-
-
-def test_weights_that_a_listing_lacks_are_removed(bucket: Bucket, lies: Lies, tmp_path: Path) -> None:
-    (tmp_path / "here").write_bytes(b"weights")
-    for name in ("best.pt", "last.pt", "odd.ckpt", "norms.npz"):
-        bucket.put(tmp_path / "here", "t/1", name)
-    lies.hides = lambda key: "best" in key or "last" in key
-    files = WeightFiles(bucket)
-    found = files.of("t", [1])
-    assert found == [("t/1", "best.pt", 7), ("t/1", "last.pt", 7), ("t/1", "odd.ckpt", 7)]
-    files.remove(found)
-    lies.hides = lambda key: False
-    lies.remembers = True
-    assert bucket.names("t/1") == ["best.pt", "last.pt", "norms.npz", "odd.ckpt"], "it lies"
-    assert files.of("t", [1]) == []
-    files.remove(found)
-    assert bucket.content("t/1", "norms.npz") == b"weights"
 
 
 def parts(lies: Lies) -> list[str]:

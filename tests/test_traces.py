@@ -1,13 +1,10 @@
 """Traces against a real receiver of OTLP over HTTP: API, conductor and slot, and nobody where none is named."""
 
-import json
-import subprocess
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,12 +15,9 @@ from pydantic import ValidationError
 from api.main import create_app
 from orchestrator.host import tracing
 from orchestrator.host.tracing import begin_tracing, end_tracing
-from orchestrator.run.attempt import Workplace, execute
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
-from orchestrator.spec.axes import Slot
 from orchestrator.views.errors import MetricsweepError
-from orchestrator.views.runs import Order
 from tests.inline_conductor import conduct
 from tests.ports import free_port
 from tests.test_conductor import spec
@@ -122,21 +116,6 @@ def test_a_sweep_is_traced_from_its_post_to_its_end(service: Service, settings: 
         assert sorted(one.name for one in within) == ["keep", "open", "record finished", "record started", "train"]
 
 
-def test_attempts_at_one_training_are_one_trace_wherever_they_are_made(tmp_path: Path, collector: Collector) -> None:
-    begin_tracing("slot", collector.url)
-    for number in (1, 2):
-        order = Order(f"attempt-{number}", "training", number, {"loss": "no such"}, Slot(cpus=1, gpus=0), sweep=7)
-        execute(order, Workplace("no.such:function", tmp_path, tmp_path), lambda: False, lambda message: None)
-    end_tracing()
-    first, second = collector.named("attempt")
-    assert first.trace_id == second.trace_id
-    assert first.span_id != second.span_id
-    assert not first.parent_span_id
-    assert first.status.code == 2
-    assert "no training function" in first.status.message
-    assert collector.services == {"metricsweep-slot"}
-
-
 def test_what_is_raised_and_what_is_asked_of_a_page_are_not_told(
     service: Service, settings: Settings, collector: Collector
 ) -> None:
@@ -165,33 +144,6 @@ def test_a_number_that_is_too_long_is_refused_as_without_traces(
     end_tracing()
     spans = collector.named("GET /v1/sweeps/{id}")
     assert ["metricsweep.sweep" in facts(span) for span in spans] == [False, False]
-
-
-def test_the_usual_path_is_added_to_an_address_without_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[str] = []
-
-    def made(service: str, url: str) -> None:
-        told.append(url)
-        raise ImportError
-
-    monkeypatch.setattr(tracing, "_provider", made)
-    for named in ("", "/", "/?key=a", "/otlp"):
-        with pytest.raises(MetricsweepError):
-            begin_tracing("api", f"http://collector:4318{named}")
-    paths = ["/v1/traces", "/v1/traces", "/v1/traces?key=a", "/otlp"]
-    assert told == [f"http://collector:4318{path}" for path in paths]
-
-
-def test_nobody_imports_it_unasked() -> None:
-    # FastAPI imports the interface of itself, which tells nobody anything.
-    code = "import sys, api.main, orchestrator.conduct.conductor, orchestrator.run.attempt as a; "
-    code += "from orchestrator.host.tracing import begin_tracing, span; begin_tracing('api', ''); "
-    code += "exec('with span(\"x\"): pass'); import json; "
-    code += (
-        "print(json.dumps([n for n in sys.modules if n.startswith(('opentelemetry.sdk', 'opentelemetry.exporter'))]))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert json.loads(done.stdout) == []
 
 
 def test_without_the_packages_the_service_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

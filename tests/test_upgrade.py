@@ -17,20 +17,17 @@ from pydantic import SecretStr
 from api.main import create_app
 from orchestrator.conduct.requests import Requests
 from orchestrator.conduct.upkeep import Renewal
-from orchestrator.plan import grid
-from orchestrator.publish.bundle.rebuilding import rebuild
 from orchestrator.record import renewal as renewing
 from orchestrator.record.mlflow.mirror import Mirror
 from orchestrator.record.store import Store
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
-from orchestrator.spec.spec import Spec
 from tests import inline_conductor, test_pruning
 from tests.api.conftest import BEARER, TOKEN, URL
 from tests.record.sample import lease, run_all
 from tests.record.shelf import Shelf
 from workers import catalog as catalogs
-from workers.catalog import Catalog, changes, complete
+from workers.catalog import Catalog, complete
 from workers.contract import CheckpointError, Place, Recipe
 from workers.train import train
 
@@ -124,25 +121,6 @@ def test_nothing_goes_on_from_a_checkpoint_of_older_versions(home: Settings, sto
     assert (home.storage / LOST / "1" / "last.pt").exists(), "it is kept until the sweep is deleted"
 
 
-def test_a_finished_training_of_today_is_taken(home: Settings, store: Store) -> None:
-    service = Service(home, store, CHANGED)
-    spec = yaml.safe_load(store.sweeps.get(SHARES).text) | {"name": "today"}
-    today = service.submissions.submit(yaml.safe_dump(spec).encode()).id
-    fence = lease(store)
-    for queued in store.sweeps.queued():
-        its = Spec.model_validate(queued.spec)
-        plan = grid.expand(its, CHANGED)
-        store.writer(fence).sweeps.start(queued.id, plan.cells, plan.candidates, plan.trials(), its.slot, its.fresh)
-    for sweep in (2, HALF, SHARES, FRESH):
-        store.writer(fence).sweeps.pause(sweep)
-    run_all(store, fence)
-    assert store.sweeps.get(today).counts.finished == 2
-    Renewal(store, store.writer(fence), CHANGED).renew()
-    counts = store.sweeps.get(SHARES).counts
-    assert (counts.finished, counts.reused, counts.waiting) == (2, 2, 0)
-    assert store.sweeps.get(FRESH).counts.finished == 0, "it wants trainings of its own"
-
-
 def test_a_crash_within_leaves_nothing_half_done(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     before = rows(store, "SELECT id, training_id, state FROM trial")
     fence = lease(store)
@@ -163,19 +141,6 @@ def test_a_recipe_that_is_refused_today_fails_and_says_why(store: Store) -> None
     assert "3 trials failed, since today's version refuses their recipes" in said[HALF]
     failed = [one for one in store.trials.page(HALF).items if one.state == "failed"]
     assert "normface" in (failed[0].error or "")
-
-
-def test_versions_that_did_not_change_leave_all_as_it_is(store: Store) -> None:
-    before = rows(store, "SELECT id, training_id, state FROM trial")
-    entries = [one.model_copy(update={"version": _then(store, one.kind, one.version)}) for one in TODAY.entries]
-    assert Renewal(store, store.writer(lease(store)), Catalog(entries=entries)).renew() == {}
-    assert rows(store, "SELECT id, training_id, state FROM trial") == before
-
-
-def _then(store: Store, kind: str, today: int) -> int:
-    """The version that a part had in every training, where any has it pinned."""
-    pinned = rows(store, f"SELECT DISTINCT json_extract(recipe, '$.pins.versions.{kind}') FROM training")
-    return int(pinned[0][0]) if pinned[0][0] is not None else 1 if kind == "metric" else today
 
 
 def test_a_retry_of_an_old_failure_is_planned_anew_and_says_so(home: Settings, store: Store) -> None:
@@ -232,31 +197,6 @@ def test_what_mixes_versions_says_so(home: Settings, store: Store) -> None:
     renewed = [service.trials.get(one.id) for one in store.trials.page(HALF).items]
     assert {one.training for trial in renewed for one in trial.replaced} == {LOST, RUNNING}
     assert all(not trial.outdated for trial in renewed if trial.replaced)
-
-
-def test_a_bundle_of_old_numbers_says_so_and_is_rebuilt_to_the_byte(home: Settings, store: Store) -> None:
-    conduct(home, CHANGED)
-    with Service(home, store, CHANGED).bundles.make(HALF) as file:
-        report = rebuild(file)
-    assert report.identical
-    assert any(b"MIXED" in one.content for one in report.tables)
-
-
-@pytest.mark.soak
-def test_this_release_trains_what_waits_under_its_own_versions(home: Settings, store: Store) -> None:
-    """With the real catalog and the real training: the numbers of this release are others than those of the home."""
-    stamped = rows(store, "SELECT DISTINCT stamp FROM training WHERE recipe LIKE '%normface%'")
-    said = {one.what for row in stamped for one in changes(row[0], TODAY)}
-    assert said >= {"loss 'normface'", "metric 'map'", "metric 'recall'"}
-    conduct(home.model_copy(update={"train": "workers.train:train"}), TODAY)
-    assert {sweep.id: sweep.state.value for sweep in store.sweeps.page().items} == {
-        1: "finished", 2: "finished", 3: "failed", 4: "finished", 5: "finished", 6: "finished", 7: "finished"
-    }  # fmt: skip
-    finished = rows(store, "SELECT recipe, stamp FROM training WHERE state = 'finished' AND heir IS NULL")
-    assert {bool(changes(row[1], TODAY)) for row in finished} == {True, False}
-    service = Service(home, store, TODAY)
-    assert "Versions are MIXED" in json.loads(service.tables.render(HALF, "main", "json").content)["caption"]
-    assert "ersions" not in json.loads(service.tables.render(SHARES, "main", "json").content)["caption"]
 
 
 def test_a_worker_takes_neither_a_recipe_nor_a_checkpoint_of_older_versions(home: Settings, store: Store) -> None:

@@ -231,13 +231,6 @@ def test_410_is_given_up_at_once_and_anything_after_three_days(desk: Desk, recei
     assert (backlog.waiting, backlog.given_up, backlog.error) == (0, 2, "answered 500")
 
 
-def test_pauses_double_are_spread_and_end_at_an_hour() -> None:
-    for tries, usual in ((0, 5), (1, 10), (3, 40), (12, 3_600), (10_000, 3_600)):
-        drawn = [notifiers.pause(tries) for _ in range(200)]
-        assert usual * 0.5 <= min(drawn) < usual * 0.8
-        assert usual * 1.2 < max(drawn) <= usual * 1.5
-
-
 def test_a_receiver_that_is_away_or_drips_is_left(
     desk: Desk, receiver: Receiver, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -375,18 +368,3 @@ def test_a_test_message_is_sent_from_the_command_line(receiver: Receiver, tmp_pa
     assert (refused.returncode, refused.stderr) == (1, "the webhook at 127.0.0.1 answered 500\n")
     assert PATH not in refused.stderr + refused.stdout
     assert not (tmp_path / "home").exists(), "nothing is made for it"
-
-
-def test_readiness_says_that_it_is_not_told(desk: Desk, told: Settings, settings: Settings, receiver: Receiver) -> None:
-    receiver.answer = status(500)
-    desk.fail()
-    desk.fail()
-    desk.notifier.forward()
-    for each, ok, said in (
-        (told, False, "did not take 1 of 2 events; the last try: answered 500"),
-        (settings, True, "none is named"),
-    ):
-        operations = Service.open(each)
-        (check,) = [one for one in operations.operations.ready().checks if one.name == "webhook"]
-        operations.close()
-        assert (check.ok, check.detail) == (ok, said)

@@ -9,6 +9,7 @@ from fastapi.testclient import TestClient
 from api.commands.terminal import Output
 from orchestrator.conduct.requests import Requests
 from orchestrator.conduct.upkeep import Renewal
+from orchestrator.record.mlflow.mirror import Mirror
 from orchestrator.record.store import Store
 from orchestrator.views import runs
 from orchestrator.views.runs import Failure, Order
@@ -97,11 +98,11 @@ class Conductor:
         for sweep in self.writer.sweeps.unsettled():
             self.writer.events.write(runs.SweepSettled(sweep))
 
-    def obey(self) -> None:
+    def obey(self, mirror: Mirror | None = None) -> None:
         """Apply what clients asked for."""
         for request in self.store.requests.pending():
             renewal = Renewal(self.store, self.writer, catalog.load())
-            Requests(self.store, self.writer, catalog.load(), None, Path("nowhere"), renewal).apply(request)
+            Requests(self.store, self.writer, catalog.load(), mirror, Path("nowhere"), renewal).apply(request)
 
 
 class Into(Output):

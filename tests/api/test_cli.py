@@ -3,8 +3,6 @@
 import json
 import re
 import socket
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -18,21 +16,12 @@ from typer.testing import CliRunner, Result
 from api.cli import COMMANDS, app
 from api.client import Client
 from api.commands.sweeps import afresh
-from api.connection import Unreachable
-from api.main import create_app
-from orchestrator.conduct.requests import Requests
-from orchestrator.conduct.upkeep import Renewal
 from orchestrator.record.mlflow.mirror import Mirror
-from orchestrator.record.store import Store
-from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from tests.api.conftest import TOKEN, named
 from tests.api.played import SPEC, Conductor
 from tests.conftest import ROOT
-from tests.record.sample import lease
 from tests.record.shelf import Shelf
-from tests.served_app import served
-from workers import catalog
 
 NOWHERE = "http://127.0.0.1:1"
 """For commands that ask no server."""
@@ -71,36 +60,18 @@ def test_submit_list_and_show(url: str, spec: Path) -> None:
     assert TOKEN not in CliRunner().invoke(app, ["list", "--help"], env={"METRICSWEEP_TOKEN": TOKEN}).output
 
 
-def test_a_shown_address_of_mlflow_can_be_opened(settings: Settings, spec: Path) -> None:
-    behind = settings.model_copy(update={"mlflow_socket": settings.home / "mlflow.sock"})
-    service, store = Service.open(behind), Store.open(behind.database)
-    try:
-        with served(create_app(service, behind)) as address:
-            metricsweep(address, "submit", spec)
-            store.writer(lease(store)).outbox.keep_experiment(1, "7")
-            assert f"mlflow    {address}/mlflow/#/experiments/7/runs" in metricsweep(address, "show", 1).stdout
-    finally:
-        store.close()
-        service.close()
-
-
 @contextmanager
-def conducting(conductor: Conductor, tracker: Shelf | None) -> Iterator[None]:
-    """A conductor that carries out requests and mirrors to a tracker, if there is one."""
-    mirror = Mirror(conductor.store, conductor.writer, lambda: tracker or Shelf())
-    renewal = Renewal(conductor.store, conductor.writer, catalog.load())
-    requests = Requests(
-        conductor.store, conductor.writer, catalog.load(), mirror if tracker else None, Path("nowhere"), renewal
-    )
+def obeying(conductor: Conductor, mirror: Mirror | None = None) -> Iterator[None]:
+    """A conductor that carries out requests, and mirrors to a tracker, if there is one."""
     ended = threading.Event()
 
-    def conduct() -> None:
+    def obey() -> None:
         while not ended.wait(0.02):
-            for request in conductor.store.requests.pending():
-                requests.apply(request)
-            mirror.forward(2)
+            conductor.obey(mirror)
+            if mirror is not None:
+                mirror.forward(2)
 
-    thread = threading.Thread(target=conduct)
+    thread = threading.Thread(target=obey)
     thread.start()
     try:
         yield
@@ -115,14 +86,14 @@ def test_mlflow_is_told_anew(url: str, spec: Path, conductor: Conductor) -> None
     conductor.finish(times=4)
     conductor.settle()
     shelf = Shelf()
-    with conducting(conductor, shelf):
+    with obeying(conductor, Mirror(conductor.store, conductor.writer, lambda: shelf)):
         told = metricsweep(url, "mlflow", "sync", 1)
         assert (told.exit_code, conductor.store.outbox.lag()) == (0, 0)
         assert told.stdout.splitlines()[-1] == "MLflow shows 1 sweep as the database says"
         first = list(shelf.sent)
         assert metricsweep(url, "mlflow", "sync").exit_code == 0
         assert set(shelf.sent[len(first) :]) == set(first), "everything once more"
-    with conducting(conductor, None):
+    with obeying(conductor):
         refused = metricsweep(url, "mlflow", "sync", 1)
         assert (refused.exit_code, "no MLflow is told of sweeps here" in refused.stderr) == (2, True)
     assert metricsweep(url, "mlflow", "sync", 7).exit_code == 2
@@ -294,27 +265,15 @@ def test_a_command_says_what_became_of_its_request(
         0, "request 1: waits for the conductor; `metricsweep requests 1` says what becomes of it",
     )  # fmt: skip
     monkeypatch.setattr("api.commands.sweeps.PATIENCE_SECONDS", 60.0)
-    ended = threading.Event()
-
-    def obey() -> None:
-        while not ended.wait(0.02):
-            conductor.obey()
-
-    thread = threading.Thread(target=obey)
-    thread.start()
-    assert metricsweep(url, "cancel", 1).stdout.splitlines()[-1] == "request 2: 4 trials cancelled"
-    monkeypatch.setattr(
-        "orchestrator.conduct.requests.Requests._retry", lambda *given: int(given)
-    )  # whatever is wrong in it
-    refused = metricsweep(url, "retry", 1)
-    assert refused.exit_code == 2
-    assert refused.stderr.startswith("metricsweep: request 3 was refused: TypeError")
-    assert "request   3 (retry)" in metricsweep(url, "show", 1).stdout
-    assert "refused: TypeError" in metricsweep(url, "show", 1).stdout
-    deleted = metricsweep(url, "delete", 1, "--yes")
-    ended.set()
-    thread.join()
-    assert deleted.stdout.splitlines()[-1] == "request 4: deleted"
+    with obeying(conductor):
+        assert metricsweep(url, "cancel", 1).stdout.splitlines()[-1] == "request 2: 4 trials cancelled"
+        monkeypatch.setattr("orchestrator.conduct.requests.Requests._retry", lambda *given: int(given))  # it fails
+        refused = metricsweep(url, "retry", 1)
+        assert refused.exit_code == 2
+        assert refused.stderr.startswith("metricsweep: request 3 was refused: TypeError")
+        assert "request   3 (retry)" in metricsweep(url, "show", 1).stdout
+        assert "refused: TypeError" in metricsweep(url, "show", 1).stdout
+        assert metricsweep(url, "delete", 1, "--yes").stdout.splitlines()[-1] == "request 4: deleted"
     rows = metricsweep(url, "requests", 1).stdout.splitlines()
     assert [row.split()[0] for row in rows] == ["request", "4", "3", "2", "1"]
     assert json.loads(metricsweep(url, "requests", 1, "--json").stdout)[0]["outcome"] == "deleted"
@@ -365,18 +324,6 @@ def test_without_a_server_a_command_says_how_to_start_one() -> None:
         assert metricsweep(address, "list").exit_code == 3, address
 
 
-def test_a_stranger_is_no_metricsweep() -> None:
-    async def stranger(scope: object, receive: object, send: object) -> None:
-        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"text/html")]})  # type: ignore[operator]
-        await send({"type": "http.response.body", "body": b"<p>hello</p>"})  # type: ignore[operator]
-
-    with served(stranger) as address, Client(address) as client:
-        with pytest.raises(Unreachable, match="text/html"):
-            client.sweep(1)
-        with pytest.raises(Unreachable, match="no metricsweep"):
-            client.cancel(1)
-
-
 def test_wrong_usage_and_settings_end_with_2(spec: Path, tmp_path: Path) -> None:
     usages = (
         (["nothing"], ""), (["show"], ""), (["show", "x"], ""), (["submit", tmp_path / "nothing.yaml"], ""),
@@ -399,16 +346,6 @@ def test_wrong_usage_and_settings_end_with_2(spec: Path, tmp_path: Path) -> None
     ):
         answer = CliRunner().invoke(app, ["expand", str(spec)], env={f"METRICSWEEP_{variable}": value})
         assert (answer.exit_code, said in " ".join(answer.stderr.split())) == (2, True), answer.stderr
-
-
-def test_weights_are_those_of_the_workers_command(tmp_path: Path) -> None:
-    folder = tmp_path / "weights"
-    folder.mkdir()
-    (folder / "resnet18-f37072fd.pth").write_bytes(b"<html>404</html>")
-    command = [sys.executable, "-m", "api.cli", "weights", "verify", "--data", str(tmp_path)]
-    verified = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert verified.returncode == 1
-    assert "expected one that begins with f37072fd; fetch it again" in verified.stderr
 
 
 def test_notes_and_tags_are_written_and_shown(url: str, spec: Path, conductor: Conductor) -> None:

@@ -90,16 +90,6 @@ def test_what_was_passed_over_is_said_at_submit_and_in_the_catalog(http: TestCli
     assert passed not in http.get("/catalog/dataset/sop").text
 
 
-def test_a_need_of_every_cell_is_said_once(http: TestClient, conductor: Conductor) -> None:
-    conductor.writer.data.note_findings([found("lab")], ["lab"])
-    axis = "  dataset: [digits, cub200]\n  loss: ["
-    several = SPEC.replace("  loss: [", axis)
-    assert warned(http, several) == [ABSENT]
-    tuned = SPEC.replace("repeat:", "tune:\n  dataset: [digits, cub200]\nrepeat:").replace("columns: [dataset]", "")
-    tuned = tuned.replace(", ,", ",")
-    assert warned(http, tuned) == [ABSENT]
-
-
 def test_the_commands_and_the_pages_tell_it(url: str, spec: Path, http: TestClient, conductor: Conductor) -> None:
     conductor.writer.data.note_findings([found("lab")], ["lab"])
     spec.write_text(CUB)
@@ -175,16 +165,6 @@ def seen(settings: Settings, conductor: Conductor) -> Store:
     store = Store.open(settings.database)
     conductor.writer.capacity.note_nodes([Node("small", "lab", {"CPU": 4.0})])
     return store
-
-
-def test_a_slot_that_no_node_can_hold_is_warned_of(http: TestClient, settings: Settings, conductor: Conductor) -> None:
-    assert http.post("/v1/sweeps", content=BIG, headers=YAML).json()["warnings"] == [], "no cluster was seen"
-    seen(settings, conductor).close()
-    answer = http.post("/v1/sweeps", content=BIG, headers=YAML)
-    assert (answer.status_code, answer.json()["warnings"]) == (201, [WARNING])
-    dry = http.post("/v1/sweeps", params={"dry_run": True}, content=BIG, headers=YAML)
-    assert (dry.status_code, dry.json()["warnings"]) == (200, [WARNING])
-    assert http.post("/v1/sweeps", content=SPEC, headers=YAML).json()["warnings"] == []
 
 
 def test_watching_says_once_why_trials_wait_and_when_that_is_over(

@@ -155,26 +155,6 @@ def test_more_than_a_hundred_trials_at_once_are_told_as_one_event(
         assert [heard.next().type for _ in range(2)] == ["trials", "sweep"]
 
 
-def test_streams_of_one_process_share_one_read(http: TestClient, url: str, app: FastAPI) -> None:
-    feed: Feed = app.state.feed
-    read, told = feed._after, list[ChangeSpan]()
-
-    def counted(position: int, most: int) -> ChangeSpan:
-        span = read(position, most)
-        told.extend([span] * bool(span.changes))
-        return span
-
-    feed._after = counted
-    with ExitStack() as stack:
-        heard = [stack.enter_context(listening(url)) for _ in range(MOST_OF_A_CLIENT)]
-        assert {one.next().type for one in heard} == {"hello"}
-        sweep = submitted(http)
-        assert [one.next("sweep").data["sweep"] for one in heard] == [sweep] * MOST_OF_A_CLIENT
-        assert len(told) == 1
-    wait_until(lambda: feed.streams == 0)
-    assert feed._reading is None, "nobody listens, nobody reads"
-
-
 def test_a_client_has_so_many_streams_and_others_still_theirs(url: str, app: FastAPI) -> None:
     with ExitStack() as stack:
         heard = [stack.enter_context(listening(url)) for _ in range(MOST_OF_A_CLIENT)]

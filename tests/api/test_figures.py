@@ -87,15 +87,6 @@ def test_what_is_missing_is_said_and_the_heading_can_be_left_out(http: TestClien
     assert len(http.get(f"{path}/norms", params={"format": "csv"}).text.splitlines()) == 1 + 4
 
 
-def test_a_figure_that_is_known_is_not_sent_again(http: TestClient, path: str, conductor: Conductor) -> None:
-    first = http.get(f"{path}/main", params={"format": "csv"})
-    headers = {"If-None-Match": first.headers["etag"]}
-    assert http.get(f"{path}/main", params={"format": "csv"}, headers=headers).status_code == 304
-    for _ in range(2):
-        conductor.finish(0.25)
-    assert http.get(f"{path}/main", params={"format": "csv"}, headers=headers).status_code == 200
-
-
 def test_the_files_of_a_trial(http: TestClient, path: str) -> None:
     listed = http.get("/v1/trials/1/figures").json()
     assert [one["name"] for one in listed] == ["norms.npz", "panels.png"]

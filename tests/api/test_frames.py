@@ -106,13 +106,6 @@ def test_sweeps_are_rows(client: Client, sweep: int) -> None:
         client.notebook(77).trials()
 
 
-def test_tables_render(client: Client, sweep: int) -> None:
-    table = client.notebook(sweep).table("main")
-    assert table._repr_html_() == client.table(sweep, "main", "html").content.decode()
-    assert table._repr_latex_() == table.to_latex() == client.table(sweep, "main", "latex").content.decode()
-    assert repr(table) == client.table(sweep, "main", "markdown").content.decode()
-
-
 def test_a_figure_is_a_chart(client: Client, conductor: Conductor) -> None:
     figures = {"losses": {"kind": "curves", "metric": "train/loss", "colour": "loss"}}
     document = yaml.safe_load(SPEC) | {"figures": figures}

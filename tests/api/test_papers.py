@@ -8,9 +8,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from api.client import Client
-from api.connection import ApiError
 from orchestrator.service import tables
-from orchestrator.service.service import Service
 from tests.api.conftest import TOKEN
 from tests.api.played import SPEC, YAML, Conductor
 from tests.api.test_cli import NOWHERE, metricsweep
@@ -44,16 +42,13 @@ def test_selection_of_nothing_is_said(http: TestClient, half: None, url: str) ->
     assert http.get("/v1/sweeps/9/optimism").status_code == 404
 
 
-def test_a_paper_from_macros_to_check(
-    url: str, service: Service, half: None, conductor: Conductor, tmp_path: Path
-) -> None:
+def test_a_paper_from_macros_to_check(url: str, half: None, conductor: Conductor, tmp_path: Path) -> None:
     numbers, paper, bundle = tmp_path / "numbers.tex", tmp_path / "paper.tex", tmp_path / "out.zip"
     wrote = metricsweep(url, "table", 1, "main", "--macros", numbers)
     assert wrote.exit_code == 0, wrote.output
     paper.write_text("\\input{numbers} \\msMainTripletRecallAtOne\n\\msMainSemihardMapAtR")
     assert metricsweep(url, "check", paper).stdout.endswith("2 of 4 numbers in 1 file are printed: all agree\n")
-    with service.bundles.make(1) as made:
-        bundle.write_bytes(made.read())
+    metricsweep(url, "table", 1, "--bundle", bundle)
     assert metricsweep(NOWHERE, "check", paper, "--bundle", bundle).exit_code == 0
     conductor.finish(0.7)
     conductor.finish(0.8)
@@ -65,15 +60,12 @@ def test_a_paper_from_macros_to_check(
     assert metricsweep(NOWHERE, "check", paper).exit_code == 3, "no server runs"
 
 
-def test_a_table_taken_in_whole_is_checked(
-    url: str, service: Service, half: None, conductor: Conductor, tmp_path: Path
-) -> None:
+def test_a_table_taken_in_whole_is_checked(url: str, half: None, conductor: Conductor, tmp_path: Path) -> None:
     paper, bundle = tmp_path / "paper.tex", tmp_path / "out.zip"
     metricsweep(url, "table", 1, "main", "--out", tmp_path / "main.tex")
     paper.write_text("\\input{main}")
     assert metricsweep(url, "check", paper).stdout == "1 table taken in whole\nall agree\n"
-    with service.bundles.make(1) as made:
-        bundle.write_bytes(made.read())
+    metricsweep(url, "table", 1, "--bundle", bundle)
     conductor.finish(0.7)
     conductor.finish(0.8)
     stale = metricsweep(url, "check", paper)
@@ -103,9 +95,7 @@ COMPARED = SPEC.replace("  main: {rows", "  main: {published: SEC-T3, rows").rep
 @pytest.fixture
 def path(http: TestClient, conductor: Conductor) -> str:
     """A sweep of which two of four trials have finished: one cell has its two seeds, the other none."""
-    answer = http.post("/v1/sweeps", content=COMPARED, headers=YAML)
-    assert answer.status_code == 201, answer.text
-    conductor.begin()
+    conductor.submit(http, COMPARED)
     conductor.finish(0.5)
     conductor.finish(0.6)
     return "/v1/sweeps/1/tables/main"
@@ -148,17 +138,6 @@ def test_other_numbers_are_refused(http: TestClient, path: str) -> None:
     answer = http.get("/v1/sweeps/2/tables/main", params={"numbers": "both"})
     assert answer.status_code == 409
     assert "published" in answer.json()["detail"]
-
-
-def test_the_client_asks_for_them(url: str, conductor: Conductor) -> None:
-    with Client(url, TOKEN) as client:
-        assert len(client.published()) == 23
-        assert client.published_table("sec-t2").numbers[0].printed == "56.66"
-        with pytest.raises(ApiError, match="did you mean"):
-            client.published_table("SEC T3")
-        sweep = client.submit(COMPARED.encode()).id
-        conductor.begin()
-        assert b"53.34" in client.table(sweep, "main", "markdown", numbers="published").content
 
 
 def test_the_list_by_command() -> None:
@@ -219,9 +198,7 @@ REAL = COMPARED.replace("patch: {dataset: digits}", "patch: {dataset: cub200}")
 @pytest.fixture
 def ran(http: TestClient, conductor: Conductor) -> None:
     """A sweep of CUB under SEC's table 3 of which one cell has its two seeds."""
-    answer = http.post("/v1/sweeps", content=REAL, headers=YAML)
-    assert answer.status_code == 201, answer.text
-    conductor.begin()
+    conductor.submit(http, REAL)
     conductor.finish(0.50)
     conductor.finish(0.60)
 
@@ -253,16 +230,9 @@ def test_ledgers_as_pages(http: TestClient, ran: None) -> None:
     assert http.get("/ledger/SEK").status_code == 404
 
 
-def test_ledgers_from_python_and_the_command_line(url: str, conductor: Conductor, tmp_path: Path) -> None:
+def test_ledgers_from_python_and_the_command_line(url: str, ran: None, tmp_path: Path) -> None:
     with Client(url, TOKEN) as client:
-        client.submit(REAL.encode())
-        conductor.begin()
-        conductor.finish(0.5)
-        conductor.finish(0.6)
-        assert client.evidence.ledgers()[0].counts.underpowered == 1
         assert client.evidence.ledger("SEC", within=0.5).within == 0.5
-        with pytest.raises(ApiError, match="did you mean"):
-            client.evidence.ledger("SEK")
     assert "underpowered" in metricsweep(url, "ledger").stdout
     assert json.loads(metricsweep(url, "ledger", "--json").stdout)[0]["paper"] == "SEC"
     assert "| SEC-T3 | 0 | 0 | 1 |" in metricsweep(url, "ledger", "SEC").stdout
@@ -271,12 +241,9 @@ def test_ledgers_from_python_and_the_command_line(url: str, conductor: Conductor
     assert metricsweep(url, "ledger", "--out", tmp_path / "x.md").exit_code == 2
 
 
-def test_from_a_bundle_it_is_the_same_to_the_byte(
-    http: TestClient, service: Service, ran: None, tmp_path: Path
-) -> None:
+def test_from_a_bundle_it_is_the_same_to_the_byte(http: TestClient, url: str, ran: None, tmp_path: Path) -> None:
     file = tmp_path / "out.zip"
-    with service.bundles.make(1) as made:
-        file.write_bytes(made.read())
+    metricsweep(url, "table", 1, "--bundle", file)
     for file_format in ("latex", "json", "markdown", "csv"):
         alone = metricsweep(NOWHERE, "ledger", "SEC", "--bundle", file, "--format", file_format)
         assert alone.exit_code == 0, alone.output

@@ -11,16 +11,12 @@ from fastapi.testclient import TestClient
 
 import orchestrator
 from api.http.middleware import BODY_BYTES
-from api.problems import STATUS, ProblemDetails, folder_cutter
-from orchestrator.record.mlflow.tracker import LostError
+from api.problems import ProblemDetails, folder_cutter
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.errors import (
     ConflictError,
-    DamagedError,
-    FencedError,
     InvalidSpecError,
-    MetricsweepError,
     NotFoundError,
     UnavailableError,
 )
@@ -60,11 +56,6 @@ def test_a_browser_gets_a_page(http: TestClient) -> None:
         assert (answer.status_code, answer.headers["content-type"]) == (status, "text/html; charset=utf-8"), path
         assert "<script>" not in answer.text
     assert http.get("/v1/nothing", headers=HTML).headers["content-type"].startswith("application/")
-
-
-def test_every_error_of_ours_has_a_status() -> None:
-    """But what the conductor alone meets."""
-    assert set(STATUS) | {FencedError, DamagedError, LostError} == set(MetricsweepError.__subclasses__())
 
 
 def test_an_unknown_error_tells_an_id_and_nothing_else(app: FastAPI, caplog: pytest.LogCaptureFixture) -> None:

@@ -13,7 +13,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -87,6 +87,14 @@ def ours(folder: Path) -> list[ChildSpec]:
     return [stand_in(folder, spec.name) for spec in applications()]
 
 
+@contextmanager
+def begun(settings: Settings, children: list[ChildSpec], told: Told | None = None) -> Iterator[Stack]:
+    """A supervisor whose processes are ready."""
+    with Stack(settings, told or Told(), children) as stack:
+        stack.start()
+        yield stack
+
+
 def wait_until(true: Callable[[], Any], seconds: float = 120.0) -> Any:
     deadline = time.monotonic() + seconds
     while not (found := true()):
@@ -123,8 +131,7 @@ def status_of(url: str, path: str) -> int:
 
 def test_it_starts_answers_and_ends_in_order(settings: Settings, tmp_path: Path) -> None:
     told = Told()
-    with Stack(settings, told, ours(tmp_path)) as stack:
-        stack.start()
+    with begun(settings, ours(tmp_path), told) as stack:
         assert status_of(stack.addresses["api"], "/healthz") == 200
         assert stack.addresses["mlflow"] == "http://mlflow.example:5000"
         assert stack.addresses["ray"] == "ray.example:6379"
@@ -147,8 +154,7 @@ def test_mlflow_is_there_until_the_conductor_has_told_it_all(tmp_path: Path, set
 
 def test_what_is_not_waited_for_comes_later_and_is_tried_for_ever(settings: Settings, tmp_path: Path) -> None:
     told, beside = Told(), replace(stand_in(tmp_path, "beside", "fails"), awaited=False)
-    with Stack(settings, told, [beside, *ours(tmp_path)]) as stack:
-        stack.start()
+    with begun(settings, [beside, *ours(tmp_path)], told) as stack:
         wait_until(lambda: sum("exit code 3" in state for state in told.of("beside")) > 3)
         assert status_of(stack.addresses["api"], "/healthz") == 200
         assert told.index(("beside", "starting")) > told.index(("conductor", "starting"))
@@ -162,8 +168,7 @@ def test_a_process_on_demand_starts_once_its_doorbell_rings(settings: Settings, 
     bell.listen()
     assert bell.ring()  # of an earlier run, which was killed
     beside = replace(stand_in(tmp_path, "beside"), awaited=False, on_demand=True, socket=path, says="standing")
-    with Stack(settings, told, [beside, *ours(tmp_path)]) as stack:
-        stack.start()
+    with begun(settings, [beside, *ours(tmp_path)], told):
         time.sleep(0.5)  # several looks
         assert not told.of("beside")
         assert bell.ring()
@@ -187,8 +192,7 @@ def test_a_process_with_a_socket_that_opens_a_tcp_port_is_ended_and_stays_so(
         folder, told = tmp_path / how / says, Told()
         path = tmp_path / "asked.sock"
         beside = replace(stand_in(folder, "beside", how), awaited=False, socket=path, says=says)
-        with Stack(settings, told, [beside, *ours(folder)]) as stack:
-            stack.start()
+        with begun(settings, [beside, *ours(folder)], told) as stack:
             (refusal,) = wait_until(lambda told=told: [state for state in told.of("beside") if "TCP port" in state])
             assert f"expected the Unix socket {path} alone; ended, and not started again" in refusal
             assert all(is_gone(pid) for pid in said(folder, "beside")["pids"])
@@ -234,8 +238,7 @@ def test_what_loads_first_begins_at_once_and_goes_on_when_it_is_told(settings: S
             log.write(f"{late.says}\n")
 
     threading.Thread(target=let_go_on).start()
-    with Stack(settings, told, [late, conductor]) as stack:
-        stack.start()
+    with begun(settings, [late, conductor], told):
         assert went_on == [False]
         assert itself.exists()
         loaded.unlink()
@@ -266,8 +269,7 @@ def test_children_are_told_where_things_are(
     (tmp_path / "parts").mkdir()
     relative = settings.model_copy(update={"home": Path("home"), "parts": Path("parts"), "slots": None})
     secret = Settings.model_validate({**relative.model_dump(), "token": "a-token-of-the-tests"})
-    with Stack(secret, children=ours(tmp_path)) as stack:
-        stack.start()
+    with begun(secret, ours(tmp_path)) as stack:
         api, conductor = (said(tmp_path, name)["environment"] for name in ("api", "conductor"))
     assert api["METRICSWEEP_TOKEN"] == "a-token-of-the-tests"
     assert "METRICSWEEP_TOKEN" not in conductor
@@ -308,8 +310,7 @@ def test_every_setting_reaches_the_children(tmp_path: Path, monkeypatch: pytest.
     settings = Settings(**given)
     unknown = set(Settings.model_fields) - set(given)
     assert unknown == set(), "a new setting belongs here"
-    with Stack(settings, children=ours(tmp_path)) as stack:
-        stack.start()
+    with begun(settings, ours(tmp_path)) as stack:
         assert stack.addresses["api"] == f"http://127.0.0.1:{settings.port}", "this machine asks itself directly"
         told = {name: said(tmp_path, name)["environment"] for name in ("api", "conductor")}
     for name, environment in told.items():
@@ -344,8 +345,8 @@ def test_a_secret_s_file_is_named_to_those_alone_who_read_it(tmp_path: Path, mon
 
 def test_a_process_of_which_nothing_is_asked_is_ready_when_it_lives(settings: Settings, tmp_path: Path) -> None:
     told = Told()
-    with Stack(settings, told, [stand_in(tmp_path, "conductor", says=None)]) as stack:
-        stack.start()
+    with begun(settings, [stand_in(tmp_path, "conductor", says=None)], told):
+        pass
     assert told.of("conductor")[:2] == ["starting", "ready"]
 
 
@@ -366,8 +367,7 @@ def test_ray_gets_a_closed_folder_with_a_short_path(home: Path, tmp_path: Path) 
 
 def test_the_inline_engine_needs_no_ray(home: Path, tmp_path: Path) -> None:
     inline = Settings(home=home, port=0, mlflow_url="http://mlflow.example:5000", engine="inline")
-    with Stack(inline, children=ours(tmp_path)) as stack:
-        stack.start()
+    with begun(inline, ours(tmp_path)) as stack:
         assert set(stack.addresses) == {"api", "mlflow"}
 
 
@@ -390,8 +390,7 @@ def test_mlflow_has_a_socket_in_a_closed_folder_however_deep_the_home(tmp_path: 
 def test_ports_stay_the_same(settings: Settings, tmp_path: Path) -> None:
     ports = []
     for _ in range(2):
-        with Stack(settings, children=ours(tmp_path)) as stack:
-            stack.start()
+        with begun(settings, ours(tmp_path)) as stack:
             ports.append(stack.addresses["api"])
     assert ports[0] == ports[1]
 
@@ -409,14 +408,13 @@ def test_two_homes_never_choose_the_same_port(tmp_path: Path) -> None:
 
 
 def test_a_second_serve_of_a_home_is_refused(settings: Settings, tmp_path: Path) -> None:
-    with Stack(settings, children=ours(tmp_path)) as stack:
-        stack.start()
+    with begun(settings, ours(tmp_path)) as stack:
         second = Stack(settings, children=ours(tmp_path))
         with pytest.raises(ConflictError, match=rf"already serves .*home \(process {os.getpid()}\); stop it first"):
             second.start()
         assert status_of(stack.addresses["api"], "/healthz") == 200
-    with Stack(settings, children=ours(tmp_path)) as again:
-        again.start()
+    with begun(settings, ours(tmp_path)):
+        pass
 
 
 def test_a_port_in_use_is_refused(settings: Settings, tmp_path: Path) -> None:
@@ -433,8 +431,7 @@ def test_a_usual_port_in_use_gives_way_to_a_free_one(settings: Settings, tmp_pat
     with socket.create_server(("127.0.0.1", 0)) as taken:
         unasked = settings.model_copy(update={"port": taken.getsockname()[1]})
         unasked.model_fields_set.discard("port")
-        with Stack(unasked, children=ours(tmp_path)) as stack:
-            stack.start()
+        with begun(unasked, ours(tmp_path)) as stack:
             url = stack.addresses["api"]
             assert url != f"http://127.0.0.1:{unasked.port}"
             found = served(unasked.resolved_home)
@@ -492,8 +489,7 @@ def test_a_process_that_never_comes_up_ends_the_start(settings: Settings, tmp_pa
 
 def test_what_dies_is_started_again(settings: Settings, tmp_path: Path) -> None:
     told = Told()
-    with Stack(settings, told, ours(tmp_path)) as stack:
-        stack.start()
+    with begun(settings, ours(tmp_path), told):
         api, first = pid_of(tmp_path, "api"), pid_of(tmp_path, "conductor")
         os.kill(first, signal.SIGKILL)
         second = wait_until(lambda: pid_of(tmp_path, "conductor") != first and pid_of(tmp_path, "conductor"))
@@ -511,8 +507,7 @@ def test_what_dies_is_started_again(settings: Settings, tmp_path: Path) -> None:
 def test_what_needs_another_starts_again_with_it(settings: Settings, tmp_path: Path) -> None:
     told = Told()
     children = [stand_in(tmp_path, "ray"), stand_in(tmp_path, "conductor"), stand_in(tmp_path, "api")]
-    with Stack(settings, told, children) as stack:
-        stack.start()
+    with begun(settings, children, told):
         ray, conductor = pid_of(tmp_path, "ray"), pid_of(tmp_path, "conductor")
         os.kill(ray, signal.SIGKILL)
         wait_until(lambda: pid_of(tmp_path, "conductor") != conductor)
@@ -521,8 +516,7 @@ def test_what_needs_another_starts_again_with_it(settings: Settings, tmp_path: P
 
 
 def test_what_does_not_listen_to_sigterm_is_killed_with_its_children(settings: Settings, tmp_path: Path) -> None:
-    with Stack(settings, children=[stand_in(tmp_path, "conductor", "stubborn", grace=0.3)]) as stack:
-        stack.start()
+    with begun(settings, [stand_in(tmp_path, "conductor", "stubborn", grace=0.3)]):
         pids = said(tmp_path, "conductor")["pids"]
         assert len(pids) == 2
     assert all(is_gone(pid) for pid in pids)
@@ -543,8 +537,7 @@ time.sleep(600)
 """
     talks = ChildSpec("conductor", (sys.executable, "-c", write))
     logs = settings.resolved_home / "logs"
-    with Stack(settings, children=[talks, stand_in(tmp_path, "api")]) as stack:
-        stack.start()
+    with begun(settings, [talks, stand_in(tmp_path, "api")]):
         wait_until(lambda: (logs / "conductor.log").read_bytes().endswith(b"the end"))
         # Between two steps of a cut one of them is missing.
         wait_until(lambda: len(list(logs.glob("conductor.log*"))) == 3)
@@ -559,8 +552,8 @@ def test_long_logs_are_rotated_at_the_start(settings: Settings, tmp_path: Path) 
     logs.mkdir(parents=True)
     (logs / "api.log").write_bytes(b"x" * 10_000_001)
     (logs / "conductor.log").write_bytes(b"short\n")
-    with Stack(settings, children=ours(tmp_path)) as stack:
-        stack.start()
+    with begun(settings, ours(tmp_path)):
+        pass
     assert (logs / "api.log.1").stat().st_size == 10_000_001
     assert (logs / "api.log").stat().st_size < 1_000
     assert (logs / "conductor.log").read_text().startswith("short\n--- ")
@@ -694,8 +687,7 @@ def test_what_a_killed_supervisor_left_is_ended_by_the_next(
     psutil.Process(pids[0]).kill()  # the child, re-parented, is known by its mark alone
     wait_until(partial(is_gone, pids[0]))  # a kill is only asked for; what still dies is ended as a conductor
     told = Told()
-    with Stack(settings, told, ours(tmp_path)) as stack:
-        stack.start()
+    with begun(settings, ours(tmp_path), told):
         assert all(is_gone(pid) for pid in pids)
     assert told[0] == ("serve", f"ended process {pids[1]}, left by an earlier run")
 
@@ -733,8 +725,8 @@ def test_a_damaged_record_is_no_obstacle(settings: Settings, tmp_path: Path) -> 
     settings.resolved_home.mkdir(parents=True)
     for content in ("", "{", "[]", "null", '{"ports": 3, "children": null}'):
         (settings.resolved_home / "serve.json").write_text(content)
-        with Stack(settings, children=[]) as stack:
-            stack.start()
+        with begun(settings, []):
+            pass
 
 
 def test_a_listener_that_fails_is_no_obstacle(settings: Settings, tmp_path: Path) -> None:
@@ -787,8 +779,7 @@ def tree_of(home: Path) -> list[psutil.Process]:
 def test_the_real_services(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("RAY_worker_niceness")  # which the tests' own Rays are told
     told = Told()
-    with Stack(Settings(home=home, port=0), told, ours(tmp_path)) as stack:
-        stack.start()
+    with begun(Settings(home=home, port=0), ours(tmp_path), told) as stack:
         assert stack.addresses["mlflow"] == f"{stack.addresses['api']}/mlflow"
         assert said(tmp_path, "conductor")["environment"]["METRICSWEEP_MLFLOW_URL"] == stack.addresses["mlflow"]
         socket = Path(said(tmp_path, "api")["environment"]["METRICSWEEP_MLFLOW_SOCKET"])

@@ -2,11 +2,8 @@
 
 import io
 import json
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import ClassVar
 
 import pytest
 from fastapi.testclient import TestClient
@@ -19,6 +16,7 @@ from api.commands.watch import follow
 from tests.api.conftest import HTML
 from tests.api.played import SPEC, Conductor, Into
 from tests.api.test_cli import metricsweep
+from tests.api.test_discovery import listening
 
 EVIL = "\x1b]0;owned\x07\x1b[31m\x9b2J\u202e[red]\r"
 
@@ -44,54 +42,30 @@ def test_the_values_of_options(url: str) -> None:
         assert harmless(answer.output), repr(answer.output)
 
 
-class Lying(BaseHTTPRequestHandler):
-    """A server whose every text is hostile."""
-
-    sweep: ClassVar[dict[str, object]] = {}
-    trial: ClassVar[dict[str, object]] = {}
-
-    def do_GET(self) -> None:
-        path = self.path.partition("?")[0]
-        answers = {
-            "/v1/sweeps": {"items": [self.sweep], "next_cursor": None},
-            "/v1/sweeps/1": self.sweep,
-            "/v1/trials/1": self.trial,
-        }
-        kind, body = "application/json", json.dumps(answers.get(path)).encode()
-        if path not in answers:
-            kind = "application/problem+json"
-            problem = {"status": 404, "detail": EVIL, "problems": [{"path": EVIL, "message": EVIL}]}
-            body = json.dumps(problem).encode()
-        self.send_response(200 if path in answers else 404)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
 @pytest.fixture
 def lying(http: TestClient, conductor: Conductor) -> Iterator[str]:
-    """Its address; what it says has the shape of a real server's answers."""
-    assert http.post("/v1/sweeps", content=SPEC, headers={"Content-Type": "application/yaml"}).status_code == 201
-    conductor.begin()
+    """The address of a server whose every text is hostile, in the shape of a real server's answers."""
+    conductor.submit(http)
     conductor.fail()
     problem = {"trial": 1, "labels": {EVIL: EVIL}, "state": "failed", "message": EVIL, "log": EVIL}
     ended = {"state": "failed", "name": EVIL, "error": EVIL, "notice": EVIL, "tables": [EVIL], "mlflow_url": EVIL}
     sweep = http.get("/v1/sweeps/1").json()
     spec = sweep["spec"] | {"description": EVIL}
-    Lying.sweep = {**sweep, **ended, "spec": spec, "problems": [sweep["problems"][0] | problem]}
+    lie = {**sweep, **ended, "spec": spec, "problems": [sweep["problems"][0] | problem]}
     trial = {"error": EVIL, "sweep_name": EVIL, "labels": {EVIL: EVIL}, "metrics": {EVIL: 0.5}}
-    Lying.trial = {**http.get("/v1/trials/1").json(), **trial}
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Lying)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_address[1]}"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    answers = {
+        "/v1/sweeps": {"items": [lie], "next_cursor": None}, "/v1/sweeps/1": lie,
+        "/v1/trials/1": {**http.get("/v1/trials/1").json(), **trial},
+    }  # fmt: skip
+    missing = {"status": 404, "detail": EVIL, "problems": [{"path": EVIL, "message": EVIL}]}
+
+    def answer(path: str) -> tuple[int, str, bytes]:
+        found = answers.get(path.partition("?")[0])
+        status, kind = (200, "application/json") if found else (404, "application/problem+json")
+        return status, kind, json.dumps(found or missing).encode()
+
+    with listening(answer) as server:
+        yield server.url
 
 
 def test_the_answers_of_a_server(lying: str) -> None:

@@ -16,7 +16,6 @@ from fastapi.testclient import TestClient
 
 from api.http import turns
 from api.http.turns import Turns
-from orchestrator.plan import grid
 from orchestrator.service.sweeps import SpecSubmissions, SweepCommands, SweepQueries
 from orchestrator.service.tables import BundleQueries, FigureQueries, TableQueries
 from orchestrator.views import errors
@@ -24,8 +23,6 @@ from orchestrator.views.errors import BusyError
 from tests.api.conftest import BEARER, TOKEN
 from tests.api.played import SPEC, YAML
 from tests.plan.hostile_bodies import BODIES
-from workers.catalog import Catalog
-from workers.contract import Recipe
 
 HANG_SECONDS = 60
 JSON = {"Content-Type": "application/json"}
@@ -134,24 +131,6 @@ def test_a_spec_is_limited_by_its_size_and_not_by_the_clock(app: FastAPI, http: 
     for address in ("/v1/sweeps?dry_run=true", "/v1/sweeps"):
         answer = http.post(address, content=SPEC, headers=YAML)
         assert answer.is_success, answer.text
-
-
-def test_a_preview_looks_at_its_deadline_while_it_expands(http: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = 0
-    real = grid.complete  # type: ignore[attr-defined]
-
-    def counted(recipe: Recipe, catalog: Catalog) -> Recipe:
-        nonlocal seen
-        seen += 1
-        if seen == 100:
-            found = errors._current.get()
-            assert found is not None
-            found.end()
-        return real(recipe, catalog)
-
-    monkeypatch.setattr(grid, "complete", counted)
-    assert http.post("/v1/sweeps?dry_run=true", content=LARGE, headers=JSON).status_code == turns.CLIENT_GONE
-    assert seen == 100
 
 
 def test_only_so_many_requests_wait_for_a_turn() -> None:

@@ -5,14 +5,11 @@ import io
 import pytest
 
 from api.client import Client
-from api.commands import tables, terminal
 from api.commands.serve import unfinished
 from api.commands.watch import follow, verdict
-from api.connection import SweepChanges
 from api.main import create_app
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
-from orchestrator.views.sweeps import SweepView
 from tests.api.conftest import TOKEN
 from tests.api.played import SPEC, Conductor, Into
 from tests.ports import free_port
@@ -46,47 +43,6 @@ def test_progress_says_what_ends_how(url: str, conductor: Conductor, monkeypatch
     assert "[red]trials" in said[True], "a name is no markup"
 
 
-class Counting(Client):
-    """A client that counts how often it looks at a sweep."""
-
-    looks = 0
-    listening: SweepChanges
-
-    def sweep(self, sweep: int) -> SweepView:
-        """One sweep."""
-        self.looks += 1
-        return super().sweep(sweep)
-
-    def changes(self, sweep: int) -> SweepChanges:
-        """What changes of it."""
-        self.listening = super().changes(sweep)
-        return self.listening
-
-
-def test_it_looks_only_when_it_is_told_that_something_changed(url: str, conductor: Conductor) -> None:
-    text = io.StringIO()
-    client = Counting(url, TOKEN)
-    with client:
-        sweep = client.submit(SPEC.encode()).id
-        conductor.begin()
-        looks: list[int] = []
-
-        def play() -> None:
-            """Fifty ticks in which nothing happens, once it listens; and then everything."""
-            if not client.listening._live or len(looks) == 50:
-                return
-            looks.append(client.looks)
-            if len(looks) == 50:
-                conductor.finish(times=4)
-                conductor.settle()
-
-        ended = follow(client, sweep, Into(text, terminal=False), every=0.02, check=play)
-        assert verdict(ended, Into(text)) == 0
-    assert ended.state == "finished"
-    assert looks[-1] - looks[0] <= 3, "polling would have looked fifty times"
-    assert "finished   100 % of 80 steps" in text.getvalue()
-
-
 def test_it_polls_where_no_events_come_and_goes_on_listening_where_it_was(
     service: Service, settings: Settings, conductor: Conductor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -112,18 +68,6 @@ def test_it_polls_where_no_events_come_and_goes_on_listening_where_it_was(
         with served(create_app(service, settings), port=port):
             conductor.finish()
             until(lambda: int(changes._last) > heard, "what came is told after the restart")
-
-
-def test_a_table_is_laid_out_for_the_eye(url: str, conductor: Conductor, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = io.StringIO()
-    monkeypatch.setattr(terminal, "out", Into(text, terminal=True))
-    with Client(url, TOKEN) as client:
-        sweep = client.submit(SPEC.encode()).id
-        conductor.begin()
-        conductor.finish()
-        tables.print_table(client, sweep, "main")
-    assert "Triplet" in text.getvalue()
-    assert "|" not in text.getvalue()
 
 
 def test_an_interrupted_run_is_found(url: str, conductor: Conductor) -> None:

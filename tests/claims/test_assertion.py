@@ -4,7 +4,6 @@ from math import nan
 
 import pytest
 
-from benchmarks.claims import page
 from benchmarks.claims.assertion import Assertion, asserted
 from benchmarks.claims.claim import Claim
 from benchmarks.claims.twin import Pair
@@ -55,37 +54,3 @@ def test_one_seed_is_judged_by_its_value() -> None:
 
 def test_a_training_that_diverged_holds_nothing() -> None:
     assert not judged(claim(), [(0.1, 1.0), (nan, 1.0)]).held
-
-
-def test_a_row_says_what_was_found_beside_what_was_claimed() -> None:
-    assert page.row("sec_f1", judged(claim(), [(0.2, 1.0)])) == (
-        "| `sec_f1` | It falls. | `train/norm_var` | 0.2 | 1 | ×0.2 | below ×0.5 |  | yes |"
-    )
-    sinking = claim(ratio=None, difference="below 0", metric="test/recall@1", at=60)
-    assert page.row("sec_f1", judged(sinking, [(0.2, 0.1), (0.21, 0.1)])) == (
-        "| `sec_f1` | It falls. | `test/recall@1 at 60` | 0.205 | 0.1 | +0.105 [+0.0415, +0.169] | below 0 "
-        "| -21.0 SE | **no** |"
-    )
-
-
-def test_twins_that_find_the_same_share_a_row() -> None:
-    wide = judged(claim(), [(0.2, 1.0)])
-    strict = judged(claim(ratio="below 0.3", says="It falls far."), [(0.2, 1.0)])
-    other = judged(claim(metric="train/loss"), [(0.2, 1.0)])
-    first = page.table({"sec_f1": [wide], "sec_f5": [strict, other]})
-    rows = [line for line in first.splitlines() if page.twins_of(line)]
-    assert rows == [
-        "| `sec_f1`, `sec_f5` | It falls far. | `train/norm_var` | 0.2 | 1 | ×0.2 | below ×0.3 |  | yes |",
-        "| `sec_f5` | It falls. | `train/loss` | 0.2 | 1 | ×0.2 | below ×0.5 |  | yes |",
-    ]
-    assert first.startswith("3 claims, which are 2 distinct findings:")
-    # A later run of one twin leaves the rows of the others.
-    again = page.table({"sec_f5": [other]}, page.put(f"{page.BEGIN}\n{page.END}", first))
-    assert [page.twins_of(line) for line in again.splitlines() if page.twins_of(line)] == [["sec_f1"], ["sec_f5"]]
-
-
-def test_the_page_keeps_what_stands_around_its_table() -> None:
-    before = f"# A page\n\n{page.BEGIN}\nold\n{page.END}\nafter\n"
-    assert page.put(before, "new") == f"# A page\n\n{page.BEGIN}\n\nnew\n\n{page.END}\nafter\n"
-    with pytest.raises(ValueError, match="lacks"):
-        page.put("# A page\n", "new")

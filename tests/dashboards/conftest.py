@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,14 +11,13 @@ from fastapi.testclient import TestClient
 from playwright.sync_api import Browser, BrowserContext, Playwright, expect, sync_playwright
 
 import tests.made_once  # noqa: F401 - by being imported
-from api.main import create_app
 from orchestrator.host.identity import made_for
 from orchestrator.record.store import Store
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from tests import guide_site
+from tests.api import conftest as shared
 from tests.dashboards.stage import Stage
-from tests.served_app import served
 
 # It must reach nothing but the server of the test: no updates, no services of the browser's maker.
 FLAGS = ["--no-sandbox", "--disable-background-networking", "--disable-quic", "--no-first-run",
@@ -26,6 +25,8 @@ FLAGS = ["--no-sandbox", "--disable-background-networking", "--disable-quic", "-
 PATIENCE = 120_000
 """Milliseconds that a page may take on a machine that is busy with other tests."""
 expect.set_options(timeout=PATIENCE)
+
+service, app, url = shared.service, shared.app, shared.url
 
 
 @pytest.fixture
@@ -36,29 +37,10 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
 
 
 @pytest.fixture
-def service(settings: Settings, migrated: Callable[[Path], Path]) -> Iterator[Service]:
-    migrated(settings.resolved_home)
-    opened = Service.open(settings)
-    yield opened
-    opened.close()
-
-
-@pytest.fixture
 def stage(settings: Settings, service: Service) -> Iterator[Stage]:
     store = Store.open(settings.database)
     yield Stage(service, store)
     store.close()
-
-
-@pytest.fixture
-def application(settings: Settings, service: Service) -> FastAPI:
-    return create_app(service, settings)
-
-
-@pytest.fixture
-def address(application: FastAPI) -> Iterator[str]:
-    with served(application) as found:
-        yield found
 
 
 @pytest.fixture(scope="session")
@@ -68,10 +50,10 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def http(application: FastAPI, settings: Settings) -> Iterator[TestClient]:
+def http(app: FastAPI, settings: Settings) -> Iterator[TestClient]:
     """A program that has the token of the home."""
     told = {"Authorization": f"Bearer {made_for(settings.resolved_home).secret}"}
-    with TestClient(application, base_url="http://127.0.0.1:8787", headers=told, follow_redirects=False) as client:
+    with TestClient(app, base_url="http://127.0.0.1:8787", headers=told, follow_redirects=False) as client:
         yield client
 
 
@@ -96,23 +78,23 @@ def browser(playwright: Playwright) -> Iterator[Browser]:
 class Watched:
     """A browser's context that remembers what pages complained about and what they asked other servers for."""
 
-    def __init__(self, context: BrowserContext, address: str) -> None:
+    def __init__(self, context: BrowserContext, url: str) -> None:
         self.context, self.complaints = context, list[str]()
         context.on("console", lambda message: message.type in {"error", "warning"} and self._note(message.text))
         context.on("weberror", lambda error: self._note(str(error.error)))
-        context.on("request", lambda request: request.url.startswith((address, "data:")) or self._note(request.url))
+        context.on("request", lambda request: request.url.startswith((url, "data:")) or self._note(request.url))
 
     def _note(self, text: str) -> None:
         self.complaints.append(text)
 
 
 @pytest.fixture
-def context(browser: Browser, address: str, application: FastAPI) -> Iterator[BrowserContext]:
+def context(browser: Browser, url: str, app: FastAPI) -> Iterator[BrowserContext]:
     """A fresh context, logged in; the test fails when a page of it complained, broke the policy or left this server."""
-    made = browser.new_context(base_url=address)
-    made.request.post("/login", form={"code": application.state.access.codes.new()})
+    made = browser.new_context(base_url=url)
+    made.request.post("/login", form={"code": app.state.access.codes.new()})
     made.set_default_timeout(PATIENCE)
-    watched = Watched(made, address)
+    watched = Watched(made, url)
     yield made
     made.close()
     assert watched.complaints == []

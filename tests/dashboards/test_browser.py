@@ -210,12 +210,12 @@ def test_a_person_cancels_and_retries(context: BrowserContext, sweep: int, stage
 
 
 def test_a_person_logs_in_by_a_token_and_out_also_without_scripts(
-    browser: Browser, address: str, settings: Settings, stage: Stage
+    browser: Browser, url: str, settings: Settings, stage: Stage
 ) -> None:
     sweep = stage.submit(SMALL_SPEC)
     stage.finish()
     for scripts in (True, False):
-        context = browser.new_context(base_url=address, java_script_enabled=scripts)
+        context = browser.new_context(base_url=url, java_script_enabled=scripts)
         page = context.new_page()
         page.goto("/?name=x")
         page.get_by_label("Token").fill("wrong")
@@ -223,7 +223,7 @@ def test_a_person_logs_in_by_a_token_and_out_also_without_scripts(
         expect(page.get_by_role("alert")).to_contain_text("not the token")
         page.get_by_label("Token").fill(made_for(settings.resolved_home).secret)
         page.keyboard.press("Enter")
-        expect(page).to_have_url(f"{address}/?name=x")
+        expect(page).to_have_url(f"{url}/?name=x")
         if not scripts:
             page.goto("/trials/1")
             expect(page.locator("#last-values table")).to_be_visible()
@@ -233,17 +233,17 @@ def test_a_person_logs_in_by_a_token_and_out_also_without_scripts(
                 page.get_by_role("button", name="Cancel the sweep").click()
             assert [request.kind for request in stage.store.requests.pending()] == ["cancel"]
         page.get_by_role("button", name="Log out").click()
-        expect(page).to_have_url(f"{address}/login")
+        expect(page).to_have_url(f"{url}/login")
         page.goto("/")
-        expect(page).to_have_url(f"{address}/login?next=%2F")
+        expect(page).to_have_url(f"{url}/login?next=%2F")
         context.close()
 
 
 def test_pages_of_a_browser_share_a_stream_and_show_what_it_tells(
-    context: BrowserContext, stage: Stage, application: FastAPI
+    context: BrowserContext, stage: Stage, app: FastAPI
 ) -> None:
     """A page asks only after an event of its stream, and leaves a half-typed field alone."""
-    sweep, feed = stage.submit(SMALL_SPEC), application.state.feed
+    sweep, feed = stage.submit(SMALL_SPEC), app.state.feed
     pages = [context.new_page() for _ in range(3)]
     looks: list[str] = []
     for page in pages:

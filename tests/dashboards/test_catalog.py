@@ -1,7 +1,14 @@
-"""The pages of the catalog: every part has one, with its formula drawn, its defaults, and the sweeps that used it."""
+"""The pages of the catalog, and the guide as it is served."""
 
-from dashboards import catalog
+import html
+from pathlib import Path
+
+import pytest
+from fastapi.testclient import TestClient
+
+from dashboards import catalog, guide
 from orchestrator.service.service import Service
+from tests.conftest import ROOT
 from tests.dashboards.markup import read
 from tests.dashboards.stage import SMALL_SPEC, SPEC, Stage
 from workers import catalog as catalogs
@@ -39,3 +46,36 @@ def test_sweeps_that_name_a_part_are_found(stage: Stage, service: Service) -> No
     assert used["metric", "norm_var"] == [first]
     assert used["loss", "arcface"] == []
     assert service.sweeps.using("dataset", "digits", 1)[0].id == second
+
+
+def test_every_page_of_the_documentation_is_in_the_guide(site: Path) -> None:
+    """Sphinx has pages of its own, such as `search`, which replace a page of ours with the same name."""
+    wrong = []
+    for page in (ROOT / "docs").rglob("*.md"):
+        name = page.relative_to(ROOT / "docs").with_suffix(".html")
+        title = page.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
+        if f"<h1>{html.escape(title, quote=False)}<" not in (site / name).read_text(encoding="utf-8"):
+            wrong.append(str(name))
+    assert not wrong
+
+
+def test_only_files_of_the_guide_are_given(http: TestClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    site = tmp_path / "site"
+    (site / "deep").mkdir(parents=True)
+    (tmp_path / "secret.txt").write_text("secret")
+    (site / "deep" / "index.html").write_text("<script>one()</script><p>text")
+    monkeypatch.setattr(guide, "FOLDER", site)
+    for address in ("../secret.txt", "%2e%2e/secret.txt", "deep/../../secret.txt", "no.html", "%00", "a" * 9_000):
+        assert http.get(f"/docs/guide/{address}").status_code == 404, address
+    page = http.get("/docs/guide/deep/")
+    assert page.headers["Content-Type"] == "text/html; charset=utf-8"
+    assert "script-src 'self' 'sha256-" in page.headers["Content-Security-Policy"]
+    assert page.headers["Cache-Control"] == "no-cache"
+    monkeypatch.setattr(guide, "FOLDER", tmp_path / "nothing")
+    missing = http.get("/docs/guide/")
+    assert (missing.status_code, "`make guide`" in missing.json()["detail"]) == (404, True)
+
+
+def test_both_ask_for_a_login(http: TestClient) -> None:
+    del http.headers["Authorization"]
+    assert [http.get(path).status_code for path in ("/docs", "/docs/guide/")] == [401, 401]

@@ -1,5 +1,6 @@
-"""A sweep's page: its bar, its table filling in, coloured and marked; causes of failures; what waits and for what."""
+"""A sweep's page and its table filling in; cells and sweeps side by side."""
 
+import html
 import re
 from itertools import pairwise
 
@@ -10,7 +11,7 @@ from orchestrator.views.states import TrialState
 from orchestrator.views.sweeps import Counts, StepCount
 from tests.dashboards import specimens
 from tests.dashboards.markup import read
-from tests.dashboards.stage import SMALL_SPEC, Stage
+from tests.dashboards.stage import SMALL_SPEC, SPEC, Stage
 
 
 def test_the_table_fills_in_coloured_and_marked(stage: Stage) -> None:
@@ -68,3 +69,81 @@ def test_the_time_left_is_told_with_its_uncertainty() -> None:
     assert specimens.summary().left == "about 4 min 20 s left (3 min 20 s to 5 min 40 s)"
     assert specimens.summary(eta_low_seconds=260.0, eta_high_seconds=260.2).left == "about 4 min 20 s left"
     assert specimens.summary(eta_seconds=None).left == ""
+
+
+def rows(text: str) -> dict[str, list[str]]:
+    """The rows of the comparison by their headings."""
+    lines = re.findall(r"<tr>(.*?)</tr>", text, re.DOTALL)
+    joined = [[_plain(one) for one in re.split(r"</t[hd]>", line)[:-1]] for line in lines]
+    return {row[0]: row[1:] for row in joined}
+
+
+def _plain(markup: str) -> str:
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", markup.replace("<wbr>", ""))).split())
+
+
+def test_what_differs_between_cells_stands_with_means_and_counts(stage: Stage, http: TestClient) -> None:
+    sweep = stage.submit(SPEC)
+    stage.finish(times=12)
+    stage.finish(diverged=True)
+    stage.start(0.5)
+    other = stage.submit(SMALL_SPEC.replace("name: four-trials", "name: other <b>"))
+    http.headers["Accept"] = "text/html"
+    found = rows(http.get(f"/compare?cell={sweep}/0&cell={sweep}/1&cell={other}/0").text)
+    assert found["cell"] == [f"{sweep}/0 sec-on-digits", f"{sweep}/1 sec-on-digits", f"{other}/0 other <b>"]
+    assert [one.split()[0] for one in found["state"]] == ["complete", "complete", "missing"]
+    assert found["regularizer"] == ["none", "l2", "–"]
+    assert "loss" not in found
+    assert "loss triplet" in http.get(f"/compare?cell={sweep}/0&cell={sweep}/1").text
+    assert [one.endswith("n = 3") for one in found["best/test/map@r"]] == [True, True, False]
+    cell = stage.service.sweeps.compared(sweep, 1)
+    said = cell.metrics["best/test/map@r"]
+    assert found["best/test/map@r"][1] == f"{said.mean:.4f} ± {said.std:.4f} n = 3"
+    assert found["selected"][0] == "untuned of 1 candidate"
+    assert found["selected"][1].startswith("eta 0.")
+    assert found["backbone.name"] == ["small_cnn", "small_cnn", "mlp"]
+    assert "seed" not in found
+
+    pending = rows(http.get(f"/compare?cell={sweep}/2&cell={sweep}/0").text)
+    assert pending["selected"][0] == "none of 3 candidates yet"
+    assert pending["state"][0].startswith("partial")
+    assert not any(heading.startswith("backbone") for heading in pending)
+
+    for path in (f"/compare?cell={sweep}/0&cell={sweep}/1", f"/sweeps/{sweep}/storage", f"/sweeps/{sweep}"):
+        read(http.get(path).text)
+    alone = http.get(f"/compare?cell={sweep}/0")
+    assert "takes two cells" in alone.text
+    assert http.get(f"/compare?cell={sweep}/99").status_code == 404
+    assert http.get("/compare?cell=99/0").status_code == 404
+    assert http.get("/compare?cell=7").status_code == 422
+    many = "&".join(f"cell={sweep}/{index}" for index in range(10))
+    assert "2 more were chosen" in http.get(f"/compare?{many}").text
+
+
+def test_sweeps_stand_side_by_side_where_they_have_a_table_in_common(stage: Stage, http: TestClient) -> None:
+    first = stage.submit(SMALL_SPEC)
+    stage.finish(times=4)
+    second = stage.submit(SMALL_SPEC.replace("name: four-trials", "name: again <b>") + "fresh: true\n")
+    strange = stage.submit(SPEC)
+    http.headers["Accept"] = "text/html"
+    text = http.get(f"/compare?sweep={first}&sweep={second}&sweep={first}").text
+    page = read(text)
+    assert page.faults == []
+    assert [one["href"] for one in page.having("a") if one["href"].startswith("/sweeps/")][:2] == [
+        f"/sweeps/{first}", f"/sweeps/{second}",
+    ]  # fmt: skip
+    assert "again &lt;b&gt;" in text
+    assert '<h2 id="table-1">Of all their cells</h2>' in text
+    assert '<h2 id="table-2">Difference</h2>' in text
+    assert text.count('class="metricsweep-table"') == 2
+    assert f"metricsweep compare {first} {second}" in text
+    apart = http.get(f"/compare?sweep={first}&sweep={strange}")
+    assert (apart.status_code, "No common table" in apart.text) == (200, "metricsweep-table" not in apart.text)
+    assert "takes two sweeps" in http.get(f"/compare?sweep={first}").text
+    assert http.get("/compare?sweep=99").status_code == 404
+    boxes = [one for one in read(http.get("/").text).having("input") if one.get("name") == "sweep"]
+    assert {one["value"] for one in boxes} == {str(first), str(second), str(strange)}
+    cell = read(http.get(f"/sweeps/{first}/cells/0").text)
+    boxes = [one for one in cell.having("input") if one.get("name") == "trial"]
+    assert [(one["value"], one["form"]) for one in boxes] == [("1", "choose"), ("2", "choose")]
+    assert cell.faults == []

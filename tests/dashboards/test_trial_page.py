@@ -21,10 +21,10 @@ TUNED = SMALL_SPEC.replace("repeat:", "tune:\n  optimizer.lr: [0.001, 0.01]\nrep
 
 
 @pytest.fixture
-def person(http: TestClient, application: FastAPI) -> TestClient:
+def person(http: TestClient, app: FastAPI) -> TestClient:
     """A browser that has logged in."""
     del http.headers["Authorization"]
-    http.post("/login", data={"code": application.state.access.codes.new()})
+    http.post("/login", data={"code": app.state.access.codes.new()})
     http.headers["Origin"] = "http://127.0.0.1:8787"
     return http
 

@@ -6,7 +6,7 @@ import pytest
 
 from orchestrator.plan.check import check
 from orchestrator.plan.grid import Plan, expand
-from orchestrator.plan.points import FACTORS, count_trials
+from orchestrator.plan.points import count_trials
 from orchestrator.spec.spec import Spec
 from orchestrator.views.errors import InvalidSpecError
 from tests.plan.conftest import Small, Told
@@ -22,11 +22,6 @@ def planned(document: Any, catalog: Catalog) -> Plan:
 
 def candidates(plan: Plan, cell: int) -> list[dict[str, str]]:
     return [dict(one.labels) for one in plan.candidates if one.cell == cell]
-
-
-def test_the_factors_halve_and_double_in_turn() -> None:
-    assert FACTORS[:5] == (1, 1 / 2, 2, 1 / 4, 4)
-    assert len(FACTORS) == len(set(FACTORS)) == 21
 
 
 def test_every_cell_of_the_example_gets_as_many(design: Any, catalog: Catalog) -> None:

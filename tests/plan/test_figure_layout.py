@@ -7,7 +7,7 @@ import jsonschema
 from orchestrator.plan.check import check
 from orchestrator.plan.figures import MOST_FIGURES, kept_data, trouble_of_curve
 from orchestrator.plan.schema import json_schema
-from orchestrator.spec.layouts import DATA, FITTING, FigureSpec
+from orchestrator.spec.layouts import DATA, FigureSpec
 from tests.plan.conftest import Cases, Missed, Small, Told
 from workers.catalog import Catalog
 from workers.contract import Recipe, Select
@@ -153,12 +153,6 @@ def test_curves_of_the_test_split_need_a_selection_by_it(small: Small, checked: 
     ((path, message),) = told(small(figures=figures))
     assert path == "figures.a.metric"
     assert "evaluated on the validation split" in message
-
-
-def test_the_fields_of_each_kind_exist() -> None:
-    for kind, fields in FITTING.items():
-        assert set(fields) <= set(FigureSpec.model_fields), kind
-    assert set().union(*FITTING.values()) == set(FigureSpec.model_fields)
 
 
 def test_the_data_are_figures_of_the_workers() -> None:

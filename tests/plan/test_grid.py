@@ -12,7 +12,7 @@ from orchestrator.spec.axes import Axis, Choice, Group
 from orchestrator.spec.spec import Spec
 from orchestrator.views.runs import PlannedTrial
 from tests.plan.conftest import Small
-from workers.catalog import Catalog, complete, further_metrics
+from workers.catalog import Catalog, complete
 from workers.contract import Recipe, fingerprint_of
 
 
@@ -147,12 +147,6 @@ def test_without_axes_there_is_one_trial(small: Small, catalog: Catalog) -> None
     assert trial.repeat_labels == {}
 
 
-def test_selection_is_part_of_the_recipe(small: Small, catalog: Catalog) -> None:
-    (one,) = trials(small(select={"metric": "nmi", "split": "last"}), catalog)
-    assert one.recipe.select.key == "last/test/nmi"
-    assert one.fingerprint != trials(small(), catalog)[0].fingerprint
-
-
 def test_repeats_of_other_paths_are_completed_each(small: Small, catalog: Catalog) -> None:
     document = small(repeat={"seed": [0, 1], "validation.fold": [0, 1, 2]})
     found = trials(document, catalog)
@@ -176,13 +170,6 @@ def test_a_seed_of_a_part_is_not_taken_for_the_recipes() -> None:
     for recipe in ({"a": 1, "z": {"seed": None}}, {"loss": {"seed": None}, "seed": 3}, {"b": '"seed":null', "seed": 1}):
         for seed in (0, 7, -1, 2**63):
             assert fingerprints_by_seed(recipe)(seed) == fingerprint_of({**recipe, "seed": seed})
-
-
-def test_further_metrics_of_each_trial_are_its_recipes(small: Small, catalog: Catalog) -> None:
-    document = small(repeat={"seed": [0, 1]}, **{"recipe.metrics": ["recall@3"]})
-    for one in trials(document, catalog):
-        assert one.fingerprint == one.recipe.fingerprint
-        assert one.further == further_metrics(one.recipe, one.fingerprint, catalog)
 
 
 def axis(*groups: tuple[list[str], dict[str, list[str]]]) -> Axis:

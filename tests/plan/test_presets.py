@@ -158,31 +158,6 @@ def test_settings_are_those_that_the_papers_print(plans: Plans, printed_settings
     assert {name: count for name, count in strange.items() if count} == UNPRINTED
 
 
-@pytest.mark.parametrize("name", ["sec_t3", "sec_t10"])
-def test_the_head_of_l2_rows_is_the_papers_or_that_of_the_code(plans: Plans, name: str) -> None:
-    """SEC's text has a linear layer alone wherever SEC is not used; the README of its code batch norm before it."""
-
-    def heads(*edits: str) -> dict[str, set[str]]:
-        plan = expand(check(parse(edited(text(name).encode(), list(edits))), plans.catalog), plans.catalog)
-        found: dict[str, set[str]] = {}
-        for trial in plan.trials():
-            if trial.recipe.loss.name == "multi_similarity":
-                found.setdefault(trial.recipe.regularizer.name, set()).add(trial.recipe.head.name)
-        return {key: found[key] for key in ("none", "l2", "sec")}
-
-    assert heads() == {"none": {"fc"}, "l2": {"fc"}, "sec": {"bn_fc"}}
-    assert heads("rules[0].when.regularizer=none") == {"none": {"fc"}, "l2": {"bn_fc"}, "sec": {"bn_fc"}}
-    assert "--set 'rules[0].when.regularizer=none'" in header(name)
-
-
-def test_what_is_measured_after_training_is_of_the_last_weights_of_all_classes(plans: Plans) -> None:
-    for name in ("sec_t9", "sec_f7", "svmax_f7", "svmax_f15", "quick/svmax_f7", "quick/svmax_f15"):
-        assert plans.of(name).spec.select.split == "last"
-        assert {trial.recipe.validation.name for trial in plans.of(name).trials()} == {"none"}
-    followed = {one.images for trial in plans.of("sec_f7").trials() for one in trial.recipe.figures}
-    assert min(followed) >= 8_054, "all of Cars196's training classes"
-
-
 CLUSTERED = {"nmi", "nmi@geometric", "nmi_sec", "f1", "f1_sec"}
 
 
@@ -218,24 +193,6 @@ def test_every_preset_measures_by_the_protocol_of_its_paper(plans: Plans) -> Non
         if raw is not name.endswith("svmax_t4"):
             wrong.append(f"{name}: ranks by {'the Euclidean distance' if raw else 'the cosine'}")
     assert sorted(set(wrong)) == []
-
-
-def test_presets_share_as_many_trainings_as_on_their_page(plans: Plans) -> None:
-    def trainings(*names: str) -> set[str]:
-        return {trial.fingerprint for name in names for trial in plans.of(name).trials()}
-
-    sec = {
-        "sec_t8": 0, "reb_text": 0, "reb_f2": 0, "reb_t2": 3, "sec_t2": 6, "reb_t5": 12, "sec_c1": 6, "sec_c2": 6,
-        "sec_c3": 12, "sec_t10": 48,
-    }  # fmt: skip
-    isa = {"isa_t3": 12, "isa_f9": 72, "isa_f10": 57}
-    for known, left in ((trainings("sec_t3"), sec), (trainings("isa_t1", "isa_t2"), isa)):
-        assert {name: len(trainings(name) - known) for name in left} == left
-    assert not trainings("sec_t9") & trainings("sec_t3"), "in which a quarter of the classes does not train"
-    assert len(trainings("sec_t11") - trainings("sec_t4")) == 9, "those with SEC-EMA"
-    for folder in ("", "quick/"):
-        assert trainings(f"{folder}isa_f2", f"{folder}isa_f6") == trainings(f"{folder}isa_f8")
-        assert trainings(f"{folder}sec_f8") == trainings(f"{folder}sec_f9")
 
 
 def test_an_editor_has_nothing_to_mark() -> None:

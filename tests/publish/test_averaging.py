@@ -1,14 +1,19 @@
-"""What stands for the runs of a cell: mean, median or best, their spread, and how many they are."""
+"""What stands for the runs of a cell: mean, median or best, their spread, and the numbers of both selections."""
 
+import csv
+import io
 import json
 import statistics
 from dataclasses import replace
+from typing import Any
 
 import pytest
+from orchestrator.views.outcomes import SweepOutcomes
 
 from orchestrator.publish.aggregate import half_interval, standard_error
 from orchestrator.publish.formats import render
 from orchestrator.publish.tables.build import build_own
+from orchestrator.publish.tables.table_data import Table
 from tests.publish import sweeps
 
 KEY = "best/test/recall@1"
@@ -51,99 +56,81 @@ def reproduced(more, partly=None):
     return replace(found, trials=tuple(trials))
 
 
-class TestSpread:
-    def test_the_caption_names_the_spread(self):
-        deviation = "mean ± standard deviation over 5 seeds (0, 1, 2, 3, 4)."
-        words = {
-            "std": deviation, "se": deviation.replace("deviation", "error"),
-            "none": "mean over 5 seeds (0, 1, 2, 3, 4).",
-            "ci95": "mean ± half the 95 % Student-t interval over 5 seeds (0, 1, 2, 3, 4).",
+def test_a_spread_is_what_its_formula_gives():
+    for spread, formula in {"std": lambda one: one.std, "se": standard_error, "ci95": half_interval}.items():
+        cell = first(table_of(outcomes(), spread=spread))
+        assert cell.std == f"{100 * formula(cell.statistic):.2f}", spread
+
+
+def test_the_median():
+    table = table_of(outcomes(), center="median")
+    cell = first(table)
+    assert cell.center == statistics.median(runs(table, cell.cell))
+    assert cell.text == f"{100 * cell.center:.2f}"
+    assert cell.statistic.mean == pytest.approx(statistics.fmean(runs(table, cell.cell)))
+    assert cell.std is None
+    header, line = render(table, "csv").content.decode().splitlines()[:2]
+    assert float(dict(zip(header.split(","), line.split(","), strict=True))["median"]) == cell.center
+    found = json.loads(render(table, "json").content)
+    assert (found["center"], found["spread"]) == ("median", "none")
+    assert found["panels"][0]["rows"][0]["cells"][0]["center"] == cell.center
+
+
+def test_the_best():
+    table = table_of(outcomes(), center="best")
+    assert first(table).center == max(runs(table, first(table).cell))
+    variance = table.panels[0].rows[0].cells[1]  # of which none is better than another
+    assert variance.center == variance.statistic.mean
+
+
+TABLE: dict[str, Any] = {
+    "rows": ["loss"], "columns": ["regularizer"],
+    "metrics": ["map@r", {"metric": "recall@1", "unit": "fraction", "decimals": 3}],
+    "selections": ["validation", "test"], "flattery": True, "show_tuned": True, "std": False,
+}  # fmt: skip
+
+
+def selected(**layout: Any) -> SweepOutcomes:
+    """Cells in which the last candidate is best on test, and the first on validation."""
+    table = {**TABLE, **layout}
+    select = {"metric": "map@r", "split": "validation", "beside": "test", "budget": 3}
+    made = sweeps.grid(
+        {"loss": sweeps.LOSSES[:2], "regularizer": ("l2", "sec")}, sweeps.spec(tables={"main": table}, select=select)
+    )
+    trials = []
+    for one in made.trials:
+        n, seed = one.candidate, one.repeat / 1000
+        values = {
+            "best/validation/map@r": 0.5 - n / 100, "best/test/map@r": 0.4 + n / 100 + seed,
+            "best/test/recall@1": 0.7 - n / 100, "best_test/test/map@r": 0.42 + n / 50 + seed,
+            "best_test/test/recall@1": 0.71 + n / 100,
         }  # fmt: skip
-        for spread, said in words.items():
-            table = table_of(outcomes(), spread=spread)
-            found = first(table).statistic
-            sizes = {"std": found.std, "se": standard_error(found), "ci95": half_interval(found)}
-            assert first(table).std == (f"{100 * sizes[spread]:.2f}" if spread in sizes else None)
-            assert f"Test metrics, {said}" in table.caption
-            assert table.std == (spread != "none")
-
-    def test_its_form_is_that_of_std(self):
-        table = table_of(outcomes(), spread="se", std={"decimals": 4, "unit": "fraction"})
-        assert first(table).std == f"{standard_error(first(table).statistic):.4f}"
-        assert first(table_of(outcomes(), spread="se", std=False)).std is None
+        trials.append(replace(one, values=values))
+    return replace(made, trials=tuple(trials))
 
 
-class TestCenter:
-    def test_the_median(self):
-        table = table_of(outcomes(), center="median")
-        cell = first(table)
-        assert cell.center == statistics.median(runs(table, cell.cell))
-        assert cell.text == f"{100 * cell.center:.2f}"
-        assert cell.statistic.mean == pytest.approx(statistics.fmean(runs(table, cell.cell)))
-        assert cell.std is None
-        assert "Test metrics, median over 5 seeds" in table.caption
-        assert "Bold: best median per loss." in table.caption
-        assert first(table_of(outcomes(), center="median", spread="std")).std is not None
-        header, line = render(table, "csv").content.decode().splitlines()[:2]
-        assert float(dict(zip(header.split(","), line.split(","), strict=True))["median"]) == cell.center
-        found = json.loads(render(table, "json").content)
-        assert (found["center"], found["spread"]) == ("median", "none")
-        assert found["panels"][0]["rows"][0]["cells"][0]["center"] == cell.center
-
-    def test_the_best_is_said_loudly(self):
-        table = table_of(outcomes(), center="best")
-        assert first(table).center == max(runs(table, first(table).cell))
-        assert "Each number is the BEST of several runs and not their mean, so it is optimistic." in table.caption
-        variance = table.panels[0].rows[0].cells[1]  # of which none is better than another
-        assert variance.center == variance.statistic.mean
-        assert "BEST" not in table_of(outcomes(1), center="best").caption
-
-    def test_differences_follow(self):
-        metrics = ["recall@1", {"metric": "recall@1", "delta": {"regularizer": "none"}, "signed": True}]
-        table = table_of(outcomes(), center="best", metrics=metrics)
-        base, own = (row.cells for row in table.panels[0].rows[:2])
-        assert own[1].center == own[0].center - base[0].center
-        assert own[1].note == "above regularizer = none, from unrounded best values"
+def built_by_both(given: SweepOutcomes, **show: Any) -> Table:
+    return build_own(given, "main", sweeps.catalog(), **show)
 
 
-class TestCounts:
-    def fewer(self):
-        found = outcomes(3)
-        return replace(found, trials=tuple(one for one in found.trials if not (one.cell == 0 and one.repeat == 2)))
-
-    def test_a_cell_of_another_number_of_runs_says_so(self):
-        table = table_of(self.fewer())
-        rows = table.panels[0].rows
-        assert [one.count for one in rows[0].cells] == [2, 2]
-        assert not any(cell.count for row in rows[1:] for cell in row.cells)
-        assert [(one.symbol, one.meaning) for one in table.legend] == [("(n)", "of n runs, not 3")]
-        assert "(2) |" in render(table, "markdown").content.decode()
-        assert table_of(outcomes()).legend == ()
-
-    def test_all_of_them_on_request_or_none(self):
-        table = table_of(self.fewer(), counts="always")
-        assert {cell.count for row in table.panels[0].rows for cell in row.cells} == {2, 3}
-        assert table.legend[0].meaning == "of n runs"
-        assert table_of(self.fewer(), counts="never").legend == ()
+def test_a_difference_is_of_unrounded_means_and_never_bold() -> None:
+    row = built_by_both(selected()).panels[0].rows[0]
+    assert row.cells[6].statistic is not None
+    assert row.cells[6].statistic.mean == pytest.approx(0.06)
+    assert row.cells[6].std is None
+    assert not any(cell.bold for one in built_by_both(selected()).panels[0].rows for cell in one.cells[6:8])
 
 
-class TestReproduced:
-    def test_without_a_choice_of_candidates_too(self):
-        spec = sweeps.spec(search={"name": "tpe", "trials": 3, "reproduce": 4})
-        found = sweeps.grid({"loss": ("triplet", "semihard")}, spec, seeds=5)  # a trial and four reproductions
-        assert "over the best trial + 4 reproductions." in table_of(found, rows=["loss"]).caption
-        several = sweeps.grid({"loss": ("triplet",), "regularizer": ("none",)}, spec, seeds=7)
-        assert "over the best candidate's 3 trials + 4 reproductions." in table_of(several).caption
-
-    def test_the_spread_is_over_all_runs_and_the_caption_says_so(self):
-        table = table_of(reproduced(10), spread="ci95")
-        assert first(table).statistic.n == 11
-        assert first(table).std == f"{100 * half_interval(first(table).statistic):.2f}"
-        said = "mean ± half the 95 % Student-t interval over the best trial + 10 reproductions."
-        assert said in table.caption
-
-    def test_so_where_some_are_still_to_come(self):
-        table = table_of(reproduced(10, partly=1))
-        said = "over the best trial + 1 to 10 reproductions: n = 11 in 3 cells; n = 2 in Triplet / None."
-        assert said in table.caption
-        assert first(table).count == 2
+def test_data_formats_tell_them_apart() -> None:
+    table = built_by_both(selected())
+    rows = list(csv.DictReader(io.StringIO(render(table, "csv").content.decode())))
+    first = [(one["metric"], one["key"], one["regularizer.eta"], one["printed"]) for one in rows[:6:2]]
+    assert first == [
+        ("map@r", "best/test/map@r", "0.01", "40.10"),
+        ("map@r", "best_test/test/map@r", "0.0001", "46.10"),
+        ("flattery:map@r", "best_test/test/map@r", "0.01", "+6.00"),
+    ]
+    found = json.loads(render(table, "json").content)
+    assert [one.get("selection") for one in found["panels"][0]["columns"][:8:3]] == ["validation", "test", None]
+    assert found["panels"][0]["columns"][6]["kind"] == "flattery"
+    assert [one["candidate"] for one in found["cells_by_test"]] == [2, 2, 2, 2]

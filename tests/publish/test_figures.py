@@ -12,6 +12,7 @@ from PIL import Image
 
 from orchestrator.publish.figures import drawing, rendering, style
 from orchestrator.publish.figures.kinds import curves, distribution, images
+from orchestrator.publish.figures.sample_maps import BINS, LEVELS, levels, strips
 from orchestrator.publish.figures.sketch import Sources
 from orchestrator.views.errors import ConflictError, NotFoundError
 from tests.publish import sweeps
@@ -34,10 +35,43 @@ FIGURES: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", FIGURES)
-def test_golden_specifications(kind: str, golden: Any) -> None:
-    plain = {key: value for key, value in draw(FIGURES[kind]).specification.items() if key != "$schema"}
-    golden(f"figure-{kind}.json", (json.dumps(plain, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode())
+STAGES = {"kind": "scatter", "data": "tsne_stages", "facet": "regularizer", "when": ONE_LR}
+NAMED = {"labels": {"regularizer": {"none": "vanilla"}}, "titles": {"optimizer.lr": "rate", "recall@1": "Recall"}}
+
+
+def partly(labels: Any, candidate: int, repeat: int) -> str:
+    """One point has diverged, and one learning rate is still to come."""
+    if labels["regularizer"] == "none" and labels["optimizer.lr"] == "0.01":
+        return "diverged"
+    return "running" if labels["optimizer.lr"] == "0.001" else "ok"
+
+
+def without_stars(trials: Any, file: str) -> Any:
+    found, missing = arrays(trials, file)
+    return {at: {key: one[key] for key in one if not key.startswith("proxy")} for at, one in found.items()}, missing
+
+
+VARIANTS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "stages": (STAGES, {}), "stage-3": (STAGES | {"stages": [3, 7]}, {}),
+    "without-stars": (STAGES, {"sources": Sources(SOURCES.curves, without_stars)}),
+    "cosines-by-stage": ({"kind": "heatmap", "data": "heat_map_stages", "stages": [3, 7], "when": ONE_LR}, {}),
+    "by-test": (LINE, {"split": "test"}), "interval": (LINE | {"error": "interval"}, {}),
+    "no-error": (LINE | {"error": "none"}, {}), "one-seed": (LINE | {"unit": "fraction"}, {"seeds": 1}),
+    "partial": (LINE, {"state": "running", "fate": partly}),
+    "partial-bare": (LINE, {"state": "running", "fate": partly, "heading": False}),
+    "tuned": (LINE | {"x": "regularizer.eta", "x_scale": "linear", "when": ONE_LR}, {}), "named": (LINE | NAMED, {}),
+    "alike": (LINE | {"labels": {"regularizer": {"none": "same", "sec": "same"}}}, {}),
+    "empty-panel": (
+        {"kind": "heatmap", "metric": "map@r", "x": "regularizer", "y": "loss", "facet": "optimizer.lr"},
+        {"compare": {"regularizer": ("none", "sec"), "loss": ("triplet",), "optimizer.lr": LRS}, "fate": partly},
+    ),
+}  # fmt: skip
+
+
+def test_golden_specifications(golden: Any) -> None:
+    for name, (figure, more) in {**{kind: (figure, {}) for kind, figure in FIGURES.items()}, **VARIANTS}.items():
+        plain = {key: value for key, value in draw(figure, **more).specification.items() if key != "$schema"}
+        golden(f"figure-{name}.json", (json.dumps(plain, indent=1, sort_keys=True, ensure_ascii=False) + "\n").encode())
 
 
 @pytest.mark.parametrize(
@@ -75,19 +109,6 @@ def test_the_data_behind_a_figure() -> None:
     assert "'=1+1" in rendering.render(draw(LINE, compare=odd), "csv").content.decode(), "no formula"
 
 
-def test_each_stage_has_panels_with_the_images_and_what_the_loss_learned() -> None:
-    drawn = draw({"kind": "scatter", "data": "tsne_stages", "facet": "regularizer", "when": ONE_LR})
-    sets = drawn.specification["datasets"]
-    assert list(sets) == ["iteration_0", "epoch_3"]
-    titles = [part["title"]["text"] for part in drawn.specification["concat"]]
-    assert titles == ["Before training", "After 3 epochs"]
-    first = [row for row in sets["epoch_3"] if row.get("column") == "None" and "x" in row]
-    assert [(row["x"], row["class"], row.get("proxy")) for row in first] == [
-        (6.0, "0", None), (7.0, "1", None), (6.0, "1", None), (6.5, "0", 1), (7.5, "1", 1),
-    ]  # fmt: skip
-    assert "stars are what the loss has learned of each class; seed 0." in said(drawn)
-
-
 def test_an_epoch_and_an_iteration_of_one_number_are_two_stages() -> None:
     def counted(trials: Any, file: str) -> Any:
         """The trainings with SEC count in iterations."""
@@ -102,21 +123,6 @@ def test_an_epoch_and_an_iteration_of_one_number_are_two_stages() -> None:
     assert list(sets) == ["iteration_0", "iteration_3", "epoch_3"]
     for stage, column in (("iteration_3", "SEC"), ("epoch_3", "None")):
         assert {row["column"] for row in sets[stage] if "x" in row} == {column}
-
-
-def test_some_stages_are_drawn_and_those_that_no_training_saw_are_told() -> None:
-    for kind, name in (("scatter", "tsne_stages"), ("heatmap", "heat_map_stages")):
-        drawn = draw({"kind": kind, "data": name, "stages": [3, 7], "when": ONE_LR | {"regularizer": ["none"]}})
-        assert list(drawn.specification["datasets"]) == ["epoch_3"]
-        assert "No training looked at stage 7." in said(drawn)
-
-
-def test_a_file_without_class_vectors_has_no_stars() -> None:
-    bare = {key: value for key, value in arrays([4], "tsne_stages")[0][4].items() if not key.startswith("proxy")}
-    sources = Sources(SOURCES.curves, lambda trials, file: (dict.fromkeys(trials, bare), {}))
-    drawn = draw({"kind": "scatter", "data": "tsne_stages", "facet": "regularizer", "when": ONE_LR}, sources=sources)
-    assert "stars" not in said(drawn)
-    assert not any("proxy" in row for row in data(drawn))
 
 
 def test_cosines_of_a_stage_are_a_picture_whose_means_are_data() -> None:
@@ -165,17 +171,6 @@ def test_sheets_beyond_what_a_figure_may_hold_are_told(monkeypatch: pytest.Monke
     assert len(data(drawn)) == 3
 
 
-def test_what_was_averaged_and_selected_is_said() -> None:
-    text = said(draw(FIGURES["line"]))
-    assert text.startswith("As in SVMax. Test metrics, mean ± standard deviation over 3 seeds (0, 1, 2).")
-    assert "Best checkpoint of each training and best candidate of each point chosen by R@1 on the validation" in text
-    assert "Selection budget: 1 candidate for None; 3 for SEC." in text
-    assert "optimistic" not in text
-    assert "Selected on the TEST split, so the numbers are optimistic." in said(draw(LINE, split="test"))
-    assert "mean with its 95 % interval over" in said(draw(LINE | {"error": "interval"}))
-    assert "a single run (seed 0)" in said(draw(LINE, seeds=1))
-
-
 @pytest.mark.parametrize(("kind", "data"), [("heatmap", "samples"), ("curves", "norm_traces")])
 def test_no_checkpoint_is_said_of_what_was_seen_on_the_way(kind: str, data: str) -> None:
     figure = {"kind": kind, "data": data, "facet": "regularizer", "when": ONE_LR}
@@ -189,24 +184,6 @@ def test_no_checkpoint_is_said_of_what_was_seen_on_the_way(kind: str, data: str)
         text = said(draw(alone, split=split))
         assert "chosen by" not in text, "there is one candidate"
         assert "optimistic" not in text
-
-
-def test_a_partial_sweep_says_so_even_where_no_heading_stands() -> None:
-    def fate(labels: Any, candidate: int, repeat: int) -> str:
-        if labels["regularizer"] == "none" and labels["optimizer.lr"] == "0.01":
-            return "diverged"
-        return "running" if labels["optimizer.lr"] == "0.001" else "ok"
-
-    for heading in (True, False):
-        drawn = draw(LINE, state="running", fate=fate, heading=heading)
-        subtitle = " ".join(drawn.specification["title"]["subtitle"])
-        assert "Incomplete: 4 of 6 points are finished." in subtitle
-        assert "Diverged in every candidate, so not drawn: None / lr = 0.01." in subtitle
-        assert ("Best checkpoint" in subtitle) == heading
-        assert {row["x"] for row in data(drawn)} == {1e-4, 1e-2}
-    facts = drawn.specification["usermeta"]
-    assert (facts["complete"], facts["total"]) == (4, 6)
-    assert "title" not in draw(LINE, heading=False).specification
 
 
 def test_nothing_to_draw_is_a_picture_that_says_why() -> None:
@@ -259,47 +236,6 @@ def test_a_figure_that_is_not_there() -> None:
         draw(LINE, compare=many, seeds=1)
 
 
-def test_a_tune_axis_shows_every_candidate_and_its_baseline_as_a_level() -> None:
-    drawn = draw(
-        {"kind": "line", "metric": "recall@1", "x": "regularizer.eta", "colour": "regularizer", "when": ONE_LR}
-    )
-    assert [(row["colour"], row["x"], row["level"]) for row in data(drawn)] == [
-        ("None", None, 1), ("SEC", 0.25, 0), ("SEC", 0.5, 0), ("SEC", 1.0, 0),
-    ]  # fmt: skip
-    text = rendering.render(drawn, "svg").content.decode()
-    assert ">η<" in text
-
-
-def test_one_seed_has_no_error_bar_and_a_unit_can_be_asked_for() -> None:
-    (first, *_) = data(draw(LINE | {"unit": "fraction"}, seeds=1))
-    assert (first["low"], first["high"], first["n"]) == (None, None, 1)
-    assert first["mean"] < 1
-    (first, *_) = data(draw(LINE | {"error": "none"}))
-    assert (first["low"], first["n"]) == (None, 3)
-
-
-def test_labels_and_titles_of_the_spec_are_printed() -> None:
-    given = {"labels": {"regularizer": {"none": "vanilla"}}, "titles": {"optimizer.lr": "rate", "recall@1": "Recall"}}
-    text = rendering.render(draw(LINE | given), "svg").content.decode()
-    assert all(f">{word}<" in text for word in ("vanilla", "SEC", "rate", "Recall (%)"))
-    alike = draw(LINE | {"labels": {"regularizer": {"none": "same", "sec": "same"}}})
-    assert {row["colour"] for row in data(alike)} == {"none", "sec"}
-
-
-def test_a_panel_that_has_nothing_yet_keeps_its_place() -> None:
-    def fate(labels: Any, candidate: int, repeat: int) -> str:
-        return "waiting" if labels["optimizer.lr"] == "0.001" else "ok"
-
-    compare = {"regularizer": ("none", "sec"), "loss": ("triplet",), "optimizer.lr": LRS}
-    figure = {"kind": "heatmap", "metric": "map@r", "x": "regularizer", "y": "loss", "facet": "optimizer.lr"}
-    drawn = draw(figure, compare=compare, fate=fate)
-    panels = {row["column"] for row in drawn.specification["datasets"]["map@r"]}
-    assert panels == {f"lr = {lr}" for lr in LRS}
-    text = rendering.render(drawn, "svg").content.decode()
-    assert "null" not in text
-    assert "lr = 0.001" in text
-
-
 def test_a_mean_curve_has_the_steps_that_all_repeats_have() -> None:
     found = curves.mean_curve([[(10, 1.0), (20, 2.0), (30, None)], [(10, 3.0), (20, float("nan")), (30, 4.0)]])
     assert [(step, one.mean, one.n) for step, one in found] == [(10, 2.0, 2)]
@@ -338,3 +274,50 @@ def test_large_clouds_are_thinned() -> None:
     assert len(drawn.rows) == 2 * 1_667
     assert "At most 2,000 of 5,000 images are drawn in a panel." in said(drawn)
     assert ">Class<" not in rendering.render(drawn, "svg").content.decode()  # a hundred classes have no legend
+
+
+FIGURE = {"kind": "heatmap", "data": "samples", "facet": ["regularizer", "optimizer.lr"], "when": {}}
+
+
+def test_a_row_a_look_and_the_mixture_last_in_a_column_each_training() -> None:
+    drawn = draw(FIGURE)
+    specification = drawn.specification["facet"]
+    columns = [f"{name} / lr = {rate}" for name in ("None", "SEC") for rate in ("0.0001", "0.001", "0.01")]
+    assert specification["column"]["sort"] == columns
+    assert specification["row"]["sort"] == ["step 0", "step 300", "mixture"]
+    places = {(row["column"], row["row"]) for row in drawn.specification["datasets"]["samples"]}
+    assert places == {(column, row) for column in columns for row in ("step 0", "step 300", "mixture")}
+    found = {row["row"] for row in data(drawn) if row["column"] == columns[1]}
+    assert found == {"step 0", "step 300", "mixture"}
+    text = rendering.render(drawn, "svg").content.decode()
+    assert all(word in text for word in ("step 300", "mixture"))
+    assert "shaded up to its own densest place. Seed 0." in said(drawn)
+    assert "Samples beyond the panels: None / lr = 0.0001 (5%);" in said(drawn)
+
+
+def test_the_densest_square_has_the_darkest_shade_and_strips_cover_all_others() -> None:
+    points = np.concatenate([np.full((30, 2), 1.06), np.full((10, 2), -1.06), np.full((5, 2), 50.0)])
+    shades = levels(points, 3.0)
+    assert shades.max() == LEVELS
+    at = int(BINS * 4 / 6)
+    assert shades[at, at] == LEVELS
+    assert shades[BINS - 1 - at, BINS - 1 - at] in {LEVELS // 3, LEVELS // 3 + 1}
+    again, edges = np.zeros_like(shades), np.linspace(-3, 3, BINS + 1).round(4)
+    for strip in strips(shades, 3.0):
+        first, last = np.searchsorted(edges, [strip["x"], strip["x2"]])
+        again[first:last, np.searchsorted(edges, strip["y"])] = strip["level"]
+    assert (again == shades).all()
+    assert not levels(np.full((4, 2), 50.0), 3.0).any(), "nothing of it is in the panel"
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"xy": np.zeros((2, 4))}, {"xy": np.full((2, 3, 2), np.nan)}, {"target": np.zeros(2)}]
+)
+def test_a_file_that_is_none_is_told(wrong: dict[str, np.ndarray]) -> None:
+    def broken(trials: object, file: str) -> object:
+        found, missing = SOURCES.arrays(trials, file)
+        return {trial: {**one, **wrong} for trial, one in found.items()}, missing
+
+    drawn = draw(FIGURE, sources=Sources(SOURCES.curves, broken))
+    assert "18 data files are not drawn" in said(drawn)
+    assert not drawn.rows

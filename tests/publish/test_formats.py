@@ -1,3 +1,5 @@
+import csv
+import io
 import json
 import re
 
@@ -7,7 +9,7 @@ from orchestrator.publish.formats import names, render
 from orchestrator.publish.tables.build import build, build_own
 from orchestrator.publish.tables.evidence import judged
 from orchestrator.views.errors import NotFoundError
-from tests.publish import sweeps
+from tests.publish import shapes, sweeps
 from tests.publish.test_latex import compiled
 
 EXAMPLES = {"rich": sweeps.rich, "svmax": sweeps.svmax, "tiny": sweeps.tiny}
@@ -77,3 +79,26 @@ def test_it_compiles_in_every_view(tmp_path):
     for numbers in VIEWS:
         log = compiled(render(everything(numbers), "latex_document").content, tmp_path)
         assert not re.search(r"^!|LaTeX Warning: (?!Label)|Missing character|Overfull", log, re.MULTILINE), numbers
+
+
+def test_csv_says_what_json_says():
+    wrong = []
+    for name, table in shapes.tables().items():
+        content = render(table, "csv").content.decode()
+        lines = iter(csv.DictReader(io.StringIO(content, newline="")))
+        for panel in json.loads(render(table, "json").content)["panels"]:
+            for row in panel["rows"]:
+                for column, cell in zip(panel["columns"], row["cells"], strict=True):
+                    if column["kind"] != "metric" or cell["cell"] is None:
+                        continue
+                    line = next(lines)
+                    labels = {**row["labels"], **column["labels"]}
+                    same = all(line[axis] == label for axis, label in labels.items())
+                    value = cell["value"]
+                    same = same and line["printed"] == (cell["text"] if value else "")
+                    same = same and line["mean"] == (repr(value["mean"]) if value else "")
+                    same = same and line["metric"] == column["name"]
+                    same = same and line["bold"] == str(int(cell["bold"]))
+                    wrong += [] if same else [(name, line)]
+        wrong += [(name, "more lines", line) for line in lines]
+    assert wrong == []

@@ -60,13 +60,6 @@ def test_an_axis_that_is_tuned_is_left_open():
     assert load("REB-T2").find(found, "nmi") is None  # four weights are printed, and none is chosen for us
 
 
-@pytest.mark.parametrize("spec", [{}, {"recipe": {"dataset": "cub200"}}])
-def test_a_spec_that_says_little(spec: dict[str, Any]) -> None:
-    found = held_labels(spec, {"loss": "triplet"}, load("SEC-T3"), PARTS)
-    assert {**found}.get("dataset") == spec.get("recipe", {}).get("dataset")
-    assert "regularizer" not in found
-
-
 POSTED = """
 version: 1
 name: held
@@ -101,9 +94,3 @@ def test_a_held_boolean_has_one_label_in_rows_and_templates():
         shown("{rows: [channels_last, loss], labels: {channels_last: {'True': fast}}}")
     called = "{channels_last: {'true': fast}, loss: {triplet: 'Triplet, {channels_last}'}}"
     assert texts(f"{{rows: [loss, channels_last], labels: {called}}}")[0] == ("Triplet, fast", "fast")
-
-
-def test_a_column_stands_where_its_when_says():
-    columns = "[{metric: nmi, when: {channels_last: true}}, recall@1]"
-    (panel,) = shown(f"{{rows: [loss], columns: [channels_last], metrics: {columns}}}").panels
-    assert [column.name for column in panel.columns] == ["nmi", "recall@1"]

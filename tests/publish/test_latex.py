@@ -149,19 +149,6 @@ class TestCompiled:
         missing = [label for label in labels if "".join(unicodedata.normalize("NFKC", label).split()) not in text]
         assert not missing, text
 
-    def test_pdflatex_stops_at_a_document_that_needs_another_engine(self, tmp_path):
-        if shutil.which("pdflatex") is None or not found_by_tex("fontspec.sty"):
-            pytest.skip("pdflatex or fontspec is not installed")
-        (tmp_path / "table.tex").write_bytes(render_standalone(labelled(["三元组", "[Ж] b"], "* Ελλάδα")))
-        run = subprocess.run(
-            ["pdflatex", "table.tex"],
-            cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False,
-            timeout=120,
-        )  # fmt: skip
-        assert run.returncode == 1
-        assert "fontspec package requires either XeTeX or" in run.stdout
-        assert not (tmp_path / "table.pdf").exists()
-
     @pytest.mark.parametrize("engine", ["pdflatex", "xelatex"])
     def test_labels_of_every_block_of_unicode_compile(self, engine, tmp_path):
         random_ = random.Random(3)

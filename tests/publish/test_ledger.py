@@ -14,8 +14,8 @@ from orchestrator.publish.tables.reproduction import compare
 from orchestrator.views.errors import NotFoundError
 from orchestrator.views.runs import CellSummary, Statistic
 from tests.publish import sweeps
+from tests.publish.test_imported_rows import compared as outcomes
 from tests.publish.test_latex import compiled
-from tests.publish.test_published_comparison import outcomes
 
 
 def summary(status="complete"):

@@ -1,3 +1,5 @@
+"""Tables: printed numbers, bold, differences, deviations, and runs that differ in more than their seeds."""
+
 import csv
 import io
 import json
@@ -5,14 +7,15 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator.publish.formats import names, render
+from orchestrator.publish.formats import render
+from orchestrator.publish.tables import compare as comparisons
 from orchestrator.publish.tables.build import build_own
+from orchestrator.publish.tables.caption import budget
 from orchestrator.publish.tables.cells import Contender, best
-from orchestrator.publish.tables.table_data import Heading
-from orchestrator.views.errors import NotFoundError
-from orchestrator.views.runs import Cell, origin_of
+from orchestrator.views.runs import NO_SWEEP, origin_of
 from orchestrator.views.tables import printed
 from tests.publish import sweeps
+from workers.catalog import load
 
 
 def with_table(outcomes, **table):
@@ -130,123 +133,6 @@ class TestBold:
         assert found == {(0,)}
 
 
-class TestMarks:
-    def test_what_an_ended_sweep_never_ran_is_not_on_its_way(self):
-        outcomes = replace(pair("a", "b", fate=lambda *_: "cancelled"), state="cancelled")
-        assert [one.meaning for one in built(outcomes).legend] == ["not run"]
-
-    def test_a_metric_that_was_not_computed_is_a_dash(self):
-        cell = column(built(pair("a", metrics=["f2"])))[0]
-        assert (cell.text, cell.mark, cell.statistic) == ("–", None, None)
-        assert "best/test/f2" in cell.note
-
-    def test_a_sweep_without_cells_yet(self):
-        empty = replace(sweeps.digits(), cells=(), candidates=(), trials=(), state="queued")
-        table = built(empty)
-        assert table.panels[0].rows == ()
-        assert "No cells yet: the sweep is queued." in table.caption
-        for name in names():
-            assert render(table, name).content
-
-
-class TestHeadings:
-    def test_a_row_heading_spans_its_block(self):
-        rows = built(sweeps.digits()).panels[0].rows
-        assert [row.headings[0] for row in rows[:4]] == [Heading("Triplet", 4), None, None, None]
-        assert [row.headings[1] for row in rows[:2]] == [Heading("None"), Heading("L2")]
-        assert [row.rule for row in rows[:5]] == [None, None, None, None, 0]
-
-    def test_single_rows_are_not_ruled_off_from_one_another(self):
-        layout = {"rows": ["loss", "regularizer"], "metrics": ["recall@1"]}
-        compare = {"loss": ("a", "b", "c", "d"), "regularizer": ("e", "f")}
-        spec = sweeps.spec(tables={"main": layout})
-        kept = sweeps.grid(compare, spec, keep=lambda one: one["regularizer"] == "e" or one["loss"] == "a")
-        rows = built(kept).panels[0].rows
-        assert [row.texts for row in rows] == [("a", "e"), ("a", "f"), ("b", "e"), ("c", "e"), ("d", "e")]
-        assert [row.rule for row in rows] == [None, None, 0, None, None]  # after the group, and nowhere else
-
-    def test_rules_of_a_deeper_nesting_begin_where_the_label_changes(self):
-        layout = {"rows": ["dataset", "loss", "regularizer"], "metrics": ["recall@1"]}
-        compare = {"dataset": ("a", "b"), "loss": ("c", "d"), "regularizer": ("e", "f")}
-        table = built(sweeps.grid(compare, sweeps.spec(tables={"main": layout})))
-        rows = table.panels[0].rows
-        assert [row.rule for row in rows] == [None, None, 1, None, 0, None, 1, None]
-        assert [row.headings[0].span if row.headings[0] else 0 for row in rows] == [4, 0, 0, 0, 4, 0, 0, 0]
-        assert [row.headings[1].span if row.headings[1] else 0 for row in rows] == [2, 0, 2, 0, 2, 0, 2, 0]
-
-    def test_two_column_axes_nest(self):
-        layout = {"rows": ["loss"], "columns": ["dataset", "regularizer"], "metrics": ["nmi", "f1"]}
-        compare = {"loss": ("x",), "dataset": ("digits", "omniglot"), "regularizer": ("none", "l2")}
-        panel = built(sweeps.grid(compare, sweeps.spec(tables={"main": layout}))).panels[0]
-        assert panel.groups[0] == (Heading("Digits", 4), Heading("Omniglot", 4))
-        assert panel.groups[1] == (Heading("None", 2), Heading("L2", 2)) * 2
-
-    def test_an_axis_that_is_not_varied_shows_the_recipes_value(self):
-        spec = sweeps.spec(recipe={"dataset": {"name": "digits"}, "loss": {"name": "triplet", "margin": 0.2}})
-        layout = {"rows": ["loss.margin", "regularizer"], "columns": ["dataset"], "metrics": ["nmi"]}
-        outcomes = sweeps.grid({"regularizer": ("none", "l2")}, {**spec, "tables": {"main": layout}})
-        panel = built(outcomes).panels[0]
-        assert panel.groups == ((Heading("Digits", 1),),)
-        assert panel.rows[0].headings == (Heading("0.2", 2), Heading("None"))
-
-    def test_a_compare_axis_that_the_table_does_not_name_is_not_lost(self):
-        table = built(with_table(sweeps.digits(), rows=["regularizer"]))
-        assert table.stub == ("Loss", "Regularizer")
-        assert len(table.panels[0].rows) == 16
-
-    def test_a_bare_value_over_columns_is_given_its_name(self):
-        layout = {"rows": ["loss"], "columns": ["embedding"], "metrics": ["nmi"]}
-        compare = {"loss": ("triplet", "semihard"), "embedding": ("64", "128")}
-        table = built(sweeps.grid(compare, sweeps.spec(tables={"main": layout})))
-        assert table.panels[0].groups == ((Heading("Embedding = 64"), Heading("Embedding = 128")),)
-        assert "Loss on Embedding = 64 and Embedding = 128." in table.caption
-
-    def test_an_axis_that_does_not_apply_everywhere(self):
-        outcomes = pair("a", "b")
-        cells = (outcomes.cells[0], Cell(1, {"loss": "triplet"}))
-        rows = built(replace(outcomes, cells=cells)).panels[0].rows
-        assert [row.texts for row in rows] == [("Triplet", "a"), ("Triplet", "–")]
-
-    def test_rows_that_share_a_label_stand_together_whatever_the_order_of_cells(self):
-        outcomes = sweeps.digits()
-        shuffled = replace(outcomes, cells=tuple(sorted(outcomes.cells, key=lambda one: one.index % 4)))
-        spans = [row.headings[0].span for row in built(shuffled).panels[0].rows if row.headings[0]]
-        assert spans == [4, 4, 4, 4]
-
-    def test_a_hole_in_the_grid_is_a_dash_without_a_mark(self):
-        compare = {"loss": ("a", "b"), "dataset": ("digits", "omniglot")}
-        spec = sweeps.spec(tables={"main": {"rows": ["loss"], "columns": ["dataset"], "metrics": ["recall@1"]}})
-        hole = {"loss": "b", "dataset": "omniglot"}
-        table = built(sweeps.grid(compare, spec, keep=lambda one: {key: one[key] for key in hole} != hole))
-        last = table.panels[0].rows[-1].cells[-1]
-        assert (last.text, last.cell, last.mark) == ("–", None, None)
-
-    def test_labels_and_units_of_one_column(self):
-        metrics = [{"metric": "recall@1", "label": "P@1", "unit": "fraction", "decimals": 3}, "nmi", "norm_var"]
-        columns = built(pair("a", metrics=metrics)).panels[0].columns
-        found = [(one.title, one.unit, one.decimals) for one in columns]
-        assert found == [("P@1", "fraction", 3), ("NMI", "percent", 2), ("Norm var", "number", 3)]
-
-
-def test_each_panel_has_the_columns_it_asks_for_and_none_is_lost():
-    table = built(with_table(sweeps.rich(), panels=[{"dataset": ["omniglot"]}]))
-    assert [panel.groups[0][0].text for panel in table.panels] == ["Omniglot", "Digits"]
-
-
-def test_an_unknown_table_names_those_there_are():
-    with pytest.raises(NotFoundError, match=r"no table named 'mian'.*main"):
-        build_own(sweeps.digits(), "mian", sweeps.catalog())
-
-
-def test_the_deviation_may_be_left_out():
-    assert all(one.std is None for one in column(built(with_table(sweeps.digits(), std=False))))
-
-
-def test_last_checkpoint_when_selection_says_last():
-    spec = sweeps.spec(select={"metric": "map@r", "split": "last"})
-    assert built(sweeps.digits(**spec)).panels[0].columns[0].key == "last/test/nmi"
-
-
 DEVIATIONS = [
     ([(0.0144, 0.0192), (0.5, 0.52)], {}, ["0.0168 ± 0.0034", "0.5100 ± 0.0141"]),
     ([(0.0168, 0.0168), (0.5, 0.5)], {}, ["0.017 ± 0.000", "0.500 ± 0.000"]),
@@ -320,3 +206,86 @@ def test_bold_compares_a_metric_with_equal_decimals_in_every_column():
     (panel,) = table.panels
     assert len({column.decimals for column in panel.columns}) == 1
     assert [cell.bold for cell in panel.rows[0].cells] == [False, True, False, True]
+
+
+class TestDifferences:
+    def test_they_come_from_unrounded_means(self):
+        table = built(sweeps.svmax())
+        found = {row.texts: row.cells for row in table.panels[0].rows}
+        ours, base = found["Triplet†", "SVMax (λ=1)"], found["Triplet†", ""]
+        assert ours[3].statistic.mean == ours[1].statistic.mean - base[1].statistic.mean
+        assert ours[3].text == "+1.58"
+        assert (ours[3].std, ours[3].statistic.n) == (None, 3)
+
+    def test_a_baseline_without_a_value_gives_no_difference_and_a_running_baseline_is_pending(self):
+        layout = {"rows": ["regularizer"], "metrics": [{"metric": "nmi", "delta": {"regularizer": "none"}}]}
+        for end, text, mark in (("waiting", "…", "pending"), ("diverged", "–", None), ("failed", "–", None)):
+            outcomes = sweeps.grid(
+                {"regularizer": ("none", "l2")}, sweeps.spec(tables={"main": layout}),
+                fate=lambda labels, *_, end=end: end if labels["regularizer"] == "none" else "ok",
+            )  # fmt: skip
+            cell = built(outcomes).panels[0].rows[1].cells[0]
+            assert (cell.text, cell.mark == "pending") == (text, mark == "pending"), end
+
+    def test_the_baseline_agrees_in_every_other_label_that_it_has(self):
+        metrics = ["nmi", {"metric": "nmi", "delta": {"regularizer": "l2"}}]
+        layout = {"rows": ["regularizer"], "columns": ["dataset"], "metrics": metrics}
+        outcomes = sweeps.grid(
+            {"regularizer": ("none", "l2"), "dataset": ("digits", "omniglot")}, sweeps.spec(tables={"main": layout})
+        )
+        none, l2 = (row.cells for row in built(outcomes).panels[0].rows)
+        for at in (0, 2):
+            assert none[at + 1].statistic.mean == none[at].statistic.mean - l2[at].statistic.mean
+
+    def test_the_plus_is_that_of_the_printed_number(self):
+        texts = {0.0123: "+1.2", -0.0123: "-1.2", 0.00001: "+0.001", 0.0: "0.0"}
+        assert {value: printed(value, "percent", 1, signed=True) for value in texts} == texts
+
+
+def test_what_no_sweep_has_names_none():
+    outcomes = pair("none", "sec", columns=["dataset"], published="SEC-T3")
+    found = built(replace(outcomes, sweep=NO_SWEEP), numbers="published")
+    assert found.file_stem == "sec-on-digits-main-published"
+    texts = {name: render(found, name).content.decode() for name in ("latex", "html", "json")}
+    assert "sweep 0" not in texts["latex"]
+    assert "of the spec 'sec-on-digits'" in texts["latex"]
+    assert "data-sweep" not in texts["html"]
+    assert json.loads(texts["json"])["sweep"]["id"] is None
+
+
+FROZEN = {"name": "frozen", "of": {"name": "mobilenet_v2", "weights": "w.pt"}}
+
+
+def test_a_comparison_says_of_no_sweep_that_another_one_is_frozen():
+    given = sweeps.digits()
+    table = {"rows": ["backbone", "loss", "regularizer"], "columns": ["dataset"], "metrics": ["nmi"]}
+
+    def caption(*backbones, **layout):
+        several = [
+            replace(given, sweep=number, spec={
+                **given.spec, "recipe": {**given.spec["recipe"], "backbone": one}, "tables": {"main": table | layout},
+            })
+            for number, one in enumerate(backbones, 1)
+        ]  # fmt: skip
+        return comparisons.merged(several, "main", load()).caption
+
+    told = "The backbone is frozen: head and loss are trained on features of MobileNetV2."
+    assert told in caption(FROZEN, FROZEN)
+    assert told not in caption(FROZEN, {"name": "small_cnn"})
+    found = caption(FROZEN, {"name": "small_cnn"}, rows=["loss", "regularizer"])
+    assert told not in found
+    assert "The sweeps also differ in backbone (1: frozen, 2: small_cnn)" in found
+    found = caption(FROZEN, {**FROZEN, "of": {"name": "resnet18", "weights": "w.pt"}})
+    assert told not in found
+    assert "The sweeps also differ in backbone.of (1: mobilenet_v2, 2: resnet18)" in found
+
+
+def test_the_budget_is_put_in_the_fewest_words():
+    for counts, words in (
+        ([1, 1, 1, 1], ""), ([], ""), ([3, 3, 3, 3], "Selection budget: 3 candidates in every cell."),
+        ([1, 3, 1, 3], "Selection budget: 1 candidate for x; 3 for y."),
+        ([2, 2, 5, 5], "Selection budget: 2 candidates for a; 5 for b."),
+        ([1, 3, 7, 3], "Selection budget: 1 to 7 candidates a cell."),
+    ):  # fmt: skip
+        cells = [{"loss": loss, "regularizer": other} for loss in "ab" for other in "xy"][: len(counts)]
+        assert budget(dict(enumerate(cells)), dict(enumerate(counts)), lambda axis, label: label) == words

@@ -8,9 +8,8 @@ from orchestrator.record.queue import Exclusions
 from orchestrator.record.store import Store, Writer
 from orchestrator.spec.axes import Slot
 from orchestrator.views.operations import Inspected, Node
-from orchestrator.views.states import SweepState
 from tests.record.conftest import ON_BOTH
-from tests.record.sample import SLOT, new_sweep, planned, run_all, started
+from tests.record.sample import SLOT, new_sweep, planned, started
 from workers.catalog import Finding, Need
 from workers.contract import Part
 
@@ -63,35 +62,6 @@ def test_what_has_not_begun_gives_way_to_a_higher_priority(store: Store, fence: 
     assert store.claims.outranked(held.attempt, Exclusions())
 
 
-def test_a_machine_that_came_back_as_another_node_counts_once(store: Store, writer: Writer) -> None:
-    before, now, other = (Node(uid, host, {"CPU": 4.0}) for uid, host in (("a", "ann"), ("c", "ann"), ("b", "bob")))
-    writer.capacity.note_nodes([before, other])
-    writer.capacity.note_nodes([now])
-    assert store.capacity.nodes() == [other, now]
-
-
-def test_what_no_node_can_hold_blocks_nothing(store: Store, fence: int, writer: Writer) -> None:
-    sweep = with_big(store, fence)
-    texts = barred(store, BIG)
-    assert len(texts) == 1
-    found = [writer.claims.next(Exclusions(barred=texts)) for _ in range(3)]
-    assert [one.slot if one else None for one in found] == [SLOT, SLOT, None]
-    assert writer.sweeps.unsettled() == [], "the others still wait"
-    again = writer.claims.next()
-    assert again is not None
-    assert again.slot == BIG
-    assert store.sweeps.get(sweep).state == SweepState.RUNNING
-
-
-def test_trials_with_a_slot_of_their_own_do_not_wait(store: Store, fence: int, writer: Writer) -> None:
-    with_big(store, fence)
-    found = [writer.claims.next(Exclusions(barred=barred(store, SLOT))) for _ in range(3)]
-    assert [one.slot if one else None for one in found] == [BIG, BIG, None]
-    other = started(store, fence, losses=("contrastive",))
-    assert writer.claims.next(Exclusions(barred=barred(store, SLOT))) is None
-    assert store.sweeps.get(other).counts.waiting == 2
-
-
 @ON_BOTH
 def test_which_slots_are_asked_for_and_by_which_trials(store: Store, fence: int, writer: Writer) -> None:
     plain, mixed = started(store, fence), with_big(store, fence)
@@ -116,17 +86,6 @@ def test_the_slots_that_are_waited_for_up_to_a_limit_and_the_quota(store: Store,
     assert store.capacity.waiting_slots(256, quota=2) == [BIG], "one runs, and the owner may have two"
 
 
-def test_a_notice_is_written_once_and_goes_again(store: Store, fence: int, writer: Writer) -> None:
-    sweep, other = started(store, fence), started(store, fence, fresh=True)
-    writer.capacity.note_notices({sweep: "no room"})
-    assert (store.sweeps.get(sweep).notice, store.sweeps.get(other).notice) == ("no room", None)
-    assert [one.notice for one in store.sweeps.page().items] == [None, "no room"]
-    writer.capacity.note_notices({other: "no room either"})
-    assert (store.sweeps.get(sweep).notice, store.sweeps.get(other).notice) == (None, "no room either")
-    writer.capacity.note_notices({})
-    assert store.sweeps.get(other).notice is None
-
-
 CUB = Need(dataset=Part(name="cub200"))
 SOP = Need(dataset=Part(name="sop"), weights="resnet50.pth")
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
@@ -144,35 +103,6 @@ def needing(store: Store, fence: int, *needs: Need | None, name: str = "sample")
 
 def seen(node: str, need: Need, state: str, said: str = "") -> Inspected:
     return Inspected(node, f"host-{node}", need, Finding.model_validate({"state": state, "said": said}), NOW)
-
-
-@ON_BOTH
-def test_what_is_held_blocks_nothing(store: Store, fence: int, writer: Writer) -> None:
-    sweep = needing(store, fence, CUB, None, SOP)
-    held = {CUB.key, SOP.key}
-    assert store.claims.waits(Exclusions(held=held))
-    orders = [writer.claims.next(Exclusions(held=held)) for _ in range(3)]
-    assert [one.need if one else "none" for one in orders] == [None, None, "none"]
-    assert not store.claims.waits(Exclusions(held=held))
-    assert store.claims.waits(Exclusions(held={CUB.key}))
-    assert writer.sweeps.unsettled() == []
-    assert store.sweeps.get(sweep).counts.waiting == 4
-    assert run_all(store, fence) == 4
-
-
-def test_a_held_training_of_a_higher_priority_outranks_nothing(store: Store, fence: int, writer: Writer) -> None:
-    needing(store, fence, None)
-    order = writer.claims.next()
-    assert order is not None
-    writer.sweeps.prioritize(needing(store, fence, CUB), 5)
-    assert store.claims.outranked(order.attempt, Exclusions())
-    assert not store.claims.outranked(order.attempt, Exclusions(held={CUB.key}))
-
-
-def test_nothing_is_demanded_for_what_is_held(store: Store, fence: int) -> None:
-    needing(store, fence, CUB, None)
-    assert len(store.capacity.waiting_slots(100)) == 4
-    assert len(store.capacity.waiting_slots(100, held={CUB.key})) == 2
 
 
 @ON_BOTH

@@ -13,8 +13,8 @@ from orchestrator.record.store import Store, Writer
 from orchestrator.views.errors import NotFoundError
 from orchestrator.views.pages import TagChange
 from orchestrator.views.runs import ChangeKind, SweepSettled
-from tests.record.conftest import ON_BOTH, OVER_POSTGRES
-from tests.record.sample import claimed, fail, lease, new_sweep, run, started
+from tests.record.conftest import OVER_POSTGRES
+from tests.record.sample import claimed, fail, lease, new_sweep, started
 
 HANGS = 60.0
 """Seconds after which something that waits for ever is given up."""
@@ -45,19 +45,6 @@ def told(store: Store, position: int = 0) -> list[tuple[str, int]]:
     return [(one.view.type, one.view.trial or one.view.request or one.view.sweep) for one in span.changes]
 
 
-@ON_BOTH
-def test_what_happens_is_told_in_order_and_once(store: Store, fence: int) -> None:
-    sweep = started(store, fence)
-    first = store.changes.newest()
-    run(store, fence, claimed(store, fence))
-    store.submissions.add_request("cancel", sweep, None, "ann")
-    heard = told(store, first)
-    assert heard[-1][0] == "request"
-    assert ("trial", 1) in heard
-    assert len(heard) == len(set(heard)), "of several of one thing the last"
-    assert told(store, store.changes.newest()) == []
-
-
 def test_a_stall_is_told_and_another_loss_is_not(store: Store, fence: int) -> None:
     sweep = started(store, fence)
     for kind in ("infrastructure", "stalled"):
@@ -67,18 +54,6 @@ def test_a_stall_is_told_and_another_loss_is_not(store: Store, fence: int) -> No
         found = [(one.sweep, one.trial) for one in heard if one.type is ChangeKind.STALLED]
         assert found == ([(sweep, order.trial)] if kind == "stalled" else [])
         assert "trial" in {one.type for one in heard}, "it waits again either way"
-
-
-def test_only_the_latest_are_kept(store: Store, fence: int, writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
-    started(store, fence)
-    monkeypatch.setattr(changes, "KEPT", 2)
-    for number in range(5):
-        store.submissions.add_sweep(new_sweep(f"one-{number}"))
-    newest = store.changes.newest()
-    writer.changes.prune()
-    with store.database.reading() as connection:
-        assert list(connection.execute(sa.select(schema.change.c.id)).scalars()) == [newest - 1, newest]
-    assert store.changes.after(1, 1_000).since == newest - 2, "who comes back later is told where it goes on"
 
 
 @OVER_POSTGRES

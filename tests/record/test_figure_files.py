@@ -13,9 +13,9 @@ from orchestrator.record import figure_files
 from orchestrator.record.figure_files import FigureFiles
 from orchestrator.record.store import Store, Writer
 from orchestrator.views.errors import NotFoundError
-from orchestrator.views.runs import Finished, Progressed, Started
+from orchestrator.views.runs import Finished, Started
 from tests.record.conftest import ON_BOTH
-from tests.record.sample import claimed, fail, lease, progress, result, started
+from tests.record.sample import claimed, fail, lease, result, started
 
 PNG = b"\x89PNG and so on"
 
@@ -136,22 +136,6 @@ def test_the_attempt_that_finished_keeps_the_files(store: Store, fence: int, wri
     writer.events.write(Finished(again.attempt, result(artifacts=["norms.npz"])))
     (kept,) = store.artifacts.of(range(1, 5)).values()
     assert (kept.folder, kept.names) == (f"{first.training}/2", ("norms.npz",))
-
-
-@ON_BOTH
-def test_curves_of_several_trials_at_once(store: Store, fence: int, writer: Writer) -> None:
-    started(store, fence)
-    done, half = claimed(store, fence), claimed(store, fence)
-    for order in (done, half):
-        writer.events.write(Started(order.attempt, "slot-0", "lab"))
-        reported = progress(10, metrics={"train/loss": 1.0, "train/lr": 0.1, "validation/map@r": 0.4})
-        writer.events.write(Progressed(order.attempt, 1, reported))
-    writer.events.write(Finished(done.attempt, result(curves={"train/loss": [(5, 2.0), (10, float("nan"))]})))
-    found = store.curves.of_trials([1, 2, 3, 99], ["train/loss", "validation/map@r"])
-    assert found[1] == {"train/loss": [(5, 2.0), (10, None)], "validation/map@r": [(10, 0.4)]}
-    assert found[2] == {"train/loss": [(10, 1.0)], "validation/map@r": [(10, 0.4)]}
-    assert (found[3], 99 in found) == ({}, False)
-    assert store.curves.of_trials([1], ["train/loss"])[1] == {"train/loss": [(5, 2.0), (10, None)]}
 
 
 def test_a_store_that_is_away_hides_no_page(

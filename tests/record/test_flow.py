@@ -2,24 +2,17 @@
 
 import math
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
-from orchestrator.cost.estimate import Duration, shape
-from orchestrator.record import trainings
 from orchestrator.record.renewal import Renewed, Tally
 from orchestrator.record.store import Store, Writer
-from orchestrator.views.errors import ConflictError
 from orchestrator.views.runs import (
     AttemptStopped,
-    Candidate,
-    Cell,
     CellSettled,
     CellSummary,
     Failed,
     Failure,
-    Finished,
     PlannedTrial,
     Progressed,
     Started,
@@ -110,29 +103,6 @@ def test_equal_recipes_of_one_sweep_share_a_training(store: Store, fence: int, w
 
 
 @ON_BOTH
-def test_a_finished_training_is_reused_unless_fresh(store: Store, fence: int, writer: Writer) -> None:
-    one = started(store, fence)
-    assert run_all(store, fence) == 4
-    fingerprints = [trial.fingerprint for trial in planned()["trials"]]
-    assert store.trainings.known([*fingerprints, "unknown"], 1) == set(fingerprints)
-
-    two = started(store, fence)
-    assert states(store, two) == ["finished"] * 4
-    assert store.sweeps.get(two).counts.reused == 4
-    assert writer.sweeps.unsettled() == [one, two]
-    view = store.trials.get(store.trials.page(two).items[0].id)
-    assert view.reused_from == store.trials.page(one).items[0].id
-    assert view.metrics[KEY] == pytest.approx(0.5)
-
-    three = started(store, fence, fresh=True)
-    assert states(store, three) == ["waiting"] * 4
-    assert run_all(store, fence) == 4
-    assert store.sweeps.get(three).counts.reused == 0
-    four = started(store, fence, fresh=True)
-    assert states(store, four) == ["waiting"] * 4
-
-
-@ON_BOTH
 def test_a_lost_attempt_is_followed_by_one_that_resumes(store: Store, fence: int, writer: Writer) -> None:
     sweep = started(store, fence, losses=["triplet"], seeds=[0])
     first = claimed(store, fence)
@@ -166,29 +136,6 @@ def test_orphans_are_what_an_earlier_conductor_left(store: Store, fence: int, wr
     assert [one.attempt for one in left] == [order.attempt, unstarted.attempt]
     assert (left[0].holder, left[0].seen, left[0].recipe, left[0].slot) == ("slot-1", 4, order.recipe, SLOT)
     assert (left[1].holder, left[1].seen) == ("", 0)
-
-
-def test_a_queued_sweep_is_cancelled_at_once(store: Store, fence: int, writer: Writer) -> None:
-    queued = store.submissions.add_sweep(new_sweep()).id
-    assert writer.trials.cancel(queued).trials == 0
-    assert store.sweeps.get(queued).state == "cancelled"
-    with pytest.raises(ConflictError):
-        writer.sweeps.start(queued, **planned(), slot=SLOT, fresh=False)
-    ended = started(store, fence)
-    run_all(store, fence)
-    writer.trials.cancel(ended)
-    assert store.sweeps.get(ended).state == "running"  # all its trials had ended: it is settled as usual
-    writer.events.write(SweepSettled(ended))
-    writer.trials.cancel(ended)
-    assert store.sweeps.get(ended).state == "finished"
-
-
-def test_a_sweep_that_ended_before_its_trials_were_written_is_queued_again(store: Store, writer: Writer) -> None:
-    sweep = store.submissions.add_sweep(new_sweep()).id
-    writer.sweeps.fail(sweep, "no such data set")
-    assert (store.sweeps.get(sweep).state, store.sweeps.get(sweep).error) == ("failed", "no such data set")
-    writer.trials.retry(sweep)
-    assert (store.sweeps.get(sweep).state, store.sweeps.get(sweep).error) == ("queued", None)
 
 
 def test_retry_unsettles_the_cells_it_touches(store: Store, fence: int, writer: Writer) -> None:
@@ -241,42 +188,6 @@ def test_a_diverged_training_is_an_outcome(store: Store, fence: int, writer: Wri
     assert result().metrics
     writer.events.write(SweepSettled(sweep))
     assert store.sweeps.get(sweep).state == "finished"
-
-
-def trained(store: Store, fence: int, seconds: float, outcome: str = "ok", device: Any = "cpu", **changes: Any) -> None:
-    """One sweep of one training that took so long."""
-    made = recipe(**changes)
-    sweep = store.submissions.add_sweep(new_sweep(total=1)).id
-    trial = PlannedTrial(0, 0, 0, {}, made, made.fingerprint)
-    store.writer(fence).sweeps.start(sweep, [Cell(0, {})], [Candidate(0, 0, {})], [trial], slot=SLOT, fresh=True)
-    attempt = claimed(store, fence).attempt
-    store.writer(fence).events.write(Started(attempt, "slot-0", "host-a"))
-    where = {} if device is None else {"device": device, "device_name": f"the {device}"}
-    store.writer(fence).events.write(Finished(attempt, result(outcome=outcome, seconds=seconds, provenance=where)))
-
-
-@ON_BOTH
-def test_the_latest_of_each_shape(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trainings, "MOST_MEASURED", 2)
-    fence = lease(store)
-    for seconds, seed in ((1.0, 0), (2.0, 1), (3.0, 2)):
-        trained(store, fence, seconds, seed=seed, loss="semihard")
-    trained(store, fence, 9.0, device="cuda", evaluate_every=20)
-    trained(store, fence, 8.0, iterations=None, epochs=4, validation={"name": "cross_validation", "folds": 3})
-    trained(store, fence, 5.0, outcome="diverged")
-    trained(store, fence, 6.0, device=None)
-    trained(store, fence, 7.0, dataset="mnist")
-    folds = recipe(iterations=None, epochs=4, validation={"name": "cross_validation", "folds": 3})
-    whole, rare, never = (shape(recipe(**changes)) for changes in ({}, {"evaluate_every": 20}, {"evaluate_every": 30}))
-    found = store.trainings.durations([whole, rare, never, shape(folds)])
-    assert found == {
-        whole: [Duration(3.0, 100, "cpu", "the cpu")],
-        rare: [Duration(9.0, 100, "cuda", "the cuda")],
-        shape(folds): [Duration(8.0, 12, "cpu", "the cpu")],
-    }
-    assert store.trainings.durations([]) == {}
-    monkeypatch.setattr(trainings, "MOST_MEASURED", 20)
-    assert [one.seconds for one in store.trainings.durations([whole])[whole]] == [3.0, 2.0, 1.0]
 
 
 @ON_BOTH

@@ -1,16 +1,12 @@
 """One conductor at a time: the lease, its fence, and what a conductor that lost it may still do (nothing)."""
 
-import ast
 import threading
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
 from orchestrator.conduct.lease import Standby
-from orchestrator.record import store as store_module
-from orchestrator.record.database import FencedAccess
-from orchestrator.record.lease import Held, LeaseWriter
+from orchestrator.record.lease import Held
 from orchestrator.record.store import Store
 from orchestrator.views.errors import FencedError, UnavailableError
 from orchestrator.views.runs import (
@@ -182,18 +178,3 @@ def test_threads_never_claim_the_same_training(store: Store, fence: int, another
     every = [training for mine in claimed_by for training in mine]
     assert len(every) == len(set(every)) == 80
     assert states(store, sweep) == ["running"] * 80
-
-
-def test_the_two_sides_share_no_object(store: Store) -> None:
-    reads, writes = (set(map(type, vars(one).values())) for one in (store, store.writer(1)))
-    assert not reads & writes
-    assert all(issubclass(one, FencedAccess) for one in writes - {LeaseWriter})
-    assert not any(issubclass(one, FencedAccess) for one in reads)
-
-
-def test_readers_open_no_writing_transaction() -> None:
-    paths = Path(store_module.__file__).parent.glob("*.py")
-    classes = [node for path in paths for node in ast.parse(path.read_bytes()).body if isinstance(node, ast.ClassDef)]
-    readers = [node for node in classes if node.name.endswith("Reader")]
-    assert len(readers) > 20
-    assert [node.name for node in readers if ".writing()" in ast.unparse(node)] == []

@@ -7,11 +7,9 @@ import pytest
 import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from alembic.script import ScriptDirectory
 
-from orchestrator.record import migrations
 from orchestrator.record.database import Database
-from orchestrator.record.migrations import config, migrate
+from orchestrator.record.migrations import migrate
 from orchestrator.record.schema import metadata
 from orchestrator.record.store import Store
 from orchestrator.views.errors import UnavailableError
@@ -39,12 +37,6 @@ def test_the_steps_give_the_schema(database_url: str) -> None:
         connection.execute(sa.text("ALTER TABLE sweep DROP COLUMN error"))
     engine.dispose()
     assert differences(database_url) != [], "a column without a step is found"
-
-
-def test_the_steps_are_one_line() -> None:
-    steps = list(ScriptDirectory.from_config(config()).walk_revisions())
-    assert all(step.is_head or len(step.nextrev) == 1 for step in steps)
-    assert [step.revision for step in steps if step.is_head] == [migrations._newest()]
 
 
 @ON_BOTH

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from mlflow.tracking import MlflowClient
 
-from orchestrator.record.changes import mark_cell
 from orchestrator.record.mlflow.client import KEY_TAG, MlflowTracker
 from orchestrator.record.mlflow.mirror import Mirror
 from orchestrator.record.mlflow.tracker import RunMirror, Tracker
@@ -204,22 +203,3 @@ def test_what_was_sent_while_all_was_to_be_told_anew_is_not_noted(store: Store, 
     assert store.runs.run("trial", sweep, sent.entity) is None
     assert [point.step for point in store.mirror_states.trial(sent.entity).points] == [10, 20]
     assert "trial" in {one.kind for one in store.outbox.due(100)}
-
-
-def test_trials_follow_their_cell(
-    store: Store, fence: int, client: MlflowClient, mirrored: Callable[[int], Mirror]
-) -> None:
-    sweep = started(store, fence, losses=["triplet"])
-    run_all(store, fence)
-    settle(store, fence, sweep)
-    mirror = mirrored(fence)
-    forward_all(mirror)
-    before = shown(client, store, sweep)
-    client.delete_run(store.runs.of_cells(sweep)[0])
-    with store.database.writing() as connection:
-        mark_cell(connection, sweep, 0)
-    forward_all(mirror)
-    after = shown(client, store, sweep)
-    assert {key: run[4].get("mlflow.parentRunId") for key, run in after.items()} == {
-        key: run[4].get("mlflow.parentRunId") for key, run in before.items()
-    }

@@ -1,7 +1,6 @@
 """The MLflow tracker against a real server."""
 
 import math
-import socket
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -16,7 +15,6 @@ from orchestrator.record.mirror_runs import CurvePoint
 from orchestrator.record.mlflow.client import (
     KEY_TAG,
     NOT_FINITE_TAG,
-    PARAMS_DIFFER_TAG,
     SWEEP_TAG,
     MlflowTracker,
 )
@@ -26,7 +24,6 @@ from orchestrator.record.mlflow.tracker import (
     RunGoneError,
     RunMirror,
     Tracker,
-    TrackerRefusedError,
 )
 from orchestrator.views.errors import UnavailableError
 from tests.mlflow_server import TOKEN, Gate
@@ -168,16 +165,6 @@ def test_unicode_and_odd_keys(tracker: Tracker, client: MlflowClient, experiment
     }
 
 
-def test_a_param_keeps_its_first_value(tracker: Tracker, client: MlflowClient, experiment: str) -> None:
-    trial = a_trial()
-    run_id = tracker.mirror(experiment, trial)
-    tracker.mirror(experiment, replace(trial, run=run_id, params={"loss": "npair", "width": "8"}, metrics={"x": 1.0}))
-    run = client.get_run(run_id)
-    assert run.data.params == {"loss": "triplet", "loss.margin": "0.2", "width": "8"}
-    assert run.data.tags[PARAMS_DIFFER_TAG] == "loss=npair"
-    assert run.data.metrics["x"] == 1.0
-
-
 def test_files_are_artifacts(
     tracker: Tracker, client: MlflowClient, experiment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -262,14 +249,6 @@ def test_an_experiment_goes_to_the_trash_and_comes_back(tracker: Tracker, client
     assert len(client.search_runs([experiment])) == 1
 
 
-def test_an_experiment_is_found_by_its_sweep(another: Another, client: MlflowClient) -> None:
-    uid = str(uuid4())
-    made = another().experiment(f"digits #{uid[:4]}", uid, {"metricsweep.url": "http://127.0.0.1:1"})
-    assert another().experiment("renamed", uid, {}) == made
-    tags = client.get_experiment(made).tags
-    assert (tags[SWEEP_TAG], tags["metricsweep.url"]) == (uid, "http://127.0.0.1:1")
-
-
 def test_a_taken_or_deleted_name_gets_a_suffix(tracker: Tracker, client: MlflowClient) -> None:
     first, second = str(uuid4()), str(uuid4())
     name = f"taken #{first[:4]}"
@@ -283,12 +262,6 @@ def test_a_taken_or_deleted_name_gets_a_suffix(tracker: Tracker, client: MlflowC
     assert client.search_experiments(view_type=ViewType.ACTIVE_ONLY, filter_string=f"name = '{name}'") == []
 
 
-def test_a_deleted_experiment_is_refused(tracker: Tracker, client: MlflowClient, experiment: str) -> None:
-    client.delete_experiment(experiment)
-    with pytest.raises(TrackerRefusedError, match=f"{experiment} must be in the 'active' state"):
-        tracker.mirror(experiment, a_trial())
-
-
 def test_a_server_that_is_down_is_unavailable() -> None:
     tracker = MlflowTracker(f"http://127.0.0.1:{free_port()}")
     for ask in (
@@ -298,13 +271,3 @@ def test_a_server_that_is_down_is_unavailable() -> None:
     ):
         with pytest.raises(UnavailableError, match="does not answer"):
             ask()
-
-
-def test_a_server_that_hangs_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "1")  # the tracker's own is 5
-    with socket.socket() as silent:
-        silent.bind(("127.0.0.1", 0))
-        silent.listen()
-        tracker = MlflowTracker(f"http://127.0.0.1:{silent.getsockname()[1]}")
-        with pytest.raises(UnavailableError, match="does not answer"):
-            tracker.mirror("1", a_trial())

@@ -7,7 +7,7 @@ from orchestrator.record.transitions import PruningDecision
 from orchestrator.views.runs import AttemptStopped, Candidate, Cell, Finished, PlannedTrial, Progressed
 from orchestrator.views.states import TrialState
 from tests.record.conftest import ON_BOTH
-from tests.record.sample import SLOT, claimed, fail, new_sweep, progress, recipe, result, run, states
+from tests.record.sample import SLOT, claimed, fail, new_sweep, progress, recipe, result, states
 
 
 def two_candidates(store: Store, fence: int, **more: Any) -> int:
@@ -60,34 +60,6 @@ def test_the_last_candidate_that_can_be_selected_is_left(store: Store, fence: in
     assert writer.pruning.prune(verdict(sweep, 1, trials[2].id)) == 2
     assert writer.pruning.prune(verdict(sweep, 0, trials[0].id)) is None
     assert states(store, sweep) == ["waiting", "waiting", "pruned", "pruned"]
-
-
-@ON_BOTH
-def test_retried_ones_are_spared_and_go_on_from_their_checkpoint(store: Store, fence: int, writer: Writer) -> None:
-    sweep = two_candidates(store, fence)
-    trials = store.trials.page(sweep).items
-    order = claimed(store, fence)
-    writer.events.write(Progressed(order.attempt, 1, progress(10, checkpoint="last.pt")))
-    writer.pruning.prune(verdict(sweep, 0, trials[0].id, float("nan")))
-    writer.events.write(AttemptStopped(order.attempt))
-    assert writer.trials.retry(sweep).trials == 0
-    assert writer.trials.retry(sweep, what="all").trials == 2
-    assert [one.spared for one in store.pruning.competitors(sweep, 0)] == [True, True, False, False]
-    assert store.trials.get(trials[0].id).reason is None, "it waits again"
-    again = claimed(store, fence)
-    assert (again.training, again.number) == (order.training, 2)
-    assert again.resume is not None
-    run(store, fence, again, 0.7)
-    assert [one.score for one in store.pruning.competitors(sweep, 0)] == [0.7, None, None, None]
-
-
-def test_a_training_that_another_sweep_wants_goes_on(store: Store, fence: int, writer: Writer) -> None:
-    first, second = two_candidates(store, fence), two_candidates(store, fence)
-    order = claimed(store, fence)
-    writer.pruning.prune(verdict(first, 0, store.trials.page(first).items[0].id))
-    assert store.claims.wanted(order.attempt)
-    run(store, fence, order)
-    assert (states(store, first)[0], states(store, second)[0]) == ("pruned", "finished")
 
 
 def test_a_candidate_without_a_score_is_no_rival(store: Store, fence: int, writer: Writer) -> None:

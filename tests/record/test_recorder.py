@@ -1,8 +1,6 @@
 """From events to the tracker: what is told, in which order, once, and in spite of a tracker that is away."""
 
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 import pytest
 import sqlalchemy as sa
@@ -239,17 +237,6 @@ def test_what_never_ran_has_no_run(store: Store, fence: int, writer: Writer, she
     assert shelf.runs[f"{store.sweeps.get(sweep).uid}/summary"].status == "KILLED"
 
 
-def test_marks_coalesce(store: Store, fence: int, writer: Writer) -> None:
-    started(store, fence, losses=["triplet"], seeds=[0])
-    order = claimed(store, fence)
-    for seq in range(1, 20):
-        writer.events.write(Progressed(order.attempt, seq, progress(seq, metrics={"train/loss": 1.0})))
-    assert store.outbox.lag() == 2  # the sweep and the trial
-    assert [dirty.kind for dirty in store.outbox.due(100)] == ["sweep"], "what a training says on its way may wait"
-    rested(store)
-    assert sorted(dirty.kind for dirty in store.outbox.due(100)) == ["sweep", "trial"]
-
-
 def test_a_mark_that_is_made_while_it_is_sent_is_kept(store: Store, fence: int, writer: Writer) -> None:
     started(store, fence, losses=["triplet"], seeds=[0])
     order = claimed(store, fence)
@@ -327,32 +314,11 @@ def test_a_mark_from_before_the_clock_was_set_back_is_due(store: Store, fence: i
     assert [one.id for one in store.outbox.due(10)] == [mark.id]
 
 
-@dataclass
-class _Late(Shelf):
-    """Something happens while it makes an experiment."""
-
-    meanwhile: Callable[[], object] = lambda: None
-
-    def experiment(self, name: str, uid: str, tags: Mapping[str, str]) -> str:
-        made = super().experiment(name, uid, tags)
-        self.meanwhile()
-        return made
-
-
 def ended(store: Store, fence: int) -> int:
     sweep = started(store, fence)
     run_all(store, fence)
     settle(store, fence, sweep)
     return sweep
-
-
-def test_a_sweep_deleted_meanwhile_leaves_no_experiment(store: Store, fence: int, writer: Writer) -> None:
-    sweep = ended(store, fence)
-    late = _Late(meanwhile=lambda: writer.sweeps.delete(sweep))
-    mirror = Mirror(store, writer, lambda: late, url=URL)
-    assert mirror.forward(1) == 0
-    assert (late.calls, late.experiments, late.runs) == (2, {}, {})
-    assert (mirror.forward(10), store.outbox.lag()) == (0, 0)
 
 
 def deleted(store: Store, fence: int, sweep: int) -> None:

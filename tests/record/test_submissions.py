@@ -1,8 +1,7 @@
 """What clients append: sweeps, requests, extensions, resolutions."""
 
 import threading
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 import pytest
 import sqlalchemy as sa
@@ -17,19 +16,6 @@ from orchestrator.views.runs import Extension, PlannedTrial
 from orchestrator.views.sweeps import Submitted
 from tests.record.conftest import ON_BOTH
 from tests.record.sample import new_sweep, recipe, run_all, started
-
-
-@ON_BOTH
-def test_a_known_key_gives_the_known_sweep(store: Store) -> None:
-    first = store.submissions.add_sweep(new_sweep(key="k"))
-    again = store.submissions.add_sweep(new_sweep(key="k"))
-    assert first.created
-    assert (again.id, again.uid, again.created) == (first.id, first.uid, False)
-    assert store.submissions.add_sweep(new_sweep(key="other")).id != first.id
-    assert store.submissions.add_sweep(new_sweep()).created
-    assert store.submissions.add_sweep(new_sweep()).created
-    with pytest.raises(ConflictError, match=f"belongs to sweep {first.id}"):
-        store.submissions.add_sweep(new_sweep(key="k", body_hash="another"))
 
 
 @ON_BOTH
@@ -89,30 +75,11 @@ def test_an_extension_that_was_carried_out_keeps_no_spec(store: Store, fence: in
         assert connection.execute(kept).scalar_one() is None
 
 
-def grown(store: Store, fence: int, sweep: int, seed: int, arguments: Mapping[str, Any]) -> int:
-    """Extend by a seed of the first cell, as the conductor does; gives the request."""
-    asked = store.submissions.add_request("extend", sweep, None, "ann", arguments)
-    carry_out(store, fence, sweep, asked, seed)
-    return asked
-
-
 def carry_out(store: Store, fence: int, sweep: int, asked: int, seed: int) -> None:
     made = recipe("triplet", seed)
     trial = PlannedTrial(0, 0, seed, {"seed": str(seed)}, made, made.fingerprint)
     store.writer(fence).sweeps.extend(sweep, Extension("text", {}, seed, [], [], [trial]), asked)
     store.writer(fence).requests.applied(asked, "1 trial added")
-
-
-def test_an_extension_is_kept_as_a_look_with_what_had_finished(store: Store, fence: int) -> None:
-    sweep = started(store, fence)
-    asked = grown(store, fence, sweep, 2, {"text": "wider", "spec": {}})
-    run_all(store, fence)
-    grown(store, fence, sweep, 3, {"text": "wider still", "spec": {}})
-    assert [(one.position, one.finished) for one in store.requests.looks(sweep)] == [(4, 0), (5, 5)]
-    assert [one.position for one in store.outcomes.of(sweep).trials] == list(range(6))
-    store.submissions.add_request("extend", sweep, None, None, {"text": "", "spec": {}})
-    assert len(store.requests.looks(sweep)) == 2, "one that waits gave nothing"
-    assert store.requests.get(asked).outcome == "1 trial added"
 
 
 @ON_BOTH

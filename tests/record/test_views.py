@@ -8,7 +8,6 @@ import pytest
 import sqlalchemy as sa
 
 from orchestrator.record import attempts
-from orchestrator.record.progress import PRIOR_SHARE, ExpectedShare, early_ends
 from orchestrator.record.schema import attempt, metric
 from orchestrator.record.store import Store, Writer
 from orchestrator.record.transitions import PruningDecision
@@ -26,7 +25,6 @@ from orchestrator.views.runs import (
 )
 from tests.record.conftest import ON_BOTH
 from tests.record.sample import (
-    KEY,
     SLOT,
     claimed,
     fail,
@@ -39,7 +37,6 @@ from tests.record.sample import (
     run,
     run_all,
     started,
-    states,
 )
 
 
@@ -83,20 +80,6 @@ def test_the_time_left_is_that_of_the_steps_left_in_the_slots_at_work(store: Sto
     assert [one.eta_seconds for one in store.sweeps.page().items] == [view.eta_seconds]
     reused = started(store, fence, losses=["triplet"], seeds=[0])
     assert store.sweeps.get(reused).eta_seconds is None
-
-
-def test_what_a_new_slot_took_to_be_there_is_not_taken_for_the_pace(store: Store, fence: int) -> None:
-    sweep = started(store, fence, seeds=[0, 1, 2])
-    run(store, fence, claimed(store, fence))
-    ago = datetime.now(UTC) - timedelta(hours=1)
-    with store.database.writing() as connection:
-        connection.execute(sa.update(attempt).values(started=ago, ended=ago + timedelta(seconds=300)))
-    assert store.sweeps.get(sweep).eta_seconds == pytest.approx(5 * 8.0), "the training itself took eight"
-    run(store, fence, claimed(store, fence))
-    with store.database.writing() as connection:  # the next one on the same slot: what it held it for counts
-        later = sa.update(attempt).where(attempt.c.id == 2)
-        connection.execute(later.values(started=ago + timedelta(seconds=301), ended=ago + timedelta(seconds=313)))
-    assert store.sweeps.get(sweep).eta_seconds == pytest.approx(4 * 10.0)
 
 
 @ON_BOTH
@@ -153,32 +136,6 @@ def test_a_pruned_trial_is_done_with_what_it_trained(store: Store, fence: int, w
     steps = store.sweeps.get(sweep).steps
     assert steps.shares == {"pruned": 20, "waiting": 100}
     assert (steps.done, steps.percent) == (20, 16)
-
-
-@ON_BOTH
-def test_what_early_stopping_leaves_is_estimated(store: Store, fence: int, writer: Writer) -> None:
-    plan = planned(losses=["triplet"], seeds=[0])
-    for number, loss in enumerate(("semihard", "contrastive", "multi_similarity"), start=1):
-        made = recipe(loss, 0)
-        plan["candidates"].append(Candidate(0, number, {"loss.margin": f"0.{number}"}))
-        plan["trials"].append(PlannedTrial(0, number, 0, {"seed": "0"}, made, made.fingerprint))
-    sweep = store.submissions.add_sweep(new_sweep(total=4)).id
-    writer.sweeps.start(sweep, **plan, slot=SLOT, fresh=False)
-    run(store, fence, claimed(store, fence))
-
-    def told() -> ExpectedShare:
-        with store.database.reading() as connection:
-            return early_ends(connection, sweep, 0)
-
-    nothing = told()
-    assert nothing.mean == PRIOR_SHARE, "the first had nothing to be worse than"
-    second = claimed(store, fence)
-    writer.events.write(Progressed(second.attempt, 1, progress(20)))
-    pruned = store.trials.page(sweep).items[1].id
-    assert writer.pruning.prune(PruningDecision(sweep, 0, 1, pruned, 2, 0.1, "hopeless")) == 1
-    writer.events.write(AttemptStopped(second.attempt))
-    assert told().mean == pytest.approx((PRIOR_SHARE + 0.2) / 2)
-    assert 0 < told().doubt < nothing.doubt / told().mean
 
 
 @ON_BOTH
@@ -265,25 +222,3 @@ def test_a_log_stops_at_its_limit_with_a_note(store: Store, monkeypatch: pytest.
         assert len(page) <= 7
         text, offset = text + page, offset + len(page)
     assert text == "öabcöabc\n[the log is cut here: it passed 10 MiB]\n"
-
-
-@ON_BOTH
-def test_outcomes_hold_every_trial(store: Store, fence: int) -> None:
-    sweep = started(store, fence, seeds=[0, 1])
-    fail(store, fence, claimed(store, fence))
-    run_all(store, fence)
-    outcomes = store.outcomes.of(sweep)
-    assert (outcomes.name, outcomes.state, outcomes.spec["tables"]) == (
-        "sample",
-        "running",
-        {"main": {"rows": ["loss"]}},
-    )
-    assert [cell.labels for cell in outcomes.cells] == [{"loss": "triplet"}, {"loss": "semihard"}]
-    assert [(one.cell, one.index) for one in outcomes.candidates] == [(0, 0), (1, 0)]
-    assert [one.state.value for one in outcomes.trials] == ["failed", "finished", "finished", "finished"]
-    assert outcomes.trials[0].values == {}
-    assert outcomes.trials[1].values[KEY] == 0.5
-    assert math.isnan(outcomes.trials[1].values["best/test/recall@1"])
-    assert outcomes.trials[3].repeat_labels == {"seed": "1"}
-    assert states(store, sweep)[0] == "failed"
-    assert [one.cell for one in store.outcomes.of(sweep, only=[1]).trials] == [1, 1]

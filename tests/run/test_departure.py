@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from orchestrator.run.attempt import Workplace
-from orchestrator.run.ray.__main__ import GENERATED, command_of, main
+from orchestrator.run.ray.__main__ import GENERATED, command_of
 from orchestrator.run.slot import REASON, VARIABLE, Departure, SlotActor
 from orchestrator.run.spool import Message
 from tests.run.broker import order
@@ -79,12 +79,6 @@ def test_a_process_that_is_killed_keeps_nobody_waiting(departure: Departure, tmp
     assert departure.quiet()
 
 
-def test_a_folder_that_is_gone_hinders_no_training(tmp_path: Path) -> None:
-    gone = Departure(tmp_path / "gone")
-    with gone.training():
-        assert not gone.told
-
-
 def test_the_command_is_rays_own() -> None:
     wanted = [
         (["--address=head:6379", "--num-cpus=2"], "", ["--address=head:6379", "--num-cpus=2", "--block"]),
@@ -95,11 +89,6 @@ def test_the_command_is_rays_own() -> None:
     for words, generated, expected in wanted:
         command = command_of(words, {GENERATED: generated})
         assert (Path(command[0]).name, command[1], command[2:]) == ("ray", "start", expected)
-
-
-def test_nothing_to_start_is_told(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([]) == 1
-    assert "name the options of `ray start`, such as --address=HEAD:6379" in capsys.readouterr().err
 
 
 @pytest.mark.ray

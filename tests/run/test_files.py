@@ -66,8 +66,9 @@ def join(there: Path) -> Iterator[Callable[..., FileSlot]]:
     """Has a slot join, in a thread that ends with the test."""
     joined: list[tuple[FileSlot, threading.Thread]] = []
 
-    def joining(name: str = "slot", *, idle: float = 600, edition: str = "") -> FileSlot:
-        slot = FileSlot(Box(there / HERE / name), there.parent, state_of(OFFER, edition, ""), idle=idle, poll=0.01)
+    def joining(name: str = "slot", *, idle: float = 600, edition: str = "", now: Clock | None = None) -> FileSlot:
+        given = {"idle": idle, "poll": 0.01} | ({"now": now} if now else {})
+        slot = FileSlot(Box(there / HERE / name), there.parent, state_of(OFFER, edition, ""), **given)
         thread = threading.Thread(target=slot.run, daemon=True)
         thread.start()
         joined.append((slot, thread))
@@ -154,18 +155,18 @@ def test_a_slot_that_tells_nothing_is_lost_and_one_that_nobody_listened_to_is_no
     assert boxes(there) == [], "it was listened to, and said nothing"
 
 
-def test_a_slot_without_its_storage_gives_up_before_it_is_given_up(there: Path) -> None:
+def test_a_slot_without_its_storage_gives_up_before_it_is_given_up(join: Callable[..., FileSlot], there: Path) -> None:
     clock = Clock()
-    slot = FileSlot(Box(there / HERE / "slot"), there.parent, state_of(OFFER, "", ""), idle=600, poll=0.01, now=clock)
-    thread = threading.Thread(target=slot.run, daemon=True)
-    thread.start()
-    until(lambda: boxes(there))
+    slot = join(now=clock)
     (there / HERE / "slot" / "order.json").write_text("damaged")
     time.sleep(0.05)
     assert slot.why is None
-    while thread.is_alive():  # when it sees the damage is its own affair
+
+    def gave_up() -> bool:  # when it sees the damage is its own affair
         clock.now += SILENT_SECONDS / 2 + 1
-        thread.join(0.1)
+        return bool(slot.why)
+
+    until(gave_up)
     assert "does not answer" in str(slot.why)
 
 
@@ -213,11 +214,6 @@ def test_slots_of_others_are_left_alone(there: Path, fence: int, installation: s
     Allegiance("ours", 3, "").claim(there)
     with pytest.raises(MetricsweepError, match=said):
         Roster(there, Allegiance(installation, fence, ""))
-
-
-def test_a_bucket_is_no_place_for_files_that_are_replaced() -> None:
-    with pytest.raises(MetricsweepError, match="need a folder"):
-        room("s3://bucket/folder")
 
 
 def test_the_demand_counts_what_an_offer_holds_and_grows_old(there: Path) -> None:
@@ -329,36 +325,11 @@ def test_a_file_that_is_huge_is_not_read_whole(there: Path) -> None:
         box.state()
 
 
-def test_a_usage_that_cannot_be_read_costs_a_page_its_number_and_no_slot(there: Path) -> None:
-    Box(there / HERE / "slot").make(State(beat=1, resources=OFFER, usage={"memory": "much"}, ages=[1.0]))
-    (report,) = Roster(there, Allegiance("ours", 1, "")).look({})
-    assert report.usage is None
-
-
-def test_a_slot_that_is_told_what_it_cannot_read_leaves(there: Path) -> None:
-    slot = FileSlot(Box(there / HERE / "slot"), there.parent, state_of(OFFER, "", ""), idle=600, poll=0.01)
-    thread = threading.Thread(target=slot.run, daemon=True)
-    thread.start()
-    until(lambda: boxes(there))
+def test_a_slot_that_is_told_what_it_cannot_read_leaves(join: Callable[..., FileSlot], there: Path) -> None:
+    slot = join()
     Box(there / HERE / "slot").instruct(Instruction(fence=1, number=1, do="train", order={"attempt": 7}, workplace={}))
-    thread.join(60)
+    until(lambda: slot.why)
     assert "cannot be read" in str(slot.why)
-
-
-def test_a_slot_that_could_not_be_struck_off_at_once_does_not_join_again(
-    there: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    Box(there / HERE / "slot").make(State(beat=1, fence=1, taken=3, resources=OFFER))
-    roster = Roster(there, Allegiance("ours", 1, ""))
-    roster.refresh()
-    (slot,) = roster
-    with monkeypatch.context() as away:
-        away.setattr(Box, "remove", lambda self: None)
-        roster.give_up(slot)
-        roster.refresh()
-    assert list(roster) == [], "it would never answer, and keep the engine from resting"
-    roster.refresh()
-    assert boxes(there) == []
 
 
 def test_a_line_longer_than_a_look_is_heard_whole(there: Path) -> None:

@@ -15,29 +15,27 @@ import ray
 from packaging.requirements import Requirement
 from packaging.version import Version
 from ray import tune
-from ray.exceptions import ActorUnschedulableError, RayActorError
 
 from orchestrator.run import dispatch as dispatching
 from orchestrator.run.attempt import Allowance, Workplace
-from orchestrator.run.dispatch import Dispatch, Execution, Report
+from orchestrator.run.dispatch import Dispatch, Report
 from orchestrator.run.engine import Engine, Site, engine_named
 from orchestrator.run.inline import Inline
 from orchestrator.run.ray import TOKENS_SINCE
 from orchestrator.run.ray import pool as slots
 from orchestrator.run.ray.__main__ import main
-from orchestrator.run.ray.engine import MOST_BUNDLES, ClusterDemand, Listening, RayTune
+from orchestrator.run.ray.engine import RayTune
 from orchestrator.run.ray.pool import HeldSlot, SlotPool
 from orchestrator.run.ray.tune import PREFIX, shown
 from orchestrator.run.slot import FORM
 from orchestrator.spec.axes import Slot
 from orchestrator.views.errors import FencedError, MetricsweepError, UnavailableError
-from orchestrator.views.operations import Node, Shape, SlotReport, shape_of
+from orchestrator.views.operations import Node, Shape, SlotReport
 from orchestrator.views.runs import Order
 from tests.conftest import ROOT
 from tests.run.broker import MemoryBroker, order
 from tests.run.conftest import played, steps_of
 from tests.run.test_engine import broker_of
-from workers.contract import Result
 
 SECONDS = 900.0
 LARGE = Slot(cpus=3, gpus=0.25, memory_gb=2, resources={"a100": 1})
@@ -91,24 +89,6 @@ def test_a_slot_that_dies_is_replaced_and_training_resumes(local_ray: None, tmp_
     assert steps_of(tmp_path, each) == [1, 2, 3, 4, 5, 6]
     assert broker.ended.count(poison.training) == 1
     assert all(failure.kind == "infrastructure" for failure in broker.failures)
-
-
-class Dumb:
-    """A slot whose answers never arrive, as those that were still on a node that died."""
-
-    def listen(self, attempt: str, seen: int, wait: float) -> None:
-        raise LookupError("the answer is gone")
-
-
-@pytest.mark.ray
-def test_a_slot_whose_answer_is_lost_is_lost(local_ray: None) -> None:
-    each, listening = order(), Listening()
-    slot = HeldSlot("slot", Shape(1.0, 0.0, 0), "node", ray.remote(Dumb).remote())
-    listening.follow(Execution(each, slot, 0, 0.0))
-    (report,) = listening.reports(60)
-    assert report.attempt == each.attempt
-    assert "the answer is gone" in (report.lost or "")
-    assert list(listening.reports(0)) == [], "nobody asks it again"
 
 
 @pytest.mark.ray
@@ -187,24 +167,6 @@ def test_what_waits_for_its_slot_gives_way_to_a_higher_priority(local_ray: None,
     engine_in(tmp_path).run(broker)
     assert broker.given_back == [large.training]
     assert broker.ended == [urgent.training, slow.training]
-
-
-@pytest.mark.ray
-def test_what_is_cancelled_while_it_waits_for_its_slot_holds_up_nothing(local_ray: None, tmp_path: Path) -> None:
-    slow, small = order("waits", iterations=10), order()
-    large = replace(order(), slot=Slot(cpus=2, gpus=0))
-    broker = broker_of(slow, large, small)
-
-    def cancel(broker: MemoryBroker) -> None:
-        if slow.training in broker.last and not any(large is one for one in broker.waiting):
-            broker.unwanted.add(large.training)
-        if small.training in broker.results:
-            broker.unwanted.add(slow.training)
-
-    broker.at_tick = cancel
-    engine_in(tmp_path).run(broker)
-    assert list(broker.results) == [small.training]
-    assert sorted(broker.ended) == sorted(one.training for one in (slow, large, small))
 
 
 @pytest.mark.ray
@@ -290,14 +252,6 @@ def test_slots_report_what_they_take_and_train(own_ray: None, tmp_path: Path) ->
     engine.leave()
 
 
-@ray.remote(num_cpus=1)
-class Stranger:
-    """Holds a CPU that the pool knows nothing of."""
-
-    def holds(self) -> bool:
-        return True
-
-
 def asking(**slot: Any) -> Order:
     return replace(order(), slot=Slot.model_validate({"gpus": 0, **slot}))
 
@@ -321,13 +275,6 @@ def under(lease: int, installation: str = "test") -> MemoryBroker:
 def pool(own_ray: None) -> SlotPool:
     """A pool without slots."""
     return SlotPool(under(1), None)
-
-
-def test_a_name_tells_the_shape_and_the_node() -> None:
-    shape = Shape(0.5, 0.3333, 2**31, (("accelerator_type:A100", 0.5), ("a100", 1.0)))
-    for one in (shape, Shape(2.0, 0.5, 1024)):
-        name = slots.name_of(one, Node("0123456789abcdef", "lab", {}))
-        assert slots.read_name(name) == (one, "0123456789ab")
 
 
 @pytest.mark.ray
@@ -426,24 +373,6 @@ def test_who_looks_for_an_attempt_asks_no_other_slot(pool: SlotPool) -> None:
 
 
 @pytest.mark.ray
-def test_nothing_overtakes_a_slot_that_waits_for_room(pool: SlotPool, monkeypatch: pytest.MonkeyPatch) -> None:
-    stranger = Stranger.remote()  # type: ignore[attr-defined]
-    assert ray.get(stranger.holds.remote())
-    idle = taken(pool, cpus=0.5)
-    assert ray.get(idle.actor.describe.remote())["attempt"] is None
-    pool.release(idle)
-    waits = taken(pool)  # by what the pool knows there is room
-    monkeypatch.setattr(slots, "LATE_SECONDS", -1.0)
-    assert pool.full()
-    assert pool.take(asking(cpus=0.5)) is None
-    assert names(pool) == [waits.name], "the idle one may be what is in the way"
-    ray.kill(stranger)
-    ray.get(waits.answer)
-    assert not pool.full()
-    taken(pool, cpus=0.5)
-
-
-@pytest.mark.ray
 def test_a_slot_goes_with_its_node_and_those_beside_one_that_was_lost(
     pool: SlotPool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -486,20 +415,6 @@ def test_after_a_loss_nothing_is_claimed_until_ray_has_named_the_nodes(
 
 
 @pytest.mark.ray
-def test_a_slot_whose_node_is_dead_never_began(pool: SlotPool, monkeypatch: pytest.MonkeyPatch) -> None:
-    used = taken(pool)
-    ray.get(used.answer)
-    assert used.begun
-    monkeypatch.setattr(pool, "_nodes", [Node("a1" * 28, "gone", {"CPU": 1.0})])
-    monkeypatch.setattr(slots, "LOOK_SECONDS", SECONDS)
-    gone = taken(pool)
-    assert gone.node == "a1" * 6
-    with pytest.raises((ActorUnschedulableError, RayActorError)):
-        ray.get(gone.answer)
-    assert (gone.begun, gone.late) == (False, False)
-
-
-@pytest.mark.ray
 def test_a_slot_that_nothing_uses_for_long_is_ended(pool: SlotPool) -> None:
     idle, used = taken(pool), taken(pool)
     pool.release(idle)
@@ -533,18 +448,6 @@ def asked() -> list[dict[str, float]]:
 
     found: list[dict[str, float]] = json.loads(_internal_kv_get(AUTOSCALER_RESOURCE_REQUEST_CHANNEL) or b"[]")
     return found
-
-
-@pytest.mark.ray
-def test_what_trains_and_what_waits_is_asked_for_together_until_it_is_withdrawn(local_ray: None) -> None:
-    demand = ClusterDemand()
-    small, large = shape_of(Slot(gpus=0), []), shape_of(LARGE, [])
-    demand.tell([small], [large, large])
-    assert sorted(asked(), key=len) == [{"CPU": 1.0}, BUNDLE, BUNDLE]
-    demand.tell([], [small] * 1000)
-    assert asked() == [{"CPU": 1.0}] * MOST_BUNDLES
-    demand.withdraw()
-    assert asked() == []
 
 
 @pytest.mark.ray
@@ -633,23 +536,6 @@ def test_short_trainings_share_a_few_processes_of_tune_and_each_is_shown(local_r
     ended = [trial.last_result for trial in tune.ExperimentAnalysis(str(folder)).trials]
     assert [result.get("outcome") for result in ended] == ["ok"] * len(orders)
     assert len({result["pid"] for result in ended}) <= 3
-
-
-class LeavingBroker(MemoryBroker):
-    """The conductor is asked to end as soon as a training has finished."""
-
-    def finished(self, order: Order, result: Result) -> None:
-        super().finished(order, result)
-        self.close = True
-
-
-@pytest.mark.ray
-def test_a_conductor_that_leaves_shows_how_the_last_training_ended(local_ray: None, tmp_path: Path) -> None:
-    long = order(iterations=20, delay=0.5)  # Tune's trial follows it by then
-    engine_in(tmp_path).run(LeavingBroker(deque([long])))
-    (folder,) = (tmp_path / "tune").glob(f"{PREFIX}*")
-    (trial,) = tune.ExperimentAnalysis(str(folder)).trials
-    assert trial.last_result["outcome"] == "ok"
 
 
 def test_a_ray_without_tokens_starts_no_node_and_is_no_engine(

@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from orchestrator.run import slot
-from orchestrator.run.attempt import GIB, Allowance, MemoryGrowth, Workplace
+from orchestrator.run.attempt import GIB, Allowance, Workplace
 from orchestrator.run.ray.pool import _lag
 from orchestrator.run.slot import Meter, SlotActor
 from orchestrator.run.spool import Message
@@ -41,18 +41,6 @@ def test_no_thread_dies_silently(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     assert (last.seq, last.kind) == (1, "failed")
     assert (last.body["kind"], last.body["message"]) == ("infrastructure", f"{type(error).__name__}: {error}")
     assert actor.describe()["busy"] is False
-
-
-def test_a_slot_obeys_no_conductor_whose_lease_has_passed_on(tmp_path: Path) -> None:
-    actor, workplace = _slot(), Workplace("tests.run.trainings:quick", tmp_path, tmp_path)
-    assert actor.greet(2)["fence"] == 2
-    assert not actor.start(order(), workplace, 1), "its conductor stood still while another took its lease"
-    assert actor.describe()["attempt"] is None
-    assert actor.greet(1)["fence"] == 2
-    wanted = order()
-    assert actor.start(wanted, workplace, 3)
-    assert (actor.describe()["attempt"], actor.describe()["fence"]) == (wanted.attempt, 3)
-    until_true(lambda: not actor.describe()["busy"])
 
 
 def until_true(true: Callable[[], bool]) -> None:
@@ -98,17 +86,10 @@ def test_a_slot_that_nobody_asks_ends_itself(tmp_path: Path, clock: Clock) -> No
     assert not left.is_set(), "it trains"
     go.touch()
     until_true(lambda: not actor.describe()["busy"])
-    clock.now += 11.0
-    assert left.wait(60)
-
-
-def test_a_slot_that_is_asked_stays(clock: Clock) -> None:
-    left = threading.Event()
-    actor = SlotActor(10.0, lambda code: left.set())
-    for _ in range(8):
+    for _ in range(3):
         actor.describe()
         clock.passes(9.0)
-        assert not left.is_set()
+        assert not left.is_set(), "it is asked"
     clock.now += 2.0
     assert left.wait(60)
 
@@ -177,26 +158,6 @@ def train(tmp_path: Path) -> Callable[..., SlotActor]:
     return train
 
 
-@pytest.fixture
-def looks(monkeypatch: pytest.MonkeyPatch) -> list[None]:
-    """Grows with each look of a slot at its memory."""
-    found: list[None] = []
-    monkeypatch.setattr("tests.run.trainings.release", lambda: found.append(None) or {}, raising=False)
-    return found
-
-
-def test_a_slot_that_grew_says_so_before_its_next_training(train: Callable[..., SlotActor]) -> None:
-    actor, allowed = _slot(), {"by": "leaking", "times": 1.0001, "least": 3 * 2**26}
-    for _ in range(2):
-        train(actor, **allowed)
-    assert actor.describe()["worn"] is None
-    second = actor.describe()["held"]["memory"]
-    for _ in range(4):
-        train(actor, **allowed)
-    assert actor.describe()["held"]["memory"] > second + 3 * 2**26
-    assert "GiB of memory after 6 trainings" in actor.describe()["worn"]
-
-
 def test_a_slot_above_its_declared_memory_says_so_where_a_new_one_would_be_below(
     train: Callable[..., SlotActor],
 ) -> None:
@@ -233,58 +194,6 @@ def test_a_gpus_memory_counts_as_the_processs_own(
         None,
         "it holds 3.00 GiB of memory on GPU 0 after 3 trainings, 1.00 GiB after its second",
     ]
-
-
-def test_short_trainings_are_not_each_followed_by_a_look(train: Callable[..., SlotActor], looks: list[None]) -> None:
-    actor = _slot()
-    for _ in range(5):
-        train(actor, seconds=3600)
-    assert len(looks) == 2
-    train(actor, by="no_such_function", seconds=3600)
-    assert len(looks) == 3, "what broke may have broken the process"
-
-
-def test_an_idle_slot_does_not_keep_what_a_short_training_left(
-    train: Callable[..., SlotActor], looks: list[None]
-) -> None:
-    actor = _slot()
-    for _ in range(2):
-        train(actor, seconds=3600)
-    train(actor, seconds=0.3, least=2**40)
-    until_true(lambda: len(looks) == 3)
-    time.sleep(0.7)
-    assert len(looks) == 3, "once is enough"
-    train(actor, seconds=3600)
-    assert len(looks) == 3, "it trains on as before"
-
-
-def test_growth_is_counted_in_trainings_also_those_without_a_look() -> None:
-    clock = [0.0]
-    growth, allowed = MemoryGrowth(lambda: clock[0]), Allowance(times=1.0, least=0, seconds=10.0)
-    for _ in range(2):
-        growth.ended()
-        assert growth.due(allowed)
-        growth.note({"memory": GIB}, allowed)
-    clock[0] += 9.0
-    growth.ended()
-    assert not growth.due(allowed)
-    clock[0] += 2.0
-    growth.ended()
-    assert growth.due(allowed)
-    assert "after 4 trainings" in str(growth.note({"memory": 2 * GIB}, allowed))
-
-
-def test_the_end_of_an_attempt_is_given_after_the_next_has_begun(tmp_path: Path) -> None:
-    actor, workplace = SlotActor(leave=lambda code: None), Workplace("tests.run.trainings:quick", tmp_path, tmp_path)
-    first, second = order(iterations=3), order(iterations=3)
-    for each in (first, second):
-        assert actor.start(each, workplace, 1)
-        seen = 0
-        while (lines := actor.poll(each.attempt, seen, 30)) and not Message.of(lines[-1]).final:
-            seen += len(lines)
-    (last,) = map(Message.of, actor.poll(first.attempt, 2, 0))
-    assert (last.kind, last.said().metrics["best/test/map@r"]) == ("finished", 0.0)
-    assert actor.poll(first.attempt, last.seq, 0) == []
 
 
 def test_a_process_says_what_it_takes() -> None:

@@ -22,13 +22,6 @@ def test_every_option_reaches_sbatch(tmp_path: Path) -> None:
     assert not [one for one in SlotJob(requeue=False).options(tmp_path, 1) if "qos" in one or one == "--requeue"]
 
 
-def test_keepers_of_the_same_slots_know_the_same_jobs_and_others_do_not(tmp_path: Path) -> None:
-    assert JOB.name(tmp_path) == SlotJob(partition="gpu", account="lab", gres="gpu:a100:2", cpus=4, mem="16G").name(
-        tmp_path
-    )
-    assert JOB.name(tmp_path) not in {JOB.name(tmp_path / "other"), SlotJob(partition="gpu").name(tmp_path)}
-
-
 def test_what_a_job_offers() -> None:
     gres = {None: 0, "gpu": 1, "gpu:2": 2, "gpu:a100": 1, "gpu:a100:4(S:0)": 4, "lic:3,gpu:1": 1}
     for asked, gpus in gres.items():

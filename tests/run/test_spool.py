@@ -1,4 +1,5 @@
 """The spool: nothing that was said is lost while the process lives, and what a reader sees has no gap."""
+# ruff: noqa: F811 - fixtures that are imported
 
 from pathlib import Path
 
@@ -71,7 +72,7 @@ def test_half_a_letter_ends_no_reading(tmp_path: Path) -> None:
     assert list(read(Folder(tmp_path), "1")) == told
 
 
-def test_a_bucket_has_the_spool_in_parts(bucket_url: str) -> None:  # noqa: F811
+def test_a_bucket_has_the_spool_in_parts(bucket_url: str) -> None:
     bucket = bucket_at(bucket_url)
     spool = PartedSpool(bucket, "t/1")
     assert list(read(bucket, "t/1")) == []
@@ -86,9 +87,7 @@ def test_a_bucket_has_the_spool_in_parts(bucket_url: str) -> None:  # noqa: F811
 
 
 def test_what_a_store_did_not_take_is_in_the_next_part(
-    object_store: ObjectStore,  # noqa: F811
-    bucket_url: str,  # noqa: F811
-    monkeypatch: pytest.MonkeyPatch,
+    object_store: ObjectStore, bucket_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("orchestrator.host.storage.REQUEST_SECONDS", 3.0)
     bucket = bucket_at(bucket_url)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from unittest.mock import patch
 
 import sqlalchemy as sa
@@ -31,6 +31,21 @@ from orchestrator.views.runs import Failure, Order, Progressed
 from tests.simulation.installation import QUIET, USUAL, Trouble
 
 Switch = Callable[[], AbstractContextManager[object]]
+
+
+class Safeguard(NamedTuple):
+    """A safeguard of the product."""
+
+    out: Switch
+    """Takes it out."""
+    seed: int
+    """Of a world that breaks without it."""
+    trouble: Trouble = USUAL
+    """Where it guards against what is rare, that is more frequent."""
+    joined: bool = False
+    """Whether it is one of slots that join by files."""
+    soak: bool = True
+    """Whether it is taken out in `make soak` only."""
 
 
 def _replaced(of: Any, name: str, by: Callable[..., object]) -> Switch:
@@ -172,54 +187,66 @@ def _joined_slots_know_no_fence() -> AbstractContextManager[object]:
     return patch.object(FileSlot, "_obey", obey)
 
 
-SAFEGUARDS: Final[Mapping[str, Switch]] = {
-    "each write of a conductor checks that the lease is still its own": _replaced(
-        "orchestrator.record.database", "_check_fence", lambda *given, **named: None
+_UNBEGUN: Final = replace(USUAL, unbegun=0.4, crashes=0.0, unheard=0.0)
+SAFEGUARDS: Final[Mapping[str, Safeguard]] = {
+    "each write of a conductor checks that the lease is still its own": Safeguard(
+        _replaced("orchestrator.record.database", "_check_fence", lambda *given, **named: None), 5, soak=False
     ),
-    "a submission that is repeated is known by its key": _keys_are_lost,
-    "a mark of the outbox that was renewed meanwhile stays": _any_version_is_sent,
-    "attempts that a dead conductor left running are adopted": _replaced(ClaimReader, "orphans", lambda self: []),
-    "an attempt begins once its slot is noted, and what trains unnoted is ended": _unnoted_train_on,
-    "a slot actor begins nothing under an old fence": _actors_know_no_fence,
-    "a slot that has joined by files does nothing under an old fence": _joined_slots_know_no_fence,
-    "a lost attempt ends as its spool says": _replaced("orchestrator.run.dispatch", "settle_from_spool", _unspooled),
-    "slots that die are noticed": _replaced(Dispatch, "_lose", lambda self, *given: None),
-    "a checkpoint that is damaged is passed over": _replaced(
-        "orchestrator.run.attempt", "CheckpointError", type("NeverError", (Exception,), {})
+    "a submission that is repeated is known by its key": Safeguard(
+        _keys_are_lost, 1, replace(USUAL, unacknowledged=0.1), soak=False
     ),
-    "what changes is marked for MLflow in the same transaction": _replaced(
-        "orchestrator.record.transitions", "mark_trials", lambda *given: None
+    "a mark of the outbox that was renewed meanwhile stays": Safeguard(
+        _any_version_is_sent, 94, replace(USUAL, away=0.4, crashes=0.002)
     ),
-    "a slot that is given up is ended before its training goes on elsewhere": _replaced(SlotPool, "drop", _dropped),
-    "a training that is known is not planned again": _nothing_is_known,
-    "a silent lease is judged by the standby's own clock": _replaced(Standby, "lapsed", lambda self, held: None),
-    "a mark of a clock that was ahead is due": lambda: patch.object(outbox, "_FAR", 1e12),
-    "a recipe that kills its process each time is given up": _replaced(Retries, "after", lambda self, *given: True),
-    "a message that comes twice is taken once": _messages_are_taken_again,
-    "a store that does not answer is waited for": _silence_is_emptiness,
-    "what was told while the lease passed on is told anew": _replaced(Mirror, "_leave_to_successor", lambda self: None),
-    "a search whose record was refused is rebuilt": _studies_are_kept,
-    "a deletion waits until what trains has stopped": _nothing_is_busy,
+    "attempts that a dead conductor left running are adopted": Safeguard(
+        _replaced(ClaimReader, "orphans", lambda self: []), 0, soak=False
+    ),
+    "an attempt begins once its slot is noted, and what trains unnoted is ended": Safeguard(
+        _unnoted_train_on, 27, replace(_UNBEGUN, crashes=0.02)
+    ),
+    "a slot actor begins nothing under an old fence": Safeguard(_actors_know_no_fence, 7, _UNBEGUN),
+    "a slot that has joined by files does nothing under an old fence": Safeguard(
+        _joined_slots_know_no_fence, 3, replace(_UNBEGUN, unbegun=0.9, stalls=0.012), joined=True
+    ),
+    "a lost attempt ends as its spool says": Safeguard(
+        _replaced("orchestrator.run.dispatch", "settle_from_spool", _unspooled), 7, soak=False
+    ),
+    "slots that die are noticed": Safeguard(_replaced(Dispatch, "_lose", lambda self, *given: None), 3),
+    "a checkpoint that is damaged is passed over": Safeguard(
+        _replaced("orchestrator.run.attempt", "CheckpointError", type("NeverError", (Exception,), {})),
+        11,
+        replace(USUAL, crashes=0.025),
+    ),
+    "what changes is marked for MLflow in the same transaction": Safeguard(
+        _replaced("orchestrator.record.transitions", "mark_trials", lambda *given: None), 0, soak=False
+    ),
+    "a slot that is given up is ended before its training goes on elsewhere": Safeguard(
+        _replaced(SlotPool, "drop", _dropped), 7, soak=False
+    ),
+    "a training that is known is not planned again": Safeguard(_nothing_is_known, 0),
+    "a silent lease is judged by the standby's own clock": Safeguard(
+        _replaced(Standby, "lapsed", lambda self, held: None), 6
+    ),
+    "a mark of a clock that was ahead is due": Safeguard(
+        lambda: patch.object(outbox, "_FAR", 1e12), 19, replace(USUAL, jumps=0.02, away=0.2, crashes=0.0)
+    ),
+    "a recipe that kills its process each time is given up": Safeguard(
+        _replaced(Retries, "after", lambda self, *given: True), 3
+    ),
+    "a message that comes twice is taken once": Safeguard(_messages_are_taken_again, 3),
+    "a store that does not answer is waited for": Safeguard(
+        _silence_is_emptiness, 33, replace(USUAL, lost=0.4, lies=0.0, unheard=0.4, crashes=0.0)
+    ),
+    "what was told while the lease passed on is told anew": Safeguard(
+        _replaced(Mirror, "_leave_to_successor", lambda self: None),
+        6,
+        replace(USUAL, outlived=0.4, away=0.0, crashes=0.0, stalls=0.0),
+    ),
+    "a search whose record was refused is rebuilt": Safeguard(
+        _studies_are_kept, 4, replace(USUAL, refusals=0.15, crashes=0.0)
+    ),
+    "a deletion waits until what trains has stopped": Safeguard(
+        _nothing_is_busy, 3, replace(QUIET, regrets=0.9, stops=USUAL.stops, lies=USUAL.lies)
+    ),
 }
 """In words what each does."""
-
-_UNBEGUN: Final = replace(USUAL, unbegun=0.4, crashes=0.0, unheard=0.0)
-HARDER: Final[Mapping[str, Trouble]] = {
-    "a submission that is repeated is known by its key": replace(USUAL, unacknowledged=0.1),
-    "a mark of the outbox that was renewed meanwhile stays": replace(USUAL, away=0.4, crashes=0.002),
-    "a checkpoint that is damaged is passed over": replace(USUAL, crashes=0.025),
-    "a mark of a clock that was ahead is due": replace(USUAL, jumps=0.02, away=0.2, crashes=0.0),
-    "a store that does not answer is waited for": replace(USUAL, lost=0.4, lies=0.0, unheard=0.4, crashes=0.0),
-    "what was told while the lease passed on is told anew": replace(
-        USUAL, outlived=0.4, away=0.0, crashes=0.0, stalls=0.0
-    ),
-    "an attempt begins once its slot is noted, and what trains unnoted is ended": replace(_UNBEGUN, crashes=0.02),
-    "a slot actor begins nothing under an old fence": _UNBEGUN,
-    "a slot that has joined by files does nothing under an old fence": replace(_UNBEGUN, unbegun=0.9, stalls=0.012),
-    "a search whose record was refused is rebuilt": replace(USUAL, refusals=0.15, crashes=0.0),
-    "a deletion waits until what trains has stopped": replace(QUIET, regrets=0.9, stops=USUAL.stops, lies=USUAL.lies),
-}
-"""Of what is rare: what it guards against is more frequent."""
-
-JOINED: Final = frozenset({"a slot that has joined by files does nothing under an old fence"})
-"""What the slots guard that join by files."""

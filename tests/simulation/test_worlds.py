@@ -3,9 +3,6 @@
 import os
 import subprocess
 import sys
-import threading
-import time
-import uuid
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -17,7 +14,7 @@ from tests.simulation.ground import Ground
 from tests.simulation.installation import QUIET, USUAL, Installation
 from tests.simulation.lives import Break, Life, lived, shortest
 from tests.simulation.operations import breaks
-from tests.simulation.world import Process, World
+from tests.simulation.world import World
 
 ROOT = Path(__file__).parents[2]
 WORLDS: Final = 40
@@ -104,28 +101,3 @@ def test_a_seed_is_a_world(ground: Ground) -> None:
         [sys.executable, "-c", AGAIN], capture_output=True, text=True, check=True, env=environment, timeout=300
     )
     assert answer.stdout.strip() == told(ground).strip()
-
-
-def test_a_world_is_one_threads() -> None:
-    """A server that another test left to live beside it has its own clock, sleeps and chance."""
-    world, before = World(0), time.monotonic()
-    world.now += 2 * before
-    seen: list[float] = []
-
-    def beside() -> None:
-        time.sleep(0.001)
-        uuid.uuid4()
-        seen.append(time.monotonic())
-
-    def within() -> None:
-        thread, drawn = threading.Thread(target=beside), world.drawn.getstate()
-        thread.start()
-        thread.join()
-        assert world.drawn.getstate() == drawn
-        seen.append(time.monotonic())
-
-    world.begin(Process("one", mortal=False), "", within)
-    with world.laws():
-        world.turn()
-    after = time.monotonic()
-    assert before <= seen[0] <= after < seen[1]

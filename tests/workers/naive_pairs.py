@@ -11,8 +11,9 @@ from tests.workers.inputs import part
 Rows = list[list[float]]
 
 
-def directions(embeddings: Tensor) -> Rows:
-    return [[x / math.hypot(*row) for x in row] for row in embeddings.tolist()]
+def directions(embeddings: Tensor | Rows) -> Rows:
+    rows = embeddings.tolist() if isinstance(embeddings, Tensor) else embeddings
+    return [[x / math.hypot(*row) for x in row] for row in rows]
 
 
 def dot(a: list[float], b: list[float]) -> float:

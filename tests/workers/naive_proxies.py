@@ -6,17 +6,9 @@ from collections.abc import Callable
 from torch import Tensor
 
 from tests.workers.inputs import part
+from tests.workers.naive_pairs import Rows, directions, dot, mean
 
-Rows = list[list[float]]
 Naive = Callable[[Tensor, Tensor], float]
-
-
-def directions(rows: Rows) -> Rows:
-    return [[x / math.hypot(*row) for x in row] for row in rows]
-
-
-def dot(a: list[float], b: list[float]) -> float:
-    return sum(x * y for x, y in zip(a, b, strict=True))
 
 
 def cross_entropy(logits: list[float], own: int) -> float:
@@ -31,11 +23,7 @@ def weights(name: str, key: str, transposed: bool = False) -> Rows:
 
 
 def cosines(embeddings: Tensor, vectors: Rows) -> Rows:
-    return [[dot(f, w) for w in directions(vectors)] for f in directions(embeddings.tolist())]
-
-
-def mean(values: list[float]) -> float:
-    return sum(values) / len(values)
+    return [[dot(f, w) for w in directions(vectors)] for f in directions(embeddings)]
 
 
 def softmax(embeddings: Tensor, labels: Tensor) -> float:
@@ -90,7 +78,7 @@ def soft_triple(embeddings: Tensor, labels: Tensor, centers: int = 10) -> float:
     w = directions(weights("soft_triple", "loss.fc", transposed=True))
     blocks = [w[start : start + centers] for start in range(0, len(w), centers)]
     terms = []
-    for f, y in zip(directions(embeddings.tolist()), labels.tolist(), strict=True):
+    for f, y in zip(directions(embeddings), labels.tolist(), strict=True):
         logits = []
         for c, block in enumerate(blocks):
             s = [dot(f, center) for center in block]
@@ -111,7 +99,7 @@ def proxy_gml(embeddings: Tensor, labels: Tensor, proxies: int = 12, r: float = 
     classes = len(w) // proxies
     kept = max(math.ceil(r * len(w)), proxies + 1)
     terms = []
-    for f, y in zip(directions(embeddings.tolist()), labels.tolist(), strict=True):
+    for f, y in zip(directions(embeddings), labels.tolist(), strict=True):
         s = [dot(f, p) for p in w]
         own = [j for j in range(len(w)) if j // proxies == y]
         nearest = sorted((j for j in range(len(w)) if j not in own), key=lambda j: -s[j])[: kept - proxies]

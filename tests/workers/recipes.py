@@ -32,6 +32,17 @@ def recipe(parts: Path | None = None, **changes: Any) -> Recipe:
     return catalog.complete(Recipe.model_validate(raw), known)
 
 
+def problems(raw: Mapping[str, Any], parts: Path | None = None) -> dict[str, str]:
+    """What is wrong with a recipe, by the path at which it is wrong."""
+    return {one.path: one.message for one in catalog.problems(raw, catalog.load(parts))}
+
+
+def completed(raw: Mapping[str, Any], parts: Path | None = None) -> Recipe:
+    """A sound recipe, with all that it leaves to defaults."""
+    assert problems(raw, parts) == {}
+    return catalog.complete(Recipe.model_validate(raw), catalog.load(parts))
+
+
 def own_part(parts: Path, folder: str, name: str, source: str, **changes: Any) -> Recipe:
     """A recipe that uses a part of the researcher's own, which is written to the folder `parts` first."""
     (parts / folder).mkdir()
@@ -49,6 +60,11 @@ def run(what: Recipe, folder: Path, resume: Path | None = None, **changes: Any) 
     """Train, and give the result with all that was reported."""
     reports: list[Progress] = []
     return train(what, place(folder, **changes), reports.append, resume), reports
+
+
+def begun(what: Recipe, folder: Path, **changes: Any) -> Session:
+    """A session on the CPU that has not trained yet."""
+    return Session(what, place(folder, **changes), torch.device("cpu"))
 
 
 def retrieval(session: Session) -> Retrieval:

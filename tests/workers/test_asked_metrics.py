@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from pydantic import JsonValue
 
+from tests.workers import recipes
 from tests.workers.recipes import DIGITS, numbers, recipe, run
 from tests.workers.test_checkpoint import cut_and_resumed
 from workers import catalog
@@ -19,8 +20,7 @@ KEYS = ("test/nmi_sec", "test/f1_sec")
 
 
 def problems(**changes: JsonValue) -> dict[str, str]:
-    found = catalog.problems({**DIGITS, **changes}, catalog.load())
-    return {one.path: one.message for one in found}
+    return recipes.problems({**DIGITS, **changes})
 
 
 def test_a_recipe_that_asks_for_none_keeps_its_fingerprint() -> None:
@@ -50,15 +50,6 @@ def test_what_cannot_be_asked_for_or_select_is_refused() -> None:
     assert "select.metric" not in problems(**sop, select={"metric": "nmi_sec"})  # of fewer classes, and not stated
     small = {**sop, "embedding": 8}
     assert "select.metric" not in problems(**small, validation="none", select={"metric": "nmi_sec", "split": "test"})
-
-
-def test_what_is_cheap_is_computed_of_every_checkpoint_and_split(tmp_path: Path) -> None:
-    result, _ = run(recipe(**ASKED), tmp_path)
-    for checkpoint in ("best", "last"):
-        for split in ("test", "validation"):
-            assert 0 <= result.metrics[f"{checkpoint}/{split}/nmi_sec"] <= 1
-            assert 0 <= result.metrics[f"{checkpoint}/{split}/f1_sec"] <= 1
-    assert result.metrics["best/test/nmi"] > 0  # the data set's own are there as ever
 
 
 def test_the_distance_is_what_ranks_and_clusters(tmp_path: Path) -> None:

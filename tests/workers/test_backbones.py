@@ -1,6 +1,5 @@
 """Pretrained backbones: shapes, pooling, frozen batch norm, published architectures, and where weights come from."""
 
-import urllib.request
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,12 @@ from workers.backbones._same_padding import SameConv2d
 from workers.backbones.bn_inception import BnInception
 from workers.contract import Part
 from workers.data.weights import WeightsError
+from workers.heads.bn_fc import BnFc
+from workers.heads.fc import Fc
 from workers.heads.fc_bn import FcBn
+from workers.heads.projection import Projection
+from workers.heads.unit_fc import UnitFc
+from workers.heads.weight_norm_fc import WeightNormFc
 
 SIDE = 64
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -88,49 +92,42 @@ def test_images_that_would_leave_no_map_are_refused() -> None:
             made(name, side=least - 1)
 
 
-class TestPool:
-    def test_of_maps(self) -> None:
-        maps = torch.tensor([[[[1.0, 2.0], [3.0, 6.0]], [[-1.0, -2.0], [-3.0, -6.0]]]])
-        assert pooled(maps, "avg").tolist() == [[3.0, -3.0]]
-        assert pooled(maps, "max").tolist() == [[6.0, -1.0]]
-        assert pooled(maps, "avg+max").tolist() == [[9.0, -4.0]]
-
-    def test_is_the_backbones_last_step(self) -> None:
-        pool: Any = "avg+max"
-        backbone = made("mobilenet_v1", pool=pool).eval()
-        inputs = backbone.preprocess(images())
-        assert torch.equal(backbone(inputs), pooled(backbone.maps(inputs), pool))
+def test_maps_are_pooled(tmp_path: Path) -> None:
+    maps = torch.tensor([[[[1.0, 2.0], [3.0, 6.0]], [[-1.0, -2.0], [-3.0, -6.0]]]])
+    assert pooled(maps, "avg").tolist() == [[3.0, -3.0]]
+    assert pooled(maps, "max").tolist() == [[6.0, -1.0]]
+    assert pooled(maps, "avg+max").tolist() == [[9.0, -4.0]]
+    backbone = made("mobilenet_v1", pool="avg+max").eval()
+    inputs = backbone.preprocess(images())
+    assert torch.equal(backbone(inputs), pooled(backbone.maps(inputs), "avg+max"))
 
 
-class TestFrozenBatchNorm:
-    def trained(self, backbone: ConvNet) -> ConvNet:
-        """After all that could thaw it: training mode from above, requires_grad, and a step with weight decay."""
-        whole = nn.Sequential(backbone, nn.BatchNorm1d(backbone.features)).train()
-        for parameter in whole.parameters():
-            parameter.requires_grad_(True)
-        optimizer = torch.optim.SGD(whole.parameters(), lr=0.1, weight_decay=0.1)
-        whole(backbone.preprocess(images(count=4))).square().sum().backward()
-        optimizer.step()
-        assert whole[1].training
-        return backbone
+def after_a_step(backbone: ConvNet) -> dict[str, torch.Tensor]:
+    """Its state after all that could thaw it: training mode from above, requires_grad, and a step with weight decay."""
+    whole = nn.Sequential(backbone, nn.BatchNorm1d(backbone.features)).train()
+    for parameter in whole.parameters():
+        parameter.requires_grad_(True)
+    optimizer = torch.optim.SGD(whole.parameters(), lr=0.1, weight_decay=0.1)
+    whole(backbone.preprocess(images(count=4))).square().sum().backward()
+    optimizer.step()
+    assert whole[1].training
+    return backbone.state_dict()
 
-    @pytest.mark.parametrize("name", ["mobilenet_v1", "timm_model"])
-    def test_nothing_of_it_moves(self, name: str) -> None:
+
+def test_frozen_batch_norms_do_not_move() -> None:
+    for name in ("mobilenet_v1", "timm_model"):
         before = {key: value.clone() for key, value in made(name, freeze_bn=True).state_dict().items()}
-        after = self.trained(made(name, freeze_bn=True)).state_dict()
+        after = after_a_step(made(name, freeze_bn=True))
         norms = {key.rpartition(".")[0] for key in before if key.endswith("running_mean")}
         assert norms
         for key, value in before.items():
-            of_norm = key.rpartition(".")[0] in norms
-            assert torch.equal(after[key], value) == of_norm, key
-
-    def test_no_optimizer_gets_it_and_the_state_has_the_same_names(self) -> None:
-        frozen, free = made("mobilenet_v1", freeze_bn=True), made("mobilenet_v1")
-        assert sorted(frozen.state_dict()) == sorted(free.state_dict())
-        assert all(parameter.ndim == 4 for parameter in frozen.parameters())
-        frozen.load_state_dict(free.state_dict())
-        inputs = frozen.preprocess(images())
-        assert torch.equal(frozen.train()(inputs), frozen.eval()(inputs))
+            assert torch.equal(after[key], value) == (key.rpartition(".")[0] in norms), key
+    frozen, free = made("mobilenet_v1", freeze_bn=True), made("mobilenet_v1")
+    assert sorted(frozen.state_dict()) == sorted(free.state_dict())
+    assert all(parameter.ndim == 4 for parameter in frozen.parameters()), "no optimizer gets a norm"
+    frozen.load_state_dict(free.state_dict())
+    inputs = frozen.preprocess(images())
+    assert torch.equal(frozen.train()(inputs), frozen.eval()(inputs))
 
 
 class TestBnInception:
@@ -178,11 +175,6 @@ class TestBnInception:
         assert rgb.preprocess(pixel).flatten().tolist() == [200 - 123, 100 - 117, 50 - 104]
         with pytest.raises(ValueError, match="three values"):
             made("bn_inception", mean=[1])
-
-    def test_the_widely_used_file_is_known_by_its_name(self, tmp_path: Path) -> None:
-        torch.save(shared_net("bn_inception").state_dict(), tmp_path / "bn_inception-52deb4733.pth")
-        with pytest.raises(WeightsError, match=r"have SHA-256 [0-9a-f]{64}, expected 52deb4733; fetch"):
-            made("bn_inception", root=tmp_path, weights="bn_inception-52deb4733.pth")
 
 
 class TestFaces:
@@ -331,15 +323,125 @@ class TestTimm:
             self.built("resnet-18")
 
 
-def test_pretrained_without_a_network_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TORCH_HOME", str(tmp_path))  # nothing is cached there
-    monkeypatch.setattr(urllib.request, "_opener", None)  # it keeps the proxies of the process's first request
-    for proxy in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
-        monkeypatch.setenv(proxy, "http://127.0.0.1:9")  # nobody listens there
-    for direct in ("no_proxy", "NO_PROXY"):
-        monkeypatch.delenv(direct, raising=False)
-    with pytest.raises(
-        WeightsError,
-        match=r"could not be fetched, .* \(DownloadError: .*put \w+-[0-9a-f]+\.pth into .*write `weights: ",
+TOY: dict[str, Any] = {
+    "widths": [32], "bias": True, "norm": False, "halve": False, "padding": False, "pool": "flatten", "hidden": [128],
+    "centred": False,
+}  # fmt: skip
+"""The network of SVMax's figure 7."""
+
+
+def small(channels: int = 1, side: int = 28, **options: Any) -> Any:
+    torch.manual_seed(0)
+    return registry.build("backbone", Part(name="small_cnn", **options), channels=channels, side=side)
+
+
+def shades(side: int = 28, count: int = 3) -> torch.Tensor:
+    return torch.rand(count, 1, side, side, generator=torch.Generator().manual_seed(1))
+
+
+def test_by_default_it_is_the_network_that_it_always_was() -> None:
+    torch.manual_seed(0)
+    layers = nn.Sequential(
+        nn.Conv2d(1, 32, 3, padding=1, bias=False), nn.BatchNorm2d(32), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Conv2d(32, 64, 3, padding=1, bias=False), nn.BatchNorm2d(64), nn.ReLU(), nn.MaxPool2d(2),
+    )  # fmt: skip
+    found = small()
+    assert {name.removeprefix("layers."): value.shape for name, value in found.state_dict().items()} == {
+        name: value.shape for name, value in layers.state_dict().items()
+    }
+    assert torch.equal(found(shades()), layers(shades()).mean(dim=(2, 3)))
+    assert found.features == 64
+
+
+def test_it_can_be_svmaxs_toy() -> None:
+    found = small(**TOY)
+    assert [type(layer) for layer in (*found.layers, *found.hidden)] == [nn.Conv2d, nn.ReLU, nn.Linear, nn.ReLU]
+    assert found.layers[0].weight.shape == (32, 1, 3, 3)
+    assert found.layers[0].bias is not None
+    assert found.hidden[0].weight.shape == (128, 26 * 26 * 32)
+    assert found(shades()).shape == (3, found.features) == (3, 128)
+    grey = found.preprocess(torch.tensor([[[[0, 255]]]], dtype=torch.uint8))
+    assert grey.flatten().tolist() == [0.0, 1.0]
+
+
+def test_features_are_as_many_as_it_says() -> None:
+    options: dict[str, Any]
+    for options, features in (
+        ({"widths": [4, 6, 5]}, 5),
+        ({"widths": [4, 6], "pool": "flatten"}, 6 * 7 * 7),
+        ({"widths": [4, 6], "pool": "flatten", "padding": False}, 6 * 5 * 5),
+        ({"widths": [4, 6], "pool": "flatten", "halve": False}, 6 * 28 * 28),
+        ({"width": 3, "blocks": 1, "hidden": [9, 7]}, 7),
     ):
-        made("bn_inception", pretrained=True)
+        found = small(**options)
+        assert found.features == features
+        assert found(shades()).shape == (3, features)
+    with pytest.raises(ValueError, match="maps of side 1 are too small"):
+        small(widths=[1] * 5, padding=False, side=8)
+
+
+FEATURES = torch.linspace(-3, 9, 8 * 6).view(8, 6).sin() * 4 + 2
+
+
+def normalized(values: torch.Tensor) -> torch.Tensor:
+    return (values - values.mean(0)) / (values.var(0, unbiased=False) + 1e-5).sqrt()
+
+
+def test_bn_fc_normalizes_the_features() -> None:
+    head = BnFc(6, 4)
+    expected = normalized(FEATURES) @ head.linear.weight.T + head.linear.bias
+    assert torch.allclose(head(FEATURES), expected, atol=1e-5)
+
+
+def test_fc_bn_normalizes_the_embeddings() -> None:
+    head = FcBn(6, 4)
+    assert torch.allclose(head(FEATURES), normalized(FEATURES @ head.linear.weight.T), atol=1e-4)
+    both = FcBn(6, 4, first_bn=True)
+    assert torch.allclose(both(FEATURES), normalized(normalized(FEATURES) @ both.linear.weight.T), atol=1e-4)
+
+
+def test_weight_norm_gives_each_row_a_length_of_its_own() -> None:
+    torch.manual_seed(0)
+    plain = Fc(6, 4)
+    torch.manual_seed(0)
+    head = WeightNormFc(6, 4)
+    assert torch.allclose(head(FEATURES), plain(FEATURES), atol=1e-5)  # it starts as the plain head
+    shapes = {name: tuple(value.shape) for name, value in head.named_parameters()}
+    assert sorted(shapes.values()) == [(4,), (4, 1), (4, 6)]
+    lengths, directions = head.linear.parametrizations["weight"].parameters()  # type: ignore[operator,union-attr]
+    with torch.no_grad():
+        directions.mul_(3)  # a direction has no length
+        assert torch.allclose(head(FEATURES), plain(FEATURES), atol=1e-5)
+        lengths.mul_(2)
+    assert torch.allclose(head.linear.weight, 2 * plain.linear.weight, atol=1e-6)
+    assert WeightNormFc(6, 4, first_bn=True)(FEATURES).shape == (8, 4)
+
+
+def test_initializations() -> None:
+    for head in (BnFc, Fc, FcBn, UnitFc, WeightNormFc):
+        linear = head(6, 4, init="orthogonal").linear
+        assert torch.allclose(linear.weight @ linear.weight.T, torch.eye(4), atol=1e-5)
+        assert not linear.bias.any()
+        torch.manual_seed(0)
+        linear = head(300, 200, init="kaiming").linear  # of the width of the embedding
+        assert float(linear.weight.detach().std()) == pytest.approx((2 / 200) ** 0.5, rel=0.02)
+        assert not linear.bias.any()
+
+
+def test_a_linear_layer_may_be_cut_at_zero() -> None:
+    head = Fc(6, 4, relu=True)
+    torch.testing.assert_close(head(FEATURES), head.linear(FEATURES).clamp(min=0))
+
+
+def test_the_projection_of_simclr() -> None:
+    """Two layers, the first as wide as the features."""
+    head = Projection(6, 4)
+    first, second = (layer for layer in head.layers if isinstance(layer, nn.Linear))
+    expected = (FEATURES @ first.weight.T + first.bias).relu() @ second.weight.T + second.bias
+    assert torch.allclose(head(FEATURES), expected, atol=1e-5)
+    assert (first.weight.shape, second.weight.shape) == ((6, 6), (4, 6))
+    head = Projection(6, 4, hidden=9, norm=True)
+    first, second = (layer for layer in head.layers if isinstance(layer, nn.Linear))
+    expected = normalized(FEATURES @ first.weight.T).relu() @ second.weight.T + second.bias
+    assert [name for name, _ in first.named_parameters()] == ["weight"]
+    assert torch.allclose(head(FEATURES), expected, atol=1e-5)

@@ -2,28 +2,18 @@
 
 import inspect
 import json
-import subprocess
-import sys
-import types
-import typing
+import re
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
-from tests.workers.specimens import CATALOG, RECIPE
+from tests.workers.specimens import CATALOG
 from workers import registry
-from workers.catalog import (
-    Entry,
-    PartSourceError,
-    complete,
-    load,
-    metric_entry,
-    metric_problem,
-    parse_metric,
-)
+from workers.catalog import load, metric_entry, metric_problem, parse_metric
 from workers.catalog.inventory import given
-from workers.contract import FOLDERS, KINDS, Part, Recipe
+from workers.contract import FOLDERS, KINDS
 
 WORKERS = Path(registry.__file__).parent
 ENTRIES = load().entries
@@ -36,20 +26,19 @@ def test_every_kind_has_parts_and_every_file_is_one() -> None:
 
 
 def test_every_entry_is_what_inspect_finds() -> None:
+    """How types are read, test_signature.py shows."""
     wrong = []
     for entry in ENTRIES:
         part = registry.find(entry.kind, entry.name)
-        asks, parameters = _inspected(part)
-        said = {"label": entry.label, "paper": entry.paper, "version": entry.version, **entry.facts}
-        said |= {"formula": entry.formula} if entry.formula else {}
+        asks, options = _inspected(part)
+        facts = {"label": entry.label, "paper": entry.paper, "version": entry.version, **entry.facts}
+        facts |= {"formula": entry.formula} if entry.formula else {}
         for found, expected in (
             (entry.doc, inspect.cleandoc(part.__doc__ or "")),
             (entry.asks, asks),
-            ([parameter.model_dump(exclude={"bounds", "limits"}) for parameter in entry.parameters], parameters),
-            (said, {"label": entry.name, "paper": None, "version": 1, **_literals(part)}),
-            ([one.cast(one.default) for one in entry.parameters if not one.required],
-             [one.default for one in entry.parameters if not one.required]),
-        ):  # fmt: skip
+            ({one.name: ... if one.required else one.default for one in entry.parameters}, options),
+            (facts, {"label": entry.name, "paper": None, "version": 1, **_literals(part)}),
+        ):
             if found != expected:
                 wrong.append((entry.kind, entry.name, found, expected))
         source = (WORKERS / FOLDERS[entry.kind] / f"{entry.name}.py").read_text()
@@ -58,57 +47,16 @@ def test_every_entry_is_what_inspect_finds() -> None:
     assert wrong == []
 
 
-def _inspected(part: type) -> tuple[list[str], list[dict[str, Any]]]:
-    """What a part asks for and its hyper-parameters, as Python sees them."""
+def _inspected(part: type) -> tuple[list[str], dict[str, Any]]:
+    """What a part asks for and the defaults of its hyper-parameters, as Python sees them."""
     owner = next(base for base in part.__mro__ if "__init__" in vars(base))
     if owner.__module__ != part.__module__:
         assert not owner.__module__.startswith("workers."), "an __init__ stands in the part's own file"
-        assert list(inspect.signature(part).parameters) in ([], ["args", "kwargs"])
-        return [], []
-    hints = typing.get_type_hints(owner.__init__, include_extras=True)
+        return [], {}
     arguments = list(inspect.signature(owner.__init__).parameters.values())[1:]
-    named = [argument for argument in arguments if argument.kind is argument.KEYWORD_ONLY]
     asks = [argument.name for argument in arguments if argument.kind is argument.POSITIONAL_OR_KEYWORD]
-    assert len(asks) + len(named) == len(arguments)
-    return asks, [_as_parameter(argument, hints[argument.name]) for argument in named]
-
-
-def _as_parameter(argument: inspect.Parameter, hint: Any) -> dict[str, Any]:
-    optional = typing.get_origin(hint) in (types.UnionType, typing.Union)
-    if optional:
-        (hint,) = set(typing.get_args(hint)) - {types.NoneType}
-    hint = _without_range(hint)
-    if typing.get_origin(hint) is tuple and len(typing.get_args(hint)) == 2:
-        hint = tuple[_without_range(typing.get_args(hint)[0]), ...]
-    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
-    kind: dict[str, str] = {}
-    if origin is typing.Annotated:  # a part within this one
-        assert arguments[0] is Part
-        type_, choices, kind = "part", None, {"kind": arguments[1]}
-    elif origin is typing.Literal:
-        type_, choices = "literal", list(arguments)
-    elif origin is tuple:
-        assert arguments[1:] == (...,)
-        chosen = list(typing.get_args(arguments[0]))  # of a list of texts that are to be chosen from
-        type_, choices = ("strs", chosen) if chosen else (f"{arguments[0].__name__}s", None)
-    else:
-        type_, choices = hint.__name__, None
-    required = argument.default is argument.empty
-    default = None if required else argument.default
-    return {
-        "name": argument.name,
-        "type": type_,
-        "optional": optional,
-        "required": required,
-        "default": list(default) if isinstance(default, tuple) else default,
-        "choices": choices,
-        **kind,
-    }
-
-
-def _without_range(hint: Any) -> Any:
-    ranged = typing.get_origin(hint) is typing.Annotated and typing.get_args(hint)[0] is not Part
-    return typing.get_args(hint)[0] if ranged else hint
+    named = {one.name: ... if one.default is one.empty else one.default for one in arguments if one.name not in asks}
+    return asks, {name: list(value) if isinstance(value, tuple) else value for name, value in named.items()}
 
 
 def _literals(part: type) -> dict[str, Any]:
@@ -121,112 +69,34 @@ def _literals(part: type) -> dict[str, Any]:
     return found
 
 
-class TestFacts:
-    """What the trainer, the checks and the tables rely on."""
-
-    def of(self, kind: str) -> list[Entry]:
-        return [entry for entry in ENTRIES if entry.kind == kind]
-
-    def test_losses(self) -> None:
-        layouts = {entry.facts["layout"] for entry in self.of("sampler")}
-        for entry in self.of("loss"):
-            assert entry.facts["order"] in {"free", "within_class", "positional", "paired"}
-            accepted = entry.facts.get("layout", [])
-            assert isinstance(accepted, list)
-            assert set(accepted) <= layouts
-            assert accepted or entry.facts["order"] != "positional"
-
-    def test_regularizers_samplers_and_heads(self) -> None:
-        for entry in self.of("regularizer"):
-            assert entry.facts.get("norms") in {True, None}
-            assert not entry.asks
-            assert (entry.parameter("eta") is not None) == (entry.name != "none")
-        for entry in self.of("sampler"):
-            draws = entry.facts.get("draws")
-            assert draws is None or entry.parameter(str(draws))
-        assert {entry.facts["output"] for entry in self.of("head")} <= {"raw", "unit"}
-
-    def test_metrics(self) -> None:
-        for entry in self.of("metric"):
-            assert entry.facts["better"] in {"higher", "lower", "none"}
-            reads = entry.facts.get("reads", "embeddings")
-            assert reads in {one for task in self.of("task") for one in given(task)}
-            needs = {
-                "embeddings": {"neighbours", "clusters", "clusters_sec", "embeddings"},
-                "features": {"probe", None},
-                "layers": {"probe"},
-            }
-            assert entry.facts.get("needs") in needs.get(str(reads), {None})
-
-    def test_datasets(self) -> None:
-        for entry in self.of("dataset"):
-            own = entry.name in {"image_folder", "packed"}  # whatever the user puts there
-            assert own or isinstance(entry.facts["channels"], int)
-            assert own or isinstance(entry.facts["side"], int)
-            for fact in ("classes", "images"):
-                counts = entry.facts.get(fact)
-                assert own == (counts is None)
-                # Of a test set of faces pairs are counted, not classes and images.
-                faces = entry.name in {"casia_webface", "lfw", "agedb30", "cfp_fp", "megaface"}
-                assert own or (isinstance(counts, dict) and set(counts) == {"train", *([] if faces else ["test"])})
-            # None: no literal hash is known, since decoded pixels differ from one release of PIL to the next.
-            assert str(entry.facts["manifest"] or "").removeprefix("sha256:").isalnum() != (
-                entry.facts["manifest"] is None
-            )
-            metrics = load().metrics(entry.name)
-            assert len(metrics) == len(set(metrics)) > 0
-            assert [metric_problem(name, load()) for name in metrics] == [None] * len(metrics)
+def test_metrics_read_what_tasks_give_and_data_sets_name_metrics_that_exist() -> None:
+    known = load()
+    needs: dict[Any, set[Any]] = {
+        "embeddings": {"neighbours", "clusters", "clusters_sec", "embeddings"},
+        "features": {"probe", None},
+        "layers": {"probe"},
+    }
+    for entry in known.of("metric"):
+        assert entry.facts["better"] in {"higher", "lower", "none"}
+        reads = entry.facts.get("reads", "embeddings")
+        assert reads in {one for task in known.of("task") for one in given(task)}
+        assert entry.facts.get("needs") in needs.get(reads, {None})
+    for entry in known.of("dataset"):
+        metrics = known.metrics(entry.name)
+        assert len(metrics) == len(set(metrics)) > 0
+        assert [metric_problem(name, known) for name in metrics] == [None] * len(metrics)
 
 
-KNOWN: dict[tuple[str, str], dict[str, Any]] = {
-    ("loss", "npair"): {"unit": True, "l2": 0.002},
-    ("loss", "angular"): {"alpha": 45.0, "pairs": "code"},
-    ("regularizer", "svmax_unbounded"): {"eta": 1.0},
-    ("backbone", "small_cnn"): {"width": 32, "blocks": 2},
-}
-"""Parts that learned options after a release, all in their first version, with what a recipe held before."""
-
-
-def test_a_recipe_that_uses_no_later_option_is_what_it_was() -> None:
-    for (kind, name), options in KNOWN.items():
-        completed = complete(Recipe.model_validate({**RECIPE, kind: name}), load())
-        assert completed.part(kind).options == options
-        assert completed.pins.versions[kind] == 1
-
-
-def test_the_catalog_reaches_no_torch() -> None:
-    code = "import sys, workers.catalog, workers.registry; workers.catalog.load(); print(*sys.modules)"
-    modules = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    assert not {"torch", "numpy", "sklearn", "faiss", "pytorch_metric_learning", "ray", "mlflow"} & set(modules)
-
-
-class TestLoad:
-    def own(self, folder: Path, name: str, source: str = "class Mine:\n    label = 'Mine'\n") -> Path:
-        path = folder / "losses" / f"{name}.py"
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(source)
-        return path
-
-    def test_adds_a_researchers_own_parts(self, tmp_path: Path) -> None:
-        self.own(tmp_path, "mine")
-        self.own(tmp_path, "_helper", "nothing here")
+def test_a_researchers_own_parts_are_added(tmp_path: Path) -> None:
+    (tmp_path / "losses").mkdir()
+    (tmp_path / "losses" / "_helper.py").write_text("nothing here")
+    for label in ("Mine", "Edited"):
+        (tmp_path / "losses" / "mine.py").write_text(f"class Mine:\n    label = '{label}'\n")
         entry = load(tmp_path).get("loss", "mine")
         assert entry is not None
-        assert (entry.label, entry.own) == ("Mine", True)
-        assert len(load(tmp_path).entries) == len(ENTRIES) + 1
-        assert load().get("loss", "mine") is None
-        self.own(tmp_path, "mine", "class Mine:\n    label = 'Edited'\n")
-        edited = load(tmp_path).get("loss", "mine")
-        assert edited is not None
-        assert edited.label == "Edited"
-
-    def test_refuses_a_name_that_is_built_in(self, tmp_path: Path) -> None:
-        path = self.own(tmp_path, load().names("loss")[0])
-        with pytest.raises(PartSourceError, match="built-in loss is named") as caught:
-            load(tmp_path)
-        assert str(path) in str(caught.value)
-        with pytest.raises(PartSourceError, match="does not exist"):
-            load(tmp_path / "absent")
+        assert (entry.label, entry.own) == (label, True)
+    assert len(load(tmp_path).entries) == len(ENTRIES) + 1
+    assert load().get("loss", "mine") is None
 
 
 def test_names_of_metrics() -> None:
@@ -239,3 +109,23 @@ def test_names_of_metrics() -> None:
     for name in ("recall@0", "recall@", "recall@-1", "recall@1.0", "recall@²", "map@5", "nmi@2", "", "@1"):
         assert metric_entry(name, CATALOG) is None, name
         assert metric_problem(name, CATALOG), name
+
+
+# Hyper-parameters with a symbol of their own in the papers; the others are explained in words.
+SYMBOLS = {"alpha": r"\\alpha", "beta": r"\\beta", "delta": r"\\delta", "rho": r"\\rho", "nu": r"\\nu",
+           "temperature": "T", "margin": r"(?<![a-zA-Z])m"}  # fmt: skip
+
+
+def test_every_formula_becomes_mathml_and_names_its_hyper_parameters() -> None:
+    pytest.importorskip("latex2mathml", reason="only workers are installed here")
+    from dashboards.catalog import mathml
+
+    for entry in [*load().of("loss"), *load().of("regularizer")]:
+        assert entry.formula, entry.name
+        tree = ElementTree.fromstring(mathml(entry.formula))
+        assert tree.tag.endswith("math")
+        assert "\\" not in "".join(tree.itertext()), "an unknown command is drawn as it is written"
+        assert not [node for node in tree.iter() if node.tag.endswith("merror")]
+        wanted = {one.name: SYMBOLS[one.name] for one in entry.parameters if one.name in SYMBOLS}
+        missed = [name for name, sign in wanted.items() if not re.search(rf"{sign}(?![a-zA-Z])", entry.formula)]
+        assert missed == [], entry.name

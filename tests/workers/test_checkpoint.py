@@ -3,7 +3,6 @@
 import os
 import random
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -111,26 +110,6 @@ def test_what_a_part_draws_at_random_goes_on_too(tmp_path: Path) -> None:
     assert numbers(run(what, tmp_path / "end", tmp_path / "cut/last.pt", parts=tmp_path)[0]) == numbers(whole)
 
 
-def test_resumed_from_an_older_checkpoint(tmp_path: Path) -> None:
-    """A killed attempt goes on from wherever its last checkpoint was, which may be behind its last report."""
-    what = recipe(regularizer="sec_ema")
-    whole, _ = run(what, tmp_path / "whole")
-
-    def keep_and_die(progress: Progress) -> None:
-        if progress.checkpoint and progress.step in {4, 5, 7}:
-            shutil.copy(tmp_path / "cut" / progress.checkpoint, tmp_path / f"{progress.step}.pt")
-        if progress.step == 9:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        train(what, place(tmp_path / "cut", checkpoint_seconds=0.0), keep_and_die)
-    for step in (4, 5, 7):
-        resumed, reports = run(what, tmp_path / f"end{step}", tmp_path / f"{step}.pt")
-        assert f"from step {step} " in reports[0].log
-        assert numbers(resumed) == numbers(whole)
-        assert same(weights(tmp_path / f"end{step}/best.pt"), weights(tmp_path / "whole/best.pt"))
-
-
 def test_killed_by_the_system(tmp_path: Path) -> None:
     what = recipe(regularizer="sec_ema", iterations=60, evaluate_every=30)
     program = (
@@ -168,14 +147,6 @@ def test_a_stop_says_where_it_can_go_on(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["last.pt"]
     spent = checkpoint.load(tmp_path / "last.pt")["seconds"]
     assert run(recipe(), tmp_path, tmp_path / "last.pt")[0].seconds > spent > 0, "the time of attempts adds up"
-
-
-def test_checkpoints_are_written_as_often_as_asked(tmp_path: Path) -> None:
-    _, reports = run(recipe(), tmp_path, checkpoint_seconds=0.0)
-    ended = 12  # and after what the task measures at the end
-    assert [report.step for report in reports if report.checkpoint] == [*range(1, 13), ended]
-    _, reports = run(recipe(), tmp_path, checkpoint_seconds=1e9)
-    assert [report.step for report in reports if report.checkpoint] == []
 
 
 @pytest.fixture

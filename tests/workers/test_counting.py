@@ -10,13 +10,10 @@ from torchvision.models import alexnet
 
 from tests.workers import naive_pairs
 from tests.workers.inputs import part, random_batch
-from tests.workers.recipes import place, run
-from workers import catalog
+from tests.workers.recipes import begun, completed, problems, run
 from workers.backbones import averaged
 from workers.backbones.alexnet import Alexnet
-from workers.contract import Recipe
 from workers.tasks.counting import Counting
-from workers.training.session import Session
 
 RAW: dict[str, Any] = {
     "task": {"name": "counting", "probe_epochs": 1, "probe_at": [], "probe_batch": 64},
@@ -33,14 +30,9 @@ RAW: dict[str, Any] = {
 
 
 def counting(folder: Path, **changes: Any) -> Counting:
-    recipe = catalog.complete(Recipe.model_validate({**RAW, **changes}), catalog.load())
-    task = Session(recipe, place(folder), torch.device("cpu")).task
+    task = begun(completed({**RAW, **changes}), folder).task
     assert isinstance(task, Counting)
     return task
-
-
-def problems(**changes: Any) -> dict[str, str]:
-    return {one.path: one.message for one in catalog.problems({**RAW, **changes}, catalog.load())}
 
 
 def test_an_image_is_seen_at_half_its_side_beside_its_four_quarters(tmp_path: Path) -> None:
@@ -66,22 +58,6 @@ def test_equation_19_is_the_first_term_alone() -> None:
     assert found == pytest.approx((whole - tiles).norm(dim=1).sum().item() / 2, rel=1e-9)
 
 
-def test_equation_19_has_a_minimum_whatever_lambda_is() -> None:
-    embeddings, labels = random_batch(3)
-    scales = [2.0**power for power in range(14)]
-    for weight in (10.0, 100.0):
-        values = {
-            squared: [
-                part("loss", "rep_cnt", contrast=False, squared=squared)(scale * embeddings, labels).item()
-                + weight * part("regularizer", "svmax_unbounded")(scale * embeddings[::2]).item()
-                for scale in scales
-            ]
-            for squared in (True, False)
-        }
-        assert values[True][-1] > min(values[True])
-        assert values[False] == sorted(values[False], reverse=True), "plain distances fall without end"
-
-
 def test_maps_are_averaged_as_adaptive_pooling_does() -> None:
     for height, width, side in ((7, 7, 3), (63, 63, 12), (2, 3, 6), (31, 30, 7)):
         maps = torch.randn(2, 3, height, width, generator=torch.Generator().manual_seed(0))
@@ -105,17 +81,13 @@ def test_alexnet_has_its_fully_connected_layers_and_the_maps_of_five_convolution
 def test_what_cannot_be_counted_is_refused_before_training(tmp_path: Path) -> None:
     changes: dict[str, Any]
     for changes, path, said in (
-        (
-            {"loss": "triplet"},
-            "loss",
-            "task 'counting' compares an image with its tiles, which loss 'triplet' does not",
-        ),
+        ({"loss": "triplet"}, "loss", "'counting' compares an image with its tiles, which loss 'triplet' does not"),
         ({"sampler": "balanced"}, "sampler", "draws by classes, but task 'counting' looks at tiles of images"),
         ({"sampler": {"name": "shuffle", "batch": 1}}, "sampler.batch", "expected at least 2 for task 'counting'"),
         ({"task": "retrieval"}, "loss", "which task 'retrieval' does not make; take 'counting'"),
         ({"dataset": "digits"}, "dataset", "judges features by classes that a probe has learned"),
     ):
-        assert said in problems(**changes)[path]
+        assert said in problems({**RAW, **changes})[path]
     for changes, said in (
         ({"crop": 7}, "images of 7 pixels have no halves"),
         ({"backbone": {"name": "small_cnn", "widths": [4, 4]}}, "5 convolutions, and the backbone lacks conv3"),
@@ -126,7 +98,5 @@ def test_what_cannot_be_counted_is_refused_before_training(tmp_path: Path) -> No
 
 
 def test_a_metric_without_its_k_is_measured_at_the_end_too(tmp_path: Path) -> None:
-    raw = {**RAW, "metrics": ["linear_top1"], "select": {"metric": "linear_top1"}}
-    assert catalog.problems(raw, catalog.load()) == []
-    result, _ = run(catalog.complete(Recipe.model_validate(raw), catalog.load()), tmp_path)
+    result, _ = run(completed({**RAW, "metrics": ["linear_top1"], "select": {"metric": "linear_top1"}}), tmp_path)
     assert result.metrics["last/test/linear_top1"] == result.metrics["last/test/linear_top1@conv5"]

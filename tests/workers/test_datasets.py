@@ -11,20 +11,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.workers import recipes
 from tests.workers.recipes import DIGITS, place
-from workers import catalog
-from workers.contract import (
-    CheckpointError,
-    ClassHoldout,
-    DataDamagedError,
-    DataMissingError,
-    Part,
-    Place,
-    Progress,
-    Recipe,
-    Stopped,
-)
-from workers.data import batches, images, pictures
+from workers.contract import CheckpointError, ClassHoldout, DataDamagedError, Part, Place, Progress, Recipe, Stopped
+from workers.data import batches, images
 from workers.data.images import Images
 from workers.datasets.digits import Digits
 from workers.datasets.digits_halves import DigitsHalves
@@ -93,26 +83,6 @@ def test_mnist_from_idx_files_is_the_same(data: Path, tmp_path: Path) -> None:
     assert images.content_hash(Mnist(tmp_path)) == Mnist.manifest
 
 
-def test_a_missing_file(tmp_path: Path) -> None:
-    for name, file in (("mnist", "mnist_train.npz"), ("omniglot", "omniglot28.npz")):
-        with pytest.raises(DataMissingError) as caught:
-            images.load(Part(name=name), tmp_path, tmp_path)
-        message = str(caught.value)
-        assert message.startswith(f"{file} is missing")
-        assert str(tmp_path) in message
-        assert "METRICSWEEP_DATA" in message
-        assert "\n" not in message
-        assert isinstance(caught.value, FileNotFoundError)
-
-
-def test_missing_labels_beside_the_images(tmp_path: Path) -> None:
-    raw = tmp_path / "MNIST" / "raw"
-    raw.mkdir(parents=True)
-    (raw / "train-images-idx3-ubyte").write_bytes(bytes([0, 0, 8, 3]) + np.array([0, 28, 28], ">u4").tobytes())
-    with pytest.raises(DataMissingError, match="train-labels-idx1-ubyte is missing"):
-        Mnist(tmp_path)
-
-
 def small_omniglot(path: Path, **changes: object) -> None:
     arrays = {
         "image": np.zeros((4, 28, 28), np.uint8), "label": np.arange(4), "split": np.array([0, 0, 1, 1]), **changes,
@@ -120,39 +90,17 @@ def small_omniglot(path: Path, **changes: object) -> None:
     np.savez(path / "omniglot28.npz", **{name: value for name, value in arrays.items() if value is not None})  # type: ignore[arg-type]
 
 
-def test_a_damaged_pack(tmp_path: Path) -> None:
-    small_omniglot(tmp_path)
-    path = tmp_path / "omniglot28.npz"
-    whole = path.read_bytes()
-    flipped = bytearray(whole)
-    flipped[1000] ^= 1
-    for content in (b"", whole[:10], whole[:-30], bytes(flipped)):
-        path.write_bytes(content)
-        with pytest.raises(DataDamagedError, match=f"{path} cannot be read"):
-            Omniglot(tmp_path, tmp_path)
-    small_omniglot(tmp_path, split=None)
-    with pytest.raises(DataDamagedError, match="no array 'split'; it holds image, label"):
-        Omniglot(tmp_path, tmp_path)
-    small_omniglot(tmp_path, image=np.zeros((4, 14, 14), np.uint8))
-    with pytest.raises(DataDamagedError, match="expected 4 images of 28x28 bytes"):
-        Omniglot(tmp_path, tmp_path)
-    small_omniglot(tmp_path, label=np.array([{}] * 4, dtype=object))
-    with pytest.raises(DataDamagedError, match="cannot be read"):  # and nothing was unpickled
-        Omniglot(tmp_path, tmp_path)
-    small_omniglot(tmp_path)
-    with pytest.raises(DataDamagedError, match="train has 2 classes, expected 964; test has 2 classes"):
-        images.load(Part(name="omniglot"), tmp_path, tmp_path)
-
-
-def test_damaged_idx_files(tmp_path: Path) -> None:
-    path = tmp_path / "x-ubyte"
-    for content in (b"", b"\0\0\x0d\1", bytes([0, 0, 8, 1]) + np.array([5], ">u4").tobytes() + b"1234"):
-        path.write_bytes(content)
-        with pytest.raises(DataDamagedError, match="cannot be read"):
-            pictures.read_idx(path)
-    (tmp_path / "x-ubyte.gz").write_bytes(gzip.compress(b"some text")[:-4])
-    with pytest.raises(DataDamagedError, match="cannot be read"):
-        pictures.read_idx(tmp_path / "x-ubyte.gz")
+def test_a_pack_of_another_form(tmp_path: Path) -> None:
+    """tests/workers/test_damaged_files.py has files that are cut off or overwritten."""
+    for changes, said in (
+        ({"split": None}, "no array 'split'; it holds image, label"),
+        ({"image": np.zeros((4, 14, 14), np.uint8)}, "expected 4 images of 28x28 bytes"),
+        ({"label": np.array([{}] * 4, dtype=object)}, "cannot be read"),  # and nothing was unpickled
+        ({}, "train has 2 classes, expected 964; test has 2 classes"),
+    ):
+        small_omniglot(tmp_path, **changes)
+        with pytest.raises(DataDamagedError, match=said):
+            images.load(Part(name="omniglot"), tmp_path, tmp_path)
 
 
 @given(classes=st.integers(2, 40), folds=st.integers(2, 8), data=st.data())
@@ -199,7 +147,6 @@ def test_a_hold_out_of_images_takes_an_equal_share_of_each_class(
     assert len(set(seen)) == len(seen) == len(labels) - alone
 
 
-OTHER = "sha256:" + "0" * 64
 PART = {"name": "packed", "file": "mine.npz"}
 
 
@@ -219,11 +166,8 @@ def content(root: Path, **options: Any) -> str:
 
 def completed(**changes: Any) -> Recipe:
     sampler = {"name": "balanced", "classes": 2, "per_class": 4}
-    raw = {
-        **DIGITS, "dataset": PART, "sampler": sampler, "validation": "none", "select": {"split": "last"}, **changes,
-    }  # fmt: skip
-    assert catalog.problems(raw, catalog.load()) == []
-    return catalog.complete(Recipe.model_validate(raw), catalog.load())
+    raw = {**DIGITS, "dataset": PART, "sampler": sampler, "validation": "none", "select": {"split": "last"}}
+    return recipes.completed({**raw, **changes})
 
 
 def on(data: Path, out: Path, **changes: Any) -> Place:
@@ -240,21 +184,6 @@ def test_another_content_is_refused_and_named(tmp_path: Path) -> None:
     assert train(what, on(before, tmp_path / "one"), [].append).provenance["manifest"] == known
     with pytest.raises(DataDamagedError, match="the content is"):
         train(what, on(after, tmp_path / "two"), [].append)
-
-
-def test_every_data_set_states_its_content_or_is_told_it() -> None:
-    for entry in catalog.load().of("dataset"):
-        assert isinstance(entry.facts["manifest"], str) != (entry.parameter("content") is not None), entry.name
-
-
-def test_another_content_is_another_recipe_and_none_is_as_ever() -> None:
-    plain = completed()
-    assert "content" not in plain.dataset.options
-    assert completed(dataset={**PART, "content": None}).fingerprint == plain.fingerprint
-    prints = {completed(dataset={**PART, "content": known}).fingerprint for known in (OTHER, OTHER[:-1] + "1")}
-    assert len({plain.fingerprint, *prints}) == 3
-    told = completed(dataset={**PART, "content": OTHER})
-    assert catalog.complete(told, catalog.load()) == told
 
 
 @pytest.mark.parametrize("validation", ["none", {"name": "cross_validation", "folds": 2}])

@@ -1,19 +1,23 @@
 """The decoded data of a machine: built once, shared, and never half there."""
 
-import multiprocessing
 import os
-from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from PIL import Image
 
-from tests.workers import trees
-from workers.contract import DataDamagedError
+from tests.workers import recipes, trees
+from tests.workers.recipes import numbers, run, same, weights
+from workers import registry
+from workers.contract import DataDamagedError, DataMissingError, Part, Recipe, Stopped
 from workers.data import decoded as decoded_module
-from workers.data.decoded import Decoded, decoded
+from workers.data import images
+from workers.data.decoded import SETTING, Encoded, decoded, encoded, limit, stored
+from workers.data.images import Images
 from workers.data.pictures import Form, Picture, key
 
 
@@ -97,53 +101,6 @@ def test_nothing_is_left_of_a_failure_or_a_crash(tmp_path: Path) -> None:
     assert [path.name for path in folders(tmp_path)] == [name]
 
 
-def test_a_change_of_pixels_in_memory_does_not_reach_the_folder(tmp_path: Path) -> None:
-    files = pictures(tmp_path)
-    first = decoded("four", files, Form("square", 16), tmp_path)
-    first.pixels.add_(1)
-    assert not torch.equal(decoded("four", files, Form("square", 16), tmp_path).pixels, first.pixels)
-
-
-def _open(root: Path, count: int, answers: "multiprocessing.Queue[tuple[str, int]]") -> None:
-    built: list[Path] = []
-    write = decoded_module._write
-
-    def counted(folder: Path, files: Sequence[Picture], form: Form) -> None:
-        built.append(folder)
-        write(folder, files, form)
-
-    decoded_module._write = counted  # type: ignore[assignment]
-    files = [Picture(root / f"{number}.jpg") for number in range(count)]
-    answers.put((decoded("many", files, Form("shorter", 16), root).digest, len(built)))
-
-
-def test_processes_at_once_build_once(tmp_path: Path) -> None:
-    pictures(tmp_path, 40)
-    context = multiprocessing.get_context("fork")
-    answers: multiprocessing.Queue[tuple[str, int]] = context.Queue()
-    processes = [context.Process(target=_open, args=(tmp_path, 40, answers)) for _ in range(3)]
-    for process in processes:
-        process.start()
-    found = [answers.get(timeout=120) for _ in processes]
-    for process in processes:
-        process.join()
-    assert len({digest for digest, _ in found}) == 1
-    assert sum(built for _, built in found) == 1
-
-
-def test_a_split_shares_the_pixels() -> None:
-    pixels = torch.arange(3 * 12, dtype=torch.uint8)
-    shapes = torch.tensor([[0, 3, 2, 2], [12, 3, 2, 2], [24, 3, 2, 2]])
-    equal = Decoded(pixels, shapes, "").split(range(1, 3), torch.tensor([0, 1]))
-    assert equal.images.data_ptr() == pixels.data_ptr() + 12
-    assert equal.images[1].flatten().tolist() == list(range(24, 36))
-    shapes[2, 2:] = torch.tensor([1, 4])
-    uneven = Decoded(pixels, shapes, "").split(range(1, 3), torch.tensor([0, 1]))
-    assert uneven.images.data_ptr() == pixels.data_ptr()
-    assert uneven.take(torch.tensor([1, 0])).images[0, 0].tolist() == [[24, 25, 26, 27], [0, 0, 0, 0]]
-    assert uneven.take(torch.tensor([], dtype=torch.int64)).images.shape == (0, 3, 0, 0)
-
-
 def test_what_is_decoded_is_known_by_content_whatever_the_times_of_files_say(tmp_path: Path) -> None:
     files = pictures(tmp_path)
     before = decoded("four", files, Form("square", 16), tmp_path).digest
@@ -156,3 +113,158 @@ def test_what_is_decoded_is_known_by_content_whatever_the_times_of_files_say(tmp
     os.utime(aside, ns=(status.st_atime_ns, status.st_mtime_ns))
     aside.replace(path)
     assert decoded("four", files, Form("square", 16), tmp_path).digest != before
+
+
+@pytest.fixture
+def undecoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(SETTING, "0")
+    images._kept.clear()
+
+
+def photographs(root: Path, classes: int = 4, each: int = 4) -> Path:
+    """`root/mine`: photographs of noise, of unequal sizes; some are no JPEG, grey, or of four colours."""
+    noise = torch.Generator().manual_seed(0)
+    for number in range(classes * each):
+        height, width = 20 + number % 5, 34 - number % 7
+        pixels = torch.randint(256, (height, width, 3), generator=noise, dtype=torch.uint8).numpy()
+        path = root / "mine" / f"class {number // each}" / f"{number}.{'png' if number % 5 == 4 else 'jpg'}"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        mode = {1: "L", 2: "CMYK"}.get(number % 6, "RGB") if path.suffix == ".jpg" else "RGB"
+        Image.fromarray(pixels).convert(mode).save(path)
+    return root / "mine"
+
+
+def photographed(folder: Path) -> list[Picture]:
+    return [Picture(path) for path in sorted(folder.glob("*/*"))]
+
+
+def folder(root: Path, **options: Any) -> Any:
+    part = Part(name="image_folder", folder="mine", side=16, **options)
+    return registry.build("dataset", part, root=root, scratch=root / "scratch")
+
+
+def taken(split: Images, indices: torch.Tensor) -> torch.Tensor:
+    """What is taken by threads, which is what is taken without."""
+    with ThreadPoolExecutor(2) as threads:
+        by_threads = split.begin(indices, threads)()
+    batch = split.take(indices)
+    assert torch.equal(batch.images, by_threads.images)
+    assert torch.equal(batch.sizes, by_threads.sizes)
+    return batch.images
+
+
+@pytest.mark.parametrize("form", [Form("shorter", 16), Form("square", 16), Form("keep"), Form("shorter", 16, "L")])
+def test_the_pixels_are_those_of_the_decoded_map(form: Form, tmp_path: Path) -> None:
+    files = photographed(photographs(tmp_path))
+    first, second = (one("mine", files, form, tmp_path) for one in (decoded, encoded))
+    assert isinstance(second, Encoded)
+    assert first.digest == second.digest
+    whole, part = range(len(files)), range(3, 11)
+    for rows in (whole, part):
+        labels = torch.arange(len(rows)) // 2
+        one, other = first.split(rows, labels), second.split(rows, labels)
+        assert (one.side, one.channels, one.counts) == (other.side, other.channels, other.counts)
+        for indices in (torch.arange(len(rows)), torch.tensor([5, 0, 5])):
+            assert torch.equal(one.take(indices).images, taken(other, indices))
+        wanted = torch.arange(one.classes) % 2 == 0
+        some = torch.arange(int((wanted[labels]).sum()))
+        assert torch.equal(one.of_classes(wanted).take(some).images, taken(other.of_classes(wanted), some))
+
+
+def test_a_hash_over_many_chunks_is_that_of_the_decoded_map(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = photographed(photographs(tmp_path))
+    for chunk in (100, 768, 1536, 10**6):  # within an image, at its end, of two images, of all
+        monkeypatch.setattr("workers.data.decoded.HASHED", chunk)
+        scratch = tmp_path / str(chunk)
+        form = Form("square", 16)
+        assert decoded("mine", files, form, scratch).digest == encoded("mine", files, form, scratch).digest
+
+
+def test_the_setting_says_from_which_size_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = photographed(photographs(tmp_path))
+    needed = len(files) * 3 * 16 * 16
+    for said, kind in (("", "Decoded"), (f"{needed / 1e9}", "Decoded"), (f"{(needed - 1) / 1e9}", "Encoded")):
+        monkeypatch.setenv(SETTING, said)
+        assert type(stored("mine", files, Form("square", 16), tmp_path)).__name__ == kind
+    for wrong in ("much", "-1", "nan"):
+        monkeypatch.setenv(SETTING, wrong)
+        with pytest.raises(ValueError, match=f"{SETTING}: expected a number of gigabytes from 0 on, found '{wrong}'"):
+            limit()
+
+
+@pytest.mark.usefixtures("undecoded")
+def test_nothing_is_decoded_to_disk_and_all_is_looked_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    photographs(tmp_path)
+    found = folder(tmp_path)
+    assert found.train.undecoded is not None
+    kept = [path for path in (tmp_path / "scratch/encoded").rglob("*") if path.is_file() and path.suffix != ".lock"]
+    assert {path.name for path in kept} == {"about.json", "shapes.npy"}
+    assert (tmp_path / "scratch/encoded").stat().st_mode & 0o077 == 0, "closed to other accounts"
+    for path in kept:  # what is damaged there is found anew
+        path.write_bytes(path.read_bytes()[:-3])
+        assert folder(tmp_path).content == found.content
+    monkeypatch.setattr("workers.data.decoded._write_encoded", None)
+    assert folder(tmp_path).content == found.content
+    monkeypatch.setenv(SETTING, "1")
+    assert folder(tmp_path).content == found.content  # decoded, which is another form of the same images
+    assert folder(tmp_path).train.undecoded is None
+
+
+@pytest.mark.usefixtures("undecoded")
+def test_damaged_images_are_told_before_a_step(tmp_path: Path) -> None:
+    files = sorted(path for path in photographs(tmp_path).rglob("*.*"))
+    files[2].write_bytes(files[2].read_bytes()[:-200])
+    files[5].write_bytes(b"no image")
+    with pytest.raises(DataDamagedError, match=f"{files[5]} cannot be read"):
+        folder(tmp_path)
+    files[5].write_bytes(files[0].read_bytes())
+    with pytest.raises(DataDamagedError, match=f"{files[2]} cannot be read: it is cut off or no image; fetch"):
+        folder(tmp_path)
+    assert not [
+        path for path in (tmp_path / "scratch" / "encoded").rglob("*") if path.is_file() and path.suffix != ".lock"
+    ]
+    files[2].unlink()
+    found = folder(tmp_path)
+    files[0].write_bytes(b"exchanged while it trains")
+    with pytest.raises(DataDamagedError, match=f"{files[0]} cannot be read"):
+        found.train.take(torch.tensor([1, 0]))
+    with pytest.raises(DataMissingError, match="is missing"):
+        encoded("mine", [Picture(files[2])], Form("keep"), tmp_path)
+
+
+def recipe(**changes: Any) -> Recipe:
+    dataset = {"name": "image_folder", "folder": "mine", "side": 16, "train_classes": 3}
+    sampler = {"name": "balanced", "classes": 2, "per_class": 2}
+    validation = {"name": "none"}
+    select = {"split": "test"}
+    return recipes.recipe(
+        dataset=dataset, sampler=sampler, validation=validation, select=select, augment="crop_flip", **changes
+    )
+
+
+def test_a_training_is_the_same_and_goes_on_either_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    what = recipe()
+    found = {}
+    for gigabytes in ("1", "0"):
+        monkeypatch.setenv(SETTING, gigabytes)
+        images._kept.clear()
+        photographs(tmp_path / gigabytes / "data", classes=5)
+        found[gigabytes], _ = run(what, tmp_path / gigabytes)
+    assert numbers(found["0"]) == numbers(found["1"])
+    assert found["0"].provenance["manifest"] == found["1"].provenance["manifest"]
+    whole = weights(tmp_path / "0" / "best.pt")
+    assert same(whole, weights(tmp_path / "1" / "best.pt"))
+    for begun, ended in (("0", "1"), ("1", "0")):  # on a machine with another setting too
+        monkeypatch.setenv(SETTING, begun)
+        images._kept.clear()
+        place = tmp_path / f"{begun} to {ended}"
+        place.mkdir()
+        (place / "data").symlink_to(tmp_path / "0" / "data")
+        asked = iter(range(100))
+        with pytest.raises(Stopped):
+            run(what, place, stop=lambda asked=asked: next(asked) >= 7)  # type: ignore[misc]
+        monkeypatch.setenv(SETTING, ended)
+        images._kept.clear()
+        result, _ = run(what, place, resume=place / "last.pt")
+        assert numbers(result) == numbers(found["0"])
+        assert same(weights(place / "best.pt"), whole)

@@ -44,18 +44,6 @@ def test_epochs_are_left_to_the_training_that_knows_its_images() -> None:
         completed(iterations=None)
 
 
-def test_the_learning_rate_of_a_loss_is_written_out() -> None:
-    assert completed().loss_rate == 1.0
-    assert completed(loss="proxy_anchor").loss_rate == 100.0
-    assert completed(loss="proxy_anchor", loss_rate=1).loss_rate == 1.0
-
-
-def test_known_weights_are_pinned_by_their_hash() -> None:
-    assert completed(backbone="pretrained").pins.weights is None
-    assert completed(backbone={"name": "pretrained", "weights": "weights/a.pt"}).pins.weights == "sha256:11"
-    assert completed(backbone={"name": "pretrained", "weights": "b.pt"}).pins.weights is None
-
-
 def test_completing_is_a_fixed_point() -> None:
     once = completed(schedule={"name": "step", "at": [3, 5.0], "factors": (1, 0.5)})
     assert complete(once, CATALOG) == once
@@ -91,62 +79,37 @@ def test_equal_meanings_have_equal_fingerprints_and_others_have_others() -> None
     assert complete(Recipe.model_validate(dict(reversed(RECIPE.items()))), CATALOG).fingerprint == known
 
 
-def test_a_new_version_and_new_content_change_the_fingerprint() -> None:
-    def changed(kind: str, **update: Any) -> Catalog:
-        entries = [one.model_copy(update=update) if one.kind == kind else one for one in CATALOG.entries]
-        return Catalog(entries=entries)
+def revised(*names: str, **update: Any) -> Catalog:
+    """The catalog in which parts of these names, or of these kinds, are others."""
+    entries = [one.model_copy(update=update) if {one.kind, one.name} & {*names} else one for one in CATALOG.entries]
+    return Catalog(entries=entries)
 
-    facts = CATALOG.of("dataset")[0].facts
-    prints = {
-        completed().fingerprint,
-        completed(changed("loss", version=2)).fingerprint,
-        completed(changed("dataset", version=2)).fingerprint,
-        completed(changed("dataset", facts={**facts, "manifest": "sha256:01"})).fingerprint,
-    }
-    assert len(prints) == 4
+
+def test_a_new_version_and_new_content_change_the_fingerprint() -> None:
+    facts = {**CATALOG.of("dataset")[0].facts, "manifest": "sha256:01"}
+    others = [revised("loss", version=2), revised("dataset", version=2), revised("digits", facts=facts)]
+    assert len({completed().fingerprint, *(completed(other).fingerprint for other in others)}) == 4
 
 
 def test_a_new_version_of_a_metric_that_is_computed_changes_the_fingerprint() -> None:
-    def changed(**versions: int) -> Catalog:
-        entries = [
-            one.model_copy(update={"version": versions[one.name]})
-            if one.kind == "metric" and one.name in versions
-            else one
-            for one in CATALOG.entries
-        ]
-        return Catalog(entries=entries)
-
     # A first version is not written down, so that what was trained before metrics were pinned stays known.
     assert not any(name.startswith("metric.") for name in completed().pins.versions)
-    assert completed(changed(nmi=2)).fingerprint == completed().fingerprint  # digits here compute no nmi
-    recipe = completed(changed(map=2, nmi=2))
+    assert completed(revised("nmi", version=2)).fingerprint == completed().fingerprint  # digits here compute no nmi
+    recipe = completed(revised("map", "nmi", version=2))
     assert recipe.pins.versions["metric.map"] == 2
     assert recipe.fingerprint != completed().fingerprint
-    assert completed(changed(map=3)).fingerprint not in {recipe.fingerprint, completed().fingerprint}
-    assert complete(recipe, changed(map=2)) == recipe
+    assert completed(revised("map", version=3)).fingerprint not in {recipe.fingerprint, completed().fingerprint}
+    assert complete(recipe, revised("map", version=2)) == recipe
     assert complete(recipe, CATALOG) == completed()
 
 
 def test_an_option_added_later_changes_fingerprints_only_where_it_is_used() -> None:
-    def with_unit(**facts: Any) -> Catalog:
-        entries = [
-            one.model_copy(
-                update={
-                    "parameters": [*one.parameters, Parameter(name="unit", type="float", default=1.0)],
-                    "facts": facts,
-                }
-            )
-            if one.name == "triplet"
-            else one
-            for one in CATALOG.entries
-        ]
-        return Catalog(entries=entries)
-
-    catalog, before = with_unit(added=["unit"]), completed()
+    parameters = [*CATALOG.of("loss")[0].parameters, Parameter(name="unit", type="float", default=1.0)]
+    catalog, before = revised("triplet", parameters=parameters, facts={"added": ["unit"]}), completed()
     assert completed(catalog) == before
     assert completed(catalog, loss={"name": "triplet", "unit": 1}).fingerprint == before.fingerprint
     used = completed(catalog, loss={"name": "triplet", "unit": 2})
     assert used.loss.options["unit"] == 2.0
     assert used.fingerprint != before.fingerprint
     assert complete(used, catalog) == used
-    assert completed(with_unit()).fingerprint != before.fingerprint
+    assert completed(revised("triplet", parameters=parameters)).fingerprint != before.fingerprint

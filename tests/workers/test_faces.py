@@ -4,7 +4,6 @@ import json
 import pickle
 import re
 import struct
-import tempfile
 import time
 from collections.abc import Callable
 from io import BytesIO
@@ -18,7 +17,6 @@ from PIL import Image
 
 from tests.workers import faces
 from workers import catalog, registry
-from workers.__main__ import main
 from workers.contract import DataDamagedError, DataMissingError, Part
 from workers.data import images
 from workers.data.faces import SETS, read_records
@@ -197,22 +195,6 @@ def colours_of(content: bytes) -> list[int]:
     """The mean red and blue of a JPEG."""
     pixels = np.asarray(Image.open(BytesIO(content)), np.float32).mean(axis=(0, 1))
     return [round(float(pixels[0])), round(float(pixels[2]))]
-
-
-def test_verify_says_how_many_pairs_and_distractors_there_are(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    faces.bin_file(tmp_path / "lfw.bin")
-    assert main(["data", "verify", "lfw", "--data", str(tmp_path)]) == 1
-    said = capsys.readouterr()
-    assert "train       0 classes        0 images\n" in said.out
-    assert "       20 pairs, 10 of them of one class, in 10 folds\n" in said.out
-    assert "error: lfw: test has 20 pairs, expected 6,000\n" in said.err
-    faces.megaface(tmp_path)
-    chosen = ["--set", "sizes=[2, 5]", "--set", "official=false"]
-    assert main(["data", "verify", "megaface", *chosen, "--data", str(tmp_path)]) == 0
-    assert "       4 distractors of the list of 5\n" in capsys.readouterr().out
 
 
 def test_pairs_that_python_2_pickled(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """The figures of real trainings: of which images and weights they are, per fold, and bit for bit when resumed."""
 
-import itertools
 import math
 from pathlib import Path
 from typing import Any
@@ -10,15 +9,12 @@ import pytest
 import torch
 from PIL import Image
 
-from tests.workers.recipes import batches, numbers, own_part, place, recipe, retrieval, run
+from tests.workers.recipes import batches, begun, numbers, place, recipe, retrieval, run
 from tests.workers.test_checkpoint import cut_and_resumed, stopping_after
 from workers import geometry
-from workers.catalog import load, problems
-from workers.contract import Recipe, Stopped
-from workers.geometry import direction_variation
+from workers.contract import Stopped
 from workers.training import kept_weights
 from workers.training.folds import fold_recipes
-from workers.training.loop import LastCheckpoint, ProgressLog, iterate
 from workers.training.session import Session
 
 VARIATION = {"name": "direction_variation", "every": 5, "images": 40}
@@ -46,24 +42,6 @@ def same_files(first: Path, second: Path) -> None:
             np.testing.assert_array_equal(one[key], other[key])
 
 
-def visited(what: Recipe, folder: Path) -> list[torch.Tensor]:
-    """The embeddings of all training images after each iteration, from 0, seen from outside the trainer."""
-    session = Session(what, place(folder), CPU)
-    task = retrieval(session)
-    seen = [task.look()]
-    after = task.after
-
-    def watched(step: int) -> None:
-        after(step)
-        if step:
-            seen.append(task.look())
-
-    task.after = watched  # type: ignore[method-assign]
-    journal = ProgressLog(session.total, 5, session.curves, lambda _: None)
-    iterate(session, LastCheckpoint(place(folder), journal, session.state_dict), journal)
-    return seen
-
-
 def test_figures_are_of_the_split_that_they_name(tmp_path: Path) -> None:
     asked = ["norms", {"name": "norms", "split": "train"}, {"name": "norms", "split": "validation"}, "spectrum"]
     result, _ = run(recipe(figures=asked), tmp_path)
@@ -78,32 +56,31 @@ def test_figures_are_of_the_split_that_they_name(tmp_path: Path) -> None:
     assert float(read(tmp_path / "spectrum.npz")["s_mu"]) == pytest.approx(result.metrics["best/test/s_mu"], rel=1e-5)
 
 
-def test_direction_variation_is_the_angle_between_looks(tmp_path: Path) -> None:
+def test_direction_variation_and_norms_are_of_the_images_that_are_followed(tmp_path: Path) -> None:
+    """That the angle is the one between two looks, test_embeddings.py shows."""
     what = recipe(figures=[VARIATION, TRACES])
     plain, _ = run(recipe(), tmp_path / "plain")
     result, _ = run(what, tmp_path)
     assert (result.metrics, result.curves) == (plain.metrics, plain.curves), "looking changes nothing"
-    every = visited(what, tmp_path)
-    held, seen = read(tmp_path / "direction_variation.npz"), every[::5]
-    index = torch.from_numpy(held["index"])
+    held = read(tmp_path / "direction_variation.npz")
     assert held["step"].tolist() == [5, 10]
-    assert len(set(index.tolist())) == 40
-    for window, (before, after) in enumerate(itertools.pairwise(seen)):
-        expected = direction_variation(before[index], after[index])
-        np.testing.assert_allclose(held["angle"][window], expected.angle.numpy(), rtol=1e-5)
-        np.testing.assert_allclose(held["one_minus_cos"][window], 1 - np.cos(held["angle"][window]), atol=1e-12)
-    assert held["angle"].min() > 0
+    assert len(set(held["index"].tolist())) == held["angle"].shape[1] == 40
+    np.testing.assert_allclose(held["one_minus_cos"], 1 - np.cos(held["angle"]), atol=1e-12)
     angles = held["angle"].flatten()
+    assert angles.min() > 0
     assert float(held["direction_variation_angle_var"]) == pytest.approx(angles.var())
     assert float(held["direction_variation_angle_mean"]) == pytest.approx(angles.mean())
     np.testing.assert_allclose(held["window_var"], held["angle"].var(axis=1))
     np.testing.assert_array_equal(held["counts"], np.histogram(angles, bins=50)[0])
-    traces, seen = read(tmp_path / "norm_traces.npz"), every[::3]
+    traces, task = read(tmp_path / "norm_traces.npz"), retrieval(begun(what, tmp_path))
     assert traces["step"].tolist() == [0, 3, 6, 9, 12]
     index = torch.from_numpy(traces["index"])
-    np.testing.assert_array_equal(traces["norm"], torch.stack([geometry.norms(one[index]) for one in seen]).numpy())
-    labels = batches(Session(what, place(tmp_path), CPU)).splits.train.labels
-    assert traces["label"].tolist() == labels[index].tolist()
+    np.testing.assert_array_equal(traces["norm"][0], geometry.norms(task.look(index)).numpy())
+    task.loaded(kept_weights.read(tmp_path / "best.pt").models[0])
+    if result.best_step in traces["step"]:
+        seen = traces["norm"][traces["step"].tolist().index(result.best_step)]
+        np.testing.assert_allclose(seen, geometry.norms(task.look(index)).numpy(), rtol=1e-5)
+    assert traces["label"].tolist() == batches(begun(what, tmp_path)).splits.train.labels[index].tolist()
 
 
 def test_followed_images_are_those_of_the_seed_whatever_the_loss(tmp_path: Path) -> None:
@@ -125,12 +102,6 @@ def test_a_training_without_a_whole_window_has_no_angles(tmp_path: Path) -> None
     held = read(tmp_path / "direction_variation.npz")
     assert held["angle"].shape == (0, 40)
     assert held["counts"].sum() == 0
-
-
-def test_a_training_of_epochs_that_is_too_short_says_so(tmp_path: Path) -> None:
-    what = recipe(figures=["direction_variation"], iterations=None, epochs=1)
-    with pytest.raises(ValueError, match="'direction_variation' looks every 1,000 iterations, but the training has"):
-        run(what, tmp_path)
 
 
 def test_figures_of_a_resumed_training_are_the_same(tmp_path: Path) -> None:
@@ -163,34 +134,6 @@ def test_cross_validation_has_the_figures_of_every_fold(tmp_path: Path) -> None:
             assert ours.read_bytes() == (tmp_path / str(fold) / kind).read_bytes()
     assert numbers(cut_and_resumed(what, tmp_path / "cut", [17])) == numbers(result)
     same_files(tmp_path / "cut/end", tmp_path / "whole")
-
-
-SHOP = (
-    "from dataclasses import replace\nimport torch\nfrom workers.datasets.digits import Digits\n\n\n"
-    "class Shop:\n"
-    '    """Digits where every third image is a query."""\n\n'
-    '    metrics = ("recall@1", "map@r", "norm_mean", "norm_var", "s_mu")\n'
-    '    classes = {"train": 6, "test": 4}\n\n'
-    "    def __init__(self):\n        one = Digits()\n"
-    "        self.train, self.test = one.train, replace(one.test, query=torch.arange(len(one.test)) % 3 == 0)\n"
-)
-
-
-def test_queries_and_gallery_in_a_real_training(tmp_path: Path) -> None:
-    asked = ["norms", "spectrum", "cosines", "tsne", {"name": "panels", "queries": 5, "depth": 4}]
-    what = own_part(tmp_path, "datasets", "shop", SHOP, dataset="shop", figures=asked)
-    result, _ = run(what, tmp_path / "out", parts=tmp_path)
-    found = {
-        name: read(tmp_path / "out" / f"{name}.npz") for name in ("norms", "spectrum", "cosines", "tsne", "panels")
-    }
-    assert float(found["norms"]["mean"]) == pytest.approx(result.metrics["best/test/norm_mean"], rel=1e-5)
-    assert float(found["spectrum"]["s_mu"]) == pytest.approx(result.metrics["best/test/s_mu"], rel=1e-5)
-    assert found["norms"]["counts"].sum() == 238
-    assert found["norms"]["gallery_counts"].sum() == 476
-    assert found["cosines"]["cos_ap"].sum() + found["cosines"]["cos_an"].sum() == 238 * 476
-    assert found["tsne"]["query"].sum() == 238
-    assert (found["panels"]["query"] % 3 == 0).all()
-    assert (found["panels"]["nearest"] % 3 != 0).all()
 
 
 def test_sec_fixed_takes_the_mean_norm_of_the_training_set(tmp_path: Path) -> None:
@@ -276,13 +219,3 @@ def test_feature_maps_are_the_most_active_channels_of_what_the_network_sees(tmp_
     np.testing.assert_array_equal(held["picture"][..., 0], seen[:, 0].round().byte().numpy())
     drawn = Image.open(tmp_path / "feature_maps.png")
     assert drawn.size == (5 * (32 + 14) + 6, 3 * (32 + 42) + 6)
-
-
-def test_a_backbone_without_maps_is_refused_before_training(tmp_path: Path) -> None:
-    asked = recipe(figures=["feature_maps"], backbone="mlp")
-    (problem,) = problems(asked.model_dump(mode="json", exclude={"pins"}), load())
-    assert (problem.path, problem.message) == (
-        "figures.0", "'feature_maps' shows maps, but backbone 'mlp' makes none of an image",
-    )  # fmt: skip
-    with pytest.raises(ValueError, match="'feature_maps' shows maps, and the backbone gives none"):
-        Session(asked, place(tmp_path), CPU)

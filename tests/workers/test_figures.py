@@ -1,9 +1,7 @@
 """The data of figures equals brute force, is read back without pickle, and is drawn as a sheet of images."""
 
-import inspect
 import io
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +11,6 @@ from PIL import Image
 from tests.workers.inputs import random_batch
 from workers.figures import arrays as figures_arrays
 from workers.figures.arrays import FIGURES, RetrievalRow, contact_sheet
-from workers.figures.options import MODELS, FeatureMaps, Followed, Staged
 
 
 def test_norms_and_the_spectrum_are_those_of_numpy_and_torch() -> None:
@@ -28,14 +25,6 @@ def test_norms_and_the_spectrum_are_those_of_numpy_and_torch() -> None:
     np.testing.assert_allclose(spectrum["singular"], expected.numpy())
     assert float(spectrum["s_mu"]) == pytest.approx(expected.mean().item())
     assert spectrum["lower"] < spectrum["s_mu"] < spectrum["upper"]
-
-
-def test_cosines_of_opposite_and_equal_directions_are_counted() -> None:
-    rows = torch.tensor([[1.0, 0.0], [2.0, 0.0], [-1.0, 0.0], [-3.0, 0.0]])
-    found = figures_arrays.cosines(rows, torch.tensor([0, 0, 1, 1]), bins=4)
-    assert found["cos_ap"].tolist() == [0, 0, 0, 4]
-    assert found["cos_an"].tolist() == [8, 0, 0, 0]
-    assert found["difference"].tolist() == [0, 0, 0, 8]
 
 
 def test_cosines_are_counted_over_all_pairs_and_triplets() -> None:
@@ -199,24 +188,6 @@ def test_every_figure_is_read_without_pickle(name: str) -> None:
             np.testing.assert_array_equal(read[key], arrays[key])
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_a_recipe_may_ask_for_every_figure_by_its_options(name: str) -> None:
-    stages = {"at": [0, 2]} if issubclass(MODELS[name], Staged) else {}
-    asked = MODELS[name].model_validate({"name": name, **stages})
-    if isinstance(asked, Followed | Staged | FeatureMaps):
-        assert name not in FIGURES
-        return
-    taken = list(inspect.signature(FIGURES[name]).parameters.values())[3:]
-    taken = [option for option in taken if option.name != "distance"]  # of the recipe
-    assert asked.options == {option.name: option.default for option in taken}  # type: ignore[attr-defined]
-
-
-def test_every_figure_is_documented() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "figures.md").read_text(encoding="utf-8")
-    section = page.partition("\n## Data files\n")[2].partition("\n## ")[0]
-    assert [line.split("`")[1] for line in section.splitlines() if line.startswith("| `")] == list(MODELS)
-
-
 SIDE = 32
 TILE = SIDE + 2 * 4 + 6
 LINE = SIDE + 2 * 4 + 2 * 14 + 6
@@ -243,8 +214,12 @@ def test_every_image_stands_in_its_place() -> None:
     assert pixels.shape == (2 * LINE + 6, 3 * TILE + 6, 3)
     for line, row in enumerate(ROWS):
         for column, index in enumerate([row.query, *row.nearest]):
-            inner = tile(pixels, column, line)[4:-4, 4:-4]
-            assert (inner == 10 * index).all()
+            assert (tile(pixels, column, line)[4:-4, 4:-4] == 10 * index).all()
+    wide = sheet([RetrievalRow(20, [10], [True], [1.0])], shape=(10, 20, 3))
+    inner = tile(wide, 1, 0)[4:-4, 4:-4]
+    assert (inner[8:24] == 100).all(), "it keeps its proportions"
+    assert (inner[:8] == 255).all()
+    assert (inner[24:] == 255).all()
 
 
 def test_right_and_wrong_differ_without_colour() -> None:
@@ -258,11 +233,3 @@ def test_right_and_wrong_differ_without_colour() -> None:
     assert (tile(grey, 1, 0)[3] < paper).all()
     words = [tile(grey[44:], column, 0)[:14] for column in (1, 2)]
     assert not np.array_equal(*words)
-
-
-def test_pictures_keep_their_proportions_and_colours() -> None:
-    pixels = sheet([RetrievalRow(20, [10], [True], [1.0])], shape=(10, 20, 3))
-    inner = tile(pixels, 1, 0)[4:-4, 4:-4]
-    assert (inner[8:24] == 100).all()
-    assert (inner[:8] == 255).all()
-    assert (inner[24:] == 255).all()

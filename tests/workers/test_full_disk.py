@@ -5,11 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.disk_limits import files_of_at_most, small_disk
 from tests.workers.recipes import numbers, place, recipe, run
-from workers.contract import Place, Progress, Stopped
+from workers.contract import Progress, Stopped
 from workers.train import train
-from workers.training import results
 
 
 def limit(size: int) -> None:
@@ -62,24 +60,3 @@ def test_the_checkpoint_before_it_still_stands(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["last.pt"], "nothing half is left"
     log = "".join(one.log for one in run(recipe(), tmp_path / "again", tmp_path / "last.pt")[1])
     assert "training from step 1" in log
-
-
-def test_results_that_do_not_fit_are_an_error_with_their_name(tmp_path: Path) -> None:
-    for size in (100, 20_000):
-        with files_of_at_most(size), pytest.raises(OSError, match=r"File too large: '.*/best.pt'"):
-            train(recipe(backbone={"name": "mlp", "width": 64}), place(tmp_path), lambda progress: None)
-        with files_of_at_most(size), pytest.raises(OSError, match="File too large"):
-            results.write(tmp_path, {"norms.npz": b"x" * 30_000})
-        assert list(tmp_path.iterdir()) == []
-
-
-def test_a_device_without_room(tmp_path: Path) -> None:
-    """The same with a real file system of 200 KiB, where this process may mount one."""
-    reports: list[Progress] = []
-    wide = recipe(backbone={"name": "mlp", "width": 512})
-    with small_disk(tmp_path / "small", "200k") as disk:
-        where = Place(tmp_path / "data", tmp_path / "scratch", disk.folder, checkpoint_seconds=0.0)
-        with pytest.raises(OSError, match=r"No space left on device: '.*/best.pt'"):
-            train(wide, where, reports.append)
-        assert list(disk.folder.iterdir()) == []
-        assert "no checkpoint at step 1: No space left on device" in "".join(one.log for one in reports)

@@ -1,28 +1,39 @@
 """Losses, regularizers and metrics give the golden values: the papers' forms, computed elsewhere in float64."""
 
 import json
+import math
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from tests.workers import golden_pairs
-from tests.workers.golden_proxies import GOLDEN_PROXIES
-from tests.workers.inputs import block_labels, golden_embeddings
+from tests.workers.inputs import block_labels, golden_embeddings, part
 from workers import geometry
 from workers.eta_schedules.linear import Linear
 from workers.eta_schedules.min_ramp import MinRamp
 from workers.evaluation.evaluate import evaluate
+from workers.geometry import masks
+from workers.losses.angular import Angular
+from workers.losses.batch_hard import BatchHard
+from workers.losses.contrastive import Contrastive
 from workers.losses.multi_similarity import MultiSimilarity
 from workers.losses.normalized_npair import NormalizedNPair
+from workers.losses.npair import NPair
+from workers.losses.nt_xent import NTXent
+from workers.losses.proxy_isa import ProxyISA
 from workers.losses.semihard import Semihard
 from workers.losses.triplet import Triplet
+from workers.losses.tuplet import Tuplet
+from workers.losses.tuplet_margin import TupletMargin
 from workers.regularizers.l2 import L2
 from workers.regularizers.sec import Sec
 from workers.regularizers.sec_ema import SecEma
+from workers.regularizers.sec_fixed import SecFixed
+from workers.regularizers.spread_out import SpreadOut
 from workers.regularizers.svmax import SVMax
 from workers.regularizers.svmax_unbounded import SVMaxUnbounded
 
@@ -31,6 +42,97 @@ SHARED = Path(os.environ.get("METRICSWEEP_SHARED") or HERE.parents[2] / ".." / "
 GOLDEN: dict[str, float] = json.loads(HERE.with_name("golden_values.json").read_text())
 
 TALL, WIDE, BLOCKS = golden_embeddings(12, 8), golden_embeddings(8, 12), block_labels(4, 3)
+
+
+EMBEDDINGS, LABELS = golden_embeddings(12, 8), block_labels(4, 3)
+
+
+def golden_vectors(n: int, d: int) -> Tensor:
+    """W(n, d) of the golden values."""
+    values = [[math.cos(2 + 0.5 * i * j + 0.2 * j) for j in range(d)] for i in range(n)]
+    return torch.tensor(values, dtype=torch.float64)
+
+
+def golden_loss(name: str, vectors: int = 5, **options: Any) -> Any:
+    """A loss of 5 classes whose one matrix of parameters, or its transpose, is W(vectors, 8)."""
+    loss = part("loss", name, classes=5, dim=8, **options)
+    (parameter,) = loss.parameters()
+    values = golden_vectors(vectors, 8)
+    if parameter.shape != values.shape:
+        values = values.T.contiguous()
+    assert parameter.shape == values.shape
+    parameter.data = values
+    return loss
+
+
+def value(name: str, vectors: int = 5, **options: Any) -> Callable[[], Tensor]:
+    def computed() -> Tensor:
+        found: Tensor = golden_loss(name, vectors, **options)(EMBEDDINGS, LABELS)
+        return found
+
+    return computed
+
+
+def golden_isa() -> ProxyISA:
+    """Proxy-ISA in the state of `proxy_isa_*`: in its fourth epoch, the filter on."""
+    loss: ProxyISA = golden_loss("proxy_isa")
+    loss.seen.fill_(36)
+    loss.clean.copy_(torch.tensor([10, 50, 0, 200, 460]))
+    loss.learned.copy_(torch.tensor([0.05, 0.1, 1.0, 0.08, 0.02], dtype=torch.float64))
+    return loss
+
+
+def omega(positive: bool) -> Callable[[], Tensor]:
+    """The sum of the weights of the positive, or of the negative pairs."""
+
+    def computed() -> Tensor:
+        own = nn.functional.one_hot(LABELS, 5).bool()
+        return golden_isa().weights(EMBEDDINGS, LABELS)[own if positive else ~own].sum()
+
+    return computed
+
+
+GOLDEN_PROXIES: dict[str, Callable[[], Tensor]] = {
+    "proxy_anchor_a32_d01": value("proxy_anchor"),
+    "proxy_nca_paper_scale1_positive_excluded": value("proxy_nca", scale=1.0),
+    "proxy_nca_softmax_scale1_positive_included": value("proxy_nca", scale=1.0, positive="included"),
+    "proxy_nca_isa_repo_cos12_positive_excluded": value("proxy_nca", scale=6.0),
+    "normface_s64": value("normface"),
+    "cosface_s64_m035": value("cosface"),
+    "arcface_s64_m045": value("arcface"),
+    "sphereface_s64_m3_normalized_features": value("sphereface"),
+    "soft_triple_ce_only": value("soft_triple", 10, centers=2, tau=0.0),
+    "soft_triple_total_reg02": value("soft_triple", 10, centers=2),
+    "proxy_gml_cls_N2_r05": value("proxy_gml", 10, proxies=2, r=0.5, lam=0.0),
+    "proxy_gml_total_lambda03": value("proxy_gml", 10, proxies=2, r=0.5),
+    "proxy_isa_fixed_state": lambda: golden_isa()(EMBEDDINGS, LABELS),
+    "proxy_isa_omega_pos_sum": omega(positive=True),
+    "proxy_isa_omega_neg_sum": omega(positive=False),
+}
+
+
+ROWS, THREES, TWOS = golden_embeddings(12, 8), block_labels(4, 3), block_labels(6, 2)
+EIGHT, FOURS = golden_embeddings(8, 8), block_labels(2, 4)
+UNIT = geometry.unit(ROWS)
+
+GOLDEN_PAIRS: dict[str, Callable[[], Tensor]] = {
+    "triplet_all_avgnonzero_m1": lambda: Triplet(over="violating")(ROWS, THREES),
+    "triplet_all_avgnonzero_m02": lambda: Triplet(margin=0.2, over="violating")(ROWS, THREES),
+    "batch_hard_euclid_mean_m02": lambda: BatchHard()(ROWS, THREES),
+    "eq3_tuplet_all_pairs_all_negatives_s25": lambda: Tuplet()(ROWS, THREES),
+    "tml_s64_beta01": lambda: TupletMargin(intra=0.0)(ROWS, THREES),
+    "tml_intra_eps001": lambda: TupletMargin().variance(UNIT @ UNIT.T, masks(THREES)),
+    "tml_total_lambda05": lambda: TupletMargin()(ROWS, THREES),
+    "npair_raw_no_reg": lambda: NPair(unit=False, l2=0.0)(ROWS, TWOS),
+    "npair_raw_l2_0002": lambda: NPair(unit=False)(ROWS, TWOS),
+    "angular_45_one_anchor_per_class": lambda: Angular()(ROWS, TWOS),
+    "angular_45_all_pairs_all_negatives": lambda: Angular(pairs="all")(ROWS, TWOS),
+    "nt_xent_T05": lambda: NTXent()(ROWS, TWOS),
+    "contrastive_squared_eps1e-5_m1_code": lambda: Contrastive()(EIGHT, FOURS),
+    "contrastive_unsquared_m1_eq6": lambda: Contrastive(squared=False)(EIGHT, FOURS),
+    "sec_fixed_mu_870": lambda: SecFixed()(ROWS),
+    "spread_out_pairs_i_iplus3": lambda: SpreadOut().penalty((UNIT * UNIT.roll(-3, 0)).sum(dim=1), 8),
+}
 
 
 def _metric(name: str, embeddings: Tensor) -> Tensor:
@@ -69,7 +171,7 @@ COMPUTED: dict[str, Callable[[], Tensor]] = {
     "svmax_unbounded_b8_d12": lambda: SVMaxUnbounded()(geometry.unit(WIDE)),
     "eta_eq29_t250_T1000_eta1": lambda: torch.tensor(Linear(1.0, 1000)(250)),
     "eta_eq32_t5_T30000_eta1": lambda: torch.tensor(MinRamp(1.0, 30_000)(5)),
-    **golden_pairs.COMPUTED,
+    **GOLDEN_PAIRS,
     **GOLDEN_PROXIES,
 }
 

@@ -10,7 +10,6 @@ from sklearn.metrics import normalized_mutual_info_score
 from threadpoolctl import threadpool_limits
 from torch import Tensor
 
-from workers.catalog.compatibility import Clustering
 from workers.evaluation import clustering
 from workers.evaluation.clustering import Protocol
 from workers.evaluation.evaluate import evaluate
@@ -57,14 +56,6 @@ def test_each_start_ends_where_comparing_all_with_all_ends() -> None:
     assert found == pytest.approx(theirs.inertia_, rel=1e-5)
 
 
-def test_held_products_and_chunks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    points, _ = groups(classes=40, each=25, width=12)
-    expected = clustering.k_means(points, 40, 3)
-    for name, value in {"_PAIRS": 0, "_HELD": 200, "_HELD_DISTANCES": 1000, "_BLOCK": 10}.items():
-        monkeypatch.setattr(clustering, name, value)
-    assert torch.equal(clustering.k_means(points, 40, 3), expected)
-
-
 def test_it_repeats_and_follows_its_seed_alone() -> None:
     points, _ = groups(classes=8, each=25, width=4, apart=0.3)
     torch.manual_seed(1)
@@ -90,20 +81,6 @@ def test_as_many_clusters_as_points_and_one() -> None:
     for bad in (math.nan, math.inf):
         with pytest.raises(ValueError, match="not finite"):
             clustering.k_means(torch.tensor([[0.0], [bad], [1.0]]), 2, 0)
-
-
-def test_an_empty_cluster_gets_the_farthest_point() -> None:
-    points = torch.tensor([[0.0], [0.1], [0.2], [9.0], [9.1], [20.0]])
-    start = torch.tensor([[0.0], [9.0], [500.0]])  # nothing is nearest to the last
-    clusters, _ = clustering._Descent(points, start).run(300, 0.0)
-    assert clusters.tolist() == [0, 0, 0, 1, 1, 2]
-
-
-def test_what_is_dear_is_counted() -> None:
-    assert not Clustering(images=5_924, classes=100, width=512).dear  # CUB's test images
-    assert not Clustering(images=8_131, classes=98, width=512).dear  # Cars196's
-    assert Clustering(images=60_502, classes=11_316, width=512).dear  # SOP's
-    assert Clustering(images=60_502, classes=11_316, width=512).products == 350_536_003_584
 
 
 @pytest.mark.gpu

@@ -8,11 +8,11 @@ from typing import Any, Final
 import pytest
 import torch
 
-from tests.workers.recipes import recipe
+from tests.workers.recipes import place, recipe, run
 from workers.__main__ import main
 from workers.catalog import load
-from workers.contract import CheckpointError, Place, Progress, Recipe, Stopped
-from workers.train import evaluate, train
+from workers.contract import CheckpointError, Progress, Recipe, Stopped
+from workers.train import evaluate
 from workers.training import kept_weights
 
 FURTHER = ("recall@3", "nmi_sec")
@@ -21,13 +21,9 @@ FURTHER = ("recall@3", "nmi_sec")
 def trained(folder: Path, **changes: Any) -> tuple[Recipe, dict[str, float], Path]:
     """A short training of digits: its completed recipe, what it measured, and the file that it kept."""
     done = recipe(**{"iterations": 6, "evaluate_every": 2, **changes})
-    result = train(done, place(folder), lambda _: None)
+    result, _ = run(done, folder)
     (kept,) = [folder / name for name in result.artifacts if name.endswith(".pt")]
     return done, result.metrics, kept
-
-
-def place(folder: Path) -> Place:
-    return Place(folder / "data", folder / "scratch", folder)
 
 
 CHANGES: Final[list[dict[str, Any]]] = [

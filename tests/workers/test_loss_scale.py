@@ -6,15 +6,13 @@ from typing import Any
 import pytest
 import torch
 
-from tests.workers.recipes import numbers, own_part, place, recipe, run, same, weights
+from tests.workers.recipes import numbers, own_part, recipe, run, same, weights
 from tests.workers.test_checkpoint import cut_and_resumed
 from workers.catalog import load
 from workers.catalog.recipe import changes, stamp
 from workers.contract import Recipe
-from workers.tasks import Diverged
 from workers.training import session
-from workers.training.optimization import LONGEST_RUN, LossScale
-from workers.training.session import Session
+from workers.training.optimization import LONGEST_RUN
 
 WILD = (
     "import torch\n\n\n"
@@ -61,13 +59,6 @@ def test_an_overflow_makes_no_step_and_leaves_no_trace(device: str, tmp_path: Pa
     assert all(value.isfinite().all() for value in kept.values())
 
 
-def test_in_other_precisions_one_loss_is_enough(tmp_path: Path) -> None:
-    what = wild(tmp_path, 1.0, iterations=30, precision="bf16")
-    one = Session(what, place(tmp_path, parts=tmp_path), torch.device("cpu"))
-    with pytest.raises(Diverged, match=r"^the loss is not finite$"):
-        one.players["model"].scale.skip()
-
-
 def test_a_run_of_overflows_is_a_divergence(tmp_path: Path) -> None:
     what = wild(tmp_path, 1.0, iterations=30, validation="none", select={"split": "test"})
     result, reports = run(what, tmp_path / "whole", parts=tmp_path)
@@ -90,18 +81,6 @@ def test_it_resumes_bit_for_bit_with_its_count(chance: float, cuts: list[int], t
     assert numbers(found) == numbers(whole)
     if whole.artifacts:
         assert same(weights(tmp_path / "end/best.pt"), weights(tmp_path / "whole/best.pt"))
-
-
-def test_the_scale_falls_to_its_floor_and_no_further() -> None:
-    scale = LossScale(torch.device("cpu"), [], enabled=True)
-    said = [scale.skip() for _ in range(LONGEST_RUN)]
-    assert [text.split()[-4] for text in (said[0], said[-1])] == ["32768", "1"]
-    value = torch.nn.Parameter(torch.ones(()))
-    optimizer = torch.optim.SGD([value], lr=0.1)
-    scale.descend(2 * value, optimizer, lambda: None)
-    assert value.item() == pytest.approx(0.8)
-    assert scale.state_dict() == {"scaler": {**scale.state_dict()["scaler"], "scale": 1.0}, "run": 0}
-    assert scale.skip().endswith("1 in a row; gradients are scaled by 1 from now on")
 
 
 def test_only_recipes_of_float16_have_another_version() -> None:

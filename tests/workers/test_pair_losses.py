@@ -6,29 +6,16 @@ from typing import Any
 import pytest
 import torch
 from pytorch_metric_learning.distances import LpDistance
-from pytorch_metric_learning.losses import (
-    AngularLoss,
-    IntraPairVarianceLoss,
-    LiftedStructureLoss,
-    MultiSimilarityLoss,
-    NPairsLoss,
-    NTXentLoss,
-    TupletMarginLoss,
-)
+from pytorch_metric_learning.losses import LiftedStructureLoss
 
 from tests.workers import naive_pairs
 from tests.workers.inputs import block_labels, degenerate_batches, part, random_batch
-from workers import geometry
 from workers.geometry import over_negatives
 from workers.losses.angular import Angular
 from workers.losses.contrastive import Contrastive
 from workers.losses.lifted_structure import LiftedStructure
-from workers.losses.margin import Margin, log_rarity
-from workers.losses.multi_similarity import MultiSimilarity
+from workers.losses.margin import Margin
 from workers.losses.npair import NPair
-from workers.losses.nt_xent import NTXent
-from workers.losses.tuplet import Tuplet
-from workers.losses.tuplet_margin import TupletMargin
 
 FORMS: list[tuple[str, dict[str, Any]]] = [
     ("triplet", {"over": "violating"}),
@@ -67,25 +54,6 @@ def test_every_form_conforms(name: str, options: dict[str, Any]) -> None:
             assert rows.grad.isfinite().all(), case
 
 
-def test_equals_the_library_where_its_form_is_the_papers() -> None:
-    f, y = random_batch()
-    unit = geometry.unit(f)
-    intra = IntraPairVarianceLoss(pos_eps=0.01, neg_eps=0.01)
-    for ours, theirs in [
-        (Tuplet(), NTXentLoss(temperature=1 / 25)),
-        (Tuplet(), TupletMarginLoss(margin=0, scale=25)),
-        (NTXent(), NTXentLoss(temperature=0.5)),
-        (TupletMargin(intra=0.0), TupletMarginLoss(margin=math.degrees(0.1), scale=64)),
-        (Angular(pairs="all"), AngularLoss(alpha=45)),
-        (MultiSimilarity(mined=False), MultiSimilarityLoss(alpha=2, beta=40, base=0.5)),
-        (NPair(l2=0.0), NPairsLoss()),
-        (LiftedStructure(), LiftedStructureLoss(neg_margin=1, pos_margin=0)),
-    ]:
-        torch.testing.assert_close(ours(f, y), theirs(unit, y), rtol=1e-9, atol=0)
-    apart = TupletMargin()(f, y) - TupletMargin(intra=0.0)(f, y)
-    torch.testing.assert_close(apart, 0.5 * intra(unit, y))
-
-
 def test_npair_pays_for_the_length_of_embeddings() -> None:
     f, y = random_batch(per_class=2)
     assert NPair(unit=False)(f, y).item() == pytest.approx(naive_pairs.npair(f, y, unit=False), rel=1e-12)
@@ -111,22 +79,6 @@ def test_the_negatives_of_the_papers_text_are_anchors_too(per_class: int) -> Non
     assert Angular(pairs="paper")(f, y).item() == pytest.approx(expected, rel=1e-12)
     assert NPair(pairs="paper")(f, y) > NPair()(f, y)
     assert Angular(pairs="paper")(f, y) > Angular()(f, y)
-
-
-def test_the_papers_text_counts_all_but_two_of_a_batch_as_negatives() -> None:
-    classes = 72
-    labels, line = block_labels(classes, 2), torch.tensor([[1.0, 0.0]], dtype=torch.float64)
-    count = 2 * classes - 2
-    together = line.expand(2 * classes, 2)
-    found = NPair(l2=0.0, pairs="paper")(together, labels).item()
-    assert found == pytest.approx(
-        math.log(math.exp(1) * (count + 1)) - 1
-    )  # all equal: of count + 1 the positive is one
-    apart = together.clone()
-    apart[1::2] = -line[0]  # the positives are opposite to all anchors
-    found = NPair(l2=0.0, pairs="paper")(apart, labels).item()
-    near, far = classes - 1, classes - 1  # the other anchors, and their positives
-    assert found == pytest.approx(math.log(1 + near * math.exp(2) + far))
 
 
 # Contrastive pairs
@@ -198,31 +150,6 @@ def test_margin_learns_one_boundary_or_one_of_each_class() -> None:
     (beta,) = loss.parameters()
     assert beta.grad is not None
     assert (beta.grad != 0).tolist() == [True, True, True, True, False]  # the fifth class has no image here
-
-
-def test_margin_draws_negatives_by_their_distance() -> None:
-    # One anchor's negatives at four distances, drawn often: the shares are those of the density's inverse.
-    distances = torch.tensor([0.3, 0.7, 1.0, 1.3, 1.5])
-    angles = 2 * (distances / 2).asin()
-    circle = torch.stack([angles.cos(), angles.sin()], dim=1)
-    rows = torch.zeros(7, 6)
-    rows[:2, 0] = 1
-    rows[2:, :2] = circle
-    loss, labels = Margin(6), torch.tensor([0, 0, 1, 2, 3, 4, 5])
-    drawn = torch.cat([loss._triplets(rows, labels)[2] for _ in range(2000)])
-    shares = (drawn.bincount(minlength=7)[2:] / len(drawn)).tolist()
-    weights = log_rarity(distances.clamp(min=0.5), 6).exp() * (distances < 1.4)
-    assert shares == pytest.approx((weights / weights.sum()).tolist(), abs=0.03)
-    assert shares[4] == 0
-
-
-def test_log_rarity_is_that_of_random_directions() -> None:
-    rows = geometry.unit(torch.randn(1500, 5, generator=torch.Generator().manual_seed(0)))
-    distances = geometry.squared_distances(rows).sqrt()[torch.ones(1500, 1500).triu(1).bool()]
-    counts = torch.histc(distances, bins=8, min=0.6, max=1.6)
-    centres = torch.linspace(0.6, 1.6, 9)[:-1] + 0.5 / 8
-    density = (-log_rarity(centres, 5)).exp()
-    torch.testing.assert_close(counts / counts.sum(), density / density.sum(), rtol=0.05, atol=0)
 
 
 def test_margin_draws_the_same_from_the_same_seed_and_leaves_the_trainers_numbers_alone() -> None:

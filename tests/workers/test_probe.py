@@ -3,10 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from sklearn.linear_model import LogisticRegression
-from torch.nn.functional import avg_pool2d
 
-from workers.datasets.digits_halves import DigitsHalves
 from workers.evaluation.probe import Classified, Features, Probe, Schedule
 
 CPU = torch.device("cpu")
@@ -63,20 +60,6 @@ def test_it_equals_a_naive_loop() -> None:
     features, labels = some()
     (found,) = trained(SHORT, features, labels).scores({"only": features})
     np.testing.assert_allclose(found.numpy(), naive(SHORT, features, labels), atol=1e-4)
-
-
-def test_it_is_within_a_point_of_scikit_learns_logistic_regression() -> None:
-    """On eight features of real digits, which no line separates, so that both look for one optimum; 597 are tested."""
-    digits = DigitsHalves()
-    known, tested = (avg_pool2d(one.images.float(), (4, 2)).flatten(1) for one in (digits.train, digits.test))
-    mean, deviation = known.mean(dim=0), known.std(dim=0)
-    known, tested = (known - mean) / deviation, (tested - mean) / deviation
-    peer = LogisticRegression(C=1e4, max_iter=5000).fit(known.numpy(), digits.train.labels.numpy())
-    expected = peer.score(tested.numpy(), digits.test.labels.numpy())
-    probe = trained(Schedule((5.0, 2.0, 1.0), epochs=50, batch=256, at=(30, 37, 45)), known, digits.train.labels)
-    for said in probe.scores({"only": tested}):
-        found = float(Classified(said, digits.test.labels).hits(1).mean())
-        assert found == pytest.approx(expected, abs=0.01)
 
 
 def test_side_by_side_each_is_what_it_is_alone() -> None:

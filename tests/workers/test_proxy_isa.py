@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from tests.workers.inputs import part, random_batch
-from tests.workers.naive_proxies import cosines, directions, dot, mean
+from tests.workers.naive_pairs import directions, dot, mean
+from tests.workers.naive_proxies import cosines
 from workers.losses.proxy_isa import ProxyISA
 
 CLASSES, DIM, BATCH, IMAGES = 4, 6, 12, 30  # 2 batches an epoch, the last 6 images dropped
@@ -128,7 +129,7 @@ def test_goes_through_the_states_of_a_naive_machine(positive: str, negative: str
         proxies, y = loss.proxies.tolist(), labels.tolist()
         similarities = cosines(embeddings, proxies)
         expected = (machine.loss if base == "proxy_anchor" else machine.nca)(similarities, y)
-        machine.advance(directions(embeddings.tolist()), similarities, y, directions(proxies))
+        machine.advance(directions(embeddings), similarities, y, directions(proxies))
         assert _descend(loss, step).item() == pytest.approx(expected, rel=1e-9)
         assert loss.clean.tolist() == machine.n
         assert loss.learned.tolist() == pytest.approx(machine.learned, rel=1e-9)

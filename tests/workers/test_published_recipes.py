@@ -1,108 +1,24 @@
-"""Every printed setting of the papers is a sound recipe; some train in small on their data set's layout."""
+"""Every printed setting of the papers is a sound recipe, with the rates and weights that are printed."""
 
-import math
 import os
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 from torch import nn
 
-from tests.workers import published, trees
+from tests.workers import published
 from tests.workers.published.printed import settings
 from workers import catalog, registry
-from workers.contract import Place, Progress, Recipe
+from workers.contract import Recipe
 from workers.heads.bn_fc import BnFc
-from workers.train import train
 from workers.training.optimization import Optimization, length
 
 SHARED = Path(os.environ.get("METRICSWEEP_SHARED", Path(__file__).parents[2].parent / "shared"))
 FOLDER = SHARED / "published"
 # Read when tests are collected, for each recipe is a test; without the folder pytest skips them all.
 RECIPES = published.every(FOLDER) if (FOLDER / "configs.toml").is_file() else {}
-RETRIEVAL = {name: recipe for name, recipe in RECIPES.items() if "task" not in recipe}
-SIDE = 16
 printed = pytest.mark.skipif(not RECIPES, reason="the folder ../shared/published is not here")
-
-
-def traits(recipe: dict[str, Any]) -> set[str]:
-    """What of a recipe may clash with something else of it."""
-    found = set()
-    for kind in ("dataset", "loss", "regularizer", "head", "sampler", "optimizer", "schedule"):
-        part = recipe.get(kind, "none")
-        part = {"name": part} if isinstance(part, str) else part
-        variant = [str(value) for value in part.values() if isinstance(value, str | bool)]
-        found.add(f"{kind}: {' '.join(variant)}")
-    folds = isinstance(recipe["validation"], dict)
-    return found | {f"augment: {recipe['augment']}", f"frozen: {recipe.get('warmup', 0) > 0}", f"folds: {folds}"}
-
-
-def covering() -> list[str]:
-    """Few recipes in which each trait occurs."""
-    left = set[str]().union(*map(traits, RETRIEVAL.values()))
-    found = []
-    while left:
-        found.append(max(RETRIEVAL, key=lambda name: len(traits(RETRIEVAL[name]) & left)))
-        left -= traits(RETRIEVAL[found[-1]])
-    return found
-
-
-def small(recipe: dict[str, Any], side: int = SIDE, **changes: Any) -> dict[str, Any]:
-    """The same in all but sizes: of images, batches, network and memory, and the length with what is counted in it."""
-    sampler, schedule = dict(recipe["sampler"]), dict(recipe["schedule"])
-    sampler |= {"classes": 2} if sampler["name"] == "balanced" else {"batch": 3}
-    schedule |= {"at": [1, 2][: len(schedule["at"])]} if "at" in schedule else {}
-    schedule |= {"every": 1} if "every" in schedule else {}
-    loss = {"name": recipe["loss"]} if isinstance(recipe["loss"], str) else dict(recipe["loss"])
-    loss |= {"memory": 8, "memory_epoch": 0, "filter_epoch": 1} if "memory" in loss else {}
-    length = {"epochs": 3, "evaluate_every": 1} if "epochs" in recipe else {"iterations": 3, "evaluate_every": 2}
-    length |= {"warmup": 1} if recipe.get("warmup") else {}
-    folds = {**recipe["validation"], "folds": 2} if isinstance(recipe["validation"], dict) else recipe["validation"]
-    return {
-        **recipe, **length, "dataset": {"name": recipe["dataset"], "official": False, "side": side}, "crop": side,
-        "backbone": {"name": "small_cnn", "width": 4}, "embedding": 8, "loss": loss, "sampler": sampler,
-        "schedule": schedule, "validation": folds, **changes,
-    }  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data root with all four data sets, small."""
-    folder = tmp_path_factory.mktemp("trees")
-    # Four classes train: enough for two folds.
-    trees.cub(folder, {**trees.CUB, "003.Albatross": 2})
-    trees.cars(folder, "devkit", {**trees.CARS, 3: 2})
-    trees.sop(folder)
-    trees.inshop(folder / "In-shop Clothes Retrieval Benchmark")
-    return folder
-
-
-def check_trains(recipe: dict[str, Any], root: Path, storage: Path) -> None:
-    known = catalog.load(None)
-    assert catalog.problems(recipe, known) == []
-    complete = catalog.complete(Recipe.model_validate(recipe), known)
-    reports: list[Progress] = []
-    result = train(complete, Place(root, root / "scratch", storage, checkpoint_seconds=1e9), reports.append)
-    assert result.outcome == "ok"
-    assert result.steps >= 3
-    wanted = {f"best/test/{metric}" for metric in known.metrics(complete.dataset.name)}
-    assert wanted <= result.metrics.keys()
-    assert all(math.isfinite(result.metrics[name]) for name in wanted)
-    assert all(math.isfinite(value) for _, value in result.curves["train/loss"])
-    if complete.select.split == "test":
-        assert result.metrics[complete.select.key] == max(value for _, value in result.curves["test/recall@1"])
-
-
-@pytest.mark.parametrize("name", covering())
-def test_it_trains_in_small(name: str, root: Path, tmp_path: Path) -> None:
-    check_trains(small(RECIPES[name]), root, tmp_path)
-
-
-@pytest.mark.parametrize("name", ["proxy_anchor-cub", "svmax-t3-cub-resnet50-0"] if RECIPES else [])
-def test_its_backbone_trains(name: str, root: Path, tmp_path: Path) -> None:
-    backbone = {**RECIPES[name]["backbone"], "pretrained": False}
-    check_trains(small(RECIPES[name], side=32, backbone=backbone), root, tmp_path)
 
 
 @printed

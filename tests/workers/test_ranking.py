@@ -7,7 +7,6 @@ import torch
 from torch import Tensor
 
 from tests.workers.inputs import random_batch
-from workers.evaluation import neighbours
 from workers.evaluation.evaluate import Evaluation, evaluate
 from workers.evaluation.neighbours import Neighbours
 
@@ -120,101 +119,36 @@ def test_galleries_at_their_edges() -> None:
         Evaluation(embeddings, labels, gallery=(embeddings[:, :3], labels))
 
 
-def test_recall_at_any_k_is_a_hit_rate() -> None:
-    embeddings, labels = random_batch(classes=60, per_class=2, separation=0.1)
-    similarity = torch.nn.functional.normalize(embeddings) @ torch.nn.functional.normalize(embeddings).T
-    neighbours = similarity.fill_diagonal_(-math.inf).argsort(dim=1, descending=True)
-    for k in (1, 10, 100, 119, 1000):
-        expected = (labels[neighbours[:, : min(k, 119)]] == labels[:, None]).any(dim=1).double().mean().item()
-        assert evaluate(embeddings, labels, [f"recall@{k}"])[f"recall@{k}"] == expected
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_cosines_are_put_in_order_with_whose_they_are(dtype: torch.dtype) -> None:
-    generator = torch.Generator().manual_seed(0)
-    cosines = 2 * torch.rand(2, 500, generator=generator, dtype=dtype) - 1
-    special = torch.tensor([0.0, -0.0, 1e-40, 1.0, -1.0, 1.0000002, neighbours.NOWHERE], dtype=dtype).expand(2, -1)
-    near = cosines[:, :100].nextafter(torch.tensor(2.0, dtype=dtype))
-    own, others = torch.cat([cosines, special], dim=1), torch.cat([near, cosines[:, :50], special], dim=1)
-    count = own.shape[1] + others.shape[1]
-    found, mine = neighbours.in_order(own.clone(), others.clone(), count)
-    expected = torch.cat([own, others], dim=1).sort(dim=1, descending=True).values
-    unit = neighbours.whole_units(1.0, dtype)
-    # To a unit, which is a small part of a rounding of 1.
-    assert ((found.double() / unit - expected.double()).abs() <= 1 / unit).all()
-    assert 1 / unit < torch.finfo(dtype).eps / 50
-    assert (mine.sum(dim=1) == own.shape[1]).all()
-    # Of equal ones the others come first.
-    tied = found[:, :-1] == found[:, 1:]
-    assert not (tied & mine[:, :-1] & ~mine[:, 1:]).any()
-
-
-@pytest.mark.parametrize("threads", [1, 3])
-def test_the_largest_of_each_row_and_counts_around_a_bound(threads: int) -> None:
-    before = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    try:
-        for rows, width, count in ((7, 50, 3), (5, 20, 20), (1, 1, 1), (4, 1234, 2), (2, 1280, 4), (6, 999, 9)):
-            values = torch.randn(rows, width, generator=torch.Generator().manual_seed(width))
-            values[:, : width // 2] = -1.5
-            expected = values.topk(count, dim=1).values
-            assert torch.equal(neighbours.largest(values.clone(), count).topk(count, dim=1).values, expected)
-            assert torch.equal(neighbours._nearest(values.clone(), count), expected)
-        for rows, width, dtype in ((3, 1, torch.float32), (5, 8, torch.float64), (600, 4003, torch.float32)):
-            generator = torch.Generator().manual_seed(width)
-            wide = torch.randint(3, (rows, width + 5), generator=generator).to(dtype)
-            values, bound = wide[:, :width], torch.randint(3, (rows, 1), generator=generator).to(dtype)
-            values[0], bound[0] = 1.0, 0.0  # all of a row, more than a byte counts
-            assert torch.equal(neighbours.above(values, bound), (values > bound).sum(dim=1))
-            assert torch.equal(neighbours.at_least(values, bound), (values >= bound).sum(dim=1))
-    finally:
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-12), (torch.float32, 2e-4)])
+def test_ranks_are_those_of_a_plain_sort_also_among_many_images(dtype: torch.dtype, tolerance: float) -> None:
+    """In float32 some images lie within the tolerance of a tie, and count by their chance."""
+    wrong = []
+    for classes, per_class, threads in ((60, 2, 1), (1200, 2, 3), (210, 20, 1)):
+        embeddings, labels = random_batch(classes=classes, per_class=per_class, separation=0.1)
+        unit = torch.nn.functional.normalize(embeddings.to(dtype))
+        order = (unit @ unit.T).fill_diagonal_(-math.inf).argsort(dim=1, descending=True)[:, :-1]
+        hits = labels[order] == labels[:, None]
+        expected = {f"recall@{k}": hits[:, :k].any(dim=1).double().mean().item() for k in (1, 10, 100, 119, 1000)}
+        expected["r_precision"] = hits[:, : per_class - 1].double().mean().item()
+        before = torch.get_num_threads()
+        torch.set_num_threads(threads)
+        found = evaluate(embeddings.to(dtype), labels, list(expected))
         torch.set_num_threads(before)
-
-
-def test_the_largest_of_rows_are_few_where_a_floor_tells_them_apart() -> None:
-    width = 4003
-    values = torch.randn(300, width, generator=torch.Generator().manual_seed(width))
-    found = neighbours._above_floor(values, 20)
-    assert found is not None
-    assert found.shape[1] < 60
-    assert torch.equal(found.topk(20, dim=1).values, values.topk(20, dim=1).values)
-    values[7, ::2] = 9.0  # so many equal ones that a floor leaves too many
-    assert neighbours._above_floor(values.clone(), 20) is None
-    values[7] = neighbours.NOWHERE
-    assert neighbours._above_floor(values.clone(), 20) is None
-
-
-def test_cosines_written_into_a_room_are_those_of_the_product() -> None:
-    images = 2051
-    unit = torch.nn.functional.normalize(torch.randn(images, 96, generator=torch.Generator().manual_seed(images)))
-    room = neighbours.scratch_room(50, unit, unit)
-    assert room is not None
-    assert (room.shape, room.stride(0) % 16) == ((50, images), 0)
-    for some in unit[:75].split(50):
-        # With MKL on the CPUs that we measured the bits are the same, too; another library may sum in another order.
-        torch.testing.assert_close(neighbours.cosines(some, unit, room), some @ unit.T, rtol=0.0, atol=1e-6)
-    # In float64, where the bits of a product depend on its shape, it is left as it is.
-    assert neighbours.scratch_room(50, unit.double(), unit.double()) is None
+        wrong += [] if found == pytest.approx(expected, abs=tolerance) else [(classes, per_class, found, expected)]
+    assert wrong == []
 
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
-@pytest.mark.parametrize("sizes", [(40, 30), (3,) * 20])
-def test_a_gpu_finds_the_same_neighbours(sizes: tuple[int, ...]) -> None:
-    embeddings, labels = _uneven(0, sizes)
-    expected = Evaluation(embeddings, labels).neighbours
-    for one, other in zip(expected, Evaluation(embeddings.cuda(), labels.cuda()).neighbours, strict=True):
-        torch.testing.assert_close(other.cpu(), one)
-
-
-@pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
-def test_a_gpu_counts_ties_the_same() -> None:
-    embeddings, labels = _uneven(0, (3,) * 40)
-    embeddings = embeddings[torch.arange(len(embeddings)) % 9].float()
-    expected = Evaluation(embeddings, labels).neighbours
-    found = Evaluation(embeddings.cuda(), labels.cuda()).neighbours
-    for k in (1, 4):
-        torch.testing.assert_close(found.hit_rate(k).cpu(), expected.hit_rate(k))
-    torch.testing.assert_close(found.average_precision.cpu(), expected.average_precision)
-    torch.testing.assert_close(found.precision.cpu(), expected.precision)
+@pytest.mark.parametrize("tied", [False, True])
+def test_a_gpu_finds_the_same_neighbours(tied: bool) -> None:
+    for sizes in ((40, 30), (3,) * 40):
+        embeddings, labels = _uneven(0, sizes)
+        if tied:
+            embeddings = embeddings[torch.arange(len(embeddings)) % 9].float()
+        expected = Evaluation(embeddings, labels).neighbours
+        found = Evaluation(embeddings.cuda(), labels.cuda()).neighbours
+        for k in (1, 4):
+            torch.testing.assert_close(found.hit_rate(k).cpu(), expected.hit_rate(k))
+        torch.testing.assert_close(found.average_precision.cpu(), expected.average_precision)
+        torch.testing.assert_close(found.precision.cpu(), expected.precision)

@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from workers.catalog import PartSourceError, load
+from workers.catalog import Catalog, PartSourceError, complete, load, own_code
 from workers.catalog.source import OFFERED
-from workers.contract import FOLDERS, KINDS, Part
+from workers.contract import FOLDERS, KINDS, CodeChangedError, Part, Recipe
 from workers.registry import UnknownPart, build, find
+from workers.training import session
 
 SCHEDULE = '''
 from typing import NamedTuple
@@ -31,53 +32,32 @@ def parts(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_finds_a_researchers_own_part_and_imports_it_once(parts: Path) -> None:
+def test_a_researchers_own_part_is_imported_from_its_file(parts: Path) -> None:
+    """That an edited one is imported again, a test below shows."""
     found = find("schedule", "mine", parts)
     assert (found.__name__, found.__doc__) == ("Mine", "Mine.")
-    assert find("schedule", "mine", parts) is found
     assert sys.modules[found.__module__].__file__ == str(parts / "schedules" / "mine.py")
-    with pytest.raises(UnknownPart):
-        find("schedule", "mine")
-
-
-def test_an_edited_part_is_imported_again(parts: Path) -> None:
-    before = find("schedule", "mine", parts)
-    (parts / "schedules" / "mine.py").write_text(SCHEDULE.replace('"""Mine."""', '"""Mine, edited."""'))
-    after = find("schedule", "mine", parts)
-    assert after is not before
-    assert after.__doc__ == "Mine, edited."
-
-
-def test_a_part_that_fails_to_import_leaves_nothing_behind(parts: Path) -> None:
     (parts / "schedules" / "mine.py").write_text("class Mine: pass\nraise RuntimeError('no')")
     with pytest.raises(RuntimeError, match="no"):
         find("schedule", "mine", parts)
-    assert "metricsweep_parts.schedules.mine" not in sys.modules
+    assert "metricsweep_parts.schedules.mine" not in sys.modules, "nothing is left of an import that failed"
 
 
 def test_a_built_in_is_refused_once_an_own_part_takes_its_name(parts: Path) -> None:
-    assert find("schedule", "constant", parts) is find("schedule", "constant")
     (parts / "schedules" / "constant.py").write_text(SCHEDULE)
     with pytest.raises(PartSourceError, match="rename this file"):
         build("schedule", Part(name="constant"), parts, total=1)
-    assert find("schedule", "constant").__module__ == "workers.schedules.constant"
-
-
-def test_a_folder_of_own_parts_that_is_gone_is_missed_for_a_built_in_too(tmp_path: Path) -> None:
     with pytest.raises(PartSourceError, match="does not exist"):
-        build("schedule", Part(name="constant"), tmp_path / "gone", total=1)
+        build("schedule", Part(name="constant"), parts / "gone", total=1)
 
 
-def test_a_typo_gets_a_suggestion(parts: Path) -> None:
+def test_only_a_part_is_a_part(parts: Path) -> None:
     with pytest.raises(UnknownPart, match="no schedule named 'cosin'; did you mean 'cosine'") as caught:
         find("schedule", "cosin")
     assert (caught.value.kind, caught.value.name) == ("schedule", "cosin")
     with pytest.raises(UnknownPart, match="did you mean 'mine'"):
         find("schedule", "mien", parts)
-
-
-def test_only_a_part_is_a_part() -> None:
-    for name in ("", "../registry", "__init__", "constant.py", "os", "..registry"):
+    for name in ("", "../registry", "__init__", "constant.py", "os", "..registry", "mine"):
         with pytest.raises(UnknownPart):
             find("schedule", name)
 
@@ -121,17 +101,17 @@ def test_what_is_offered_is_known_of_every_kind_and_is_all_that_parts_ask_for() 
     assert {kind: asks - {*OFFERED[kind]} for kind, asks in asked.items()} == {kind: set() for kind in KINDS}
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_hyper_parameter_before_the_star_is_named_with_its_file(kind: str, tmp_path: Path) -> None:
-    folder = write(tmp_path, f"{FOLDERS[kind]}/mine.py", "margin: float = 0.2, *, other: int = 1")
-    with pytest.raises(PartSourceError) as caught:
-        load(folder)
-    said = str(caught.value)
-    assert said.startswith(f"{folder}/{FOLDERS[kind]}/mine.py: `margin` stands before the `*`")
-    assert "a hyper-parameter stands behind the `*`: `def __init__(self, *, margin: ...)`" in said
-
-
-def test_what_the_trainer_offers_stays_before_the_star(tmp_path: Path) -> None:
+def test_a_hyper_parameter_before_the_star_is_named_with_its_file(tmp_path: Path) -> None:
+    wrong = {}
+    for kind in KINDS:
+        folder = write(tmp_path / kind, f"{FOLDERS[kind]}/mine.py", "margin: float = 0.2, *, other: int = 1")
+        with pytest.raises(PartSourceError) as caught:
+            load(folder)
+        where = f"{folder}/{FOLDERS[kind]}/mine.py: `margin` stands before the `*`"
+        right = "a hyper-parameter stands behind the `*`: `def __init__(self, *, margin: ...)`"
+        if not str(caught.value).startswith(where) or right not in str(caught.value):
+            wrong[kind] = str(caught.value)
+    assert wrong == {}
     with pytest.raises(PartSourceError, match=r"`margin` stands .*`def __init__\(self, dim, \*, margin: ...\)`"):
         load(write(tmp_path, "losses/mine.py", "dim: int, margin: float = 0.2"))
 
@@ -164,3 +144,93 @@ def test_other_folders_are_left_alone(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "readers.py").write_text("def read(path):\n    return path\n")
     assert "mine" in load(tmp_path).names("loss")
+
+
+CIRCLE = '''"""A loss."""
+
+from torch import nn
+
+from ._terms import SCALE
+
+
+class Circle(nn.Module):
+    version = 1
+    order = "free"
+    scale = SCALE
+
+    def forward(self, embeddings, labels):
+        return embeddings.mean() * SCALE
+'''
+OTHER = CIRCLE.replace("Circle", "Other").replace("from ._terms import SCALE", "SCALE = 1")
+SPREAD = '''"""A metric."""
+
+
+class Spread:
+    version = 1
+    better = "lower"
+
+    def __call__(self, evaluation):
+        return 0.0
+'''
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    """An own folder with a loss that imports a module of it, another loss, and a metric."""
+    files = {
+        "losses/circle.py": CIRCLE, "losses/other.py": OTHER, "metrics/spread.py": SPREAD,
+        "losses/_terms.py": "from ..shared.numbers import ONE\n\nSCALE = ONE\n", "shared/numbers.py": "ONE = 1.0\n",
+    }  # fmt: skip
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def recipe(catalog: Catalog, loss: str = "circle", *metrics: str) -> Recipe:
+    own = {"dataset": "digits", "backbone": "mlp", "sampler": "balanced", "loss": loss}
+    return complete(Recipe.model_validate({**own, "iterations": 10, "metrics": [*metrics]}), catalog)
+
+
+def edit(path: Path, old: str, new: str) -> None:
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+def test_what_a_recipe_does_not_use_leaves_its_fingerprint_alone(own: Path) -> None:
+    before = recipe(load(own), "other"), recipe(load(), "triplet")
+    edit(own / "losses/circle.py", ".mean()", ".sum()")
+    edit(own / "metrics/spread.py", "0.0", "1.0")
+    after = recipe(load(own), "other"), recipe(load(), "triplet")
+    assert [one.fingerprint for one in after] == [one.fingerprint for one in before]
+    assert "code" not in after[1].model_dump(mode="json")["pins"], "built-in own have versions"
+
+
+def test_metrics_and_parts_that_are_named_in_a_text_count(own: Path) -> None:
+    first = recipe(load(own), "other", "spread")
+    assert set(first.pins.code) == {"loss", "metric.spread"}
+    edit(own / "metrics/spread.py", "0.0", "1.0")
+    second = recipe(load(own), "other", "spread")
+    assert second.pins.code["loss"] == first.pins.code["loss"]
+    assert second.pins.code["metric.spread"] != first.pins.code["metric.spread"]
+    edit(own / "losses/other.py", "SCALE = 1", "SCALE, INNER = 1, 'circle'")
+    named = own_code.sources(own / "losses/other.py", own)
+    assert list(named) == ["losses/_terms.py", "losses/circle.py", "losses/other.py", "shared/numbers.py"]
+
+
+def test_a_worker_refuses_a_recipe_for_other_code(own: Path) -> None:
+    planned = recipe(load(own))
+    session.check(planned, own)
+    edit(own / "losses/_terms.py", "SCALE = ONE", "SCALE = 2 * ONE")
+    with pytest.raises(CodeChangedError, match=r"the code of own loss 'circle' is sha256:.* was edited since"):
+        session.check(planned, own)
+
+
+def test_an_edited_module_is_imported_anew_even_within_a_second_and_with_the_same_size(own: Path) -> None:
+    first = find("loss", "circle", own)
+    assert find("loss", "circle", own) is first
+    for number in "2", "3", "4":
+        edit(own / "shared/numbers.py", (own / "shared/numbers.py").read_text()[6], number)
+        assert find("loss", "circle", own).scale == float(f"{number}.0")
+    assert first.scale == 1.0

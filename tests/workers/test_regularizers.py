@@ -106,13 +106,6 @@ def test_every_regularizer_conforms(name: str) -> None:
         assert not part("regularizer", name)(embeddings).isfinite()
 
 
-def test_sec_has_the_gradient_of_the_paper() -> None:
-    f = random_batch()[0]
-    lengths = f.norm(dim=1, keepdim=True)
-    _, gradient = _value_and_gradient(Sec(), f)
-    torch.testing.assert_close(gradient, 2 / len(f) * (lengths - lengths.mean()) * f / lengths)  # SEC eq. 18
-
-
 def test_sec_ema_follows_a_loop_over_batches() -> None:
     regularizer, mu = SecEma(rho=0.1), math.nan
     for step in range(6):
@@ -211,19 +204,6 @@ def test_spread_out_goes_on_drawing_where_its_checkpoint_was_taken() -> None:
     assert values == [second(f, y).item() for _ in range(3)]
     assert len(set(values)) == 3
     assert len({first.eval()(f, y).item() for _ in range(3)}) == 1
-
-
-def test_sec_fixed_measures_the_training_set_once() -> None:
-    f, _ = random_batch()
-    regularizer = part("regularizer", "sec_fixed", source="training_set")
-    assert regularizer(f).isnan()
-    regularizer.begin(lambda: 3.0)
-    expected = (f.norm(dim=1) - 3).square().mean().item()
-    assert regularizer(f).item() == pytest.approx(expected)
-    other = part("regularizer", "sec_fixed", source="training_set")
-    other.load_state_dict(regularizer.state_dict())
-    assert other.eval()(f).item() == pytest.approx(expected)
-    part("regularizer", "sec_fixed").begin(lambda: 1 / 0)  # a number needs no look
 
 
 def test_the_plan_refuses_a_number_beside_another_source() -> None:

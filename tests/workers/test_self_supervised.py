@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -9,19 +10,23 @@ import pytest
 import torch
 from sklearn.linear_model import LogisticRegression
 
-from tests.workers.recipes import batches, numbers, place, run, same, weights
-from workers import catalog
-from workers.contract import Part, Recipe, Stopped
-from workers.data.batches import Splits, splits
+from tests.workers import recipes
+from tests.workers.recipes import batches, begun, numbers, place, run, same, weights
+from tests.workers.test_checkpoint import cut_and_resumed
+from workers.contract import Part, Recipe
+from workers.data.batches import Batches, Splits, splits
 from workers.data.images import Images, load
 from workers.evaluation.probe import Features
 from workers.losses.nt_xent import NTXent
 from workers.metrics.knn import Knn
 from workers.tasks import At
 from workers.tasks.self_supervised import SelfSupervised
+from workers.training import kept_weights, loop
+from workers.training.determinism import derived
 from workers.training.session import Session
 
-PROBE = {"probe_epochs": 4, "probe_at": [2, 3], "probe_batch": 64, "probe_lr": [1.0]}
+STEPS = 4
+PROBE: dict[str, Any] = {"probe_epochs": 4, "probe_at": [2, 3], "probe_batch": 64, "probe_lr": [1.0]}
 RAW: dict[str, Any] = {
     "task": {"name": "self_supervised", **PROBE},
     "dataset": "digits_halves",
@@ -34,8 +39,8 @@ RAW: dict[str, Any] = {
     "eta_schedule": "linear",
     "sampler": {"name": "shuffle", "batch": 16},
     "optimizer": {"name": "sgd", "lr": 0.1},
-    "iterations": 4,
-    "evaluate_every": 4,
+    "iterations": STEPS,
+    "evaluate_every": STEPS,
 }
 
 
@@ -44,24 +49,12 @@ def raw(probe: Mapping[str, Any] | None = None, **changes: Any) -> dict[str, Any
 
 
 def recipe(probe: Mapping[str, Any] | None = None, **changes: Any) -> Recipe:
-    return catalog.complete(Recipe.model_validate(raw(probe, **changes)), catalog.load())
-
-
-def session(what: Recipe, folder: Path) -> Session:
-    return Session(what, place(folder), torch.device("cpu"))
+    return recipes.completed(raw(probe, **changes))
 
 
 def task(of: Session) -> SelfSupervised:
     assert isinstance(of.task, SelfSupervised)
     return of.task
-
-
-def test_a_batch_is_two_views_of_images_in_one_order(tmp_path: Path) -> None:
-    at_work = session(recipe(), tmp_path)
-    images, labels = batches(at_work).next()
-    assert images.shape == (32, 1, 8, 8)
-    assert labels.tolist() == [*range(16), *range(16)], "the number of the image in its batch, not its class"
-    assert not torch.equal(images[:16], images[16:])
 
 
 def test_labels_never_reach_what_is_trained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,9 +75,9 @@ def test_labels_never_reach_what_is_trained(tmp_path: Path, monkeypatch: pytest.
 
 def test_the_loss_is_nt_xent_of_raw_projections_with_sec_beside_it(tmp_path: Path) -> None:
     """As SimCLR has it: the views of image i are rows i and n + i, against all 2n - 2 others."""
-    at_work = session(recipe(), tmp_path)
+    at_work = begun(recipe(), tmp_path)
     (terms,) = at_work.task.step(batches(at_work).next(), At(2, 0.1))
-    again = session(recipe(), tmp_path)
+    again = begun(recipe(), tmp_path)
     images, _ = batches(again).next()
     embeddings = task(again).model(images)
     unit = torch.nn.functional.normalize(embeddings)
@@ -101,7 +94,7 @@ def test_the_loss_is_nt_xent_of_raw_projections_with_sec_beside_it(tmp_path: Pat
 
 def test_the_head_is_dropped_where_features_are_judged(tmp_path: Path) -> None:
     """k-NN and probe by hand, on what the backbone makes of the images of an evaluation."""
-    at_work = session(recipe(), tmp_path)
+    at_work = begun(recipe(), tmp_path)
     network = task(at_work).model.eval()
     held = batches(at_work).splits
     with torch.no_grad():
@@ -114,24 +107,55 @@ def test_the_head_is_dropped_where_features_are_judged(tmp_path: Path) -> None:
     assert 0.4 < found["test/top@1"] < peer.score(told.numpy(), held.test.labels.numpy()) + 0.05
 
 
-def stopping_in_the_end(epochs: int) -> Any:
-    """A stop flag that turns true once the probe has had so many epochs: it is read once before each iteration."""
-    turns = iter([False] * (RAW["iterations"] + epochs))
-    return lambda: next(turns, True)
+CHOSEN: dict[str, Any] = {"select": {"metric": "knn@200", "split": "test"}, "evaluate_every": 1}
+"""Keeps other weights than the last, so that both are probed at the end."""
 
 
-@pytest.mark.parametrize(("views", "reports"), [("centre", "best"), ("crops", "chosen")])
-def test_it_goes_on_in_the_middle_of_the_probe(views: str, reports: str, tmp_path: Path) -> None:
-    what = recipe({"probe_views": views, "probe_reports": reports})
-    whole, _ = run(what, tmp_path / "whole")
-    for epochs in (1, 4):
-        with pytest.raises(Stopped):
-            run(what, tmp_path / str(epochs), stop=stopping_in_the_end(epochs))
-        resumed, said = run(what, tmp_path / f"{epochs}-on", tmp_path / str(epochs) / "last.pt")
-        assert numbers(resumed) == numbers(whole), epochs
-        told = [one for one in said if "train/probe_loss" in one.metrics]
-        assert len(told) <= 4 - epochs, "what was done is not done again"
-    assert same(weights(tmp_path / "whole" / "final.pt"), weights(tmp_path / "1-on" / "final.pt"))
+def test_probes_of_the_best_and_of_the_last_weights_are_those_of_what_is_kept(tmp_path: Path) -> None:
+    """tests/workers/test_tasks.py cuts a training whose last weights alone are probed."""
+    what, stops = recipe({"probe_views": "crops", "probe_epochs": 2, "probe_at": [1]}, **CHOSEN), count()
+    whole, _ = run(what, tmp_path / "whole", stop=lambda: next(stops) < 0)
+    asked = range(next(stops))
+    assert whole.best_step != STEPS
+    assert whole.metrics["last/test/top@1"] != whole.metrics["best/test/top@1"]
+    assert len(asked) >= STEPS + 1 + 2 * 2
+    for turn in asked[STEPS + 1 :]:
+        resumed = cut_and_resumed(what, tmp_path / str(turn), [turn])
+        assert numbers(resumed) == numbers(whole), turn
+    pieces = [STEPS + 2, 1, 0]  # an attempt is asked once more before it goes on where no iteration is left
+    assert numbers(cut_and_resumed(what, tmp_path / "pieces", pieces)) == numbers(whole)
+    kept = kept_weights.read(tmp_path / "whole/best.pt")
+    best = {key: value for key, value in whole.metrics.items() if key.startswith("best/")}
+    assert kept_weights.evaluate(kept, ["top@1", "knn@200"], place(tmp_path)) == best
+
+
+def test_the_end_writes_checkpoints_and_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for limit in ("REPORT_SECONDS", "REPORT_SHARE", "LINE_SECONDS"):
+        monkeypatch.setattr(loop, limit, 0.0)
+    _, reports = run(recipe(), tmp_path, checkpoint_seconds=0.0)
+    ends = PROBE["probe_epochs"] + 1  # each epoch, and what is measured then
+    assert [one.step for one in reports if one.checkpoint] == [1, 2, 3, 4, *[STEPS] * ends]
+    probing = [one for one in reports if "train/probe_loss" in one.metrics]
+    assert len(probing) == PROBE["probe_epochs"]
+    assert all("probe_loss " in one.log for one in probing)
+    assert any("measuring top@1 of step 4" in one.log for one in reports)
+
+
+def test_images_stand_once_for_each_view(tmp_path: Path) -> None:
+    def made(views: int, augment: str = "simclr") -> Batches:
+        what = recipes.recipe(augment=augment)
+        return Batches(what, place(tmp_path), torch.device("cpu"), lambda purpose: derived(0, purpose), views)
+
+    batch = (whole := made(3)).next()
+    assert len(batch.images) == whole.batch == 12 * 3
+    assert torch.equal(batch.labels, torch.arange(12).repeat(3))
+    first, second = batch.images[:12], batch.images[12:24]
+    assert not any(torch.equal(one, other) for one, other in zip(first, second, strict=True))
+    alone, several = made(1, "none").next().images, made(3, "none").next().images
+    assert torch.equal(several, alone.repeat(3, 1, 1, 1)), "the sampler draws images as it does for one view"
+    state, after = whole.state_dict(), whole.next()
+    (other := made(3)).load_state_dict(state)
+    assert torch.equal(other.next().images, after.images)
 
 
 def test_the_best_report_is_no_lower_than_any_rate(tmp_path: Path) -> None:
@@ -155,8 +179,7 @@ def test_what_does_not_fit_is_a_problem_before_anything_runs(tmp_path: Path) -> 
         ({"metrics": ["top@5"], "select": {"metric": "top@5", "split": "test"}}, "select.metric", "at the end only"),
         ({"augment": "none"}, "augment", "leaves equal"),
     ):
-        found = {one.path: one.message for one in catalog.problems(raw(**changes), catalog.load())}
-        assert said in found[path]
+        assert said in recipes.problems(raw(**changes))[path]
     probe: dict[str, Any]
     for probe, said in (
         ({"probe_lr": [1.0, 2.0]}, "2 learning rates and no images to choose one by; hold images out"),
@@ -164,7 +187,7 @@ def test_what_does_not_fit_is_a_problem_before_anything_runs(tmp_path: Path) -> 
         ({"probe_at": [4]}, "there are 4"),
     ):
         with pytest.raises(ValueError, match=said):
-            session(recipe(probe), tmp_path)
+            begun(recipe(probe), tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -183,4 +206,4 @@ def test_labels_that_tell_nothing_are_refused(
     few = Images(one.images[:4], torch.tensor(labels))
     monkeypatch.setattr("workers.data.batches.splits", lambda *given: Splits(few, None, few))
     with pytest.raises(ValueError, match=said):
-        session(recipe(metrics=metrics, sampler={"name": "shuffle", "batch": 2}), tmp_path)
+        begun(recipe(metrics=metrics, sampler={"name": "shuffle", "batch": 2}), tmp_path)

@@ -1,8 +1,6 @@
 """A part's source is read as Python would run it, and refused with the name of the file where it has another form."""
 
-import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -125,42 +123,3 @@ def test_the_file_name_is_a_name(tmp_path: Path) -> None:
     for name in ("ProxyAnchor.py", "3d.py", "proxy-anchor.py", "é.py"):
         with pytest.raises(PartSourceError, match="lower case"):
             read("loss", written(tmp_path, part("pass"), name))
-
-
-def x(kind: Any, **more: Any) -> Parameter:
-    return Parameter(name="x", type=kind, **more)
-
-
-def test_equal_meanings_become_equal() -> None:
-    for parameter, given, cast in (
-        (x("float"), 3, 3.0), (x("float"), -0.0, 0.0), (x("int"), 3.0, 3), (x("int", optional=True), None, None),
-        (x("bool"), False, False), (x("str"), "", ""), (x("literal", choices=[1, 2]), 2.0, 2),
-        (x("literal", choices=[False, 0]), 0, 0), (x("ints"), (1, 2.0), [1, 2]), (x("floats"), [], []),
-    ):  # fmt: skip
-        result = parameter.cast(given)
-        assert (repr(result), type(result)) == (repr(cast), type(cast))
-        assert parameter.cast(result) == result
-
-
-def test_what_does_not_fit_is_refused() -> None:
-    for parameter, given, message in (
-        (x("float"), "abc", "expected a number, found 'abc'"),
-        (x("float"), "1e-3", "expected a number, found '1e-3'; write it without quotes"),
-        (x("float"), True, "expected a number, found true"),
-        (x("float"), None, "expected a number, found null"),
-        (x("float"), float("nan"), "expected a number, found NaN"),
-        (x("float"), float("inf"), "expected a number, found Infinity"),
-        (x("float"), 10**400, "expected a number, found 1000000"),
-        (x("float", optional=True), [], "expected a number, or null, found []"),
-        (x("int"), 3.5, "expected a whole number, found 3.5"),
-        (x("int"), False, "expected a whole number, found false"),
-        (x("bool"), 1, "expected true or false, found 1"),
-        (x("bool"), "no", "expected true or false, found 'no'"),
-        (x("str"), 1, "expected a text, found 1"),
-        (x("literal", choices=["a", "b"]), "c", "expected one of 'a', 'b', found 'c'"),
-        (x("literal", choices=[1]), True, "expected one of 1, found true"),
-        (x("ints"), 3, "expected a list of whole numbers, found 3"),
-        (x("ints"), [1, "2"], "expected a list of whole numbers, found '2'"),
-    ):
-        with pytest.raises(ValueError, match=re.escape(message)):
-            parameter.cast(given)

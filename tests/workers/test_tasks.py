@@ -8,14 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
-from tests.workers.recipes import numbers, place, run, same, weights
+from tests.workers.recipes import begun, numbers, problems, run, same, weights
 from tests.workers.test_checkpoint import cut_and_resumed
 from workers import catalog
 from workers.catalog import Entry, holds
 from workers.contract import GOES_WITH, PART_FIELDS, Recipe, Result
-from workers.training.session import Session
 
 TASKS = [entry.name for entry in catalog.load().of("task")]
 LENGTH = {"iterations": 4, "evaluate_every": 2}
@@ -40,7 +38,13 @@ OWN: dict[str, dict[str, Any]] = {
         "validation": {"name": "class_holdout", "folds": 3},
     },
     "self_supervised": {
-        "task": {"name": "self_supervised", "probe_epochs": 3, "probe_at": [2], "probe_batch": 64},
+        "task": {
+            "name": "self_supervised",
+            "probe_epochs": 3,
+            "probe_at": [2],
+            "probe_batch": 64,
+            "probe_reports": "best",
+        },
         "dataset": "digits_halves",
         "loss": "nt_xent",
         "sampler": {"name": "shuffle", "batch": 8},
@@ -82,10 +86,6 @@ def recipe(name: str, **changes: Any) -> Recipe:
     return catalog.complete(Recipe.model_validate({**raw(name), **changes}), catalog.load())
 
 
-def problems(given: dict[str, Any]) -> dict[str, str]:
-    return {one.path: one.message for one in catalog.problems(given, catalog.load())}
-
-
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[Result, Path, int]]:
     """A task's whole training, its folder, and how often it asked whether to stop."""
@@ -101,20 +101,6 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[Res
 
 @pytest.mark.parametrize("name", TASKS)
 class TestEachTask:
-    def test_says_what_it_measures_and_selects_by_one_of_it(self, name: str) -> None:
-        facts = entry(name).facts
-        assert isinstance(facts["metrics"], list)
-        assert facts["selects"] in facts["metrics"]
-        assert facts["split"] in {"validation", "test", "last"}
-        assert set(facts.get("watched", [])) <= set(facts["metrics"])  # type: ignore[arg-type]
-        known, task = catalog.load(), entry(name)
-        assert not any(known.at_the_end(metric, task) for metric in task.stated("watched"))
-        for ended in task.stated("ended"):
-            alone = task.model_copy(update={"facts": {"ended": [ended]}})
-            assert any(known.at_the_end(metric, alone) for metric in task.stated("metrics")), ended
-        assert not known.at_the_end(str(facts["selects"]), task) or facts["split"] == "last"
-        assert all(known.read_by(str(metric), task) for metric in facts["metrics"])
-
     def test_a_sound_recipe_is_completed_once_and_keeps_its_fingerprint(self, name: str) -> None:
         assert problems(raw(name)) == {}
         complete = recipe(name)
@@ -201,7 +187,7 @@ def test_a_task_without_images_is_not_told_to_hold_some_out() -> None:
 
 def test_players_take_turns(tmp_path: Path) -> None:
     """Each moves only itself, and the second sees what the first has become."""
-    session = Session(recipe("two_player"), place(tmp_path), torch.device("cpu"))
+    session = begun(recipe("two_player"), tmp_path)
     seen = []
     for terms in session.turns():
         before = session.weights()

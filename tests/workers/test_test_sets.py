@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from orchestrator.cost.estimate import workload
 from orchestrator.plan.check import check
 from orchestrator.spec.layouts import MetricColumn
 from orchestrator.spec.spec import Spec
@@ -105,17 +104,6 @@ def test_what_a_recipe_asks_for_is_pinned(parts: Path, tmp_path: Path, manifest:
     assert [change.what for change in catalog.changes(stamped, catalog.load(parts))] == [
         "content of test set 'all' of dataset 'sets'"
     ]
-
-
-def test_each_costs_its_images(parts: Path) -> None:
-    path = parts / "datasets" / "sets.py"
-    images_ = 'images = {"train": 1083, "test": 714, "test_half": 357}'
-    path.write_text(path.read_text().replace("    metrics =", f"    {images_}\n    metrics ="))
-    known = catalog.load(parts)
-    plain, half = (workload(made(parts, tests), known).evaluated for tests in ([], ["half"]))
-    assert plain is not None
-    assert half == plain + 357  # of the last weights
-    assert workload(made(parts, ["all"]), known).evaluated is None  # nobody says how many there are
 
 
 def test_another_content_is_damage(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from tests.workers.recipes import place, run
-from workers import catalog, registry
+from tests.workers.recipes import begun, completed, problems, run
+from workers import registry
 from workers.contract import Part, Recipe
 from workers.evaluation.probe import Samples
 from workers.metrics.high_quality import HighQuality
@@ -29,15 +29,11 @@ def raw(more: dict[str, Any] | None = None, **task: Any) -> dict[str, Any]:
 
 
 def recipe(more: dict[str, Any] | None = None, **task: Any) -> Recipe:
-    return catalog.complete(Recipe.model_validate(raw(more, **task)), catalog.load())
-
-
-def problems(given: dict[str, Any]) -> dict[str, str]:
-    return {one.path: one.message for one in catalog.problems(given, catalog.load())}
+    return completed(raw(more, **task))
 
 
 def session(tmp_path: Path, more: dict[str, Any] | None = None, **task: Any) -> tuple[Session, TwoPlayer]:
-    made = Session(recipe(more, **task), place(tmp_path), torch.device("cpu"))
+    made = begun(recipe(more, **task), tmp_path)
     assert isinstance(made.task, TwoPlayer)
     return made, made.task
 
@@ -221,8 +217,3 @@ def test_a_game_that_cannot_be_played_is_refused_with_its_path() -> None:
         assert problems(raw(**task)) == {path: said}
     found = problems(raw({"figures": [{"name": "samples", "every": 5}]}))
     assert found == {"figures.0": "'samples' looks every 5 iterations, but the training has 4; set `every`"}
-
-
-def test_what_it_learned_later_is_left_out_of_a_recipe() -> None:
-    plain = recipe().model_dump(mode="json")["task"]
-    assert plain == {"name": "two_player", "gaussians": 8, "batch": 16}

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 import torch
 
-from tests.workers.recipes import batches, place, recipe, run
-from workers import catalog, geometry
-from workers.contract import Recipe
+from tests.workers.recipes import batches, begun, place, recipe, run
+from workers import geometry
 from workers.data.batches import Batches, Splits, splits
 from workers.data.images import PairSet
 from workers.evaluation.verification import FOLDS, MOST, Scores, pairs
@@ -65,9 +64,7 @@ def test_pairs_are_all_of_one_class_and_as_many_of_two() -> None:
 def test_the_pairs_that_a_data_set_drew_up_go_before_those_of_labels(tmp_path: Path) -> None:
     place_ = torch.arange(20)
     drawn = PairSet(place_, place_ % 7, place_ % 2 == 0, place_ // 2)
-    session = Session(recipe(task="verification"), place(tmp_path), torch.device("cpu"))
-    task, batches_ = session.task, batches(session)
-    assert isinstance(task, Verification)
+    task, batches_ = task_of(tmp_path)
     usual = task.evaluate("test", ["accuracy"])
     batches_.splits = replace(batches_.splits, test=replace(batches_.splits.test, pairs=drawn))
     unit = geometry.unit(task.embed(batches_.splits.test))
@@ -76,7 +73,7 @@ def test_the_pairs_that_a_data_set_drew_up_go_before_those_of_labels(tmp_path: P
 
 
 def task_of(tmp_path: Path, **options: bool) -> tuple[Verification, Batches]:
-    session = Session(recipe(task={"name": "verification", **options}), place(tmp_path), torch.device("cpu"))
+    session = begun(recipe(task={"name": "verification", **options}), tmp_path)
     assert isinstance(session.task, Verification)
     return session.task, batches(session)
 
@@ -146,24 +143,6 @@ def test_too_few_to_pair_are_refused() -> None:
         pairs(torch.zeros(30, dtype=torch.int64))
     with pytest.raises(ValueError, match="expected two classes and 10 pairs"):
         pairs(torch.arange(8) // 2)
-
-
-def test_faces_of_people_who_did_not_train_are_told_apart(shared: Path, tmp_path: Path) -> None:
-    raw = {
-        "task": "verification",
-        "dataset": {"name": "packed", "file": "orl_faces.npz"},
-        "backbone": {"name": "small_cnn", "width": 8},
-        "loss": "triplet",
-        "sampler": {"name": "balanced", "classes": 5, "per_class": 4},
-        "iterations": 10,
-        "validation": {"name": "class_holdout", "folds": 4},
-    }
-    assert catalog.problems(raw, catalog.load()) == []
-    what = catalog.complete(Recipe.model_validate(raw), catalog.load())
-    (tmp_path / "data").symlink_to(shared / "data")
-    result, _ = run(what, tmp_path)
-    assert result.outcome == "ok"
-    assert 0.6 < result.metrics["best/test/accuracy"] <= 1
 
 
 def test_models_of_folds_are_joined_by_the_mean_of_their_cosines(tmp_path: Path) -> None:

@@ -132,17 +132,6 @@ def test_files_that_cannot_be_read(tmp_path: Path, capsys: pytest.CaptureFixture
     assert all("cannot be read" in error for error in errors)
 
 
-def test_usage(capsys: pytest.CaptureFixture[str]) -> None:
-    wrong = [[], ["paint"], ["train"], ["train", "x", "--threads", "0"], ["data"], ["catalog", "--json", "--write"]]
-    for arguments in (*wrong, ["--help"], ["train", "--help"]):
-        with pytest.raises(SystemExit) as caught:
-            main(arguments)
-        asked = "--help" in arguments
-        assert caught.value.code == (0 if asked else 2), arguments
-        said = capsys.readouterr()
-        assert ("python -m workers train recipe.yaml" in said.out) if asked else ("usage:" in said.err), arguments
-
-
 def test_catalog(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert main(["catalog"]) == 0
     assert "multi_similarity" in capsys.readouterr().out
