@@ -8,12 +8,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from orchestrator.views.outcomes import SweepOutcomes
 
 from orchestrator.publish.aggregate import half_interval, standard_error
 from orchestrator.publish.formats import render
 from orchestrator.publish.tables.build import build_own
 from orchestrator.publish.tables.table_data import Table
+from orchestrator.views.runs import SweepOutcomes
 from tests.publish import sweeps
 
 KEY = "best/test/recall@1"

@@ -5,13 +5,11 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from orchestrator.views.lifecycle import TrialState
-from orchestrator.views.outcomes import SweepOutcomes, TrialOutcome
-from orchestrator.views.planned import Cell
-
 from orchestrator.publish.formats import render
 from orchestrator.publish.tables.build import build
 from orchestrator.publish.tables.table_data import Table
+from orchestrator.views.runs import Cell, SweepOutcomes, TrialOutcome
+from orchestrator.views.states import TrialState
 from tests.publish import presets, shapes, sweeps
 from tests.publish.test_averaging import outcomes as averaged
 from tests.publish.test_averaging import reproduced, selected
