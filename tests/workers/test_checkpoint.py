@@ -1,4 +1,4 @@
-"""Checkpoints: a training that was cut anywhere and resumed equals one that was not, bit for bit."""
+"""A training that was cut anywhere, or found its disk full, and was resumed equals one that was not, bit for bit."""
 
 import os
 import random
