@@ -1,4 +1,4 @@
-"""Pretrained backbones: shapes, pooling, frozen batch norm, published architectures, and where weights come from."""
+"""Backbones and heads: shapes, pooling, frozen batch norm, published architectures, where weights come from."""
 
 from functools import lru_cache
 from pathlib import Path

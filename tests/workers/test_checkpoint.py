@@ -1,8 +1,9 @@
-"""Checkpoints: a training that was cut anywhere and resumed equals one that was not, bit for bit."""
+"""A training that was cut anywhere, or found its disk full, and was resumed equals one that was not, bit for bit."""
 
 import os
 import random
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -217,3 +218,33 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
         checkpoint.save(path, {"value": lambda: None})
     assert checkpoint.load(path)["value"] == 1
     assert [file.name for file in tmp_path.iterdir()] == ["last.pt"]
+
+
+def limit(size: int) -> None:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
+
+
+def test_checkpoints_come_again_once_there_is_room(tmp_path: Path) -> None:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
+    reports: list[Progress] = []
+
+    def report(progress: Progress) -> None:
+        reports.append(progress)
+        # iterations 1 to 3 have room, 4 to 8 have none
+        if progress.checkpoint and progress.step == 3:
+            limit(2000)
+        if progress.log.startswith("no checkpoint at step 8"):
+            limit(before)
+
+    where = place(tmp_path / "short", checkpoint_seconds=0.0)
+    try:
+        result = train(recipe(), where, report)
+    finally:
+        limit(before)
+    assert [one.step for one in reports if one.checkpoint] == [1, 2, 3, 9, 10, 11, 12, 12]  # once at the end
+    lost = [one for one in reports if "no checkpoint" in one.log]
+    assert [one.step for one in lost] == [4, 5, 6, 7, 8]
+    expected = f"no checkpoint at step 4: File too large ({tmp_path}/short/last.pt); going on without\n"
+    assert lost[0].log == expected
+    assert numbers(result) == numbers(run(recipe(), tmp_path / "long")[0]), "as if there had been room"
+    assert sorted(path.name for path in (tmp_path / "short").iterdir()) == ["best.pt", "queries.npz"]

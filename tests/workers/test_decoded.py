@@ -1,4 +1,4 @@
-"""The decoded data of a machine: built once, shared, and never half there."""
+"""Images of a machine, decoded or encoded: built once, shared, never half there, and the same pixels."""
 
 import os
 from concurrent.futures import ThreadPoolExecutor

@@ -1,4 +1,4 @@
-"""The store of features: written whole or not at all, waited for, compared with its hash, and bounded in size."""
+"""Trainings on features of a frozen network: equal numbers, computed once, stored whole or not at all."""
 
 import os
 import signal

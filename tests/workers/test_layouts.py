@@ -304,9 +304,7 @@ def test_cifar10_from_pickles_and_binary_files(tmp_path: Path) -> None:
     assert images.miscounts(Cifar10, {"train": first.train.counts, "test": first.test.counts}) == [
         "train has 100 images, expected 50,000", "test has 20 images, expected 10,000",
     ]  # fmt: skip
-    for path in (tmp_path / "cifar-10-batches-py").iterdir():
-        path.unlink()
-    (tmp_path / "cifar-10-batches-py").rmdir()
+    shutil.rmtree(tmp_path / "cifar-10-batches-py")
     assert Cifar10(tmp_path, tmp_path, official=False).content == first.content
 
 

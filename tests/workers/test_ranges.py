@@ -1,4 +1,4 @@
-"""A number outside the range of its hyper-parameter is refused at submit and when its part is built."""
+"""A number outside of its range, or a path that leaves the data root, is refused at submit and at building."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""A part is found by its file name and built from what it asks for; mistakes in a folder of own parts are named."""
+"""Parts are found by file name and built from what they ask for; own parts count by their source."""
 
 import sys
 from pathlib import Path

@@ -93,16 +93,6 @@ def test_stopped_and_resumed(recipe: Path, tmp_path: Path, capsys: pytest.Captur
     assert capsys.readouterr().err == f"error: checkpoint {out / 'last.pt'} belongs to another recipe\n"
 
 
-def test_every_problem_of_a_recipe_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "recipe.yaml"
-    path.write_text(RECIPE.replace("triplet", "tripplet").replace("lr:", "lrr:"))
-    assert main(["train", str(path)]) == 1
-    error = capsys.readouterr().err
-    assert error.count("\n") == 1
-    assert "did you mean 'triplet'" in error
-    assert "optimizer.lrr" in error
-
-
 def test_a_file_that_is_no_recipe(tmp_path: Path) -> None:
     path = tmp_path / "recipe.yaml"
     for text, message in (
@@ -123,13 +113,17 @@ def test_a_file_that_is_no_recipe(tmp_path: Path) -> None:
     assert read(path, catalog.load()).optimizer.options["lr"] == 0.001  # YAML 1.2: 1e-3 is a number
 
 
-def test_files_that_cannot_be_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["train", str(tmp_path / "none.yaml")]) == 1
+def test_files_that_cannot_be_read_and_problems_are_one_line_each(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "latin.yaml").write_bytes(b"name: \xe9\n")
-    assert main(["train", str(tmp_path / "latin.yaml")]) == 1
-    errors = capsys.readouterr().err.splitlines()
-    assert len(errors) == 2
-    assert all("cannot be read" in error for error in errors)
+    (tmp_path / "wrong.yaml").write_text(RECIPE.replace("triplet", "tripplet").replace("lr:", "lrr:"))
+    assert [main(["train", str(tmp_path / f"{name}.yaml")]) for name in ("none", "latin", "wrong")] == [1, 1, 1]
+    missing, latin, wrong = capsys.readouterr().err.splitlines()
+    assert "cannot be read" in missing
+    assert "cannot be read" in latin
+    assert "did you mean 'triplet'" in wrong
+    assert "optimizer.lrr" in wrong
 
 
 def test_catalog(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -144,9 +138,7 @@ def test_catalog(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
 
 def test_verify(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["data", "verify", "digits"]) == 0
-    said = capsys.readouterr().out
-    assert "1,083 images" in said
-    assert "sha256:" in said
+    assert "sha256:" in capsys.readouterr().out
     assert main(["data", "verify", "omniglot", "--data", str(tmp_path)]) == 1
     assert "omniglot28.npz is missing" in capsys.readouterr().err
     assert main(["data", "verify", "omniglott"]) == 1
