@@ -200,28 +200,6 @@ def test_a_sweep_that_waits_or_failed_in_part_can_be_packed(
         conduct(settings)
 
 
-def test_what_stands_behind_a_cell(packed: Packed) -> None:
-    of, sweep = packed.service, packed.sweep
-    view = of.sweeps.cell(sweep, 1)
-    assert (view.labels, view.status, view.selection_key) == ({"loss": "semihard"}, "complete", "best/validation/map@r")
-    assert [(one.labels, one.selected, one.n) for one in view.candidates] == [
-        ({"optimizer.lr": "0.01"}, True, 2),
-        ({"optimizer.lr": "0.001"}, False, 2),
-    ]
-    assert [one.score for one in view.candidates] == [pytest.approx(0.0105), pytest.approx(0.0015)]
-    trial = view.candidates[0].trials[1]
-    behind = of.trials.get(trial.trial)
-    assert trial.fingerprint == behind.fingerprint
-    assert trial.data_hash == behind.recipe["pins"]["manifest"]
-    assert (trial.dataset, trial.labels) == ("digits", {"seed": "1"})
-    assert {(one.table, one.metric) for one in view.numbers} == {
-        ("main", "map@r"), ("main", "recall@1"), ("tuned", "map@r")
-    }  # fmt: skip
-    assert view.numbers[0].text == "1.05 ± 0.07"
-    with pytest.raises(NotFoundError, match="no cell 2"):
-        of.sweeps.cell(sweep, 2)
-
-
 def test_one_table_of_two_sweeps(service: Service, settings: Settings) -> None:
     first = service.submissions.submit(spec()).id
     later = ran(service, settings, spec(name="later", compare={"loss": ["semihard", "normalized_npair"]}))

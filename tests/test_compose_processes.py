@@ -29,12 +29,7 @@ from tests.served import PARTS, UNHURRIED
 
 pytestmark = [pytest.mark.postgres, pytest.mark.ray, pytest.mark.soak]
 
-SPEC = {
-    **UNHURRIED,
-    "name": "composed",
-    "recipe": {**UNHURRIED["recipe"], "iterations": 300},
-    "repeat": {"seed": [0]},
-}
+SPEC = {**UNHURRIED, "name": "composed", "recipe": {**UNHURRIED["recipe"], "iterations": 300}, "repeat": {"seed": [0]}}
 PATIENCE = 240.0
 CONDUCTORS = ("conductor", "conductor-standby")
 WORKERS = ("ray-worker", "ray-worker=2")

@@ -1,15 +1,12 @@
 """A wrong spec, sweep, message or run does not stop the conductor; and which failures are tried again."""
 
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
 
-from orchestrator.conduct import conductor as conductors
 from orchestrator.conduct import expansion
 from orchestrator.conduct.broker import Intake
 from orchestrator.conduct.upkeep import FIRST_PAUSE, INFRASTRUCTURE_TRIES, LONGEST_PAUSE, MOST_LOSSES, Retries
@@ -17,13 +14,11 @@ from orchestrator.plan import grid
 from orchestrator.record import schema
 from orchestrator.record.mlflow.mirror import Mirror
 from orchestrator.record.store import Store
-from orchestrator.record.sweeps import SweepWriter
 from orchestrator.run.spool import Message
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.spec.axes import Slot
 from orchestrator.views import runs
-from orchestrator.views.errors import UnavailableError
 from orchestrator.views.runs import Failure, Order
 from tests.inline_conductor import conduct
 from tests.record.sample import lease, new_sweep, started
@@ -69,21 +64,6 @@ def test_a_spec_that_cannot_be_expanded(service: Service, settings: Settings, mo
     assert service.sweeps.get(good).state == "finished"
     assert service.sweeps.get(bad).state == "failed"
     assert "RecursionError" in (service.sweeps.get(bad).error or "")
-
-
-def test_an_outage_of_the_database(service: Service, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    sweep, start, tries = service.submissions.submit(spec()).id, SweepWriter.start, []
-
-    def away(*given: Any) -> None:
-        tries.append(1)
-        if len(tries) == 1:
-            raise UnavailableError("the database cannot be used: locked")
-        start(*given)
-
-    monkeypatch.setattr(SweepWriter, "start", away)
-    monkeypatch.setattr(conductors, "time", SimpleNamespace(monotonic=time.monotonic, sleep=lambda seconds: None))
-    conduct(settings)
-    assert service.sweeps.get(sweep).state == "finished"
 
 
 def test_cells_that_cannot_be_summed_up(service: Service, settings: Settings) -> None:

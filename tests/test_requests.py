@@ -9,18 +9,17 @@ import yaml
 
 from orchestrator.conduct.requests import Requests
 from orchestrator.conduct.upkeep import Renewal
-from orchestrator.plan import grid
 from orchestrator.record import schema
 from orchestrator.record.queue import Exclusions
 from orchestrator.record.store import Store
 from orchestrator.record.sweeps import SweepWriter
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
-from orchestrator.spec.spec import Spec
 from orchestrator.views.errors import ConflictError, InvalidSpecError, NotFoundError
 from orchestrator.views.runs import AttemptStopped, Order
 from tests.expanding import expand_queued
 from tests.inline_conductor import conduct, ran
+from tests.record.sample import claimed, lease
 from tests.test_conductor import spec, trained
 from workers import catalog
 
@@ -55,19 +54,12 @@ def test_owners_take_turns(service: Service, settings: Settings) -> None:
         service.submissions.submit(named("b"), actor="bob").id,
     )
     store = Store.open(settings.database)
-    fence = store.lease.acquire("test", 60)
-    assert fence is not None
-    for queued in store.sweeps.queued():
-        wanted = Spec.model_validate(queued.spec)
-        plan = grid.expand(wanted, catalog.load())
-        store.writer(fence).sweeps.start(
-            queued.id, plan.cells, plan.candidates, plan.trials(), wanted.slot, wanted.fresh
-        )
+    fence = lease(store)
+    expand_queued(store, store.writer(fence))
     seeds = {sweep: {int(one.labels["seed"]) for one in store.trials.page(sweep).items} for sweep in (ann, bob)}
     sweeps = []
     for _ in range(4):
-        order = store.writer(fence).claims.next()
-        assert order is not None
+        order = claimed(store, fence)
         sweeps.append(next(sweep for sweep, own in seeds.items() if order.recipe["seed"] in own))
     assert sweeps == [ann, bob, ann, bob]
     assert store.writer(fence).claims.next(Exclusions(quota=2)) is None, "both owners hold as many slots as they may"
@@ -169,13 +161,10 @@ def test_a_deleted_sweep_leaves_what_others_share(service: Service, settings: Se
 
 def being_stopped(store: Store, sweep: int) -> tuple[int, Order]:
     """A sweep that was cancelled while a training of it ran: the fence of a lease, and the order that still runs."""
-    fence = store.lease.acquire("test", 600)
-    assert fence is not None
-    writer = store.writer(fence)
-    expand_queued(store, writer)
-    order = writer.claims.next()
-    assert order is not None
-    writer.trials.cancel(sweep)
+    fence = lease(store)
+    expand_queued(store, store.writer(fence))
+    order = claimed(store, fence)
+    store.writer(fence).trials.cancel(sweep)
     return fence, order
 
 

@@ -10,7 +10,6 @@ import sqlalchemy as sa
 import yaml
 
 from orchestrator.publish.bundle.rebuilding import rebuild
-from orchestrator.record.resolutions import NewResolution
 from orchestrator.record.schema import request
 from orchestrator.record.store import Store
 from orchestrator.service.service import Service
@@ -187,23 +186,6 @@ def test_what_is_asked_between_two_rounds_is_of_the_next_one(service: Service, s
     service.commands.resume(SWEEP)
     conduct(settings, 3)
     assert len(trained(settings)) > 20
-
-
-def test_between_two_rounds_a_cancellation_is_shown_its_way_and_a_pause_is_taken(
-    service: Service, settings: Settings
-) -> None:
-    service.resolutions.ask(SWEEP, ResolutionBudget(seeds=3))
-    store = Store.open(settings.database)
-    (asked,) = store.requests.pending()
-    fence = store.lease.acquire("test", 60.0)
-    assert fence is not None
-    writer = store.writer(fence)
-    writer.resolutions.begin(NewResolution(SWEEP, asked.id, "main", ResolutionBudget(seeds=3), None))
-    writer.lease.release()
-    store.close()
-    with pytest.raises(ConflictError, match=r"between two rounds of its resolution.*`resolution 1 --halt`"):
-        service.commands.cancel(SWEEP)
-    assert service.commands.pause(SWEEP).state == "waiting"
 
 
 def test_what_cannot_be_resolved_is_refused_with_a_reason(service: Service, settings: Settings) -> None:

@@ -13,16 +13,13 @@ import pytest
 import sqlalchemy as sa
 
 from benchmarks.sweep_of import Shape, body
-from orchestrator.conduct import broker, waiting
-from orchestrator.conduct.broker import Chores
+from orchestrator.conduct import broker
 from orchestrator.conduct.conductor import Conductor
 from orchestrator.record.store import Store
 from orchestrator.run.attempt import Workplace
-from orchestrator.run.inline import Inline
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
-from orchestrator.views.accounts import Quota
-from tests.inline_conductor import Killed, Wiretapped, after, conduct, ran
+from tests.inline_conductor import Killed, Wiretapped, after, conduct
 from workers import catalog as catalogs
 
 GRAIN = 20
@@ -36,8 +33,6 @@ class Work:
 
     steps: int = 0
     statements: int = 0
-    most_rows: int = 0  # that one statement wrote
-    commits: int = 0
 
 
 @contextmanager
@@ -59,12 +54,8 @@ def counted() -> Iterator[Work]:
     def execute(connection: Any, cursor: Any, statement: str, values: Any, context: Any, many: bool) -> None:
         if here():
             work.statements += 1
-            work.most_rows = max(work.most_rows, len(values) if many else 1)
 
-    def commit(connection: sa.Connection) -> None:
-        work.commits += here() and bool(connection.get_execution_options().get("writes"))
-
-    heard = (("connect", connected), ("before_cursor_execute", execute), ("commit", commit))
+    heard = (("connect", connected), ("before_cursor_execute", execute))
     for name, hear in heard:
         sa.event.listen(sa.Engine, name, hear)
     try:
@@ -72,13 +63,6 @@ def counted() -> Iterator[Work]:
     finally:
         for name, hear in heard:
             sa.event.remove(sa.Engine, name, hear)
-
-
-def expanded(settings: Settings, shape: str) -> Service:
-    """The service with one sweep that is expanded, and nothing trained."""
-    service = Service.open(settings)
-    ran(service, settings, body(Shape.parse(shape)), 0)
-    return service
 
 
 def scheduled(settings: Settings, work: Work) -> None:
@@ -181,33 +165,6 @@ def first_trial(service: Service, today: int) -> int:
     return service.trials.page(today, None, None, None, 1).items[0].id
 
 
-@contextmanager
-def conducting(settings: Settings) -> Iterator[tuple[Callable[[], None], Callable[[], None]]]:
-    """Hold the lease; gives what a conductor does before and at its first turn, and at one in which nothing happens."""
-    store = Store.of(settings)
-    fence = store.lease.acquire("benchmark", 3_600.0)
-    assert fence is not None
-    engine = Inline(Workplace(settings.train, settings.storage, settings.data_root))
-    catalog, writer = catalogs.load(), store.writer(fence)
-    made: list[Chores] = []
-
-    def begin() -> None:
-        made.append(Chores(settings, store, writer, engine, catalog, None))
-        made[-1].do(finalize=True)
-
-    def idle() -> None:
-        made[-1].hindrances.look(anew=True)
-        made[-1].do(finalize=True)
-        writer.deliveries.prune(wanted=False)
-        store.claims.waits(made[-1].passed_over())
-
-    try:
-        yield begin, idle
-    finally:
-        writer.lease.release()
-        store.close()
-
-
 def steps(homes: list[Settings], work: Callable[[Settings], Any]) -> list[int]:
     found = []
     for settings in homes:
@@ -215,25 +172,6 @@ def steps(homes: list[Settings], work: Callable[[Settings], Any]) -> list[int]:
             work(settings)
         found.append(did.steps)
     return found
-
-
-def test_an_idle_turn_of_the_conductor(homes: list[Settings], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(waiting, "LOOK_SECONDS", 3_600.0)  # hours are counted over all attempts, at times
-    found = []
-    for settings in homes:
-        store = Store.open(settings.database)
-        store.owner_quotas.put("project", "main", Quota(cpu_hours=1e6))
-        store.close()
-        with counted() as did, conducting(settings) as (begin, idle):
-            begin()  # looks which versions all trainings have, over an index
-            before = did.steps
-            for _ in range(5):
-                idle()
-            found.append(did.steps - before)
-        store = Store.open(settings.database)
-        store.owner_quotas.put("project", "main", Quota())
-        store.close()
-    assert found[1] < 1.2 * found[0]
 
 
 def test_what_people_ask_of_today(homes: list[Settings]) -> None:

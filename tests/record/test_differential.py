@@ -146,10 +146,7 @@ def stores(
 
 @pytest.mark.parametrize(
     ("stores", "seed"),
-    [
-        *((["sqlite"], seed) for seed in range(3)),
-        pytest.param(["sqlite", "postgres"], 3, marks=pytest.mark.postgres),
-    ],
+    [*((["sqlite"], seed) for seed in range(3)), pytest.param(["sqlite", "postgres"], 3, marks=pytest.mark.postgres)],
     indirect=["stores"],
 )
 def test_all_answer_alike(stores: list[Store], seed: int) -> None:

@@ -47,19 +47,6 @@ def finished(store: Store, tmp_path: Path) -> tuple[FigureFiles, Path]:
     return FigureFiles(store, root), folder
 
 
-def test_what_is_there_is_listed(finished: tuple[FigureFiles, Path]) -> None:
-    files, folder = finished
-    assert [(one.name, one.media_type, one.size) for one in files.listed(1)] == [
-        ("norms.npz", "application/octet-stream", (folder / "norms.npz").stat().st_size),
-        ("panels.png", "image/png", len(PNG)),
-    ]
-    (folder / "a b.svg").write_text("<svg/>")
-    assert files.listed(1)[0].url == "/v1/trials/1/figures/a%20b.svg"
-    assert files.listed(2) == []  # has not finished
-    with pytest.raises(NotFoundError, match="no trial 9"):
-        files.listed(9)
-
-
 def test_nothing_else_is(finished: tuple[FigureFiles, Path]) -> None:
     for name in (
         "best.pt",

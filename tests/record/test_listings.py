@@ -38,9 +38,7 @@ def trials(store: Store, where: str, **more: Any) -> list[int]:
 
 @pytest.fixture(scope="module", params=DATABASES)
 def two(
-    request: pytest.FixtureRequest,
-    migrated_url: Callable[[str, Path], str],
-    tmp_path_factory: pytest.TempPathFactory,
+    request: pytest.FixtureRequest, migrated_url: Callable[[str, Path], str], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Store]:
     """Two sweeps of four trials: of the first one trial failed, and the second keeps its axes at other places.
 

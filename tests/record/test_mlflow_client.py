@@ -12,19 +12,8 @@ from mlflow.entities import Run, ViewType
 from mlflow.tracking import MlflowClient
 
 from orchestrator.record.mirror_runs import CurvePoint
-from orchestrator.record.mlflow.client import (
-    KEY_TAG,
-    NOT_FINITE_TAG,
-    SWEEP_TAG,
-    MlflowTracker,
-)
-from orchestrator.record.mlflow.tracker import (
-    DatasetMirror,
-    ExperimentGoneError,
-    RunGoneError,
-    RunMirror,
-    Tracker,
-)
+from orchestrator.record.mlflow.client import KEY_TAG, NOT_FINITE_TAG, SWEEP_TAG, MlflowTracker
+from orchestrator.record.mlflow.tracker import DatasetMirror, ExperimentGoneError, RunGoneError, RunMirror, Tracker
 from orchestrator.views.errors import UnavailableError
 from tests.mlflow_server import TOKEN, Gate
 from tests.ports import free_port
@@ -155,14 +144,7 @@ def test_unicode_and_odd_keys(tracker: Tracker, client: MlflowClient, experiment
     run = client.get_run(run_id)
     assert run.info.run_name == name
     assert run.data.params == {"η": "½ ≤ 1"}
-    assert run.data.metrics == {
-        "naïve/κ_at_1": 1.0,
-        "a_b__c": 2.0,
-        "up": 3.0,
-        "x/y": 4.0,
-        "_": 5.0,
-        "k" * 250: 6.0,
-    }
+    assert run.data.metrics == {"naïve/κ_at_1": 1.0, "a_b__c": 2.0, "up": 3.0, "x/y": 4.0, "_": 5.0, "k" * 250: 6.0}
 
 
 def test_files_are_artifacts(

@@ -10,8 +10,8 @@ from orchestrator.record.queue import Exclusions
 from orchestrator.record.schema import attempt
 from orchestrator.record.store import Store, Writer
 from orchestrator.spec.axes import Slot
-from orchestrator.views.accounts import Caller, Quota, QuotaLimits, QuotaUse, Role, calling
-from orchestrator.views.errors import ConflictError, NotFoundError
+from orchestrator.views.accounts import Caller, Quota, QuotaUse, Role, calling
+from orchestrator.views.errors import ConflictError
 from orchestrator.views.operations import Node, WaitReason
 from orchestrator.views.runs import Started, SweepSettled
 from tests.record.conftest import ON_BOTH
@@ -143,18 +143,6 @@ def test_who_deletes_a_sweep_has_no_hours_anew(store: Store, fence: int, writer:
     assert (use(store, "ada"), use(store, "faces")) == before
     store.owner_quotas.put("project", "faces", Quota(cpu_hours=4, days=1))
     assert use(store, "faces").used_cpu_hours == pytest.approx(4)
-
-
-def test_without_quotas_nothing_is_held_back_or_counted(store: Store, fence: int) -> None:
-    sweep_of(store, fence, user(store, "ada"))
-    assert store.quotas.state().limits == QuotaLimits()
-    with pytest.raises(NotFoundError, match="no project named 'else'"):
-        store.owner_quotas.put("project", "else", Quota(slots=1))
-    told = [(one.what, one.target, one.detail) for one in store.audit.after(0)]
-    store.owner_quotas.put("user", "ada", Quota(slots=2, gpu_hours=1.5))
-    store.owner_quotas.put("user", "ada", Quota())
-    added = [(one.what, one.target, one.detail) for one in store.audit.after(0)][len(told) :]
-    assert added == [("quota set", "user ada", "slots 2, gpu_hours 1.5"), ("quota removed", "user ada", "")]
 
 
 @ON_BOTH

@@ -26,18 +26,7 @@ from orchestrator.views.runs import (
     SweepSettled,
 )
 from tests.record.conftest import ON_BOTH
-from tests.record.sample import (
-    KEY,
-    claimed,
-    fail,
-    new_sweep,
-    progress,
-    recipe,
-    result,
-    run,
-    run_all,
-    started,
-)
+from tests.record.sample import KEY, claimed, fail, new_sweep, progress, recipe, result, run, run_all, started
 from tests.record.shelf import Shelf
 from workers.contract import Result
 

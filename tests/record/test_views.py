@@ -10,34 +10,10 @@ import sqlalchemy as sa
 from orchestrator.record import attempts
 from orchestrator.record.schema import attempt, metric
 from orchestrator.record.store import Store, Writer
-from orchestrator.record.transitions import PruningDecision
 from orchestrator.views.errors import NotFoundError
-from orchestrator.views.runs import (
-    AttemptStopped,
-    Candidate,
-    Failed,
-    Failure,
-    Finished,
-    PlannedTrial,
-    Progressed,
-    Started,
-    SweepSettled,
-)
+from orchestrator.views.runs import Failed, Failure, Finished, Progressed, Started, SweepSettled
 from tests.record.conftest import ON_BOTH
-from tests.record.sample import (
-    SLOT,
-    claimed,
-    fail,
-    lease,
-    new_sweep,
-    planned,
-    progress,
-    recipe,
-    result,
-    run,
-    run_all,
-    started,
-)
+from tests.record.sample import claimed, fail, lease, new_sweep, progress, result, run, run_all, started
 
 
 @ON_BOTH
@@ -118,24 +94,6 @@ def test_progress_counts_steps(store: Store, fence: int, writer: Writer) -> None
     run_all(store, fence)
     writer.events.write(SweepSettled(sweep))
     assert store.sweeps.get(sweep).steps.percent == 100
-
-
-@ON_BOTH
-def test_a_pruned_trial_is_done_with_what_it_trained(store: Store, fence: int, writer: Writer) -> None:
-    plan = planned(losses=["triplet"], seeds=[0])
-    other = recipe("semihard", 0)
-    plan["candidates"].append(Candidate(0, 1, {"loss.margin": "0.3"}))
-    plan["trials"].append(PlannedTrial(0, 1, 0, {"seed": "0"}, other, other.fingerprint))
-    sweep = store.submissions.add_sweep(new_sweep(total=2)).id
-    writer.sweeps.start(sweep, **plan, slot=SLOT, fresh=False)
-    first = claimed(store, fence)
-    writer.events.write(Progressed(first.attempt, 1, progress(20)))
-    trial = store.trials.page(sweep).items[0].id
-    assert writer.pruning.prune(PruningDecision(sweep, 0, 0, trial, 2, 0.1, "hopeless")) == 1
-    writer.events.write(AttemptStopped(first.attempt))
-    steps = store.sweeps.get(sweep).steps
-    assert steps.shares == {"pruned": 20, "waiting": 100}
-    assert (steps.done, steps.percent) == (20, 16)
 
 
 @ON_BOTH

@@ -9,7 +9,6 @@ import psutil
 import pytest
 
 from orchestrator.run.attempt import Workplace
-from orchestrator.run.ray.__main__ import GENERATED, command_of
 from orchestrator.run.slot import REASON, VARIABLE, Departure, SlotActor
 from orchestrator.run.spool import Message
 from tests.run.broker import order
@@ -77,18 +76,6 @@ def test_a_process_that_is_killed_keeps_nobody_waiting(departure: Departure, tmp
         assert not departure.quiet(), "another one still trains"
         process.kill()
     assert departure.quiet()
-
-
-def test_the_command_is_rays_own() -> None:
-    wanted = [
-        (["--address=head:6379", "--num-cpus=2"], "", ["--address=head:6379", "--num-cpus=2", "--block"]),
-        (["ray", "start", "--block", "--head"], "", ["--block", "--head"]),
-        (["--head"], "ray start --address=other:6379", ["--head", "--block"]),
-        ([], """ray start --block --resources='{"a100": 1}'""", ["--block", '--resources={"a100": 1}']),
-    ]
-    for words, generated, expected in wanted:
-        command = command_of(words, {GENERATED: generated})
-        assert (Path(command[0]).name, command[1], command[2:]) == ("ray", "start", expected)
 
 
 @pytest.mark.ray

@@ -151,35 +151,6 @@ def test_an_order_whose_slot_no_node_can_hold_is_given_back(local_ray: None, tmp
 
 
 @pytest.mark.ray
-def test_what_waits_for_its_slot_gives_way_to_a_higher_priority(local_ray: None, tmp_path: Path) -> None:
-    slow, urgent = order("waits", iterations=10), order()
-    large = replace(order(), slot=Slot(cpus=2, gpus=0))
-    broker = broker_of(slow, large)
-
-    def hurry(broker: MemoryBroker) -> None:
-        if slow.training in broker.last and not broker.waiting and not broker.overtaken:
-            broker.overtaken.add(large.training)
-            broker.waiting.append(urgent)
-        if urgent.training in broker.results:
-            (tmp_path / "storage" / "go").touch()
-
-    broker.at_tick = hurry
-    engine_in(tmp_path).run(broker)
-    assert broker.given_back == [large.training]
-    assert broker.ended == [urgent.training, slow.training]
-
-
-@pytest.mark.ray
-def test_what_an_earlier_conductor_left_idle_is_known_while_nothing_runs(local_ray: None, tmp_path: Path) -> None:
-    broker = broker_of(order())
-    engine_in(tmp_path).run(broker)
-    engine = engine_in(tmp_path)
-    assert engine.slots() == []
-    engine.rest(broker)
-    assert engine.slots() != [], "so that it is ended in time"
-
-
-@pytest.mark.ray
 def test_a_slot_without_room_is_no_stall(local_ray: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     broker = broker_of(order(iterations=1, delay=60))  # which says nothing: a slot without room cannot
     broker.retries = 0
