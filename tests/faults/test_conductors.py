@@ -94,19 +94,3 @@ def test_one_is_stopped_beyond_its_lease_and_comes_back(pair: Installation, note
     found = whole(pair, sweep, body)
     assert found.attempts == found.repeated == 0
     note("A conductor stopped beyond its lease", found, seconds=seconds)
-
-
-def test_one_is_killed_while_the_other_stands_by(pair: Installation, note: Note) -> None:
-    body = spec()
-    sweep = begin(pair, body, hold=HELD)
-    held(pair, sweep)
-    killed, _ = stop_active(pair)
-    before = heard(pair)
-    fence = max(fences(pair, killed))
-    pair.kill(killed)
-    go_on(pair)
-    seconds = recovery(pair, sweep, before)
-    assert max(fences(pair, active(pair))) > fence
-    found = whole(pair, sweep, body)
-    assert found.attempts == found.repeated == 0
-    note("SIGKILL of the conductor beside a standby", found, seconds=seconds)

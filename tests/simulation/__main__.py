@@ -7,9 +7,8 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from tests.simulation import operations
 from tests.simulation.ground import MEMORY, Ground
-from tests.simulation.lives import Life, lived, shortest
+from tests.simulation.lives import Life, breaks, count, lived, shortest
 
 
 def main() -> int:
@@ -32,14 +31,14 @@ def main() -> int:
 
 
 def _live(ground: Ground, first: int, most: int | None, seconds: float) -> int:
-    began, count, turns, faults = time.monotonic(), 0, 0, Counter[str]()
-    while (took := time.monotonic() - began) < seconds and count != most:
-        installation, broken = lived(ground, Life.of(first + count))
+    began, lives, turns, faults = time.monotonic(), 0, 0, Counter[str]()
+    while (took := time.monotonic() - began) < seconds and lives != most:
+        installation, broken = lived(ground, Life.of(first + lives))
         if broken is not None:
-            print(f"\nseed {first + count}; its shortest story:\n{shortest(ground, broken)}")
+            print(f"\nseed {first + lives}; its shortest story:\n{shortest(ground, broken)}")
             return 1
-        count, turns, faults = count + 1, turns + installation.world.turns, faults + installation.world.faults
-        print(f"\r{count} worlds in {took:.0f} s", end="", flush=True)
+        lives, turns, faults = lives + 1, turns + installation.world.turns, faults + installation.world.faults
+        print(f"\r{lives} worlds in {took:.0f} s", end="", flush=True)
     print(f"; all invariants held over {turns} steps, {faults.total()} faults, on {os.cpu_count()} cores")
     for kind, number in faults.most_common():
         print(f"{number:8d} {kind}")
@@ -47,8 +46,8 @@ def _live(ground: Ground, first: int, most: int | None, seconds: float) -> int:
 
 
 def _strike(ground: Ground) -> int:
-    total = operations.count(ground)
-    for broken in operations.breaks(ground):
+    total = count(ground)
+    for broken in breaks(ground):
         print(broken)
         return 1
     print(f"{total} operations on the database, each failed once and killed its process once; all invariants held")

@@ -12,8 +12,7 @@ import pytest
 
 from tests.simulation.ground import Ground
 from tests.simulation.installation import QUIET, USUAL, Installation
-from tests.simulation.lives import Break, Life, lived, shortest
-from tests.simulation.operations import breaks
+from tests.simulation.lives import Break, Life, breaks, lived, shortest
 from tests.simulation.world import World
 
 ROOT = Path(__file__).parents[2]

@@ -124,6 +124,6 @@ NAIVE_PROXIES: dict[str, Naive] = {
     "proxy_anchor": lambda f, y: proxy_anchor(cosines(f, weights("proxy_anchor", "loss.proxies")), y),
     "soft_triple": soft_triple,
     "proxy_gml": proxy_gml,
-    # Before anything is learned all its weights are 1; test_proxy_isa.py has its states.
+    # Before anything is learned all its weights are 1; test_pair_losses.py has its states.
     "proxy_isa": lambda f, y: proxy_anchor(cosines(f, weights("proxy_isa", "proxies")), y),
 }

@@ -8,7 +8,6 @@ import pytest
 import torch
 import torchvision
 from torch import nn
-from torch.nn import functional
 
 from workers import registry
 from workers.backbones import ConvNet, pooled
@@ -269,15 +268,6 @@ class TestStem:
 
 
 class TestTensorflow:
-    def test_same_padding(self) -> None:
-        conv = SameConv2d(2, 3, 3, stride=2)
-        for side, before in ((8, 0), (7, 1), (1, 1)):
-            maps = torch.rand(1, 2, side, side)
-            padded = functional.pad(maps, (before, 1, before, 1))
-            expected = functional.conv2d(padded, conv.weight, conv.bias, stride=2)
-            assert torch.equal(conv(maps), expected), side
-            assert expected.shape[-1] == (side + 1) // 2
-
     def test_flavour(self) -> None:
         ours, theirs = made("mobilenet_v2", flavour="tensorflow"), made("mobilenet_v2")
         assert sorted(ours.state_dict()) == sorted(theirs.state_dict())

@@ -9,9 +9,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tests.workers.specimens import CATALOG
 from workers import registry
-from workers.catalog import load, metric_entry, metric_problem, parse_metric
+from workers.catalog import load, metric_problem
 from workers.catalog.inventory import given
 from workers.catalog.source import Entry, Parameter, PartSourceError, read
 from workers.contract import FOLDERS, KINDS
@@ -98,18 +97,6 @@ def test_a_researchers_own_parts_are_added(tmp_path: Path) -> None:
         assert (entry.label, entry.own) == (label, True)
     assert len(load(tmp_path).entries) == len(ENTRIES) + 1
     assert load().get("loss", "mine") is None
-
-
-def test_names_of_metrics() -> None:
-    parsed = {"recall@1": ("recall", "1"), "map@r": ("map", "r"), "nmi": ("nmi", None), "x@": ("x", "")}
-    assert {name: parse_metric(name) for name in parsed} == parsed
-    for name in ("recall@1", "recall@1000", "recall"):
-        entry = metric_entry(name, CATALOG)
-        assert entry is not None
-        assert entry.name == "recall"
-    for name in ("recall@0", "recall@", "recall@-1", "recall@1.0", "recall@²", "map@5", "nmi@2", "", "@1"):
-        assert metric_entry(name, CATALOG) is None, name
-        assert metric_problem(name, CATALOG), name
 
 
 # Hyper-parameters with a symbol of their own in the papers; the others are explained in words.

@@ -1,4 +1,4 @@
-"""What the losses over pairs do beyond the conformance tests: their other forms, their pairing and their draws."""
+"""Losses over pairs in their other forms, and Proxy-ISA, which goes through its states as a naive machine does."""
 
 import math
 from typing import Any
@@ -7,15 +7,19 @@ import pytest
 import torch
 from pytorch_metric_learning.distances import LpDistance
 from pytorch_metric_learning.losses import LiftedStructureLoss
+from torch import Tensor
 
 from tests.workers import naive_pairs
 from tests.workers.inputs import block_labels, degenerate_batches, part, random_batch
+from tests.workers.naive_pairs import directions, dot, mean
+from tests.workers.naive_proxies import cosines
 from workers.geometry import over_negatives
 from workers.losses.angular import Angular
 from workers.losses.contrastive import Contrastive
 from workers.losses.lifted_structure import LiftedStructure
 from workers.losses.margin import Margin
 from workers.losses.npair import NPair
+from workers.losses.proxy_isa import ProxyISA
 
 FORMS: list[tuple[str, dict[str, Any]]] = [
     ("triplet", {"over": "violating"}),
@@ -167,3 +171,191 @@ def test_margin_draws_the_same_from_the_same_seed_and_leaves_the_trainers_number
     second = Margin(4)
     second.load_state_dict(loss.state_dict())
     assert [loss(f, y).item() for _ in range(3)] == [second(f, y).item() for _ in range(3)], "a checkpoint goes on"
+
+
+CLASSES, DIM, BATCH, IMAGES = 4, 6, 12, 30  # 2 batches an epoch, the last 6 images dropped
+ALPHA, DELTA, K, LAM, V, H, TAU = 32.0, 0.1, 0.9, 0.1, 12, 0.9, 1.5
+OPTIONS: dict[str, Any] = {"v": V, "h": H, "memory": 20}
+
+
+class _Machine:
+    """domain.md 1.2 word by word, over lists."""
+
+    def __init__(self, memory: int, positive: str = "sigma", negative: str = "inverse") -> None:
+        self.capacity, self.positive, self.negative = memory, positive, negative
+        self.batches = 0
+        self.n = [0] * CLASSES
+        self.learned = [1.0] * CLASSES
+        self.memory: list[tuple[list[float], int]] = []
+        self.filtered = self.informative = 0
+
+    def effective(self, c: int) -> float:
+        beta = (V - 1) / V
+        return (1 - beta ** self.n[c]) / (1 - beta)
+
+    def penalty(self, c: int) -> float:
+        effective = self.effective(c)
+        nu = 1 / (1 + math.log(1 + effective))
+        sigma = 1 + (1 + math.exp(-TAU)) * (nu - 1) / (1 + math.exp(V - effective - TAU))
+        return {"sigma": sigma, "nu": nu, "inverse": 1 / max(1.0, effective), "none": 1.0}[self.positive]
+
+    def outlier(self, c: int) -> float:
+        nu = 1 / (1 + math.log(1 + self.effective(c)))
+        return self.learned[c] - ((1 + K * (1 - self.learned[c])) * nu + LAM)
+
+    def omega(self, s: float, c: int, own: bool) -> float:
+        if not own:
+            easy = s < self.outlier(c) and self.negative == "inverse"
+            return 1 / max(1.0, self.effective(c)) if easy else 1.0
+        if not self.filters or self.positive == "none":
+            return 1.0
+        informative = self.outlier(c) <= s <= self.learned[c]
+        self.informative += informative
+        return self.penalty(c) + informative
+
+    @property
+    def filters(self) -> bool:
+        return self.batches // 2 >= 3
+
+    def loss(self, s: list[list[float]], y: list[int]) -> float:
+        pulled, pulled_weight, pushed, pushed_weight = 0.0, 0.0, 0.0, 0.0
+        for c in range(CLASSES):
+            near = [(row[c], self.omega(row[c], c, True)) for row, of in zip(s, y, strict=True) if of == c]
+            far = [(row[c], self.omega(row[c], c, False)) for row, of in zip(s, y, strict=True) if of != c]
+            if near:
+                pulled += math.log(1 + sum(math.exp(w * ALPHA * (DELTA - x)) for x, w in near))
+                pulled_weight += mean([w for _, w in near])
+            if far:
+                pushed += math.log(1 + sum(math.exp(w * ALPHA * (DELTA + x)) for x, w in far))
+                pushed_weight += mean([w for _, w in far])
+        return pulled / pulled_weight + pushed / pushed_weight
+
+    def nca(self, s: list[list[float]], y: list[int], scale: float = 12.0) -> float:
+        pulled, pulled_weight, pushed, pushed_weight = 0.0, 0.0, 0.0, 0.0
+        for row, of in zip(s, y, strict=True):
+            own = self.omega(row[of], of, True)
+            far = [(row[c], self.omega(row[c], c, False)) for c in range(CLASSES) if c != of]
+            pulled, pulled_weight = pulled - scale * own * row[of], pulled_weight + own
+            pushed += math.log(sum(math.exp(scale * w * x) for x, w in far))
+            pushed_weight += mean([w for _, w in far])
+        return pulled / pulled_weight + pushed / pushed_weight
+
+    def advance(self, f: list[list[float]], s: list[list[float]], y: list[int], proxies: list[list[float]]) -> None:
+        clean = [not self.filters or row[of] >= self.outlier(of) for row, of in zip(s, y, strict=True)]
+        self.filtered += clean.count(False)
+        if self.batches // 2 >= 2:
+            self.memory += [(x, of) for x, of, kept in zip(f, y, clean, strict=True) if kept]
+            self.memory = self.memory[-self.capacity :]
+        for of, kept in zip(y, clean, strict=True):
+            self.n[of] += kept
+        if self.batches // 2 >= 2:
+            for c in set(y):
+                if found := [dot(x, proxies[c]) for x, of in self.memory if of == c]:
+                    self.learned[c] = H * mean(found)
+        self.batches += 1
+
+
+def _isa(**options: Any) -> ProxyISA:
+    torch.manual_seed(0)
+    return ProxyISA(DIM, CLASSES, IMAGES, **(OPTIONS | options)).double()
+
+
+def _batch(step: int) -> tuple[Tensor, Tensor]:
+    """A batch of classes with outliers and of uneven numbers; now and then a class is absent."""
+    generator = torch.Generator().manual_seed(step)
+    labels = torch.randint(CLASSES if step % 3 else CLASSES - 1, (BATCH,), generator=generator)
+    means = torch.randn(CLASSES, DIM, generator=torch.Generator().manual_seed(99), dtype=torch.float64)
+    return means[labels] + torch.randn(BATCH, DIM, generator=generator, dtype=torch.float64), labels
+
+
+def _descend(loss: ProxyISA, step: int) -> Tensor:
+    value: Tensor = loss(*_batch(step))
+    (slope,) = torch.autograd.grad(value, loss.proxies)
+    loss.proxies.data -= 0.5 * slope
+    return value
+
+
+@pytest.mark.parametrize(
+    ("positive", "negative", "base", "memory"),
+    [
+        ("sigma", "inverse", "proxy_anchor", 20), ("sigma", "inverse", "proxy_nca", 7),
+        ("inverse", "inverse", "proxy_anchor", 1000), ("nu", "none", "proxy_anchor", 7),
+    ],
+)  # fmt: skip
+def test_goes_through_the_states_of_a_naive_machine(positive: str, negative: str, base: str, memory: int) -> None:
+    loss = _isa(positive_penalty=positive, negative_penalty=negative, base=base, memory=memory)
+    machine = _Machine(memory, positive, negative)
+    for step in range(14):
+        embeddings, labels = _batch(step)
+        proxies, y = loss.proxies.tolist(), labels.tolist()
+        similarities = cosines(embeddings, proxies)
+        expected = (machine.loss if base == "proxy_anchor" else machine.nca)(similarities, y)
+        machine.advance(directions(embeddings), similarities, y, directions(proxies))
+        assert _descend(loss, step).item() == pytest.approx(expected, rel=1e-9)
+        assert loss.clean.tolist() == machine.n
+        assert loss.learned.tolist() == pytest.approx(machine.learned, rel=1e-9)
+    assert machine.filtered > 0
+    assert machine.informative > 0
+    assert min(machine.learned) < 1
+
+
+def test_without_penalties_it_is_proxy_anchor() -> None:
+    loss = _isa(positive_penalty="none", negative_penalty="none")
+    anchor = part("loss", "proxy_anchor", classes=CLASSES, dim=DIM)
+    for step in range(12):
+        anchor.loss.proxies.data = loss.proxies.data.clone()
+        torch.testing.assert_close(_descend(loss, step), anchor(*_batch(step)))
+
+
+def test_a_checkpoint_has_every_state() -> None:
+    stop = 9
+    whole = _isa()
+    expected = [_descend(whole, step).item() for step in range(12)]
+    first = _isa()
+    for step in range(stop):
+        _descend(first, step)
+    second = _isa()
+    second.load_state_dict(first.state_dict())
+    assert [_descend(second, step).item() for step in range(stop, 12)] == expected[stop:]
+    for name, value in whole.state_dict().items():
+        assert torch.equal(second.state_dict()[name], value)
+
+
+def test_stands_still_in_evaluation() -> None:
+    loss = _isa()
+    for step in range(8):
+        _descend(loss, step)
+    loss.eval()
+    before = {name: value.clone() for name, value in loss.state_dict().items()}
+    assert loss(*_batch(0)) == loss(*_batch(0))
+    assert all(torch.equal(before[name], value) for name, value in loss.state_dict().items())
+
+
+def test_memory_and_filter_begin_with_their_epochs() -> None:
+    loss = _isa()
+    for step in range(7):
+        _, omega = _descend(loss, step), loss.weights(*_batch(step))
+        own = torch.nn.functional.one_hot(_batch(step)[1], CLASSES).bool()
+        assert (int(loss.stored) > 0) == (step >= 4)
+        assert bool((omega[own] != 1).any()) == (step >= 5)  # the weights are those of the next batch
+    early = _isa(memory_epoch=0, filter_epoch=1)
+    _descend(early, 0)
+    assert int(early.stored) == BATCH
+
+
+def test_weights_stay_finite_far_into_a_training() -> None:
+    loss = ProxyISA(8, 4, 12, memory=50)
+    loss.clean.fill_(10**7)
+    for step in range(6):
+        embeddings, labels = random_batch(step)
+        assert loss(embeddings.float(), labels).isfinite()
+
+
+def test_penalties_fall_as_a_class_is_learned() -> None:
+    loss = part("loss", "proxy_isa")
+    counts = torch.tensor([0, 200, 450, 1000])
+    loss.clean.copy_(counts)
+    sigma = loss._schedule().positive.tolist()
+    assert sigma[:2] == pytest.approx([1.0, 1.0], abs=1e-4)  # it holds on until n ~ 200
+    assert sigma[1] > sigma[2] > sigma[3]
+    assert sigma[3] == pytest.approx(0.179, abs=2e-3)  # the published code's value at n ~ 1000

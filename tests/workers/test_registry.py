@@ -76,14 +76,6 @@ class TestBuild:
             with pytest.raises(ValueError, match=r"powr|expected a number"):
                 build("schedule", Part.model_validate({"name": "mine", **options}), parts, total=1)
 
-    def test_every_schedule_is_a_finite_factor_at_every_step(self) -> None:
-        for name in load().names("schedule"):
-            options = {"at": [3, 7]} if name == "step" else {}
-            schedule = build("schedule", Part.model_validate({"name": name, **options}), total=20, unit=1)
-            factors = [schedule(step) for step in range(20)]
-            assert all(0 <= factor <= 1 for factor in factors), name
-            assert factors == [schedule(step) for step in range(20)], "stateless"
-
 
 PART = 'class Mine:\n    """A part."""\n\n    def __init__(self, {arguments}) -> None: ...\n'
 

@@ -1,19 +1,33 @@
 """What every task keeps, whatever it trains: it resumes, diverges as an outcome, measures what is named, is refused."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cache
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from sklearn.linear_model import LogisticRegression
 
-from tests.workers.recipes import begun, numbers, problems, run, same, weights
+from tests.workers import recipes
+from tests.workers.recipes import batches, begun, numbers, place, problems, run, same, weights
 from tests.workers.test_checkpoint import cut_and_resumed
 from workers import catalog
 from workers.catalog import Entry, holds
-from workers.contract import GOES_WITH, PART_FIELDS, Recipe, Result
+from workers.contract import GOES_WITH, PART_FIELDS, Part, Recipe, Result
+from workers.data.batches import Batches, Splits, splits
+from workers.data.images import Images, load
+from workers.evaluation.probe import Features
+from workers.losses.nt_xent import NTXent
+from workers.metrics.knn import Knn
+from workers.tasks import At
+from workers.tasks.self_supervised import SelfSupervised
+from workers.training import kept_weights, loop
+from workers.training.determinism import derived
+from workers.training.session import Session
 
 TASKS = [entry.name for entry in catalog.load().of("task")]
 LENGTH = {"iterations": 4, "evaluate_every": 2}
@@ -198,3 +212,187 @@ def test_players_take_turns(tmp_path: Path) -> None:
         seen.append(terms.player)
     assert seen == ["discriminator", "generator"]
     assert session.players.keys() == {"generator", "discriminator"}
+
+
+STEPS = 4
+PROBE: dict[str, Any] = {"probe_epochs": 4, "probe_at": [2, 3], "probe_batch": 64, "probe_lr": [1.0]}
+PROBING: dict[str, Any] = {
+    "task": {"name": "self_supervised", **PROBE},
+    "dataset": "digits_halves",
+    "augment": "simclr",
+    "backbone": {"name": "small_cnn", "width": 8},
+    "head": "projection",
+    "embedding": 16,
+    "loss": "nt_xent",
+    "regularizer": {"name": "sec", "eta": 0.5},
+    "eta_schedule": "linear",
+    "sampler": {"name": "shuffle", "batch": 16},
+    "optimizer": {"name": "sgd", "lr": 0.1},
+    "iterations": STEPS,
+    "evaluate_every": STEPS,
+}
+
+
+def probing(probe: Mapping[str, Any] | None = None, **changes: Any) -> dict[str, Any]:
+    return {**PROBING, "task": {**PROBING["task"], **(probe or {})}, **changes}
+
+
+def probed(probe: Mapping[str, Any] | None = None, **changes: Any) -> Recipe:
+    return recipes.completed(probing(probe, **changes))
+
+
+def task(of: Session) -> SelfSupervised:
+    assert isinstance(of.task, SelfSupervised)
+    return of.task
+
+
+def test_labels_never_reach_what_is_trained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With other labels the same weights, bit by bit; only the probe tells them apart."""
+    whole, _ = run(probed(), tmp_path / "one")
+
+    def shuffled(*given: Any) -> Splits:
+        found = splits(*given)
+        order = torch.randperm(len(found.train), generator=torch.Generator().manual_seed(0))
+        return replace(found, train=replace(found.train, labels=found.train.labels[order]))
+
+    monkeypatch.setattr("workers.data.batches.splits", shuffled)
+    other, _ = run(probed(), tmp_path / "other")
+    assert same(weights(tmp_path / "one" / "final.pt"), weights(tmp_path / "other" / "final.pt"))
+    assert whole.curves["train/loss"] == other.curves["train/loss"]
+    assert whole.metrics["last/test/top@1"] > other.metrics["last/test/top@1"] + 0.2
+
+
+def test_the_loss_is_nt_xent_of_raw_projections_with_sec_beside_it(tmp_path: Path) -> None:
+    """As SimCLR has it: the views of image i are rows i and n + i, against all 2n - 2 others."""
+    at_work = begun(probed(), tmp_path)
+    (terms,) = at_work.task.step(batches(at_work).next(), At(2, 0.1))
+    again = begun(probed(), tmp_path)
+    images, _ = batches(again).next()
+    embeddings = task(again).model(images)
+    unit = torch.nn.functional.normalize(embeddings)
+    logits = unit @ unit.T / 0.5
+    logits.fill_diagonal_(-torch.inf)
+    other = torch.cat([torch.arange(16, 32), torch.arange(16)])
+    contrast = torch.nn.functional.cross_entropy(logits, other)
+    lengths = embeddings.norm(dim=1)
+    expected = contrast + 0.5 * 2 / 4 * (lengths - lengths.mean()).square().mean()
+    assert float(terms.total.detach()) == pytest.approx(float(expected.detach()), abs=1e-5)
+    assert float(lengths.detach().var()) > 0
+    assert NTXent.views == SelfSupervised.views == 2
+
+
+def test_the_head_is_dropped_where_features_are_judged(tmp_path: Path) -> None:
+    """k-NN and probe by hand, on what the backbone makes of the images of an evaluation."""
+    at_work = begun(probed(), tmp_path)
+    network = task(at_work).model.eval()
+    held = batches(at_work).splits
+    with torch.no_grad():
+        known, told = (network.backbone(network.backbone.preprocess(one.images)) for one in (held.train, held.test))
+    expected = Knn(k=200)(Features(told, held.test.labels, known, held.train.labels))
+    assert at_work.task.evaluate("test", ["knn@200"])["knn@200"] == pytest.approx(expected, abs=1e-6)
+    *_, found = task(at_work).end(At(0, 0.0))
+    peer = LogisticRegression(C=10, max_iter=2000).fit(known.numpy(), held.train.labels.numpy())
+    assert set(found) == {"test/top@1"}
+    assert 0.4 < found["test/top@1"] < peer.score(told.numpy(), held.test.labels.numpy()) + 0.05
+
+
+CHOSEN: dict[str, Any] = {"select": {"metric": "knn@200", "split": "test"}, "evaluate_every": 1}
+"""Keeps other weights than the last, so that both are probed at the end."""
+
+
+def test_probes_of_the_best_and_of_the_last_weights_are_those_of_what_is_kept(tmp_path: Path) -> None:
+    """tests/workers/test_tasks.py cuts a training whose last weights alone are probed."""
+    what, stops = probed({"probe_views": "crops", "probe_epochs": 2, "probe_at": [1]}, **CHOSEN), count()
+    whole, _ = run(what, tmp_path / "whole", stop=lambda: next(stops) < 0)
+    asked = range(next(stops))
+    assert whole.best_step != STEPS
+    assert whole.metrics["last/test/top@1"] != whole.metrics["best/test/top@1"]
+    assert len(asked) >= STEPS + 1 + 2 * 2
+    for turn in asked[STEPS + 1 :]:
+        resumed = cut_and_resumed(what, tmp_path / str(turn), [turn])
+        assert numbers(resumed) == numbers(whole), turn
+    pieces = [STEPS + 2, 1, 0]  # an attempt is asked once more before it goes on where no iteration is left
+    assert numbers(cut_and_resumed(what, tmp_path / "pieces", pieces)) == numbers(whole)
+    kept = kept_weights.read(tmp_path / "whole/best.pt")
+    best = {key: value for key, value in whole.metrics.items() if key.startswith("best/")}
+    assert kept_weights.evaluate(kept, ["top@1", "knn@200"], place(tmp_path)) == best
+
+
+def test_the_end_writes_checkpoints_and_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for limit in ("REPORT_SECONDS", "REPORT_SHARE", "LINE_SECONDS"):
+        monkeypatch.setattr(loop, limit, 0.0)
+    _, reports = run(probed(), tmp_path, checkpoint_seconds=0.0)
+    ends = PROBE["probe_epochs"] + 1  # each epoch, and what is measured then
+    assert [one.step for one in reports if one.checkpoint] == [1, 2, 3, 4, *[STEPS] * ends]
+    probing = [one for one in reports if "train/probe_loss" in one.metrics]
+    assert len(probing) == PROBE["probe_epochs"]
+    assert all("probe_loss " in one.log for one in probing)
+    assert any("measuring top@1 of step 4" in one.log for one in reports)
+
+
+def test_images_stand_once_for_each_view(tmp_path: Path) -> None:
+    def made(views: int, augment: str = "simclr") -> Batches:
+        what = recipes.recipe(augment=augment)
+        return Batches(what, place(tmp_path), torch.device("cpu"), lambda purpose: derived(0, purpose), views)
+
+    batch = (whole := made(3)).next()
+    assert len(batch.images) == whole.batch == 12 * 3
+    assert torch.equal(batch.labels, torch.arange(12).repeat(3))
+    first, second = batch.images[:12], batch.images[12:24]
+    assert not any(torch.equal(one, other) for one, other in zip(first, second, strict=True))
+    alone, several = made(1, "none").next().images, made(3, "none").next().images
+    assert torch.equal(several, alone.repeat(3, 1, 1, 1)), "the sampler draws images as it does for one view"
+    state, after = whole.state_dict(), whole.next()
+    (other := made(3)).load_state_dict(state)
+    assert torch.equal(other.next().images, after.images)
+
+
+def test_the_best_report_is_no_lower_than_any_rate(tmp_path: Path) -> None:
+    def top(rates: list[float], reports: str) -> float:
+        what = probed({"probe_lr": rates, "probe_reports": reports})
+        return run(what, tmp_path / str(rates))[0].metrics["last/test/top@1"]
+
+    assert top([0.1, 5.0], "best") >= max(top([0.1], "chosen"), top([5.0], "chosen"))
+
+
+def test_what_does_not_fit_is_a_problem_before_anything_runs(tmp_path: Path) -> None:
+    changes: dict[str, Any]
+    for changes, path, said in (
+        ({"sampler": "balanced"}, "sampler", "draws by classes, but task"),
+        ({"sampler": {"name": "shuffle", "batch": 1}}, "sampler.batch", "expected at least 2"),
+        ({"loss": "proxy_anchor"}, "loss", "needs the classes of images, but task"),
+        ({"dataset": "cub200"}, "dataset", "are of other classes than its training images; data sets that fit"),
+        ({"metrics": ["top@11"]}, "metrics.0", "has no meaning where dataset 'digits_halves' has 10 classes"),
+        ({"metrics": ["recall@1"]}, "metrics.0", "reads embeddings, but task 'self_supervised' gives features"),
+        ({"select": {"metric": "top@1", "split": "test"}}, "select.metric", "at the end only"),
+        ({"metrics": ["top@5"], "select": {"metric": "top@5", "split": "test"}}, "select.metric", "at the end only"),
+        ({"augment": "none"}, "augment", "leaves equal"),
+    ):
+        assert said in recipes.problems(probing(**changes))[path]
+    probe: dict[str, Any]
+    for probe, said in (
+        ({"probe_lr": [1.0, 2.0]}, "2 learning rates and no images to choose one by; hold images out"),
+        ({"probe_lr": []}, "at least one learning rate"),
+        ({"probe_at": [4]}, "there are 4"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            begun(probed(probe), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("metrics", "labels", "said"),
+    [
+        ([], [-1, -1, 0, 1], "training images are without labels"),
+        ([], [0, 0, 0, 0], "two at least"),
+        (["top@5"], [0, 1, 0, 1], "'top@5' of 2 classes"),
+    ],
+)
+def test_labels_that_tell_nothing_are_refused(
+    metrics: list[str], labels: list[int], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a data set of which the catalog knows nothing."""
+    one = load(Part(name="digits_halves"), tmp_path, tmp_path).train
+    few = Images(one.images[:4], torch.tensor(labels))
+    monkeypatch.setattr("workers.data.batches.splits", lambda *given: Splits(few, None, few))
+    with pytest.raises(ValueError, match=said):
+        begun(probed(metrics=metrics, sampler={"name": "shuffle", "batch": 2}), tmp_path)

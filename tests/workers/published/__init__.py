@@ -7,10 +7,16 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from tests.workers.published.proxies import isa, svmax_proxies
-from tests.workers.published.rivals import rivals
-from tests.workers.published.sec import faces, sec, sec_ablations, sec_response, tuplet_margin
-from tests.workers.published.simclr import response_simclr, sec_simclr
+from tests.workers.published.proxies import isa, rivals, svmax_proxies
+from tests.workers.published.sec import (
+    faces,
+    response_simclr,
+    sec,
+    sec_ablations,
+    sec_response,
+    sec_simclr,
+    tuplet_margin,
+)
 from tests.workers.published.svmax import svmax, svmax_ablations, svmax_raw
 
 

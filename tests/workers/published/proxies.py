@@ -1,12 +1,13 @@
-"""Proxy-Anchor, SVMax with it (table 3), and Proxy-ISA."""
+"""Proxy-Anchor, SVMax with it (table 3), Proxy-ISA and the losses that it compares with; settings in rivals.toml."""
 
 import re
+import tomllib
 from collections.abc import Mapping
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-from tests.workers.published.printed import BY_TEST, Recipes, ours, weighted
+from tests.workers.published.printed import BY_TEST, Recipes, ours, settings, weighted
 
 
 def proxies(dataset: str, loss: Any, batch: int, epochs: int, decay: tuple[float, int], **changes: Any) -> Any:
@@ -77,3 +78,53 @@ def isa(printed: Mapping[str, Any], folder: Path) -> Recipes:
             penalties = {"positive_penalty": positive, "negative_penalty": negative}
             yield f"isa-t3-{dataset}-{positive}-{negative}", recipe(dataset, k, penalties, fair=fair)
         yield f"isa-f11b-{dataset}", recipe(dataset, k, {"base": "proxy_nca"}, fair=fair)
+
+
+PAIRS = {"margin", "multi_similarity", "multi_similarity+miner"}
+"""The losses of MLRC that take pairs of a class; the others are its classification losses."""
+
+
+def rivals(printed: Mapping[str, Any], folder: Path) -> Recipes:
+    """Every row of both tables but Proxy-ISA's own."""
+    known = tomllib.loads(Path(__file__).with_name("rivals.toml").read_text())
+    for values in settings(folder / "isa_t1_sota.csv"):
+        dataset, loss = values["dataset"], values["loss"]
+        if loss != "proxy_isa":
+            yield f"isa-t1-{dataset}-{loss}", sota(printed, known["authors"].get(loss, {}), dataset, loss)
+    for values in settings(folder / "isa_t2_mlrc.csv"):
+        dataset, loss = values["dataset"], values["loss"]
+        if loss == "proxy_anchor":  # the paper's own training again
+            yield f"isa-t2-{dataset}-{loss}", sota(printed, {}, dataset, loss)
+        elif loss != "proxy_isa":
+            yield f"isa-t2-{dataset}-{loss}", mlrc(known["mlrc"], dataset, loss)
+
+
+def sota(printed: Mapping[str, Any], known: Mapping[str, Any], dataset: str, loss: str) -> dict[str, Any]:
+    """A row of table 1: Proxy-ISA's fair setting, and what the authors of the loss set."""
+    part = {"name": loss, **known.get("loss", {}), **(known.get("sop", {}) if dataset == "sop" else {})}
+    fair: dict[str, Any] = isa_recipe(printed, dataset, part, fair=dataset in {"cub", "cars"})
+    if "epochs" not in known:
+        return fair
+    rate = known.get("proxies_lr_sop", known["proxies_lr"]) if dataset == "sop" else known["proxies_lr"]
+    changes = {
+        "optimizer": {"name": "adam", "lr": known["lr"], "eps": known["eps"], "weight_decay": 1e-4},
+        "loss_rate": round(rate / known["lr"], 9), "sampler": {"name": "shuffle", "batch": known["batch"]},
+        "clip_value": None,
+        "schedule": {"name": "step", "at": known["at"], "gamma": known["gamma"]}, "warmup": 0,
+    }  # fmt: skip
+    return {**fair, **changes, "epochs": known["epochs"]}
+
+
+def mlrc(known: Mapping[str, Any], dataset: str, loss: str) -> dict[str, Any]:
+    """A row of table 2: four models by cross-validation, judged apart and together."""
+    owned = loss in {"margin", "proxy_nca", "cosface", "arcface", "soft_triple"}
+    return {
+        "dataset": ours(dataset), "augment": "crop_flip", "crop": known["crop"], "embedding": known["embedding"],
+        "backbone": known["backbone"], "head": "fc", "loss": known["losses"][loss], "undecayed": "none",
+        "loss_rate": known["proxies_lr"] / known["optimizer"]["lr"] if owned else 1,
+        "sampler": known["pairs" if loss in PAIRS else "classification"], "optimizer": known["optimizer"],
+        "schedule": {"name": "constant"}, "iterations": known["iterations"],
+        "evaluate_every": known["evaluate_every"], "patience": known["patience"],
+        "validation": {"name": "cross_validation", "folds": known["folds"]},
+        "select": {"metric": "map@r", "split": "validation"},
+    }  # fmt: skip
