@@ -196,7 +196,7 @@ def _failure(tree: Path, tests: list[str], expected: float) -> Failure | None:
     if code == 0:
         return None
     for line in lines:
-        if line.startswith(("FAILED ", "ERROR ")):
+        if line.startswith(("FAILED tests/", "ERROR tests/")):  # not a log line of the product
             failed = line.partition(" ")[2].partition(" - ")[0]
             return Failure(failed, [failed])
     return Failure(f"pytest ended with {code}", tests)
