@@ -11,6 +11,7 @@ from httpx import Response
 from pydantic import SecretStr
 
 import tests.made_once  # noqa: F401 - by being imported
+from api.auth import sessions
 from api.main import create_app
 from orchestrator.record.store import Store
 from orchestrator.service.service import Service
@@ -51,6 +52,13 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
 def _nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """A conductor that is played by hand answers no command while it waits."""
     monkeypatch.setattr("api.commands.sweeps.PATIENCE_SECONDS", 0.0)
+
+
+@pytest.fixture(autouse=True)
+def _hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wrong tokens wait, but not long."""
+    monkeypatch.setattr(sessions, "FIRST_PAUSE", 0.001)
+    monkeypatch.setattr(sessions, "LONGEST_PAUSE", 0.01)
 
 
 @pytest.fixture

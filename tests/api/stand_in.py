@@ -24,7 +24,7 @@ OPEN = "import socket, time; s = socket.create_server(('127.0.0.1', 0)); print('
 
 
 def main(name: str, folder: Path, how: str) -> None:
-    """`how`: plain | fails | stubborn (ignores SIGTERM and has a child that does) | paired (beside another) |
+    """`how`: plain | fails | stubborn (ignores SIGTERM and has a child that does) |
     loads (waits for a line on its input) | open (on a TCP port) | open below (by its child)."""
     if how == "fails":
         print("cannot find my configuration")
@@ -60,8 +60,6 @@ def main(name: str, folder: Path, how: str) -> None:
             time.sleep(0.05)
     finally:
         (folder / f"{name}.asked").touch()
-        while how == "paired" and len(list(folder.glob("*.asked"))) < 3:  # with the one that ended before
-            time.sleep(0.05)
         with (folder / "ended").open("a") as ended:
             ended.write(f"{name}\n")
 

@@ -30,13 +30,6 @@ from tests.dashboards.markup import read
 CLOSED = ["/v1/sweeps", "/v1/catalog", "/v1/openapi.json", "/v1/nothing", "/"]
 
 
-@pytest.fixture(autouse=True)
-def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wrong ones wait, but not long."""
-    monkeypatch.setattr(sessions, "FIRST_PAUSE", 0.001)
-    monkeypatch.setattr(sessions, "LONGEST_PAUSE", 0.01)
-
-
 @pytest.fixture
 def access(app: FastAPI) -> Authentication:
     found: Authentication = app.state.access

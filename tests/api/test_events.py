@@ -1,8 +1,7 @@
 """Event streams: what they tell, where they go on, and what hostile clients get of them."""
 
 import socket
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 import httpx
@@ -17,16 +16,10 @@ from orchestrator.views.runs import ChangeKind, ChangeSpan, ChangeView, Told
 from tests.api.conftest import BEARER, TOKEN
 from tests.api.listening import Listener, listening
 from tests.api.played import SPEC, YAML, Conductor
+from tests.served import until
 from tests.served_app import served
 
 ASKED = f"GET /v1/events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n\r\n".encode()
-
-
-def wait_until(true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not true():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.05)
 
 
 @pytest.fixture(autouse=True)
@@ -86,7 +79,7 @@ def test_who_comes_back_is_told_what_came_meanwhile_each_thing_once(
 ) -> None:
     with listening(url) as heard:
         last = heard.next("hello").id
-    wait_until(lambda: app.state.feed.streams == 0)  # what it still read would be told in several parts
+    until(lambda: app.state.feed.streams == 0, "the streams are as many")  # what it still read comes in parts
     sweep = submitted(http)
     conductor.begin()
     for priority in (1, 2, 3):
@@ -147,8 +140,7 @@ def test_more_than_a_hundred_trials_at_once_are_told_as_one_event(
     http: TestClient, url: str, conductor: Conductor
 ) -> None:
     spec = SPEC.replace("seed: [0, 1]", f"seed: {list(range(60))}")
-    sweep = int(http.post("/v1/sweeps", content=spec, headers=YAML).json()["id"])
-    conductor.begin()
+    sweep = conductor.submit(http, spec)
     with listening(url) as heard:
         heard.next("hello")
         conductor.writer.trials.cancel(sweep)
@@ -164,7 +156,7 @@ def test_a_client_has_so_many_streams_and_others_still_theirs(url: str, app: Fas
         assert "8 event streams already" in refused.json()["detail"]
         with browsing(url, app) as browser, browser.stream("GET", "/v1/events") as answer:
             assert answer.status_code == 200
-    wait_until(lambda: app.state.feed.streams == 0)
+    until(lambda: app.state.feed.streams == 0, "the streams are as many")
     with listening(url) as again:
         assert again.next().type == "hello"
 
@@ -226,7 +218,7 @@ def test_a_client_that_never_reads_is_dropped_and_fills_no_memory(
         deaf.connect((host, int(port)))
         listened = set(feed._streams)
         deaf.sendall(ASKED)
-        wait_until(lambda: feed.streams == 2)
+        until(lambda: feed.streams == 2, "the streams are as many")
         (unread,) = feed._streams - listened
         seen = [other.next("sweep").id]
         while not unread._ended:

@@ -17,7 +17,7 @@ from orchestrator.settings import Settings
 from orchestrator.views import runs
 from orchestrator.views.pages import FIGURE_FORMATS
 from tests.api.conftest import TOKEN, named
-from tests.api.played import SPEC, YAML, Conductor, result
+from tests.api.played import SPEC, Conductor, result
 
 FIGURES = """\
 figures:
@@ -47,9 +47,7 @@ def train(conductor: Conductor, settings: Settings) -> None:
 @pytest.fixture
 def path(http: TestClient, conductor: Conductor, settings: Settings) -> str:
     """The address of the figures of a sweep of which two of four trials have finished."""
-    submitted = http.post("/v1/sweeps", content=DRAWN, headers=YAML)
-    assert submitted.status_code == 201, submitted.text
-    conductor.begin()
+    conductor.submit(http, DRAWN)
     train(conductor, settings)
     conductor.finish(0.75)
     return "/v1/sweeps/1/figures"

@@ -15,7 +15,7 @@ from joserfc.jwk import OctKey, RSAKey
 from pydantic import SecretStr, ValidationError
 from starlette.responses import JSONResponse, RedirectResponse, Response, StreamingResponse
 
-from api.auth import oidc, sessions
+from api.auth import oidc
 from api.main import create_app
 from orchestrator.record import account_admin
 from orchestrator.record.schema import token
@@ -30,12 +30,6 @@ from tests.ports import free_port
 from tests.served_app import served
 
 DISCOVERY = "/.well-known/openid-configuration"
-
-
-@pytest.fixture(autouse=True)
-def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sessions, "FIRST_PAUSE", 0.001)
-    monkeypatch.setattr(sessions, "LONGEST_PAUSE", 0.01)
 
 
 @pytest.fixture

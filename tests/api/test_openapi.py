@@ -11,7 +11,6 @@ from pydantic import TypeAdapter
 from schemathesis.engine import events, from_schema
 
 from api import examples
-from api.auth import sessions as patience
 from api.events import Stream
 from api.routes import cluster, listings, login, tables
 from api.routes import tables as figures_route
@@ -88,12 +87,8 @@ def _streams_end(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_streams_end")
-def test_every_edge_of_every_operation_is_as_described(
-    app: FastAPI, http: TestClient, conductor: Conductor, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_edge_of_every_operation_is_as_described(app: FastAPI, http: TestClient, conductor: Conductor) -> None:
     """Right and wrong values of each parameter, other methods, no token: with every check that schemathesis has."""
-    for name in ("FIRST_PAUSE", "LONGEST_PAUSE"):
-        monkeypatch.setattr(patience, name, 0.0)
     conductor.submit(http)
     conductor.finish()
     described = schemathesis.openapi.from_asgi("/v1/openapi.json", app, headers=HOST)

@@ -25,6 +25,7 @@ import psutil
 import pytest
 from pydantic import SecretStr
 
+from api.local import record
 from api.local.doorbell import Doorbell
 from api.local.home import Home
 from api.local.processes import (
@@ -38,7 +39,6 @@ from api.local.processes import (
     ray_head,
     settings_environment,
 )
-from api.local.record import served
 from api.local.serve import FIRST_DELAY, Stack, Supervision, refuse_open_host, refuse_unknown_names
 from orchestrator.host.slot_environment import MALLOC
 from orchestrator.run.slot import Departure
@@ -90,7 +90,7 @@ def ours(folder: Path) -> list[ChildSpec]:
 @contextmanager
 def begun(settings: Settings, children: list[ChildSpec], told: Told | None = None) -> Iterator[Stack]:
     """A supervisor whose processes are ready."""
-    with Stack(settings, told or Told(), children) as stack:
+    with Stack(settings, Told() if told is None else told, children) as stack:
         stack.start()
         yield stack
 
@@ -434,10 +434,10 @@ def test_a_usual_port_in_use_gives_way_to_a_free_one(settings: Settings, tmp_pat
         with begun(unasked, ours(tmp_path)) as stack:
             url = stack.addresses["api"]
             assert url != f"http://127.0.0.1:{unasked.port}"
-            found = served(unasked.resolved_home)
+            found = record.served(unasked.resolved_home)
             assert found is not None
             assert (found.url, found.is_here) == (url, True)
-        assert served(unasked.resolved_home) is None, "it is served no more"
+        assert record.served(unasked.resolved_home) is None, "it is served no more"
 
 
 def test_an_open_host_needs_a_chosen_token() -> None:

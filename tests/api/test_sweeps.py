@@ -3,7 +3,6 @@
 import base64
 import re
 
-import yaml
 from fastapi.testclient import TestClient
 
 from tests.api.conftest import BEARER, HTML
@@ -27,12 +26,6 @@ def test_a_submitted_sweep_is_queued_and_located(http: TestClient) -> None:
     assert found["total"] == 4
     assert found["tables"] == ["main"]
     assert found["actor"] == "ada@lab"
-
-
-def test_yaml_has_several_names_and_json_is_a_spec_too(http: TestClient) -> None:
-    for kind in ("application/yaml", "application/x-yaml", "text/yaml; charset=utf-8"):
-        assert http.post("/v1/sweeps", content=SPEC, headers={"Content-Type": kind}).status_code == 201, kind
-    assert http.post("/v1/sweeps", json=yaml.safe_load(SPEC)).status_code == 201
 
 
 def test_other_content_is_refused(http: TestClient) -> None:

@@ -98,8 +98,7 @@ def test_verdicts_stand_by_themselves_and_in_the_json_of_the_table(
 
 @pytest.fixture
 def sweep(http: TestClient, conductor: Conductor) -> int:
-    number = int(http.post("/v1/sweeps", content=SPEC, headers=YAML).json()["id"])
-    conductor.begin()
+    number = conductor.submit(http)
     conductor.finish()
     conductor.finish(0.25)
     conductor.fail("ValueError: <b>bold</b>")

@@ -11,14 +11,13 @@ from orchestrator.run.optuna import importances
 from orchestrator.views import runs
 from orchestrator.views.trials import Listing
 from tests.api import played
-from tests.api.played import SPEC, YAML, Conductor
+from tests.api.played import SPEC, Conductor
 
 
 @pytest.fixture
 def trials(http: TestClient, conductor: Conductor) -> list[int]:
     """Four trials: finished, diverged, failed, waiting."""
-    sweep = http.post("/v1/sweeps", content=SPEC, headers=YAML).json()["id"]
-    conductor.begin()
+    sweep = conductor.submit(http)
     conductor.finish()
     conductor.finish(diverged=True)
     conductor.fail()
@@ -65,17 +64,6 @@ def test_a_log_is_json_or_text(http: TestClient, trials: list[int]) -> None:
     assert text.headers["x-complete"] == "true"
     assert http.get(path, params={"offset": -1}).status_code == 422
     assert http.get(path, params={"offset": 10**9}).json()["text"] == ""
-
-
-def test_what_an_accept_header_prefers(http: TestClient, trials: list[int]) -> None:
-    for accept, kind in (
-        ("*/*", "application/json"), ("application/json", "application/json"), ("text/plain", "text/plain"),
-        ("text/html,application/xhtml+xml,*/*;q=0.8", "text/plain"),
-        ("application/json, text/plain, */*", "application/json"),
-        ("text/plain;q=0.5, application/json;q=0.4", "text/plain"), ("text/plain;q=x", "application/json"),
-    ):  # fmt: skip
-        answer = http.get(f"/v1/trials/{trials[0]}/logs", headers={"Accept": accept})
-        assert answer.headers["content-type"].partition(";")[0] == kind, accept
 
 
 def test_cells_candidates_and_trials(http: TestClient, conductor: Conductor) -> None:

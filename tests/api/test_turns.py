@@ -3,7 +3,6 @@
 import asyncio
 import socket
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
 from typing import Any
@@ -22,20 +21,9 @@ from orchestrator.views import errors
 from orchestrator.views.errors import BusyError
 from tests.api.conftest import BEARER, TOKEN
 from tests.api.played import SPEC, YAML
-from tests.plan.hostile_bodies import BODIES
+from tests.served import until
 
 HANG_SECONDS = 60
-JSON = {"Content-Type": "application/json"}
-LARGE = BODIES["ninety thousand trials"]()
-
-
-def until(what: Any) -> None:
-    """Wait until something is so, not for ever."""
-    for _ in range(HANG_SECONDS * 50):
-        if what():
-            return
-        time.sleep(0.02)
-    pytest.fail("it never came to be so")
 
 
 class Stalled:
@@ -96,7 +84,7 @@ def test_costly_requests_leave_room_for_the_others(url: str, stalled: Stalled) -
         for method, path in COSTLY:
             stalled.begin()
             sent = [pool.submit(http.request, method, path, content=SPEC, headers=YAML) for _ in range(20)]
-            until(lambda: stalled.at_work == turns.AT_ONCE)
+            until(lambda: stalled.at_work == turns.AT_ONCE, "the work goes on")
             for quick in ("/healthz", "/", "/v1/sweeps", "/v1/catalog"):
                 assert http.get(quick).status_code == HTTPStatus.OK, path
             assert stalled.at_work == turns.AT_ONCE, path
@@ -113,8 +101,8 @@ def test_work_stops_when_its_client_leaves(url: str, stalled: Stalled) -> None:
         head = f"POST /v1/sweeps?dry_run=true HTTP/1.1\r\nHost: {place.netloc}\r\nContent-Type: application/yaml\r\n"
         head += f"Authorization: Bearer {TOKEN}\r\n"
         client.sendall(f"{head}Content-Length: {len(SPEC)}\r\n\r\n{SPEC}".encode())
-        until(lambda: stalled.at_work == 1)
-    until(lambda: stalled.ended == [errors.GoneError])
+        until(lambda: stalled.at_work == 1, "the work goes on")
+    until(lambda: stalled.ended == [errors.GoneError], "the work goes on")
     assert stalled.at_work == 0
 
 

@@ -65,12 +65,6 @@ def test_a_bar_is_full_without_gaps_and_has_a_place_for_every_kind() -> None:
     assert rendering.segments(specimens.summary(total=0, counts=Counts(), steps=StepCount())) == []
 
 
-def test_the_time_left_is_told_with_its_uncertainty() -> None:
-    assert specimens.summary().left == "about 4 min 20 s left (3 min 20 s to 5 min 40 s)"
-    assert specimens.summary(eta_low_seconds=260.0, eta_high_seconds=260.2).left == "about 4 min 20 s left"
-    assert specimens.summary(eta_seconds=None).left == ""
-
-
 def rows(text: str) -> dict[str, list[str]]:
     """The rows of the comparison by their headings."""
     lines = re.findall(r"<tr>(.*?)</tr>", text, re.DOTALL)

@@ -19,16 +19,6 @@ def labels(axis: str, *values: Any) -> list[str]:
     return [choice.label for group in found for choice in group.choices]
 
 
-def test_a_bare_value_patches_the_path_that_the_axis_is_named_after() -> None:
-    found, problems = read("regularizer.eta", [0.001, 1e-5, 1, 1.5])
-    assert problems == []
-    assert [(choice.label, choice.patch) for choice in found[0].choices] == [
-        ("0.001", {"regularizer.eta": 0.001}), ("1e-05", {"regularizer.eta": 1e-5}), ("1", {"regularizer.eta": 1}),
-        ("1.5", {"regularizer.eta": 1.5}),
-    ]  # fmt: skip
-    assert found[0].choices[1].source == "tune.regularizer.eta[1]"
-
-
 def test_labels_are_values_as_text_and_of_an_inline_part_what_sets_it_apart() -> None:
     assert labels("backbone.bias", True, False, None) == ["true", "false", "null"]
     assert labels("schedule.at", [100, 200], [150]) == ["[100, 200]", "[150]"]
@@ -36,37 +26,6 @@ def test_labels_are_values_as_text_and_of_an_inline_part_what_sets_it_apart() ->
     assert labels("loss", "pa", {"name": "pa", "alpha": 16}) == ["pa", "pa alpha=16"]
     pairs = [{"name": "pa", "alpha": alpha, "margin": 0.1} for alpha in (16, 32)]
     assert labels("loss", *pairs) == ["pa alpha=16", "pa alpha=32"]
-
-
-def test_an_inline_part_replaces_and_a_mapping_without_name_merges() -> None:
-    found, _ = read("loss", [{"name": "pa", "alpha": 16}, {"margin": 0.2, "alpha": 1}])
-    assert found[0].choices[0].patch == {"loss": {"name": "pa", "alpha": 16}}
-    assert found[0].choices[1].patch == {"loss.margin": 0.2, "loss.alpha": 1}
-    assert found[0].choices[1].label == "margin=0.2, alpha=1"
-
-
-def test_a_labelled_patch_may_change_several_paths() -> None:
-    posted = {"label": "SOP", "patch": {"dataset": "sop", "iterations": 12_000, "optimizer": {"lr": 0.1}}}
-    found, problems = read("dataset", ["digits", posted])
-    assert problems == []
-    choice = found[0].choices[1]
-    assert choice.label == "SOP"
-    assert choice.patch == {"dataset": {"name": "sop"}, "iterations": 12_000, "optimizer.lr": 0.1}
-    assert choice.sources["optimizer.lr"] == "tune.dataset[1].patch.optimizer.lr"
-
-
-def test_groups_have_their_own_when() -> None:
-    groups = [{"values": [1, 2], "when": {"loss": "triplet"}}, {"values": [1], "when": {"loss": ["proxy_anchor"]}}]
-    found, problems = read("regularizer.rho", groups)
-    assert problems == []
-    assert [group.when for group in found] == [{"loss": ["triplet"]}, {"loss": ["proxy_anchor"]}]
-    assert found[1].choices[0].source == "tune.regularizer.rho[1].values[0]"
-    single, problems = read("regularizer.rho", groups[0])
-    assert problems == []
-    assert single[0].when == {"loss": ["triplet"]}
-    number, problems = read("loss.alpha", [{"values": [1], "when": {"regularizer.eta": [0.1, 1]}}])
-    assert problems == []
-    assert number[0].when == {"regularizer.eta": ["0.1", "1.0"]}, "the equal labels"
 
 
 def test_says_what_is_wrong_and_where() -> None:

@@ -2,12 +2,9 @@
 
 from typing import Any
 
-import jsonschema
-
 from orchestrator.plan.check import check
 from orchestrator.plan.figures import MOST_FIGURES, kept_data, trouble_of_curve
-from orchestrator.plan.schema import json_schema
-from orchestrator.spec.layouts import DATA, FigureSpec
+from orchestrator.spec.layouts import DATA
 from tests.plan.conftest import Cases, Missed, Small, Told
 from workers.catalog import Catalog
 from workers.contract import Recipe, Select
@@ -44,32 +41,6 @@ SOUND: list[Any] = [
     {"kind": "heatmap", "metric": "map@r", "x": "regularizer", "y": "optimizer.lr", "decimals": 2},
     {"kind": "best_of", "colour": "regularizer", "facet": "optimizer.lr", "unit": "fraction"},
 ]
-
-
-def test_sound_figures(small: Small, checked: Any, catalog: Catalog) -> None:
-    validator = jsonschema.Draft7Validator(json_schema(catalog))
-    for figure in SOUND:
-        document = with_figure(small, **figure)
-        found = checked(document).figures["main"]
-        assert found.kind == figure["kind"]
-        assert FigureSpec.model_validate(found.model_dump(mode="json")) == found
-        validator.validate(document)
-
-
-def test_labels_and_numbers_are_spelt_as_the_axis_does(small: Small, checked: Any) -> None:
-    figure = line(labels={"optimizer.lr": {"1.0e-3": "low"}}, when={"optimizer.lr": [0.0010]})
-    found = checked(with_figure(small, **figure)).figures["main"]
-    assert found.labels == {"optimizer.lr": {"0.001": "low"}}
-    assert found.when == {"optimizer.lr": ["0.001"]}
-
-
-def test_a_tune_axis_shows_every_candidate(small: Small, checked: Any) -> None:
-    document = small(
-        compare={"loss": ["triplet", "semihard"]},
-        tune={"optimizer.lr": [1e-3, 1e-2]},
-        figures={"f": {"kind": "line", "metric": "nmi", "x": "optimizer.lr", "colour": "loss"}},
-    )
-    assert checked(document).figures["f"].x == "optimizer.lr"
 
 
 def test_says_what_is_wrong_and_where(small: Small, missed: Missed) -> None:
@@ -122,11 +93,6 @@ def test_says_what_is_wrong_and_where(small: Small, missed: Missed) -> None:
     ]  # fmt: skip
     found = ((with_figure(small, **figure), f"figures.main{path}", said) for figure, path, said in cases)
     assert missed(found, alone=False) == []
-
-
-def test_the_curve_of_the_split_that_selects(small: Small, checked: Any) -> None:
-    curves = {"f": {"kind": "curves", "metric": "test/recall@1"}}
-    assert checked(small(select={"metric": "map@r", "split": "test"}, figures=curves)).figures["f"].metric
 
 
 def test_every_problem_of_every_figure_at_once(small: Small, told: Told) -> None:

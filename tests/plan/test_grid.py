@@ -139,14 +139,6 @@ def test_when_follows_labels_of_compare_and_of_earlier_tune_axes(small: Small, c
     assert plan.trial_count == 7
 
 
-def test_without_axes_there_is_one_trial(small: Small, catalog: Catalog) -> None:
-    plan = expand(check(small(**{"recipe.seed": 7}), catalog), catalog)
-    assert [dict(cell.labels) for cell in plan.cells] == [{}]
-    (trial,) = plan.trials()
-    assert trial.recipe.seed == 7
-    assert trial.repeat_labels == {}
-
-
 def test_repeats_of_other_paths_are_completed_each(small: Small, catalog: Catalog) -> None:
     document = small(repeat={"seed": [0, 1], "validation.fold": [0, 1, 2]})
     found = trials(document, catalog)

@@ -265,11 +265,3 @@ def test_wrong_rows_of_a_spec_are_told(small: Any, missed: Missed) -> None:
     assert missed(found, alone=False) == []
     no_list = document(small, imported={"label": "x"})
     assert missed([(no_list, "tables.main.imported", "expected a list of at most 100 rows, found")]) == []
-
-
-def test_all_rows_are_told_of_at_once(small: Any, told: Any) -> None:
-    found = told(document(small, row(unit="cm"), row(numbers=[number(mean=True), number(std="x")]), 7))
-    assert [path for path, _ in found] == [
-        "tables.main.imported[0].unit", "tables.main.imported[1].numbers[0].mean",
-        "tables.main.imported[1].numbers[1].std", "tables.main.imported[2]",
-    ]  # fmt: skip

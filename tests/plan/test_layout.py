@@ -1,11 +1,6 @@
 from typing import Any
 
-import jsonschema
-
-from orchestrator.plan.check import check
-from orchestrator.plan.schema import json_schema
 from tests.plan.conftest import Cases, Missed, Small, Told
-from workers.catalog import Catalog
 
 AXES = {"loss": ["triplet", "semihard"], "regularizer": ["none", "l2"], "dataset": ["digits"]}
 
@@ -14,42 +9,11 @@ def with_table(small: Small, **table: Any) -> dict[str, Any]:
     return small(compare=AXES, tables={"main": {"rows": ["loss", "regularizer"], "metrics": ["nmi"]} | table})
 
 
-def test_without_tables_there_is_a_default_one(small: Small, checked: Any) -> None:
-    table = checked(small(compare=AXES)).tables["main"]
-    assert (table.rows, table.columns) == (["loss", "regularizer"], ["dataset"])
-    assert "recall@1" in table.metrics
-    assert "nmi" in table.metrics
-    assert "norm_var" not in table.metrics
-    assert checked(small()).tables["main"].rows == []
-
-
-def test_metrics_may_have_their_own_form(small: Small, checked: Any) -> None:
-    column = {"metric": "recall@1", "label": "R@1", "unit": "fraction", "decimals": 3}
-    table = checked(with_table(small, metrics=["nmi", column])).tables["main"]
-    assert table.metrics[0] == "nmi"
-    assert table.metrics[1].model_dump() == column | {
-        "split": "test", "over": None, "when": {}, "delta": None, "signed": False,
-    }  # fmt: skip
-
-
 WIDE = {
     "loss": ["triplet", "semihard"],
     "dataset": ["digits", {"label": "big", "patch": {"dataset": "sop"}}],
     "optimizer.lr": [0.01, 1e-5],
 }
-
-
-def test_runs_may_be_told_in_other_ways(small: Small, checked: Any) -> None:
-    given = {"spread": "ci95", "counts": "always", "against": {"regularizer": "none"}, "test": "wilcoxon"}
-    table = checked(with_table(small, **given)).tables["main"]
-    assert table.model_dump(include={*given}) == given
-    assert "verdicts" not in table.model_dump(), "what was stored before there were any reads as it was"
-    judged = {"against": {"regularizer": "none"}, "margin": 0.5, "level": 0.05, "looks": "any", "marks": True}
-    kept = checked(with_table(small, verdicts=judged)).tables["main"].model_dump()["verdicts"]
-    assert kept == {**judged, "of": None, "metrics": []}
-    assert table.center == "mean"
-    assert checked(with_table(small, center="median", spread="std")).tables["main"].center == "median"
-    assert checked(with_wide(small, against={"optimizer.lr": 1e-5})).tables["main"].against == {"optimizer.lr": "1e-05"}
 
 
 def test_what_is_said_of_runs_is_checked(small: Small, missed: Missed) -> None:
@@ -86,45 +50,6 @@ def quoted(**row: Any) -> dict[str, Any]:
 def with_wide(small: Small, **table: Any) -> dict[str, Any]:
     columns = ["dataset", "optimizer.lr"]
     return small(compare=WIDE, tables={"main": {"rows": ["loss"], "columns": columns, "metrics": ["nmi"]} | table})
-
-
-def test_a_metric_may_stand_under_some_columns_only(small: Small, checked: Any) -> None:
-    metrics = [
-        {"metric": "recall@1000", "when": {"dataset": "big"}},  # digits does not compute it
-        {"metric": "nmi", "when": {"optimizer.lr": [0.01]}, "decimals": 1},
-        {"metric": "nmi", "when": {"optimizer.lr": [1e-5]}, "decimals": 3},
-    ]
-    table = checked(with_wide(small, metrics=metrics)).tables["main"]
-    assert [one.when for one in table.metrics] == [
-        {"dataset": ["big"]}, {"optimizer.lr": ["0.01"]}, {"optimizer.lr": ["1e-05"]},
-    ]  # fmt: skip
-
-
-def test_metrics_may_stand_where_the_recipe_holds_an_axis_and_next_to_their_difference(
-    small: Small, checked: Any
-) -> None:
-    metrics: list[Any] = [{"metric": "nmi", "when": {"dataset": "digits"}}]
-    table = {"rows": [], "columns": ["dataset"], "metrics": metrics, "labels": {"dataset": {"digits": "Digits!"}}}
-    assert checked(small(tables={"main": table})).tables["main"].metrics[0].when == {"dataset": ["digits"]}
-    delta = {"metric": "nmi", "delta": {"optimizer.lr": 1e-5}, "signed": True}
-    again = checked(with_wide(small, metrics=["nmi", delta, {"metric": "nmi", "label": "again"}])).tables["main"]
-    assert again.metrics[1].delta == {"optimizer.lr": "1e-05"}
-
-
-def test_labels_are_spelt_as_the_axis_spells_them(small: Small, checked: Any) -> None:
-    labels = {
-        "optimizer.lr": {"1e-2": "fast", "0.00001": 1e-05, "": "none"},
-        "loss": {"triplet": "T (lr={optimizer.lr})"},
-        "regularizer.eta": {"1": "one"},
-    }
-    titles = {"loss": "Method", "optimizer.lr": None}
-    document = with_wide(small, labels=labels, titles=titles, std={"decimals": 3, "unit": "fraction"})
-    document["recipe"]["regularizer"] = "sec"
-    table = checked(document | {"tune": {"regularizer.eta": [0.5, 1.0]}}).tables["main"]
-    assert table.labels["optimizer.lr"] == {"0.01": "fast", "1e-05": "1e-05", "": "none"}
-    assert table.labels["regularizer.eta"] == {"1.0": "one"}
-    assert table.titles == titles
-    assert table.std.model_dump() == {"unit": "fraction", "decimals": 3}
 
 
 def test_says_what_is_wrong_with_what_is_printed(small: Small, missed: Missed) -> None:
@@ -165,15 +90,6 @@ def test_says_what_is_wrong_with_what_is_printed(small: Small, missed: Missed) -
         (quoted(of={"loss": "jigsaw"}, bolt=1), "quoted", "expected a list of rows such"),
     ]  # fmt: skip
     assert missed((with_wide(small, **table), f"tables.main.{path}", said) for table, path, said in cases) == []
-
-
-def test_fields_held_fixed_may_head_rows_and_columns_and_a_single_alternative_be_left_out(
-    small: Small, checked: Any
-) -> None:
-    document = small(tables={"t": {"rows": ["loss", "optimizer"], "columns": ["dataset", "sampler.classes"]}})
-    assert checked(document).tables["t"].columns == ["dataset", "sampler.classes"]
-    assert checked(with_table(small)).tables["main"].columns == []
-    assert checked(with_wide(small, published="SEC-T3")).tables["main"].published == "SEC-T3"
 
 
 def test_says_what_is_wrong_and_where(small: Small, missed: Missed) -> None:
@@ -229,17 +145,6 @@ BOTH = ["validation", "test"]
 def table(small: Small, **given: Any) -> dict[str, Any]:
     select = given.pop("select", {"beside": "test"})
     return small(select=select, tables={"main": {"metrics": ["map@r"], **given}})
-
-
-def test_both_selections_and_what_lies_between_them(small: Small, catalog: Catalog) -> None:
-    document = table(small, selections=BOTH, flattery=True)
-    jsonschema.Draft7Validator(json_schema()).validate(document)
-    found = check(document, catalog)
-    assert (found.tables["main"].selections, found.tables["main"].flattery) == (BOTH, True)
-    assert found.select.beside == "test"
-    plain = check(small(), catalog)
-    assert (plain.tables["main"].selections, plain.tables["main"].flattery) == ([], False)
-    assert plain.select.model_dump() == {"metric": "map@r", "split": "validation"}
 
 
 def test_what_is_wrong_with_selections_is_said(small: Small, missed: Missed) -> None:

@@ -27,23 +27,20 @@ def number(cell, unit="percent"):
 
 
 # Half the 95 % interval of 5 runs is t(0.975, 4) s / sqrt(5) = 1.2417 s; one more run falls within 3.0414 s.
-@pytest.mark.parametrize(
-    ("values", "printed", "standing"),
-    [
-        ([0.600, 0.602, 0.604, 0.606, 0.608], "60.40", "reproduced"),  # s = 0.316 points, interval 0.39
-        ([0.600, 0.602, 0.604, 0.606, 0.608], "60.99", "reproduced"),  # 0.59 + 0.39 + 0.005 < 1
-        ([0.600, 0.602, 0.604, 0.606, 0.608], "61.02", "underpowered"),
-        ([0.600, 0.602, 0.604, 0.606, 0.608], "61.36", "underpowered"),  # 0.962 + 0.005 from 60.4: one more run
-        ([0.600, 0.602, 0.604, 0.606, 0.608], "61.37", "not reproduced"),
-        ([0.600, 0.602, 0.604, 0.606, 0.608], "59.43", "not reproduced"),
-        ([0.56, 0.58, 0.60, 0.62, 0.64], "60.00", "underpowered"),  # the same mean, but too wide
-        ([0.6, 0.6, 0.6], "60.00", "underpowered"),  # no variation says nothing of chance
-        ([0.6], "60.00", "underpowered"),
-        ([0.6, 0.7], "10.00", "underpowered"),  # two runs so far apart tell nothing
-    ],
-)
-def test_a_number_stands_by_interval_margin_and_one_more_run(values, printed, standing):
-    assert stance(statistic(values), summary(), number(printed)).standing == standing
+def test_a_number_stands_by_interval_margin_and_one_more_run():
+    cases = (
+        # s = 0.316 points, interval 0.39; 0.59 + 0.39 + 0.005 < 1; 0.962 + 0.005 from 60.4: one more run
+        ([0.600, 0.602, 0.604, 0.606, 0.608], {
+            "60.40": "reproduced", "60.99": "reproduced", "61.02": "underpowered", "61.36": "underpowered",
+            "61.37": "not reproduced", "59.43": "not reproduced",
+        }),
+        ([0.56, 0.58, 0.60, 0.62, 0.64], {"60.00": "underpowered"}),  # the same mean, but too wide
+        ([0.6, 0.6, 0.6], {"60.00": "underpowered"}),  # no variation says nothing of chance
+        ([0.6], {"60.00": "underpowered"}),
+        ([0.6, 0.7], {"10.00": "underpowered"}),  # two runs so far apart tell nothing
+    )  # fmt: skip
+    for values, said in cases:
+        assert {one: stance(statistic(values), summary(), number(one)).standing for one in said} == said, values
 
 
 def test_what_has_no_number_says_why():
@@ -180,22 +177,18 @@ def test_latex_compiles(tmp_path):
 
 
 # The 0.975 quantile of Student's t: 12.7062 at 1 degree of freedom, 4.3027 at 2.
-@pytest.mark.parametrize(
-    ("values", "printed", "word"),
-    [
-        ([0.60, 0.61, 0.62], "60.82", "reproduced"),
-        ([0.60, 0.61, 0.62], "63.48", "reproduced"),  # the half width is 4.3027 x 0.01 / sqrt(3) = 2.484 points
-        ([0.60, 0.61, 0.62], "63.49", "below"),  # with half a printed digit 2.489: 63.489 is the limit
-        ([0.60, 0.61, 0.62], "58.52", "reproduced"),
-        ([0.60, 0.61, 0.62], "58.51", "above"),
-        ([0.60, 0.61, 0.62], "63.5", "reproduced"),  # fewer digits tell less: half of them is 0.05
-        ([0.5, 0.5], "50.00", "reproduced"),  # no spread at all leaves the printed digits
-        ([0.5, 0.5], "50.01", "below"),
-        ([0.50004, 0.50004], "50.00", "reproduced"),
-    ],
-)
-def test_the_t_interval_of_the_mean_decides(values, printed, word):
-    assert compare(statistic(values), summary(), number(printed)).word == word
+def test_the_t_interval_of_the_mean_decides():
+    cases = (
+        # the half width is 4.3027 x 0.01 / sqrt(3) = 2.484 points, with half a printed digit 2.489: 63.489 is the limit
+        ([0.60, 0.61, 0.62], {
+            "60.82": "reproduced", "63.48": "reproduced", "63.49": "below", "58.52": "reproduced", "58.51": "above",
+            "63.5": "reproduced",  # fewer digits tell less: half of them is 0.05
+        }),
+        ([0.5, 0.5], {"50.00": "reproduced", "50.01": "below"}),  # no spread at all leaves the printed digits
+        ([0.50004, 0.50004], {"50.00": "reproduced"}),
+    )  # fmt: skip
+    for values, said in cases:
+        assert {one: compare(statistic(values), summary(), number(one)).word for one in said} == said, values
 
 
 def test_the_tolerance_is_half_an_interval_and_half_a_digit():
@@ -210,21 +203,15 @@ def test_a_norm_is_no_share():
     assert found.tolerance == pytest.approx(12.706204736 * 0.01 + 0.005)
 
 
-@pytest.mark.parametrize(
-    ("status", "printed", "word"),
-    [
-        ("missing", "60.82", "not run"),
-        ("partial", "60.82", "not run"),
+def test_nothing_is_filled_in_without_an_own_number():
+    cases = (
+        ("missing", "60.82", "not run"), ("partial", "60.82", "not run"), ("missing", "degenerate", "not run"),
         ("complete", "60.82", "not run"),  # the metric was not computed
-        ("failed", "60.82", "failed"),
-        ("diverged", "60.82", "diverged"),
-        ("diverged", "degenerate", "reproduced"),
-        ("missing", "degenerate", "not run"),
-    ],
-)
-def test_nothing_is_filled_in_without_an_own_number(status, printed, word):
-    found = compare(None, summary(status), number(printed))
-    assert (found.word, found.difference, found.tolerance) == (word, None, None)
+        ("failed", "60.82", "failed"), ("diverged", "60.82", "diverged"), ("diverged", "degenerate", "reproduced"),
+    )  # fmt: skip
+    for status, printed, word in cases:
+        found = compare(None, summary(status), number(printed))
+        assert (found.word, found.difference, found.tolerance) == (word, None, None), status
 
 
 def test_an_own_number_where_the_paper_has_a_word():

@@ -58,9 +58,8 @@ def test_a_candidate_with_a_repeat_that_did_not_finish_ok_is_not_eligible():
         assert (found.status, found.candidate, found.candidates) == ("complete", 0, 2), bad
 
 
-@pytest.mark.parametrize(
-    ("candidates", "status", "selected"),
-    [
+def test_how_far_a_cell_has_come():
+    for candidates, status, selected in (
         ([[0.5, 0.5], [0.9, "waiting"]], "partial", 0), ([["running"], ["waiting"]], "partial", None),
         ([["waiting"], ["waiting"]], "missing", None), ([["cancelled"], ["cancelled"]], "missing", None),
         ([[0.5], ["cancelled"]], "partial", 0), ([["diverged"], ["diverged"]], "diverged", None),
@@ -68,13 +67,11 @@ def test_a_candidate_with_a_repeat_that_did_not_finish_ok_is_not_eligible():
         ([["failed", 0.4]], "failed", None), ([["diverged", "failed"]], "diverged", None),
         ([["diverged"], ["running"]], "partial", None), ([["failed"], ["cancelled"]], "failed", None),
         ([["diverged"], ["cancelled"]], "missing", None), ([[], []], "missing", None),
-    ],
-)  # fmt: skip
-def test_how_far_a_cell_has_come(candidates, status, selected):
-    found = summaries(outcomes(*candidates), "higher")[0]
-    assert (found.status, found.candidate) == (status, selected)
-    assert (found.score is None) == (selected is None)
-    assert found.candidates == len(candidates)
+    ):  # fmt: skip
+        found = summaries(outcomes(*candidates), "higher")[0]
+        assert (found.status, found.candidate) == (status, selected), candidates
+        assert (found.score is None) == (selected is None)
+        assert found.candidates == len(candidates)
 
 
 def test_a_score_that_is_no_number_is_not_eligible():

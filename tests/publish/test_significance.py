@@ -170,33 +170,6 @@ class TestTable:
         }
         assert one.comparison.p == pytest.approx(scipy.stats.ttest_rel(*values.values()).pvalue)
 
-    def test_too_few_seeds_leave_no_marks_and_the_caption_says_why(self):
-        table = built(shifted(SHIFTS, seeds=2))
-        assert not any(cell.after for cell in cells(table).values())
-        assert (
-            "No difference from regularizer None could be tested: the paired t-test needs 3 seeds that both have, "
-            "there are 2."
-        ) in table.caption
-        ranks = built(shifted(SHIFTS, test="wilcoxon"))
-        assert "the Wilcoxon signed-rank test needs 6 seeds that both have, there are 5." in ranks.caption
-        assert all(cell.comparison.p is None for cell in cells(ranks).values() if cell.comparison)
-
-    def test_signed_ranks_need_more_pairs_the_more_there_is_to_compare(self):
-        few = built(shifted(SHIFTS, seeds=7, test="wilcoxon"))
-        assert "two-sided Wilcoxon signed-rank test on 7 pairs" in few.caption
-        assert "No mark is possible" in few.caption
-        many = built(shifted(SHIFTS, seeds=10, test="wilcoxon"))
-        assert "No mark is possible" not in many.caption
-        assert cells(many)["Triplet", "SEC", "R@1"].after == HIGHER
-
-    def test_unfinished_cells_and_missing_pairs_are_left_out(self):
-        outcomes = shifted(SHIFTS)
-        few = [one for one in outcomes.trials if not (one.cell == 1 and one.repeat > 1)]
-        table = built(replace(outcomes, trials=tuple(few)))
-        assert "for 6 comparisons. Not tested: 2 with fewer than 3 pairs." in table.caption
-        none = built(replace(outcomes, trials=(), state="queued"))
-        assert "Nothing is compared with regularizer None: there are no finished runs of both." in none.caption
-
     def test_every_format_writes_them(self):
         table = built(shifted(SHIFTS, counts="always"))
         texts = {name: render(table, name).content for name in names()}

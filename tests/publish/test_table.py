@@ -80,9 +80,6 @@ class TestBold:
         rounded = column(built(with_values(pair("a", "b", decimals=0), [0.704, 0.699])))
         assert [(one.text, one.bold) for one in rounded] == [("70", True), ("70", True)]
 
-    def test_never_for_a_metric_without_direction(self):
-        assert not any(one.bold for one in column(built(pair("a", "b", metrics=["norm_var"]))))
-
     def test_the_least_where_lower_is_better(self):
         spec = sweeps.spec(tables={"main": {"rows": ["loss"], "metrics": ["spread"], "unit": "fraction"}})
         outcomes = sweeps.grid({"loss": ("a", "b", "c")}, spec, metrics=("spread", "map@r"))
@@ -102,18 +99,6 @@ class TestBold:
             for end in ends
         }
         assert {end: sum(cell.bold for cell in cells) for end, cells in bold.items()} == ends
-
-    def test_not_where_there_is_nothing_to_compare(self):
-        assert not column(built(pair("a")))[0].bold
-
-    def test_the_block_is_all_row_axes_but_the_last_and_every_column_axis(self):
-        table = built(sweeps.digits())
-        for c, title in enumerate(("NMI", "F1", "R@1", "MAP@R")):
-            assert table.panels[0].columns[c].title == title
-            cells = column(table, c)
-            for block in range(4):
-                assert [one.bold for one in cells[4 * block : 4 * block + 4]].count(True) >= 1
-        assert not any(one.bold for one in column(table, 4))
 
     def test_the_block_may_be_given(self):
         whole = column(built(with_table(sweeps.digits(), bold=[])))

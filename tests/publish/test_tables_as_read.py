@@ -16,6 +16,7 @@ from tests.publish.test_averaging import reproduced, selected
 from tests.publish.test_imported_rows import BARE, QUOTED, THEIRS, compared
 from tests.publish.test_imported_rows import outcomes as with_imported
 from tests.publish.test_imported_rows import quoting as with_quoted
+from tests.publish.test_significance import SHIFTS, shifted
 
 Made = Callable[[], Table]
 LOSSES, REGULARIZERS = ("triplet", "semihard"), ("none", "sec")
@@ -247,13 +248,23 @@ def others() -> dict[str, Made]:
     }
 
 
+def comparisons() -> dict[str, Made]:
+    """Against a baseline: marks, and words where there can be none."""
+    few = cut(shifted(SHIFTS), lambda one: not (one.cell == 1 and one.repeat > 1))
+    ranks = {f"{seeds} signed ranks": shown(shifted(SHIFTS, seeds=seeds, test="wilcoxon")) for seeds in (5, 7, 10)}
+    return {
+        "paired t-tests": shown(shifted(SHIFTS)), "too few seeds": shown(shifted(SHIFTS, seeds=2)), **ranks,
+        "missing pairs": shown(few), "queued": shown(replace(shifted(SHIFTS), trials=(), state="queued")),
+    }  # fmt: skip
+
+
 def every_shape() -> dict[str, Made]:
     """One to four axes of rows, panels, uneven seeds, signs."""
     return {name: partial(replace, table) for name, table in shapes.tables().items()}
 
 
 def test_tables_are_as_they_were_last_read(golden: Callable[[str, bytes], None]) -> None:
-    for made in (headings, metrics, templates, captions, averages, selections, others, every_shape):
+    for made in (headings, metrics, templates, captions, averages, selections, others, comparisons, every_shape):
         tables = {name: table() for name, table in made().items()}
         for kind, ending in (("markdown", "md"), ("latex", "tex")):
             if ending == "md" or made in (headings, metrics, others, every_shape):
