@@ -1,26 +1,32 @@
 """A wrong spec, sweep, message or run does not stop the conductor; and which failures are tried again."""
 
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
 
+from orchestrator.conduct import conductor as conductors
 from orchestrator.conduct import expansion
 from orchestrator.conduct.broker import Intake
 from orchestrator.conduct.upkeep import FIRST_PAUSE, INFRASTRUCTURE_TRIES, LONGEST_PAUSE, MOST_LOSSES, Retries
+from orchestrator.host.storage import Folder
 from orchestrator.plan import grid
 from orchestrator.record import schema
 from orchestrator.record.mlflow.mirror import Mirror
 from orchestrator.record.store import Store
-from orchestrator.run.spool import Message
+from orchestrator.record.sweeps import SweepWriter
+from orchestrator.run.spool import FILE, Message, read
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.spec.axes import Slot
 from orchestrator.views import runs
+from orchestrator.views.errors import UnavailableError
 from orchestrator.views.runs import Failure, Order
-from tests.inline_conductor import conduct
+from tests.inline_conductor import conduct, ran
 from tests.record.sample import lease, new_sweep, started
 from tests.record.shelf import Shelf
 from tests.run.broker import order
@@ -216,3 +222,27 @@ def test_what_never_began_says_nothing_of_the_recipe() -> None:
     gone = Failure("infrastructure", "its node left", begun=False)
     assert all(retries.after(one, gone) for _ in range(MOST_LOSSES - 1))
     assert not retries.after(one, gone), "but a cluster that never begins it is not tried for ever"
+
+
+def test_a_conductor_goes_on_after_an_outage_of_the_database(
+    service: Service, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start, failures = SweepWriter.start, iter([UnavailableError("the database cannot be used: locked")])
+
+    def unavailable_once(*given: Any) -> None:
+        for failure in failures:
+            raise failure
+        start(*given)
+
+    monkeypatch.setattr(SweepWriter, "start", unavailable_once)
+    monkeypatch.setattr(conductors, "time", SimpleNamespace(monotonic=time.monotonic, sleep=lambda seconds: None))
+    assert service.sweeps.get(ran(service, settings, spec())).state == "finished"
+
+
+def test_a_spool_is_read_up_to_a_damaged_line(tmp_path: Path) -> None:
+    (tmp_path / "1").mkdir()
+    whole = '{"seq": 1, "kind": "progress", "body": {}}\n'
+    odd = ('{"seq": "a", "kind": "progress", "body": {}}', '{"seq": 2, "kind": "said", "body": {}}')
+    for line in ("[1, 2]", '"text"', "{", "7", *odd):
+        (tmp_path / "1" / FILE).write_text(whole + line + "\n" + whole)
+        assert [message.seq for message in read(Folder(tmp_path), "1")] == [1], line

@@ -128,6 +128,21 @@ class TestSubmitted:
         assert not any(path.exists() for path in kept)
         assert sorted(one.name for one in settings.storage.iterdir() if one.is_dir()) == []
 
+    def test_deleting_leaves_no_files_of_a_trial_that_moved_to_another_training(
+        self, service: Service, settings: Settings
+    ) -> None:
+        sweep = finished(service, settings)
+        other = service.submissions.submit(wider("nmi_sec", tune={}, fresh=True)).id
+        conduct(settings)
+        service.commands.extend(sweep, wider("nmi_sec", tune={}))
+        conduct(settings)
+        assert (tally(settings, "train"), tally(settings, "evaluate")) == (8, 0)
+        assert [trial.replaced for trial in trials(service, sweep)] == [[]] * 4
+        service.commands.delete(other, "rates")
+        service.commands.delete(sweep, "rates")
+        conduct(settings)
+        assert [one.name for one in settings.storage.iterdir() if one.is_dir()] == []
+
 
 class TestExtended:
     def test_a_column_is_evaluated(self, service: Service, settings: Settings) -> None:
@@ -292,3 +307,16 @@ class TestExtended:
             service.commands.extend(sweep, wider("nmi_sec", tune={}, select=select))
         with pytest.raises(InvalidSpecError, match="train differently"):
             service.commands.extend(sweep, wider("nmi_sec", tune={}))
+
+    def test_an_evaluation_that_runs_when_a_version_changes_fails_once(
+        self, service: Service, settings: Settings, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        sweep = finished(service, settings)
+        service.commands.extend(sweep, wider("nmi_sec", tune={}))
+        with monkeypatch.context() as patched:
+            patched.setattr(Inline, "_execute", killed)
+            conduct(settings)
+        conduct(settings, catalog=raised(nmi_sec=1))
+        found = service.sweeps.get(sweep)
+        assert (found.state, found.counts.evaluations_failed, tally(settings, "evaluate")) == ("failed", 4, 0)
+        assert [one.kind for one in found.requests] == ["renew", "extend"]

@@ -21,7 +21,7 @@ from orchestrator.run.inline import Inline
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.spec.spec import Spec
-from orchestrator.views.errors import ConflictError, FencedError
+from orchestrator.views.errors import ConflictError, FencedError, UnavailableError
 from orchestrator.views.filters import parse
 from orchestrator.views.operations import WaitReason
 from orchestrator.views.runs import Cell
@@ -393,3 +393,37 @@ def test_a_plan_that_another_release_would_have_made_otherwise_fails_with_the_re
     assert found.state == "failed"
     assert (found.error or "").startswith("cannot be expanded: another release began to write its trials")
     assert rows(turns.store, sweep) == 3
+
+
+def test_a_piece_committed_without_an_answer_is_not_written_twice(
+    turns: Turns, service: Service, whole: Callable[[bytes], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sweep = service.submissions.submit(spec(**WIDE)).id
+    prepare = SweepWriter.prepare
+
+    def unheard(*given: Any) -> None:
+        prepare(*given)
+        raise UnavailableError("the database cannot be used: lost")
+
+    turns.take()
+    with monkeypatch.context() as lost:
+        lost.setattr(SweepWriter, "prepare", unheard)
+        with pytest.raises(UnavailableError):
+            turns.take()
+    turns.take(PIECES)
+    assert written(turns.store, sweep) == whole(spec(**WIDE))
+
+
+def test_requests_before_a_retry_of_a_half_expanded_sweep_are_refused(turns: Turns, service: Service) -> None:
+    sweep = cancelled_in_the_middle(turns, service)
+    asked = [
+        service.commands.retry(sweep), service.commands.extend(sweep, spec(repeat={"seed": [0, 1, 2, 3]})),
+        service.commands.pause(sweep), service.commands.cancel(sweep), service.commands.retry(sweep),
+    ]  # fmt: skip
+    turns.take()
+    assert service.sweeps.get(sweep).state == "queued"
+    turns.take(PIECES)
+    found = service.sweeps.get(sweep)
+    assert (found.state, found.counts.waiting) == ("running", TRIALS)
+    expected = ["done", "refused", "refused", "done", "done"]
+    assert [service.commands.request(request.id).state for request in asked] == expected

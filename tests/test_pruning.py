@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -10,17 +11,25 @@ import pytest
 import sqlalchemy as sa
 import yaml
 
+from orchestrator.conduct.broker import LeasedBroker
 from orchestrator.conduct.conductor import Conductor
-from orchestrator.conduct.pruning import evaluations
+from orchestrator.conduct.pruning import PruningSession, evaluations
 from orchestrator.conduct.search import export
+from orchestrator.conduct.upkeep import Retries
 from orchestrator.record import schema
+from orchestrator.record.searches import Competitor, RecordedEvaluation
 from orchestrator.record.store import Store
+from orchestrator.record.transitions import PruningWriter
 from orchestrator.run.attempt import Workplace
+from orchestrator.run.optuna import OptunaPruner
+from orchestrator.run.spool import Message
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.errors import InvalidSpecError
+from orchestrator.views.runs import Order
+from orchestrator.views.states import TrialState
 from orchestrator.views.trials import TrialSummary
-from tests.inline_conductor import conduct, ran
+from tests.inline_conductor import Killed, conduct, ran
 from tests.test_conductor import SPEC
 from workers import catalog as catalogs
 
@@ -299,3 +308,60 @@ def test_repeats_that_are_added_to_pruned_candidates_are_not_trained(service: Se
     service.commands.extend(sweep, spec(seeds=4))
     conduct(settings)
     assert service.sweeps.get(sweep).counts.finished == 24, "those that were retried get all repeats"
+
+
+def test_kills_while_trainings_run_do_not_change_what_is_pruned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = []
+    for kills in ((), (12, 31, 42)):
+        settings = Settings(
+            home=tmp_path / str(len(kills)), engine="inline", train="tests.run.trainings:evaluating", lease_seconds=1
+        )
+        service = Service.open(settings)
+        sweep = service.submissions.submit(spec({"name": "hyperband", "max_evaluations": 3}, tables=None)).id
+        told, count = LeasedBroker.told, iter(range(1, 10_000))
+
+        def killed(
+            self: LeasedBroker, order: Order, message: Message, at: Any = kills, next_: Any = count, go_on: Any = told
+        ) -> None:
+            if not message.final and next(next_) in at:
+                raise Killed
+            go_on(self, order, message)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(LeasedBroker, "told", killed)
+            patched.setattr(Retries, "resting", lambda self: frozenset())  # else another goes first
+            for _ in range(len(kills) + 1):
+                conduct(settings)
+        assert service.sweeps.get(sweep).state == "finished"
+        reasons = [service.trials.get(one.id).reason for one in trials(service, sweep)]
+        found.append((pruned(service, sweep), reasons, service.tables.render(sweep, "main", "csv").content))
+        service.close()
+    assert found[0][0]
+    assert found[0] == found[1]
+
+
+def test_the_next_conductor_repeats_a_pruning_that_was_not_written(
+    service: Service, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sweep = service.submissions.submit(spec({"name": "wilcoxon", "p": 0.3}, seeds=4)).id
+    with monkeypatch.context() as patched:
+        patched.setattr(PruningWriter, "prune", lambda *given: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            conduct(settings)
+    assert pruned(service, sweep) == []
+    conduct(settings)
+    assert sorted({one for _, one, _ in pruned(service, sweep)}) == [1, 3, 5]
+
+
+def test_an_end_before_the_last_evaluation_by_a_slow_clock_changes_nothing_else() -> None:
+    session = PruningSession("map@r", lambda: OptunaPruner("median", {"startup": 1, "warmup": 0}, higher=True))
+    early, end, late = (datetime(2026, 1, 1, 12, minute, tzinfo=UTC) for minute in range(3))
+    trials = [
+        Competitor(1, 1, 0, 0, 0, 1, TrialState.FINISHED, end, False, 9, 0.9),
+        Competitor(11, 1, 0, 1, 0, 11, TrialState.RUNNING, None, False, 9, None),
+    ]
+    rows = [RecordedEvaluation(1, 1, 3, 0.8, early), RecordedEvaluation(2, 11, 3, 0.1, late)]
+    session.take(trials, [*rows, RecordedEvaluation(3, 1, 9, 0.9, late)])
+    assert [decision.candidate for decision in session.decisions()] == [1]

@@ -154,3 +154,18 @@ def test_the_best_one_is_dropped_no_more_often_than_said() -> None:
             left -= beaten({one: runs[one, :number] for one in left}, 3, 0.05, 3, higher=True).keys()
         lost += 0 not in left
     assert 0 < lost / 2000 < 0.063
+
+
+def test_kills_of_the_conductor_do_not_change_a_race(tmp_path: Path) -> None:
+    found = []
+    for orders in (None, 2):
+        settings = settings_of(tmp_path / str(orders))
+        service = Service.open(settings)
+        sweep = service.submissions.submit(spec(tables=None)).id
+        while service.sweeps.get(sweep).state != "finished":
+            conduct(settings, orders)
+        reasons = [service.trials.get(trial.id).reason for trial in trials(service, sweep)]
+        found.append((reasons, service.tables.render(sweep, "main", "csv").content))
+        service.close()
+    assert any(found[0][0])
+    assert found[0] == found[1]

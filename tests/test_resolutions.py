@@ -3,7 +3,7 @@
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 import sqlalchemy as sa
@@ -212,4 +212,17 @@ def test_a_sweep_goes_with_its_resolution(service: Service, settings: Settings) 
         service.resolutions.latest(SWEEP)
     store = Store.open(settings.database)
     assert store.resolutions.going() == []
+    store.close()
+
+
+def test_no_round_begins_while_an_end_is_pending(settings: Settings) -> None:
+    store = Store.open(settings.database)
+    fence = store.lease.acquire("test", 60.0)
+    assert fence is not None
+    kinds: tuple[Literal["cancel", "halt"], ...] = ("cancel", "halt")
+    for kind in kinds:
+        assert store.resolutions.at_rest(SWEEP)
+        asked = store.submissions.add_request(kind, SWEEP, None, None)
+        assert not store.resolutions.at_rest(SWEEP), kind
+        store.writer(fence).requests.applied(asked, "done")
     store.close()

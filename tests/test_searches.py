@@ -8,9 +8,10 @@ import pytest
 import yaml
 
 from orchestrator.conduct.search import export
+from orchestrator.record.searches import SearchWriter
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
-from orchestrator.views.errors import ConflictError, InvalidSpecError, NotFoundError
+from orchestrator.views.errors import ConflictError, InvalidSpecError, NotFoundError, UnavailableError
 from tests.inline_conductor import conduct, ran
 from tests.test_conductor import SPEC
 from workers import catalog as catalogs
@@ -180,3 +181,20 @@ def test_the_end_of_a_search_waits_for_what_is_retried(service: Service, setting
     (best,) = (one for one in cell.candidates if one.selected)
     assert (best.labels["optimizer.lr"], len(best.trials)) == ("0.5", 3), "the best by now is reproduced too"
     assert service.sweeps.get(sweep).state == "finished"
+
+
+def test_a_suggestion_that_was_not_recorded_is_asked_for_again(
+    service: Service, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add, failures = SearchWriter.add_candidate, iter([UnavailableError("the database does not answer")])
+
+    def unavailable_once(*given: Any) -> None:
+        for failure in failures:
+            raise failure
+        add(*given)
+
+    monkeypatch.setattr(SearchWriter, "add_candidate", unavailable_once)
+    sweep = ran(service, settings, spec(compare={}))
+    found = service._store.searches.suggestions(sweep, 0)
+    assert (service.sweeps.get(sweep).state, [each.index for each in found]) == ("finished", list(range(6)))
+    assert sorted([each.asked for each in found] + [each.told or 0 for each in found]) == list(range(12))

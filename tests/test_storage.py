@@ -8,6 +8,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,14 +23,19 @@ from orchestrator.host.storage import Bucket, Folder, opened
 from orchestrator.record.retention import WeightFiles
 from orchestrator.record.store import Store
 from orchestrator.run import workdir
+from orchestrator.run.attempt import Workplace
+from orchestrator.run.engine import settle_from_spool
 from orchestrator.run.spool import Message, PartedSpool, read
 from orchestrator.service.backups import back_up, restore
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.errors import ConflictError
+from orchestrator.views.runs import Failure
 from tests.inline_conductor import conduct, ran
 from tests.lying_store import Lies, lying
 from tests.object_store import ObjectStore, bucket_at, bucket_url, object_store  # noqa: F401 - fixtures
+from tests.run.broker import MemoryBroker, order
+from workers.contract import Result
 from workers.data.scratch import unmade
 
 SPEC: dict[str, Any] = {
@@ -387,3 +393,41 @@ def test_a_download_that_breaks_is_made_whole_or_is_an_error(bucket: Bucket, lie
     lies.cuts = lambda method, path: False
     bucket.fetch("t/1/last.pt", tmp_path / "back")
     assert (tmp_path / "back").read_bytes() == CONTENT
+
+
+def test_messages_missing_from_a_truncated_listing_are_read(bucket: Bucket, lies: Lies) -> None:
+    told = spooled(bucket, "t/1", 1, 2, 3, 4)
+    for lies.page in (0, 1, 2):
+        assert len(bucket.names("t/1")) == lies.page
+        assert list(read(bucket, "t/1")) == told
+        assert list(read(bucket, "t/1", 8)) == told[8:]
+
+
+def test_a_training_whose_end_was_not_received_ends_once(bucket: Bucket, url: str, lies: Lies, tmp_path: Path) -> None:
+    each = order()
+    spool = PartedSpool(bucket, f"{each.training}/1")
+    spool.append("progress", {"step": 3, "total": 3})
+    spool.flush()
+    spool.append("finished", Result(outcome="ok", metrics={}, steps=3, seconds=0.1).model_dump(mode="json"))
+    spool.flush()
+    lies.hides = lambda key: True
+    broker = MemoryBroker(deque())
+    settle_from_spool(broker, each, Workplace("", url, tmp_path), 0, Failure("infrastructure", "slot is gone"))
+    assert (list(broker.results), broker.failures, list(broker.waiting)) == ([each.training], [], [])
+
+
+def test_weights_missing_from_a_listing_are_removed(bucket: Bucket, lies: Lies, tmp_path: Path) -> None:
+    (tmp_path / "here").write_bytes(b"weights")
+    for name in ("best.pt", "last.pt", "odd.ckpt", "norms.npz"):
+        bucket.put(tmp_path / "here", "t/1", name)
+    lies.hides = lambda key: "best" in key or "last" in key
+    files = WeightFiles(bucket)
+    found = files.of("t", [1])
+    assert found == [("t/1", "best.pt", 7), ("t/1", "last.pt", 7), ("t/1", "odd.ckpt", 7)]
+    files.remove(found)
+    lies.hides = lambda key: False
+    lies.remembers = True
+    assert bucket.names("t/1") == ["best.pt", "last.pt", "norms.npz", "odd.ckpt"], "it lies"
+    assert files.of("t", [1]) == []
+    files.remove(found)
+    assert bucket.content("t/1", "norms.npz") == b"weights"

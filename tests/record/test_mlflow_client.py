@@ -1,6 +1,7 @@
 """The MLflow tracker against a real server."""
 
 import math
+import socket
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -13,7 +14,14 @@ from mlflow.tracking import MlflowClient
 
 from orchestrator.record.mirror_runs import CurvePoint
 from orchestrator.record.mlflow.client import KEY_TAG, NOT_FINITE_TAG, SWEEP_TAG, MlflowTracker
-from orchestrator.record.mlflow.tracker import DatasetMirror, ExperimentGoneError, RunGoneError, RunMirror, Tracker
+from orchestrator.record.mlflow.tracker import (
+    DatasetMirror,
+    ExperimentGoneError,
+    RunGoneError,
+    RunMirror,
+    Tracker,
+    TrackerRefusedError,
+)
 from orchestrator.views.errors import UnavailableError
 from tests.mlflow_server import TOKEN, Gate
 from tests.ports import free_port
@@ -253,3 +261,19 @@ def test_a_server_that_is_down_is_unavailable() -> None:
     ):
         with pytest.raises(UnavailableError, match="does not answer"):
             ask()
+
+
+def test_a_deleted_experiment_is_refused(tracker: Tracker, client: MlflowClient, experiment: str) -> None:
+    client.delete_experiment(experiment)
+    with pytest.raises(TrackerRefusedError, match=f"{experiment} must be in the 'active' state"):
+        tracker.mirror(experiment, a_trial())
+
+
+def test_a_server_that_hangs_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "1")  # the tracker's own is 5
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        tracker = MlflowTracker(f"http://127.0.0.1:{silent.getsockname()[1]}")
+        with pytest.raises(UnavailableError, match="does not answer"):
+            tracker.mirror("1", a_trial())

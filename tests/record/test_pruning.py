@@ -7,7 +7,7 @@ from orchestrator.record.transitions import PruningDecision
 from orchestrator.views.runs import AttemptStopped, Candidate, Cell, Finished, PlannedTrial, Progressed
 from orchestrator.views.states import TrialState
 from tests.record.conftest import ON_BOTH
-from tests.record.sample import SLOT, claimed, fail, new_sweep, progress, recipe, result, states
+from tests.record.sample import SLOT, claimed, fail, new_sweep, progress, recipe, result, run, states
 
 
 def two_candidates(store: Store, fence: int, **more: Any) -> int:
@@ -78,3 +78,12 @@ def test_a_run_being_sent_is_sent_again_once_pruned(store: Store, fence: int, wr
     assert writer.pruning.prune(verdict(sweep, 0, told.entity)) == 2
     writer.outbox.sent(told, "run-1", 0)
     assert [one.entity for one in store.outbox.due(100) if one.kind == "trial"] == [told.entity]
+
+
+def test_pruning_does_not_stop_a_training_that_another_sweep_wants(store: Store, fence: int, writer: Writer) -> None:
+    first, second = two_candidates(store, fence), two_candidates(store, fence)
+    order = claimed(store, fence)
+    writer.pruning.prune(verdict(first, 0, store.trials.page(first).items[0].id))
+    assert store.claims.wanted(order.attempt)
+    run(store, fence, order)
+    assert (states(store, first)[0], states(store, second)[0]) == ("pruned", "finished")

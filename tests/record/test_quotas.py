@@ -168,3 +168,11 @@ def test_the_trials_of_an_owner_that_may_wait_are_bounded(store: Store, fence: i
     run_all(store, fence)
     with calling(ada), pytest.raises(ConflictError, match=r"^7 trials"):
         store.submissions.add_sweep(new)
+
+
+def test_the_audit_shows_that_a_quota_was_removed(store: Store, fence: int) -> None:
+    user(store, "ada")
+    for quota in (Quota(slots=2, gpu_hours=1.5), Quota()):
+        store.owner_quotas.put("user", "ada", quota)
+    entries = [(entry.what, entry.target, entry.detail) for entry in store.audit.after(0)]
+    assert entries[-2:] == [("quota set", "user ada", "slots 2, gpu_hours 1.5"), ("quota removed", "user ada", "")]

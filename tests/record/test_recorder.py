@@ -1,6 +1,7 @@
 """From events to the tracker: what is told, in which order, once, and in spite of a tracker that is away."""
 
 import time
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -330,3 +331,21 @@ def test_a_killed_deletion_leaves_no_experiment(store: Store, fence: int, writer
     calls = shelf.calls
     assert third.forward() == Mirror(store, writer, lambda: shelf, url=URL).forward() == 0
     assert shelf.calls == calls, "what is removed is not asked for again"
+
+
+def test_a_sweep_deleted_while_its_experiment_is_made_leaves_none(
+    store: Store, fence: int, writer: Writer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sweep, shelf = ended(store, fence), Shelf()
+    make = shelf.experiment
+
+    def make_and_delete(*given: Any) -> str:
+        made = make(*given)
+        writer.sweeps.delete(sweep)
+        return made
+
+    monkeypatch.setattr(shelf, "experiment", make_and_delete)
+    mirror = Mirror(store, writer, lambda: shelf, url=URL)
+    assert mirror.forward(1) == 0
+    assert (shelf.calls, shelf.experiments, shelf.runs) == (2, {}, {})
+    assert (mirror.forward(10), store.outbox.lag()) == (0, 0)

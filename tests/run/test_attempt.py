@@ -282,3 +282,18 @@ def test_kept_weights_are_evaluated_in_either_storage(where: Path | str) -> None
     good, gone = (ran(replace(order(), evaluation=one), where, QUICK)[-1].body for one in asked)
     assert good["metrics"] == {"best/test/nmi_sec": 0.25}
     assert (gone["kind"], gone["message"]) == ("kept_weights", "kept weights: source/1/gone.pt is gone")
+
+
+def test_an_attempt_lets_a_store_that_does_not_answer_rest(store: ObjectStore, bucket_url: str) -> None:
+    def meanwhile(message: Message) -> None:
+        if message.seq == 3:
+            store.halt()
+        if message.seq == 50:
+            store.go_on()
+
+    each = order(iterations=50)
+    told = ran(each, bucket_url, QUICK, after=meanwhile)
+    assert log_of(told).count("checkpoint not stored") == 1, "it is not asked again for the rest of the steps"
+    assert [message.body["checkpoint"] for message in told[:-1]] == ["last.pt"] * 3 + [None] * 47
+    assert told[-1].kind == "finished"
+    assert list(read(bucket_at(bucket_url), f"{each.training}/1")) == told

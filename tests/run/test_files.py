@@ -357,3 +357,17 @@ def test_what_was_never_put_in_its_place_is_removed(there: Path) -> None:
     tidy(there)
     assert (old.exists(), new.exists(), len(boxes(there))) == (False, True, 1)
     assert json.loads(new.read_text()) == {}
+
+
+def test_a_slot_whose_removal_failed_does_not_join_again(there: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Box(there / HERE / "slot").make(State(beat=1, fence=1, taken=3, resources=OFFER))
+    roster = Roster(there, Allegiance("ours", 1, ""))
+    roster.refresh()
+    (slot,) = roster
+    with monkeypatch.context() as away:
+        away.setattr(Box, "remove", lambda self: None)
+        roster.give_up(slot)
+        roster.refresh()
+    assert list(roster) == []
+    roster.refresh()
+    assert boxes(there) == []

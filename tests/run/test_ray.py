@@ -15,16 +15,17 @@ import ray
 from packaging.requirements import Requirement
 from packaging.version import Version
 from ray import tune
+from ray.exceptions import ActorUnschedulableError, RayActorError
 
 from orchestrator.run import dispatch as dispatching
 from orchestrator.run.attempt import Allowance, Workplace
-from orchestrator.run.dispatch import Dispatch, Report
+from orchestrator.run.dispatch import Dispatch, Execution, Report
 from orchestrator.run.engine import Engine, Site, engine_named
 from orchestrator.run.inline import Inline
 from orchestrator.run.ray import TOKENS_SINCE
 from orchestrator.run.ray import pool as slots
 from orchestrator.run.ray.__main__ import main
-from orchestrator.run.ray.engine import RayTune
+from orchestrator.run.ray.engine import Listening, RayTune
 from orchestrator.run.ray.pool import HeldSlot, SlotPool
 from orchestrator.run.ray.tune import PREFIX, shown
 from orchestrator.run.slot import FORM
@@ -36,6 +37,14 @@ from tests.conftest import ROOT
 from tests.run.broker import MemoryBroker, order
 from tests.run.conftest import played, steps_of
 from tests.run.test_engine import broker_of
+
+
+class Dumb:
+    """A slot whose answers never arrive, like those on a node that died."""
+
+    def listen(self, attempt: str, seen: int, wait: float) -> None:
+        raise LookupError("the answer is gone")
+
 
 SECONDS = 900.0
 LARGE = Slot(cpus=3, gpus=0.25, memory_gb=2, resources={"a100": 1})
@@ -526,3 +535,74 @@ def test_only_a_ray_with_tokens_is_installed() -> None:
     (lowest,) = (Version(bound.version) for bound in needed.specifier if bound.operator == ">=")
     assert lowest.release >= TOKENS_SINCE
     assert f"{lowest.major + 1}.0.0" not in needed.specifier
+
+
+@pytest.mark.ray
+def test_a_slot_whose_answer_is_lost_is_lost(local_ray: None) -> None:
+    each, listening = order(), Listening()
+    slot = HeldSlot("slot", Shape(1.0, 0.0, 0), "node", ray.remote(Dumb).remote())
+    listening.follow(Execution(each, slot, 0, 0.0))
+    (report,) = listening.reports(60)
+    assert report.attempt == each.attempt
+    assert "the answer is gone" in (report.lost or "")
+    assert list(listening.reports(0)) == [], "nobody asks it again"
+
+
+@pytest.mark.ray
+def test_a_training_that_waits_for_its_slot_gives_way_to_a_higher_priority(local_ray: None, tmp_path: Path) -> None:
+    slow, urgent = order("waits", iterations=10), order()
+    large = replace(order(), slot=Slot(cpus=2, gpus=0))
+    broker = broker_of(slow, large)
+
+    def hurry(broker: MemoryBroker) -> None:
+        if slow.training in broker.last and not broker.waiting and not broker.overtaken:
+            broker.overtaken.add(large.training)
+            broker.waiting.append(urgent)
+        if urgent.training in broker.results:
+            (tmp_path / "storage" / "go").touch()
+
+    broker.at_tick = hurry
+    engine_in(tmp_path).run(broker)
+    assert broker.given_back == [large.training]
+    assert broker.ended == [urgent.training, slow.training]
+
+
+@pytest.mark.ray
+def test_a_training_cancelled_while_it_waits_for_its_slot_blocks_nothing(local_ray: None, tmp_path: Path) -> None:
+    slow, small = order("waits", iterations=10), order()
+    large = replace(order(), slot=Slot(cpus=2, gpus=0))
+    broker = broker_of(slow, large, small)
+
+    def cancel(broker: MemoryBroker) -> None:
+        if slow.training in broker.last and not any(waiting is large for waiting in broker.waiting):
+            broker.unwanted.add(large.training)
+        if small.training in broker.results:
+            broker.unwanted.add(slow.training)
+
+    broker.at_tick = cancel
+    engine_in(tmp_path).run(broker)
+    assert list(broker.results) == [small.training]
+    assert sorted(broker.ended) == sorted(each.training for each in (slow, large, small))
+
+
+@pytest.mark.ray
+def test_a_new_conductor_finds_the_idle_slots_of_the_last(local_ray: None, tmp_path: Path) -> None:
+    broker = broker_of(order())
+    engine_in(tmp_path).run(broker)
+    engine = engine_in(tmp_path)
+    assert engine.slots() == []
+    engine.rest(broker)
+    assert engine.slots() != [], "so that it is ended in time"
+
+
+@pytest.mark.ray
+def test_a_slot_on_a_dead_node_never_began(pool: SlotPool, monkeypatch: pytest.MonkeyPatch) -> None:
+    used = taken(pool)
+    ray.get(used.answer)
+    monkeypatch.setattr(pool, "_nodes", [Node("a1" * 28, "gone", {"CPU": 1.0})])
+    monkeypatch.setattr(slots, "LOOK_SECONDS", SECONDS)
+    gone = taken(pool)
+    assert gone.node == "a1" * 6
+    with pytest.raises((ActorUnschedulableError, RayActorError)):
+        ray.get(gone.answer)
+    assert (gone.begun, gone.late) == (False, False)

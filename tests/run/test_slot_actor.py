@@ -259,3 +259,28 @@ def test_who_follows_an_attempt_hears_at_once_that_it_has_ended(tmp_path: Path) 
     assert actor.start(second, workplace, 1)
     (last,) = actor.follow(first.attempt, 0, 600.0)
     assert Message.of(last).kind == "finished"
+
+
+def test_a_slot_refuses_a_conductor_that_lost_its_lease(tmp_path: Path) -> None:
+    actor, workplace = _slot(), Workplace("tests.run.trainings:quick", tmp_path, tmp_path)
+    assert actor.greet(2)["fence"] == 2
+    assert not actor.start(order(), workplace, 1)
+    assert actor.describe()["attempt"] is None
+    assert actor.greet(1)["fence"] == 2
+    wanted = order()
+    assert actor.start(wanted, workplace, 3)
+    assert (actor.describe()["attempt"], actor.describe()["fence"]) == (wanted.attempt, 3)
+    until_true(lambda: not actor.describe()["busy"])
+
+
+def test_the_end_of_an_attempt_can_be_polled_after_the_next_began(tmp_path: Path) -> None:
+    actor, workplace = SlotActor(leave=lambda code: None), Workplace("tests.run.trainings:quick", tmp_path, tmp_path)
+    first, second = order(iterations=3), order(iterations=3)
+    for each in (first, second):
+        assert actor.start(each, workplace, 1)
+        seen = 0
+        while (lines := actor.poll(each.attempt, seen, 30)) and not Message.of(lines[-1]).final:
+            seen += len(lines)
+    (last,) = map(Message.of, actor.poll(first.attempt, 2, 0))
+    assert (last.kind, last.said().metrics["best/test/map@r"]) == ("finished", 0.0)
+    assert actor.poll(first.attempt, last.seq, 0) == []
