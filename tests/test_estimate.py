@@ -135,6 +135,8 @@ def test_steps_and_images_need_no_data(catalog: Catalog) -> None:
     assert workload(last, catalog).evaluated == 9 * 714 + 714 + 1_083
     folds = recipe(validation={"name": "cross_validation", "folds": 3})
     assert workload(folds, catalog) == Workload(300, 9_600, 3 * (looks + 714))
+    views = recipe("nt_xent", task={"name": "self_supervised"}, sampler={"name": "shuffle", "batch": 16})
+    assert workload(views, catalog).trained == 100 * 16 * 2, "both views of an image go through the network"
 
 
 def test_it_is_what_a_training_does(catalog: Catalog, tmp_path: Path) -> None:

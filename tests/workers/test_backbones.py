@@ -1,5 +1,6 @@
 """Backbones and heads: shapes, pooling, frozen batch norm, published architectures, where weights come from."""
 
+import urllib.request
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -80,6 +81,19 @@ def test_each_gives_features_of_bytes_and_reads_its_own_weights(name: str, tmp_p
     if name not in {"ir18", "mobilenet_v1", "se_resnet50_ir"}:
         with pytest.raises(ValueError, match="not both"):
             made(name, pretrained=True, weights="net.pth")
+
+
+def test_pretrained_without_a_network_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path))
+    monkeypatch.setattr(urllib.request, "_opener", None)  # it keeps the proxies of the first request of a process
+    for proxy in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
+        monkeypatch.setenv(proxy, "http://127.0.0.1:9")  # where nothing listens
+    for direct in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(direct, raising=False)
+    with pytest.raises(
+        WeightsError, match=r"could not be fetched, .* \(\w+: .*put \w+-[0-9a-f]+\.pth into .*`weights: "
+    ):
+        made("bn_inception", pretrained=True)
 
 
 def test_images_that_would_leave_no_map_are_refused() -> None:

@@ -4,6 +4,7 @@ import os
 import random
 import re
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -140,6 +141,26 @@ def test_killed_by_the_system(tmp_path: Path) -> None:
     assert same(weights(tmp_path / "end/best.pt"), weights(tmp_path / "whole/best.pt"))
 
 
+def test_resumed_from_an_older_checkpoint(tmp_path: Path) -> None:
+    """The last checkpoint of a killed training may be behind its last report."""
+    what = recipe(regularizer="sec_ema")
+    whole, _ = run(what, tmp_path / "whole")
+
+    def keep_and_die(progress: Progress) -> None:
+        if progress.checkpoint and progress.step in {4, 5, 7}:
+            shutil.copy(tmp_path / "cut" / progress.checkpoint, tmp_path / f"{progress.step}.pt")
+        if progress.step == 9:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(what, place(tmp_path / "cut", checkpoint_seconds=0.0), keep_and_die)
+    for step in (4, 5, 7):
+        resumed, reports = run(what, tmp_path / f"end{step}", tmp_path / f"{step}.pt")
+        assert f"from step {step} " in reports[0].log
+        assert numbers(resumed) == numbers(whole), step
+        assert same(weights(tmp_path / f"end{step}/best.pt"), weights(tmp_path / "whole/best.pt")), step
+
+
 def test_a_stop_says_where_it_can_go_on(tmp_path: Path) -> None:
     reports: list[Progress] = []
     with pytest.raises(Stopped, match="after 6 of 12 iterations"):
@@ -248,3 +269,26 @@ def test_checkpoints_come_again_once_there_is_room(tmp_path: Path) -> None:
     assert lost[0].log == expected
     assert numbers(result) == numbers(run(recipe(), tmp_path / "long")[0]), "as if there had been room"
     assert sorted(path.name for path in (tmp_path / "short").iterdir()) == ["best.pt", "queries.npz"]
+
+
+def test_a_checkpoint_before_the_disk_was_full_can_be_resumed(tmp_path: Path) -> None:
+    where = place(tmp_path, checkpoint_seconds=0.0, stop=stopping_after(4))
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
+    reports: list[Progress] = []
+
+    def report(progress: Progress) -> None:
+        reports.append(progress)
+        if progress.checkpoint:
+            limit(2000)
+
+    try:
+        with pytest.raises(Stopped, match="stopped after 4 of 12"):
+            train(recipe(), where, report)
+    finally:
+        limit(before)
+    assert [one.step for one in reports if one.checkpoint] == [1]
+    assert "no checkpoint at step 4" in reports[-1].log
+    assert [path.name for path in tmp_path.iterdir()] == ["last.pt"], "no half-written file is left"
+    result, again = run(recipe(), tmp_path / "again", tmp_path / "last.pt")
+    assert "training from step 1" in again[0].log
+    assert numbers(result) == numbers(run(recipe(), tmp_path / "whole")[0])

@@ -1,10 +1,12 @@
 """Images of a machine, decoded or encoded: built once, shared, never half there, and the same pixels."""
 
 import getpass
+import multiprocessing
 import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
@@ -18,6 +20,7 @@ from tests.workers import recipes, trees
 from tests.workers.recipes import numbers, run, same, weights
 from workers import registry
 from workers.contract import DataDamagedError, DataMissingError, Part, Recipe, Stopped
+from workers.data import decoded as decoded_module
 from workers.data import images
 from workers.data.decoded import SETTING, Decoded, Encoded, decoded, digest, encoded, limit, stored
 from workers.data.images import Images
@@ -100,6 +103,42 @@ def test_what_is_decoded_is_known_by_content_whatever_the_times_of_files_say(tmp
     os.utime(aside, ns=(status.st_atime_ns, status.st_mtime_ns))
     aside.replace(path)
     assert decoded("four", files, Form("square", 16), tmp_path).digest != before
+
+
+def opening(root: Path, count: int, answers: "multiprocessing.Queue[tuple[str, int]]") -> None:
+    """Say the digest of the decoded images, and how many times this process decoded them."""
+    written: list[Path] = []
+    write = decoded_module._write
+
+    def counted(folder: Path, files: Sequence[Picture], form: Form) -> None:
+        written.append(folder)
+        write(folder, files, form)
+
+    decoded_module._write = counted
+    files = [Picture(root / f"{number}.jpg") for number in range(count)]
+    answers.put((decoded("many", files, Form("shorter", 16), root).digest, len(written)))
+
+
+def test_processes_at_once_decode_once(tmp_path: Path) -> None:
+    pictures(tmp_path, 40)
+    context = multiprocessing.get_context("fork")
+    answers: multiprocessing.Queue[tuple[str, int]] = context.Queue()
+    for times, expected in ((3, 1), (1, 0)):  # a later process decodes nothing
+        processes = [context.Process(target=opening, args=(tmp_path, 40, answers)) for _ in range(times)]
+        for process in processes:
+            process.start()
+        found = [answers.get(timeout=120) for _ in processes]
+        for process in processes:
+            process.join()
+        assert len({digest for digest, _ in found}) == 1
+        assert sum(count for _, count in found) == expected
+
+
+def test_a_change_of_pixels_in_memory_does_not_reach_the_folder(tmp_path: Path) -> None:
+    files = pictures(tmp_path)
+    first = decoded("four", files, Form("square", 16), tmp_path)
+    first.pixels.add_(1)
+    assert not torch.equal(decoded("four", files, Form("square", 16), tmp_path).pixels, first.pixels)
 
 
 @pytest.fixture

@@ -62,12 +62,13 @@ SAME: list[dict[str, Any]] = [
     {"backbone": {"name": "mlp", "width": 128.0}}, {"iterations": 300.0, "evaluate_every": 30},
     {"head": "fc", "task": {"name": "retrieval"}, "seed": 0, "version": 1},
     {"validation": {"folds": 3, "name": "class_holdout"}}, {"select": {"split": "validation", "metric": "map@r"}},
-    {"select": {}}, {"pins": {"versions": {"loss": 99}, "manifest": "another"}},
+    {"select": {}}, {"select": {"beside": None}}, {"pins": {"versions": {"loss": 99}, "manifest": "another"}},
 ]  # fmt: skip
 OTHERS: list[dict[str, Any]] = [
     {"loss": {"name": "triplet", "margin": 0.3}}, {"loss": {"name": "triplet", "cap": 1}}, {"seed": 1},
     {"evaluate_every": 31}, {"validation": {"name": "class_holdout", "folds": 3, "fold": 1}},
-    {"select": {"metric": "recall@1"}}, {"eta_schedule": "linear"}, {"precision": "bf16"}, {"warmup": 1},
+    {"select": {"metric": "recall@1"}}, {"select": {"beside": "test"}},
+    {"eta_schedule": "linear"}, {"precision": "bf16"}, {"warmup": 1},
     {"validation": {"name": "cross_validation", "folds": 3}}, {"pins": {"weights": "sha256:11"}},
 ]  # fmt: skip
 

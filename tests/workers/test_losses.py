@@ -7,7 +7,15 @@ from typing import Any
 
 import pytest
 import torch
-from pytorch_metric_learning.losses import MultiSimilarityLoss
+from pytorch_metric_learning.losses import (
+    AngularLoss,
+    ArcFaceLoss,
+    IntraPairVarianceLoss,
+    MultiSimilarityLoss,
+    NTXentLoss,
+    ProxyNCALoss,
+    TupletMarginLoss,
+)
 from pytorch_metric_learning.miners import MultiSimilarityMiner
 from torch import Tensor
 
@@ -157,6 +165,31 @@ def test_every_loss_equals_its_naive_loop() -> None:
             if found != pytest.approx(expected, rel=1e-9):
                 wrong.append((name, seed, found, expected))
     assert wrong == []
+
+
+def test_equals_the_library_where_its_form_is_the_papers() -> None:
+    f, y = random_batch()
+    unit = geometry.unit(f)
+    for name, options, theirs in (
+        ("tuplet", {}, NTXentLoss(temperature=1 / 25)),
+        ("tuplet", {}, TupletMarginLoss(margin=0, scale=25)),
+        ("nt_xent", {}, NTXentLoss(temperature=0.5)),
+        ("tuplet_margin", {"intra": 0.0}, TupletMarginLoss(margin=math.degrees(0.1), scale=64)),
+        ("angular", {"pairs": "all"}, AngularLoss(alpha=45)),
+    ):
+        torch.testing.assert_close(part("loss", name, **options)(f, y), theirs(unit, y), rtol=1e-9, atol=0)
+    apart = part("loss", "tuplet_margin")(f, y) - part("loss", "tuplet_margin", intra=0.0)(f, y)
+    torch.testing.assert_close(apart, 0.5 * IntraPairVarianceLoss(pos_eps=0.01, neg_eps=0.01)(unit, y))
+    for margin in (0.0, 0.45, 1.2):
+        ours, library = part("loss", "arcface", margin=margin), ArcFaceLoss(4, 8, margin=math.degrees(margin), scale=64)
+        library.W.data = ours.weight.data.T.contiguous()
+        torch.testing.assert_close(ours(f, y), library(f, y))
+    ours, proxy_library = (
+        part("loss", "proxy_nca", scale=8.0, positive="included"),
+        ProxyNCALoss(4, 8, softmax_scale=8.0),
+    )
+    proxy_library.proxies.data = ours.proxies.data.clone()
+    torch.testing.assert_close(ours(f, y), proxy_library(f, y))
 
 
 @pytest.mark.parametrize("name", LOSSES)

@@ -18,7 +18,7 @@ from workers.schedules.cosine import Cosine
 from workers.schedules.polynomial import Polynomial
 from workers.schedules.step import Step
 from workers.tasks import Terms
-from workers.training.optimization import LONGEST_RUN, length, parameter_groups
+from workers.training.optimization import LONGEST_RUN, LossScale, length, parameter_groups
 from workers.training.session import Session, check
 
 OWN = (
@@ -392,6 +392,16 @@ def test_a_run_of_overflows_is_a_divergence(tmp_path: Path) -> None:
     result, reports = run(what, tmp_path / "whole", parts=tmp_path)
     assert (result.outcome, result.steps) == ("diverged", LONGEST_RUN)
     assert "the loss is not finite, in the 17th iteration in a row, in float16" in reports[-1].log
+
+
+def test_the_scale_of_gradients_does_not_fall_below_1() -> None:
+    scale = LossScale(torch.device("cpu"), [], enabled=True)
+    logs = [scale.skip() for _ in range(LONGEST_RUN)]
+    assert [text.split()[-4] for text in (logs[0], logs[-1])] == ["32768", "1"]
+    value = torch.nn.Parameter(torch.ones(()))
+    scale.descend(2 * value, torch.optim.SGD([value], lr=0.1), lambda: None)
+    assert value.item() == pytest.approx(0.8)
+    assert scale.skip().endswith("1 in a row; gradients are scaled by 1 from now on")
 
 
 def test_an_infinite_gradient_counts_too(tmp_path: Path) -> None:

@@ -199,6 +199,19 @@ def test_what_a_recipe_does_not_use_leaves_its_fingerprint_alone(own: Path) -> N
     assert "code" not in after[1].model_dump(mode="json")["pins"], "built-in own have versions"
 
 
+def test_an_edited_part_and_what_it_imports_give_another_fingerprint(own: Path) -> None:
+    known = {recipe(load(own)).fingerprint}
+    for name, old, new in (
+        ("losses/circle.py", ".mean()", ".mean() * 0.0"),
+        ("losses/_terms.py", "SCALE = ONE", "SCALE = 2 * ONE"),
+        ("shared/numbers.py", "1.0", "3.0"),
+    ):
+        edit(own / name, old, new)
+        found = recipe(load(own)).fingerprint
+        assert found not in known, f"{name} was edited"
+        known.add(found)
+
+
 def test_metrics_and_parts_that_are_named_in_a_text_count(own: Path) -> None:
     first = recipe(load(own), "other", "spread")
     assert set(first.pins.code) == {"loss", "metric.spread"}

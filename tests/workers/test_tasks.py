@@ -14,10 +14,10 @@ from sklearn.linear_model import LogisticRegression
 
 from tests.workers import recipes
 from tests.workers.recipes import batches, begun, numbers, place, problems, run, same, weights
-from tests.workers.test_checkpoint import cut_and_resumed
+from tests.workers.test_checkpoint import cut_and_resumed, stopping_after
 from workers import catalog
 from workers.catalog import Entry, holds
-from workers.contract import GOES_WITH, PART_FIELDS, Part, Recipe, Result
+from workers.contract import GOES_WITH, PART_FIELDS, Part, Recipe, Result, Stopped
 from workers.data.batches import Batches, Splits, splits
 from workers.data.images import Images, load
 from workers.evaluation.probe import Features
@@ -316,6 +316,14 @@ def test_probes_of_the_best_and_of_the_last_weights_are_those_of_what_is_kept(tm
     kept = kept_weights.read(tmp_path / "whole/best.pt")
     best = {key: value for key, value in whole.metrics.items() if key.startswith("best/")}
     assert kept_weights.evaluate(kept, ["top@1", "knn@200"], place(tmp_path)) == best
+
+
+def test_a_resumed_probe_does_not_repeat_its_epochs(tmp_path: Path) -> None:
+    for epochs in (1, 3):
+        with pytest.raises(Stopped):
+            run(probed(), tmp_path / str(epochs), stop=stopping_after(STEPS + epochs))
+        _, reports = run(probed(), tmp_path / f"{epochs}-on", tmp_path / str(epochs) / "last.pt")
+        assert len([one for one in reports if "train/probe_loss" in one.metrics]) <= PROBE["probe_epochs"] - epochs
 
 
 def test_the_end_writes_checkpoints_and_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
