@@ -54,7 +54,7 @@ class _Loader(PurePython, Composer, BaseResolver):
 
 
 def nodes(text: bytes) -> tuple[str, Node]:
-    """A text that `document.parse` has read, as characters, and the tree of its nodes with their places in it."""
+    """A text that `parse` has read, as characters, and the tree of its nodes with their places in it."""
     decoded = text.decode("utf-8").removeprefix("\ufeff")
     node = _Loader(decoded).get_single_node()
     assert node is not None

@@ -341,7 +341,7 @@ class Neighbours(NamedTuple):
     """What the neighbours of each query say, [queries] and in the order of the images.
 
     A query is an image with another of its class among those that it is compared with; R is their number. Images whose
-    cosines differ by no more than `ties.tolerance` are tied and in random order. There are no queries where an
+    cosines differ by no more than `tie_tolerance` are tied and in random order. There are no queries where an
     embedding is not finite, and the mean over none is NaN.
     """
 
