@@ -318,6 +318,78 @@ def test_probes_of_the_best_and_of_the_last_weights_are_those_of_what_is_kept(tm
     assert kept_weights.evaluate(kept, ["top@1", "knn@200"], place(tmp_path)) == best
 
 
+DRAWS_AT_THE_END = '''
+import torch
+from torch import nn
+from workers.tasks import Optimized, Task, Terms
+
+
+class Drawn(Task):
+    """A weight that falls to zero; at the end, three values that are drawn from the global generator."""
+
+    label = "Drawn"
+    version = 1
+    metrics = ("fitted",)
+    selects = "fitted"
+    split = "last"
+    reads = "points"
+    ended = ("fitted",)
+    curves = ("loss", "lr")
+
+    def __init__(self, measures, device):
+        self.point, self.measures, self.sum, self.epoch = nn.Linear(1, 1, bias=False).to(device), measures, 0.0, 0
+
+    def modules(self):
+        return {"point": self.point}
+
+    def optimized(self):
+        return {"model": Optimized(self.modules())}
+
+    def step(self, batch, at):
+        loss = self.point.weight.square().sum()
+        yield Terms("model", loss, lambda: {"loss": float(loss.detach()), "lr": at.rate})
+
+    def evaluate(self, split, names):
+        return self.measures.of(self.sum, names)
+
+    def end(self, at):
+        while self.epoch < 3:
+            self.sum, self.epoch = self.sum + float(torch.rand(())), self.epoch + 1
+            yield {"train/probe_loss": self.sum, "test/fitted": self.measures.of(self.sum, ["fitted"])["fitted"]}
+        self.sum, self.epoch = 0.0, 0
+
+    def state_dict(self):
+        return {"sum": self.sum, "epoch": self.epoch}
+
+    def load_state_dict(self, state):
+        self.sum, self.epoch = state["sum"], state["epoch"]
+'''
+FITTED = '''
+class Fitted:
+    """The sum."""
+
+    better = "lower"
+    reads = "points"
+
+    def __call__(self, evaluation):
+        return evaluation
+'''
+
+
+def test_what_a_task_draws_at_the_end_goes_on_too(tmp_path: Path) -> None:
+    for folder, name, source in (("tasks", "drawn", DRAWS_AT_THE_END), ("metrics", "fitted", FITTED)):
+        (tmp_path / "parts" / folder).mkdir(parents=True)
+        (tmp_path / "parts" / folder / f"{name}.py").write_text(source)
+    written = {"task": "drawn", "iterations": 2, "optimizer": {"name": "adam", "lr": 0.1}}
+    what, parts, stops = recipes.completed(written, tmp_path / "parts"), tmp_path / "parts", count()
+    whole, _ = run(what, tmp_path / "whole", parts=parts, stop=lambda: next(stops) < 0)
+    asked = next(stops)
+    assert asked == 2 + 1 + 3
+    for cuts in (*([turn] for turn in range(asked)), [4, 1, 0]):
+        folder = tmp_path / "-".join(map(str, cuts))
+        assert numbers(cut_and_resumed(what, folder, cuts, parts=parts)) == numbers(whole), cuts
+
+
 def test_a_resumed_probe_does_not_repeat_its_epochs(tmp_path: Path) -> None:
     for epochs in (1, 3):
         with pytest.raises(Stopped):
