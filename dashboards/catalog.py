@@ -251,7 +251,7 @@ def words(catalog: Catalog, schema: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-FOLDER: Final = Path(__file__).parent / "guide"
+GUIDE_FOLDER: Final = Path(__file__).parent / "guide"
 ABSENT: Final = (
     "the guide was not built where this is installed: `make guide` builds it in a clone of the repository, as "
     "`make check` and `make wheel` do; the same pages are the Markdown files of its docs/"
@@ -269,14 +269,14 @@ class GuideFile:
     """The hashes of the scripts that stand in a page, by which a Content-Security-Policy allows them and no other."""
 
 
-def built(folder: Path | None = None) -> bool:
+def guide_is_built(folder: Path | None = None) -> bool:
     """Whether there is a guide."""
-    return ((folder or FOLDER) / "index.html").is_file()
+    return ((folder or GUIDE_FOLDER) / "index.html").is_file()
 
 
-def file(address: str, folder: Path | None = None) -> GuideFile | None:
+def guide_file(address: str, folder: Path | None = None) -> GuideFile | None:
     """The file at an address below the guide's; a folder's is its `index.html`. None where there is none."""
-    root = (folder or FOLDER).resolve()
+    root = (folder or GUIDE_FOLDER).resolve()
     if "\0" in address:
         return None
     try:

@@ -10,8 +10,8 @@ from tests.conftest import ROOT
 
 def site(folder: Path) -> Path:
     """The guide that `make check` or `make demo` built, or one of our own below `folder` where nobody has built it."""
-    if catalog.built():
-        return catalog.FOLDER
+    if catalog.guide_is_built():
+        return catalog.GUIDE_FOLDER
     command = [sys.executable, "-m", "sphinx", "-q", "-W", "-c", "docs/site", "-d", str(folder / ".doctrees")]
     subprocess.run([*command, "docs", str(folder / "site")], cwd=ROOT, check=True)
     return folder / "site"

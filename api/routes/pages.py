@@ -332,9 +332,9 @@ def guide_root() -> RedirectResponse:
 @reference_router.get("/docs/guide/{address:path}")
 def guide_file(address: str, request: Request) -> Response:
     """A page of the guide, or a file that stands beside it."""
-    found = catalog.file(address)
+    found = catalog.guide_file(address)
     if found is None:
-        raise HTTPException(404, f"the guide has no page {address!r}" if catalog.built() else catalog.ABSENT)
+        raise HTTPException(404, f"the guide has no page {address!r}" if catalog.guide_is_built() else catalog.ABSENT)
     answer = kept(request, found.content, found.media_type)
     # A page changes with the release; what names its content in the query (?v=) does not.
     if "v" not in request.query_params:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from fastapi.testclient import TestClient
 
-from dashboards import catalog, guide
+from dashboards import catalog
 from orchestrator.service.service import Service
 from tests.conftest import ROOT
 from tests.dashboards.markup import read
@@ -64,14 +64,14 @@ def test_only_files_of_the_guide_are_given(http: TestClient, tmp_path: Path, mon
     (site / "deep").mkdir(parents=True)
     (tmp_path / "secret.txt").write_text("secret")
     (site / "deep" / "index.html").write_text("<script>one()</script><p>text")
-    monkeypatch.setattr(guide, "FOLDER", site)
+    monkeypatch.setattr(catalog, "GUIDE_FOLDER", site)
     for address in ("../secret.txt", "%2e%2e/secret.txt", "deep/../../secret.txt", "no.html", "%00", "a" * 9_000):
         assert http.get(f"/docs/guide/{address}").status_code == 404, address
     page = http.get("/docs/guide/deep/")
     assert page.headers["Content-Type"] == "text/html; charset=utf-8"
     assert "script-src 'self' 'sha256-" in page.headers["Content-Security-Policy"]
     assert page.headers["Cache-Control"] == "no-cache"
-    monkeypatch.setattr(guide, "FOLDER", tmp_path / "nothing")
+    monkeypatch.setattr(catalog, "GUIDE_FOLDER", tmp_path / "nothing")
     missing = http.get("/docs/guide/")
     assert (missing.status_code, "`make guide`" in missing.json()["detail"]) == (404, True)
 
