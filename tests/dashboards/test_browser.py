@@ -69,7 +69,7 @@ def test_pages_are_accessible_and_fit(
     context: BrowserContext, stage: Stage, sweep: int, site: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On a desk in light and dark, and on a phone."""
-    monkeypatch.setattr(catalog, "FOLDER", site)
+    monkeypatch.setattr(catalog, "GUIDE_FOLDER", site)
     stage.service.remarks.put(("sweep", sweep, 0), "", TagChange(["paper", "wip"]), None)
     stage.resolve(sweep)
     stage.service.people.add_user("ada", Role.MEMBER, "main")
@@ -378,7 +378,7 @@ def test_operations_are_tried(context: BrowserContext) -> None:
 
 
 def test_the_guide_is_read_and_searched(context: BrowserContext, site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(catalog, "FOLDER", site)
+    monkeypatch.setattr(catalog, "GUIDE_FOLDER", site)
     page = context.new_page()
     page.goto("/docs/guide")
     page.get_by_role("link", name="Statistics", exact=True).click()
