@@ -1,5 +1,6 @@
 """What tests share: one local Ray for the session, and where the shared folder is."""
 
+import difflib
 import gc
 import logging
 import os
@@ -106,14 +107,18 @@ def shared() -> Path:
 
 @pytest.fixture
 def golden(request: pytest.FixtureRequest) -> Callable[[str, bytes], None]:
-    """Compares with golden/<name>; METRICSWEEP_WRITE_GOLDEN=1 writes it instead (then look at the difference)."""
+    """Compares a content with the file golden/<name>; METRICSWEEP_WRITE_GOLDEN=1 writes the file instead."""
 
     def check(name: str, content: bytes) -> None:
         path = request.path.with_name("golden") / name
         if os.environ.get("METRICSWEEP_WRITE_GOLDEN"):
             path.parent.mkdir(exist_ok=True)
             path.write_bytes(content)
-        assert content == path.read_bytes(), f"{path.name} has changed"
+        before, after = (text.decode(errors="replace").splitlines() for text in (path.read_bytes(), content))
+        changes = list(difflib.unified_diff(before, after, str(path), "now", n=1, lineterm=""))
+        more = [f"... {len(changes) - 40} more lines"] if len(changes) > 40 else []
+        rewrite = "if this is right, write it with METRICSWEEP_WRITE_GOLDEN=1 and review the diff"
+        assert content == path.read_bytes(), "\n".join([*changes[:40], *more, rewrite])
 
     return check
 

@@ -1,4 +1,4 @@
-"""Column types: times, JSON with floats that are no numbers, and bounded text."""
+"""How values are stored: times, JSON with floats that are not finite, and text."""
 
 import json
 import math

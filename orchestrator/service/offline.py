@@ -1,4 +1,4 @@
-"""What needs no server: edited specs, previews, papers' tables, and checks of manuscripts."""
+"""What needs no server: edited specs, previews, papers' tables, imported rows, and checks of manuscripts."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

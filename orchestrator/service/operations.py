@@ -1,4 +1,4 @@
-"""What operators ask: health, cluster, metrics, and slots of an installation."""
+"""What operators ask: health, cluster, metrics, retention of weights, and slots of an installation."""
 
 import logging
 import os

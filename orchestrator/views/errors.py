@@ -1,4 +1,4 @@
-"""Errors that a client sees: each says where, what was found and what would be right."""
+"""Errors that a client sees, each with where, what and what would be right; and the deadline of a request."""
 
 import time
 from collections.abc import Iterable, Iterator, Sequence

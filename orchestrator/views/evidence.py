@@ -1,4 +1,4 @@
-"""Comparisons of a table and how far they are decided."""
+"""What stands behind a table, as clients see it: verdicts, reproduction, differences, macros and resolutions."""
 
 from collections import defaultdict, deque
 from collections.abc import Mapping

@@ -55,6 +55,11 @@ def test_every_route_asks_for_a_token_but_those_that_tell_nothing(app: FastAPI, 
     assert answered == {"/healthz", "/readyz", "/login", "/v1/schema", "/v1/identity"}
 
 
+def test_the_token_of_the_home_opens_next_to_a_chosen_one(http: TestClient, access: Authentication) -> None:
+    own = {"Authorization": f"Bearer {access.identity.secret}"}
+    assert http.get("/v1/sweeps", headers=own).status_code == 200
+
+
 def test_loopback_without_a_chosen_token_has_the_token_of_its_home(service: Service, settings: Settings) -> None:
     plain = settings.model_copy(update={"token": None})
     with TestClient(create_app(service, plain), base_url=URL, follow_redirects=False) as client:

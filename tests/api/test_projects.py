@@ -12,6 +12,7 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from api.main import create_app
+from orchestrator.record.store import Store
 from orchestrator.service.accounts import People
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
@@ -225,6 +226,12 @@ def test_x_actor_counts_from_a_trusted_proxy_alone(shared: Shared, service: Serv
     assert through.get("/v1/sweeps").status_code == 403, "a proxy that forgets to say who is nobody"
     elsewhere = TestClient(trusting, base_url=URL, headers=server, client=("11.1.2.3", 5000))
     assert len(elsewhere.get("/v1/sweeps").json()["items"]) == 3
+
+
+def test_no_token_is_stored_in_plain_text(shared: Shared, settings: Settings) -> None:
+    assert Store.open(settings.database).directory.tokens(None, 1).items[0].user == "ada"
+    files = [file.read_bytes() for file in settings.resolved_home.rglob("*") if file.is_file()]
+    assert [user for user, text in shared.tokens.items() if any(text.encode() in file for file in files)] == []
 
 
 def test_a_key_of_another_s_is_nobody_s_business(shared: Shared) -> None:

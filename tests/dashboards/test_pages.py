@@ -181,7 +181,7 @@ def clusters() -> dict[str, str]:
     }
 
 
-def test_pages_are_as_they_were_last_read(golden: Callable[[str, bytes], None]) -> None:
+def test_pages_equal_their_golden_files(golden: Callable[[str, bytes], None]) -> None:
     for made in (lists_of_sweeps, sweeps, trials, cells, listings, clusters):
         text = "".join(f"===== {name}\n{read(page).outline}\n" for name, page in made().items())
         golden(f"{made.__name__}.txt", text.encode())

@@ -15,13 +15,15 @@ HELD = 8
 """A step at which trainings may be held: between two checkpoints."""
 
 
-def begin(installation: Installation, body: bytes, *, seconds: float = STEP_SECONDS, hold: int | None = None) -> int:
-    """Submit a sweep whose steps take so long; its number.
+def begin(
+    installation: Installation, body: bytes, *, seconds: float = STEP_SECONDS, kept: int = 0, hold: int | None = None
+) -> int:
+    """Submit a sweep whose steps take so long and whose checkpoints have so many bytes; its number.
 
     `hold`: the step that its trainings do not pass until `go_on`, so that it is not over before the fault is there,
     however busy the machine is.
     """
-    _pace(installation, {"seconds": seconds, "hold": hold})
+    _pace(installation, {"seconds": seconds, "bytes": kept, "hold": hold})
     return installation.client.submit(body).id
 
 
@@ -106,7 +108,7 @@ def goes_on(installation: Installation, sweep: int) -> float:
     return installation.until(lambda: rows(url, query, sweep=sweep)[0][0], "a training goes on in another attempt")
 
 
-def whole(installation: Installation, sweep: int, body: bytes) -> Found:
+def whole(installation: Installation, sweep: int, body: bytes, train: str = COUNTED) -> Found:
     """Let a sweep go on to its end, and see that it is as if nothing had happened."""
     go_on(installation)
     try:
@@ -116,5 +118,5 @@ def whole(installation: Installation, sweep: int, body: bytes) -> Found:
         attempts = "\n".join(str(tuple(row)) for row in rows(installation.settings.database, query))
         raise AssertionError(f"{error}\n{attempts}") from error
     found = inspect(installation, sweep)
-    same_table(installation, sweep, undisturbed(body, COUNTED))
+    same_table(installation, sweep, undisturbed(body, train))
     return found

@@ -25,6 +25,7 @@ from api.local.processes import (
     inherited_environment,
     loopback_past_proxies,
     marked,
+    mlflow_server,
     ray_environment,
     ray_head,
     settings_environment,
@@ -218,6 +219,11 @@ class Installation(Processes):
         super().end_all()
         if self.ray is not None:
             self.ray.clear()
+
+    def start_mlflow(self, socket: Path) -> None:
+        """Start an MLflow server and wait until it answers."""
+        server = self.start(mlflow_server(self.home, socket), self.environment)
+        self.until(server.is_ready, "MLflow answers")
 
     def kill(self, name: str) -> int:
         """SIGKILL to one process, not to its children; it is started again by `tend`."""

@@ -77,6 +77,19 @@ def stop(installation: Installation, name: str) -> None:
             connection.close()
 
 
+def test_two_start_at_once(pair: Installation, note: Note) -> None:
+    body = spec()
+    sweep = begin(pair, body)
+    pair.until(lambda: all("lease" in pair.log(name) for name in NAMES), "both have asked for the lease")
+    found = whole(pair, sweep, body)
+    given = [fence for name in NAMES for fence in fences(pair, name)]
+    assert sorted(given) == list(range(1, len(given) + 1)), (
+        "each fence is one conductor's; a busy machine needs several"
+    )
+    assert found.attempts == found.repeated == 0
+    note("Two conductors at once", found)
+
+
 def test_one_is_stopped_beyond_its_lease_and_comes_back(pair: Installation, note: Note) -> None:
     body = spec(seeds=4)
     sweep = begin(pair, body, hold=HELD)
@@ -94,3 +107,19 @@ def test_one_is_stopped_beyond_its_lease_and_comes_back(pair: Installation, note
     found = whole(pair, sweep, body)
     assert found.attempts == found.repeated == 0
     note("A conductor stopped beyond its lease", found, seconds=seconds)
+
+
+def test_one_is_killed_while_the_other_stands_by(pair: Installation, note: Note) -> None:
+    body = spec()
+    sweep = begin(pair, body, hold=HELD)
+    held(pair, sweep)
+    killed, _ = stop_active(pair)
+    before = heard(pair)
+    fence = max(fences(pair, killed))
+    pair.kill(killed)
+    go_on(pair)
+    seconds = recovery(pair, sweep, before)
+    assert max(fences(pair, active(pair))) > fence
+    found = whole(pair, sweep, body)
+    assert found.attempts == found.repeated == 0
+    note("SIGKILL of the conductor beside a standby", found, seconds=seconds)

@@ -1,6 +1,7 @@
 """Faults of single processes and of the machine below them, one after the other on an installation that stands."""
 
 import os
+import resource
 import signal
 import sqlite3
 import subprocess
@@ -15,7 +16,7 @@ import pytest
 
 from orchestrator.run.attempt import ADVICE
 from tests.faults.conftest import Note, moments
-from tests.faults.disturbing import HELD, begin, go_on, held, outgrow, recovery, trains, wait, whole
+from tests.faults.disturbing import HELD, begin, go_on, goes_on, held, outgrow, recovery, trains, wait, whole
 from tests.faults.evidence import heard, holders, inspect, rows
 from tests.faults.installation import Installation
 from tests.faults.sweeps import STEPS, poisoned, spec
@@ -31,6 +32,7 @@ sys.stdin.read()
 connection.execute("ROLLBACK")
 """
 LOCKED_SECONDS = 10
+FILE_BYTES, CHECKPOINT_BYTES = 200_000, 500_000
 
 
 @moments("conductor", 8.0, most=10)
@@ -129,6 +131,29 @@ def test_sqlite_is_locked_by_another_process(standing: Installation, note: Note)
     found = whole(standing, sweep, body)
     assert found.attempts == found.repeated == 0, "nothing is requeued"
     note(f"SQLite locked for {LOCKED_SECONDS} s", found, seconds=seconds)
+
+
+def test_no_space_is_left_for_a_checkpoint(standing: Installation, note: Note) -> None:
+    body = spec()
+    sweep = begin(standing, body, kept=CHECKPOINT_BYTES, hold=HELD)
+    processes = [process for _, process in held(standing, sweep)]
+    before = {process: resource.prlimit(process, resource.RLIMIT_FSIZE) for process in processes}
+    for process, (_, hard) in before.items():
+        resource.prlimit(process, resource.RLIMIT_FSIZE, (FILE_BYTES, hard))
+    go_on(standing)
+
+    def failures() -> int:
+        query = "SELECT count(*) FROM attempt WHERE reason LIKE '%File too large%'"
+        return int(rows(standing.settings.database, query)[0][0])
+
+    standing.until(failures, "a checkpoint cannot be written")
+    for process, limits in before.items():
+        resource.prlimit(process, resource.RLIMIT_FSIZE, limits)
+    seconds = goes_on(standing, sweep)
+    found = whole(standing, sweep, body)
+    assert found.attempts >= 1
+    assert all(psutil.pid_exists(process) for process in processes), "the slots live on"
+    note("No space for a checkpoint", found, seconds=seconds)
 
 
 def test_a_recipe_kills_its_process_each_time(standing: Installation, note: Note) -> None:

@@ -119,7 +119,7 @@ def subsets(small: Small, design: dict[str, Any]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def test_specs_are_stored_as_they_were_last_read(
+def test_stored_specs_equal_their_golden_files(
     small: Small, design: Any, catalog: Catalog, golden: Callable[[str, bytes], None]
 ) -> None:
     validator = jsonschema.Draft7Validator(json_schema(catalog))

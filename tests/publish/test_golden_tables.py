@@ -1,4 +1,4 @@
-"""Tables of every layout as a person last read them: golden/ has them as Markdown, and some as LaTeX."""
+"""Tables of every layout equal the files of golden/: all as Markdown, some as LaTeX."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -263,7 +263,7 @@ def every_shape() -> dict[str, Made]:
     return {name: partial(replace, table) for name, table in shapes.tables().items()}
 
 
-def test_tables_are_as_they_were_last_read(golden: Callable[[str, bytes], None]) -> None:
+def test_tables_equal_their_golden_files(golden: Callable[[str, bytes], None]) -> None:
     for made in (headings, metrics, templates, captions, averages, selections, others, comparisons, every_shape):
         tables = {name: table() for name, table in made().items()}
         for kind, ending in (("markdown", "md"), ("latex", "tex")):
