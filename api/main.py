@@ -51,7 +51,7 @@ ROUTERS: Final = (
     tables.papers_router,
     tables.drift_router,
     curves.router,
-    tables.router,
+    tables.figures_router,
     frames.router,
     tables.published_router,
     accounts.quotas_router,

@@ -390,7 +390,7 @@ FIGURE_FILES: Final = [
     }
 ]
 
-router = APIRouter(
+figures_router = APIRouter(
     prefix="/v1", tags=["figures"], route_class=Expensive, responses=documented(401, 404, 409, 421, 422, 500, 503)
 )
 
@@ -407,7 +407,7 @@ _UNCHANGED = {"description": "It has not changed since `If-None-Match`."}
 Known = Annotated[str | None, Header(max_length=1000)]
 
 
-@router.get(
+@figures_router.get(
     "/sweeps/{id}/figures",
     summary="A sweep's figures",
     responses=shown(FIGURES, "Each figure of the spec with its formats."),
@@ -417,7 +417,7 @@ def figures(number: Id, service: Asked) -> list[FigureView]:
     return service.figures.listed(number)
 
 
-@router.get(
+@figures_router.get(
     "/sweeps/{id}/figures/{name}",
     summary="A figure of a sweep",
     response_class=Response,
@@ -447,7 +447,7 @@ def figure(
     return as_file(service.figures.render(number, name, file_format, heading), if_none_match)
 
 
-@router.get(
+@figures_router.get(
     "/trials/{id}/figures",
     summary="A trial's figure files",
     responses=shown(FIGURE_FILES, "Each file that is in the storage; none before the training has finished."),
@@ -457,7 +457,7 @@ def files(number: Id, service: Asked) -> list[FigureFile]:
     return service.trials.files(number)
 
 
-@router.get(
+@figures_router.get(
     "/trials/{id}/figures/{file}",
     summary="A figure file of a trial",
     response_class=Response,
