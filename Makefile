@@ -29,8 +29,8 @@ $(RUNNABLE): pyproject.toml constraints.txt # what trains, serves and shows; not
 	$(call install,server$(comma)worker$(comma)docs)
 	touch $(RUNNABLE)
 
-demo: $(RUNNABLE) dashboards/guide ## run sweeps/digits.yaml through the real service and write its table to build/digits
-	$(BIN)/metricsweep run sweeps/digits.yaml --home .metricsweep --out build/digits
+demo: $(RUNNABLE) dashboards/guide ## run sweeps/demo.yaml through the real service, print its table and write it to build/demo
+	$(BIN)/metricsweep run sweeps/demo.yaml --home .metricsweep --out build/demo
 
 test: install ## run the tests; what this machine lacks is skipped with a reason
 	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest $(PARALLEL) -m "not soak"

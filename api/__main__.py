@@ -1,5 +1,6 @@
-"""The API as a process of its own: `python -m api`, one worker, on METRICSWEEP_HOST and METRICSWEEP_PORT."""
+"""Run the API in this process, on METRICSWEEP_HOST and METRICSWEEP_PORT."""
 
+import argparse
 import logging
 import signal
 import socket
@@ -15,7 +16,7 @@ from api.local.serve import refuse_open_host
 from api.main import create_app
 from orchestrator.host import storage
 from orchestrator.host.checks import refuse_hidden
-from orchestrator.host.files import write_for_us_alone
+from orchestrator.host.files import restrict_new_files
 from orchestrator.host.logs import begin_logging
 from orchestrator.host.tracing import begin_tracing, end_tracing
 from orchestrator.service.service import Service
@@ -26,17 +27,17 @@ from workers.catalog import PartSourceError
 log = logging.getLogger(__name__)
 
 END_SECONDS: Final = 5
-"""How long a SIGTERM waits for what is being answered; the supervisor kills after ten."""
+"""How long a SIGTERM waits for running requests. The supervisor kills after 10 s."""
 IDLE_SECONDS: Final = 15
-"""Between two requests of a connection: longer than the 5 s after which httpx drops one by itself, so that a client
-never writes into a connection that the server is closing."""
-HEAD_BYTES: Final = 16 * 1024
+"""How long an idle connection stays open: longer than the 5 s of httpx, so that a client never writes into a connection
+that the server is closing."""
+_HEAD_BYTES: Final = 16 * 1024
 """Request line and headers; browsers send 1 to 2 KiB."""
 
 
 def main() -> int:
     """Serve until SIGTERM or SIGINT; returns the exit status."""
-    write_for_us_alone()
+    restrict_new_files()
     begin_logging()
     try:
         refuse_hidden()
@@ -54,22 +55,22 @@ def main() -> int:
         host=settings.host,
         port=settings.port,
         http="h11",
-        h11_max_incomplete_event_size=HEAD_BYTES,
+        h11_max_incomplete_event_size=_HEAD_BYTES,
         ws="none",
         log_config=None,
         access_log=False,
         server_header=False,
-        proxy_headers=False,  # the application has uvicorn's middleware for it, with the proxies of the settings
+        proxy_headers=False,  # the application adds uvicorn's middleware itself, with the proxies of the settings
         timeout_keep_alive=IDLE_SECONDS,
         timeout_graceful_shutdown=END_SECONDS,
         lifespan="off",
     )
-    # uvicorn ends gracefully and then raises the signal once more: by then there is nothing left to end.
+    # After its graceful end uvicorn raises the signal again, when nothing is left to end.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)
     try:
         _Server(config, application.state.feed).run()
-    except SystemExit:  # a start that failed, which uvicorn has logged
+    except SystemExit:  # the start failed, and uvicorn logged it
         return FAILED
     finally:
         service.close()
@@ -78,17 +79,18 @@ def main() -> int:
 
 
 class _Server(uvicorn.Server):
-    """Ends the event streams first, which would keep their connections open."""
+    """A uvicorn server that ends the event streams first, since they would keep their connections open."""
 
     def __init__(self, config: uvicorn.Config, feed: Feed) -> None:
         super().__init__(config)
         self._feed = feed
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End the streams, and then as uvicorn does."""
+        """End the event streams, then shut down."""
         self._feed.end()
         await super().shutdown(sockets)
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(prog="python -m api", description=__doc__).parse_args()  # there are no options
     sys.exit(main())

@@ -1,116 +1,136 @@
-"""The `metricsweep` command: its commands with an example each, and how their errors end."""
+"""The `metricsweep` command: its commands with examples, and the handling of errors."""
 
 import os
 import sys
-from collections.abc import Callable
-from typing import Annotated, Any, Final, Protocol, runtime_checkable
+from collections.abc import Callable, Mapping
+from itertools import chain
+from typing import Annotated, Any, Final
 
 import typer
 from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
 from api.commands import accounts, admin, evidence, serve, sweeps, tables, watch
-from api.commands.terminal import EXIT_CODES, FAILED, err, explain, out
-from orchestrator.host.checks import brought_by
+from api.commands.terminal import EXIT_CODES, FAILED, err, explain, out, with_server_options
+from orchestrator.host.checks import requires_extra
 from orchestrator.host.logs import printable
 
-COMMANDS: Final[tuple[tuple[str, Callable[..., None], str], ...]] = (
-    ("serve", serve.serve, "metricsweep serve --home .metricsweep"),
-    ("run", serve.run, "metricsweep run sweeps/digits.yaml --out tables"),
-    ("slots", admin.slots, "metricsweep slots --slurm --partition gpu --gres gpu:1 --cpus 4 --time 4:00:00"),
-    ("login-link", admin.login_link, "metricsweep login-link"),
-    ("users", accounts.users, "metricsweep users add ada --role member --project faces"),
-    ("projects", accounts.projects, "metricsweep projects add faces"),
-    ("tokens", accounts.tokens, "metricsweep tokens add ada --name laptop --days 90"),
-    ("backup", admin.backup, "metricsweep backup /backups/monday"),
-    ("restore", admin.restore, "metricsweep restore /backups/monday --home restored"),
-    ("audit", accounts.audit, "metricsweep audit --after 1200"),
-    ("mlflow-env", admin.mlflow_env, 'metricsweep mlflow-env      eval "$(metricsweep mlflow-env)"'),
-    ("mlflow", admin.mlflow, "metricsweep mlflow sync 7"),
-    ("webhook", admin.webhook, "metricsweep webhook test"),
-    ("submit", sweeps.submit, "metricsweep submit sweeps/digits.yaml --watch"),
-    ("list", sweeps.list_sweeps, "metricsweep list --state running --tag paper"),
-    ("show", sweeps.show, "metricsweep show 7      metricsweep show 7/3      metricsweep show --trial 41"),
-    ("note", sweeps.note, 'metricsweep note 7 "eta 1 diverges on two seeds"      metricsweep note --trial 41'),
-    ("tag", sweeps.tag, "metricsweep tag 7 paper -wip      metricsweep tag --trial 41 odd"),
-    ("watch", watch.watch, "metricsweep watch 7"),
-    ("table", tables.table, "metricsweep table 7 main --out main.tex --tuned"),
-    ("import", tables.import_, "metricsweep import theirs.csv 7 --unit percent --row method --axis dataset"),
-    ("verdicts", evidence.verdicts, "metricsweep verdicts 7 main --json"),
-    ("resolve", evidence.resolve, "metricsweep resolve 7 main --hours 40 --seeds 12"),
-    ("resolution", evidence.resolution, "metricsweep resolution 7      metricsweep resolution 7 --halt"),
-    ("compare", tables.compare, "metricsweep compare 7 9 --view difference"),
-    ("check", evidence.check, "metricsweep check paper.tex      metricsweep check paper.tex --bundle out.zip"),
-    ("drift", evidence.drift, "metricsweep drift 7@2026-11-20 7      metricsweep drift old.zip new.zip"),
-    ("optimism", evidence.optimism, "metricsweep optimism 7"),
-    ("ledger", evidence.ledger, "metricsweep ledger SEC --out sec.tex      metricsweep ledger SEC --bundle out.zip"),
-    ("rebuild", tables.rebuild, "metricsweep rebuild out.zip --table main --format latex"),
-    ("figure", tables.figure, "metricsweep figure 7 main --format pdf -o main.pdf"),
-    ("cancel", sweeps.cancel, "metricsweep cancel 7 --cell 3"),
-    ("retry", sweeps.retry, "metricsweep retry 7 --only failed"),
-    ("pause", sweeps.pause, "metricsweep pause 7"),
-    ("resume", sweeps.resume, "metricsweep resume 7"),
-    ("priority", sweeps.priority, "metricsweep priority 7 10"),
-    ("extend", sweeps.extend, "metricsweep extend 7 sweeps/digits.yaml --set 'repeat.seed=[0, 1, 2, 3, 4, 5]'"),
-    ("delete", sweeps.delete, "metricsweep delete 7"),
-    ("sizes", admin.sizes, "metricsweep sizes"),
-    ("gc", admin.gc, "metricsweep gc --days 30 --keep 3      metricsweep gc --sweep 7 --yes"),
-    ("requests", sweeps.requests, "metricsweep requests 7"),
-    ("catalog", tables.catalog, "metricsweep catalog loss triplet"),
-    ("data", admin.data, "metricsweep data cub200"),
-    ("weights", admin.weights, "metricsweep weights fetch bn_inception --data ~/data"),
-    ("published", evidence.published, "metricsweep published SEC-T3 --like sweeps/sec_t3.yaml --out sec-t3.tex"),
-    ("expand", sweeps.expand, "metricsweep expand sweeps/digits.yaml"),
-)
-"""Name, function and example of each command, in the order of the help; the help is the function's docstring."""
+GROUPS: Final[Mapping[str, tuple[tuple[str, Callable[..., None], str], ...]]] = {
+    "Start and stop": (
+        ("serve", serve.serve, "metricsweep serve --home .metricsweep"),
+        ("run", serve.run, "metricsweep run sweeps/digits.yaml --out tables"),
+        ("slots", admin.slots, "metricsweep slots --slurm --partition gpu --gres gpu:1 --cpus 4 --time 4:00:00"),
+        ("login-link", admin.login_link, "metricsweep login-link"),
+    ),
+    "Submit and steer": (
+        ("expand", sweeps.expand, "metricsweep expand sweeps/digits.yaml"),
+        ("submit", sweeps.submit, "metricsweep submit sweeps/digits.yaml --watch"),
+        ("watch", watch.watch, "metricsweep watch 7"),
+        ("pause", sweeps.pause, "metricsweep pause 7"),
+        ("resume", sweeps.resume, "metricsweep resume 7"),
+        ("priority", sweeps.priority, "metricsweep priority 7 10"),
+        ("extend", sweeps.extend, "metricsweep extend 7 sweeps/digits.yaml --set 'repeat.seed=[0, 1, 2, 3, 4, 5]'"),
+        ("cancel", sweeps.cancel, "metricsweep cancel 7/3"),
+        ("retry", sweeps.retry, "metricsweep retry 7 --only failed"),
+        ("delete", sweeps.delete, "metricsweep delete 7"),
+    ),
+    "Look": (
+        ("list", sweeps.list_sweeps, "metricsweep list --state running --tag paper"),
+        ("show", sweeps.show, "metricsweep show 7\nmetricsweep show 7/3\nmetricsweep show trial:41"),
+        ("trials", sweeps.trials, "metricsweep trials 7 --filter 'map@r>.6' --sort -map@r"),
+        ("why", sweeps.why, "metricsweep why"),
+        ("requests", sweeps.requests, "metricsweep requests 7"),
+        ("note", sweeps.note, 'metricsweep note 7 "eta 1 diverges on two seeds"\nmetricsweep note trial:41'),
+        ("tag", sweeps.tag, "metricsweep tag 7 paper -wip\nmetricsweep tag trial:41 odd"),
+    ),
+    "Results": (
+        ("table", tables.table, "metricsweep table 7 main --out main.tex --tuned"),
+        ("figure", tables.figure, "metricsweep figure 7 main --format pdf -o main.pdf"),
+        ("compare", tables.compare, "metricsweep compare 7 9 --view difference"),
+        ("model", sweeps.model, "metricsweep model 7/3 --out best\nmetricsweep model trial:41"),
+        ("import", tables.import_, "metricsweep import theirs.csv 7 --unit percent --row method --axis dataset"),
+    ),
+    "Statistics and papers": (
+        ("verdicts", evidence.verdicts, "metricsweep verdicts 7 main --json"),
+        ("resolve", evidence.resolve, "metricsweep resolve 7 main --hours 40 --seeds 12"),
+        ("resolution", evidence.resolution, "metricsweep resolution 7\nmetricsweep resolution 7 --halt"),
+        ("optimism", evidence.optimism, "metricsweep optimism 7"),
+        ("published", evidence.published, "metricsweep published SEC-T3 --like sweeps/sec_t3.yaml --out sec-t3.tex"),
+        (
+            "reproduction",
+            evidence.reproduction,
+            "metricsweep reproduction SEC --out sec.tex\nmetricsweep reproduction SEC --bundle out.zip",
+        ),
+        ("check", evidence.check, "metricsweep check paper.tex\nmetricsweep check paper.tex --bundle out.zip"),
+        ("diff", evidence.diff, "metricsweep diff 7@2026-11-20 7\nmetricsweep diff old.zip new.zip"),
+        ("rebuild", tables.rebuild, "metricsweep rebuild out.zip --table main --format latex"),
+    ),
+    "Parts and data": (
+        ("catalog", tables.catalog, "metricsweep catalog loss triplet"),
+        ("data", admin.data, "metricsweep data cub200"),
+        ("weights", admin.weights, "metricsweep weights fetch bn_inception --data ~/data"),
+    ),
+    "Administer": (
+        ("users", accounts.users, "metricsweep users add ada --role member --project faces"),
+        ("projects", accounts.projects, "metricsweep projects add faces"),
+        ("tokens", accounts.tokens, "metricsweep tokens add ada --name laptop --days 90"),
+        ("audit", accounts.audit, "metricsweep audit --after 1200"),
+        ("backup", admin.backup, "metricsweep backup /backups/monday"),
+        ("restore", admin.restore, "metricsweep restore /backups/monday --home restored"),
+        ("sizes", admin.sizes, "metricsweep sizes"),
+        ("gc", admin.gc, "metricsweep gc --days 30 --keep 3\nmetricsweep gc --sweep 7 --yes"),
+        ("mlflow-env", admin.mlflow_env, 'eval "$(metricsweep mlflow-env)"'),
+        ("mlflow", admin.mlflow, "metricsweep mlflow sync 7"),
+        ("webhook", admin.webhook, "metricsweep webhook test"),
+    ),
+}
+"""By heading of the help, the name, function and example of each command; the help is the function's docstring.
+
+A function whose first parameter is `server` gets the options --url, --token and --home.
+"""
+COMMANDS: Final = tuple(chain.from_iterable(GROUPS.values()))
 _DASHED: Final = {"tag"}
-"""Commands that take an argument which may begin with `-`, and therefore have no `-h`."""
-
-
-@runtime_checkable
-class Shown(Protocol):
-    """An error of the command line that says where the help is."""
-
-    def show(self) -> None:
-        """Print it to stderr."""
+"""Commands with an argument that may begin with `-`, which therefore have no `-h`."""
 
 
 class Commands(TyperGroup):
-    """The commands, with one place where an error becomes a message and an exit code."""
+    """The group of commands, which turns an error into a message and an exit code."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Return the names in the order of the help."""
+        """The names of the commands in the order of the help."""
         return list(self.commands)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the list of commands, each with the whole first line of its help."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, (one.help or "").partition("\n")[0]) for name, one in self.commands.items()])
+        for heading, commands in GROUPS.items():
+            lines = [(name, (self.commands[name].help or "").partition("\n")[0]) for name, *_ in commands]
+            with formatter.section(heading):
+                formatter.write_dl(lines, col_max=14)
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command that was given."""
+        """Run a command; errors become a message and an exit code."""
         try:
-            with brought_by("server"):
+            with requires_extra("server"):
                 result = super().invoke(ctx)
-            sys.stdout.flush()  # here, so that a full disk behind it is an error like any other
+            sys.stdout.flush()  # here, so that a full disk is reported like any other error
             return result
         except (typer.Exit, typer.Abort, TyperException, KeyboardInterrupt):
             raise
         except Exception as error:
             raise typer.Exit(explain(error)) from error
 
-    def main(  # type: ignore[override]  # whatever typer's own takes
+    def main(  # type: ignore[override]  # typer's own parameters
         self, args: Any = None, prog_name: Any = None, **more: Any
     ) -> Any:
-        """Run, and end the process; what an option was given is quoted without its control characters."""
+        """Run, and end the process; control characters in error messages are escaped."""
         if not more.pop("standalone_mode", True):
             return super().main(args, prog_name, standalone_mode=False, **more)
         try:
             code = super().main(args, prog_name, standalone_mode=False, **more)
         except TyperException as error:
             error.message = printable(error.message)
-            if isinstance(error, Shown):
-                error.show()
+            if show := getattr(error, "show", None):  # with a hint at the help
+                show()
             else:
                 err.print(f"Error: {error.message}")
             sys.exit(error.exit_code)
@@ -123,12 +143,12 @@ class Commands(TyperGroup):
 app = typer.Typer(
     cls=Commands,
     name="metricsweep",
-    help="Runs the comparison sweeps of deep metric learning and turns them into the tables of a paper.",
+    help="Run comparison sweeps of deep metric learning and make the tables of a paper.",
     epilog=EXIT_CODES,
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
-    pretty_exceptions_enable=False,  # they would print local variables, the token among them
+    pretty_exceptions_enable=False,  # they would print local variables, such as the token
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -154,12 +174,14 @@ for _name, _function, _example in COMMANDS:
     _settings: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
     if _name in _DASHED:
         _settings = {"ignore_unknown_options": True, "help_option_names": ["--help"]}
-    app.command(_name, epilog=f"Example:  {_example}", context_settings=_settings)(_function)
+    app.command(_name, epilog="\b\nExample:  " + _example.replace("\n", "\n" + " " * 10), context_settings=_settings)(
+        with_server_options(_function)
+    )
 
 
 def main() -> None:
     """Run the console script."""
-    os.environ["PYTHONSAFEPATH"] = "1"  # what it starts runs no module that lies in the current folder
+    os.environ["PYTHONSAFEPATH"] = "1"  # child processes import nothing from the current folder
     app()
 
 

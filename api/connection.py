@@ -1,4 +1,4 @@
-"""The connection to one server: authentication, retries and errors."""
+"""The connection to one server: authentication, retries and errors, and the events of a sweep."""
 
 import getpass
 import socket
@@ -8,34 +8,36 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Final, TypeVar
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 import httpx
 from pydantic import TypeAdapter, ValidationError
 
-from orchestrator.host.checks import is_loopback
-from orchestrator.host.proxies import proxy_fault, proxy_variable
+from orchestrator.host.checks import is_loopback, proxy_fault, proxy_variable
 from orchestrator.views.pages import Page, Rendered, each
+from workers.catalog import Problem
 
 
 class ApiError(Exception):
-    """What the server refused, as its problem document says it."""
+    """The server refused a request; the attributes are from its problem document."""
 
     def __init__(self, problem: Mapping[str, Any]) -> None:
         self.problem = dict(problem)
         self.status = int(problem.get("status", 500))
         self.detail = str(problem.get("detail") or problem.get("title") or "the server gave no reason")
-        found = problem.get("problems") or []
-        self.problems = [(str(one.get("path", "")), str(one.get("message", ""))) for one in found]
-        super().__init__("\n".join([self.detail, *(f"  {path}  {message}" for path, message in self.problems)]))
+        self.problems = [
+            Problem(str(fault.get("path", "")), str(fault.get("message", "")), fault.get("line"))
+            for fault in problem.get("problems") or []
+        ]
+        super().__init__("\n".join([self.detail, *(f"  {problem}" for problem in self.problems)]))
 
 
 class Unreachable(Exception):  # noqa: N818 - says what happened
-    """No metricsweep answers at the address, or none that is ours."""
+    """No metricsweep server answers at the address, or not the expected server."""
 
 
 class NewConnection(Exception):  # noqa: N818 - says what happened
-    """The connection on which the server had proven itself is gone; raised before anything was sent on another."""
+    """The connection on which the server proved its identity is gone; raised before anything is sent on a new one."""
 
 
 Answer = TypeVar("Answer")
@@ -43,15 +45,15 @@ Item = TypeVar("Item")
 Query = Mapping[str, str | float | bool | Sequence[str] | None]
 SECONDS: Final = 60.0  # a first PNG takes seconds on a busy machine
 LONGEST_PAUSE: Final = 15
-"""Seconds: who is to come back later than that is told."""
+"""The longest `Retry-After`, in seconds, after which a request is repeated; a longer one is an error."""
 _PAUSES: Final = 8
 _TRIES: Final = 3  # an idle connection may be closed at the moment it is used
 
 
 class ServerConnection:
-    """Sends requests and reads answers.
+    """Sends requests to a server and reads its answers.
 
-    Raises ApiError for what the server refused, Unreachable where none of ours answers.
+    Raises ApiError if the server refuses a request, and Unreachable if no metricsweep answers.
     """
 
     def __init__(self, url: str, token: str | None = None, auth: httpx.Auth | None = None) -> None:
@@ -59,58 +61,57 @@ class ServerConnection:
         self._token, self._auth = token, auth
         self._sleep: Callable[[float], None] = time.sleep
         headers = {"X-Actor": _actor()} | ({"Authorization": f"Bearer {token}"} if token else {})
-        # A proxy of the environment has no business between us and our own machine.
-        proxied = not _is_ours(self.url)
-        # To read the system's certificates takes .02 to .04 s; with none, whatever is encrypted is refused.
+        proxied = not _is_local(self.url)  # requests to this machine use no proxy
+        # Reading the system's certificates takes a while; an empty context refuses every encrypted connection.
         plain = self.url.startswith("http://") and not proxied
-        known: ssl.SSLContext | bool = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if plain else True
+        verify: ssl.SSLContext | bool = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if plain else True
         if proxied and (fault := proxy_fault()):
-            raise Unreachable(f"{self.url} cannot be asked: {fault}")
-        self._http = httpx.Client(headers=headers, timeout=SECONDS, trust_env=proxied, auth=auth, verify=known)
+            raise Unreachable(f"no request can be sent to {self.url}: {fault}")
+        self._http = httpx.Client(headers=headers, timeout=SECONDS, trust_env=proxied, auth=auth, verify=verify)
 
     def close(self) -> None:
-        """Close the connections."""
+        """Close the connections to the server."""
         self._http.close()
 
     def another(self) -> "ServerConnection":
-        """One of its own to the same server, for what lasts: on this one a proof holds for one request at a time."""
+        """Another connection to the same server, for a stream: a proof of identity is valid for one request."""
         return ServerConnection(self.url, self._token, self._auth)
 
-    def ask(self, shape: type[Answer], method: str, path: str, query: Query | None = None, **more: Any) -> Answer:
-        """What the server answers, as the view that it is."""
+    def fetch(self, shape: type[Answer], method: str, path: str, query: Query | None = None, **more: Any) -> Answer:
+        """Send a request and return the answer as a view."""
         return self.read(shape, self.send(method, path, query, **more))
 
     def send(self, method: str, path: str, query: Query | None = None, **more: Any) -> httpx.Response:
-        """The answer as it comes, once it is one."""
+        """Send a request and return the answer."""
         params = {name: value for name, value in (query or {}).items() if value is not None}
         for _ in range(_TRIES):
             with self._reached(), suppress(NewConnection):
-                return self._accepted(self._unhurried(method, path, params=params, **more))
-        raise self._silent("it closes every connection")
+                return self._accepted(self._request(method, path, params=params, **more))
+        raise self._unreachable("it closes every connection")
 
-    def _unhurried(self, method: str, path: str, **more: Any) -> httpx.Response:
-        """The answer; where the server wants us to come back later, as it did nothing yet, that of then."""
+    def _request(self, method: str, path: str, **more: Any) -> httpx.Response:
+        """The answer; waits and repeats the request if the server asks for it."""
         for _ in range(_PAUSES):
             response = self._http.request(method, f"{self.url}{path}", **more)
-            later = _later(response)
-            if later is None:
+            seconds = _retry_after(response)
+            if seconds is None:
                 return response
-            self._sleep(later)
+            self._sleep(seconds)
         return self._http.request(method, f"{self.url}{path}", **more)
 
     def read(self, shape: type[Answer], response: httpx.Response) -> Answer:
-        """An answer's body as the view that it is."""
+        """The body of an answer as a view."""
         try:
             return TypeAdapter(shape).validate_json(response.content)
         except ValidationError as error:
             raise self.stranger(response) from error
 
     def pages(self, path: str, query: Query, shape: type[Page[Item]]) -> Iterator[Item]:
-        """What a list has; pages are fetched as they are needed."""
-        return each(lambda cursor: self.ask(shape, "GET", path, {**query, "cursor": cursor, "limit": 200}))
+        """The items of a list; pages are fetched as they are needed."""
+        return each(lambda cursor: self.fetch(shape, "GET", path, {**query, "cursor": cursor, "limit": 200}))
 
     def file(self, path: str, query: Query | None = None) -> Rendered:
-        """What lies at a path as a file with its name."""
+        """Download the file at a path; returns it with its name."""
         response = self.send("GET", path, query)
         disposition = response.headers.get("content-disposition", "")
         filename = unquote(disposition.rpartition("''")[2]) or path.rpartition("/")[2]
@@ -121,35 +122,35 @@ class ServerConnection:
     def streamed(
         self, path: str, seconds: float, query: Query | None = None, *, patient: bool = True, **more: Any
     ) -> Iterator[Iterator[bytes]]:
-        """The body of an answer piece by piece, for each of which the server may take so long.
+        """Download the body of an answer in pieces; the server may take `seconds` for each.
 
-        `patient`: a server that wants us to come back later is asked again, as by `send`.
+        `patient`: wait and repeat the request if the server asks for it, as `send` does.
         """
         params = {name: value for name, value in (query or {}).items() if value is not None}
         for tries_left in reversed(range(_PAUSES + 1 if patient else 1)):
             asked = self._http.stream("GET", f"{self.url}{path}", params=params, timeout=seconds, **more)
             with self._reached(), asked as response:
-                later = _later(response) if tries_left else None
-                if later is None:
+                pause = _retry_after(response) if tries_left else None
+                if pause is None:
                     if not response.is_success:
                         response.read()
                     yield self._accepted(response).iter_bytes()
                     return
-            self._sleep(later)
+            self._sleep(pause)
 
     def stranger(self, response: httpx.Response) -> Unreachable:
-        """That something else answers there."""
+        """The error if something other than metricsweep answers."""
         kind = response.headers.get("content-type", "nothing")
-        return self._silent(f"something answers there with {response.status_code} and {kind}")
+        return self._unreachable(f"something answers there with {response.status_code} and {kind}")
 
     @contextmanager
     def _reached(self) -> Iterator[None]:
         try:
             yield
         except (httpx.TransportError, httpx.InvalidURL, NewConnection) as error:
-            raise self._silent(str(error) or type(error).__name__) from error
+            raise self._unreachable(str(error) or type(error).__name__) from error
 
-    def _silent(self, reason: str) -> Unreachable:
+    def _unreachable(self, reason: str) -> Unreachable:
         if variable := proxy_variable(self.url):
             return Unreachable(
                 f"no metricsweep at {self.url}, asked through the proxy that {variable} names ({reason}); "
@@ -167,15 +168,20 @@ class ServerConnection:
         raise ApiError(response.json())
 
 
-def _later(response: httpx.Response) -> int | None:
-    """In how many seconds the server wants to be asked again, as it did nothing yet; none: this is its answer."""
-    later = response.headers.get("retry-after", "")
-    waits = response.status_code == 429 and later.isdecimal() and int(later) <= LONGEST_PAUSE
-    return int(later) if waits else None
+def api_path(*steps: str | int) -> str:
+    """A path of the API; each step is percent-encoded."""
+    return "/v1/" + "/".join(quote(str(step), safe="") for step in steps)
+
+
+def _retry_after(response: httpx.Response) -> int | None:
+    """In how many seconds the request may be repeated; `None` means that this is the answer."""
+    seconds = response.headers.get("retry-after", "")
+    waits = response.status_code == 429 and seconds.isdecimal() and int(seconds) <= LONGEST_PAUSE
+    return int(seconds) if waits else None
 
 
 def _actor() -> str:
-    """Who runs the command, as visible ASCII."""
+    """The account that runs the command, and the machine, as visible ASCII."""
     try:
         user = getpass.getuser()
     except (OSError, KeyError):  # a container whose user has no name
@@ -183,31 +189,32 @@ def _actor() -> str:
     return f"{user}@{socket.gethostname()}".encode("ascii", "replace").decode()[:100]
 
 
-def _is_ours(url: str) -> bool:
-    """Whether an address is of this machine alone."""
+def _is_local(url: str) -> bool:
     try:
         return is_loopback(urlsplit(url).hostname or "")
-    except ValueError:  # no address at all, which the first request says
+    except ValueError:  # not an address; the first request reports it
         return False
 
 
 IDLE_SECONDS: Final = 15.0
-"""Between two looks at a sweep of which nothing is told: the time that is left goes on."""
+"""How often a sweep without events is read, since its remaining time changes."""
 SILENT_SECONDS: Final = 60.0
-"""A stream says something every quarter of a minute; one that was silent for so long is gone."""
+"""How long a stream may be silent. The server sends a heartbeat every 15 s."""
 AGAIN_SECONDS: Final = 3.0
 REFUSED_SECONDS: Final = 60.0
-"""After a refusal: there are as many streams as there may be, or the server is older and has none."""
+"""How long to wait after a refusal, when the server has too many streams."""
 
 
 class SweepChanges:
-    """Listens in a thread while it is entered, from the last event that it heard on; without a stream all is news."""
+    """Listens to a sweep's events in a thread, as a context manager; without a stream, `due` is always True."""
 
     def __init__(self, connection: ServerConnection, sweep: int) -> None:
         self._connection, self._path = connection, f"/v1/sweeps/{sweep}/events"
         self._last = ""  # the id of the last event
-        self._live, self._told = False, True
-        self._looked = float("-inf")
+        self.live = False
+        """Whether the server sends changes, so that calling `due` often costs it nothing."""
+        self._changed = True
+        self._last_due = float("-inf")
         self._end = threading.Event()
 
     def __enter__(self) -> "SweepChanges":
@@ -215,19 +222,14 @@ class SweepChanges:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._end.set()  # the thread ends with the next thing that it hears
-
-    @property
-    def live(self) -> bool:
-        """Whether the server tells what changes, so that looking often costs it nothing."""
-        return self._live
+        self._end.set()  # the thread ends with the next event or heartbeat
 
     def due(self) -> bool:
-        """Whether to look at the sweep now: something was told since the last time, or nothing can be told."""
+        """Whether to read the sweep again: it changed since the last call, or there is no stream of events."""
         now = time.monotonic()
-        if self._live and not self._told and now - self._looked < IDLE_SECONDS:
+        if self.live and not self._changed and now - self._last_due < IDLE_SECONDS:
             return False
-        self._told, self._looked = False, now  # before the look, so that what changes meanwhile is news again
+        self._changed, self._last_due = False, now  # before the caller reads, so that later changes count
         return True
 
     def _listen(self) -> None:
@@ -240,10 +242,10 @@ class SweepChanges:
                     pause = REFUSED_SECONDS
                 except Unreachable:
                     pass
-                self._live = False
+                self.live = False
                 self._end.wait(pause)
         finally:
-            self._live = False
+            self.live = False
             self._connection.close()
 
     def _hear(self) -> None:
@@ -258,8 +260,8 @@ class SweepChanges:
                     self._note(event)
 
     def _note(self, event: bytes) -> None:
-        """Whatever it is about: `hello` may follow on what was missed, and `reset` does. A comment is no event."""
+        """Note a change for any event, also for `hello` and `reset`; a comment is not an event."""
         for line in event.splitlines():
             if line.startswith(b"id:"):
                 self._last = line[3:].strip().decode("ascii", "replace")
-                self._told = self._live = True
+                self._changed = self.live = True

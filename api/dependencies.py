@@ -1,10 +1,11 @@
-"""Parameters of routes: the service, the settings, the caller, and the parts of a request with their limits."""
+"""Parameters of routes: the service, the settings, the caller, and fields of a request with their limits."""
 
 import re
 from email.message import Message
-from typing import Annotated, Final, TypeVar
+from typing import Annotated, Any, Final, TypeVar
 
 from fastapi import Depends, Header, Path, Query, Request, Response
+from pydantic import BeforeValidator, Field
 from starlette.exceptions import HTTPException
 
 from api.auth.gate import Authentication
@@ -13,47 +14,39 @@ from api.http.middleware import BODY_BYTES, too_large
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.accounts import ACCOUNT_NAME, caller
+from orchestrator.views.evidence import ResolutionBudget
 from orchestrator.views.pages import Page
 
 Item = TypeVar("Item")
 SPEC_TYPES: Final = ("application/yaml", "application/x-yaml", "text/yaml", "application/json")
 
 
-# Of these all but `_actor` are coroutines, though they wait for nothing: FastAPI has a thread call any other function.
-async def _service(request: Request) -> Service:
-    found: Service = request.app.state.service
-    return found
+def _of_application(name: str) -> Any:
+    """A dependency that returns an attribute of the application's state."""
+
+    async def read(request: Request) -> Any:  # a coroutine, since FastAPI calls any other function in a thread
+        return getattr(request.app.state, name)
+
+    return Depends(read)
 
 
-Asked = Annotated[Service, Depends(_service)]
-
-
-async def _settings(request: Request) -> Settings:
-    found: Settings = request.app.state.settings
-    return found
-
-
-async def _access(request: Request) -> Authentication:
-    found: Authentication = request.app.state.access
-    return found
-
-
-async def _provider(request: Request) -> ProviderLogin | None:
-    found: ProviderLogin | None = request.app.state.provider
-    return found
+ServiceParameter = Annotated[Service, _of_application("service")]
+InForce = Annotated[Settings, _of_application("settings")]
+Admission = Annotated[Authentication, _of_application("access")]
+ByProvider = Annotated[ProviderLogin | None, _of_application("provider")]
 
 
 def _actor(
     request: Request,
-    service: Asked,
+    service: ServiceParameter,
     x_actor: Annotated[
         str | None,
         Header(
             min_length=1,
             max_length=100,
             pattern=r"^[\x20-\x7e]+$",
-            description="Who asks, in your own words, as long as the server has no users; then the one for whom a "
-            "trusted proxy asks.",
+            description="A name to record, if the server has no users; otherwise the user whom a trusted proxy "
+            "logged in.",
             examples=["ada@lab"],
         ),
     ] = None,
@@ -61,42 +54,50 @@ def _actor(
     who = caller()
     if who.name is not None:
         return who.name
-    said = None if x_actor and service.accounts.any() else x_actor  # among users nobody names themselves
-    return said or (request.client.host if request.client else "unknown")
+    named = None if x_actor and service.store.accounts.any() else x_actor  # if there are users, the token decides
+    return named or (request.client.host if request.client else "unknown")
 
 
 def person(request: Request) -> str:
-    """Who sits before a page, as far as it is known."""
+    """The user at a page, or the address of the browser, as the author of requests."""
     browser = f"browser at {request.client.host}" if request.client else "browser"
     return caller().name or browser
 
 
-InForce = Annotated[Settings, Depends(_settings)]
-Admission = Annotated[Authentication, Depends(_access)]
-ByProvider = Annotated[ProviderLogin | None, Depends(_provider)]
 Actor = Annotated[str, Depends(_actor)]
 Named = Annotated[
-    str, Path(max_length=100, pattern=r"^[^\x00/]+$", description="As the spec names it.", examples=["main"])
+    str, Path(max_length=100, pattern=r"^[^\x00/]+$", description="The name in the spec.", examples=["main"])
 ]
 TableName = Annotated[
     str | None,
-    Query(max_length=100, pattern=r"^[^\x00/]+$", description="A table of the sweep; by default its first."),
+    Query(max_length=100, pattern=r"^[^\x00/]+$", description="A table of the (first) sweep; by default its first."),
 ]
-Id = Annotated[
-    int, Path(alias="id", ge=1, le=2**31 - 1, description="The number that people call it by.", examples=[7])
+Id = Annotated[int, Path(alias="id", ge=1, le=2**31 - 1, description="Its number.", examples=[7])]
+CellIndex = Annotated[
+    int, Path(ge=0, le=2**31 - 1, description="The cell's number in the sweep's grid, from 0.", examples=[3])
 ]
-Limit = Annotated[int, Query(ge=1, le=200, description="At most so many items.")]
-Offset = Annotated[int, Query(ge=0, le=2**53, description="Start at this offset; a log says its `next_offset`.")]
+Limit = Annotated[int, Query(ge=1, le=200, description="Most items of an answer.")]
+Offset = Annotated[
+    int, Query(ge=0, le=2**53, description="Start at this offset, such as the `next_offset` of an earlier answer.")
+]
 Cursor = Annotated[
     str | None,
     Query(
         min_length=1,
         max_length=500,
         pattern=r"^[A-Za-z0-9_-]+$",
-        description="`next_cursor` of the page before this one.",
+        description="The `next_cursor` of the previous page.",
     ),
 ]
 Name = Annotated[str | None, Query(max_length=200, pattern=r"^[^\x00]*$", description="Only sweeps of this name.")]
+TestSplit = Annotated[
+    str,
+    Query(
+        pattern=r"^test(_[a-z0-9_]{1,64})?$",
+        description="`test`, or the split of a further test set.",
+        examples=["test_lfw"],
+    ),
+]
 SweepTag = Annotated[
     str | None,
     Query(
@@ -107,18 +108,18 @@ SweepTag = Annotated[
         examples=["paper"],
     ),
 ]
-Priority = Annotated[int, Query(ge=-100, le=100, description="Sweeps of higher priority are drawn first.")]
+Priority = Annotated[int, Query(ge=-100, le=100, description="Sweeps of higher priority are trained first.")]
 ProjectName = Annotated[
     str | None,
     Query(
         max_length=64,
         pattern=ACCOUNT_NAME,
-        description="To which project; without it to `main`, or to the only one that you may submit to.",
+        description="The project; by default `main`, or the only one to which you may submit.",
         examples=["faces"],
     ),
 ]
 AccountName = Annotated[
-    str, Path(alias="name", max_length=64, pattern=ACCOUNT_NAME, description="The name of it.", examples=["ada"])
+    str, Path(alias="name", max_length=64, pattern=ACCOUNT_NAME, description="Its name.", examples=["ada"])
 ]
 UserName = Annotated[
     str, Path(alias="user", max_length=64, pattern=ACCOUNT_NAME, description="The user's name.", examples=["ada"])
@@ -129,14 +130,14 @@ IdempotencyKey = Annotated[
         min_length=1,
         max_length=200,
         pattern=r"^[\x21-\x7e]+$",
-        description="Any text of your own; the same key with the same body submits once. Visible ASCII, no blanks.",
+        description="A text that you choose, in visible ASCII without blanks; a repeated key and body changes nothing.",
         examples=["digits-2025-11-20"],
     ),
 ]
 
 
 class Paging:
-    """Where a page of a list starts and how long it is."""
+    """Where a page of a list starts, and its length."""
 
     def __init__(self, request: Request, response: Response, cursor: str | None, limit: int) -> None:
         self.cursor = cursor
@@ -145,7 +146,7 @@ class Paging:
         self._response = response
 
     def linked(self, page: Page[Item]) -> Page[Item]:
-        """The page; a Link header (RFC 8288) leads to the next one, where there is one."""
+        """The page; sets a Link header (RFC 8288) to the next page, if any."""
         if page.next_cursor:
             url = self._url.include_query_params(cursor=page.next_cursor)
             self._response.headers["Link"] = f'<{url.path}?{url.query}>; rel="next"'
@@ -161,12 +162,12 @@ Paged = Annotated[Paging, Depends(_paging)]
 
 async def spec_body(request: Request) -> bytes:
     """The bytes of a posted spec; refuses other content types (415), encodings (415) and sizes (413)."""
-    given = request.headers.get("content-type", "")
+    content_type = request.headers.get("content-type", "")
     parsed = Message()
-    parsed["content-type"] = given
+    parsed["content-type"] = content_type
     charset = str(parsed.get_param("charset") or "utf-8").lower()
-    if not given or parsed.get_content_type() not in SPEC_TYPES or charset not in ("utf-8", "utf8", "us-ascii"):
-        instead = f"not {given!r}" if given else "and the request has none"
+    if not content_type or parsed.get_content_type() not in SPEC_TYPES or charset not in ("utf-8", "utf8", "us-ascii"):
+        instead = f"not {content_type!r}" if content_type else "and the request has none"
         raise HTTPException(
             415,
             f"a spec is sent as {', '.join(SPEC_TYPES)} in UTF-8, {instead}",
@@ -178,3 +179,24 @@ async def spec_body(request: Request) -> bytes:
     if re.fullmatch(r"\d{1,20}", declared) and int(declared) > BODY_BYTES:
         raise too_large(f"the body has {declared} bytes; a spec may have {BODY_BYTES} (1 MiB)")
     return await request.body()
+
+
+_EMPTY: Final = BeforeValidator(lambda text: text or None)
+"""An empty field of a form limits nothing."""
+_Positive = Annotated[float, Field(gt=0, le=1_000_000)]
+_Seeds = Annotated[int, Field(ge=1, le=48)]
+
+
+async def _limits(
+    hours: Annotated[_Positive | None, _EMPTY, Query(description="Hours of training, on one slot.")] = None,
+    seeds: Annotated[_Seeds | None, _EMPTY, Query(description="Further seeds of any one cell.")] = None,
+    within: Annotated[
+        _Positive | None,
+        _EMPTY,
+        Query(description="In the unit of the column: a difference whose half interval is smaller counts as decided."),
+    ] = None,
+) -> ResolutionBudget:
+    return ResolutionBudget(hours=hours, seeds=seeds, within=within)
+
+
+ResolutionLimits = Annotated[ResolutionBudget, Depends(_limits)]

@@ -1,6 +1,6 @@
-"""Which server a command talks to: one that was named, or its home folder's own, which must show that it is.
+"""Which server a command talks to: a named one, or that of its home folder, which must prove its identity.
 
-The token of a home is sent only over a connection on which the server has just proven that it knows it already.
+The token of a home is sent only over a connection on which the server has just proved that it knows the token.
 """
 
 import os
@@ -16,21 +16,21 @@ from api.client import Client
 from api.connection import NewConnection, Unreachable
 from api.local.record import served
 from orchestrator.host.files import one_line, secret_file
-from orchestrator.host.identity import IDENTITY_PATH, Identity, known_of, same
+from orchestrator.host.identity import IDENTITY_PATH, Identity, find_identity, same
 
-TOKEN_FILE: Final = "METRICSWEEP_TOKEN_FILE"  # noqa: S105  a name
+_TOKEN_FILE: Final = "METRICSWEEP_TOKEN_FILE"  # noqa: S105  a name
 
 
 def connect(url: str | None, token: str | None, home: Path) -> Client:
-    """A client of the server that was named, or else of the home folder's.
+    """A client of the server at `url`, or else of the home folder's server.
 
-    An address that was named together with a token is used as it is. Raises Unreachable where the home is not served,
-    and MetricsweepError where METRICSWEEP_TOKEN_FILE, which stands for a token that is not given, holds none.
+    An address with a token needs no proof of identity. Without a token, METRICSWEEP_TOKEN_FILE counts. Raises
+    Unreachable if the home is not served, and MetricsweepError if METRICSWEEP_TOKEN_FILE contains no token.
     """
-    if url and not token and (file := os.environ.get(TOKEN_FILE)):
-        token = secret_file(TOKEN_FILE, Path(os.path.expanduser(file)).absolute(), _first_line).value()
+    if url and not token and (file := os.environ.get(_TOKEN_FILE)):
+        token = secret_file(_TOKEN_FILE, Path(os.path.expanduser(file)).absolute(), _first_line).value()
     home = Path(os.path.abspath(os.path.expanduser(home)))
-    identity = known_of(home)
+    identity = find_identity(home)
     if url:
         return Client(url, token) if token or identity is None else Client(url, auth=HomeProof(home, identity))
     server = served(home)
@@ -45,18 +45,18 @@ def connect(url: str | None, token: str | None, home: Path) -> Client:
 
 
 def _first_line(text: str) -> str:
-    """The token that is shown; a file may hold the one that it replaces, too."""
+    """The token to send; a file may contain older ones after it."""
     return one_line(text.split(maxsplit=1)[0] if text else "")
 
 
 class HomeProof(httpx.Auth):
-    """Has the server prove itself before every request, and then shows it the home's token."""
+    """Requires a proof of identity from the server before every request, then sends the home's token."""
 
     def __init__(self, home: Path, identity: Identity) -> None:
         self._home, self._identity = home, identity
 
     def sync_auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
-        """Ask, check, and send the request on the same connection; raises Unreachable for a stranger."""
+        """Check the proof, then send the request on the same connection; raises Unreachable if the proof is wrong."""
         nonce = secrets.token_hex(32)
         address = request.url.copy_with(path=IDENTITY_PATH, query=f"nonce={nonce}".encode())
         answer = yield httpx.Request("GET", address, extensions={"timeout": request.extensions.get("timeout", {})})
@@ -78,14 +78,14 @@ class HomeProof(httpx.Auth):
         if name != self._identity.name:
             raise self._stranger(f"the metricsweep at {where} is not that of {self._home}")
         if not same(proof, expected):
-            raise self._stranger(f"what answers at {where} passes on what another address says")
+            raise self._stranger(f"the server at {where} forwards the answers of another address")
 
-    def _stranger(self, said: str) -> Unreachable:
-        return Unreachable(f"{said}; it was not told your token. To have your own, {_to_start(self._home)}")
+    def _stranger(self, reason: str) -> Unreachable:
+        return Unreachable(f"{reason}; it was not told your token. To have your own, {_to_start(self._home)}")
 
 
 def _only_on_a_known_connection(event: str, info: Any) -> None:
-    """Called by the library before every step: a connection that would be new has proven nothing."""
+    """httpx's trace hook: refuses to open a new connection, on which the server has proved nothing."""
     if event.startswith("connection.connect_"):
         raise NewConnection
 

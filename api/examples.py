@@ -1,4 +1,4 @@
-"""Examples for the OpenAPI document; a test reads each back with the view it stands for."""
+"""Examples for the OpenAPI document; a test validates each with its view."""
 
 from typing import Any, Final
 
@@ -28,12 +28,12 @@ tables:
   main: {rows: [loss, regularizer], columns: [dataset], metrics: [nmi, f1, recall@1, map@r, norm_var]}
 """
 
-WARNINGS: Final = [
+_WARNINGS: Final = [
     "no node of the cluster can hold a slot of 4 CPUs, 1 GPU and 16 GB; the most that one has is 8 CPUs, 0 GPUs and "
     "18.6 GB; trials of dataset=sop wait until such a node joins"
 ]
 
-COST: Final = {
+_COST: Final = {
     "trainings": 84,
     "models": 84,
     "steps": 25_200,
@@ -54,7 +54,7 @@ COST: Final = {
     ],
 }  # fmt: skip
 
-REUSE: Final = {
+_REUSE: Final = {
     "trainings": 36,
     "of": 120,
     "first": "2026-11-19T09:12:00Z",
@@ -65,10 +65,10 @@ SUBMITTED: Final = {
     "id": 7,
     "uid": "0b6f2c5e-2f57-4a53-9d0a-3f6f1b0c8a11",
     "created": True,
-    "warnings": WARNINGS,
+    "warnings": _WARNINGS,
     "notes": [],
-    "reuse": REUSE,
-    "cost": COST,
+    "reuse": _REUSE,
+    "cost": _COST,
 }
 
 PREVIEW: Final = {
@@ -80,13 +80,13 @@ PREVIEW: Final = {
     "cached": 36,
     "evaluated": 0,
     "exact": True,
-    "cost": COST,
-    "reuse": REUSE,
+    "cost": _COST,
+    "reuse": _REUSE,
     "warnings": [],
     "notes": ["table 'main': the difference of recall@1 to regularizer none is left out: that is not taken"],
 }
 
-COUNTS: Final = {
+_COUNTS: Final = {
     "waiting": 80, "running": 2, "finished": 37, "failed": 1, "cancelled": 0, "pruned": 0, "diverged": 1, "reused": 36,
     "evaluations": 0, "evaluations_failed": 0,
 }  # fmt: skip
@@ -108,7 +108,7 @@ REQUESTS: Final = {"items": [REQUEST], "next_cursor": None}
 SUMMARY: Final[dict[str, Any]] = {
     "id": 7, "uid": "0b6f2c5e-2f57-4a53-9d0a-3f6f1b0c8a11", "name": "sec-on-digits", "state": "running",
     "created": "2025-11-20T09:00:00Z", "started": "2025-11-20T09:00:02Z", "ended": None,
-    "counts": COUNTS, "total": 120,
+    "counts": _COUNTS, "total": 120,
     "steps": {
         "unit": "steps", "total": 36000, "done": 21600, "percent": 60,
         "shares": {"finished": 20400, "failed": 600, "running": 1200, "waiting": 13800},
@@ -116,12 +116,17 @@ SUMMARY: Final[dict[str, Any]] = {
     "eta_seconds": 95.0, "eta_low_seconds": 74.0, "eta_high_seconds": 121.0,
     "tables": ["main"], "figures": ["norms"], "tags": ["paper"],
     "actor": "ada@lab", "project": "main", "priority": 0, "error": None, "notice": None,
+    "best": {
+        "cell": 2, "labels": {"loss": "triplet", "regularizer": "sec"}, "metric": "R@1", "key": "best/test/recall@1",
+        "text": "95.05 ± 1.42", "mean": 0.9505, "std": 0.0142, "n": 3,
+    },
+    "differences": ["iterations: 600, 300 in #6"],
 }  # fmt: skip
 
 SWEEPS: Final = {"items": [SUMMARY], "next_cursor": None}
 
 SWEEP: Final = SUMMARY | {
-    "reuse": REUSE,
+    "reuse": _REUSE,
     "spec": {"version": 1, "name": "sec-on-digits"},
     "text": "version: 1\nname: sec-on-digits\n",
     "problems": [
@@ -135,7 +140,7 @@ SWEEP: Final = SUMMARY | {
     ],
     "requests": [REQUEST],
     "mlflow_url": "/mlflow/#/experiments/3",
-    "remark": {"note": "", "tags": ["paper"], "actor": None, "changed": None},
+    "annotation": {"note": "", "tags": ["paper"], "actor": None, "changed": None},
 }
 
 GRID: Final = [
@@ -157,7 +162,7 @@ GRID: Final = [
 CELL: Final[dict[str, Any]] = {
     "sweep": 7, "sweep_name": "sec-on-digits", "index": 0, "labels": {"loss": "triplet", "regularizer": "sec"},
     "status": "complete", "selection_key": "best/validation/map@r", "mlflow_url": None, "mixed": [],
-    "remark": {"note": "", "tags": ["paper"], "actor": None, "changed": None},
+    "annotation": {"note": "", "tags": ["paper"], "actor": None, "changed": None},
     "numbers": [
         {
             "table": "main", "metric": "recall@1", "title": "R@1", "text": "70.91 ± 0.40", "mean": 0.70912,
@@ -183,7 +188,7 @@ CELL: Final[dict[str, Any]] = {
     ],
 }  # fmt: skip
 
-TRIAL_SUMMARY: Final[dict[str, Any]] = {
+_TRIAL_SUMMARY: Final[dict[str, Any]] = {
     "id": 40,
     "uid": "7d9a2b3c-6d1e-5a4b-8c7f-1f2e3d4c5b6a",
     "sweep": 7,
@@ -200,9 +205,9 @@ TRIAL_SUMMARY: Final[dict[str, Any]] = {
     "error": None,
 }
 
-TRIALS: Final = {"items": [TRIAL_SUMMARY], "next_cursor": "eyJhZnRlciI6NDB9"}
+TRIALS: Final = {"items": [_TRIAL_SUMMARY], "next_cursor": "eyJhZnRlciI6NDB9"}
 
-TRIAL: Final = TRIAL_SUMMARY | {
+TRIAL: Final = _TRIAL_SUMMARY | {
     "sweep_name": "sec-on-digits",
     "fingerprint": "5b3f8d1c9e7a4b2f6d0c8e1a3f5b7d9c2e4a6f8b0d1c3e5a7f9b2d4c6e8a0f1b",
     "training": "c3a1e5d7-9b2f-4c6d-8e0a-1b3d5f7a9c2e",
@@ -213,7 +218,7 @@ TRIAL: Final = TRIAL_SUMMARY | {
             "uid": "9e8d7c6b-5a4f-4e3d-9c2b-1a0f9e8d7c6b",
             "state": "finished",
             "slot": "slot-0",
-            "asked": {"cpus": 1.0, "gpus": 0.5, "memory_gb": None, "stall_minutes": 60.0, "retries": 1},
+            "requested": {"cpus": 1.0, "gpus": 0.5, "memory_gb": None, "stall_minutes": 60.0, "retries": 1},
             "host": "lab",
             "started": "2025-11-20T09:00:03Z",
             "ended": "2025-11-20T09:00:06Z",
@@ -234,9 +239,19 @@ TRIAL: Final = TRIAL_SUMMARY | {
     "trace": None,
     "mlflow_url": "/mlflow/#/experiments/3/runs/0123456789abcdef",
     "collected": None,
-    "remark": {"note": "", "tags": ["paper"], "actor": None, "changed": None},
+    "annotation": {"note": "", "tags": ["paper"], "actor": None, "changed": None},
 }
 
 CURVES: Final = [{"key": "train/loss", "points": [[30, 0.41], [60, 0.22], [90, None]]}]
+
+CLASSES: Final[dict[str, Any]] = {
+    "trial": 40, "split": "test", "checkpoint": "best",
+    "classes": [
+        {
+            "label": 3, "name": "Crested Auklet", "queries": 44, "recall": 0.5, "precision": 0.55, "f1": 0.5238,
+            "mistaken_for": "Least Auklet",
+        }
+    ],
+}  # fmt: skip
 
 LOG: Final = {"trial": 40, "text": "step 30/300  loss 0.41\n", "offset": 0, "next_offset": 23, "complete": False}

@@ -1,9 +1,9 @@
-"""The application: one service behind `/v1` for programs and behind `/` for people."""
+"""The ASGI application: REST below `/v1` and pages below `/`, over one service."""
 
 import importlib.metadata
 from typing import Final
 
-from fastapi import Depends, FastAPI
+from fastapi import APIRouter, Depends, FastAPI
 from fastapi.telemetry import TelemetryConfig
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import DEFAULT_EXCLUDED_CONTENT_TYPES, GZipMiddleware
@@ -13,111 +13,63 @@ from api import mlflow, problems
 from api.auth.gate import Authentication, AuthMiddleware, bearer
 from api.auth.oidc import LoginSession, ProviderLogin
 from api.events import Feed
-from api.http.middleware import BodyLimit, HostsAndOrigins, PeerAddress, RateLimit, Rates, ResponseHeaders
+from api.http.middleware import BodyLimit, HostsAndOrigins, PeerAddress, RateLimit, ResponseHeaders
 from api.http.turns import Turns
 from api.mlflow import Upstream
 from api.problems import OPENAPI_PATH, documented, openapi
-from api.routes import accounts, cluster, curves, events, frames, listings, login, pages, sweeps, tables, trials
-from api.telemetry import Exposition, Latency, Spans
+from api.routes import accounts, cluster, events, listings, login, pages, sweeps, tables, trials
+from api.telemetry import Exposition, RequestTelemetry
+from orchestrator.host.checks import networks
 from orchestrator.service.service import Service
 from orchestrator.service.trials import MEDIA_TYPE as FRAMES
 from orchestrator.settings import Settings
 
-DESCRIPTION: Final = """\
+_DESCRIPTION: Final = """\
 Submit a sweep, watch it, and export its tables.
 
 A spec is posted as YAML or JSON to `/v1/sweeps`; the conductor trains what it asks for; the tables under
 `/v1/sweeps/{id}/tables/{name}` fill in while it runs. Every error is a problem document (RFC 9457)."""
-NO_TELEMETRY: Final[TelemetryConfig] = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
-"""FastAPI's own traces hold the query of an address, where a login link has its code; api/telemetry.py has ours."""
+_NO_TELEMETRY: Final[TelemetryConfig] = {"tracing": False, "metrics": False, "logs": False, "auto_configure": False}
+"""FastAPI's own traces contain the query of an address, in which a login link has its code; see api/telemetry.py."""
 LEVEL: Final = 5
-"""Of compression: level 9 takes twice the time for hardly fewer bytes."""
-DENSE: Final = (*DEFAULT_EXCLUDED_CONTENT_TYPES, "application/octet-stream", "application/pdf", FRAMES)
-"""Content types that compression makes no smaller."""
-ROUTERS: Final = (
-    sweeps.posting,
-    sweeps.extending,
-    sweeps.packing,
-    frames.drawing,
-    sweeps.sweeps_router,
-    sweeps.requests_router,
-    listings.router,
-    sweeps.remarks_router,
-    trials.router,
-    sweeps.cells_router,
-    tables.tables_router,
-    sweeps.resolutions_router,
-    tables.comparisons_router,
-    tables.papers_router,
-    tables.drift_router,
-    curves.router,
-    tables.figures_router,
-    frames.router,
-    tables.published_router,
-    accounts.quotas_router,
-    tables.ledgers_router,
-    cluster.catalog_router,
-    cluster.data_router,
-    events.router,
-    cluster.cluster_router,
-    cluster.storage_router,
-    accounts.people_router,
-    accounts.tokens_router,
-    accounts.audit_router,
-    login.router,
-)
-
-PAGES: Final = (
-    pages.costly,
-    curves.page,
-    cluster.cluster_pages,
-    tables.costly_ledgers,
-    listings.pages,
-    accounts.forms,
-    sweeps.remark_forms,
-    cluster.storage_forms,
-    pages.pages_router,
-    sweeps.resolution_forms,
-    pages.checking,
-    pages.submit_router,
-    pages.reference_router,
-    pages.static_router,
-)
+"""The level of compression: 9 takes twice the time for hardly fewer bytes."""
+_DENSE: Final = (*DEFAULT_EXCLUDED_CONTENT_TYPES, "application/octet-stream", "application/pdf", FRAMES)
+"""Content types that are not compressed, since it would not make them smaller."""
+_ROUTES: Final = (sweeps, trials, listings, tables, cluster, accounts, events, login, pages, mlflow)
+"""Every `APIRouter` of these modules is part of the application."""
 
 
 def create_app(service: Service, settings: Settings) -> FastAPI:
     """The ASGI application over one service; the caller opens and closes the service.
 
-    Raises MetricsweepError where the home folder, which keeps the server's secret, is somebody else's.
+    Raises MetricsweepError if the home folder, which contains the server's secret, belongs to another account.
     """
     access = Authentication(settings)
     exposition = Exposition(service)
     app = FastAPI(
         title="metricsweep",
         version=importlib.metadata.version("metricsweep"),
-        description=DESCRIPTION,
+        description=_DESCRIPTION,
         openapi_url=OPENAPI_PATH,
-        # Theirs come from another server, which the pages' policy refuses; `routes/pages` has ours.
+        # FastAPI's pages load scripts from another server, which our policy forbids; see `routes/pages`.
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
-        telemetry=NO_TELEMETRY,
-        # The first is the outermost.
+        telemetry=_NO_TELEMETRY,
+        exception_handlers=problems.HANDLERS,
+        # The first middleware is the outermost.
         middleware=[
             Middleware(PeerAddress),
-            Middleware(ProxyHeadersMiddleware, trusted_hosts=[str(one) for one in settings.forwarders]),
-            Middleware(Latency, seconds=exposition.requests),
-            Middleware(Spans, is_stream=events.is_stream),
+            Middleware(ProxyHeadersMiddleware, trusted_hosts=list(map(str, networks(settings.forwarding_proxies)))),
+            Middleware(RequestTelemetry, seconds=exposition.requests),
             Middleware(ResponseHeaders),
-            Middleware(GZipMiddleware, compresslevel=LEVEL, exclude_content_types=DENSE),
+            Middleware(GZipMiddleware, compresslevel=LEVEL, exclude_content_types=_DENSE),
             Middleware(HostsAndOrigins, settings=settings),
-            Middleware(AuthMiddleware, access=access, mlflow=mlflow.PREFIX),
+            Middleware(AuthMiddleware, access=access),
             Middleware(
                 RateLimit,
-                rates=Rates.of(settings),
-                mlflow=mlflow.PREFIX,
+                rates={"read": settings.read_rate, "write": settings.write_rate, "open": settings.open_rate},
                 is_open=access.open_paths.__contains__,
-                is_stream=events.is_stream,
             ),
             Middleware(BodyLimit, is_upload=mlflow.is_upload),
             *([Middleware(LoginSession, secret=access.sealing)] if settings.oidc_issuer else []),
@@ -132,16 +84,11 @@ def create_app(service: Service, settings: Settings) -> FastAPI:
     app.state.feed = Feed(service)
     app.state.folderless = problems.folder_cutter(settings)
     app.state.mlflow = Upstream(settings.mlflow_socket) if settings.mlflow_socket else None
-    problems.install(app)
-    for router in ROUTERS:
-        app.include_router(router, dependencies=[Depends(bearer)], responses=documented(429))
-    app.include_router(cluster.health_router)
-    app.include_router(cluster.telemetry_router)
-    app.include_router(login.open_router)
-    app.include_router(login.pages_router)
-    app.include_router(login.provider_router)
-    for router in PAGES:
-        app.include_router(router)
-    app.include_router(mlflow.router)
+    routers = [value for module in _ROUTES for value in vars(module).values() if isinstance(value, APIRouter)]
+    for router in routers:
+        if router.prefix.startswith("/v1"):  # these need a token
+            app.include_router(router, dependencies=[Depends(bearer)], responses=documented(429))
+        else:
+            app.include_router(router)
     app.openapi = lambda: openapi(app)  # type: ignore[method-assign]
     return app

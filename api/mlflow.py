@@ -1,4 +1,4 @@
-"""MLflow behind our own login: which requests pass, and how they reach its server's Unix socket."""
+"""A proxy to MLflow behind our own login: which requests are forwarded, and how, to its server's Unix socket."""
 
 import json
 import logging
@@ -23,16 +23,14 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
 from api.dependencies import InForce
+from api.http.middleware import MLFLOW_PATH
 from api.local.doorbell import Doorbell
 from api.problems import answer, details
 from orchestrator.views.errors import UnavailableError
 
-PREFIX: Final = "/mlflow"
-"""Where MLflow is on this server."""
-
 
 class Treatment(Enum):
-    """What happens to a request that passes."""
+    """How an admitted request to MLflow is forwarded."""
 
     AS_IS = "forwarded as it is"
     PAGE = "forwarded; the answer is MLflow's page"
@@ -46,14 +44,14 @@ class Treatment(Enum):
 
 @dataclass(frozen=True, slots=True)
 class PassRule:
-    """Requests of one form."""
+    """How the proxy treats requests with these methods whose path matches the regular expression `form`."""
 
     methods: frozenset[str]
-    form: re.Pattern[str]
-    treatment: Treatment
+    form: str
+    treatment: Treatment = Treatment.AS_IS
 
 
-ANSWERS: Final[Mapping[str, Mapping[str, Any]]] = {
+_ANSWERS: Final[Mapping[str, Mapping[str, Any]]] = {
     "/ajax-api/3.0/mlflow/assistant/config": {"providers": {}, "projects": {}, "remote_access_allowed": False},
     "/ajax-api/3.0/mlflow/assistant/providers": {"providers": [], "resolved": None, "gateway_vendor_options": {}},
     "/ajax-api/2.0/mlflow/gateway-proxy": {"endpoints": []},
@@ -64,20 +62,23 @@ ANSWERS: Final[Mapping[str, Mapping[str, Any]]] = {
     },
     "/ajax-api/2.0/mlflow/users/current": {"user": None},
 }
-"""What MLflow's pages ask for at every start and is switched off: that there is none of it, so that they go on."""
+"""Answers for features that are switched off, but that MLflow's pages request at every start."""
 
 READ_BY_QUERIES: Final = frozenset({"mlflowGetExperiment", "mlflowGetRun", "mlflowSearchRuns"})
-"""The GraphQL fields that pass: those of MLflow's pages. `mlflowListArtifacts` would list any folder."""
+"""The GraphQL fields that are allowed: those of MLflow's pages. `mlflowListArtifacts` would list any folder."""
 
 _GET: Final = frozenset({"GET", "HEAD"})
 _POST: Final = frozenset({"POST"})
+_PUT: Final = frozenset({"PUT"})
+_PATCH: Final = frozenset({"PATCH"})
+_DELETE: Final = frozenset({"DELETE"})
 _ONE: Final = "[^/]+"  # a segment, such as an id
 _ANY: Final = ".+"
 
 _READS: Final = (
     "experiments/get", "experiments/get-by-name", "experiments/search", "runs/get", "metrics/get-history",
     "metrics/get-history-bulk", "metrics/get-history-bulk-interval", f"logged-models/{_ONE}",
-    # The pages ask whether a run became a registered model. There is none: registering names a source to copy from.
+    # The pages ask whether a run became a registered model. None does, since registering would copy any source.
     "model-versions/search", "registered-models/search",
 )  # fmt: skip
 _CHANGES: Final = (
@@ -89,48 +90,44 @@ _CHANGES: Final = (
 )  # fmt: skip
 
 
-def _rule(methods: Iterable[str], form: str, treatment: Treatment = Treatment.AS_IS) -> PassRule:
-    return PassRule(frozenset(methods), re.compile(form), treatment)
-
-
 def _tracking(ends: Iterable[str]) -> str:
     return rf"/(?:ajax-)?api/2\.0/mlflow/(?:{'|'.join(ends)})"
 
 
 _KEPT: Final = r"/(?:ajax-)?api/2\.0/mlflow-artifacts/artifacts"
 _RULES: Final = (
-    _rule(_GET, "/", Treatment.PAGE),
-    _rule(_GET, rf"/static-files/{_ANY}|/health|/version|/(?:ajax-)?api/3\.0/mlflow/server-info"),
-    _rule(_GET, "|".join(map(re.escape, ANSWERS)), Treatment.ANSWERED),
-    _rule(_POST, _tracking(["experiments/create"]), Treatment.NEW_EXPERIMENT),
-    _rule(_GET, _tracking(_READS)),
-    _rule(_POST, _tracking(_CHANGES)),
-    _rule({"PATCH", "DELETE"}, _tracking([f"logged-models/{_ONE}"])),
-    _rule({"PATCH"}, _tracking([f"logged-models/{_ONE}/tags"])),
-    _rule({"DELETE"}, _tracking([f"logged-models/{_ONE}/tags/{_ONE}"])),
-    _rule(_GET, rf"/get-artifact|{_tracking(['artifacts/list'])}", Treatment.RUN_FILES),
-    _rule(_GET, _tracking([rf"logged-models/{_ONE}/artifacts/(?:directories|files)"]), Treatment.MODEL_FILES),
-    _rule(_GET, _KEPT),
-    _rule({"GET", "HEAD", "PUT"}, f"{_KEPT}/{_ANY}", Treatment.FILE),
-    _rule(_POST, "/graphql", Treatment.QUERY),
+    PassRule(_GET, "/", Treatment.PAGE),
+    PassRule(_GET, rf"/static-files/{_ANY}|/health|/version|/(?:ajax-)?api/3\.0/mlflow/server-info"),
+    PassRule(_GET, "|".join(map(re.escape, _ANSWERS)), Treatment.ANSWERED),
+    PassRule(_POST, _tracking(["experiments/create"]), Treatment.NEW_EXPERIMENT),
+    PassRule(_GET, _tracking(_READS)),
+    PassRule(_POST, _tracking(_CHANGES)),
+    PassRule(_PATCH | _DELETE, _tracking([f"logged-models/{_ONE}"])),
+    PassRule(_PATCH, _tracking([f"logged-models/{_ONE}/tags"])),
+    PassRule(_DELETE, _tracking([f"logged-models/{_ONE}/tags/{_ONE}"])),
+    PassRule(_GET, rf"/get-artifact|{_tracking(['artifacts/list'])}", Treatment.RUN_FILES),
+    PassRule(_GET, _tracking([rf"logged-models/{_ONE}/artifacts/(?:directories|files)"]), Treatment.MODEL_FILES),
+    PassRule(_GET, _KEPT),
+    PassRule(_GET | _PUT, f"{_KEPT}/{_ANY}", Treatment.FILE),
+    PassRule(_POST, "/graphql", Treatment.QUERY),
 )
 
 
 def rule_for(method: str, path: str) -> PassRule | None:
-    """The rule under which a request passes; `path` is decoded and begins behind our own prefix."""
+    """The rule of a request to MLflow, `None` if it is not forwarded; `path` is decoded, without our prefix."""
     if not is_plain(path):
         return None
-    return next((rule for rule in _RULES if method in rule.methods and rule.form.fullmatch(path)), None)
+    return next((rule for rule in _RULES if method in rule.methods and re.fullmatch(rule.form, path)), None)
 
 
 def is_upload(method: str, path: str) -> bool:
-    """Whether a request of our own server brings MLflow a file, which may be larger than what else is posted."""
-    inside = path.startswith(f"{PREFIX}/") and method == "PUT"
-    return inside and rule_for(method, path.removeprefix(PREFIX)) is not None
+    """Whether a request uploads a file to MLflow, whose body may be larger than others."""
+    inside = path.startswith(f"{MLFLOW_PATH}/") and method == "PUT"
+    return inside and rule_for(method, path.removeprefix(MLFLOW_PATH)) is not None
 
 
 def is_plain(path: str) -> bool:
-    """Whether a path means the same to everybody who reads it, decoded once more or not; deeper nesting is refused."""
+    """Whether a path has the same meaning whether it is decoded once more or not."""
     decoded = unquote(path)
     if unquote(decoded) != decoded:
         return False
@@ -140,12 +137,12 @@ def is_plain(path: str) -> bool:
 
 
 def fields_of(query: str) -> frozenset[str]:
-    """The fields of MLflow's that a GraphQL document names; the language has no other way to write a name."""
+    """The fields of MLflow that a GraphQL document names; GraphQL has no other way to write a name."""
     return frozenset(re.findall(r"(?a:\bmlflow\w*)", query))
 
 
-# What goes on is named, so that no cookie, token, forwarded address or origin ever reaches MLflow, and nothing that it
-# says about cookies, origins or connections ever reaches a client.
+# Only these headers are forwarded, so that no cookie, token, forwarded address or origin reaches MLflow, and nothing
+# about cookies, origins or connections comes back.
 _REQUEST_HEADERS: Final = frozenset({
     "accept", "content-length", "content-type", "if-modified-since", "if-none-match", "if-range", "range", "user-agent",
 })  # fmt: skip
@@ -154,21 +151,21 @@ _ANSWER_HEADERS: Final = frozenset({
     "last-modified", "retry-after",
 })  # fmt: skip
 _START_SECONDS: Final = 60.0
-"""How long a request that only reads waits for an MLflow that is being started."""
+"""How long a request that only reads waits while MLflow starts."""
 _TIMEOUT: Final = httpx.Timeout(60.0, connect=5.0, pool=10.0)
-# MLflow's uvicorn closes connections that are silent for 5 s; one of ours must not be used at that moment.
+# MLflow's uvicorn closes idle connections after 5 s. Ours expire earlier, so that none is used at that moment.
 _LIMITS: Final = httpx.Limits(max_connections=32, max_keepalive_connections=8, keepalive_expiry=2.0)
 
 
-logging.getLogger("httpx").setLevel(logging.WARNING)  # it would write a line for each request that is passed on
+logging.getLogger("httpx").setLevel(logging.WARNING)  # otherwise it logs every forwarded request
 
 
 class Upstream:
-    """One MLflow server; raises UnavailableError where it does not answer."""
+    """One MLflow server; raises UnavailableError if it does not answer."""
 
     def __init__(self, socket: Path) -> None:
-        nothing_known = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # a socket encrypts nothing, and to read takes .02 s
-        transport = httpx.AsyncHTTPTransport(uds=str(socket), limits=_LIMITS, verify=nothing_known)
+        no_certificates = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # a socket encrypts nothing
+        transport = httpx.AsyncHTTPTransport(uds=str(socket), limits=_LIMITS, verify=no_certificates)
         self._http = httpx.AsyncClient(transport=transport, base_url="http://localhost", timeout=_TIMEOUT)
         self._bell = Doorbell(socket)
 
@@ -177,7 +174,7 @@ class Upstream:
         await self._http.aclose()
 
     async def read(self, path: str, query: Mapping[str, str]) -> Mapping[str, Any] | None:
-        """The JSON object of a GET; None where MLflow refuses."""
+        """The JSON object that MLflow answers to a GET; `None` if MLflow refuses."""
         async with _translated():
             answer = await self._send(self._http.build_request("GET", path, params=dict(query)))
         if answer.status_code != httpx.codes.OK:
@@ -186,23 +183,23 @@ class Upstream:
         return found if isinstance(found, dict) else None
 
     async def page(self) -> str | None:
-        """The page that every address of MLflow's interface shows; None where it has none."""
+        """The HTML page of MLflow's interface; `None` if MLflow does not send it."""
         async with _translated():
             answer = await self._send(self._http.build_request("GET", "/", headers={"Accept": "text/html"}))
         return answer.text if answer.status_code == httpx.codes.OK else None
 
     async def forward(self, request: Request, url: httpx.URL, body: bytes | None = None) -> Response:
-        """The answer to a request at `url`, as it comes in; `body` replaces the request's own."""
-        headers = [(name, value) for name, value in request.headers.items() if name in _REQUEST_HEADERS]
-        if "transfer-encoding" in request.headers:  # by which a body is read that has a length too
-            headers = [(name, value) for name, value in headers if name != "content-length"]
+        """Forward a request to `url` and stream the answer; `body` replaces the request's own body."""
+        dropped = set()
+        if body is not None or "transfer-encoding" in request.headers:  # a chunked body has no length
+            dropped = {"content-length"}
         content: bytes | AsyncIterator[bytes] | None = body
-        if body is not None:
-            headers = [(name, value) for name, value in headers if name != "content-length"]
-        elif request.method in {"POST", "PUT", "PATCH", "DELETE"}:
+        if body is None and request.method in {"POST", "PUT", "PATCH", "DELETE"}:
             content = request.stream()
-        else:  # MLflow reads parameters from the body of a GET that has no query
-            headers = [(name, value) for name, value in headers if name not in {"content-length", "content-type"}]
+        elif body is None:  # MLflow reads parameters from the body of a GET that has no query
+            dropped = {"content-length", "content-type"}
+        names = _REQUEST_HEADERS - dropped
+        headers = [(name, value) for name, value in request.headers.items() if name in names]
         sent = self._http.build_request(request.method, url, headers=headers, content=content)
         async with _translated():
             answer = await self._send(sent, stream=True)
@@ -210,9 +207,9 @@ class Upstream:
         return _Passed(answer, kept)
 
     async def _send(self, request: httpx.Request, *, stream: bool = False) -> httpx.Response:
-        """The answer. Where `serve` has not started MLflow yet, it is asked to, and a request that reads waits for it.
+        """The answer. If MLflow is not running, `serve` is asked to start it, and a request that reads waits for it.
 
-        A request that writes does not wait: its client may have given up and sent it again meanwhile.
+        A request that writes does not wait, since its client may give up and send it again meanwhile.
         """
         deadline = time.monotonic() + _START_SECONDS
         while True:
@@ -227,7 +224,7 @@ class Upstream:
 
 
 class _Passed(StreamingResponse):
-    """An answer that is passed on while it comes in, and given up when the client goes."""
+    """An answer that is streamed while it arrives, and closed when the client leaves."""
 
     def __init__(self, answer: httpx.Response, headers: Mapping[str, str]) -> None:
         super().__init__(answer.aiter_raw(), answer.status_code, headers)
@@ -255,58 +252,40 @@ async def _translated() -> AsyncIterator[None]:
 _KEPT_BY_MLFLOW: Final = re.compile(r"mlflow-artifacts:/(?!/)[\w.@=-]+(?:/[\w.@=-]+)*/?", re.ASCII)
 
 
-class Locations:
-    """Asks MLflow."""
-
-    def __init__(self, upstream: Upstream) -> None:
-        self._upstream = upstream
-
-    async def of_run(self, run: str) -> str | None:
-        """Where a run's artifacts are; None where there is no such run."""
-        found = await self._upstream.read("/api/2.0/mlflow/runs/get", {"run_id": run})
-        return str(found["run"]["info"].get("artifact_uri", "")) if found else None
-
-    async def of_model(self, model: str) -> str | None:
-        """Where a logged model's artifacts are; None where there is no such model."""
-        found = await self._upstream.read(f"/api/2.0/mlflow/logged-models/{model}", {})
-        return str(found["model"]["info"].get("artifact_uri", "")) if found else None
-
-    @staticmethod
-    def is_kept_here(location: str) -> bool:
-        """Whether a location lies in the one folder that MLflow was given for artifacts."""
-        return bool(_KEPT_BY_MLFLOW.fullmatch(location)) and ".." not in location.split("/")
+def is_kept_here(location: str) -> bool:
+    """Whether a location is in MLflow's own folder of artifacts."""
+    return bool(_KEPT_BY_MLFLOW.fullmatch(location)) and ".." not in location.split("/")
 
 
 METHODS: Final = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
 
-# MLflow's page runs its own scripts and nothing else; styles it writes itself, files it shows from memory.
-PAGE_POLICY: Final = (
+# MLflow's page runs only its own scripts. It writes styles itself and shows files from memory.
+_PAGE_POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
     "media-src 'self' blob:; connect-src 'self'; font-src 'self' data:; worker-src 'self' blob:; manifest-src 'self'; "
     "frame-src 'self' blob:; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
 )
-# What a browser's first visit finds chosen: see the script.
-OPENING: Final = '<script src="../static/mlflow.js"></script>'
-# A file that somebody logged is downloaded or read by MLflow's page; opened by itself it gets no origin of ours.
-FILE_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; sandbox; frame-ancestors 'none'"
+_OPENING: Final = '<script src="../static/mlflow.js"></script>'  # sets defaults at a browser's first visit
+# A logged file is downloaded or read by MLflow's page; opened alone, it is not of our origin.
+_FILE_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; sandbox; frame-ancestors 'none'"
 
 router = APIRouter(include_in_schema=False)
 
 
-@router.get(PREFIX)
+@router.get(MLFLOW_PATH)
 def start() -> RedirectResponse:
-    """MLflow's page asks for its files relative to itself, so that the slash counts."""
-    return RedirectResponse(f"{PREFIX}/", status_code=308)
+    """Redirect to MLflow's page, whose files are relative to the address with a slash."""
+    return RedirectResponse(f"{MLFLOW_PATH}/", status_code=308)
 
 
-@router.api_route(f"{PREFIX}/{{path:path}}", methods=METHODS)
-async def passage(request: Request, settings: InForce) -> Response:
-    """Pass a request on to MLflow, if it is one of those that pass."""
+@router.api_route(f"{MLFLOW_PATH}/{{path:path}}", methods=METHODS)
+async def proxy(request: Request, settings: InForce) -> Response:
+    """Forward a request to MLflow, if a rule allows it."""
     upstream: Upstream | None = request.app.state.mlflow
     if upstream is None:
         elsewhere = settings.mlflow_public_url or settings.mlflow_url
         raise HTTPException(404, f"no MLflow is served here{f'; it is at {elsewhere}' if elsewhere else ''}")
-    path = request.scope["path"].removeprefix(PREFIX)
+    path = request.scope["path"].removeprefix(MLFLOW_PATH)
     rule = rule_for(request.method, path)
     try:
         if rule is None:
@@ -314,12 +293,12 @@ async def passage(request: Request, settings: InForce) -> Response:
         return await _treated(rule.treatment, upstream, request, path)
     except Refusal as refusal:
         return _refused(request, refusal)
-    except ClientDisconnect:  # nobody is left to hear an answer
+    except ClientDisconnect:  # nobody reads the answer
         return Response(status_code=400)
 
 
 class Refusal(Exception):  # noqa: N818 - says what happened
-    """Why a request does not pass, also in MLflow's own words for its client."""
+    """The answer to a request that is not forwarded to MLflow; `code` is MLflow's own error code, for its client."""
 
     def __init__(self, status: int, code: str, detail: str) -> None:
         super().__init__(detail)
@@ -336,10 +315,10 @@ async def _treated(treatment: Treatment, upstream: Upstream, request: Request, p
     url, body = _url(path, request.scope["query_string"]), None
     match treatment:
         case Treatment.ANSWERED:
-            return JSONResponse(ANSWERS[path])
+            return JSONResponse(_ANSWERS[path])
         case Treatment.PAGE if request.method == "GET" and (page := await upstream.page()):
-            headers = {"Content-Security-Policy": PAGE_POLICY, "Cache-Control": "no-cache"}
-            return HTMLResponse(page.replace("<head>", f"<head>{OPENING}", 1), headers=headers)
+            headers = {"Content-Security-Policy": _PAGE_POLICY, "Cache-Control": "no-cache"}
+            return HTMLResponse(page.replace("<head>", f"<head>{_OPENING}", 1), headers=headers)
         case Treatment.NEW_EXPERIMENT:
             body = await run_in_threadpool(_new_experiment, await request.body())
         case Treatment.QUERY:
@@ -348,14 +327,14 @@ async def _treated(treatment: Treatment, upstream: Upstream, request: Request, p
             url = _url(path, urlencode(await _files(treatment, upstream, request, path)).encode())
     passed = await upstream.forward(request, url, body)
     if treatment is Treatment.PAGE:
-        passed.headers["Content-Security-Policy"] = PAGE_POLICY
+        passed.headers["Content-Security-Policy"] = _PAGE_POLICY
     elif treatment in {Treatment.FILE, Treatment.RUN_FILES, Treatment.MODEL_FILES}:
-        passed.headers["Content-Security-Policy"] = FILE_POLICY
+        passed.headers["Content-Security-Policy"] = _FILE_POLICY
     return passed
 
 
 def _url(path: str, query: bytes) -> httpx.URL:
-    # Encoded here, since httpx leaves what looks encoded already: MLflow must decode exactly the path that was checked.
+    # Encoded here, since httpx would not encode what looks encoded: MLflow must decode exactly the checked path.
     try:
         return httpx.URL(raw_path=quote(path).encode() + (b"?" + query if query else b""))
     except httpx.InvalidURL as error:
@@ -366,14 +345,14 @@ def _posted(body: bytes) -> Mapping[str, Any]:
     try:
         found = json.loads(body.decode("utf-8"))
     except (ValueError, RecursionError) as error:
-        raise Refusal(400, "BAD_REQUEST", "the body is no JSON in UTF-8") from error
+        raise Refusal(400, "BAD_REQUEST", "the body is not JSON in UTF-8") from error
     if not isinstance(found, dict):
-        raise Refusal(400, "BAD_REQUEST", "the body is no JSON object")
+        raise Refusal(400, "BAD_REQUEST", "the body is JSON but not an object")
     return found
 
 
 def _new_experiment(body: bytes) -> bytes:
-    """The request for an experiment whose artifacts are kept where MLflow keeps all of them."""
+    """The request for an experiment whose artifacts are in MLflow's own folder."""
     posted = _posted(body)
     if posted.get("artifact_location") or posted.get("artifactLocation"):
         detail = "artifact_location: this MLflow keeps all artifacts itself; create the experiment without it"
@@ -395,19 +374,19 @@ def _written(fields: Mapping[str, Any]) -> bytes:
 
 
 async def _files(treatment: Treatment, upstream: Upstream, request: Request, path: str) -> dict[str, str]:
-    """The query of a request for files, once it is known that they are where MLflow keeps them."""
-    asked, locations = request.query_params, Locations(upstream)
+    """The query of a request for files; raises Refusal unless they are in MLflow's own folder."""
+    asked = request.query_params
     if treatment is Treatment.RUN_FILES:
-        run = asked.get("run_id") or asked.get("run_uuid") or ""
-        location = await locations.of_run(run)
-        kept = {"run_id": run}
+        owner, kept = "run", {"run_id": asked.get("run_id") or asked.get("run_uuid") or ""}
+        found = await upstream.read("/api/2.0/mlflow/runs/get", kept)
     else:
-        location = await locations.of_model(path.split("/")[5])
-        kept = {}
-    if location is None:
-        raise Refusal(404, "RESOURCE_DOES_NOT_EXIST", "MLflow knows nothing of that name")
-    if not locations.is_kept_here(location):
-        detail = f"its artifacts are not kept by this MLflow but at {location}, from where it hands out nothing"
+        owner, kept = "model", {}
+        found = await upstream.read(f"/api/2.0/mlflow/logged-models/{path.split('/')[5]}", {})
+    if not found:
+        raise Refusal(404, "RESOURCE_DOES_NOT_EXIST", "MLflow has no object of that name")
+    location = str(found[owner]["info"].get("artifact_uri", ""))
+    if not is_kept_here(location):
+        detail = f"its artifacts are not kept by this MLflow but at {location}, from which it serves nothing"
         raise Refusal(404, "RESOURCE_DOES_NOT_EXIST", detail)
     names = ("path", "page_token", "artifact_directory_path", "artifact_file_path")
     return kept | {name: asked[name] for name in names if name in asked}

@@ -76,7 +76,7 @@ def verdicts(rule: Rule, found: list[Any], pairs: int, margin: float | None) -> 
         return [verdict.word for _, verdict in sorted(judge(evidence, LEVEL).items())]
     zero = dict.fromkeys(range(pairs), 0.0)
     tested = {place: compare(dict(enumerate(each[:pairs])), zero, 0, "t") for place, each in enumerate(found)}
-    signs = {"": "unresolved", "↑": "better", "↓": "worse"}
+    signs = {"": "no clear difference", "↑": "better", "↓": "worse"}
     return [signs[each.sign] for _, each in sorted(holm(tested).items())]
 
 
@@ -85,10 +85,10 @@ def outcomes(tables: int, rule: Rule, noise: str, effect: float, margin: float |
     random = np.random.default_rng(20_261_122)
     for _ in range(tables):
         found = differences(random, NOISES[noise], effect)
-        words, at = ["unresolved"] * len(found), [SEEDS] * len(found)
+        words, at = ["no clear difference"] * len(found), [SEEDS] * len(found)
         for pairs in rule.looks(SEEDS):
             for place, word in enumerate(verdicts(rule, found, pairs, margin)):
-                if words[place] == "unresolved" and word != "unresolved":
+                if words[place] == "no clear difference" and word != "no clear difference":
                     words[place], at[place] = word, pairs
         yield Outcome(words, at)
 
@@ -169,7 +169,7 @@ def _called(found: list[tuple[Any, Any]], runs: int, covers: str) -> bool:
     for place, (sums, sizes) in enumerate(found):
         means = (sums[:runs].sum(axis=1) / sizes.sum()).tolist()
         over = None if covers == "seeds" else spread(sums[:runs], sizes)
-        evidence[place] = Evidence(means, ANY, covers=covers, beside=over)  # type: ignore[arg-type]
+        evidence[place] = Evidence(means, ANY, covers=covers, spread=over)  # type: ignore[arg-type]
     return any(verdict.word in CALLED for verdict in judge(evidence, LEVEL).values())
 
 

@@ -32,7 +32,8 @@ from pytorch_metric_learning.utils.inference import CustomKNN
 from torch import Tensor
 
 from workers.evaluation import neighbours
-from workers.evaluation.evaluate import evaluate
+from workers.evaluation.evaluate import Evaluation
+from workers.evaluation.measures import Measures
 from workers.evaluation.neighbours import CHUNK, rows_of
 
 OURS = ("recall@1", "recall@1000", "map@r", "r_precision")
@@ -54,7 +55,8 @@ def embeddings(options: argparse.Namespace) -> tuple[Tensor, Tensor]:
 
 
 def ours(rows: Tensor, labels: Tensor, clusters: bool) -> dict[str, float]:
-    return evaluate(rows, labels, [*OURS, *(["nmi"] if clusters else [])])
+    names = [*OURS, *(["nmi"] if clusters else [])]
+    return Measures(names).of(Evaluation(rows, labels), names)
 
 
 def peer(rows: Tensor, labels: Tensor, clusters: bool) -> dict[str, float]:

@@ -30,7 +30,7 @@ from typing import Any, Final
 import httpx
 
 from benchmarks.sweep_of import Shape, body
-from orchestrator.host.identity import made_for
+from orchestrator.host.identity import ensure_identity
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from tests.ports import free_port
@@ -212,7 +212,7 @@ def main() -> None:
         url = f"http://127.0.0.1:{port}"
         with process(environment, *CONDUCT), process(environment, "api") as api:
             wait_until(lambda: answers(url), api)
-            token = made_for(Path(folder)).secret
+            token = ensure_identity(Path(folder)).secret
             waits, heard = asyncio.run(measured(url, token, shape, options.clients, options.seconds))
     facts = {"cores": os.cpu_count(), "load": round(os.getloadavg()[0], 1), "python": platform.python_version()}
     asked = {"shape": str(shape), "clients": options.clients, "seconds": options.seconds}

@@ -1,6 +1,6 @@
-"""Takes the pictures of README from a real sweep: its page and its table.
+"""Takes the pictures of README from the sweep of `make demo`: its page and its table.
 
-    metricsweep run sweeps/digits.yaml
+    make demo
     python -m benchmarks.pictures
 
 Needs Chromium. Writes docs/images, each picture with so few colours that it stays below 150 KB.
@@ -61,7 +61,7 @@ def main() -> None:
             context.request.post("/login", form={"code": app.state.access.codes.new()}, headers={"Origin": address})
             page = context.new_page()
             kept(shot(page, f"/sweeps/{asked.sweep}", 860, "table"), "page_sweep.png")
-            kept(page.locator("figure.metricsweep-table table").first.screenshot(), "table_digits.png")
+            kept(page.locator("figure.metricsweep-table table").first.screenshot(), "table_demo.png")
             browser.close()
     finally:
         service.close()

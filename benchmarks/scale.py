@@ -76,16 +76,16 @@ class Timed(Inline):
 
     def run(self, broker: Broker) -> None:
         """Work for the broker, whose recording of a result is waited for."""
-        told = broker.told
+        record = broker.record
 
         def noted(order: Order, message: Message) -> None:
-            told(order, message)
+            record(order, message)
             if message.kind == "finished":
                 self.at.append(time.perf_counter())
 
-        broker.told = noted  # type: ignore[method-assign]
+        broker.record = noted  # type: ignore[method-assign]
         super().run(broker)
-        broker.told = told  # type: ignore[method-assign]
+        broker.record = record  # type: ignore[method-assign]
 
 
 def preview(settings: Settings, shape: Shape) -> Told:

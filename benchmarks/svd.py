@@ -24,7 +24,7 @@ from benchmarks import turns
 from workers import registry
 from workers.contract import Part
 from workers.geometry import mean_singular_value, singular_bounds, unit
-from workers.tasks._network import Embedder
+from workers.tasks._shared import Embedder
 
 COLUMNS = ("svd", "gram", "step", "step + svd", "step + gram")
 ERROR = "gram error"

@@ -27,7 +27,7 @@ from typing import Any, Final
 from benchmarks.meter import Metered, metered
 from benchmarks.peers.training import RESULT, SLOTS
 from benchmarks.standing import metered_through, standing
-from orchestrator.plan.validated import read
+from orchestrator.plan.check import read_spec
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from workers import catalog
@@ -135,7 +135,7 @@ def _told(taken: Metered, first: float) -> dict[str, float]:
 def _ends(home: Path) -> list[float]:
     service = Service.open(Settings(home=home))
     try:
-        every = service.trials.page(1, None, None, None, 1_000).items
+        every = service.store.trials.page(1, None, None, None, 1_000).items
         attempts = [service.trials.get(one.id).attempts[-1] for one in every if one.state == "finished"]
         return [one.ended.timestamp() for one in attempts if one.ended is not None]
     finally:
@@ -153,7 +153,7 @@ _OURS: Final = {OURS: through_service, SERVED: through_standing}
 def measured(only: Sequence[str], spec: str, rounds: int) -> dict[str, list[dict[str, float]]]:
     """What each took in each round."""
     known = catalog.load()
-    recipes = [one.recipe.model_dump_json() for one in read(spec.encode(), known, ()).plan.trials()]
+    recipes = [one.recipe.model_dump_json() for one in read_spec(spec.encode(), known, ()).plan.trials()]
     taken: dict[str, list[dict[str, float]]] = {name: [] for name in only}
     for _ in range(rounds):
         for name, every in taken.items():

@@ -1,11 +1,11 @@
-"""Pages of the catalog, the presets, the guide, and the form that submits a spec."""
+"""Pages of the catalog, files of the guide, and the editor for specs with its gallery of presets."""
 
 import base64
 import hashlib
 import mimetypes
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -19,7 +19,7 @@ from markupsafe import Markup
 from dashboards.rendering import plain, render
 from orchestrator.views.operations import DataFinding
 from orchestrator.views.sweeps import PartUse
-from workers.catalog import Catalog, Entry
+from workers.catalog import Catalog, Entry, Problem
 from workers.contract import KINDS, Recipe
 
 HEADINGS: Final = {
@@ -27,69 +27,61 @@ HEADINGS: Final = {
     "backbone": "Backbones", "head": "Heads", "sampler": "Samplers", "optimizer": "Optimizers",
     "schedule": "Schedules of the learning rate", "eta_schedule": "Schedules of eta", "task": "Tasks",
 }  # fmt: skip
-"""The kinds in the order of what people look up, with their headings."""
+"""The headings of the kinds, in the order of the page."""
 USES: Final = 200
-"""The newest sweeps that are looked at for a part."""
+"""How many of the newest sweeps are searched for a part."""
 
 
 def catalog_page(catalog: Catalog) -> str:
     """Every part, by kind."""
-    groups = [(kind, heading, catalog.of(kind)) for kind, heading in HEADINGS.items()]
-    return render("catalog.html", None, groups=[one for one in groups if one[2]], first=_first)
+    groups = [(kind, heading, parts) for kind, heading in HEADINGS.items() if (parts := catalog.of(kind))]
+    return render("catalog.html", None, groups=groups, first=lambda entry: next(iter(_paragraphs(entry.doc)), ""))
 
 
 def part_page(entry: Entry, uses: Sequence[PartUse], found: Sequence[DataFinding] = ()) -> str:
-    """One part, with the sweeps among the newest that used it, and what nodes have of its files."""
+    """One part, with the recent sweeps that used it, and what the nodes have of its files."""
     return render(
         "part.html", None, part=entry, heading=HEADINGS.get(entry.kind, entry.kind), uses=uses, looked=USES,
         formula=mathml(entry.formula) if entry.formula else None, paragraphs=_paragraphs(entry.doc),
-        facts=[(name.replace("_", " "), _said(value)) for name, value in entry.facts.items()],
+        facts=[(name.replace("_", " "), _in_words(value)) for name, value in entry.facts.items()],
         example=_example(entry), found=found,
     )  # fmt: skip
 
 
 @cache
 def mathml(latex: str) -> Markup:
-    """A formula as MathML, which browsers draw by themselves; raises the library's error for what is no LaTeX."""
-    return Markup(convert(latex, display="block"))  # noqa: S704 - the library escapes what is no markup of its own
-
-
-def _first(entry: Entry) -> Markup:
-    """The first paragraph of what a part says of itself."""
-    paragraphs = _paragraphs(entry.doc)
-    return paragraphs[0] if paragraphs else Markup("")
+    """A LaTeX formula as MathML, which browsers draw; raises the library's error for invalid LaTeX."""
+    return Markup(convert(latex, display="block"))  # noqa: S704 - the library escapes text
 
 
 def _paragraphs(doc: str) -> list[Markup]:
-    """The docstring's paragraphs, what stands in backticks as code."""
-    return [_coded(" ".join(one.split())) for one in doc.split("\n\n") if one.strip()]
+    """The paragraphs of a docstring, with text in backticks as code."""
+    paragraphs = (re.split(r"`([^`]+)`", " ".join(text.split())) for text in doc.split("\n\n") if text.strip())
+    return [
+        Markup("").join(Markup("<code>{}</code>").format(piece) if at % 2 else piece for at, piece in enumerate(pieces))
+        for pieces in paragraphs
+    ]
 
 
-def _coded(text: str) -> Markup:
-    pieces = re.split(r"`([^`]+)`", text)
-    return Markup("").join(
-        Markup("<code>{}</code>").format(piece) if place % 2 else piece for place, piece in enumerate(pieces)
-    )
-
-
-def _said(value: Any) -> str:
+def _in_words(value: Any) -> str:
     if isinstance(value, list):
-        return ", ".join(map(_said, value)) or "none"
+        return ", ".join(map(_in_words, value)) or "none"
     if isinstance(value, dict):
-        return "; ".join(f"{name}: {_said(one)}" for name, one in value.items()) or "none"
+        return "; ".join(f"{name}: {_in_words(inner)}" for name, inner in value.items()) or "none"
     return plain(value)
 
 
 def _example(entry: Entry) -> str:
-    """How a spec names it, with its hyper-parameters at their defaults."""
-    given = [
-        f"{one.name}: {_yaml(one.default)}" for one in entry.parameters if not one.required and one.default is not None
-    ]
-    asked = [f"{one.name}: ..." for one in entry.parameters if one.required]
-    inside = ", ".join([f"name: {entry.name}", *asked, *given])
+    """The part in a spec, with its hyper-parameters at their defaults."""
     if entry.kind == "metric":
         return f"metrics: [{entry.name}]"
-    return f"{entry.kind}: {{{inside}}}" if asked or given else f"{entry.kind}: {entry.name}"
+    options = [f"{option.name}: ..." for option in entry.parameters if option.required]
+    options += [
+        f"{option.name}: {_yaml(option.default)}"
+        for option in entry.parameters
+        if not option.required and option.default is not None
+    ]
+    return f"{entry.kind}: {{name: {entry.name}, {', '.join(options)}}}" if options else f"{entry.kind}: {entry.name}"
 
 
 def _yaml(value: Any) -> str:
@@ -99,52 +91,47 @@ def _yaml(value: Any) -> str:
 
 
 FIELDS: Final = ("What", "Needs", "Size", "Time")
-PAPERS: Final = {"sec": "SEC", "reb": "SEC, author response", "svmax": "SVMax", "isa": "Proxy-ISA"}
+_PAPERS: Final = {"sec": "SEC", "reb": "SEC, author response", "svmax": "SVMax", "isa": "Proxy-ISA"}
 BEGIN: Final = "To begin with"
 QUICK: Final = "Quick twins: minutes on digits or small faces"
 
 
 @dataclass(frozen=True, slots=True)
 class GalleryPreset:
-    """A spec that is ready to be submitted."""
+    """A spec from the folder of presets."""
 
     name: str
     group: str
     text: str
-    said: Mapping[str, str]
-    """What the comment at its top says, by `FIELDS`."""
+    comment: Mapping[str, str]
+    """The fields of the comment at its top, by `FIELDS`."""
     data: tuple[str, ...]
     """The data sets that its trainings read."""
 
 
-@dataclass(frozen=True, slots=True)
-class Shelf:
-    """Presets of one paper, each with what the nodes have of its data."""
-
-    heading: str
-    presets: Sequence[tuple[GalleryPreset, Sequence[tuple[str, str]]]]
+Shelves = Mapping[str, Sequence[tuple[GalleryPreset, Sequence[tuple[str, str]]]]]
+"""Presets by heading, each with the state of its data sets."""
 
 
 def preset(name: str) -> GalleryPreset | None:
-    """The preset of that name, such as `quick/sec_t3`."""
+    """The preset with a name such as `quick/sec_t3`."""
     return _presets().get(name)
 
 
-def shelves(found: Sequence[DataFinding], catalog: Catalog) -> list[Shelf]:
+def shelves(found: Sequence[DataFinding], catalog: Catalog) -> Shelves:
     """All presets by group; each data set is `here`, `missing`, `not looked at yet`, or `comes along`."""
     groups: dict[str, list[tuple[GalleryPreset, list[tuple[str, str]]]]] = {}
-    for one in _presets().values():
-        known = [(name, _state(name, found, catalog)) for name in one.data]
-        groups.setdefault(one.group, []).append((one, known))
-    order = [BEGIN, *PAPERS.values(), QUICK]
-    return [Shelf(name, groups[name]) for name in order if name in groups]
+    for known in _presets().values():
+        data = [(name, _state(name, found, catalog)) for name in known.data]
+        groups.setdefault(known.group, []).append((known, data))
+    return {group: groups[group] for group in (BEGIN, *_PAPERS.values(), QUICK) if group in groups}
 
 
 def _state(dataset: str, found: Sequence[DataFinding], catalog: Catalog) -> str:
     entry = catalog.get("dataset", dataset)
-    if entry is not None and "root" not in entry.asks:  # with a library, such as scikit-learn's digits
+    if entry is not None and "root" not in entry.asks:  # part of a library, such as scikit-learn's digits
         return "comes along"
-    states = {one.state for one in found if re.match(rf"(dataset )?'?{re.escape(dataset)}\b", one.data)}
+    states = {finding.state for finding in found if re.match(rf"(dataset )?'?{re.escape(dataset)}\b", finding.data)}
     if "ok" in states:
         return "here"
     return "missing" if states & {"missing", "wrong"} else "not looked at yet"
@@ -152,8 +139,8 @@ def _state(dataset: str, found: Sequence[DataFinding], catalog: Catalog) -> str:
 
 @cache
 def _presets() -> dict[str, GalleryPreset]:
-    top = files("dashboards") / "presets"
-    return {one.name: one for one in sorted(_read(top), key=lambda one: one.name)}
+    presets = {preset.name: preset for preset in _read(files("dashboards") / "presets")}
+    return dict(sorted(presets.items()))
 
 
 def _read(folder: Traversable, below: str = "") -> Iterator[GalleryPreset]:
@@ -164,17 +151,13 @@ def _read(folder: Traversable, below: str = "") -> Iterator[GalleryPreset]:
             text = place.read_text(encoding="utf-8")
             name = f"{below}{place.name.removesuffix('.yaml')}"
             document = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - both are safe
-            yield GalleryPreset(name, _group(name), text, _comment(text), tuple(sorted(set(_datasets(document)))))
-
-
-def _group(name: str) -> str:
-    paper = name.partition("_")[0]
-    return QUICK if name.startswith("quick/") else PAPERS.get(paper, BEGIN)
+            group = QUICK if name.startswith("quick/") else _PAPERS.get(name.partition("_")[0], BEGIN)
+            yield GalleryPreset(name, group, text, _comment(text), tuple(sorted(set(_datasets(document)))))
 
 
 def _comment(text: str) -> dict[str, str]:
-    """`# What:  ...` and the lines below it that are indented further."""
-    said: dict[str, str] = {}
+    """The fields of the comment at the top: `# What:  ...`, with its further lines."""
+    fields: dict[str, str] = {}
     field = ""
     for line in text.splitlines():
         if not line.startswith("#"):
@@ -182,14 +165,14 @@ def _comment(text: str) -> dict[str, str]:
         begun = re.match(r"# (\w+):(?:\s+(.*))?$", line)
         if begun:
             field = begun[1]
-            said[field] = begun[2] or ""
+            fields[field] = begun[2] or ""
         elif field:
-            said[field] += f" {line.lstrip('# ')}"
-    return {name: said[name] for name in FIELDS if name in said}
+            fields[field] += f" {line.lstrip('# ')}"
+    return {name: fields[name] for name in FIELDS if name in fields}
 
 
 def _datasets(node: Any, inside: bool = False) -> Iterator[str]:
-    """What stands at `dataset`, in the recipe, on an axis or in a patch."""
+    """The data sets that the recipe, an axis or a patch names."""
     if isinstance(node, Mapping):
         if inside and isinstance(node.get("name"), str):
             yield node["name"]
@@ -208,45 +191,43 @@ def _datasets(node: Any, inside: bool = False) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What stands in the editor, and what is wrong with it, where it was refused."""
+    """The spec in the editor, and its problems if it was refused."""
 
     text: str
     key: str
-    """Submits once, however often it is sent."""
+    """The idempotency key, so that it is submitted once however often it is sent."""
     origin: str = ""
     """Where the text comes from, in words."""
-    problems: Sequence[tuple[int | None, str, str]] = field(default=())
-    """The line, path and message of each."""
+    problems: Sequence[Problem] = ()
     priority: int = 0
     project: str = ""
-    """To which it is to belong."""
 
 
-def editor_page(draft: Draft, shelves: Sequence[Shelf], projects: Sequence[str] = ("main",)) -> str:
-    """The editor with a text in it, and the gallery; `projects` are those to which who asks may submit."""
+def editor_page(draft: Draft, shelves: Shelves, projects: Sequence[str] = ("main",)) -> str:
+    """The editor and the gallery; `projects` are those to which the caller may submit."""
     chosen = draft.project if draft.project in projects else "main"
     return render("submit.html", None, draft=draft, shelves=shelves, projects=projects, chosen=chosen)
 
 
 def words(catalog: Catalog, schema: dict[str, Any]) -> dict[str, Any]:
-    """What the editor completes: parts with hyper-parameters and defaults, and the keys of a spec, by place."""
+    """The completions of the editor: parts with their options, and the keys of a spec, by place."""
     parts = {
         kind: [
             {
-                "name": one.name,
-                "label": one.label,
-                "options": [{"name": option.name, "default": option.default} for option in one.parameters],
+                "name": part.name,
+                "label": part.label,
+                "options": [{"name": option.name, "default": option.default} for option in part.parameters],
             }
-            for one in catalog.of(kind)
+            for part in catalog.of(kind)
         ]
         for kind in KINDS
     }
-    tables = next(iter(schema["properties"]["tables"]["patternProperties"].values()))
+    fields = schema["properties"].items()
     return {
         "parts": parts,
-        "spec": [{"name": name, "label": one.get("description", "")} for name, one in schema["properties"].items()],
+        "spec": [{"name": name, "label": field.get("description", "")} for name, field in fields],
         "recipe": sorted({*Recipe.model_fields} - {"pins", "select", "version"}),
-        "table": sorted(tables["properties"]),
+        "table": sorted(schema["definitions"]["TableSpec"]["properties"]),
         "validation": ["none", "class_holdout", "cross_validation", "image_holdout"],
     }
 
@@ -266,17 +247,17 @@ class GuideFile:
     content: bytes
     media_type: str
     scripts: tuple[str, ...]
-    """The hashes of the scripts that stand in a page, by which a Content-Security-Policy allows them and no other."""
+    """The hashes of the scripts in a page, by which a Content-Security-Policy allows them."""
 
 
-def guide_is_built(folder: Path | None = None) -> bool:
-    """Whether there is a guide."""
-    return ((folder or GUIDE_FOLDER) / "index.html").is_file()
+def guide_is_built() -> bool:
+    """Whether the guide was built."""
+    return (GUIDE_FOLDER / "index.html").is_file()
 
 
-def guide_file(address: str, folder: Path | None = None) -> GuideFile | None:
-    """The file at an address below the guide's; a folder's is its `index.html`. None where there is none."""
-    root = (folder or GUIDE_FOLDER).resolve()
+def guide_file(address: str) -> GuideFile | None:
+    """The file at an address below the guide's, or the `index.html` of a folder; `None` if there is no such file."""
+    root = GUIDE_FOLDER.resolve()
     if "\0" in address:
         return None
     try:
@@ -286,14 +267,11 @@ def guide_file(address: str, folder: Path | None = None) -> GuideFile | None:
         if not place.is_relative_to(root) or not place.is_file():
             return None
         content = place.read_bytes()
-    except OSError:  # a name that is longer than a file system takes
+    except OSError:  # a name too long for the file system
         return None
     media_type = mimetypes.guess_type(place.name)[0] or "application/octet-stream"
-    page = media_type == "text/html"
+    scripts = _INLINE.findall(content) if media_type == "text/html" else []
+    digests = [base64.b64encode(hashlib.sha256(script).digest()).decode() for script in scripts]
     if media_type.startswith("text/"):
         media_type += "; charset=utf-8"
-    return GuideFile(content, media_type, tuple(_hash(script) for script in _INLINE.findall(content)) if page else ())
-
-
-def _hash(script: bytes) -> str:
-    return f"sha256-{base64.b64encode(hashlib.sha256(script).digest()).decode()}"
+    return GuideFile(content, media_type, tuple(f"sha256-{digest}" for digest in digests))

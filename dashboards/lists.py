@@ -1,71 +1,61 @@
 """Pages that are lists: trials, the cluster, people, and reproduction reports."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, get_args
-from urllib.parse import urlencode
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from dashboards.rendering import render
 from orchestrator.views.accounts import Caller, NewTokenView, ProjectView, QuotaUse, Role, Scope, TokenView, UserView
-from orchestrator.views.evidence import LedgerEntry, LedgerEvidence, LedgerSummary, LedgerTable, LedgerView, Standing
-from orchestrator.views.operations import REASONS, ClusterView, GpuUsage, NodeView, SlotView, WaitingSweep
+from orchestrator.views.evidence import ReproductionSummary, ReproductionView, Standing
+from orchestrator.views.operations import REASONS, ClusterView, GpuUsage, NodeView, SlotView
 from orchestrator.views.pages import Page
 from orchestrator.views.trials import Listed, ListedColumn, ListedRow, Listing
 
-REFRESH_SECONDS: Final = 3
+_REFRESH_SECONDS: Final = 3
 GIB: Final = 2**30
 _UNITS: Final = {"CPU": "CPU", "GPU": "GPU", "memory": "GB"}
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """So much of so much, drawn as a bar with its words beside it."""
+    """A share that is drawn as a bar with words next to it."""
 
     share: float  # 0 to 1
     words: str
     title: str
 
 
-@dataclass(frozen=True, slots=True)
-class Machine:
-    """A node with what it offers and holds."""
-
-    node: NodeView
-    meters: Sequence[Bar]
-    memory: Bar | None  # of the whole machine, as a slot on it said
-    load: str
-    slots: int
-    busy: int
-
-
 def cluster_page(cluster: ClusterView, quotas: Sequence[QuotaUse] = (), *, now: datetime | None = None) -> str:
-    """Nodes, slots, the queue and quotas; asks for itself again every few seconds."""
-    there = [node for node in cluster.nodes if node.alive]
-    gone = [node for node in cluster.nodes if not node.alive]
-    busy = sum(slot.trains is not None for slot in cluster.slots)
+    """Nodes, slots, the queue and quotas; the page reloads itself every few seconds."""
+    waiting: Counter[str] = Counter()
+    for sweep in cluster.queue:
+        waiting.update({REASONS[reason]: count for reason, count in sweep.waiting.items()})
     return render(
-        "cluster.html", now, cluster=cluster, gone=gone, busy=busy,
-        machines=[_machine(node, cluster.slots) for node in there],
-        waiting=sum(sum(one.waiting.values()) for one in cluster.queue),
-        reasons=_reasons(cluster.queue), words=REASONS, gpus=_gpus, holds=_of_slot, memory=_memory,
-        quotas=quotas, used=_used, active=True, refresh=REFRESH_SECONDS,
+        "cluster.html", now, cluster=cluster, gone=[node for node in cluster.nodes if not node.alive],
+        busy=sum(slot.trains is not None for slot in cluster.slots),
+        machines=[_machine(node, cluster.slots) for node in cluster.nodes if node.alive],
+        waiting=waiting.total(), reasons=waiting.most_common(), words=REASONS, gpus=_gpus, holds=_of_slot, gib=GIB,
+        quotas=quotas, used=_used, active=True, refresh=_REFRESH_SECONDS,
     )  # fmt: skip
 
 
-def _machine(node: NodeView, slots: Sequence[SlotView]) -> Machine:
+def _machine(node: NodeView, slots: Sequence[SlotView]) -> dict[str, Any]:
     ours = [slot for slot in slots if node.uid.startswith(slot.node)]
     usages = [slot.usage for slot in ours if slot.usage is not None]
     memory, load = None, ""
-    if usages:
-        said = usages[-1]
-        taken = said.machine_memory_bytes - said.machine_memory_free_bytes
-        memory = _meter(taken, said.machine_memory_bytes, "memory", "in use on the machine")
-        load = "" if said.machine_load is None else f"load {said.machine_load:.1f} on {said.machine_cpus} CPUs"
+    if usages:  # each slot reports the memory and load of its machine
+        usage = usages[-1]
+        taken = usage.machine_memory_bytes - usage.machine_memory_free_bytes
+        memory = _meter(taken, usage.machine_memory_bytes, "memory", "in use on the machine")
+        load = "" if usage.machine_load is None else f"load {usage.machine_load:.1f} on {usage.machine_cpus} CPUs"
     names = [name for name in ("CPU", "GPU") if node.resources.get(name)]
     names += sorted(name for name in node.resources if name not in _UNITS and not name.startswith(("node:", "object")))
-    meters = [_meter(node.held.get(name, 0.0), node.resources[name], name, "held by slots") for name in names]
-    return Machine(node, meters, memory, load, len(ours), sum(slot.trains is not None for slot in ours))
+    meters = [_meter(node.used.get(name, 0.0), node.resources[name], name, "held by slots") for name in names]
+    busy = sum(slot.trains is not None for slot in ours)
+    return {"node": node, "meters": meters, "memory": memory, "load": load, "slots": len(ours), "busy": busy}
 
 
 def _meter(taken: float, whole: float, name: str, what: str) -> Bar:
@@ -79,18 +69,17 @@ def _meter(taken: float, whole: float, name: str, what: str) -> Bar:
 
 
 def _of_slot(resources: Mapping[str, float]) -> str:
-    """What a slot holds of its node: `4 CPUs, 0.5 GPU`."""
-    said = []
-    for name, amount in resources.items():
-        if name == "memory":
-            said.append(f"{amount / GIB:.3g} GB")
-        else:
-            said.append(f"{amount:.3g} {name}{'s' if amount > 1 and name in _UNITS else ''}")
-    return ", ".join(said)
+    """The resources of a slot: `4 CPUs, 0.5 GPU`."""
+    return ", ".join(
+        f"{amount / GIB:.3g} GB"
+        if name == "memory"
+        else f"{amount:.3g} {name}{'s' if amount > 1 and name in _UNITS else ''}"
+        for name, amount in resources.items()
+    )
 
 
 def _gpus(slot: SlotView) -> list[tuple[GpuUsage, Bar, Bar | None]]:
-    """The GPUs of a slot: memory, and how busy each is."""
+    """The GPUs of a slot with their use of memory and, if known, of time."""
     shown = []
     for gpu in (slot.usage and slot.usage.gpus) or ():
         memory = _meter(gpu.memory_used_bytes, gpu.memory_bytes, "memory", f"in use on {gpu.name}")
@@ -99,12 +88,8 @@ def _gpus(slot: SlotView) -> list[tuple[GpuUsage, Bar, Bar | None]]:
     return shown
 
 
-def _memory(slot: SlotView) -> str:
-    return "" if slot.usage is None else f"{slot.usage.memory_bytes / GIB:.2f} GB"
-
-
 def _used(quota: QuotaUse) -> list[Bar]:
-    """What is used of each thing that the quota limits."""
+    """The use of each limit of a quota."""
     return [
         Bar(min(1.0, used / most) if most else 1.0, f"{used:.4g} of {most:.4g} {what}", f"{used:.4g} {what} used")
         for what, used, most in quota.amounts
@@ -112,78 +97,51 @@ def _used(quota: QuotaUse) -> list[Bar]:
     ]
 
 
-def _reasons(queue: Sequence[WaitingSweep]) -> list[tuple[str, int]]:
-    """Why trials wait, over all sweeps, the most frequent first."""
-    total: dict[str, int] = {}
-    for sweep in queue:
-        for reason, count in sweep.waiting.items():
-            total[REASONS[reason]] = total.get(REASONS[reason], 0) + count
-    return sorted(total.items(), key=lambda pair: -pair[1])
-
-
-STANDINGS: Final = get_args(Standing)
+_STANDINGS: Final = get_args(Standing)
 EXPORTS: Final = ("latex", "markdown", "csv", "json")
 
 
-@dataclass(frozen=True, slots=True)
-class EntryLine:
-    """A number of a paper as the page tells it."""
-
-    entry: LedgerEntry
-    first: LedgerEvidence | None
-    own: str
-    difference: str
+def papers_page(found: Sequence[ReproductionSummary]) -> str:
+    """The papers that have a reproduction."""
+    return render("reproductions.html", None, papers=found, standings=_STANDINGS)
 
 
-@dataclass(frozen=True, slots=True)
-class ShownTable:
-    """A printed table with those of its numbers that the page lists."""
-
-    table: LedgerTable
-    lines: Sequence[EntryLine]
-
-
-def papers_page(found: Sequence[LedgerSummary]) -> str:
-    """The papers that have a ledger."""
-    return render("ledgers.html", None, papers=found, standings=STANDINGS)
-
-
-def ledger_page(view: LedgerView, standing: str = "") -> str:
-    """One paper; by default every number that was run, else those that stand so."""
-    wanted = standing if standing in STANDINGS else ""
+def reproduction_page(view: ReproductionView, standing: str = "") -> str:
+    """The reproduction of one paper: the numbers with a standing, by default all that were run."""
+    wanted = standing if standing in _STANDINGS else ""
     tables = []
     for table in view.tables:
-        shown = [one for one in table.entries if (one.standing == wanted if wanted else one.standing != "not run")]
-        tables.append(ShownTable(table, [_line(one) for one in shown]))
+        entries = [
+            entry for entry in table.entries if (entry.standing == wanted if wanted else entry.standing != "not run")
+        ]
+        tables.append(
+            (table, [(entry, *(text.replace("-", "−") for text in entry.own_and_difference)) for entry in entries])
+        )
     return render(
-        "ledger.html", None, view=view, tables=tables, standing=wanted, standings=STANDINGS, exports=EXPORTS
-    )  # fmt: skip
-
-
-def _line(entry: LedgerEntry) -> EntryLine:
-    one = entry.evidence[0] if entry.evidence else None
-    own, difference = (text.replace("-", "−") for text in entry.own_and_difference)
-    return EntryLine(entry, one, own, difference)
+        "reproduction.html", None, view=view, tables=tables, standing=wanted, standings=_STANDINGS, exports=EXPORTS
+    )
 
 
 MOST_AXES: Final = 12
-"""That have a column of their own; the labels of more stand together."""
-DRAWINGS: Final = {
-    "scatter": "Two columns",
-    "norms": "Norm variance and R@1",
+"""How many axes have a column of their own; the labels of further axes share one."""
+ROWS: Final = 50
+"""How many rows a page has by default."""
+_DRAWINGS: Final = {
+    "scatter": "Scatter",
+    "heat": "Heat map",
+    "slice": "Slice",
     "parallel": "Parallel coordinates",
-    "sensitivity": "Sensitivity",
-    "heat": "Two axes",
     "importance": "Importance",
     "history": "History",
     "distribution": "Distribution",
+    "norms": "Norm variance",
 }
-"""The plots beside a listing, by the names under which REST has them."""
+"""The plots of a listing, by their names in REST."""
 
 
 @dataclass(frozen=True, slots=True)
 class ListingAddress:
-    """What the page was asked for, which its address says."""
+    """The parameters of a list's page, as in its address."""
 
     where: str = ""
     sort: str = "-trial"
@@ -195,34 +153,42 @@ class ListingAddress:
     x: str = ""
     y: str = ""
     colour: str = ""
-
-    def of_sweep(self, sweep: int) -> "ListingAddress":
-        """The same of one sweep alone."""
-        return replace(self, sweep=sweep)
+    limit: int = ROWS
 
     @property
     def path(self) -> str:
-        """The page's own path."""
+        """The path of the list's page."""
         return "/trials" if self.sweep is None else f"/sweeps/{self.sweep}/trials"
 
     def kept(self, **changed: Any) -> str:
-        """The address of the same page with something else; a cursor lasts for one order of one filter alone."""
+        """The address of the page with changed parameters and without the cursor, which would be invalid."""
         chosen: dict[str, Any] = {
             "where": self.where, "sort": self.sort, "of": self.of, "plot": self.plot, "x": self.x, "y": self.y,
             "colour": self.colour, "columns": None if self.columns is None else ",".join(self.columns),
+            "limit": self.limit,
         } | changed  # fmt: skip
-        usual = {"sort": "-trial" if chosen["of"] == "trials" else "-score", "of": "trials"}
-        said = {key: value for key, value in chosen.items() if value not in (None, "", usual.get(key))}
+        usual = {"sort": "-trial" if chosen["of"] == "trials" else "-score", "of": "trials", "limit": ROWS}
+        query = {key: value for key, value in chosen.items() if value not in (None, "", usual.get(key))}
         if chosen["columns"] == "":
-            said["columns"] = ""
-        return f"{self.path}?{urlencode(said)}" if said else self.path
+            query["columns"] = ""
+        return f"{self.path}?{urlencode(query)}" if query else self.path
+
+    def hidden(self, *chosen: str) -> list[tuple[str, str]]:
+        """The parameters that a form keeps, by name, without those that are chosen in it."""
+        query = parse_qsl(urlsplit(self.kept()).query, keep_blank_values=True)
+        return [(name, value) for name, value in query if name not in chosen]
+
+    def drawn(self, plot: str) -> str:
+        """The address of the page with another plot, or without the plot that it has."""
+        same = "heat" not in (plot, self.plot)  # the colour of a heat map is a number, and elsewhere a label
+        return self.kept(plot="" if plot == self.plot else plot, x="", y="", colour=self.colour if same else "")
 
     def sorted_by(self, name: str) -> str:
-        """The address of the rows sorted by a column: best first where that is likely, the other way the next time."""
+        """The address of the page sorted by a column: first from the greatest down, then from the least up."""
         return self.kept(sort=name if self.sort == f"-{name}" else f"-{name}")
 
     def direction(self, name: str) -> str | None:
-        """How a column is sorted, in ARIA's words."""
+        """The direction in which a column is sorted, as the value of `aria-sort`."""
         return {name: "ascending", f"-{name}": "descending"}.get(self.sort)
 
 
@@ -234,7 +200,7 @@ def listing_page(
     sweep_name: str = "",
     problem: str = "",
 ) -> str:
-    """The trials or candidates that were asked for; `problem` says what is wrong with the filter, which stays."""
+    """A list of trials or candidates; `problem` says what is wrong with the filter."""
     rows = listing.items if listing else []
     axes = _axes(rows, columns)
     names = {column.key: column.name for column in columns}
@@ -245,62 +211,53 @@ def listing_page(
         axes=[(axis, names.get(axis, axis)) for axis in axes[:MOST_AXES]], further=axes[MOST_AXES:],
         metrics=[column for column in columns if column.role == "metric"],
         shown=list(listing.metrics) if listing else list(asked.columns or ()),
-        drawings=DRAWINGS, plots=_plots(asked, numbers), numbers=["score", "seconds", *numbers],
+        drawings=_DRAWINGS, plots=_plots(asked, numbers), numbers=["score", "seconds", *numbers],
         labels=[column.name for column in columns if column.labelled and column.role != "repeat"],
     )  # fmt: skip
 
 
 def _axes(rows: Sequence[ListedRow], columns: Sequence[ListedColumn]) -> list[str]:
-    """The axes that some row has, in the order of the columns."""
+    """The axes of the rows, in the order of the columns."""
     there = dict.fromkeys(axis for row in rows for axis in row.labels)
     known = [column.key for column in columns if column.key in there]
     return [*known, *(axis for axis in there if axis not in known)]
 
 
 def _plots(asked: ListingAddress, numbers: Sequence[str]) -> Mapping[str, str]:
-    """The address from which a plot is fetched, by its name."""
+    """The address of each plot, by its name."""
     chosen: dict[str, Any] = {"where": asked.where, "of": asked.of, "sweep": asked.sweep}
     chosen |= {"x": asked.x, "y": asked.y, "colour": asked.colour}
-    said = {key: value for key, value in chosen.items() if value not in (None, "")}
-    return {name: f"/v1/plots/{name}?{urlencode(said)}" for name in DRAWINGS}
+    query = {key: value for key, value in chosen.items() if value not in (None, "")}
+    return {name: f"/v1/plots/{name}?{urlencode(query)}" for name in _DRAWINGS}
 
 
-SCOPES: Final = {
+_SCOPES: Final = {
     Scope.READ: "looks at what its user sees",
     Scope.WRITE: "does what its user may as a member",
     Scope.ADMIN: "does all that its user may",
     Scope.MLFLOW: "opens MLflow and nothing else",
     Scope.METRICS: "opens /metrics and nothing else",
 }
-"""What a token of each opens."""
-OF_ADMINISTRATORS: Final = frozenset({Scope.ADMIN, Scope.METRICS})
-"""Those that nobody else gives."""
+"""What a token of each scope allows."""
+_OF_ADMINISTRATORS: Final = frozenset({Scope.ADMIN, Scope.METRICS})
+"""The scopes that only administrators may give."""
 
 
-def people_page(
-    users: Page[UserView], projects: Sequence[ProjectView], provider: str = "", *, now: datetime | None = None
-) -> str:
-    """Who there is, and what may be done to them; `provider`: who else logs people in, if anybody."""
+def people_page(users: Page[UserView], projects: Sequence[ProjectView], provider: str = "") -> str:
+    """Users and projects with forms that change them; `provider` is the name of the OpenID Connect provider, if any."""
     further = f"/people?{urlencode({'cursor': users.next_cursor})}" if users.next_cursor else None
     return render(
-        "people.html", now, users=users.items, projects=projects, roles=list(Role), further=further, provider=provider
+        "people.html", None, users=users.items, projects=projects, roles=list(Role), further=further, provider=provider
     )
 
 
-def tokens_page(
-    tokens: Page[TokenView],
-    whose: str,
-    who: Caller,
-    made: NewTokenView | None = None,
-    *,
-    now: datetime | None = None,
-) -> str:
-    """Tokens of a user, or of all where none is named; `made` is the one whose text is shown now, and never again."""
-    scopes = {one: said for one, said in SCOPES.items() if who.administers or one not in OF_ADMINISTRATORS}
+def tokens_page(tokens: Page[TokenView], whose: str, who: Caller, made: NewTokenView | None = None) -> str:
+    """The tokens of a user, or of all users; `made` is a new token, whose text is shown only now."""
+    scopes = {scope: text for scope, text in _SCOPES.items() if who.administers or scope not in _OF_ADMINISTRATORS}
     kept = {"user": whose} if whose and whose != who.name else {}
     query = kept | {"cursor": tokens.next_cursor or ""}
     return render(
-        "tokens.html", now, tokens=tokens.items, whose=whose, mine=whose == who.name, made=made, scopes=scopes,
+        "tokens.html", None, tokens=tokens.items, whose=whose, mine=whose == who.name, made=made, scopes=scopes,
         may=who.user is None or who.scope in (Scope.WRITE, Scope.ADMIN), everlasting=who.administers,
         further=f"/tokens?{urlencode(query)}" if tokens.next_cursor else None,
     )  # fmt: skip

@@ -2,30 +2,31 @@
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal
 from urllib.parse import urlencode
 
 from dashboards import rendering
 from dashboards.rendering import plain, render
 from orchestrator.views.accounts import EVERYTHING, Allowed
-from orchestrator.views.evidence import ResolutionView
+from orchestrator.views.evidence import ResolutionBudget, ResolutionView, VerdictsView
 from orchestrator.views.operations import CollectionView, SweepStorage
 from orchestrator.views.pages import FigureFile, Page
 from orchestrator.views.states import SweepState
-from orchestrator.views.sweeps import GridCell, SweepSummary, SweepView
+from orchestrator.views.sweeps import AxisGroup, GridCell, SweepSummary, SweepView, axis_groups
 from orchestrator.views.tables import CellView, ComparedCell
-from orchestrator.views.trials import Against, CurveLine, CurveLines, LogView, Neighbour, TrialView, leaves
+from orchestrator.views.trials import Against, ClassScores, CurveLine, CurveLines, LogView, Neighbour, TrialView, leaves
+from workers.catalog import Problem
 
 MOST: Final = 8
-"""Trials, cells, or sweeps that stand side by side."""
-_UNTOLD: Final = ("pins.",)  # versions and content hashes: the trial's own page has them
+"""How many trials, cells, or sweeps a comparison shows."""
 
 
 def comparison_page(trials: Sequence[TrialView], left_out: int) -> str:
-    """Some trials; `left_out` is how many more were chosen than stand side by side."""
+    """A comparison of trials; `left_out` further ones were chosen."""
     differing, same = _difference([trial.recipe for trial in trials])
     keys = sorted({key for trial in trials for key in trial.metrics}, key=_rank)
     metrics = [(key, [trial.metrics.get(key) for trial in trials]) for key in keys]
@@ -37,7 +38,7 @@ def comparison_page(trials: Sequence[TrialView], left_out: int) -> str:
 
 
 def cell_comparison_page(cells: Sequence[ComparedCell], left_out: int = 0) -> str:
-    """Some cells; `left_out` is how many more were chosen than stand side by side."""
+    """A comparison of cells; `left_out` further ones were chosen."""
     axes = dict.fromkeys(axis for cell in cells for axis in cell.labels)
     labels = [(axis, [cell.labels.get(axis, "–") for cell in cells]) for axis in axes]
     differing, same = _difference([cell.recipe for cell in cells])
@@ -55,9 +56,9 @@ def cell_comparison_page(cells: Sequence[ComparedCell], left_out: int = 0) -> st
 def sweep_comparison_page(
     sweeps: Sequence[SweepSummary], tables: Mapping[str, str], *, left_out: int = 0, problem: str = ""
 ) -> str:
-    """Some sweeps, and what their cells become as one table: HTML that the formats have escaped, by its title.
+    """A comparison of sweeps; `tables` is escaped HTML by title.
 
-    `problem` says why there is none; `left_out` is how many more were chosen than stand side by side.
+    `problem` says why there is no common table; `left_out` further sweeps were chosen.
     """
     numbers = ",".join(str(sweep.id) for sweep in sweeps)
     return render(
@@ -66,73 +67,45 @@ def sweep_comparison_page(
 
 
 def _difference(recipes: Sequence[Mapping[str, Any]]) -> tuple[list[tuple[str, list[str]]], int]:
-    """The fields in which recipes differ, each with its values, and how many further ones they share.
+    """The fields in which recipes differ, each with its values, and the number of further fields.
 
-    An empty recipe is one that is not known: it differs in nothing.
+    An empty recipe is not known, and counts as equal. Versions and content hashes (`pins`) are left out.
     """
-    fields = [dict(_leaves(recipe)) for recipe in recipes]
-    paths = sorted({path for one in fields for path in one if not path.startswith(_UNTOLD)})
-    shown = [(path, [plain(one[path]) if path in one else "–" for one in fields]) for path in paths]
-    known = [at for at, one in enumerate(fields) if one]
+    fields = [dict(leaves(recipe)) for recipe in recipes]
+    paths = sorted({path for recipe in fields for path in recipe if not path.startswith("pins.")})
+    shown = [(path, [plain(recipe[path]) if path in recipe else "–" for recipe in fields]) for path in paths]
+    known = [at for at, recipe in enumerate(fields) if recipe]
     differing = [(path, values) for path, values in shown if len({values[at] for at in known}) > 1]
     return differing, len(shown) - len(differing)
-
-
-def _leaves(value: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
-    for key, inside in value.items():
-        if isinstance(inside, Mapping):
-            yield from _leaves(inside, f"{before}{key}.")
-        else:
-            yield f"{before}{key}", inside
 
 
 def _rank(key: str) -> tuple[bool, bool, str]:
     return not key.startswith("best/"), "/test/" not in key, key
 
 
-CHECKPOINTS: Final = ("best", "last")
+_CHECKPOINTS: Final = ("best", "last")
 SPLITS: Final = ("validation", "test", "train")
 MOST_LINES: Final = 200
 MOST_CHARACTERS: Final = 30_000
-BOOKKEEPING: Final = frozenset({"version", "pins"})
-"""Fields of a recipe that nobody chose; its JSON has them."""
+_BOOKKEEPING: Final = frozenset({"version", "pins"})
+"""Fields of a recipe that are not chosen; they are only in its JSON."""
 
 
 @dataclass(frozen=True, slots=True)
 class MetricTable:
-    """A result's metrics: a column a checkpoint and split, a row a metric."""
+    """A result's metrics: a row for each metric, a column for each checkpoint and split."""
 
     checkpoints: list[tuple[str, int]]
     """Each checkpoint and how many columns it has."""
     columns: list[tuple[str, str]]
+    """Checkpoint and split."""
     rows: list[tuple[str, list[tuple[bool, float | None]]]]
     """Each metric with, by column, whether it has a value, and the value."""
     others: list[tuple[str, float | None]]
     """Values whose keys are not checkpoint/split/metric."""
 
 
-@dataclass(frozen=True, slots=True)
-class LastValue:
-    """The end of a curve."""
-
-    title: str
-    step: int | None
-    value: float | None
-    points: int
-
-
-@dataclass(frozen=True, slots=True)
-class Tail:
-    """The last lines of a log."""
-
-    text: str
-    lines: int
-    cut: bool
-    """Whether lines stand before these."""
-
-
-def metric_table(metrics: Mapping[str, float | None]) -> MetricTable:
-    """The metrics in the order of the page."""
+def _metric_table(metrics: Mapping[str, float | None]) -> MetricTable:
     by_metric: dict[str, dict[tuple[str, str], float | None]] = {}
     others = []
     for key, value in metrics.items():
@@ -142,40 +115,43 @@ def metric_table(metrics: Mapping[str, float | None]) -> MetricTable:
             case _:
                 others.append((key, value))
     columns = sorted({column for row in by_metric.values() for column in row}, key=_column_rank)
-    checkpoints = list(dict.fromkeys(checkpoint for checkpoint, _ in columns))
-    spans = [(checkpoint, sum(one == checkpoint for one, _ in columns)) for checkpoint in checkpoints]
+    spans = list(Counter(checkpoint for checkpoint, _ in columns).items())
     rows = [(metric, [(column in row, row.get(column)) for column in columns]) for metric, row in by_metric.items()]
     return MetricTable(spans, columns, rows, others)
 
 
 def _column_rank(column: tuple[str, str]) -> tuple[int, str, int, str]:
     checkpoint, split = column
-    return (_split_rank(CHECKPOINTS, checkpoint), checkpoint, _split_rank(SPLITS, split), split)
+    return (_rank_in(_CHECKPOINTS, checkpoint), checkpoint, _rank_in(SPLITS, split), split)
 
 
-def _split_rank(known: tuple[str, ...], one: str) -> int:
-    return known.index(one) if one in known else len(known)
+def _rank_in(known: tuple[str, ...], name: str) -> int:
+    return known.index(name) if name in known else len(known)
 
 
-def last_values(figure: Mapping[str, Any] | None) -> list[LastValue]:
-    """The last point of each of a Vega-Lite figure's small multiples: what is read where no script draws them."""
-    return [one for multiple in (figure or {}).get("concat", []) if (one := _last(multiple, figure or {}))]
+def _multiples(figure: Mapping[str, Any] | None) -> Iterator[tuple[str, Sequence[Mapping[str, Any]]]]:
+    """Title and points of each small multiple of a Vega-Lite figure; a single multiple has its data in the figure."""
+    for multiple in (figure or {}).get("concat", []):
+        data = multiple.get("data") or (figure or {}).get("data", {})
+        points = data.get("values") or (figure or {}).get("datasets", {}).get(data.get("name"), [])
+        title = multiple.get("title", "")
+        if points:
+            yield str(title.get("text", "") if isinstance(title, Mapping) else title), points
 
 
-def _last(multiple: Mapping[str, Any], figure: Mapping[str, Any]) -> LastValue | None:
-    data = multiple.get("data", {})
-    points = data.get("values") or figure.get("datasets", {}).get(data.get("name"), [])
-    title = multiple.get("title", "")
-    said = title.get("text", "") if isinstance(title, Mapping) else title
-    if not points:
-        return None
-    return LastValue(str(said), points[-1].get("step"), points[-1].get("value"), len(points))
+def _last_values(figure: Mapping[str, Any] | None) -> Iterator[tuple[str, int | None, float | None, int]]:
+    """Title, step and value of the last point, and number of points, of each small multiple.
+
+    They are read where no script draws the figure.
+    """
+    for title, points in _multiples(figure):
+        yield title, points[-1].get("step"), points[-1].get("value"), len(points)
 
 
-def field_rows(value: Mapping[str, Any]) -> Iterator[tuple[str, str, list[tuple[str, str]]]]:
+def _field_rows(value: Mapping[str, Any]) -> Iterator[tuple[str, str, list[tuple[str, str]]]]:
     """Each field with its main value, and the path and value of everything below it."""
     for key, held in value.items():
-        if key in BOOKKEEPING:
+        if key in _BOOKKEEPING:
             continue
         if not isinstance(held, Mapping):
             yield key, plain(held), []
@@ -184,41 +160,55 @@ def field_rows(value: Mapping[str, Any]) -> Iterator[tuple[str, str, list[tuple[
         yield key, plain(held["name"]) if "name" in held else "", below
 
 
+def _chosen_rows(
+    recipe: Mapping[str, Any], defaults: Mapping[str, Any]
+) -> Iterator[tuple[str, str, list[tuple[str, str]]]]:
+    """As `_field_rows`, only values that differ from their defaults, each followed by its default."""
+    usual = dict(leaves(defaults))
+    for key, held in recipe.items():
+        differing = {path: leaf for path, leaf in leaves({key: held}) if leaf != usual.get(path)}
+        if key in _BOOKKEEPING or not differing:
+            continue
+        texts = {
+            path.removeprefix(f"{key}."): plain(leaf)
+            + (f" (default {plain(usual[path])})" if usual.get(path) is not None else "")
+            for path, leaf in differing.items()
+        }
+        name = plain(held["name"]) if isinstance(held, Mapping) and "name" in held else ""
+        yield key, texts.pop("name", texts.pop(key, name)), list(texts.items())
+
+
 def command(trial: TrialView) -> str:
-    """What trains the same recipe once more when it is pasted into a shell where metricsweep is installed."""
+    """The shell command that trains the same recipe again where metricsweep is installed."""
     name = f"trial-{trial.id}"
     recipe = json.dumps(trial.recipe, indent=1, ensure_ascii=True)
     return f"cat > {name}.json <<'RECIPE'\n{recipe}\nRECIPE\npython -m workers train {name}.json --out {name}\n"
 
 
-def step_seconds(trial: TrialView) -> float | None:
-    """How long a step took, evaluations included; none before the end of a training."""
-    return trial.seconds / trial.step if trial.seconds and trial.step else None
+def _usage_rows(figure: Mapping[str, Any] | None) -> Iterator[tuple[str, float, float]]:
+    """Title, mean and peak of each small multiple of the usage."""
+    for title, points in _multiples(figure):
+        if values := [point["value"] for point in points if point["value"] is not None]:
+            yield title, math.fsum(values) / len(values), max(values)
 
 
-def selection(recipe: Mapping[str, Any]) -> str:
-    """By what the training's best checkpoint was chosen: `validation/map@r`."""
-    chosen = recipe.get("select", {})
-    return "/".join(str(chosen[field]) for field in ("split", "metric") if field in chosen)
-
-
-def tail(log: LogView) -> Tail:
-    """The last lines of what is given of a log."""
+def _tail(log: LogView) -> tuple[str, bool]:
+    """The last lines of a log, and whether there are earlier ones."""
     text = log.text.rstrip("\n")
-    lines = text.split("\n") if text else []
-    shown = "\n".join(lines[-MOST_LINES:])[-MOST_CHARACTERS:]
-    return Tail(shown, shown.count("\n") + 1 if shown else 0, len(shown) < len(text) or log.offset > 0)
+    tail = "\n".join(text.split("\n")[-MOST_LINES:])[-MOST_CHARACTERS:]
+    return tail, len(tail) < len(text) or log.offset > 0
 
 
 EXPORTS: Final = ("latex", "markdown", "csv", "json", "html")
-FIGURE_EXPORTS: Final = ("pdf", "svg", "png", "json", "csv")
+_FIGURE_EXPORTS: Final = ("pdf", "svg", "png", "json", "csv")
 SECONDS: Final = {"active": 3, "list": 15}
-"""How often a page asks for itself again: while what it shows is active, and a list in which nothing is."""
-HEATS: Final = (("metric", "by metric"), ("state", "by state"), ("none", "not"))
-"""By what the tables of a sweep's page may be coloured."""
-MOST_SQUARES: Final = rendering.MOST_SQUARES
+"""How often a page reloads itself: while something on it is active, and a list without anything active."""
+_HEATS: Final = (("metric", "by metric"), ("state", "by state"), ("none", "not"))
+"""The colourings of tables, with their words."""
+_MOST_CLASSES: Final = 1_000
+"""The rows of the page of a trial's classes."""
 MOST_TABLED: Final = 20_000
-"""Trials of a sweep whose page shows its tables; of a greater one they are computed when they are asked for."""
+"""The largest number of trials of a sweep whose page shows its tables."""
 
 
 def sweeps_page(
@@ -229,12 +219,12 @@ def sweeps_page(
     tag: str | None = None,
     now: datetime | None = None,
 ) -> str:
-    """The sweeps, newest first; `state`, part of the `name` and `tag` are those that filter it."""
+    """The sweeps, newest first, filtered by state, part of the name, and tag."""
     asked = {"state": str(state or ""), "name": name or "", "tag": tag or ""}
     kept = {key: value for key, value in asked.items() if value}
     newest = f"/?{urlencode(kept)}" if kept else "/"
     further = f"/?{urlencode(kept | {'cursor': page.next_cursor})}" if page.next_cursor else None
-    active = any(one.state in rendering.ACTIVE for one in page.items)
+    active = any(sweep.state in rendering.ACTIVE for sweep in page.items)
     return render(
         "sweeps.html", now, sweeps=page.items, asked=asked, filtered=bool(kept), newest=newest, further=further,
         states=list(SweepState), refresh=SECONDS["active" if active else "list"], active=active, follow="all",
@@ -242,63 +232,120 @@ def sweeps_page(
 
 
 @dataclass(frozen=True, slots=True)
-class BesideSweep:
-    """What a sweep's page shows beside it."""
+class SweepContext:
+    """What a sweep's page shows in addition to the sweep: notes, rights and links."""
 
     by_name: Mapping[str, str | None] = field(default_factory=dict)
-    """Its tables as HTML that the formats have escaped; none: too great to be shown."""
+    """Its tables as escaped HTML; `None` means too large to be shown."""
     heat: str = "none"
-    """By what they are coloured."""
+    """The colouring of the tables."""
+    compare: bool = False
+    """Whether the tables say how cells compare with their baselines."""
+    answer: str = ""
+    """The best row in a sentence."""
     resolution: ResolutionView | None = None
-    """What decides the comparisons of one of them."""
+    """The last resolution of the comparisons of a table."""
     may: Allowed = EVERYTHING
-    """What who asks may do with the sweep."""
+    """The rights of the caller."""
 
 
 def sweep_page(
     sweep: SweepView,
     grid: Sequence[GridCell],
-    tables: BesideSweep,
+    tables: SweepContext,
     *,
     cells: int = 0,
     left: Sequence[str] = (),
     now: datetime | None = None,
 ) -> str:
-    """One sweep; `grid` may be the first cells alone, of `cells` in all; `left` says what is still to be trained."""
+    """One sweep; `grid` may be only the first of `cells` cells, and `left` says what remains to be trained."""
     active = sweep.state in rendering.ACTIVE
     return render(
         "sweep.html", now, sweep=sweep, tables=tables.by_name,
         grid=rendering.drawn(grid, cells=cells, trials=sweep.counts.total),
-        problems=rendering.gathered(sweep.problems), exports=EXPORTS, figure_exports=FIGURE_EXPORTS,
-        left=left, heat=tables.heat, heats=HEATS, may=tables.may,
-        can_cancel=rendering.can_cancel(sweep), can_retry=rendering.can_retry(sweep), resolution=tables.resolution,
-        can_resolve=rendering.can_resolve(sweep, tables.resolution),
+        problems=rendering.gathered(sweep.problems), exports=EXPORTS, figure_exports=_FIGURE_EXPORTS,
+        left=left, heat=tables.heat, heats=_HEATS, compare=tables.compare, answer=tables.answer, may=tables.may,
+        can_retry=rendering.can_retry(sweep), resolution=tables.resolution, groups=_extensible(sweep), given={},
         active=active, refresh=SECONDS["active"] if active else None, follow=f"sweep {sweep.id}",
     )  # fmt: skip
 
 
-def storage_page(kept: SweepStorage, going: CollectionView | None, *, now: datetime | None = None) -> str:
-    """What the trainings of a sweep keep, and what of it could go today; `going` is none while the sweep goes on."""
+def _extensible(sweep: SweepView) -> Mapping[AxisGroup, Mapping[str, Any]]:
+    """The axes to which the form adds alternatives."""
+    return {} if sweep.state is SweepState.QUEUED else axis_groups(sweep.spec)
+
+
+@dataclass(frozen=True, slots=True)
+class ExtensionContext:
+    """What the page of an extension shows in addition to the sweep."""
+
+    given: Mapping[str, str] = field(default_factory=dict)
+    """The added alternatives by field of the form."""
+    planned: Sequence[str] = ()
+    """What the sweep would become and what it would cost, a line each."""
+    text: str = ""
+    """The spec that would be sent."""
+    problems: Sequence[Problem] = ()
+    """What is wrong with the spec."""
+    refused: str = ""
+    """Why the sweep cannot be extended."""
+    may: Allowed = EVERYTHING
+    """The rights of the caller."""
+
+
+def extension_page(sweep: SweepView, context: ExtensionContext) -> str:
+    """The form that extends a sweep, and what it would train."""
+    return render(
+        "extension.html", None, sweep=sweep, groups=_extensible(sweep), given=context.given, planned=context.planned,
+        text=context.text, problems=context.problems, refused=context.refused, may=context.may,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class StatisticsContext:
+    """What a sweep's page of statistics shows in addition to the verdicts."""
+
+    budget: ResolutionBudget
+    """The limits that the form has."""
+    planned: ResolutionView | None = None
+    """The first round that would be trained within the limits, if that was asked."""
+    refused: str = ""
+    """Why no seeds can be added."""
+    resolution: ResolutionView | None = None
+    """The last resolution."""
+    may: Allowed = EVERYTHING
+    """The rights of the caller."""
+
+
+def statistics_page(
+    sweep: SweepView, verdicts: VerdictsView | None, context: StatisticsContext, *, now: datetime | None = None
+) -> str:
+    """The comparisons of a table, seeds that would decide them, and the last resolution; `None` without tables."""
+    active = sweep.state in rendering.ACTIVE
+    return render(
+        "statistics.html", now, sweep=sweep, verdicts=verdicts, budget=context.budget, planned=context.planned,
+        refused=context.refused, resolution=context.resolution, may=context.may,
+        can_resolve=rendering.can_resolve(sweep, context.resolution),
+        active=active, refresh=SECONDS["active"] if active else None, follow=f"sweep {sweep.id}",
+    )  # fmt: skip
+
+
+def storage_page(kept: SweepStorage, going: CollectionView | None) -> str:
+    """The stored files of a sweep, and what could be removed; `going` is `None` while the sweep is active."""
     parts = {"weights": kept.weights_bytes, "figures": kept.figures_bytes}
     parts |= {"spools": kept.spools_bytes, "logs": kept.logs_bytes}
     row = going.sweeps[0] if going and going.sweeps else None
     return render(
-        "storage.html", now, kept=kept, parts=parts, total=sum(parts.values()), going=row, ended=going is not None
+        "storage.html", None, kept=kept, parts=parts, total=sum(parts.values()), going=row, ended=going is not None
     )
 
 
-def cell_page(
-    cell: CellView,
-    figure: Mapping[str, Any] | None = None,
-    may: Allowed = EVERYTHING,
-    *,
-    now: datetime | None = None,
-) -> str:
-    """What stands behind the numbers of one cell; `figure` draws its candidates."""
+def cell_page(cell: CellView, figure: Mapping[str, Any] | None = None, may: Allowed = EVERYTHING) -> str:
+    """One cell with its candidates and trials; `figure` draws the candidates."""
     states = [trial.state for candidate in cell.candidates for trial in candidate.trials]
     active = any(state in rendering.ACTIVE for state in states)
     return render(
-        "cell.html", now, cell=cell, may=may, active=active, refresh=SECONDS["active"] if active else None,
+        "cell.html", None, cell=cell, may=may, active=active, refresh=SECONDS["active"] if active else None,
         follow=f"sweep {cell.sweep} cell {cell.index}",
         figure=embedded(figure) if figure else None, grammar=grammar(figure),
         failed=sum(state == "failed" for state in states), left=sum(state in rendering.ACTIVE for state in states),
@@ -306,14 +353,20 @@ def cell_page(
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What stands beside a trial."""
+class TrialContext:
+    """What a trial's page shows in addition to the trial."""
 
     neighbours: Sequence[Neighbour] = ()
     kept: tuple[str, Sequence[str]] | None = None
     """The folder of its files in the storage, and their names."""
     may: Allowed = EVERYTHING
-    """What who asks may do with its sweep."""
+    """The rights of the caller."""
+    weights: bool = False
+    """Whether its model can be downloaded."""
+    usage: Mapping[str, Any] | None = None
+    """The Vega-Lite specification of the usage of its machine."""
+    defaults: Mapping[str, Any] | None = None
+    """The defaults of its recipe, if they are known."""
 
 
 def trial_page(
@@ -321,126 +374,104 @@ def trial_page(
     figure: Mapping[str, Any] | None,
     log: LogView,
     files: Sequence[FigureFile] = (),
-    beside: Surroundings = Surroundings(),
+    context: TrialContext = TrialContext(),
     *,
     now: datetime | None = None,
 ) -> str:
     """One trial; `figure` is the Vega-Lite specification of its curves, `files` are those of the recipe's figures."""
     evaluated = trial.evaluation is not None and trial.evaluation.state in rendering.ACTIVE
     active = trial.state in rendering.ACTIVE or evaluated
-    last = last_values(figure)
+    last = list(_last_values(figure))
+    tail, cut = _tail(log)
+    select = trial.recipe.get("select", {})
     return render(
-        "trial.html", now, beside=beside, may=beside.may, again=command(trial), trial=trial,
-        step_seconds=step_seconds(trial), log=log, files=files, tail=tail(log), last=last,
+        "trial.html", now, context=context, may=context.may, again=command(trial), trial=trial,
+        step_seconds=trial.seconds / trial.step if trial.seconds and trial.step else None,
+        log=log, files=files, tail=tail, cut=cut, last=last,
         kind="diverged" if trial.diverged else trial.state.value,
         figure=embedded(figure) if figure and last else None, grammar=grammar(figure),
-        metrics=metric_table(trial.metrics), recipe=list(field_rows(trial.recipe)),
-        provenance=list(field_rows(trial.provenance)),
-        selection=selection(trial.recipe), active=active, refresh=SECONDS["active"] if active else None,
+        metrics=_metric_table(trial.metrics), recipe=list(_field_rows(trial.recipe)),
+        usage=list(_usage_rows(context.usage)), usage_figure=embedded(context.usage or {}),
+        chosen=[] if context.defaults is None else list(_chosen_rows(trial.recipe, context.defaults)),
+        provenance=list(_field_rows(trial.provenance)),
+        selection="/".join(str(select[field]) for field in ("split", "metric") if field in select),
+        active=active, refresh=SECONDS["active"] if active else None,
         follow=f"sweep {trial.sweep} trial {trial.id}",
     )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class NamedProvider:
-    """Who else logs people in, as the login page names it."""
+def classes_page(trial: TrialView, found: ClassScores, figure: Mapping[str, Any]) -> str:
+    """Recall, precision and F1 of each class of a trial; `figure` draws the first."""
+    return render(
+        "classes.html", None, trial=trial, found=found, figure=embedded(figure), grammar=grammar(figure),
+        most=_MOST_CLASSES,
+    )  # fmt: skip
 
-    name: str
-    logs_out: bool = False
-    """Whether the browser was just logged out here, and may be there too."""
 
+def login_page(message: str, then: str = "/", provider: str | None = None, *, logs_out: bool = False) -> str:
+    """The login form; `message` says why the last token was refused, and `then` is the page after the login.
 
-def login_page(message: str, then: str = "/", provider: NamedProvider | None = None) -> str:
-    """The form that asks for the token; `message` says why the last one was refused, `then` leads on."""
-    return render("login.html", None, message=message, query=urlencode({"next": then}), provider=provider)
+    `provider` is the name of the OpenID Connect provider, if any; `logs_out` offers to log out there too.
+    """
+    query = urlencode({"next": then})
+    return render("login.html", None, message=message, query=query, provider=provider, logs_out=logs_out)
 
 
 def login_link_page(code: str, then: str, name: str, now: str | None) -> str:
-    """The question whether to log in as `name` by a link; `now` names the person who is logged in already."""
+    """The question whether to log in as `name` by a link; `now` names the user who is logged in already."""
     query = urlencode({"next": then})
     return render("login_link.html", None, code=code, query=query, name=name, current=now, then=then)
 
 
 def problem_page(status: int, title: str, detail: str) -> str:
-    """What went wrong, each line of `detail` for itself."""
+    """A page for an error; each line of `detail` is a paragraph or an item."""
     return render("problem.html", None, status=status, title=title, lines=detail.splitlines())
 
 
 def embedded(figure: Mapping[str, Any]) -> dict[str, Any]:
-    """The figure without what the page says itself, and without the schema's address: nothing here names a server."""
+    """A Vega-Lite figure without its title, which the page has, and without the address of the schema."""
     return {key: value for key, value in figure.items() if key not in {"$schema", "title"}}
 
 
 def grammar(figure: Mapping[str, Any] | None) -> str:
-    """The Vega-Lite version that the figure is written in: `v6.1.0`."""
+    """The Vega-Lite version of a figure, such as `v6.1.0`."""
     return str((figure or {}).get("$schema", "")).rpartition("/")[2].removesuffix(".json")
 
 
-SMOOTHINGS: Final = (0.0, 0.3, 0.6, 0.8, 0.9, 0.97)
-"""What the page offers; any other weight may stand in the address."""
+_SMOOTHINGS: Final = (0.0, 0.3, 0.6, 0.8, 0.9, 0.97)
+"""The smoothings of the form; the address may have any other."""
 
 
-class Wanted(Protocol):
-    """What of a question the page's form repeats."""
-
-    @property
-    def trials(self) -> Any:
-        """The trials that were asked for."""
-
-    @property
-    def sweep(self) -> int | None:
-        """Or the sweep."""
-
-    @property
-    def cells(self) -> Any:
-        """Of which these cells."""
-
-    @property
-    def by(self) -> str:
-        """What a line stands for."""
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A line in words."""
-
-    trace: CurveLine
-    last_x: float | None
-    last: float | None
-    least: float | None
-    greatest: float | None
-
-
-def rows(found: CurveLines) -> list[Row]:
-    """Where each line ends, and its extremes."""
-    return [_row(trace) for trace in found.traces]
-
-
-def _row(trace: CurveLine) -> Row:
-    values = [(x, y) for x, y in trace.points if y is not None and math.isfinite(y)]
-    if not values:
-        return Row(trace, None, None, None, None)
-    heights = [y for _, y in values]
-    return Row(trace, values[-1][0], values[-1][1], min(heights), max(heights))
+def _ends(trace: CurveLine) -> tuple[float | None, ...]:
+    """The last point of a line (x and y), and its least and greatest value."""
+    points = [(x, y) for x, y in trace.points if y is not None and math.isfinite(y)]
+    if not points:
+        return None, None, None, None
+    values = [y for _, y in points]
+    return *points[-1], min(values), max(values)
 
 
 def curves_page(
-    wanted: Wanted,
-    found: CurveLines,
+    multiples: Sequence[CurveLines],
     figure: Mapping[str, Any],
     *,
+    asked: Mapping[str, str],
+    by: str,
     y: Literal["linear", "log"],
+    bands: bool,
     sweep_name: str | None,
-    now: datetime | None = None,
 ) -> str:
-    """Lines of trials, candidates or cells, and the form that chooses what is drawn."""
-    kept = {"trials": ",".join(map(str, wanted.trials)), "sweep": str(wanted.sweep or "")}
-    kept["cells"] = ",".join(map(str, wanted.cells or ()))
+    """Lines of trials, candidates or cells, of several keys, with a form.
+
+    `asked` are `trials`, or `sweep` and `cells`, in the query.
+    """
+    found = multiples[0]
     active = any(trace.running for trace in found.traces)
+    tables = [(lines.key, [(trace, *_ends(trace)) for trace in lines.traces]) for lines in multiples]
     against: tuple[tuple[Against, str], ...] = (("step", "steps"), ("seconds", "time trained"))
     return render(
-        "curves.html", now, found=found, rows=rows(found), figure=embedded(figure), grammar=grammar(figure),
-        kept={name: value for name, value in kept.items() if value}, by=wanted.by, y=y, against=against,
-        smoothings=sorted({*SMOOTHINGS, found.smoothing}), sweep=wanted.sweep, sweep_name=sweep_name,
+        "curves.html", None, found=found, tables=tables, bands=bands,
+        figure=embedded(figure), grammar=grammar(figure), kept=asked, by=by, y=y, against=against,
+        smoothings=sorted({*_SMOOTHINGS, found.smoothing}), sweep=asked.get("sweep"), sweep_name=sweep_name,
         active=active, refresh=SECONDS["active"] if active else None,
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""`python -m orchestrator`: the conductor's process, and what is asked of it beside the service (see EXAMPLES)."""
+"""Run the conductor, or a command that needs no running service."""
 
 import argparse
 import logging
@@ -7,8 +7,8 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from orchestrator.host.checks import brought_by, refuse_hidden
-from orchestrator.host.files import write_for_us_alone
+from orchestrator.host.checks import refuse_hidden, requires_extra
+from orchestrator.host.files import restrict_new_files
 from orchestrator.host.logs import begin_logging
 from orchestrator.settings import Secrets, Settings, problems
 from orchestrator.views.errors import FencedError, MetricsweepError
@@ -16,25 +16,25 @@ from workers import catalog as catalogs
 
 FENCED = 3
 EXAMPLES = """examples:
-  python -m orchestrator conduct                     serve the queue until SIGTERM
-  python -m orchestrator healthy                     0 where the database answers and a conductor holds the lease
-  python -m orchestrator run sweeps/digits.yaml      train a sweep in this process, without Ray, and print its tables
-  python -m orchestrator webhook                     send the webhook one message of the type `test`
+  python -m orchestrator conduct                     run the conductor until SIGTERM
+  python -m orchestrator healthy                     exit with 0 if the database answers and a conductor runs
+  python -m orchestrator run sweeps/digits.yaml      train a sweep in this process and print its tables
+  python -m orchestrator webhook                     send a test message to the webhook
   python -m orchestrator study 1 --cell 0 --out s.log write the search of a cell for optuna-dashboard"""
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command; 0 on success, 1 on an error that is explained on stderr, 3 when another conductor took over."""
+    """Run one command; returns 0 on success, 1 after an error, 3 if another conductor holds the lease."""
     options = _parser().parse_args(arguments)
     begin_logging()
     logging.getLogger("alembic").setLevel(logging.WARNING)
-    logging.getLogger("httpx").setLevel(logging.WARNING)  # it logs addresses, and the webhook's is a secret
+    logging.getLogger("httpx").setLevel(logging.WARNING)  # it logs addresses, and that of the webhook is a secret
     try:
         refuse_hidden()
         settings = Settings()
         begin_logging(settings.log_format, Secrets(settings).hidden)
-        with brought_by("server"):
-            return _done(settings, options)
+        with requires_extra("server"):
+            return _run_command(settings, options)
     except FencedError as error:
         print(error, file=sys.stderr)
         return FENCED
@@ -48,9 +48,11 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
 
 
-def _done(settings: Settings, options: argparse.Namespace) -> int:
+def _run_command(settings: Settings, options: argparse.Namespace) -> int:
     if options.command == "conduct":
-        return _conduct(settings, until_idle=False, when_told=options.when_told)
+        from orchestrator.conduct.conductor import conduct
+
+        return conduct(settings, until_idle=False, wait_for_start=options.wait_for_start)
     if options.command == "run":
         return _run(settings.model_copy(update={"engine": "inline"}), options.spec.read_bytes())
     if options.command == "study":
@@ -68,29 +70,23 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = parser.add_subparsers(dest="command", required=True)
-    conduct = commands.add_parser("conduct", help="serve the queue until SIGTERM")
+    conduct = commands.add_parser("conduct", help="run the conductor until SIGTERM")
     conduct.add_argument(
-        "--when-told", action="store_true", help="load all that it needs, and begin at a line on standard input"
+        "--wait-for-start", action="store_true", help="import everything, then wait for a line on standard input"
     )
-    commands.add_parser("healthy", help="0 where the database answers and a conductor holds the lease, else 1")
-    commands.add_parser("webhook", help="send the webhook one message of the type `test`: 0 where it is taken, else 1")
+    commands.add_parser("healthy", help="exit with 0 if the database answers and a conductor holds the lease, else 1")
+    commands.add_parser("webhook", help="send a test message to the webhook; exit with 0 if it is accepted, else 1")
     run = commands.add_parser("run", help="train a sweep in this process, where a debugger can follow it")
     run.add_argument("spec", type=Path, help="a spec in YAML or JSON")
     study = commands.add_parser("study", help="write the adaptive search of a cell as an Optuna journal")
-    study.add_argument("sweep", type=int)
-    study.add_argument("--cell", type=int, default=0, help="which cell, from 0 on (default 0)")
-    study.add_argument("--out", type=Path, required=True, help="the file, replaced where it exists")
+    study.add_argument("sweep", type=int, help="the number of the sweep")
+    study.add_argument("--cell", type=int, default=0, help="the cell, from 0 (default 0)")
+    study.add_argument("--out", type=Path, required=True, help="the file; an existing file is replaced")
     return parser
 
 
-def _conduct(settings: Settings, *, until_idle: bool, when_told: bool = False) -> int:
-    from orchestrator.conduct.conductor import conduct
-
-    return conduct(settings, until_idle=until_idle, when_told=when_told)
-
-
 def _healthy(settings: Settings) -> int:
-    """For a supervisor: a conductor that stands by is as healthy as the one that holds the lease."""
+    """Also 0 in the container of a conductor that stands by while another one holds the lease."""
     from orchestrator.record.store import Store
 
     store = Store.of(settings, migrate=False)
@@ -103,34 +99,33 @@ def _healthy(settings: Settings) -> int:
 
 
 def _webhook(settings: Settings) -> int:
-    """By the settings of this environment, as the conductor would have them if it were started here."""
     from orchestrator.conduct.webhook import Webhook
 
     webhook = Webhook.named_by(settings)
     if webhook is None:
-        print("METRICSWEEP_WEBHOOK_URL  names nobody to tell", file=sys.stderr)
+        print("METRICSWEEP_WEBHOOK_URL  is not set", file=sys.stderr)
         return 1
     reply = webhook.try_out(settings.address)
-    print(f"the webhook at {webhook.host} {reply.said}", file=sys.stdout if reply.taken else sys.stderr)
+    print(f"the webhook at {webhook.host} {reply.message}", file=sys.stdout if reply.taken else sys.stderr)
     return 0 if reply.taken else 1
 
 
 def _run(settings: Settings, body: bytes) -> int:
-    """Train a sweep in this very process: what `metricsweep run`, whose conductor is a child, cannot be."""
+    """Train a sweep in this process; the conductor of `metricsweep run` is a child process."""
+    from orchestrator.conduct.conductor import conduct
     from orchestrator.service.service import Service
 
     service = Service.open(settings)
     try:
         submitted = service.submissions.submit(body)
         print(f"sweep {submitted.id}", file=sys.stderr)
-        _conduct(settings, until_idle=True)
+        conduct(settings, until_idle=True)
         ended = service.sweeps.get(submitted.id)
         for name in ended.tables:
             sys.stdout.buffer.write(service.tables.render(submitted.id, name, "markdown").content)
-        if ended.reuse:
-            print(ended.reuse.said, file=sys.stderr)
-        if ended.notice:
-            print(ended.notice, file=sys.stderr)
+        for message in (ended.reuse and ended.reuse.summary, ended.notice):
+            if message:
+                print(message, file=sys.stderr)
         return 0 if ended.state == "finished" else 1
     finally:
         service.close()
@@ -142,13 +137,13 @@ def _study(settings: Settings, sweep: int, cell: int, file: Path) -> int:
 
     store = Store.of(settings)
     try:
-        found = search.export(store, catalogs.load(settings.parts), sweep, cell, file)
+        count = search.export(store, catalogs.load(settings.parts), sweep, cell, file)
     finally:
         store.close()
-    print(f"{file}: {found} trials; optuna-dashboard {file}", file=sys.stderr)
+    print(f"{file}: {count} trials; optuna-dashboard {file}", file=sys.stderr)
     return 0
 
 
 if __name__ == "__main__":
-    write_for_us_alone()
+    restrict_new_files()
     sys.exit(main())

@@ -124,11 +124,15 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, bytes], None]:
 
 
 @pytest.fixture
-def settings(tmp_path: Path) -> "Settings":
-    """An installation of its own, with the inline engine and a training that does as its learning rate says."""
+def settings(request: pytest.FixtureRequest, tmp_path: Path) -> "Settings":
+    """An installation of its own, with the inline engine and a training that does as its learning rate says.
+
+    A module names another training as `TRAIN`.
+    """
     from orchestrator.settings import Settings
 
-    return Settings(home=tmp_path, engine="inline", train="tests.run.trainings:scripted", lease_seconds=5)
+    train = getattr(request.module, "TRAIN", "tests.run.trainings:scripted")
+    return Settings(home=tmp_path, engine="inline", train=train, lease_seconds=5)
 
 
 @pytest.fixture(scope="session")
@@ -149,10 +153,11 @@ def migrated(tmp_path_factory: pytest.TempPathFactory) -> "Callable[[Path], Path
 
 @pytest.fixture
 def service(settings: "Settings", migrated: "Callable[[Path], Path]") -> "Iterator[Service]":
-    """The service over it."""
+    """The service over it; a home that has a database keeps it."""
     from orchestrator.service.service import Service
 
-    migrated(settings.resolved_home)
+    if not (settings.resolved_home / "metricsweep.db").exists():
+        migrated(settings.resolved_home)
     opened = Service.open(settings)
     yield opened
     opened.close()

@@ -2,6 +2,7 @@
 
 from orchestrator.plan import grid
 from orchestrator.record.store import Store, Writer
+from orchestrator.record.sweeps import PlanRows
 from orchestrator.spec.spec import Spec
 from workers import catalog
 
@@ -11,4 +12,5 @@ def expand_queued(store: Store, writer: Writer) -> None:
     for queued in store.sweeps.queued():
         spec = Spec.model_validate(queued.spec)
         plan = grid.expand(spec, catalog.load())
-        writer.sweeps.start(queued.id, plan.cells, plan.candidates, plan.trials(), spec.slot, spec.fresh)
+        rows = PlanRows(plan.cells, plan.candidates, list(plan.trials()))
+        writer.sweeps.start(queued.id, rows, spec.slot, spec.fresh)

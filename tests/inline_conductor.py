@@ -1,6 +1,7 @@
 """A conductor over the inline engine, that runs until it is idle or is killed."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
 from typing import Any
 
 from orchestrator.conduct.conductor import Conductor
@@ -51,17 +52,39 @@ def after(orders: int) -> Replaced:
     return dying
 
 
-def conduct(settings: Settings, orders: int | None = None, catalog: Catalog | None = None) -> None:
-    """Conduct until idle, or until so many orders were claimed; `catalog`: that of another release."""
-    store = Store.open(settings.database)
-    workplace = Workplace(settings.train, settings.storage, settings.data_root, inspect=settings.inspection)
-    engine = Wiretapped(workplace, **({} if orders is None else {"next_order": after(orders)}))
-    try:
+def stealing(thief: Store) -> Replaced:
+    """For a method that reports: another conductor takes the lease before what it reports is written."""
+
+    def robbed(report: Callable[..., Any]) -> Callable[..., Any]:
+        def stolen(*given: Any) -> None:
+            while thief.lease.acquire("thief", 60, thief.lease.held()) is None:  # it was renewed in between
+                pass
+            report(*given)
+
+        return stolen
+
+    return robbed
+
+
+def workplace(settings: Settings) -> Workplace:
+    """Where the engines of an installation train."""
+    return Workplace(settings.train, settings.storage, settings.data_root, settings.parts, inspect=settings.inspection)
+
+
+def inline(settings: Settings, store: Store, **replaced: Replaced) -> Conductor:
+    """A conductor over the inline engine, with methods of its broker replaced."""
+    return Conductor(settings, store, Wiretapped(workplace(settings), **replaced), catalogs.load(), None)
+
+
+def conduct(
+    settings: Settings, orders: int | None = None, catalog: Catalog | None = None, **replaced: Replaced
+) -> None:
+    """Conduct until idle, or until so many orders were claimed; `catalog` is that of another release."""
+    if orders is not None:
+        replaced["next_order"] = after(orders)
+    engine = Wiretapped(workplace(settings), **replaced)
+    with closing(Store.open(settings.database)) as store, suppress(Killed):
         Conductor(settings, store, engine, catalog or catalogs.load(), None).conduct(until_idle=True)
-    except Killed:
-        pass
-    finally:
-        store.close()
 
 
 def ran(service: Service, settings: Settings, body: bytes, orders: int | None = None) -> int:
@@ -69,3 +92,15 @@ def ran(service: Service, settings: Settings, body: bytes, orders: int | None = 
     sweep = service.submissions.submit(body).id
     conduct(settings, orders)
     return sweep
+
+
+def whole_and_killed(settings: Settings, body: bytes, orders: int) -> Iterator[tuple[Service, int]]:
+    """A finished sweep of a conductor that lives, then one of conductors that are killed after so many orders."""
+    for every in (None, orders):
+        home = settings.resolved_home / str(every)
+        own = settings.model_copy(update={"home": home, "lease_seconds": 1})
+        with closing(Service.open(own)) as service:
+            sweep = service.submissions.submit(body).id
+            while service.sweeps.get(sweep).state != "finished":
+                conduct(own, every)
+            yield service, sweep

@@ -2,13 +2,14 @@
 
 import http.client
 import re
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Final
 from urllib.parse import parse_qs, urlsplit
+
+from tests.ports import Quiet, running
 
 _CONTENTS: Final = re.compile(r"<Contents>.*?</Contents>", re.DOTALL)
 _MORE: Final = re.compile(r"<IsTruncated>true</IsTruncated>|<NextContinuationToken>.*?</NextContinuationToken>")
@@ -49,7 +50,7 @@ def _key(contents: str) -> str:
     return found[1] if found else ""
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(Quiet, BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     lies: Lies
     port: int
@@ -97,9 +98,6 @@ class _Handler(BaseHTTPRequestHandler):
         del self.headers["transfer-encoding"]
         return whole
 
-    def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
-        """Say nothing."""
-
 
 @contextmanager
 def _connected(port: int) -> Iterator[http.client.HTTPConnection]:
@@ -114,11 +112,6 @@ def _connected(port: int) -> Iterator[http.client.HTTPConnection]:
 def lying(port: int, lies: Lies) -> Iterator[int]:
     """The port of a proxy in front of the store at `port`."""
     handler = type("Handler", (_Handler,), {"lies": lies, "port": port})
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
-        thread.start()
-        try:
-            yield server.server_address[1]
-        finally:
-            server.shutdown()
-            thread.join()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    with running(server):
+        yield server.server_port

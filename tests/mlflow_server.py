@@ -2,7 +2,7 @@
 
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,10 +14,14 @@ from pydantic import SecretStr
 
 from api.local.processes import MARK, Child, end_processes, inherited_environment, marked, mlflow_server
 from api.main import create_app
-from orchestrator.host.identity import Identity, made_for
+from orchestrator.host.identity import Identity, ensure_identity
+from orchestrator.record.mlflow.tracker import Tracker
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from tests.served_app import served
+
+Another = Callable[[], Tracker]
+"""Makes trackers that know nothing of what others sent."""
 
 TOKEN = "a-token-of-the-tests"
 
@@ -62,7 +66,7 @@ class Gate:
     @property
     def identity(self) -> Identity:
         """Whose it is."""
-        return made_for(self.home)
+        return ensure_identity(self.home)
 
     @property
     def password(self) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import httpx
 import pytest
 
-from orchestrator.host.storage import Bucket, opened
+from orchestrator.host.storage import Bucket, Folder, opened
 from tests.ports import free_port
 
 # Before any Ray starts, so that its workers have them too; the server takes whatever it is told.
@@ -85,3 +85,12 @@ def bucket_url(object_store: ObjectStore) -> Iterator[str]:
     """A bucket of this test's own; the server answers again afterwards, whatever the test did."""
     yield object_store.new_bucket()
     object_store.go_on()
+
+
+def put(storage: Folder | Bucket, folder: str, name: str, content: bytes) -> None:
+    """Store a file."""
+    if isinstance(storage, Bucket):
+        storage.write(content, folder, name)
+    else:
+        (storage.root / folder).mkdir(parents=True, exist_ok=True)
+        (storage.root / folder / name).write_bytes(content)

@@ -14,7 +14,7 @@ from typing import Any, Final
 import psutil
 
 from api.client import Client
-from orchestrator.host.identity import made_for
+from orchestrator.host.identity import ensure_identity
 from orchestrator.host.slot_environment import NICENESS
 from tests.ports import free_port
 
@@ -76,7 +76,7 @@ def serving(home: Path, **settings: str) -> Iterator[Served]:
         process = subprocess.Popen(command, cwd=current, env=environment, stdout=log, stderr=log)
     try:
         until(lambda: "Ctrl-C" in said.read_text(), "serve is ready", process)
-        with Client(f"http://127.0.0.1:{port}", made_for(home).secret) as client:
+        with Client(f"http://127.0.0.1:{port}", ensure_identity(home).secret) as client:
             yield Served(client, psutil.Process(process.pid), home, planted)
     finally:
         process.send_signal(signal.SIGTERM)

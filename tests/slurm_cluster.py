@@ -107,12 +107,16 @@ class SlurmCluster:
         process.terminate()
         process.wait()
 
-    def down(self) -> None:
-        """End the jobs, then the daemons, each by its id."""
+    def end_jobs(self) -> None:
+        """Kill every job, and wait until none writes any more."""
         self.ask("scancel", "--signal=KILL", "--full", "--user=root")
         self.ask("scancel", "--user=root")
         with suppress(AssertionError):
             self.until(lambda: not self.ask("squeue", "-h", "-t", "R,CG"), "no job runs", 20)
+
+    def down(self) -> None:
+        """End the jobs, then the daemons, each by its id."""
+        self.end_jobs()
         for process in reversed(self._running.values()):
             process.send_signal(signal.SIGTERM)
             try:

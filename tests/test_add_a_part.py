@@ -11,7 +11,7 @@ import pytest
 from orchestrator.__main__ import main
 from orchestrator.conduct.conductor import Conductor
 from orchestrator.publish import formats
-from orchestrator.publish.tables.build import build_own
+from orchestrator.publish.tables.build import build
 from orchestrator.record.store import Store
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.engine import Site, engine_named
@@ -94,7 +94,7 @@ def test_the_engine_of_the_page_trains_them(home: Path, tmp_path: Path, monkeypa
         engine = engine_named(settings.engine, Site(workplace, home))
         Conductor(settings, store, engine, catalogs.load(settings.parts), None).conduct(until_idle=True)
         assert service.sweeps.get(sweep).state == "finished"
-        trial = service.trials.page(sweep, None, None, None, 9).items[0]
+        trial = service.store.trials.page(sweep, None, None, None, 9).items[0]
         assert service.trials.get(trial.id).attempts[0].slot == "this process"
     finally:
         service.close()
@@ -106,7 +106,7 @@ def test_the_format_of_the_page_renders_a_table(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(formats, "__path__", [*formats.__path__, str(tmp_path)])
     importlib.invalidate_caches()
     assert "tsv" in formats.names()
-    table = build_own(sweeps.tiny(), "main", sweeps.catalog())
+    table = build(sweeps.tiny(), "main", sweeps.catalog())
     rendered = formats.render(table, "tsv")
     assert rendered.filename.endswith(".tsv")
     lines = [line.split("\t") for line in rendered.content.decode().splitlines()]

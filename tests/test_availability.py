@@ -15,22 +15,19 @@ from torchvision.models import ResNet18_Weights, resnet18
 
 from orchestrator.__main__ import main
 from orchestrator.conduct import broker
-from orchestrator.conduct.broker import Intake
-from orchestrator.conduct.conductor import Conductor
+from orchestrator.conduct.broker import EventHandler
 from orchestrator.conduct.upkeep import Retries
 from orchestrator.conduct.waiting import Availability
-from orchestrator.record.capacity import AskedNeed
+from orchestrator.record.capacity import RequestedNeed
 from orchestrator.record.store import Store
-from orchestrator.run.attempt import Workplace
-from orchestrator.run.inline import Inline
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.operations import Inspected, Node
+from tests.inline_conductor import inline
 from tests.run import trainings
 from tests.test_capacity import Cluster
 from tests.test_conductor import SPEC, trained
 from tests.workers import faces
-from workers import catalog as catalogs
 from workers.catalog import Need
 from workers.contract import Part
 from workers.data import published_weights
@@ -58,8 +55,7 @@ class Held(Cluster):
 
     def __init__(self, settings: Settings) -> None:
         self.store = Store.open(settings.database)
-        place = Workplace(settings.train, settings.storage, settings.data_root, inspect=settings.inspection)
-        self.conductor = Conductor(settings, self.store, Inline(place), catalogs.load(), None)
+        self.conductor = inline(settings, self.store)
 
 
 @pytest.fixture
@@ -115,19 +111,19 @@ def test_a_training_without_its_data_waits_again(
     (settings.data_root / "blind").touch()
     sweep = service.submissions.submit(spec(compare={"dataset": ["cub200"]}, repeat={"seed": [0]}, tune={})).id
     monkeypatch.setattr(broker, "Retries", lambda: Retries(lambda: 0.0))  # the pause after a loss is not this test's
-    failed = Intake.failed
+    failed = EventHandler.failed
 
-    def seeing(self: Intake, order: Any, failure: Any) -> None:
+    def seeing(self: EventHandler, order: Any, failure: Any) -> None:
         assert failure.kind == "missing"
         (settings.data_root / "blind").unlink()
         failed(self, order, failure)
 
-    monkeypatch.setattr(Intake, "failed", seeing)
+    monkeypatch.setattr(EventHandler, "failed", seeing)
     held.conduct(turns=5)
     found = service.sweeps.get(sweep)
     assert (found.state, found.counts.waiting, found.counts.failed) == ("running", 1, 0)
     assert found.notice is not None
-    (attempt,) = service.trials.get(service.trials.page(sweep, None, None, None, 9).items[0].id).attempts
+    (attempt,) = service.trials.get(service.store.trials.page(sweep, None, None, None, 9).items[0].id).attempts
     assert (attempt.state, (attempt.reason or "").partition(":")[0]) == ("failed", "DataMissingError")
 
 
@@ -136,9 +132,11 @@ def test_a_run_says_what_is_missing(
 ) -> None:
     for name in ("train", "inspect", "home"):
         monkeypatch.setenv(f"METRICSWEEP_{name.upper()}", str(getattr(settings, name)))
+    monkeypatch.chdir(tmp_path)
     file = tmp_path / "spec.yaml"
     file.write_bytes(spec())
     assert main(["run", str(file)]) == 1
+    assert not (tmp_path / "mlflow.db").exists(), "no MLflow is named, so none is made here"
     said = capsys.readouterr()
     assert "no node has cub200" in said.err
     assert "| " in said.out, "what could be trained is in the table"
@@ -171,7 +169,7 @@ def test_pretrained_weights_are_waited_for(tmp_path: Path, held: Held, monkeypat
     found = service.sweeps.get(submitted.id)
     assert (found.state, found.counts.waiting, found.counts.failed) == ("running", 1, 0)
     assert (found.notice or "").startswith(f"no node has pretrained resnet18: on {HOST}: {where}, and nobody gives it")
-    assert service.trials.get(service.trials.page(found.id, None, None, None, 9).items[0].id).attempts == []
+    assert service.trials.get(service.store.trials.page(found.id, None, None, None, 9).items[0].id).attempts == []
     (settings.data_root / "weights").mkdir(parents=True)
     (tmp_path / "state.pth").rename(settings.data_root / "weights" / name)
     real.conduct(turns=6)
@@ -207,7 +205,7 @@ def test_damaged_faces_are_found_before_a_training(tmp_path: Path, held: Held, m
     assert said in (found.notice or "")
     (warning,) = service.submissions.preview(yaml.safe_dump({**body, "name": "again"}).encode()).warnings
     assert said in warning
-    assert service.trials.get(service.trials.page(sweep, None, None, None, 9).items[0].id).attempts == []
+    assert service.trials.get(service.store.trials.page(sweep, None, None, None, 9).items[0].id).attempts == []
     assert not [path for path in (settings.resolved_home / "storage").rglob("*") if path.is_file()]
     service.close()
     real.store.close()
@@ -224,10 +222,9 @@ class Machines:
         self.noted: list[list[str]] = []
         self.data = self.sweeps = self
         self.going = False
-        self.data = self
 
-    def asked_needs(self) -> list[AskedNeed]:
-        return [AskedNeed(1, need) for need in self.needs]
+    def requested_needs(self) -> list[RequestedNeed]:
+        return [RequestedNeed(1, need) for need in self.needs]
 
     def waiting_for(self, sweep: int, key: str) -> bool:
         return True
@@ -266,20 +263,20 @@ def test_where_some_have_the_data_only_they_are_given_their_trainings(tmp_path: 
     machines = Machines(CUB)
     (tmp_path / "b" / "cub200").mkdir(parents=True)
     one = Availability(machines, machines, machines, [SOP], lambda: clock[0])  # type: ignore[arg-type]
-    one.look()
+    one.update()
     assert [uid for uid, _ in machines.looks] == ["a", "b"]
-    assert (one.held, one.settled, one.notices) == ({CUB.key}, False, {}), "nobody knows yet, and nobody is told"
+    assert (one.missing_needs, one.settled, one.notices) == ({CUB.key}, False, {}), "not known yet, and no notice"
     assert set(one.lacking(CUB.key)) == {"a", "b"}
     machines.end(tmp_path)
-    one.look()
-    assert (one.held, one.settled, one.lacking(CUB.key), one.lacking(None)) == (frozenset(), True, ("a",), ())
+    one.update()
+    assert (one.missing_needs, one.settled, one.lacking(CUB.key), one.lacking(None)) == (frozenset(), True, ("a",), ())
     machines.there.pop()
     clock[0] += 2
-    one.look()
-    assert one.held == {CUB.key}, "the one that had them left"
+    one.update()
+    assert one.missing_needs == {CUB.key}, "the one that had them left"
     assert one.notices[1][0].startswith("no node has cub200: on ann: ")
     assert machines.noted[-1] == ["a"]
     machines.there.clear()
     clock[0] += 2
-    one.look()
-    assert (one.held, one.notices) == (frozenset(), {}), "whoever comes may have them"
+    one.update()
+    assert (one.missing_needs, one.notices) == (frozenset(), {}), "a node that joins may have them"

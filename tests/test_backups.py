@@ -24,7 +24,7 @@ from tests.api.played import SPEC
 from tests.record.sample import lease, run_all, started
 
 QUIET = print
-FILE = Path("storage/a/1/best.pt")
+FILE = Path("storage/a/1/best.safetensors")
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     started(store, fence)
     run_all(store, fence)
     store.close()
-    for name in ("a/1/best.pt", "a/1/curves.json", "b/2/last.ckpt"):
+    for name in ("a/1/best.safetensors", "a/1/curves.json", "b/2/last.ckpt"):
         file = settings.resolved_home / "storage" / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(os.urandom(100_000))

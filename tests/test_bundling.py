@@ -15,7 +15,7 @@ import pytest
 from orchestrator.service import tables
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
-from orchestrator.views.errors import ConflictError, DamagedError, NotFoundError
+from orchestrator.views.errors import ConflictError, DamagedError, InvalidSpecError, NotFoundError
 from tests.inline_conductor import conduct, ran
 from tests.test_conductor import SPEC, spec
 
@@ -126,11 +126,12 @@ def test_the_same_content_gives_the_same_bytes(packed: Packed, bundle: Path) -> 
 def test_every_table_is_rebuilt_to_the_byte(bundle: Path) -> None:
     report = tables.rebuild(bundle)
     assert report.identical
-    assert len(report.tables) == 2 * len({one.rendering.format for one in report.tables})
+    made = [one for one in report.made if one.file.startswith("tables/")]
+    assert len(made) == 2 * len({one.format for one in made})
     assert report.versions == {}
     one = tables.rebuild(bundle, "main", "latex")
-    assert [(each.rendering.table, each.rendering.format) for each in one.tables] == [("main", "latex")]
-    assert one.tables[0].content == contents(bundle)["tables/main/own/latex.tex"]
+    assert [(each.table, each.format) for each in one.made] == [("main", "latex")]
+    assert one.made[0].content == contents(bundle)["tables/main/own/latex.tex"]
     with pytest.raises(NotFoundError, match="its tables: main, tuned"):
         tables.rebuild(bundle, "mian")
 
@@ -156,15 +157,15 @@ def test_a_table_that_its_data_do_not_give_differs(bundle: Path) -> None:
         files["tables/main/own/csv.csv"] = text.replace("1.05", "9.05").encode()
 
     report = tables.rebuild(rewritten(bundle, change, honest=True))
-    wrong = [one for one in report.tables if not one.identical]
-    assert [one.rendering.file for one in wrong] == ["tables/main/own/csv.csv"]
+    wrong = [one for one in report.made if not one.identical]
+    assert [one.file for one in wrong] == ["tables/main/own/csv.csv"]
     assert "line 2" in wrong[0].difference
     assert "9.05" in wrong[0].difference
 
 
 def test_a_path_out_of_the_archive_is_refused(bundle: Path) -> None:
     for name in ("../evil", "/etc/evil", "a/../../evil", "c:\\evil", ".hidden", "a//b"):
-        with pytest.raises(DamagedError, match="leads elsewhere"):
+        with pytest.raises(DamagedError, match="leads out of it"):
             tables.rebuild(rewritten(bundle, lambda files, n=name: files.update({n: b""}), honest=True))  # type: ignore[misc]
 
 
@@ -172,7 +173,7 @@ def test_what_is_no_bundle_is_refused(bundle: Path, tmp_path: Path) -> None:
     for content in (b"", b"PK nonsense", bundle.read_bytes()[:5000]):
         path = tmp_path / "no.zip"
         path.write_bytes(content)
-        with pytest.raises(DamagedError, match="no bundle"):
+        with pytest.raises(DamagedError, match="not a bundle"):
             tables.rebuild(path)
     for name, content in {"data/trials.parquet": b"PAR1", "spec.json": b"[]", "catalog.json": b"{}"}.items():
         with pytest.raises(DamagedError):
@@ -195,7 +196,7 @@ def test_a_sweep_that_waits_or_failed_in_part_can_be_packed(
         with service.bundles.make(queued) as made:
             path.write_bytes(made.read())
         report = tables.rebuild(path)
-        assert report.identical, [one.difference for one in report.tables]
+        assert report.identical, [one.difference for one in report.made]
         assert report.head.state == state
         conduct(settings)
 
@@ -207,8 +208,9 @@ def test_one_table_of_two_sweeps(service: Service, settings: Settings) -> None:
     (panel,) = table["panels"]
     assert [row["labels"]["loss"] for row in panel["rows"]] == ["triplet", "semihard", "normalized_npair"]
     assert all(cell["value"]["n"] == 2 for row in panel["rows"] for cell in row["cells"])
-    assert f"sweep {first} (rates): Triplet, Semihard triplet; sweep {later} (later): Normalized" in table["caption"]
-    assert f"In 1 cell that several sweeps have the first of the sweeps {first}, {later} stands." in table["caption"]
+    sources, clashes = table["notes"]
+    assert f"sweep {first} (rates): Triplet, Semihard triplet; sweep {later} (later): Normalized" in sources
+    assert clashes == f"In 1 cell that several sweeps have the first of the sweeps {first}, {later} stands."
     with pytest.raises(ConflictError, match="different sweeps"):
         service.tables.compare([first, first], None, "merge", "json")
     with pytest.raises(ConflictError, match="two sweeps, not 3"):
@@ -228,5 +230,65 @@ def test_sweeps_that_select_differently(service: Service, settings: Settings) ->
     with pytest.raises(ConflictError, match="select differently"):
         service.tables.compare([first, other], "main", "merge", "json")
     table = json.loads(service.tables.compare([first, other], "main", "difference", "json").content)
-    assert "SELECT DIFFERENTLY" in table["caption"]
-    assert f"iterations ({first}: 10; {other}: 12)".replace(";", ",") in table["caption"]
+    assert "SELECT DIFFERENTLY" in " ".join(table["notes"])
+    assert f"iterations ({first}: 10; {other}: 12)".replace(";", ",") in " ".join(table["notes"])
+
+
+TABLE = {
+    "rows": ["loss"], "columns": [], "metrics": ["recall@1", "map@r"], "spread": "ci95", "covers": "both",
+    "verdicts": {"against": {"loss": "triplet"}},
+}  # fmt: skip
+CHANGES = {"tune": {}, "repeat": {"seed": [0, 1, 2, 3]}}
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Service, Settings, int]]:
+    given = Settings(
+        home=tmp_path_factory.mktemp("queried"), engine="inline", train="tests.run.queried:train", lease_seconds=5
+    )
+    service = Service.open(given)
+    number = service.submissions.submit(spec(tables={"main": TABLE}, **CHANGES)).id
+    conduct(given)
+    yield service, given, number
+    service.close()
+
+
+def test_they_come_from_the_storage_into_verdicts_and_tables(home: tuple[Service, Settings, int]) -> None:
+    service, _, number = home
+    found = service.tables.verdicts(number)
+    one, other = found.comparisons
+    assert (found.covers, one.word, one.pairs, one.queries, one.classes) == ("both", "better", 4, 300, 12)
+    assert other.reason.endswith("kept no scores per query of map@r")
+    assert service.tables.verdicts(number, covers="seeds").comparisons[0].queries is None
+    page = service.tables.html(number, "main", compared=True)
+    assert "4 seeds x 300 queries of 12 classes" in page
+    latex = service.tables.render(number, "main", "latex").content.decode()
+    assert "half the 95 \\% Student-t interval over other seeds and other test queries" in latex
+
+
+def test_a_bundle_makes_the_same_without_the_storage(home: tuple[Service, Settings, int], tmp_path: Path) -> None:
+    service, settings, number = home
+    with service.bundles.make(number) as made:
+        (tmp_path / "a.zip").write_bytes(made.read())
+    kept = sorted(settings.storage.glob("*/*/queries.npz"))
+    assert len(kept) == 8
+    hidden = [path.rename(path.with_suffix(".gone")) for path in kept]
+    again = tables.rebuild(tmp_path / "a.zip")
+    assert again.identical
+    assert any(one.numbers == "verdicts" for one in again.made)
+    (one, _) = service.tables.verdicts(number).comparisons
+    assert one.word == "untested"
+    assert "is not in the storage any more" in one.reason
+    for path in hidden:
+        path.rename(path.with_suffix(".npz"))
+
+
+def test_a_spec_that_covers_queries_needs_a_mean_over_them(home: tuple[Service, Settings, int]) -> None:
+    service, _, _ = home
+    for changes, said in (
+        ({"metrics": ["nmi"]}, "needs a metric that is a mean over queries, such as 'recall@1'"),
+        ({"covers": "classes"}, "covers"),
+    ):
+        with pytest.raises(InvalidSpecError) as error:
+            service.submissions.submit(spec(tables={"main": {**TABLE, **changes}}, **CHANGES))
+        assert any(said in f"{one.path} {one.message}" for one in error.value.problems)

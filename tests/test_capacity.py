@@ -8,8 +8,8 @@ import yaml
 
 from orchestrator.conduct.conductor import Conductor
 from orchestrator.conduct.waiting import WAIT
+from orchestrator.plan.check import read_spec
 from orchestrator.plan.data import crowded
-from orchestrator.plan.validated import read
 from orchestrator.record.store import Store
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.engine import Broker
@@ -19,6 +19,7 @@ from orchestrator.settings import Settings
 from orchestrator.spec.axes import Slot
 from orchestrator.views.accounts import Quota
 from orchestrator.views.operations import Node
+from tests.inline_conductor import workplace
 from tests.test_conductor import SPEC, trained
 from workers import catalog as catalogs
 
@@ -30,8 +31,8 @@ LACK = "no node of the cluster can hold a slot of 64 CPUs and 0 GPUs; the most t
 class Clustered(Inline):
     """The inline engine, saying that it is a cluster of some nodes."""
 
-    def __init__(self, workplace: Workplace, nodes: list[Node]) -> None:
-        super().__init__(workplace)
+    def __init__(self, place: Workplace, nodes: list[Node]) -> None:
+        super().__init__(place)
         self.there = nodes
         self.demands: list[list[Slot]] = []
         self.runs = 0
@@ -52,7 +53,7 @@ class Cluster:
 
     def __init__(self, settings: Settings, nodes: list[Node]) -> None:
         self.store = Store.open(settings.database)
-        self.engine = Clustered(Workplace(settings.train, settings.storage, settings.data_root), nodes)
+        self.engine = Clustered(workplace(settings), nodes)
         self.conductor = Conductor(settings, self.store, self.engine, catalogs.load(), None)
 
     def conduct(self, turns: int = 3) -> None:
@@ -109,7 +110,7 @@ def test_what_no_node_can_hold_waits_with_a_notice_and_the_rest_is_trained(
     cluster.conduct()
     found = clustered_service.sweeps.get(sweep)
     assert (found.state, found.counts.finished, found.notice) == ("finished", 8, None)
-    assert clustered_service.trials.get(1).attempts[0].asked["cpus"] == 64
+    assert clustered_service.trials.get(1).attempts[0].requested["cpus"] == 64
 
 
 def test_a_sweep_that_waits_alone_does_not_end(clustered_service: Service, cluster: Cluster) -> None:
@@ -143,14 +144,14 @@ def test_a_submit_warns_of_what_no_node_could_ever_hold(clustered_service: Servi
 
 def test_what_has_no_hours_left_waits_with_a_notice_until_it_has(clustered_service: Service, cluster: Cluster) -> None:
     sweep = clustered_service.submissions.submit(spec()).id
-    cluster.store.owner_quotas.put("project", "main", Quota(cpu_hours=0))
+    cluster.store.owner.set_quota("project", "main", Quota(cpu_hours=0))
     cluster.conduct()
     found = clustered_service.sweeps.get(sweep)
     assert (found.state, found.counts.waiting) == ("running", 8)
     assert found.notice == f"the project 'main' has used its 0 CPU hours; {WAIT}"
     assert cluster.engine.runs == 0, "an engine is not started for what cannot be given out"
     assert cluster.engine.demands[-1] == [], "nor are nodes asked for"
-    cluster.store.owner_quotas.put("project", "main", Quota(slots=1))
+    cluster.store.owner.set_quota("project", "main", Quota(slots=1))
     cluster.conduct()
     found = clustered_service.sweeps.get(sweep)
     assert (found.state, found.notice, found.counts.finished) == ("finished", None, 8)
@@ -191,7 +192,7 @@ def test_an_order_that_is_given_back_waits_again(clustered_service: Service, clu
 
 
 def test_more_slots_than_trainings_run_at_once_is_said() -> None:
-    great = read(spec(slot={"cpus": 1, "gpus": 0}), catalogs.load(), ()).spec
+    great = read_spec(spec(slot={"cpus": 1, "gpus": 0}), catalogs.load(), ()).spec
     nodes = [Node(f"n{number}", "n", {"CPU": 100.0}) for number in range(3)]
     (said,) = crowded(great, 300, nodes)
     assert said == "at most 256 trainings run at once, though the nodes could hold 300 such slots"
@@ -199,11 +200,9 @@ def test_more_slots_than_trainings_run_at_once_is_said() -> None:
     assert crowded(great, 300, nodes[:2]) == []
 
 
-def test_an_inline_engine_knows_no_shortage(service: Service, settings: Settings) -> None:
-    store = Store.open(settings.database)
-    fence = store.lease.acquire("earlier", 60)
+def test_an_inline_engine_knows_no_shortage(service: Service) -> None:
+    fence = service.store.lease.acquire("earlier", 60)
     assert fence is not None
-    store.writer(fence).capacity.note_nodes([SMALL])
-    store.writer(fence).lease.release()
-    store.close()
+    service.store.writer(fence).capacity.note_nodes([SMALL])
+    service.store.writer(fence).lease.release()
     assert service.submissions.submit(spec(slot={"cpus": 64})).warnings == []

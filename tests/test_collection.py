@@ -4,7 +4,6 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import sqlalchemy as sa
 from pydantic import ValidationError
 
 from dashboards import sweeps
+from orchestrator.record.retention import WEIGHTS
 from orchestrator.record.schema import collected, training
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
@@ -55,13 +55,6 @@ def settings(trained: Path, tmp_path: Path) -> Settings:
 
 
 @pytest.fixture
-def service(settings: Settings) -> Iterator[Service]:
-    opened = Service.open(settings)
-    yield opened
-    opened.close()
-
-
-@pytest.fixture
 def sweep(service: Service) -> int:
     """Its number."""
     return service.sweeps.page(None, None, None, 1).items[0].id
@@ -76,12 +69,14 @@ def collect(service: Service, dry_run: bool = False, sweep: int | None = None, *
 
 
 def weights(settings: Settings) -> set[str]:
-    return {path.relative_to(settings.storage).as_posix() for path in settings.storage.rglob("*.pt")}
+    return {
+        path.relative_to(settings.storage).as_posix() for path in settings.storage.rglob("*") if path.suffix in WEIGHTS
+    }
 
 
 def records(service: Service) -> dict[str, Any]:
     query = sa.select(training.c.uid, collected).join(training, training.c.id == collected.c.training_id)
-    with service._store.database.reading() as connection:
+    with service.store.database.reading() as connection:
         return {row.uid: row for row in connection.execute(query)}
 
 
@@ -113,7 +108,7 @@ def test_what_goes_is_recorded_and_all_but_weights_stays(service: Service, setti
     numbers = service.tables.render(sweep, "main", "csv").content
     (row,) = collect(service).sweeps
     conduct(settings)
-    request = service.commands.request(row.request or 0)
+    request = service.store.requests.get(row.request or 0)
     assert (request.state, request.kind, request.actor) == ("done", "collect", "ada")
     assert request.outcome == f"{row.files} files of {row.trainings} trainings collected, 0.0 MiB"
     kept = shown(service, sweep)
@@ -126,7 +121,7 @@ def test_what_goes_is_recorded_and_all_but_weights_stays(service: Service, setti
     assert gone.collected.removed
     assert gone.collected.files == 2
     assert "each cell keeps its best candidate" in gone.collected.reason
-    page = sweeps.trial_page(gone, None, service.trials.log(gone.id), now=gone.collected.at)
+    page = sweeps.trial_page(gone, None, service.store.logs.of(gone.id), now=gone.collected.at)
     assert "The weights of this training were collected" in page
     assert service.tables.render(sweep, "main", "csv").content == numbers
     assert collect(service).sweeps == [], "there is nothing more"
@@ -149,14 +144,14 @@ def test_a_killed_conductor(service: Service, settings: Settings, sweep: int, mo
     assert len(told) == row.trainings
     assert all(one.removed is None for one in told.values())
     assert bool(missing) == (moment in {"third", "gone"})
-    assert service.commands.request(row.request or 0).state == "waiting"
+    assert service.store.requests.get(row.request or 0).state == "waiting"
     conduct(settings)
     told = records(service)
     assert all(one.removed for one in told.values())
     assert {path.split("/")[0] for path in weights(settings)} == shown(service, sweep)
     counted = sum(one.files for one in told.values())
     assert counted in {row.files, row.files - 1, row.files - 2}, "of one training some may have gone uncounted"
-    assert service.commands.request(row.request or 0).state == "done"
+    assert service.store.requests.get(row.request or 0).state == "done"
 
 
 def test_a_new_column_trains_where_the_weights_are_gone(service: Service, settings: Settings, sweep: int) -> None:
@@ -197,7 +192,9 @@ def test_what_goes_on_is_left_alone(service: Service, settings: Settings, sweep:
     with pytest.raises(NotFoundError):
         collect(service, sweep=sweep + 7)
     going = service.submissions.submit(spec(name="other", repeat={"seed": [7]})).id
-    with pytest.raises(ConflictError, match=f"sweep {going} is queued; only what has ended is collected"):
+    with pytest.raises(
+        ConflictError, match=f"sweep {going} is queued; weights are removed only after a sweep has ended"
+    ):
         collect(service, sweep=going)
     assert [row.sweep for row in collect(service, dry_run=True).sweeps] == [sweep]
 
@@ -222,7 +219,7 @@ def test_an_extension_that_waits_has_its_weights(service: Service, settings: Set
     (row,) = collect(service).sweeps
     service.commands.extend(sweep, wider("nmi_sec"))
     conduct(settings)
-    request = service.commands.request(row.request or 0)
+    request = service.store.requests.get(row.request or 0)
     assert request.state == "refused"
     assert "an extension or a retry" in (request.outcome or "")
     assert before <= weights(settings)
@@ -232,15 +229,15 @@ def test_an_extension_that_waits_has_its_weights(service: Service, settings: Set
 def test_links_are_never_followed(service: Service, settings: Settings, sweep: int, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     (outside / "1").mkdir(parents=True)
-    (outside / "1" / "best.pt").write_text("precious")
+    (outside / "1" / "best.safetensors").write_text("precious")
     (outside / "theirs.pt").write_text("precious")
     going = [one for one in trials(service, sweep) if one.training not in shown(service, sweep)]
     first, second = (settings.storage / trial.training for trial in going[:2])
-    (first / "1" / "best.pt").unlink()
-    (first / "1" / "best.pt").symlink_to(outside / "theirs.pt")
+    (first / "1" / "best.safetensors").unlink()
+    (first / "1" / "best.safetensors").symlink_to(outside / "theirs.pt")
     second.rename(tmp_path / "moved")
     second.symlink_to(outside)
     collect(service)
     conduct(settings)
-    assert (outside / "1" / "best.pt").read_text() == "precious"
+    assert (outside / "1" / "best.safetensors").read_text() == "precious"
     assert (outside / "theirs.pt").read_text() == "precious"

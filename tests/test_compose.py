@@ -16,6 +16,7 @@ from orchestrator.host.storage import parsed
 from orchestrator.record.store import Store
 from orchestrator.settings import Settings
 from tests.compose_file import COMPOSE, GPU, MONITORING, ROOT, S3, example, load, rendered, variables
+from tests.extras import canonical
 
 SERVICES = {"postgres", "mlflow", "ray-head", "ray-worker", "conductor", "conductor-standby", "api"}
 GIVEN = {"POSTGRES_PASSWORD": "first", "RAY_AUTH_TOKEN": "second", "METRICSWEEP_TOKEN": "the-third-of-the-secrets"}
@@ -245,13 +246,9 @@ IMAGES = ("control", "worker")
 LINE = re.compile(r"(?P<name>[a-z0-9-]+)==(?P<version>\S+) --hash=sha256:(?P<hash>[0-9a-f]{64})")
 
 
-def plain(name: str) -> str:
-    return re.sub(r"[-_.]+", "-", name).lower()
-
-
 def constraints() -> dict[str, str]:
     lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
-    return {plain(name): version for name, version in (line.split("==") for line in lines)}
+    return {canonical(name): version for name, version in (line.split("==") for line in lines)}
 
 
 def locked(image: str) -> dict[str, re.Match[str]]:

@@ -3,13 +3,11 @@
 import os
 import re
 import secrets
-import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +21,14 @@ from api.local.processes import MARK, end_processes, marked
 from orchestrator.host.slot_environment import NICENESS
 from orchestrator.views.states import TrialState
 from tests.compose_file import COMPOSE, ROOT, load
+from tests.faults.installation import node_address
 from tests.ports import free_port
 from tests.record.conftest import new_postgres_database, postgres_server  # noqa: F401  a fixture
-from tests.served import PARTS, UNHURRIED
+from tests.served import PARTS, UNHURRIED, until
 
 pytestmark = [pytest.mark.postgres, pytest.mark.ray, pytest.mark.soak]
 
 SPEC = {**UNHURRIED, "name": "composed", "recipe": {**UNHURRIED["recipe"], "iterations": 300}, "repeat": {"seed": [0]}}
-PATIENCE = 240.0
 CONDUCTORS = ("conductor", "conductor-standby")
 WORKERS = ("ray-worker", "ray-worker=2")
 """What `docker compose up --scale ray-worker=2` starts."""
@@ -48,7 +46,7 @@ class Composed:
         self._services = load(COMPOSE, given)["services"]
         self.api = f"http://127.0.0.1:{ports['api']}"
         self._marks = {name: secrets.token_hex(16) for name in STARTS}
-        head = f"{_address()}:{ports['ray']}"  # Ray's nodes join one another by an address that is not loopback
+        head = f"{node_address()}:{ports['ray']}"  # Ray's nodes join one another by an address that is not loopback
         self._here = {
             self._services["conductor"]["environment"]["METRICSWEEP_DATABASE_URL"]: database,
             "ray-head:6379": head,
@@ -126,36 +124,16 @@ class Composed:
         return {**kept, **here, **told}
 
 
-def _address() -> str:
-    from ray._private.services import get_node_ip_address
-
-    found: str = get_node_ip_address()
-    return found
-
-
-def until(true: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not true():
-        assert time.monotonic() < deadline, f"waited {PATIENCE} s in vain: {what}"
-        time.sleep(0.5)  # asking a container's health starts a Python
-
-
 @pytest.fixture
-def composed(short_folder: Path, postgres_server: str) -> Iterator[Composed]:  # noqa: F811
+def composed(postgres_server: str) -> Iterator[Composed]:  # noqa: F811
     url = new_postgres_database(postgres_server)
     assert make_url(url).drivername == "postgresql+psycopg"
-    services = Composed(short_folder, url)
-    try:
-        yield services
-    finally:
-        services.end()
-
-
-@pytest.fixture
-def short_folder() -> Iterator[Path]:
-    folder = Path(tempfile.mkdtemp(prefix="ms-"))
-    yield folder
-    shutil.rmtree(folder, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix="ms-", ignore_cleanup_errors=True) as folder:  # its path is short
+        services = Composed(Path(folder), url)
+        try:
+            yield services
+        finally:
+            services.end()
 
 
 def test_a_sweep_outlives_the_active_conductor(composed: Composed) -> None:

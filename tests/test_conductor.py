@@ -2,8 +2,7 @@
 
 import socket
 import threading
-from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from typing import Any
 
 import pytest
@@ -13,11 +12,10 @@ from orchestrator.conduct.conductor import Conductor
 from orchestrator.record.lease import LeaseWriter
 from orchestrator.record.mlflow.client import MlflowTracker
 from orchestrator.record.store import Store
-from orchestrator.run.attempt import Workplace
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.errors import FencedError, UnavailableError
-from tests.inline_conductor import Wiretapped, conduct, ran
+from tests.inline_conductor import Wiretapped, conduct, inline, ran, stealing, workplace
 from tests.served import until
 from workers import catalog as catalogs
 
@@ -95,31 +93,15 @@ def test_a_cancelled_sweep_trains_nothing_more_and_can_be_taken_up_again(service
 
 def test_a_conductor_without_the_lease_writes_nothing(service: Service, settings: Settings) -> None:
     sweep = service.submissions.submit(spec()).id
-    store = Store.open(settings.database)
-    workplace = Workplace(settings.train, settings.storage, settings.data_root)
-    thief = Store.open(settings.database)
-
-    def stealing(started: Callable[..., Any]) -> Callable[..., Any]:
-        def stolen(order: Any, holder: str, host: str) -> None:
-            started(order, holder, host)
-            while thief.lease.acquire("thief", 60, thief.lease.held()) is None:  # it was renewed in between
-                pass
-
-        return stolen
-
-    engine = Wiretapped(workplace, started=stealing)
-    with pytest.raises(FencedError):
-        Conductor(settings, store, engine, catalogs.load(), None).conduct(until_idle=True)
+    with closing(Store.open(settings.database)) as thief, pytest.raises(FencedError):
+        conduct(settings, record=stealing(thief))
     assert service.sweeps.get(sweep).counts.finished == 0
-    thief.close()
-    store.close()
 
 
 def test_a_conductor_ends_though_the_database_is_away(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     """What it cannot give back runs out, and the next one takes it."""
     store = Store.open(settings.database)
-    engine = Wiretapped(Workplace(settings.train, settings.storage, settings.data_root))
-    conductor = Conductor(settings.model_copy(update={"lease_seconds": 0.2}), store, engine, catalogs.load(), None)
+    conductor = inline(settings.model_copy(update={"lease_seconds": 0.2}), store)
 
     def away(writer: LeaseWriter) -> None:
         raise UnavailableError("the database cannot be used: a test")
@@ -142,7 +124,7 @@ def test_an_mlflow_that_never_answers_delays_nothing(
     """It accepts the mirror's connection and stays silent; meanwhile a sweep is trained and another one deleted."""
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "600")
     store = Store.open(settings.database)
-    engine = Wiretapped(Workplace(settings.train, settings.storage, settings.data_root))
+    engine = Wiretapped(workplace(settings))
     with ExitStack() as ending:
         silent = ending.enter_context(socket.create_server(("127.0.0.1", 0)))
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"

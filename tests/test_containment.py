@@ -1,7 +1,7 @@
 """A wrong spec, sweep, message or run does not stop the conductor; and which failures are tried again."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from orchestrator.conduct import conductor as conductors
 from orchestrator.conduct import expansion
-from orchestrator.conduct.broker import Intake
+from orchestrator.conduct.broker import EventHandler
 from orchestrator.conduct.upkeep import FIRST_PAUSE, INFRASTRUCTURE_TRIES, LONGEST_PAUSE, MOST_LOSSES, Retries
 from orchestrator.host.storage import Folder
 from orchestrator.plan import grid
@@ -35,10 +35,8 @@ from tests.test_conductor import spec
 
 
 @pytest.fixture
-def sqlite_store(settings: Settings) -> Iterator[Store]:
-    opened = Store.open(settings.database)
-    yield opened
-    opened.close()
+def sqlite_store(service: Service) -> Store:
+    return service.store
 
 
 def beside(service: Service) -> int:
@@ -46,14 +44,12 @@ def beside(service: Service) -> int:
     return service.submissions.submit(spec(name="good", tune={}, repeat={"seed": [7]})).id
 
 
-def alter(settings: Settings, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+def alter(service: Service, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
     """Change the spec of the first sweep as no client could."""
-    store = Store.open(settings.database)
     one = schema.sweep.c.id == 1
-    with store.database.writing() as connection:
+    with service.store.database.writing() as connection:
         found = connection.execute(sa.select(schema.sweep.c.spec).where(one)).scalar_one()
         connection.execute(sa.update(schema.sweep).where(one).values(spec=change(found)))
-    store.close()
 
 
 def test_a_spec_that_cannot_be_expanded(service: Service, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,13 +76,13 @@ def test_cells_that_cannot_be_summed_up(service: Service, settings: Settings) ->
     def select(metric: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
         return lambda found: {**found, "select": {**found["select"], "metric": metric}}
 
-    alter(settings, select("mine"))
+    alter(service, select("mine"))
     conduct(settings)
     assert service.sweeps.get(good).state == "finished"
     found = service.sweeps.get(bad)
     assert (found.state, found.counts.finished) == ("failed", 8)
     assert (found.error or "").startswith("its cells cannot be summed up: nothing can be selected by 'mine'")
-    alter(settings, select("map@r"))
+    alter(service, select("map@r"))
     service.commands.retry(bad)
     conduct(settings)
     found = service.sweeps.get(bad)
@@ -109,10 +105,11 @@ def test_a_report_that_the_database_refuses(tmp_path: Path) -> None:
 
 
 class Ear:
-    """Stands for what an intake writes to and asks, and remembers what it was told."""
+    """Stands for what an handler writes to and asks, and remembers what it was told."""
 
     def __init__(self) -> None:
         self.events: list[runs.Event] = []
+        self.checkpoints: list[int] = []
 
     def write(self, event: runs.Event) -> None:
         self.events.append(event)
@@ -120,7 +117,11 @@ class Ear:
     def ignore(self, *given: object) -> None:
         """Of no concern here."""
 
-    learn = progressed = finished = failed = ended = advanced = ignore
+    learn = progressed = finished = failed = ended = ignore
+
+    def advanced(self, order: Order, step: int) -> None:
+        """Note the step of a checkpoint."""
+        self.checkpoints.append(step)
 
     def after(self, order: Order, failure: Failure) -> bool:
         return False
@@ -131,13 +132,15 @@ DAMAGED = b'{"seq": 3, "kind": "finished", "body": {"outcome": "ok\x00}}\n'
 
 def test_messages_that_cannot_be_read() -> None:
     each, ear = order(), Ear()
-    intake = Intake(ear, ear, ear, ear)  # type: ignore[arg-type]
-    intake.told(each, Message.made(1, "progress", {"step": "many"}))
-    intake.told(each, Message.made(2, "progress", {"step": 1, "total": 3}))
-    assert [(type(one), getattr(one, "seq", None)) for one in ear.events] == [(runs.Progressed, 2)]
+    handler = EventHandler(ear, ear, ear, ear)  # type: ignore[arg-type]
+    handler.record(each, Message.made(1, "progress", {"step": "many"}))
+    handler.record(each, Message.made(2, "progress", {"step": 1, "total": 3}))
+    handler.record(each, Message.made(3, "progress", {"step": 2, "total": 3, "checkpoint": "last.pt"}))
+    assert [(type(one), getattr(one, "seq", None)) for one in ear.events] == [(runs.Progressed, seq) for seq in (2, 3)]
+    assert ear.checkpoints == [2]
     ear.events.clear()
     for message in (Message.made(3, "finished", {}), Message.made(3, "failed", {"kind": "other"}), Message.of(DAMAGED)):
-        intake.told(each, message)
+        handler.record(each, message)
     failures = [one.failure for one in ear.events if isinstance(one, runs.Failed)]
     assert [one.kind for one in failures] == ["recipe", "recipe", "infrastructure"], "a damaged line may be whole again"
     assert all(one.message.startswith("its last message cannot be read: ") for one in failures)
@@ -224,9 +227,7 @@ def test_what_never_began_says_nothing_of_the_recipe() -> None:
     assert not retries.after(one, gone), "but a cluster that never begins it is not tried for ever"
 
 
-def test_a_conductor_goes_on_after_an_outage_of_the_database(
-    service: Service, settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_survives_a_lost_database(service: Service, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     start, failures = SweepWriter.start, iter([UnavailableError("the database cannot be used: locked")])
 
     def unavailable_once(*given: Any) -> None:

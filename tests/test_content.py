@@ -4,7 +4,6 @@ import io
 import json
 import shutil
 import threading
-import time
 import zipfile
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -17,13 +16,14 @@ from PIL import Image
 
 from orchestrator.conduct.conductor import Conductor
 from orchestrator.record.store import Store
-from orchestrator.run.attempt import Workplace
 from orchestrator.run.inline import Inline
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.errors import InvalidSpecError
 from orchestrator.views.states import SWEEP_ENDED
 from orchestrator.views.sweeps import SweepView
+from tests.inline_conductor import workplace
+from tests.served import until
 from tests.workers import trees
 from workers import catalog as catalogs
 
@@ -98,11 +98,7 @@ class Installation:
 
     def conductor(self) -> Conductor:
         """A conductor whose trainings run in its own process."""
-        settings = self.settings
-        place = Workplace(
-            settings.train, settings.storage, settings.data_root, settings.parts, inspect=settings.inspection
-        )
-        return Conductor(settings, self.store, Inline(place), self.catalog, None)
+        return Conductor(self.settings, self.store, Inline(workplace(self.settings)), self.catalog, None)
 
     def spec(self, name: str, **changes: Any) -> bytes:
         recipe = {
@@ -128,7 +124,7 @@ class Installation:
         return yaml.safe_dump({**document, "compare": {"loss": [loss]}, **changes}, sort_keys=False).encode()
 
     def provenance(self, sweep: int) -> list[dict[str, Any]]:
-        trials = self.service.trials.page(sweep, None, None, None, 9).items
+        trials = self.service.store.trials.page(sweep, None, None, None, 9).items
         return [self.service.trials.get(one.id).provenance for one in trials]
 
     def close(self) -> None:
@@ -155,10 +151,14 @@ def reused(sweep: SweepView) -> tuple[str, int]:
     return sweep.state, sweep.counts.reused
 
 
-def test_painted_images_are_trained_on_anew_and_the_old_ones_are_known_again(installed: Installation) -> None:
+def test_painted_images_are_trained_on_anew_and_the_old_ones_are_known_again(
+    installed: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
     shutil.copytree(installed.data / "birds", installed.data / "kept")
     first = installed.run("first")
     paint(installed.data / "birds")
+    machines, late = Inline.machines, iter([[]])  # no node has joined at the first look
+    monkeypatch.setattr(Inline, "machines", lambda self: next(late, machines(self)))
     second = installed.run("second")
     assert reused(second) == ("finished", 0)
     manifests = [one["manifest"] for sweep in (first, second) for one in installed.provenance(sweep.id)]
@@ -172,7 +172,19 @@ def test_painted_images_are_trained_on_anew_and_the_old_ones_are_known_again(ins
     preview = installed.service.submissions.preview(installed.spec("fourth"))
     assert third.reuse is not None
     assert submitted.reuse is not None
-    assert [third.reuse.said, submitted.reuse.said, preview.said[-1]] == 3 * [said]
+    assert [third.reuse.summary, submitted.reuse.summary, preview.summary[-1]] == 3 * [said]
+
+
+def test_damaged_images_stop_a_training_or_are_skipped_and_counted(installed: Installation) -> None:
+    for name in "ah":
+        (installed.data / "birds" / name / "1.jpg").write_bytes(b"no image")
+    assert installed.run("stops").counts.failed == 2
+    folder = {"name": "image_folder", "folder": "birds", "side": 8, "on_error": "skip"}
+    sweep = installed.run("skips", recipe={"dataset": folder})
+    (found, _) = installed.provenance(sweep.id)
+    assert found["skipped"] == {"images": 2, "names": ["birds/a/1.jpg", "birds/h/1.jpg"]}
+    table = installed.service.tables.render(sweep.id, "main", "markdown").content.decode()
+    assert "2 damaged images were left out." in table
 
 
 def test_an_edited_own_loss_and_a_module_that_it_imports_are_trained_anew(installed: Installation) -> None:
@@ -296,11 +308,12 @@ def conducted(installed: Installation) -> Iterator[Installation]:
     conductor = installed.conductor()
     thread = threading.Thread(target=conductor.conduct)
     thread.start()
-    while not installed.store.lease.conducted():
-        time.sleep(0.01)
-    yield installed
-    conductor.close()
-    thread.join()
+    try:
+        until(installed.store.lease.conducted, "it conducts")
+        yield installed
+    finally:
+        conductor.close()
+        thread.join()
 
 
 def test_too_few_classes_of_a_folder_are_refused_with_the_way_out(conducted: Installation) -> None:
@@ -313,6 +326,6 @@ def test_too_few_classes_of_a_folder_are_refused_with_the_way_out(conducted: Ins
     assert "`dataset.train_classes`), or hold nothing out (`validation: none`)" in said
     trees.class_folders(shapes, {f"class{number}": 4 for number in range(8)})
     sweep = conducted.service.submissions.submit(conducted.spec("enough", **TUTORIAL)).id
-    while (found := conducted.service.sweeps.get(sweep)).state not in SWEEP_ENDED:
-        time.sleep(0.05)
+    until(lambda: conducted.service.sweeps.get(sweep).state in SWEEP_ENDED, "the sweep ends")
+    found = conducted.service.sweeps.get(sweep)
     assert (found.state, found.counts.finished) == ("finished", 2), found.problems

@@ -8,16 +8,12 @@ from typing import Any
 
 import pytest
 
-from orchestrator.conduct.conductor import Conductor
-from orchestrator.record.store import Store
-from orchestrator.run.attempt import Workplace
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.errors import UnavailableError
 from tests.disk_limits import SmallDisk, read_only, small_disk
-from tests.inline_conductor import Wiretapped, conduct, ran
+from tests.inline_conductor import conduct, ran
 from tests.test_conductor import spec
-from workers import catalog as catalogs
 
 LEFT = 256 * 1024
 """Bytes that are left: the database can be written, and a twentieth of the disk is more."""
@@ -32,13 +28,6 @@ def disk(tmp_path: Path) -> Iterator[SmallDisk]:
 @pytest.fixture
 def settings(disk: SmallDisk) -> Settings:
     return Settings(home=disk.folder / "home", engine="inline", train="tests.run.trainings:scripted", lease_seconds=5)
-
-
-@pytest.fixture
-def service(settings: Settings) -> Iterator[Service]:
-    service = Service.open(settings)
-    yield service
-    service.close()
 
 
 def test_a_queued_sweep_waits_for_room(service: Service, settings: Settings, disk: SmallDisk) -> None:
@@ -105,8 +94,5 @@ def test_a_conductor_holds_while_the_engine_finds_no_room(service: Service, sett
 
         return claim_or_fail
 
-    store = Store.open(settings.database)
-    engine = Wiretapped(Workplace(settings.train, settings.storage, settings.data_root), next_order=failing)
-    Conductor(settings, store, engine, catalogs.load(), None).conduct(until_idle=True)
-    store.close()
+    conduct(settings, next_order=failing)
     assert service.sweeps.get(sweep).state == "finished"

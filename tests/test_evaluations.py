@@ -1,29 +1,22 @@
 """Further metrics of what has finished are evaluated of its kept weights, by the inline engine."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dashboards import sweeps
-from orchestrator.conduct.conductor import Conductor
-from orchestrator.plan.edit import with_metrics
+from orchestrator.plan.edit import with_figures, with_metrics
 from orchestrator.record.store import Store
-from orchestrator.run.attempt import Workplace
 from orchestrator.run.inline import Inline
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.errors import FencedError, InvalidSpecError
-from tests.inline_conductor import Killed, Wiretapped, conduct, ran
+from tests.inline_conductor import Killed, conduct, ran, stealing
 from tests.test_conductor import SPEC, spec
 from tests.test_upgrade import raised
-from workers import catalog as catalogs
 
-
-@pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    return Settings(home=tmp_path, engine="inline", train="tests.run.evaluated:train", lease_seconds=5)
+TRAIN = "tests.run.evaluated:train"
 
 
 def wider(*further: str, **changes: Any) -> bytes:
@@ -43,7 +36,7 @@ def numbers(service: Service, sweep: int) -> str:
 
 
 def trials(service: Service, sweep: int) -> list[Any]:
-    return [service.trials.get(one.id) for one in service.trials.page(sweep, None, None, None, 100).items]
+    return [service.trials.get(one.id) for one in service.store.trials.page(sweep, None, None, None, 100).items]
 
 
 def finished(service: Service, settings: Settings) -> int:
@@ -55,6 +48,16 @@ def killed(self: Inline, broker: Any, order: Any) -> None:
     """In place of carrying an order out: the conductor dies of it."""
     broker.started(order, "inline", "here")
     raise Killed
+
+
+def _killed_amid_evaluations(service: Service, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> int:
+    """A sweep whose conductor dies of the first of its evaluations."""
+    sweep = finished(service, settings)
+    service.commands.extend(sweep, wider("nmi_sec", tune={}))
+    with monkeypatch.context() as patched:
+        patched.setattr(Inline, "_execute", killed)
+        conduct(settings)
+    return sweep
 
 
 def storage_of(settings: Settings, trial: Any) -> Path:
@@ -75,12 +78,28 @@ class TestSubmitted:
         assert first.evaluated_from.metrics == ["nmi_sec"]
         assert first.provenance["host"] == "here"
         assert first.provenance["evaluated"]["host"] == "there"
-        assert [curve.key for curve in service.trials.curves(first.id)] == ["train/loss", "validation/map@r"]
-        assert service.trials.log(first.id, 0).text == "trained\nevaluating nmi_sec\n"
+        assert [curve.key for curve in service.store.curves.of(first.id)] == ["train/loss", "validation/map@r"]
+        assert service.store.logs.of(first.id, 0).text == "trained\nevaluating nmi_sec\n"
         third = ran(service, settings, wider("nmi_sec", name="anew", fresh=True))
         assert (tally(settings, "train"), tally(settings, "evaluate")) == (16, 8)
         assert [one.metrics for one in trials(service, second)] == [one.metrics for one in trials(service, third)]
         assert numbers(service, second) == numbers(service, third)
+
+    def test_figures_of_kept_weights_train_nothing(self, service: Service, settings: Settings) -> None:
+        sweep = finished(service, settings)
+        view = service.sweeps.get(sweep)
+        service.commands.extend(sweep, with_figures(view.text.encode(), ["tsne", "panels"]))
+        conduct(settings)
+        assert (tally(settings, "train"), tally(settings, "evaluate")) == (4, 4)
+        first = trials(service, sweep)[0]
+        assert first.evaluated_from.metrics == ["tsne", "panels"]
+        assert [figure["name"] for figure in first.recipe["figures"]] == ["tsne", "panels"]
+        recipe = {**SPEC["recipe"], "figures": [{"name": "tsne", "points": 50}]}
+        assert service.submissions.preview(spec(recipe=recipe, tune={}, name="others")).evaluated == 4
+        with pytest.raises(InvalidSpecError, match="changes trials of the sweep"):
+            service.commands.extend(sweep, spec(recipe=recipe, tune={}, tables=SPEC["tables"]))
+        recipe["figures"] = ["tsne", "norm_traces"]  # which looks at the training
+        assert service.submissions.preview(spec(recipe=recipe, tune={}, name="traced")).evaluated == 0
 
     def test_what_kept_weights_cannot_tell_is_trained(self, service: Service, settings: Settings) -> None:
         select = {"metric": "map@r", "split": "validation", "beside": "test"}
@@ -94,8 +113,8 @@ class TestSubmitted:
     def test_damaged_weights_are_trained_anew(self, service: Service, settings: Settings) -> None:
         sweep = finished(service, settings)
         first, second, *_ = trials(service, sweep)
-        (storage_of(settings, first) / "best.pt").write_text("{")
-        (storage_of(settings, second) / "best.pt").unlink()
+        (storage_of(settings, first) / "best.safetensors").write_text("{")
+        (storage_of(settings, second) / "best.safetensors").unlink()
         further = ran(service, settings, wider("nmi_sec", tune={}))
         assert (tally(settings, "train"), tally(settings, "evaluate")) == (6, 3)
         assert service.sweeps.get(further).state == "finished"
@@ -103,24 +122,22 @@ class TestSubmitted:
         anew = trials(service, further)[0]
         assert anew.evaluated_from is None
         assert [one.state for one in anew.attempts] == ["failed", "finished"]
-        text = service.trials.log(anew.id, 0).text
-        assert "kept weights: checkpoint best.pt is damaged; training in place of that" in text
+        text = service.store.logs.of(anew.id, 0).text
+        assert "kept weights: checkpoint best.safetensors is damaged; training in place of that" in text
 
     def test_the_files_of_a_deleted_sweep_stay_while_they_are_needed(
         self, service: Service, settings: Settings
     ) -> None:
         first = ran(service, settings, wider(tune={}))
-        kept = [storage_of(settings, one) / "best.pt" for one in trials(service, first)]
+        kept = [storage_of(settings, one) / "best.safetensors" for one in trials(service, first)]
         further = ran(service, settings, wider("nmi_sec", tune={}), 1)
         service.commands.delete(first, "rates")
         conduct(settings)
         assert service.sweeps.get(further).counts.finished == 4
         assert (tally(settings, "train"), all(path.exists() for path in kept)) == (4, True)
-        store = Store.open(settings.database)
         evaluated = trials(service, further)[0].id
-        files = store.artifacts.of_trial(evaluated)
-        assert service.trials.file(evaluated, "queries.npz").content == b"nmi_sec"  # as the evaluation wrote it
-        store.close()
+        files = service.store.artifacts.of_trial(evaluated)
+        assert service.files.read(evaluated, "queries.npz").content == b"nmi_sec"  # as the evaluation wrote it
         assert files is not None
         assert (settings.storage / files.folder / files.names[0]) in kept
         service.commands.delete(further, "rates")
@@ -206,14 +223,14 @@ class TestExtended:
         assert [one.metrics for one in trials(service, sweep)] == before
         assert trials(service, sweep)[0].evaluation.state == "failed"
         (settings.storage / "refuse").unlink()
-        (storage_of(settings, trials(service, sweep)[0]) / "best.pt").unlink()
+        (storage_of(settings, trials(service, sweep)[0]) / "best.safetensors").unlink()
         (settings.storage / "lose").touch()
         service.commands.retry(sweep)
         conduct(settings)
         found = service.sweeps.get(sweep)
         assert (found.state, len(found.problems)) == ("failed", 1)
         assert "kept weights: " in found.problems[0].message
-        assert "is gone" in found.problems[0].message
+        assert "not in the storage" in found.problems[0].message
         assert tally(settings, "train") == 4
 
     def test_cancelled_ones_leave_the_numbers(self, service: Service, settings: Settings) -> None:
@@ -233,22 +250,20 @@ class TestExtended:
     def test_a_conductor_that_is_killed_costs_an_attempt(
         self, service: Service, settings: Settings, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        sweep = finished(service, settings)
-        service.commands.extend(sweep, wider("nmi_sec", tune={}))
-        with monkeypatch.context() as patched:
-            patched.setattr(Inline, "_execute", killed)
-            conduct(settings)
+        sweep = _killed_amid_evaluations(service, settings, monkeypatch)
         found = trials(service, sweep)[0]
         assert (found.state, found.evaluation.state) == ("finished", "running")
         assert [one.state for one in found.evaluation.attempts] == ["running"]
-        shown = sweeps.trial_page(found, None, service.trials.log(found.id))
+        shown = sweeps.trial_page(found, None, service.store.logs.of(found.id))
         assert "nmi_sec of the weights that its training has kept" in shown
         view = service.sweeps.get(sweep)
-        assert "<b>4 evaluations</b> left" in sweeps.sweep_page(view, service.sweeps.grid(sweep), sweeps.BesideSweep())
+        assert "<b>4 evaluations</b> left" in sweeps.sweep_page(view, service.sweeps.grid(sweep), sweeps.SweepContext())
         conduct(settings)
         after = trials(service, sweep)[0]
         assert [one.state for one in after.attempts] == ["lost", "finished"]
-        assert "evaluated from the weights of training" in sweeps.trial_page(after, None, service.trials.log(after.id))
+        assert "evaluated from the weights of training" in sweeps.trial_page(
+            after, None, service.store.logs.of(after.id)
+        )
         assert (service.sweeps.get(sweep).state, tally(settings, "evaluate")) == ("finished", 4)
         assert tally(settings, "train") == 4
 
@@ -256,24 +271,13 @@ class TestExtended:
         sweep = finished(service, settings)
         view = service.sweeps.get(sweep)
         service.commands.extend(sweep, with_metrics(view.text.encode(), view.spec, ["nmi_sec"]))
-        store, thief = Store.open(settings.database), Store.open(settings.database)
-
-        def stealing(told: Callable[..., Any]) -> Callable[..., Any]:
-            def stolen(order: Any, message: Any) -> None:
-                while thief.lease.acquire("thief", 60, thief.lease.held()) is None:  # it was renewed in between
-                    pass
-                told(order, message)
-
-            return stolen
-
-        engine = Wiretapped(Workplace(settings.train, settings.storage, settings.data_root), told=stealing)
+        thief = Store.open(settings.database)
         with pytest.raises(FencedError):
-            Conductor(settings, store, engine, catalogs.load(), None).conduct(until_idle=True)
+            conduct(settings, record=stealing(thief))
         assert [one.evaluation.state for one in trials(service, sweep)] == ["running", *["waiting"] * 3]
         held = thief.lease.held()
         assert held is not None
         thief.writer(held.fence).lease.release()
-        store.close()
         thief.close()
         conduct(settings)
         assert all("best/test/nmi_sec" in one.metrics for one in trials(service, sweep))
@@ -293,9 +297,7 @@ class TestExtended:
         assert [one.state for one in trials(service, sweep)] == ["finished"] * 4
         assert "4 evaluations failed, to be asked for once more" in (found.requests[0].outcome or "")
         today = raised(nmi_sec=1)
-        store = Store.open(settings.database)
-        Service(settings, store, today).commands.extend(sweep, wider("nmi_sec", tune={}))
-        store.close()
+        Service(settings, service.store, today).commands.extend(sweep, wider("nmi_sec", tune={}))
         conduct(settings, catalog=today)
         found = service.sweeps.get(sweep)
         assert (found.state, found.counts.evaluations_failed, tally(settings, "evaluate")) == ("finished", 0, 4)
@@ -305,17 +307,13 @@ class TestExtended:
         sweep = ran(service, settings, wider(tune={}, select=select))
         with pytest.raises(InvalidSpecError, match="best_test/test/nmi_sec"):
             service.commands.extend(sweep, wider("nmi_sec", tune={}, select=select))
-        with pytest.raises(InvalidSpecError, match="train differently"):
+        with pytest.raises(InvalidSpecError, match="changes trials of the sweep"):
             service.commands.extend(sweep, wider("nmi_sec", tune={}))
 
     def test_an_evaluation_that_runs_when_a_version_changes_fails_once(
         self, service: Service, settings: Settings, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        sweep = finished(service, settings)
-        service.commands.extend(sweep, wider("nmi_sec", tune={}))
-        with monkeypatch.context() as patched:
-            patched.setattr(Inline, "_execute", killed)
-            conduct(settings)
+        sweep = _killed_amid_evaluations(service, settings, monkeypatch)
         conduct(settings, catalog=raised(nmi_sec=1))
         found = service.sweeps.get(sweep)
         assert (found.state, found.counts.evaluations_failed, tally(settings, "evaluate")) == ("failed", 4, 0)

@@ -1,6 +1,6 @@
 """A sweep is expanded in pieces: whoever dies between two, others go on, and nothing takes a part for the whole."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -9,14 +9,13 @@ import pytest
 import sqlalchemy as sa
 
 from orchestrator.conduct import expansion
-from orchestrator.conduct.broker import Chores
+from orchestrator.conduct.broker import Tick
 from orchestrator.plan import grid
 from orchestrator.plan.grid import Plan
 from orchestrator.record import schema
-from orchestrator.record.listings import Sought
+from orchestrator.record.listings import RowQuery
 from orchestrator.record.store import Store, Writer
-from orchestrator.record.sweeps import SweepWriter
-from orchestrator.run.attempt import Workplace
+from orchestrator.record.sweeps import PlanRows, SweepWriter
 from orchestrator.run.inline import Inline
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
@@ -25,7 +24,7 @@ from orchestrator.views.errors import ConflictError, FencedError, UnavailableErr
 from orchestrator.views.filters import parse
 from orchestrator.views.operations import WaitReason
 from orchestrator.views.runs import Cell
-from tests.inline_conductor import Killed, conduct, ran
+from tests.inline_conductor import Killed, conduct, ran, workplace
 from tests.test_conductor import spec
 from workers import catalog as catalogs
 
@@ -33,6 +32,8 @@ WIDE: dict[str, Any] = {"repeat": {"seed": [0, 1, 2]}}
 """Two cells of two candidates of three seeds: four pieces of three trials."""
 TRIALS = 12
 PIECES = 4
+Rows = dict[str, list[tuple[Any, ...]]]
+Whole = Callable[[bytes], Rows]
 
 
 @pytest.fixture(autouse=True)
@@ -49,33 +50,29 @@ class Turns:
 
     store: Store
     writer: Writer
-    chores: Chores
+    tick: Tick
 
     def take(self, count: int = 1) -> None:
         for _ in range(count):
-            self.chores.do(finalize=True)
+            self.tick.do(finalize=True)
 
 
 @pytest.fixture
-def turns(settings: Settings, service: Service) -> Iterator[Turns]:
-    store = Store.open(settings.database)
-    yield turning(settings, store)
-    store.close()
+def turns(settings: Settings, service: Service) -> Turns:
+    return turning(settings, service.store)
 
 
 def turning(settings: Settings, store: Store) -> Turns:
     fence = store.lease.acquire("test", 60.0)
     if fence is None:
-        with store.database.writing() as connection:
-            connection.execute(sa.update(schema.lease).values(until=0.0))
+        with_lease_over(store)
         fence = store.lease.acquire("another", 60.0)
     assert fence is not None
     writer = store.writer(fence)
-    engine = Inline(Workplace(settings.train, settings.storage, settings.data_root))
-    return Turns(store, writer, Chores(settings, store, writer, engine, catalogs.load(), None))
+    return Turns(store, writer, Tick(settings, store, writer, Inline(workplace(settings)), catalogs.load(), None))
 
 
-def written(store: Store, sweep: int) -> dict[str, list[tuple[Any, ...]]]:
+def written(store: Store, sweep: int) -> Rows:
     """Its rows, but for ids and times."""
     trial, training = schema.trial, schema.training
     places = [column for column in trial.columns if column.name.startswith(("label_", "number_"))]
@@ -106,19 +103,17 @@ def rows(store: Store, sweep: int) -> int:
 
 
 @pytest.fixture
-def whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[bytes], dict[str, list[tuple[Any, ...]]]]:
+def whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Whole:
     """What the rows of a sweep are that is written at once."""
 
-    def expanded(body: bytes) -> dict[str, list[tuple[Any, ...]]]:
+    def expanded(body: bytes) -> Rows:
         settings = Settings(home=tmp_path / "whole", engine="inline")
         service = Service.open(settings)
         sweep = service.submissions.submit(body).id
-        store = Store.open(settings.database)
         with monkeypatch.context() as usual:
             usual.setattr(expansion, "PIECE", 1_000)
-            turning(settings, store).take()
-        found = written(store, sweep)
-        store.close()
+            turning(settings, service.store).take()
+        found = written(service.store, sweep)
         service.close()
         return found
 
@@ -139,7 +134,7 @@ BODIES = {
 
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
 def test_the_rows_are_those_of_a_sweep_that_is_written_at_once(
-    turns: Turns, service: Service, whole: Callable[[bytes], Any], body: bytes
+    turns: Turns, service: Service, whole: Whole, body: bytes
 ) -> None:
     sweep = service.submissions.submit(body).id
     taken = 0
@@ -156,7 +151,7 @@ def test_the_rows_are_those_of_a_sweep_that_is_written_at_once(
 
 @pytest.mark.parametrize(("piece", "committed"), [(0, False), (0, True), (2, False), (3, True)])
 def test_whoever_comes_after_a_conductor_that_died_goes_on(
-    service: Service, settings: Settings, whole: Callable[[bytes], Any], monkeypatch: pytest.MonkeyPatch,
+    service: Service, settings: Settings, whole: Whole, monkeypatch: pytest.MonkeyPatch,
     piece: int, committed: bool,
 ) -> None:  # fmt: skip
     """It dies before a piece's transaction, or after it."""
@@ -173,7 +168,7 @@ def test_whoever_comes_after_a_conductor_that_died_goes_on(
 
         return write_or_die
 
-    store = Store.open(settings.database)
+    store = service.store
     with monkeypatch.context() as deadly:
         for name in ("prepare", "start"):
             deadly.setattr(SweepWriter, name, dying(getattr(SweepWriter, name)))
@@ -183,17 +178,14 @@ def test_whoever_comes_after_a_conductor_that_died_goes_on(
     turning(settings, store).take(PIECES)
     assert service.sweeps.get(sweep).state == "running"
     assert written(store, sweep) == whole(spec(**WIDE))
-    store.close()
-    with_lease_over(settings)
+    with_lease_over(store)
     conduct(settings)
     assert service.sweeps.get(sweep).counts.finished == TRIALS
 
 
-def with_lease_over(settings: Settings) -> None:
-    store = Store.open(settings.database)
+def with_lease_over(store: Store) -> None:
     with store.database.writing() as connection:
         connection.execute(sa.update(schema.lease).values(until=0.0))
-    store.close()
 
 
 def test_who_has_lost_the_lease_writes_no_further_piece(turns: Turns, service: Service, settings: Settings) -> None:
@@ -201,7 +193,7 @@ def test_who_has_lost_the_lease_writes_no_further_piece(turns: Turns, service: S
     turns.take()
     other = turning(settings, turns.store)
     with pytest.raises(FencedError):
-        turns.chores._expansion.advance(turns.store.sweeps.queued())
+        turns.tick._expansion.advance(turns.store.sweeps.queued())
     assert rows(turns.store, sweep) == 3
     other.take(PIECES)
     assert (rows(turns.store, sweep), service.sweeps.get(sweep).state) == (TRIALS, "running")
@@ -209,7 +201,7 @@ def test_who_has_lost_the_lease_writes_no_further_piece(turns: Turns, service: S
 
 def test_nothing_takes_a_part_for_the_whole(turns: Turns, service: Service, settings: Settings) -> None:
     """Its first cell is known: all of its trials have ended as soon as they are written."""
-    with_lease_over(settings)
+    with_lease_over(service.store)
     ran(service, settings, spec(**WIDE, compare={"loss": ["triplet"]}))
     sweep = service.submissions.submit(spec(**WIDE, name="wider")).id
     now = turning(settings, turns.store)
@@ -221,16 +213,16 @@ def test_nothing_takes_a_part_for_the_whole(turns: Turns, service: Service, sett
         assert (found.steps.done, found.steps.percent, found.eta_seconds) == (0, 0, None)
         assert now.store.sweeps.page().items[0].counts.total == 0
         assert service.sweeps.grid(sweep) == []
-        assert service.sweeps.cell_count(sweep) == 0
-        assert service.trials.page(sweep, None, None, None, 100).items == []
-        outcomes = now.store.outcomes.of(sweep)
-        assert (outcomes.cells, outcomes.candidates, outcomes.trials) == ((), (), ())
-        assert list(now.store.outcomes.provenance(sweep)) == []
+        assert service.store.sweeps.cell_count(sweep) == 0
+        assert service.store.trials.page(sweep, None, None, None, 100).items == []
+        results = now.store.trial_results.of(sweep)
+        assert (results.cells, results.candidates, results.trials) == ((), (), ())
+        assert list(now.store.trial_results.provenance(sweep)) == []
         assert now.writer.claims.next() is None
         assert [one for one in now.store.sweeps.cells_to_settle() if one[0] == sweep] == []
         (waiting,) = now.store.cluster.queue(None)
         assert waiting.waiting == {WaitReason.EXPANSION: TRIALS}
-        with pytest.raises(ConflictError, match="is not expanded yet"):
+        with pytest.raises(ConflictError, match="are not all written yet"):
             service.commands.extend(sweep, spec(repeat={"seed": [0, 1, 2, 3]}))
         with pytest.raises(ConflictError, match="cancel it before it is deleted"):
             service.commands.delete(sweep, "wider")
@@ -245,7 +237,7 @@ def test_no_listing_plot_or_gauge_counts_a_part(
     turns: Turns, service: Service, settings: Settings, kind: Any, known: int, cancelled: bool
 ) -> None:
     """Of a sweep whose first trials are another one's, of which one failed."""
-    with_lease_over(settings)
+    with_lease_over(service.store)
     whole = ran(service, settings, spec(compare={"loss": ["triplet"]}, repeat={"seed": [0, 1]}))
     part = service.submissions.submit(spec(**WIDE, name="wider")).id
     now = turning(settings, turns.store)
@@ -257,10 +249,10 @@ def test_no_listing_plot_or_gauge_counts_a_part(
     with now.store.database.writing() as connection:
         connection.execute(sa.update(schema.trial).where(schema.trial.c.sweep_id == part).values(state="failed"))
     for sweep, where, count in ((None, "", known), (None, "state:failed", 0), (part, "", 0), (whole, "", known)):
-        sought = Sought(parse(where), kind, sweep)
+        sought = RowQuery(parse(where), kind, sweep)
         page = now.store.listings.page(sought, "-trial", (), None, 100, count=True)
         assert (page.total, {row.sweep for row in page.items}) == (count, {whole} if count else set())
-        drawn = Sought(parse(where), kind, sweep, names=("optimizer.lr",))
+        drawn = RowQuery(parse(where), kind, sweep, names=("optimizer.lr",))
         assert now.store.plots.points(drawn, ["optimizer.lr"]).total == count
     assert now.store.gauges.read(None).trials == {"finished": 4}
     assert service.sweeps.get(part).problems == []
@@ -275,7 +267,7 @@ def test_a_training_that_others_share_may_end_between_two_pieces(
     )
     turns.take()  # one piece of each: the small one, which is behind, does not wait for the large one
     assert [service.sweeps.get(one).state for one in (large, small)] == ["queued", "running"]
-    with_lease_over(settings)
+    with_lease_over(service.store)
     conduct(settings)  # which trains the small one and goes on with the large one
     assert service.sweeps.get(small).state == service.sweeps.get(large).state == "finished"
     counts = service.sweeps.get(large).counts
@@ -288,7 +280,7 @@ def test_a_cancellation_takes_effect_between_two_pieces(turns: Turns, service: S
     asked = service.commands.cancel(sweep)
     turns.take()  # the third piece, and the request
     assert service.sweeps.get(sweep).state == "cancelled"
-    assert service.commands.request(asked.id).state == "done"
+    assert service.store.requests.get(asked.id).state == "done"
     turns.take(2)
     assert rows(turns.store, sweep) == 9
     found = service.sweeps.get(sweep)
@@ -306,7 +298,7 @@ def cancelled_in_the_middle(turns: Turns, service: Service) -> int:
 
 
 def test_what_was_cancelled_in_the_middle_is_expanded_to_its_end_if_it_is_retried(
-    turns: Turns, service: Service, settings: Settings, whole: Callable[[bytes], Any]
+    turns: Turns, service: Service, settings: Settings, whole: Whole
 ) -> None:
     sweep = cancelled_in_the_middle(turns, service)
     service.commands.retry(sweep, what="failed")
@@ -314,7 +306,7 @@ def test_what_was_cancelled_in_the_middle_is_expanded_to_its_end_if_it_is_retrie
     assert (service.sweeps.get(sweep).state, rows(turns.store, sweep)) == ("queued", 6)
     turns.take(PIECES)
     assert written(turns.store, sweep) == whole(spec(**WIDE))
-    with_lease_over(settings)
+    with_lease_over(service.store)
     conduct(settings)
     assert service.sweeps.get(sweep).counts.finished == TRIALS
 
@@ -336,11 +328,11 @@ def test_other_requests_wait_until_there_are_trials(turns: Turns, service: Servi
         service.commands.mirror(sweep),
     ]  # fmt: skip
     turns.take()
-    assert [service.commands.request(one.id).state for one in asked] == ["waiting", "waiting", "done", "waiting"]
+    assert [service.store.requests.get(one.id).state for one in asked] == ["waiting", "waiting", "done", "waiting"]
     assert service.sweeps.get(sweep).priority == 7
     turns.take(2)
     assert service.sweeps.get(sweep).state == "paused", "before anything of it could be begun"
-    assert service.commands.request(asked[0].id).outcome == "paused"
+    assert service.store.requests.get(asked[0].id).outcome == "paused"
     assert service.sweeps.get(sweep).counts.waiting == TRIALS
 
 
@@ -354,7 +346,7 @@ def test_what_was_asked_before_a_cancellation_does_not_revive_the_sweep(turns: T
     turns.take(PIECES)
     assert (service.sweeps.get(sweep).state, rows(turns.store, sweep)) == ("cancelled", 6)
     for one in (paused, again):
-        found = service.commands.request(one.id)
+        found = service.store.requests.get(one.id)
         said = f"sweep {sweep} was cancelled meanwhile, as bob asked (request {cancelled.id})"
         assert (found.state, (found.outcome or "").split(";")[0]) == ("refused", said)
 
@@ -367,11 +359,11 @@ def test_a_fresh_sweep_trains_a_recipe_once_in_whichever_piece_it_stands(turns: 
     spec_of = Spec.model_validate(service.sweeps.get(fresh).spec)
     plan = grid.expand(spec_of, catalogs.load())
     writer, trials = turns.writer.sweeps, list(plan.trials())
-    writer.prepare(fresh, [Cell(0, {})], plan.candidates, trials, True)
-    writer.start(other, [Cell(0, {})], plan.candidates, trials, spec_of.slot, True)
+    writer.prepare(fresh, PlanRows([Cell(0, {})], plan.candidates, trials), True)
+    writer.start(other, PlanRows([Cell(0, {})], plan.candidates, trials), spec_of.slot, True)
     again = [replace(one, cell=1) for one in trials]
     candidates = [replace(one, cell=1) for one in plan.candidates]
-    writer.start(fresh, [Cell(1, {"loss": "again"})], candidates, again, spec_of.slot, True)
+    writer.start(fresh, PlanRows([Cell(1, {"loss": "again"})], candidates, again), spec_of.slot, True)
     generations = [[row[8] for row in written(turns.store, sweep)["trials"]] for sweep in (1, fresh, other)]
     assert generations == [[1] * 4, [2] * 8, [3] * 4]
 
@@ -396,7 +388,7 @@ def test_a_plan_that_another_release_would_have_made_otherwise_fails_with_the_re
 
 
 def test_a_piece_committed_without_an_answer_is_not_written_twice(
-    turns: Turns, service: Service, whole: Callable[[bytes], Any], monkeypatch: pytest.MonkeyPatch
+    turns: Turns, service: Service, whole: Whole, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sweep = service.submissions.submit(spec(**WIDE)).id
     prepare = SweepWriter.prepare
@@ -426,4 +418,4 @@ def test_requests_before_a_retry_of_a_half_expanded_sweep_are_refused(turns: Tur
     found = service.sweeps.get(sweep)
     assert (found.state, found.counts.waiting) == ("running", TRIALS)
     expected = ["done", "refused", "refused", "done", "done"]
-    assert [service.commands.request(request.id).state for request in asked] == expected
+    assert [service.store.requests.get(request.id).state for request in asked] == expected

@@ -1,13 +1,12 @@
-"""A large sweep that goes on: what is dear to reckon may be old, counts are not, and once it has ended nothing is."""
+"""A large sweep that goes on: what is expensive may be old, counts are not; nothing is once it has ended."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from orchestrator.host import cache
 from orchestrator.record import progress
-from orchestrator.record.store import Store
 from orchestrator.service import tables
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
@@ -30,7 +29,7 @@ tables: {main: {rows: [loss], metrics: [nmi]}}
 TRIALS = 4
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def _all_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
     """And what took any time at all is kept for hours."""
     monkeypatch.setattr(progress, "LARGE", 1)
@@ -38,19 +37,12 @@ def _all_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cache, "SHARE", 1e9)
 
 
-@pytest.fixture
-def stage(service: Service, settings: Settings) -> Iterator[Stage]:
-    store = Store.open(settings.database)
-    yield Stage(service, store)
-    store.close()
-
-
 def latex(service: Service, sweep: int) -> str:
     return service.tables.render(sweep, "main", "latex").content.decode()
 
 
-@pytest.mark.usefixtures("_all_are_large")
-def test_what_is_dear_is_old_until_the_sweep_has_ended(service: Service, stage: Stage) -> None:
+def test_what_is_expensive_is_old_until_the_sweep_has_ended(service: Service) -> None:
+    stage = Stage(service, service.store)
     sweep = stage.submit(SPEC)
     stage.finish()
     one, table = service.sweeps.get(sweep), latex(service, sweep)
@@ -70,7 +62,6 @@ def test_what_is_dear_is_old_until_the_sweep_has_ended(service: Service, stage: 
     assert service.tables.html(sweep, "main") != page
 
 
-@pytest.mark.usefixtures("_all_are_large")
 def test_what_is_kept_is_shown_to_nobody_else(
     tmp_path: Path, settings: Settings, migrated: Callable[[Path], Path]
 ) -> None:

@@ -8,19 +8,8 @@ from types import SimpleNamespace
 import pytest
 from pydantic import SecretStr
 
-from orchestrator.host.logs import (
-    SAME,
-    Collapse,
-    JsonLines,
-    LogForm,
-    OwnLines,
-    about,
-    begin_logging,
-    ids_of_now,
-    one_line,
-    printable,
-    printable_json,
-)
+from orchestrator.host import logs
+from orchestrator.host.logs import about, begin_logging
 from orchestrator.service.service import Service
 from orchestrator.settings import Secrets, Settings
 from tests.inline_conductor import conduct
@@ -57,11 +46,11 @@ def test_a_record_is_one_line_of_json(root: logging.Logger, capsys: pytest.Captu
         "trial": 93,
     }
     assert second.keys() == {"at", "level", "logger", "message"}
-    assert ids_of_now() == {}
+    assert logs.ids_of_now() == {}
 
 
 @pytest.mark.parametrize("form", ["text", "json"])
-def test_no_secret_is_logged(root: logging.Logger, capsys: pytest.CaptureFixture[str], form: LogForm) -> None:
+def test_no_secret_is_logged(root: logging.Logger, capsys: pytest.CaptureFixture[str], form: logs.LogForm) -> None:
     """Whoever says it: in a message, in its values, or in an error that a library raised."""
     begin_logging(form, SECRETS)
     try:
@@ -87,7 +76,7 @@ def test_a_conductor_says_of_which_sweep_and_trial(
     service: Service, settings: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:
     sweep = service.submissions.submit(spec()).id
-    formatter, said = JsonLines(), list[dict[str, object]]()
+    formatter, said = logs.JsonLines(), list[dict[str, object]]()
 
     class Keep(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
@@ -101,7 +90,7 @@ def test_a_conductor_says_of_which_sweep_and_trial(
     finally:
         logging.getLogger().removeHandler(handler)
     begun = [line for line in said if "begins on" in str(line["message"])]
-    trials = {one.id for one in service.trials.page(sweep, None, None, None, 100).items}
+    trials = {one.id for one in service.store.trials.page(sweep, None, None, None, 100).items}
     assert {line["sweep"] for line in begun} == {sweep}
     assert {line["trial"] for line in begun} == trials
     assert len({line["attempt"] for line in begun}) == len(trials)
@@ -126,17 +115,17 @@ FIT = ["Größe λ=0.1 ↔ 日本 🙂", "two\nlines\tand a tab", "می\u200cخ�
 
 def test_what_commands_a_terminal_is_written_out() -> None:
     for name, text in UNFIT.items():
-        said = printable(text)
+        said = logs.printable(text)
         assert said.isprintable(), name
         assert "\\" in said, name
         said.encode()
-        assert json.loads(printable_json(json.dumps([text], ensure_ascii=False))) == [text], name
-        assert printable_json(json.dumps([text], ensure_ascii=False)).isprintable(), name
+        assert json.loads(logs.printable_json(json.dumps([text], ensure_ascii=False))) == [text], name
+        assert logs.printable_json(json.dumps([text], ensure_ascii=False)).isprintable(), name
 
 
 def test_what_is_fit_stays() -> None:
-    assert [printable(text) for text in FIT] == FIT
-    assert not any("\n" in one_line(text) for text in FIT)
+    assert [logs.printable(text) for text in FIT] == FIT
+    assert not any("\n" in logs.one_line(text) for text in FIT)
 
 
 def record(message: str, *values: object, level: int = logging.WARNING) -> logging.LogRecord:
@@ -145,20 +134,20 @@ def record(message: str, *values: object, level: int = logging.WARNING) -> loggi
 
 def test_nobody_forges_a_line_of_a_log() -> None:
     forged = "/v1\n2026-01-01 INFO api: all is well\x1b[2K"
-    lines = OwnLines("%(levelname)s %(message)s").format(record("GET %s", forged)).splitlines()
+    lines = logs.OwnLines("%(levelname)s %(message)s").format(record("GET %s", forged)).splitlines()
     assert lines == ["WARNING GET /v1", "  2026-01-01 INFO api: all is well\\x1b[2K"]
 
 
 def test_a_repeated_warning_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [1_000.0]
     monkeypatch.setattr("orchestrator.host.logs.time", SimpleNamespace(monotonic=lambda: now[0]))
-    collapse = Collapse()
+    collapse = logs.Collapse()
     let = [one for n in range(5_000) if collapse.filter(one := record("client %s failed", n))]
-    assert len(let) == SAME
+    assert len(let) == logs.SAME
     assert "counted" in let[-1].getMessage()
     assert collapse.filter(record("another"))
     assert all(collapse.filter(record("it only informs", level=logging.INFO)) for _ in range(100))
     now[0] += 61
     again = record("client %s failed", 1)
     assert collapse.filter(again)
-    assert f"({5_000 - SAME} more like this" in again.getMessage()
+    assert f"({5_000 - logs.SAME} more like this" in again.getMessage()

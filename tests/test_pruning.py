@@ -12,15 +12,12 @@ import sqlalchemy as sa
 import yaml
 
 from orchestrator.conduct.broker import LeasedBroker
-from orchestrator.conduct.conductor import Conductor
 from orchestrator.conduct.pruning import PruningSession, evaluations
 from orchestrator.conduct.search import export
 from orchestrator.conduct.upkeep import Retries
 from orchestrator.record import schema
 from orchestrator.record.searches import Competitor, RecordedEvaluation
-from orchestrator.record.store import Store
 from orchestrator.record.transitions import PruningWriter
-from orchestrator.run.attempt import Workplace
 from orchestrator.run.optuna import OptunaPruner
 from orchestrator.run.spool import Message
 from orchestrator.service.service import Service
@@ -29,8 +26,9 @@ from orchestrator.views.errors import InvalidSpecError
 from orchestrator.views.runs import Order
 from orchestrator.views.states import TrialState
 from orchestrator.views.trials import TrialSummary
-from tests.inline_conductor import Killed, conduct, ran
+from tests.inline_conductor import Killed, conduct, ran, whole_and_killed
 from tests.test_conductor import SPEC
+from tests.test_tasks_in_tables import over_ray
 from workers import catalog as catalogs
 
 RATES = [0.05, 0.04, 0.06, 0.001, 0.07, 0.002]
@@ -45,13 +43,11 @@ def spec(prune: Any = MEDIAN, rates: Any = RATES, seeds: int = 2, **changes: Any
     return yaml.safe_dump({key: one for key, one in found.items() if one is not None}, sort_keys=False).encode()
 
 
-@pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    return Settings(home=tmp_path, engine="inline", train="tests.run.trainings:evaluating", lease_seconds=5)
+TRAIN = "tests.run.trainings:evaluating"
 
 
 def trials(service: Service, sweep: int) -> list[TrialSummary]:
-    return service.trials.page(sweep, None, None, None, 1000).items
+    return service.store.trials.page(sweep, None, None, None, 1000).items
 
 
 def pruned(service: Service, sweep: int) -> list[tuple[int, int, int]]:
@@ -85,11 +81,11 @@ def test_repeats_of_a_hopeless_candidate_are_not_started(service: Service, setti
     assert steps(settings)[first.fingerprint] == 2
     (cell,) = service.sweeps.grid(sweep)
     assert [one.selected for one in cell.candidates] == [False, False, False, False, True, False]
-    with service._store.database.reading() as connection:
+    with service.store.database.reading() as connection:
         told = connection.execute(sa.select(schema.candidate.c.pruned)).scalars().all()
     assert told == [None, None, None, 2, None, 2], "evaluations that each had"
     assert sum(steps(settings).values()) == 8 * 10 + 2 * 2
-    table = service.tables.render(sweep, "main", "markdown").content.decode()
+    table = service.tables.render(sweep, "main", "latex").content.decode()
     assert "Hopeless candidates stopped early by the median rule" in table
     assert "on the validation split: 2 of 6." in table
     view = service.sweeps.cell(sweep, 0)
@@ -121,20 +117,14 @@ def test_each_rule(service: Service, settings: Settings, prune: Any, seeds: int,
         assert all(f"after {spared} repeats: mean validation/map@r" in one for one in reasons)
 
 
-def test_a_conductor_that_is_killed_often_prunes_the_same(tmp_path: Path) -> None:
-    found = []
-    for every in (None, 2):
-        settings = Settings(
-            home=tmp_path / str(every), engine="inline", train="tests.run.trainings:evaluating", lease_seconds=1
-        )
-        service = Service.open(settings)
-        sweep = service.submissions.submit(spec(tables=None)).id
-        while every is not None and service.sweeps.get(sweep).state != "finished":
-            conduct(settings, every)
-        conduct(settings)
-        reasons = [service.trials.get(one.id).reason for one in trials(service, sweep)]
-        found.append((pruned(service, sweep), reasons, service.tables.render(sweep, "main", "csv").content))
-        service.close()
+def decided(service: Service, sweep: int) -> tuple[list[tuple[int, int, int]], list[str | None], bytes]:
+    """What was pruned and why, and what a table shows of it."""
+    reasons = [service.trials.get(one.id).reason for one in trials(service, sweep)]
+    return pruned(service, sweep), reasons, service.tables.render(sweep, "main", "csv").content
+
+
+def test_a_conductor_that_is_killed_often_prunes_the_same(settings: Settings) -> None:
+    found = [decided(service, sweep) for service, sweep in whole_and_killed(settings, spec(tables=None), 2)]
     assert len(found[0][0]) == 4
     assert found[0] == found[1]
 
@@ -167,20 +157,14 @@ def test_retry_of_all_trains_pruned_ones_to_their_end(service: Service, settings
     assert {service.trials.get(one.id).reason for one in trials(service, sweep)} == {None}
 
 
-def test_a_search_hears_of_pruned_candidates_and_replays(tmp_path: Path) -> None:
+WIDE = {"low": 1e-4, "high": 0.1, "log": True}
+
+
+def test_a_search_hears_of_pruned_candidates_and_replays(settings: Settings, tmp_path: Path) -> None:
     found = []
-    for every in (None, 3):
-        settings = Settings(
-            home=tmp_path / str(every), engine="inline", train="tests.run.trainings:evaluating", lease_seconds=1
-        )
-        service = Service.open(settings)
-        wide = {"low": 1e-4, "high": 0.1, "log": True}
-        search = {"name": "tpe", "trials": 14, "seed": 3, "reproduce": 2}
-        sweep = service.submissions.submit(spec(rates=wide, search=search)).id
-        while every is not None and service.sweeps.get(sweep).state != "finished":
-            conduct(settings, every)
-        conduct(settings)
-        suggestions = service._store.searches.suggestions(sweep, 0)
+    search = {"name": "tpe", "trials": 14, "seed": 3, "reproduce": 2}
+    for service, sweep in whole_and_killed(settings, spec(rates=WIDE, search=search), 3):
+        suggestions = service.store.searches.suggestions(sweep, 0)
         found.append([replace(one, mean=None) for one in suggestions])
         stopped = [one for one in suggestions if one.pruned is not None]
         assert stopped
@@ -189,17 +173,13 @@ def test_a_search_hears_of_pruned_candidates_and_replays(tmp_path: Path) -> None
         assert best.trials == 4, "the winner is reproduced, and is not pruned in that"
         assert {one.state for one in trials(service, sweep) if one.candidate == best.index} == {"finished"}
         file = tmp_path / "study.log"
-        export(service._store, catalogs.load(), sweep, 0, file)
+        export(service.store, catalogs.load(), sweep, 0, file)
         storage = optuna.storages.JournalStorage(optuna.storages.journal.JournalFileBackend(str(file)))
         study = optuna.load_study(study_name=optuna.get_all_study_names(storage)[0], storage=storage)
         states = ["PRUNED" if one.pruned is not None else "COMPLETE" for one in suggestions]
         assert [one.state.name for one in study.trials] == states
         assert [one.value for one in study.trials] == [one.score for one in suggestions]
-        service.close()
     assert found[0] == found[1]
-
-
-WIDE = {"low": 1e-4, "high": 0.1, "log": True}
 
 
 @pytest.mark.parametrize(
@@ -230,12 +210,12 @@ def test_how_many_evaluations_a_training_has() -> None:
 
 
 def test_what_is_wrong_is_told_with_what_would_be_right(service: Service) -> None:
-    assert refused(service, prune="medium") == "prune.name there is no rule 'medium'; did you mean 'median'?"
-    assert "prune.name is missing; expected one of 'median'" in refused(service, prune={"startup": 3})
+    assert refused(service, prune="medium") == "prune.name there is no pruning rule 'medium'; did you mean 'median'?"
+    assert "so the pruning rule is unknown; expected one of 'median'" in refused(service, prune={"startup": 3})
     assert "expected a name or a mapping" in refused(service, prune=3)
     told = refused(service, prune={"name": "median", "reduction": 3, "start": 2, "warmup": -1})
     assert "prune.reduction is an option of hyperband and asha; 'median' takes `startup`, `warmup`" in told
-    assert "prune.start is not known here; did you mean 'startup'?" in told
+    assert "prune.start there is no key 'start' here; did you mean 'startup'?" in told
     assert "prune.warmup expected at least 0, found -1" in told
     narrow = {"name": "hyperband", "min_evaluations": 4, "max_evaluations": 2}
     assert "max_evaluations is 2; expected at least min_evaluations, which is 4" in refused(service, prune=narrow)
@@ -274,18 +254,12 @@ def test_it_needs_scores_on_the_way(service: Service) -> None:
 @pytest.mark.soak
 @pytest.mark.ray
 def test_a_pruned_training_is_stopped_long_before_its_next_report(own_ray: None, tmp_path: Path) -> None:
-    from orchestrator.run.ray.engine import RayTune
-
     settings = Settings(home=tmp_path, train="tests.run.trainings:lingering", lease_seconds=5)
     service = Service.open(settings)
     one_by_one = {"cpus": 2, "gpus": 0}
     prune = {"name": "median", "startup": 1}
     sweep = service.submissions.submit(spec(prune, rates=[0.05, 0.001], seeds=1, slot=one_by_one)).id
-    store = Store.open(settings.database)
-    workplace = Workplace(settings.train, settings.storage, settings.data_root)
-    engine = RayTune(workplace, None, tmp_path / "tune", linger=0)
-    Conductor(settings, store, engine, catalogs.load(), None).conduct(until_idle=True)
-    store.close()
+    over_ray(settings)
     (trial,) = (one for one in trials(service, sweep) if one.state == "pruned")
     found = service.trials.get(trial.id)
     assert [(one.state, found.step) for one in found.attempts] == [("stopped", 2)]
@@ -311,16 +285,14 @@ def test_repeats_that_are_added_to_pruned_candidates_are_not_trained(service: Se
 
 
 def test_kills_while_trainings_run_do_not_change_what_is_pruned(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = []
+    found, given = [], settings
     for kills in ((), (12, 31, 42)):
-        settings = Settings(
-            home=tmp_path / str(len(kills)), engine="inline", train="tests.run.trainings:evaluating", lease_seconds=1
-        )
+        settings = given.model_copy(update={"home": tmp_path / str(len(kills)), "lease_seconds": 1})
         service = Service.open(settings)
         sweep = service.submissions.submit(spec({"name": "hyperband", "max_evaluations": 3}, tables=None)).id
-        told, count = LeasedBroker.told, iter(range(1, 10_000))
+        told, count = LeasedBroker.record, iter(range(1, 10_000))
 
         def killed(
             self: LeasedBroker, order: Order, message: Message, at: Any = kills, next_: Any = count, go_on: Any = told
@@ -330,13 +302,12 @@ def test_kills_while_trainings_run_do_not_change_what_is_pruned(
             go_on(self, order, message)
 
         with monkeypatch.context() as patched:
-            patched.setattr(LeasedBroker, "told", killed)
+            patched.setattr(LeasedBroker, "record", killed)
             patched.setattr(Retries, "resting", lambda self: frozenset())  # else another goes first
             for _ in range(len(kills) + 1):
                 conduct(settings)
         assert service.sweeps.get(sweep).state == "finished"
-        reasons = [service.trials.get(one.id).reason for one in trials(service, sweep)]
-        found.append((pruned(service, sweep), reasons, service.tables.render(sweep, "main", "csv").content))
+        found.append(decided(service, sweep))
         service.close()
     assert found[0][0]
     assert found[0] == found[1]
@@ -355,7 +326,7 @@ def test_the_next_conductor_repeats_a_pruning_that_was_not_written(
     assert sorted({one for _, one, _ in pruned(service, sweep)}) == [1, 3, 5]
 
 
-def test_an_end_before_the_last_evaluation_by_a_slow_clock_changes_nothing_else() -> None:
+def test_an_end_by_a_slow_clock_and_a_step_that_is_passed_again_change_nothing_else() -> None:
     session = PruningSession("map@r", lambda: OptunaPruner("median", {"startup": 1, "warmup": 0}, higher=True))
     early, end, late = (datetime(2026, 1, 1, 12, minute, tzinfo=UTC) for minute in range(3))
     trials = [
@@ -363,5 +334,6 @@ def test_an_end_before_the_last_evaluation_by_a_slow_clock_changes_nothing_else(
         Competitor(11, 1, 0, 1, 0, 11, TrialState.RUNNING, None, False, 9, None),
     ]
     rows = [RecordedEvaluation(1, 1, 3, 0.8, early), RecordedEvaluation(2, 11, 3, 0.1, late)]
-    session.take(trials, [*rows, RecordedEvaluation(3, 1, 9, 0.9, late)])
-    assert [decision.candidate for decision in session.decisions()] == [1]
+    again = RecordedEvaluation(4, 11, 3, 0.9, late)  # by an attempt that was resumed
+    session.take(trials, [*rows, RecordedEvaluation(3, 1, 9, 0.9, late), again])
+    assert [(decision.candidate, decision.number) for decision in session.decisions()] == [(1, 1)]

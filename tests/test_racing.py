@@ -2,7 +2,6 @@
 
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,9 +16,10 @@ from orchestrator.settings import Settings
 from orchestrator.spec.axes import Race
 from orchestrator.views.states import TrialState
 from tests import test_pruning
-from tests.inline_conductor import conduct, ran
+from tests.inline_conductor import conduct, ran, whole_and_killed
 from tests.test_pruning import trials
 
+TRAIN = "tests.run.trainings:wavering"
 RATES = [0.01, 0.02, 0.03, 0.0301]
 """Of `wavering`: the last two differ by less than their noise, the first is out after three seeds."""
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -27,15 +27,6 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 def spec(seeds: int = 6, **changes: Any) -> bytes:
     return test_pruning.spec({"name": "race"}, RATES, seeds, **changes)
-
-
-def settings_of(home: Path, train: str = "wavering") -> Settings:
-    return Settings(home=home, engine="inline", train=f"tests.run.trainings:{train}", lease_seconds=1)
-
-
-@pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    return settings_of(tmp_path)
 
 
 def places(service: Service, sweep: int, state: str) -> list[tuple[int, int]]:
@@ -59,7 +50,7 @@ def test_seeds_go_to_candidates_that_may_still_win(service: Service, settings: S
     (cell,) = service.sweeps.grid(sweep)
     assert [one.selected for one in cell.candidates].count(True) == 1
     assert not any(one.selected for one in cell.candidates[:2])
-    table = service.tables.render(sweep, "main", "markdown").content.decode()
+    table = service.tables.render(sweep, "main", "latex").content.decode()
     assert "Candidates raced out by paired t-tests after each repeat, the best one of a cell with probability" in table
     assert "0.05 at most, judged by" in table
     assert "on the validation split: 2 of 4." in table
@@ -87,16 +78,13 @@ def test_seeds_that_are_added_go_on_with_the_race(service: Service, settings: Se
     assert len(set(places(service, sweep, "finished"))) + len(after) == 24
 
 
-def test_a_failed_repeat_ends_its_round_too(tmp_path: Path) -> None:
-    settings = settings_of(tmp_path, "faltering")
-    service = Service.open(settings)
-    sweep = ran(service, settings, spec())
+def test_a_failed_repeat_ends_its_round_too(service: Service, settings: Settings) -> None:
+    sweep = ran(service, settings.model_copy(update={"train": "tests.run.trainings:faltering"}), spec())
     assert (3, 2) in places(service, sweep, "failed"), "the last one of the first round"
     assert {(0, 3), (0, 4), (0, 5)} <= set(places(service, sweep, "pruned"))
     assert service.sweeps.get(sweep).state == "failed"
     (cell,) = service.sweeps.grid(sweep)
     assert [one.selected for one in cell.candidates] == [False, False, True, False]
-    service.close()
 
 
 def competitor(candidate: int, repeat: int, score: float | None, state: str = "finished") -> Competitor:
@@ -156,16 +144,8 @@ def test_the_best_one_is_dropped_no_more_often_than_said() -> None:
     assert 0 < lost / 2000 < 0.063
 
 
-def test_kills_of_the_conductor_do_not_change_a_race(tmp_path: Path) -> None:
-    found = []
-    for orders in (None, 2):
-        settings = settings_of(tmp_path / str(orders))
-        service = Service.open(settings)
-        sweep = service.submissions.submit(spec(tables=None)).id
-        while service.sweeps.get(sweep).state != "finished":
-            conduct(settings, orders)
-        reasons = [service.trials.get(trial.id).reason for trial in trials(service, sweep)]
-        found.append((reasons, service.tables.render(sweep, "main", "csv").content))
-        service.close()
-    assert any(found[0][0])
+def test_kills_of_the_conductor_do_not_change_a_race(settings: Settings) -> None:
+    body = spec(tables=None)
+    found = [test_pruning.decided(service, sweep) for service, sweep in whole_and_killed(settings, body, 2)]
+    assert any(found[0][1])
     assert found[0] == found[1]

@@ -16,7 +16,7 @@ from orchestrator.record.sweeps import SweepWriter
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.errors import ConflictError, InvalidSpecError, NotFoundError
-from orchestrator.views.runs import AttemptStopped, Order
+from orchestrator.views.runs import AttemptStopped
 from tests.expanding import expand_queued
 from tests.inline_conductor import conduct, ran
 from tests.record.sample import claimed, lease
@@ -38,22 +38,19 @@ def append(store: Store, kind: str, sweep: int, arguments: dict[str, Any] | None
         return int(connection.execute(made).scalar_one())
 
 
-def outcomes(settings: Settings) -> dict[int, str | None]:
+def results(service: Service) -> dict[int, str | None]:
     """What became of every request."""
-    store = Store.open(settings.database)
-    with store.database.reading() as connection:
-        found = {row.id: row.outcome for row in connection.execute(sa.select(schema.request))}
-    store.close()
-    return found
+    with service.store.database.reading() as connection:
+        return {row.id: row.outcome for row in connection.execute(sa.select(schema.request))}
 
 
-def test_owners_take_turns(service: Service, settings: Settings) -> None:
+def test_owners_take_turns(service: Service) -> None:
     """A second owner's trainings run beside the first one's, though these came earlier."""
     ann, bob = (
         service.submissions.submit(named("a"), actor="ann").id,
         service.submissions.submit(named("b"), actor="bob").id,
     )
-    store = Store.open(settings.database)
+    store = service.store
     fence = lease(store)
     expand_queued(store, store.writer(fence))
     seeds = {sweep: {int(one.labels["seed"]) for one in store.trials.page(sweep).items} for sweep in (ann, bob)}
@@ -64,7 +61,6 @@ def test_owners_take_turns(service: Service, settings: Settings) -> None:
     assert sweeps == [ann, bob, ann, bob]
     assert store.writer(fence).claims.next(Exclusions(quota=2)) is None, "both owners hold as many slots as they may"
     assert store.writer(fence).claims.next(Exclusions(quota=3)) is not None
-    store.close()
 
 
 def test_a_paused_sweep_waits_and_a_resumed_one_goes_on(service: Service, settings: Settings) -> None:
@@ -83,7 +79,7 @@ def test_a_cell_or_a_trial_is_cancelled_and_retried(service: Service, settings: 
     sweep = service.submissions.submit(named("a")).id
     service.commands.pause(sweep)
     conduct(settings)
-    trials = service.trials.page(sweep, None, None, None, 100).items
+    trials = service.store.trials.page(sweep, None, None, None, 100).items
     service.commands.cancel(sweep, cell=1)
     service.commands.cancel(sweep, trial=trials[0].id)
     service.commands.resume(sweep)
@@ -110,9 +106,8 @@ def test_an_extension_trains_only_what_is_new(service: Service, settings: Settin
     assert (found.state, found.total, found.counts.finished) == ("finished", 18, 18)
     assert len(trained(settings)) == len(set(trained(settings))) == 18
     assert yaml.safe_load(found.text)["repeat"] == {"seed": [0, 1, 2]}
-    store = Store.open(settings.database)
-    assert [(one.position, one.finished) for one in store.requests.looks(sweep)] == [(8, 8)]
-    store.close()
+    assert list(results(service).values()) == ["10 trials added"]
+    assert [(one.position, one.finished) for one in service.store.requests.looks(sweep)] == [(8, 8)]
     whole = ran(service, settings, spec(**wider))
     assert len(trained(settings)) == 18
     tables = [service.tables.render(one, "main", "markdown").content for one in (sweep, whole)]
@@ -129,7 +124,7 @@ def test_a_subset_shares_its_trainings_with_the_whole_and_grows_to_it(service: S
     with pytest.raises(ConflictError):
         service.submissions.submit(spec(only={"loss": "triplet"}), "key")
     again = service.submissions.submit(service.sweeps.get(sweep).text.encode()).id
-    with pytest.raises(InvalidSpecError, match="lacks what the sweep has: loss=triplet"):
+    with pytest.raises(InvalidSpecError, match="lacks trials of the sweep: loss=triplet"):
         service.commands.extend(sweep, spec(without={"loss": "triplet"}))
     service.commands.extend(sweep, spec(without={"seed": 1}))
     conduct(settings)
@@ -159,23 +154,13 @@ def test_a_deleted_sweep_leaves_what_others_share(service: Service, settings: Se
     assert (service.sweeps.get(again).counts.reused, len(trained(settings))) == (8, 12)
 
 
-def being_stopped(store: Store, sweep: int) -> tuple[int, Order]:
-    """A sweep that was cancelled while a training of it ran: the fence of a lease, and the order that still runs."""
-    fence = lease(store)
-    expand_queued(store, store.writer(fence))
-    order = claimed(store, fence)
-    store.writer(fence).trials.cancel(sweep)
-    return fence, order
-
-
 def test_a_request_that_cannot_be_carried_out_does_not_block_the_next(service: Service, settings: Settings) -> None:
     sweep = service.submissions.submit(named("a")).id
-    store = Store.open(settings.database)
-    odd = append(store, "extend", sweep, {"text": "", "spec": {"version": 1}}), append(store, "priority", sweep, {})
-    store.close()
+    asked = [("extend", {"text": "", "spec": {"version": 1}}), ("priority", {})]
+    odd = [append(service.store, kind, sweep, arguments) for kind, arguments in asked]
     service.commands.prioritize(sweep, 4)
     conduct(settings)
-    found = outcomes(settings)
+    found = results(service)
     assert [(found[one] or "").startswith("refused: ") for one in odd] == [True, True]
     assert (service.sweeps.get(sweep).priority, service.sweeps.get(sweep).state) == (4, "finished")
 
@@ -184,43 +169,25 @@ def test_a_request_behind_a_deletion_ends_nobody(service: Service, settings: Set
     kinds = ("cancel", "retry", "pause", "resume", "priority", "extend", "delete", "unheard-of")
     doomed, other = service.submissions.submit(named("a")).id, service.submissions.submit(named("b")).id
     conduct(settings)
-    store = Store.open(settings.database)
     arguments = {"priority": 3, "text": "", "spec": service.sweeps.get(doomed).spec}
-    deletion, *behind = [append(store, kind, doomed, arguments) for kind in ("delete", *kinds)]
-    last = append(store, "priority", other, {"priority": 7})
-    store.close()
+    deletion, *behind = [append(service.store, kind, doomed, arguments) for kind in ("delete", *kinds)]
+    last = append(service.store, "priority", other, {"priority": 7})
     conduct(settings)
-    found = outcomes(settings)
+    found = results(service)
     assert found[deletion] == "deleted"
     said = f"refused: no sweep {doomed}: it was deleted at "
     assert {kinds[at]: found[one] for at, one in enumerate(behind) if not (found[one] or "").startswith(said)} == {}
     assert (found[last], service.sweeps.get(other).priority) == ("priority 7", 7)
 
 
-def test_what_is_asked_of_a_sweep_whose_deletion_waits_is_refused(service: Service, settings: Settings) -> None:
-    sweep = ran(service, settings, named("a"))
-    service.commands.delete(sweep, "a", "ada")
-    for ask in (
-        lambda: service.commands.retry(sweep),
-        lambda: service.commands.prioritize(sweep, 3),
-        lambda: service.commands.extend(sweep, named("a")),
-        lambda: service.commands.delete(sweep, "a"),
-    ):
-        with pytest.raises(ConflictError, match=rf"sweep {sweep} is about to be deleted, as ada asked \(request 1\)"):
-            ask()
-    conduct(settings)
-    with pytest.raises(NotFoundError, match=rf"no sweep {sweep}: it was deleted at .* as ada asked \(request 1\)"):
-        service.sweeps.get(sweep)
-    with pytest.raises(NotFoundError, match="it was deleted"):
-        service.commands.retry(sweep)
-    assert list(outcomes(settings).values()) == ["deleted"]
-
-
 def test_a_deletion_that_waits_keeps_its_sweep_as_it_is(service: Service, settings: Settings) -> None:
     """What comes behind it would else make the sweep go on, and the deletion would be refused."""
     sweep = service.submissions.submit(spec()).id
-    store = Store.open(settings.database)
-    fence, order = being_stopped(store, sweep)
+    store = service.store
+    fence = lease(store)
+    expand_queued(store, store.writer(fence))
+    order = claimed(store, fence)
+    store.writer(fence).trials.cancel(sweep)  # while the order still runs
     deletion, behind = append(store, "delete", sweep), append(store, "retry", sweep)
     last = settings.storage / order.training / "1" / "last.pt"
     last.parent.mkdir(parents=True)
@@ -229,22 +196,19 @@ def test_a_deletion_that_waits_keeps_its_sweep_as_it_is(service: Service, settin
     renewal = Renewal(store, writer, catalog.load())
     inbox = Requests(store, writer, catalog.load(), None, settings.storage, renewal)
     assert [inbox.apply(one) for one in store.requests.pending()] == [False, True]
-    assert "about to be deleted" in (outcomes(settings)[behind] or "")
+    assert "about to be deleted" in (results(service)[behind] or "")
     assert (last.exists(), service.sweeps.get(sweep).state) == (True, "cancelled")
     store.writer(fence).events.write(AttemptStopped(order.attempt))
     assert inbox.apply(store.requests.pending()[0])
-    assert (outcomes(settings)[deletion], last.exists()) == ("deleted", False)
-    store.close()
+    assert (results(service)[deletion], last.exists()) == ("deleted", False)
 
 
 def test_whatever_a_request_fails_in_is_its_own_trouble(
     service: Service, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sweep = service.submissions.submit(named("a")).id
-    store = Store.open(settings.database)
-    broken = append(store, "priority", sweep, {"priority": [4]})
-    odd = append(store, "\x07", sweep)
-    store.close()
+    broken = append(service.store, "priority", sweep, {"priority": [4]})
+    odd = append(service.store, "\x07", sweep)
     service.commands.prioritize(sweep, 4)
 
     def fail(*_: object) -> None:
@@ -253,8 +217,8 @@ def test_whatever_a_request_fails_in_is_its_own_trouble(
     monkeypatch.setattr(SweepWriter, "pause", fail)
     service.commands.pause(sweep)
     conduct(settings)
-    found = outcomes(settings)
+    found = results(service)
     assert (found[broken] or "").startswith("refused: TypeError: ")
-    assert (found[odd] or "").startswith("refused: this version knows no request of the kind")
+    assert (found[odd] or "").startswith("refused: this release does not know requests of the kind")
     assert list(found.values())[2:] == ["priority 4", "refused: RecursionError: too deep ?"]
     assert service.sweeps.get(sweep).state == "finished"

@@ -3,7 +3,7 @@
 import json
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,13 +14,10 @@ import sqlalchemy as sa
 
 from benchmarks.sweep_of import Shape, body
 from orchestrator.conduct import broker
-from orchestrator.conduct.conductor import Conductor
 from orchestrator.record.store import Store
-from orchestrator.run.attempt import Workplace
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
-from tests.inline_conductor import Killed, Wiretapped, after, conduct
-from workers import catalog as catalogs
+from tests.inline_conductor import Killed, after, conduct, inline
 
 GRAIN = 20
 """Steps of SQLite's machine between two counts."""
@@ -67,17 +64,13 @@ def counted() -> Iterator[Work]:
 
 def scheduled(settings: Settings, work: Work) -> None:
     """Train so many orders, and count from the first claim on."""
-    store = Store.open(settings.database)
-    workplace = Workplace(settings.train, settings.storage, settings.data_root)
 
     def counting(claim: Callable[..., Any]) -> Callable[..., Any]:
         work.steps = work.statements = 0
         return after(ORDERS)(claim)
 
-    engine = Wiretapped(workplace, next_order=counting)
-    with pytest.raises(Killed):
-        Conductor(settings, store, engine, catalogs.load(), None).conduct()
-    store.close()
+    with closing(Store.open(settings.database)) as store, pytest.raises(Killed):
+        inline(settings, store, next_order=counting).conduct()
 
 
 @pytest.fixture(scope="module")
@@ -148,12 +141,12 @@ def homes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 QUESTIONS: dict[str, Callable[[Service, int], Any]] = {
     "list of sweeps, those that run": lambda service, today: service.sweeps.page("running", None, None, 50),
     "one sweep": lambda service, today: service.sweeps.get(today),
-    "trials of it, 50": lambda service, today: service.trials.page(today, None, None, None, 50),
+    "trials of it, 50": lambda service, today: service.store.trials.page(today, None, None, None, 50),
     "one trial": lambda service, today: service.trials.get(first_trial(service, today)),
     "curves of a trial": lambda service, today: service.curves._store.curves.of(first_trial(service, today)),
-    "table of it, anew": lambda service, today: service.tables._rendered(today, "main", "json", None, "own"),
-    "events, the last 100": lambda service, today: service._store.changes.after(
-        service._store.changes.newest() - 100, 1_000
+    "table of it, anew": lambda service, today: service.tables.render(today, "main", "json"),
+    "events, the last 100": lambda service, today: service.store.changes.after(
+        service.store.changes.newest() - 100, 1_000
     ),
     "cluster and queue": lambda service, today: service.operations._look(),
     "readiness": lambda service, today: service.operations._checked(),
@@ -162,7 +155,7 @@ QUESTIONS: dict[str, Callable[[Service, int], Any]] = {
 
 
 def first_trial(service: Service, today: int) -> int:
-    return service.trials.page(today, None, None, None, 1).items[0].id
+    return service.store.trials.page(today, None, None, None, 1).items[0].id
 
 
 def steps(homes: list[Settings], work: Callable[[Settings], Any]) -> list[int]:

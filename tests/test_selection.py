@@ -29,7 +29,7 @@ SPEC: dict[str, Any] = {
     "tables": {
         "main": {
             "rows": ["regularizer"], "metrics": ["recall@1", "map@r"], "selections": ["validation", "test"],
-            "flattery": True, "unit": "fraction",
+            "selection_gap": True, "unit": "fraction",
         },
     },
 }  # fmt: skip
@@ -60,16 +60,16 @@ def test_from_a_spec_to_a_table(service: Service, settings: Settings) -> None:
             {"regularizer.eta": "0.5", "optimizer.lr": "0.005"},
         ],
     ]
-    for trial in service.trials.page(sweep, None, None, None, 50).items:
+    for trial in service.store.trials.page(sweep, None, None, None, 50).items:
         metrics = service.trials.get(trial.id).metrics
         assert (metrics["best_test/test/recall@1"] or 0) >= (metrics["best/test/recall@1"] or 1)
     rows = list(csv.DictReader(io.StringIO(service.tables.render(sweep, "main", "csv").content.decode())))
     assert len(rows) == 2 * 3 * 2
     by = {(one["regularizer"], one["metric"], one["key"].partition("/")[0]): float(one["mean"]) for one in rows}
     for cell in ("none", "sec"):
-        flattery = by[cell, "flattery:recall@1", "best_test"]
-        assert flattery >= 0  # the best of all that the other choice could take
-        assert flattery == by[cell, "recall@1", "best_test"] - by[cell, "recall@1", "best"]
+        selection_gap = by[cell, "selection_gap:recall@1", "best_test"]
+        assert selection_gap >= 0  # the best of all that the other choice could take
+        assert selection_gap == by[cell, "recall@1", "best_test"] - by[cell, "recall@1", "best"]
     shown = service.tables.html(sweep, "main")
     assert "Selected on test" in shown
     assert "Selection budget: 3 candidates in every cell" in shown

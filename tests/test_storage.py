@@ -1,6 +1,8 @@
 """The storage as a folder and as a bucket of a real S3-compatible server, also where its store is late or broken."""
 # ruff: noqa: F811 - fixtures that are imported
 
+import io
+import json
 import logging
 import os
 import subprocess
@@ -8,6 +10,7 @@ import sys
 import tempfile
 import threading
 import time
+import zipfile
 from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,8 +19,11 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
+from fastapi.testclient import TestClient
+from pydantic import SecretStr
 
 from api.__main__ import main as api
+from api.main import create_app
 from orchestrator.__main__ import main
 from orchestrator.host.storage import Bucket, Folder, opened
 from orchestrator.record.retention import WeightFiles
@@ -31,12 +37,14 @@ from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.errors import ConflictError
 from orchestrator.views.runs import Failure
+from tests.api.conftest import BEARER, TOKEN, URL
 from tests.inline_conductor import conduct, ran
 from tests.lying_store import Lies, lying
-from tests.object_store import ObjectStore, bucket_at, bucket_url, object_store  # noqa: F401 - fixtures
+from tests.object_store import ObjectStore, bucket_at, bucket_url, object_store, put  # noqa: F401 - fixtures
 from tests.run.broker import MemoryBroker, order
 from workers.contract import Result
 from workers.data.scratch import unmade
+from workers.model import load
 
 SPEC: dict[str, Any] = {
     "version": 1,
@@ -78,19 +86,11 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Folder | Bucket:
     return bucket_at(request.getfixturevalue("bucket_url"))
 
 
-def fill(place: Folder | Bucket, folder: str, name: str, content: bytes) -> None:
-    if isinstance(place, Bucket):
-        place.write(content, folder, name)
-    else:
-        (place.root / folder).mkdir(parents=True, exist_ok=True)
-        (place.root / folder / name).write_bytes(content)
-
-
 def test_a_folder_and_a_bucket_answer_alike(place: Folder | Bucket) -> None:
     place.check()
     assert place.names("t") == []
     for folder, name in (("t/1", "last.pt"), ("t/1", "a b.npz"), ("t/2", "x"), ("other/1", "x")):
-        fill(place, folder, name, name.encode())
+        put(place, folder, name, name.encode())
     assert place.names("t/1") == ["a b.npz", "last.pt"]
     assert place.names("t") == [], "folders are no files"
     assert (place.size("t/1", "a b.npz"), place.content("t/1", "a b.npz")) == (7, b"a b.npz")
@@ -102,15 +102,20 @@ def test_a_folder_and_a_bucket_answer_alike(place: Folder | Bucket) -> None:
     place.remove("t")
     place.remove("t")
     assert (place.names("t/1"), place.names("other/1")) == ([], ["x"])
-    for folder, name in (("t/1", "last.pt"), ("t/2", "best.pt"), ("t/2", "norms.npz"), ("u/1", "best.pt")):
-        fill(place, folder, name, b"1234")
+    for folder, name in (
+        ("t/1", "last.pt"),
+        ("t/2", "best.safetensors"),
+        ("t/2", "norms.npz"),
+        ("u/1", "best.safetensors"),
+    ):
+        put(place, folder, name, b"1234")
     kept = WeightFiles(place)
     files = kept.of("t", [1, 2, 3])
-    assert files == [("t/1", "last.pt", 4), ("t/2", "best.pt", 4)]
+    assert files == [("t/1", "last.pt", 4), ("t/2", "best.safetensors", 4)]
     for _ in range(2):
         kept.remove(files)
     assert (kept.of("t", [1, 2, 3]), place.entries("t/2")) == ([], [("norms.npz", 4)])
-    assert kept.of("u", [1]) == [("u/1", "best.pt", 4)]
+    assert kept.of("u", [1]) == [("u/1", "best.safetensors", 4)]
     assert place.problem() is None
 
 
@@ -164,27 +169,68 @@ def test_paths_stay_what_they_were(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert Settings(home=tmp_path).storage == tmp_path / "storage"
 
 
+@pytest.mark.parametrize("kind", ["folder", "bucket"])
+def test_the_model_of_a_trial_is_downloaded_and_embeds(
+    kind: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    url = request.getfixturevalue("bucket_url") if kind == "bucket" else str(tmp_path / "kept")
+    settings = settings_at(tmp_path / "home", url)
+    settings.resolved_home.mkdir(mode=0o700)
+    service = Service.open(settings)
+    number = ran(service, settings, yaml.safe_dump(SPEC).encode())
+    first, second = service.store.trials.page(number, None, None, None, 10).items
+    app = create_app(service, settings.model_copy(update={"token": SecretStr(TOKEN)}))
+    http = TestClient(app, base_url=URL, headers=BEARER)
+    answer = http.get(f"/v1/trials/{first.id}/model")
+    assert answer.headers["content-disposition"] == f'attachment; filename="trial-{first.id}.zip"'
+    with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
+        assert archive.testzip() is None
+        assert archive.namelist() == ["README.md", "recipe.json", "preprocessing.json", "model.safetensors"]
+        archive.extractall(tmp_path / "model")
+    recipe = json.loads((tmp_path / "model" / "recipe.json").read_text())
+    prepared = json.loads((tmp_path / "model" / "preprocessing.json").read_text())
+    assert recipe == service.trials.get(first.id).recipe
+    assert (prepared["centre_crop"], prepared["normalize"]["scale"], prepared["shape"]) == (8, 127.5, [1, 8, 8])
+    assert "seed: 0" in (tmp_path / "model" / "README.md").read_text()
+    assert load(tmp_path / "model", "cpu").embed(np.zeros((3, 8, 8), np.uint8)).shape == (3, 8)
+    assert f"/v1/trials/{first.id}/model" in http.get(f"/trials/{first.id}").text
+    kept = service.store.artifacts.of_trial(second.id)
+    assert kept is not None
+    if kind == "folder":
+        header = json.dumps({"__metadata__": {"recipe": "{}", "network": "[1]"}}).encode()
+        damaged = len(header).to_bytes(8, "little") + header
+        (tmp_path / "kept" / kept.folder / "best.safetensors").write_bytes(damaged)
+        refused = http.get(f"/v1/trials/{second.id}/model")
+        assert (refused.status_code, "is damaged" in refused.json()["detail"]) == (404, True)
+    opened(settings.storage).discard(kept.folder, "best.safetensors")
+    for trial, said in ((second.id, "is not in the storage any more"), (99, "no trial 99")):
+        gone = http.get(f"/v1/trials/{trial}/model")
+        assert (gone.status_code, said in gone.json()["detail"]) == (404, True)
+
+
 def test_a_sweep_over_a_bucket(bucket_url: str, own_scratch: Path, tmp_path: Path) -> None:
     settings = settings_at(tmp_path, bucket_url)
     service = Service.open(settings)
     sweep = ran(service, settings, yaml.safe_dump(SPEC).encode())
     assert service.sweeps.get(sweep).counts.finished == 2
     bucket = bucket_at(bucket_url)
-    first = service.trials.page(sweep, None, None, None, 10).items[0].id
-    log = service.trials.log(first).text
+    first = service.store.trials.page(sweep, None, None, None, 10).items[0].id
+    log = service.store.logs.of(first).text
     assert "not stored" not in log
     trial = service.trials.get(first)
-    file, scores = service.trials.files(first)
+    file, scores = service.files.listed(first)
     assert scores.name == "queries.npz"
-    assert (file.name, file.size) == ("norms.npz", len(service.trials.file(first, "norms.npz").content))
-    arrays, missing = service.trials._files.arrays_of([first], "norms")
+    assert (file.name, file.size) == ("norms.npz", len(service.files.read(first, "norms.npz").content))
+    arrays, missing = service.files.arrays_of([first], "norms")
     assert arrays.keys() == {first}
     assert missing == {}
     folder = Store.open(settings.database).artifacts.of([first])[first].folder
     names = bucket.names(folder)
-    assert [name for name in names if not name.startswith("spool-")] == ["best.pt", "norms.npz", "queries.npz"], (
-        "last.pt is gone"
-    )
+    assert [name for name in names if not name.startswith("spool-")] == [
+        "best.safetensors",
+        "norms.npz",
+        "queries.npz",
+    ], "last.pt is gone"
     assert len(names) > 10, "the spool went along with the checkpoints"
     assert not list(own_scratch.glob("attempts/*/*")), "nothing stays on the machine that trained"
     assert trial.attempts[0].number == 1
@@ -229,9 +275,9 @@ def test_killed_in_the_middle_it_goes_on_from_the_bucket(
     back.join()
     assert held in caplog.text
     service = Service.open(settings)
-    trial = service.trials.get(service.trials.page(1, None, None, None, 10).items[0].id)
+    trial = service.trials.get(service.store.trials.page(1, None, None, None, 10).items[0].id)
     assert [each.state for each in trial.attempts] == ["lost", "finished"]
-    assert "training from step 3 on cpu" in service.trials.log(trial.id).text
+    assert "training from step 3 on cpu" in service.store.logs.of(trial.id).text
     service.close()
     whole = settings_at(tmp_path / "whole", "", "hasty")
     service = Service.open(whole)
@@ -270,7 +316,12 @@ def test_a_bucket_is_backed_up_and_restored(
     home = Settings(home=tmp_path / "home", storage_url=bucket_url)
     home.resolved_home.mkdir(mode=0o700)
     Store.open(home.database).close()
-    objects = {"a/1/best.pt": os.urandom(3_000), "a/1/curves.json": b"{}", "b/2/last.ckpt": b"state", "top": b""}
+    objects = {
+        "a/1/best.safetensors": os.urandom(3_000),
+        "a/1/curves.json": b"{}",
+        "b/2/last.ckpt": b"state",
+        "top": b"",
+    }
     for key, content in objects.items():
         above, _, last = key.rpartition("/")
         (tmp_path / last).write_bytes(content)
@@ -418,16 +469,16 @@ def test_a_training_whose_end_was_not_received_ends_once(bucket: Bucket, url: st
 
 def test_weights_missing_from_a_listing_are_removed(bucket: Bucket, lies: Lies, tmp_path: Path) -> None:
     (tmp_path / "here").write_bytes(b"weights")
-    for name in ("best.pt", "last.pt", "odd.ckpt", "norms.npz"):
+    for name in ("best.safetensors", "last.pt", "odd.ckpt", "norms.npz"):
         bucket.put(tmp_path / "here", "t/1", name)
     lies.hides = lambda key: "best" in key or "last" in key
     files = WeightFiles(bucket)
     found = files.of("t", [1])
-    assert found == [("t/1", "best.pt", 7), ("t/1", "last.pt", 7), ("t/1", "odd.ckpt", 7)]
+    assert found == [("t/1", "best.safetensors", 7), ("t/1", "last.pt", 7), ("t/1", "odd.ckpt", 7)]
     files.remove(found)
     lies.hides = lambda key: False
     lies.remembers = True
-    assert bucket.names("t/1") == ["best.pt", "last.pt", "norms.npz", "odd.ckpt"], "it lies"
+    assert bucket.names("t/1") == ["best.safetensors", "last.pt", "norms.npz", "odd.ckpt"], "it lies"
     assert files.of("t", [1]) == []
     files.remove(found)
     assert bucket.content("t/1", "norms.npz") == b"weights"

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from api.client import Asked, Client
+from api.client import Client, SweepRequest
 from api.connection import ApiError
 from orchestrator.record import schema
 from orchestrator.record.store import Store
@@ -59,7 +59,7 @@ class Storm:
         self.sweeps: list[int] = []
         self._lock = threading.Lock()
 
-    def ask(self, kind: str, act: Callable[[], Asked | RequestView]) -> None:
+    def ask(self, kind: str, act: Callable[[], SweepRequest | RequestView]) -> None:
         """Ask and keep what was answered; anything but a refusal that says why is an error."""
         try:
             found = act()
@@ -88,7 +88,7 @@ class Storm:
             while client.sweep(sweep).state not in SWEEP_ENDED:
                 self.ask("cancel", lambda: client.cancel(sweep))
                 time.sleep(0.5)
-        acts: list[tuple[str, Callable[[], Asked | RequestView]]] = [
+        acts: list[tuple[str, Callable[[], SweepRequest | RequestView]]] = [
             *[("delete", lambda: client.delete(sweep, f"storm-{number}"))] * 3,
             ("retry", lambda: client.retry(sweep)),
             ("priority", lambda: client.prioritize(sweep, 9)),
@@ -98,7 +98,7 @@ class Storm:
             for done in [pool.submit(self.ask, *act) for act in acts]:
                 done.result()
 
-    def _kinds(self, number: int, drawn: random.Random) -> list[tuple[str, Callable[[], Asked | RequestView]]]:
+    def _kinds(self, number: int, drawn: random.Random) -> list[tuple[str, Callable[[], SweepRequest | RequestView]]]:
         client, sweep = self.client, self.sweeps[number]
         trial, cell = drawn.randrange(1, 4 * SWEEPS), drawn.randrange(3)
         return [

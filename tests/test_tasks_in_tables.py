@@ -3,6 +3,7 @@
 import csv
 import io
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 
@@ -14,11 +15,10 @@ from api.main import create_app
 from orchestrator.conduct.conductor import Conductor
 from orchestrator.plan.edit import edited
 from orchestrator.record.store import Store
-from orchestrator.run.attempt import Workplace
 from orchestrator.service.offline import subset_of
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
-from tests.inline_conductor import conduct
+from tests.inline_conductor import conduct, workplace
 from tests.workers import faces
 from workers import catalog as catalogs
 from workers.datasets.megaface import Megaface
@@ -66,13 +66,9 @@ def over_ray(settings: Settings) -> None:
     """Conduct until idle with slots of Ray, which train in processes of their own."""
     from orchestrator.run.ray.engine import RayTune
 
-    store = Store.open(settings.database)
-    workplace = Workplace(settings.train, settings.storage, settings.data_root)
-    engine = RayTune(workplace, None, settings.resolved_home / "tune", linger=0)
-    try:
+    engine = RayTune(workplace(settings), None, settings.resolved_home / "tune", linger=0)
+    with closing(Store.open(settings.database)) as store:
         Conductor(settings, store, engine, catalogs.load(), None).conduct(until_idle=True)
-    finally:
-        store.close()
 
 
 @pytest.mark.ray
@@ -89,7 +85,7 @@ def test_players_and_views_share_the_queue_and_the_slots(
     assert "top@1" in viewed
     assert tables(ray, migrated, given, conducted=over_ray) == [played, viewed]
     service = Service.open(ray)
-    trials = [service.trials.page(sweep, None, None, None, 100).items for sweep in (1, 2)]
+    trials = [service.store.trials.page(sweep, None, None, None, 100).items for sweep in (1, 2)]
     attempts = [[one for trial in its for one in service.trials.get(trial.id).attempts] for its in trials]
     service.close()
     assert [len(its) for its in attempts] == [len(its) for its in trials], "each took one attempt"

@@ -1,9 +1,7 @@
 """Traces against a real receiver of OTLP over HTTP: API, conductor and slot, and nobody where none is named."""
 
 import sys
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -19,7 +17,7 @@ from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.errors import MetricsweepError
 from tests.inline_conductor import conduct
-from tests.ports import free_port
+from tests.ports import Quiet, free_port, running
 from tests.test_conductor import spec
 
 PARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
@@ -45,11 +43,11 @@ def facts(span: Any) -> dict[str, Any]:
     return {one.key: getattr(one.value, one.value.WhichOneof("value")) for one in span.attributes}
 
 
-@contextmanager
-def collecting() -> Iterator[Collector]:
+@pytest.fixture
+def collector() -> Iterator[Collector]:
     collector = Collector()
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(Quiet, BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             assert self.path == "/v1/traces"
             collector.take(self.rfile.read(int(self.headers["content-length"])))
@@ -57,26 +55,11 @@ def collecting() -> Iterator[Collector]:
             self.send_header("content-length", "0")
             self.end_headers()
 
-        def log_message(self, *_: object) -> None:
-            pass
-
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
-    thread.start()
     collector.url = f"http://127.0.0.1:{server.server_port}"
-    try:
+    with running(server):
         yield collector
-    finally:
         end_tracing()
-        server.shutdown()
-        server.server_close()
-        thread.join()
-
-
-@pytest.fixture
-def collector() -> Iterator[Collector]:
-    with collecting() as made:
-        yield made
 
 
 def test_a_sweep_is_traced_from_its_post_to_its_end(service: Service, settings: Settings, collector: Collector) -> None:
@@ -160,7 +143,7 @@ def test_a_collector_that_is_away_keeps_nobody(
     with tracing.span("something"):
         pass
     end_tracing()  # its own patience is ten seconds
-    assert not tracing.traced()
+    assert tracing._tracing.tracer is None
 
 
 def test_an_address_that_is_none_is_refused() -> None:

@@ -26,6 +26,7 @@ from tests import inline_conductor, test_pruning
 from tests.api.conftest import BEARER, TOKEN, URL
 from tests.record.sample import lease, run_all
 from tests.record.shelf import Shelf
+from tests.record.test_recorder import forward_all
 from workers import catalog as catalogs
 from workers.catalog import Catalog, complete
 from workers.contract import CheckpointError, Place, Recipe
@@ -125,7 +126,7 @@ def test_a_crash_within_leaves_nothing_half_done(store: Store, monkeypatch: pyte
     before = rows(store, "SELECT id, training_id, state FROM trial")
     fence = lease(store)
     with monkeypatch.context() as patched:
-        patched.setattr(renewing, "_note", lambda *_: (_ for _ in ()).throw(RuntimeError("the power went")))
+        patched.setattr(renewing, "_kept", lambda *_: (_ for _ in ()).throw(RuntimeError("the power went")))
         with pytest.raises(RuntimeError):
             Renewal(store, store.writer(fence), CHANGED).renew()
     assert rows(store, "SELECT id, training_id, state FROM trial") == before
@@ -170,13 +171,17 @@ def test_the_answer_to_such_an_extension_lists_what_changed(home: Settings, stor
     assert {"loss 'normface'", "metric 'map'"} <= {one["path"] for one in problem["problems"]}
 
 
+def _words(table: dict[str, Any]) -> str:
+    return " ".join([table["caption"], *table["notes"]])
+
+
 def test_results_are_marked_by_version(home: Settings, store: Store) -> None:
     service = Service(home, store, CHANGED)
     old = store.trials.page(1).items[0].id
     shown = service.trials.get(old)
     assert any(one.startswith("metric 'map' (version 1, now ") for one in shown.outdated)
-    caption = json.loads(service.tables.render(1, "main", "json").content)["caption"]
-    assert "Numbers of older versions: loss 'normface' (version 1, now " in caption
+    words = _words(json.loads(service.tables.render(1, "main", "json").content))
+    assert "Numbers of older versions: loss 'normface' (version 1, now " in words
     assert service.sweeps.cell(1, 0).candidates[0].trials[0].outdated
     lines = list(csv.DictReader(service.tables.render(1, "main", "csv").content.decode().splitlines()))
     assert {one["versions"] for one in lines} == {"older"}
@@ -186,14 +191,16 @@ def test_what_mixes_versions_says_so(home: Settings, store: Store) -> None:
     conduct(home, CHANGED)
     service = Service(home, store, CHANGED)
     content = json.loads(service.tables.render(HALF, "main", "json").content)
-    assert "Versions are MIXED, since numbers changed in loss 'normface' (version 1, now " in content["caption"]
-    assert "numbers of several versions in Triplet and NormFace." in content["caption"]
+    assert "Versions are MIXED, since numbers changed in loss 'normface' (version 1, now " in _words(content)
+    assert "numbers of several versions in Triplet and NormFace." in _words(content)
     assert content["versions"] == {"0": "mixed", "1": "mixed"}
     only = json.loads(service.tables.render(SHARES, "main", "json").content)
     assert "versions" not in only
-    assert "ersions" not in only["caption"]
+    assert "ersions" not in _words(only)
     both = json.loads(service.tables.compare([SHARES, 1], "main", "merged", "json").content)
-    assert "numbers of older versions in NormFace." in both["caption"]
+    assert "numbers of older versions in NormFace." in _words(both)
+    difference = json.loads(service.tables.compare([SHARES, 1], "main", "difference", "json").content)
+    assert "Of sweep 1: Numbers of older versions" in _words(difference)
     renewed = [service.trials.get(one.id) for one in store.trials.page(HALF).items]
     assert {one.training for trial in renewed for one in trial.replaced} == {LOST, RUNNING}
     assert all(not trial.outdated for trial in renewed if trial.replaced)
@@ -224,20 +231,17 @@ def test_the_tracker_ends_the_run_of_what_was_replaced(home: Settings, store: St
     shelf, fence = Shelf(), lease(store)
     trial = next(one.id for one in store.trials.page(HALF).items if store.trials.get(one.id).training == RUNNING)
     mirror = Mirror(store, store.writer(fence), lambda: shelf)
-    while mirror.forward():
-        pass
+    forward_all(mirror)
     old = store.runs.run("trial", HALF, trial)
     assert old is not None
     Renewal(store, store.writer(fence), CHANGED).renew()
     shelf.ids = {f"{key}/{run}" if run == old else key: run for key, run in shelf.ids.items()}  # its key changes
-    while mirror.forward():
-        pass
+    forward_all(mirror)
     left = next(run for run in shelf.runs.values() if run.run == old and run.status == "KILLED")
     assert left.tags["metricsweep.state"] == "planned anew"
     assert store.runs.run("trial", HALF, trial) is None
     run_all(store, fence)
-    while mirror.forward():
-        pass
+    forward_all(mirror)
     again = store.runs.run("trial", HALF, trial)
     assert again not in {None, old}
     assert next(run for key, run in shelf.runs.items() if shelf.ids[key] == again).status == "FINISHED"

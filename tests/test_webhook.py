@@ -26,23 +26,19 @@ from pydantic import SecretStr, ValidationError
 
 from orchestrator.conduct import webhook as notifiers
 from orchestrator.conduct import webhook as webhooks
-from orchestrator.conduct.conductor import Conductor
 from orchestrator.conduct.webhook import Notifier, Webhook
 from orchestrator.host.identity import keys_of, signature
 from orchestrator.record.schema import delivery
 from orchestrator.record.store import Store
-from orchestrator.run.attempt import Workplace
-from orchestrator.run.inline import Inline
 from orchestrator.service.service import Service
 from orchestrator.settings import Secrets, Settings, problems
 from orchestrator.views.errors import MetricsweepError
-from tests.inline_conductor import conduct
+from tests.inline_conductor import conduct, inline
 from tests.ports import free_port
 from tests.record.sample import lease, new_sweep
 from tests.served import until
 from tests.test_conductor import spec
 from tests.webhook_receiver import PATH, SECRET, Receiver, receiving, status
-from workers import catalog as catalogs
 
 OTHER = "whsec_" + "QUJD" * 10
 
@@ -171,7 +167,7 @@ def test_an_own_secret_and_the_address_are_never_logged(
     receiver.answer = status(500)
     desk.fail()
     desk.notifier.forward()
-    assert "127.0.0.1 was not told sweep.failed of sweep 1, it answered 500" in caplog.text
+    assert "127.0.0.1 did not take sweep.failed of sweep 1: it answered 500" in caplog.text
     assert PATH not in caplog.text
     assert SECRET[6:] not in caplog.text
 
@@ -253,7 +249,7 @@ def test_a_receiver_that_is_away_or_drips_is_left(
     assert left.wait(60), "the connection was closed"
     away = Webhook.named_by(named(settings, f"http://127.0.0.1:{free_port()}{PATH}"))
     assert away is not None
-    assert away.post("msg_1", b"{}").said == "cannot be reached: ConnectError"
+    assert away.post("msg_1", b"{}").message == "cannot be reached: ConnectError"
 
 
 def test_a_receiver_that_hangs_does_not_delay_the_queue(
@@ -264,8 +260,7 @@ def test_a_receiver_that_hangs_does_not_delay_the_queue(
     answered = threading.Event()
     receiver.answer = lambda handler: status(204)(handler) if answered.wait(120) else None
     store = Store.open(told.database)
-    engine = Inline(Workplace(told.train, told.storage, told.data_root))
-    conductor = Conductor(told, store, engine, catalogs.load(), None)
+    conductor = inline(told, store)
     working = threading.Thread(target=conductor.conduct)
     working.start()
     try:
@@ -340,7 +335,7 @@ def test_https_is_told_where_its_certificate_is_known(
         webhook = Webhook.named_by(named(settings, receiver.url))
         assert webhook is not None
         monkeypatch.delenv("SSL_CERT_FILE", raising=False)
-        assert webhook.post("msg_1", b"{}").said == "cannot be reached: ConnectError"
+        assert webhook.post("msg_1", b"{}").message == "cannot be reached: ConnectError"
         assert receiver.received == []
         monkeypatch.setenv("SSL_CERT_FILE", str(file))
         assert webhook.post("msg_1", b"{}").taken
@@ -356,7 +351,7 @@ def test_a_test_message_is_sent_from_the_command_line(receiver: Receiver, tmp_pa
         return subprocess.run(command, env=environment | told, capture_output=True, text=True, check=False)
 
     nobody = tried()
-    assert (nobody.returncode, nobody.stderr) == (1, "METRICSWEEP_WEBHOOK_URL  names nobody to tell\n")
+    assert (nobody.returncode, nobody.stderr) == (1, "METRICSWEEP_WEBHOOK_URL  is not set\n")
     told = {"METRICSWEEP_WEBHOOK_URL": receiver.url, "METRICSWEEP_WEBHOOK_SECRET": SECRET}
     taken = tried(**told)
     assert (taken.returncode, taken.stdout) == (0, "the webhook at 127.0.0.1 answered 204\n")

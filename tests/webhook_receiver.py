@@ -2,12 +2,13 @@
 
 import json
 import ssl
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from tests.ports import Quiet, running
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"  # of the standard's own example
 PATH = "/hooks/c2VjcmV0LXBhdGg"
@@ -60,7 +61,7 @@ def receiving(certificate: ssl.SSLContext | None = None) -> Iterator[Receiver]:
     """A receiver at its `url`, which is https where it has a certificate."""
     receiver = Receiver()
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(Quiet, BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["content-length"]))
             receiver.received.append(Received({k.lower(): v for k, v in self.headers.items()}, body, self.path))
@@ -68,19 +69,10 @@ def receiving(certificate: ssl.SSLContext | None = None) -> Iterator[Receiver]:
 
         do_GET = do_POST  # noqa: N815 - the library's name
 
-        def log_message(self, *_: object) -> None:
-            pass
-
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
     if certificate:
         server.socket = certificate.wrap_socket(server.socket, server_side=True)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
-    thread.start()
     receiver.url = f"http{'s' if certificate else ''}://127.0.0.1:{server.server_port}{PATH}"
-    try:
+    with running(server):
         yield receiver
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

@@ -1,21 +1,16 @@
-"""The worker by hand: python -m workers train | evaluate | identify | catalog | data verify | data fetch |
-weights list | weights verify | weights fetch.
-"""
+"""Train and evaluate single recipes, and manage data sets and weights, without a server."""
 
 import argparse
 import json
 import os
-import re
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-import yaml
-
-from workers.catalog import Catalog, PartSourceError, complete, load, problems
-from workers.contract import KINDS, Part, Place, Progress, Recipe, Stopped
+from workers.catalog import Catalog, DocumentError, PartSourceError, complete, load, load_document, problems
+from workers.contract import KINDS, Part, Place, Recipe, Stopped
 from workers.data import published_weights
 from workers.data.scratch import claim_code_caches, scratch
 
@@ -25,60 +20,35 @@ class RecipeError(ValueError):
 
 
 def read(path: Path, catalog: Catalog) -> Recipe:
-    """The complete recipe in the file `path`; raises RecipeError."""
+    """Reads and completes the recipe in the file `path`; raises RecipeError."""
     try:
-        raw = yaml.load(path.read_text("utf-8"), _Loader)  # noqa: S506 - a safe loader
-    except (OSError, UnicodeDecodeError) as error:
+        document = load_document(path.read_bytes())
+    except OSError as error:
         raise RecipeError(f"{path} cannot be read: {error}") from error
-    except yaml.YAMLError as error:
-        raise RecipeError(f"{path} is not YAML: {' '.join(str(error).split())}") from error
+    except DocumentError as error:
+        raise RecipeError(f"{path}: {error}") from error
+    raw = document.value
     if not isinstance(raw, dict):
         raise RecipeError(f"{path}: expected a mapping with dataset, backbone, loss, ...; found {type(raw).__name__}")
     if wrong := problems(raw, catalog):
-        raise RecipeError("; ".join(f"{path}: {problem.path}: {problem.message}" for problem in wrong))
+        lines = [f"{path}:{document.line(problem.path) or 1}: {problem.path}: {problem.message}" for problem in wrong]
+        raise RecipeError("; ".join(lines))
     return complete(Recipe.model_validate(raw), catalog)
 
 
 def scalar(text: str) -> Any:
-    """A value as it would be read in a recipe file; a text where it is nothing else."""
+    """Parses a command-line value as YAML, as in a recipe file; anything else is a text."""
     try:
-        return yaml.load(text, _Loader)  # noqa: S506 - a safe loader
-    except yaml.YAMLError:
+        return load_document(text.encode()).value
+    except DocumentError:
         return text
-
-
-class _Loader(yaml.SafeLoader):
-    """PyYAML reads YAML 1.1; this is 1.2 where recipes would notice, and duplicate keys are refused."""
-
-    yaml_implicit_resolvers = {  # noqa: RUF012 - PyYAML's own form
-        first: [pair for pair in pairs if pair[0].rpartition(":")[2] not in {"bool", "float", "int", "timestamp"}]
-        for first, pairs in yaml.SafeLoader.yaml_implicit_resolvers.items()
-    }
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """A mapping, unless a key stands in it twice."""
-        seen: set[str] = set()
-        for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
-            if key.value in seen:
-                raise yaml.constructor.ConstructorError(None, None, f"duplicate key {key.value!r}", key.start_mark)
-            seen.add(key.value)
-        return super().construct_mapping(node, deep)
-
-
-_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^(?:true|false)$"), list("tf"))
-_Loader.add_implicit_resolver("tag:yaml.org,2002:int", re.compile(r"^[-+]?[0-9]+$"), list("-+0123456789"))
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float",
-    re.compile(r"^[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?$"),
-    list("-+.0123456789"),
-)
 
 
 _SIZES: Final = (1_000, 10_000, 100_000, 1_000_000)  # of MegaFace's lists of distractors
 _EXAMPLES: Final = """examples:
   python -m workers train recipe.yaml --out result
   python -m workers train recipe.yaml --out result --resume result/last.pt
-  python -m workers evaluate result/best.pt --metric recall@16 --metric nmi_sec
+  python -m workers evaluate result/best.safetensors --metric recall@16 --metric nmi_sec
   python -m workers identify feature_out --size 1000 --size 1000000 --data ~/data
   python -m workers catalog --json
   python -m workers data fetch cub200 --data ~/data
@@ -88,7 +58,7 @@ _EXAMPLES: Final = """examples:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; gives its exit code: 0 done, 1 failed with one line on stderr, 2 wrong usage."""
+    """Run a command and return its exit code: 0 success, 1 failure with a line on stderr, 2 wrong usage."""
     chosen = _parser().parse_args(arguments)
     try:
         code: int = chosen.command(chosen)
@@ -102,94 +72,66 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     plain = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser("python -m workers", description=__doc__, epilog=_EXAMPLES, formatter_class=plain)
-    commands = parser.add_subparsers(required=True, metavar="command")
-    shared = argparse.ArgumentParser(add_help=False)
+    shared, on_device, as_json = (argparse.ArgumentParser(add_help=False) for _ in range(3))
     shared.add_argument("--data", type=Path, metavar="DIR", help="folder of data sets (default: $METRICSWEEP_DATA)")
     shared.add_argument("--parts", type=Path, metavar="DIR", help="folder of own parts (default: $METRICSWEEP_PARTS)")
+    on_device.add_argument("--device", choices=["auto", "cpu", "cuda"], default="auto", help="auto: a GPU if any")
+    on_device.add_argument("--threads", type=_positive, default=1, metavar="N", help="threads of the CPU (default: 1)")
+    as_json.add_argument("--json", action="store_true", help="print JSON")
 
-    train = commands.add_parser(
-        "train", parents=[shared], help="train one recipe", epilog=_EXAMPLES, formatter_class=plain
-    )
+    def add(commands: Any, name: str, run: Any, about: str, *options: argparse.ArgumentParser, **more: Any) -> Any:
+        command = commands.add_parser(name, parents=[shared, *options], help=about, **more)
+        command.set_defaults(command=run)
+        return command
+
+    commands = parser.add_subparsers(required=True, metavar="command")
+    train = add(commands, "train", _train, "train one recipe", on_device, epilog=_EXAMPLES, formatter_class=plain)
     train.add_argument("recipe", type=Path, help="a recipe file, YAML or JSON")
-    train.add_argument(
-        "--out", type=Path, metavar="DIR", help="folder of result.json and weights (default: runs/NAME-ID)"
-    )
-    _add_device(train)
-    train.add_argument("--resume", type=Path, metavar="FILE", help="go on from this checkpoint")
-    train.set_defaults(command=_train)
+    out = "folder of result.json and weights (default: runs/NAME-ID)"
+    train.add_argument("--out", type=Path, metavar="DIR", help=out)
+    train.add_argument("--resume", type=Path, metavar="FILE", help="continue from this checkpoint")
 
-    evaluate = commands.add_parser(
-        "evaluate", parents=[shared], help="compute metrics of weights that a training kept", formatter_class=plain
-    )
-    evaluate.add_argument("weights", type=Path, help="best.pt or final.pt, as a training leaves it")
-    evaluate.add_argument(
-        "--metric", action="append", required=True, metavar="NAME", help="such as recall@16; may stand several times"
-    )
-    evaluate.add_argument("--json", action="store_true", help="print an object of keys and values")
-    _add_device(evaluate)
-    evaluate.set_defaults(command=_evaluate)
+    evaluate = add(commands, "evaluate", _evaluate, "compute metrics of kept weights", on_device, as_json)
+    evaluate.add_argument("weights", type=Path, help="best.safetensors or final.safetensors, as a training leaves it")
+    metric = "such as recall@16; may be repeated"
+    evaluate.add_argument("--metric", action="append", required=True, metavar="NAME", help=metric)
 
-    identify = commands.add_parser(
-        "identify", parents=[shared], help="judge the feature files of MegaFace's probes and distractors: rank-1",
-        description="MegaFace, challenge 1, of features that any program computed: a folder with facescrub/ and "
-        "megaface/, a file for each image as the devkit has them. The lists are those of megaface/ in the data folder.",
-    )  # fmt: skip
+    about = "compute MegaFace's rank-1 from feature files"
+    description = (
+        "MegaFace, challenge 1, of features that any program computed: a folder with facescrub/ and megaface/, a file "
+        "for each image as the devkit has them. The lists are those of megaface/ in the data folder."
+    )
+    identify = add(commands, "identify", _identify, about, on_device, as_json, description=description)
     identify.add_argument("features", type=Path, help="the folder of facescrub/ and megaface/")
-    identify.add_argument("--ending", metavar="TEXT", help="what follows an image's name (default: as it is found)")
-    identify.add_argument(
-        "--size", type=_positive, action="append", metavar="N",
-        help="a list of so many distractors; may stand several times (default: 1000, 10000, 100000, 1000000)",
-    )  # fmt: skip
+    identify.add_argument("--ending", metavar="TEXT", help="what follows an image's name (default: detected)")
+    size = "number of distractors; may be repeated (default: 1000, 10000, 100000, 1000000)"
+    identify.add_argument("--size", type=_positive, action="append", metavar="N", help=size)
     identify.add_argument("--draw", type=_positive, default=1, metavar="N", help="the lists' last number (default: 1)")
-    identify.add_argument(
-        "--noise", choices=["dropped", "kept"], default="dropped", help="images that InsightFace found to be wrong"
-    )
-    identify.add_argument("--part", action="store_true", help="take other than the official 3,530 probes")
-    identify.add_argument("--json", action="store_true", help="print an object of sizes and rates")
-    _add_device(identify)
-    identify.set_defaults(command=_identify)
+    noise = "what to do with the images of InsightFace's noise lists"
+    identify.add_argument("--noise", choices=["dropped", "kept"], default="dropped", help=noise)
+    identify.add_argument("--part", action="store_true", help="accept other probes than the official 3,530")
 
-    catalog = commands.add_parser("catalog", parents=[shared], help="list the parts that exist")
-    catalog.add_argument("--json", action="store_true", help="print everything as JSON")
-    catalog.set_defaults(command=_catalog)
+    add(commands, "catalog", _catalog, "list the parts that exist", as_json)
 
-    data = commands.add_parser("data", help="look after data sets").add_subparsers(required=True, metavar="command")
-    verify = data.add_parser(
-        "verify", parents=[shared], help="count the images of a data set and compare their content"
-    )
+    data = commands.add_parser("data", help="fetch or verify data").add_subparsers(required=True, metavar="command")
+    verify = add(data, "verify", _verify, "check the files, counts and hash of a data set")
     verify.add_argument("name", help="a data set, such as omniglot")
-    verify.add_argument(
-        "--set", type=_option, action="append", default=[], metavar="NAME=VALUE",
-        help="a hyper-parameter of the data set, such as side=128",
-    )  # fmt: skip
-    verify.set_defaults(command=_verify)
-    fetch = data.add_parser("fetch", parents=[shared], help="download a data set that its authors offer to anyone")
+    option = "a hyper-parameter of the data set, such as side=128"
+    verify.add_argument("--set", type=_option, action="append", default=[], metavar="NAME=VALUE", help=option)
+    fetch = add(data, "fetch", _fetch, "download a data set that its authors offer to anyone")
     fetch.add_argument("name", help="a data set, such as cub200")
-    fetch.set_defaults(command=_fetch)
-    weights = commands.add_parser("weights", help="look after pretrained weights")
+
+    weights = commands.add_parser("weights", help="list, verify or download pretrained weights")
     every = weights.add_subparsers(required=True, metavar="command")
-    listed = every.add_parser("list", parents=[shared], help="list the published files, and which of them are here")
-    listed.set_defaults(command=_list_weights)
-    compared = every.add_parser("verify", parents=[shared], help="compare files with the hashes in their names")
-    compared.add_argument(
-        "names", nargs="*", metavar="NAME", help="a file or backbone (default: every one that is here)"
-    )
-    compared.set_defaults(command=_verify_weights)
-    fetched = every.add_parser("fetch", parents=[shared], help="download published weights into the data folder")
+    add(every, "list", _list_weights, "list the published files, and which of them are here")
+    compared = add(every, "verify", _verify_weights, "compare files with the hashes in their names")
+    names = "a file or backbone (default: all files that are here)"
+    compared.add_argument("names", nargs="*", metavar="NAME", help=names)
+    fetched = add(every, "fetch", _fetch_weights, "download published weights into the data folder")
     fetched.add_argument("names", nargs="+", metavar="NAME", help="a backbone or its file, such as bn_inception")
-    fetched.add_argument(
-        "--mirror", action="append", default=[], metavar="URL",
-        help="a folder of such files, asked first; the hash decides",
-    )  # fmt: skip
-    fetched.set_defaults(command=_fetch_weights)
+    mirror = "an address to try before the publishers'; hashes are checked"
+    fetched.add_argument("--mirror", action="append", default=[], metavar="URL", help=mirror)
     return parser
-
-
-def _add_device(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--device", choices=["auto", "cpu", "cuda"], default="auto", help="auto: a GPU where there is one"
-    )
-    parser.add_argument("--threads", type=_positive, default=1, metavar="N", help="threads of the CPU (default: 1)")
 
 
 def _positive(text: str) -> int:
@@ -200,8 +142,9 @@ def _positive(text: str) -> int:
 
 def _train(chosen: argparse.Namespace) -> int:
     claim_code_caches()
-    # torch takes seconds to import, which the other commands and --help need not wait for.
+    # Here, since torch takes seconds to import, and other commands do not need it.
     from workers.train import train
+    from workers.training import results
 
     parts = _parts(chosen)
     recipe = read(chosen.recipe, load(parts))
@@ -209,7 +152,7 @@ def _train(chosen: argparse.Namespace) -> int:
     asked: list[int] = []
 
     def stop(number: int, _: object) -> None:
-        if asked:  # asked twice: do not wait for the end of the iteration
+        if asked:  # the second time, do not wait for the end of the iteration
             raise KeyboardInterrupt
         asked.append(number)
 
@@ -217,12 +160,15 @@ def _train(chosen: argparse.Namespace) -> int:
         signal.signal(number, stop)
     place = Place(_root(chosen), scratch(), out, chosen.device, chosen.threads, stop=lambda: bool(asked), parts=parts)
     try:
-        result = train(recipe, place, _print, chosen.resume)
+        result = train(recipe, place, lambda progress: print(progress.log, end="", flush=True), chosen.resume)
     except Stopped as stopped:
         raise Stopped(f"{stopped}; go on with --resume {out / 'last.pt'}") from None
-    _write(out / "result.json", result.model_dump_json(indent=2) + "\n")
+    results.write(out, {"result.json": f"{result.model_dump_json(indent=2)}\n".encode()})
     print(f"{result.outcome} after {result.steps} iterations in {result.seconds:.1f} s")
-    _summary(recipe, result.metrics)
+    prefix = f"{recipe.select.checkpoint}/test/"
+    for key, value in result.metrics.items():
+        if key.startswith(prefix):
+            print(f"  {key:<24} {value:.4g}")
     print(f"{out / 'result.json'}")
     return 0
 
@@ -234,24 +180,14 @@ def _evaluate(chosen: argparse.Namespace) -> int:
     kept = kept_weights.read(chosen.weights)
     place = Place(_root(chosen), scratch(), Path(), chosen.device, chosen.threads, parts=_parts(chosen))
     found = kept_weights.evaluate(kept, chosen.metric, place)
-    if chosen.json:
-        print(json.dumps(found, indent=2))
-        return 0
-    for key, value in found.items():
-        print(f"{key:<32} {value:.6g}")
+    return _print(chosen, found, "{:<32} {:.6g}")
+
+
+def _print(chosen: argparse.Namespace, found: Mapping[Any, float], form: str) -> int:
+    """Print numbers as JSON, or each in a line of this form."""
+    lines = [form.format(key, value) for key, value in found.items()]
+    print(json.dumps(found, indent=2) if chosen.json else "\n".join(lines))
     return 0
-
-
-def _print(progress: Progress) -> None:
-    print(progress.log, end="", flush=True)
-
-
-def _summary(recipe: Recipe, metrics: dict[str, float]) -> None:
-    """The test metrics of the checkpoint that a table would print."""
-    prefix = f"{recipe.select.checkpoint}/test/"
-    for key, value in metrics.items():
-        if key.startswith(prefix):
-            print(f"  {key:<24} {value:.4g}")
 
 
 def _catalog(chosen: argparse.Namespace) -> int:
@@ -273,7 +209,7 @@ def _verify(chosen: argparse.Namespace) -> int:
 
     parts, given = _parts(chosen), dict(chosen.set)
     entry = load(parts).get("dataset", chosen.name)
-    # So that a data set with other counts than the official ones says all of them, instead of refusing to load.
+    # So that a data set with unofficial counts reports all of them, instead of refusing to load.
     lenient = entry is not None and entry.parameter("official") is not None and "official" not in given
     part = Part(name=chosen.name, **(given | {"official": False} if lenient else given))
     dataset: Any = registry.build("dataset", part, parts, root=_root(chosen), scratch=scratch())
@@ -301,7 +237,6 @@ def _verify(chosen: argparse.Namespace) -> int:
 
 
 def _spread(sizes: Sequence[int]) -> str:
-    """How many images a class has; nothing where there is no class."""
     if not sizes:
         return ""
     single = sizes.count(1)
@@ -319,7 +254,7 @@ def _fetch(chosen: argparse.Namespace) -> int:
 
 def _identify(chosen: argparse.Namespace) -> int:
     from workers.data import megaface  # torch: see _train
-    from workers.evaluation.identify import rank1
+    from workers.evaluation.verification import rank1
     from workers.training import determinism
 
     lists = megaface.DevkitLists.of(_root(chosen))
@@ -330,12 +265,7 @@ def _identify(chosen: argparse.Namespace) -> int:
     device = determinism.device(chosen.device)
     with determinism.applied(device, chosen.threads):
         rates = rank1(files, probes, strangers, device)
-    if chosen.json:
-        print(json.dumps(rates, indent=2))
-        return 0
-    for size, rate in rates.items():
-        print(f"rank-1 among {size:>9,} distractors  {rate:.6g}")
-    return 0
+    return _print(chosen, rates, "rank-1 among {:>9,} distractors  {:.6g}")
 
 
 def _list_weights(chosen: argparse.Namespace) -> int:
@@ -348,14 +278,13 @@ def _list_weights(chosen: argparse.Namespace) -> int:
 
 def _verify_weights(chosen: argparse.Namespace) -> int:
     root = _root(chosen)
-    looks = [published_weights.look_up(root, published_weights.of(name)) for name in chosen.names]
-    if not chosen.names:
-        every = (published_weights.look_up(root, file) for file in published_weights.FILES)
-        looks = [look for look in every if look.state != "missing"]
+    files = [published_weights.of(name) for name in chosen.names] or published_weights.FILES
+    every = [published_weights.look_up(root, file) for file in files]
+    looks = [look for look in every if chosen.names or look.state != "missing"]
     for look in looks:
         print(f"{look.state:<8} {look.path}")
     if absent := [look.file.name for look in looks if look.state == "missing"]:
-        raise LookupError(f"not there: {', '.join(absent)}; `weights fetch` downloads them")
+        raise LookupError(f"missing weights: {', '.join(absent)}; download them with `weights fetch`")
     if damaged := [look for look in looks if look.state == "wrong"]:
         raise published_weights.wrong(damaged[0])
     print(f"{len(looks)} files as their names promise" if looks else f"no published file is in {root}")
@@ -369,7 +298,6 @@ def _fetch_weights(chosen: argparse.Namespace) -> int:
 
 
 def _option(text: str) -> tuple[str, Any]:
-    """A hyper-parameter NAME=VALUE, its value read as in a recipe."""
     name, equals, value = text.partition("=")
     if not (name and equals):
         raise argparse.ArgumentTypeError(f"expected NAME=VALUE, found {text!r}")
@@ -382,22 +310,9 @@ def _parts(chosen: argparse.Namespace) -> Path | None:
 
 
 def _root(chosen: argparse.Namespace) -> Path:
-    """The folder of data sets, as the service finds it too."""
+    """The folder of data sets, by the same rule as the service."""
     home = Path(os.environ.get("METRICSWEEP_HOME") or ".metricsweep")
     return Path(os.path.expanduser(chosen.data or os.environ.get("METRICSWEEP_DATA") or home / "data"))
-
-
-def _write(path: Path, text: str) -> None:
-    """Write a file aside and rename it, so that it is never half there; after an error the old one is as it was."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        aside.write_text(text, "utf-8")
-        aside.replace(path)
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, str(path)) from error
-    finally:
-        aside.unlink(missing_ok=True)
 
 
 if __name__ == "__main__":

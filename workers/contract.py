@@ -2,13 +2,15 @@
 
 import hashlib
 import json
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, Protocol
+from typing import Annotated, Any, Final, Literal, Protocol, Self
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
@@ -22,21 +24,17 @@ from pydantic import (
 
 from workers.figures.options import Distance, Figures
 
-KINDS: Final = (
-    "task", "loss", "regularizer", "dataset", "backbone", "head", "sampler", "optimizer", "schedule", "eta_schedule",
-    "metric",
-)  # fmt: skip
-"""Every kind of part, as the words stand in a recipe."""
-
 DEFAULT_TASK: Final = "retrieval"
-"""The task of a recipe that names none."""
 
 FOLDERS: Final[Mapping[str, str]] = {
     "task": "tasks", "loss": "losses", "regularizer": "regularizers", "dataset": "datasets", "backbone": "backbones",
     "head": "heads", "sampler": "samplers", "optimizer": "optimizers", "schedule": "schedules",
     "eta_schedule": "eta_schedules", "metric": "metrics",
 }  # fmt: skip
-"""The folder that holds the parts of a kind, one file a part."""
+"""The folder of the parts of each kind."""
+
+KINDS: Final = tuple(FOLDERS)
+"""Every kind of part, as recipes name it."""
 
 PART_FIELDS: Final = tuple(kind for kind in KINDS if kind != "metric")
 """The recipe's fields that hold a part."""
@@ -47,18 +45,25 @@ GOES_WITH: Final[Mapping[str, str]] = {
     "precision": "backbone", "channels_last": "backbone", "compile": "backbone",
     "regularizer": "loss", "eta_schedule": "loss", "loss_rate": "loss",
 }  # fmt: skip
-"""Fields of a recipe that say something of a part: where it holds no such part, and they are at their default, they are
-absent from its JSON."""
+"""Fields of a recipe that refer to a part. If the recipe has no such part, they are absent from its JSON at their
+default."""
 
 
 class Frozen(BaseModel):
-    """A value: immutable, with no unknown keys and no NaN or infinity."""
+    """Base class of immutable pydantic models that refuse unknown keys, NaN and infinity."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """Copies the model and computes its cached properties again."""
+        copied = super().model_copy(update=update, deep=deep)
+        for name in copied.__dict__.keys() - type(self).model_fields.keys():
+            del copied.__dict__[name]
+        return copied
+
 
 class Part(Frozen):
-    """One named ingredient; beside `name` stand its hyper-parameters. A bare string is a part with defaults."""
+    """A named ingredient; other fields than `name` are its hyper-parameters. A bare string is a part with defaults."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -71,28 +76,32 @@ class Part(Frozen):
 
     @property
     def options(self) -> dict[str, JsonValue]:
-        """The hyper-parameters by name."""
         return dict(self.__pydantic_extra__ or {})
 
 
 BEST_TEST: Final = "best_test"
-"""What stands before the keys of test metrics at the point that is best on the test split, beside `best`."""
+"""The prefix of test metrics at the point that is best on the test split."""
 
 TEST_SET: Final = re.compile(r"[a-z0-9][a-z0-9_]{0,63}")
-"""The name of a test set that a data set has beside `test`: `lfw`, whose split is `test_lfw`."""
+"""The names of further test sets of a data set: `lfw`, whose split is `test_lfw`."""
+
+
+def _is_none(value: object) -> bool:
+    return value is None
 
 
 class Select(Frozen):
-    """By what a training's best checkpoint and a cell's best candidate are chosen.
+    """How the best checkpoint of a training and the best candidate of a cell are chosen.
 
-    What is not said is the task's: the catalog completes it, and these defaults are those of the default task.
+    The catalog fills in the task's defaults; these are the defaults of the default task.
     """
 
     metric: str = Field(default="map@r", max_length=100)
     split: Literal["validation", "test", "last"] = "validation"
-    """`validation`, `test`: the best checkpoint on that split. `last`: the last one, candidates by its test metric."""
-    beside: Literal["test"] | None = Field(default=None, exclude_if=lambda value: value is None)  # no new fingerprints
-    """Also keep the test metrics at the point that is best on this split, as `best_test/test/map@r`; none: do not."""
+    """`validation` and `test` choose the best checkpoint on that split; `last` chooses the last one, and candidates by
+    their test metric."""
+    beside: Literal["test"] | None = Field(default=None, exclude_if=_is_none)  # so that fingerprints stay
+    """Also keep the test metrics of the checkpoint that is best on this split, as `best_test/test/map@r`."""
 
     @field_validator("beside")
     @classmethod
@@ -109,7 +118,7 @@ class Select(Frozen):
 
     @property
     def watched(self) -> tuple[str, ...]:
-        """The splits that are evaluated while a training runs."""
+        """The splits that are evaluated during a training."""
         if self.split == "last":
             return ("test",)
         return (self.split,) if self.beside is None else (self.split, self.beside)
@@ -121,160 +130,146 @@ class Select(Frozen):
 
     @property
     def beside_key(self) -> str:
-        """The result key that ranks candidates by the test split beside that, such as `best_test/test/map@r`."""
+        """The result key that ranks candidates by the test split, such as `best_test/test/map@r`."""
         return f"{BEST_TEST}/test/{self.metric}"
 
 
 class NoValidation(Frozen):
-    """All training classes train; nothing is held out."""
+    """No hold-out: all training classes are trained on."""
 
     name: Literal["none"] = "none"
 
 
+def _existing(fold: int, info: ValidationInfo) -> int:
+    folds = info.data.get("folds", math.inf)
+    if fold >= folds:
+        raise ValueError(f"fold {fold} does not exist; with {folds} folds it is 0 to {folds - 1}")
+    return fold
+
+
 class ClassHoldout(Frozen):
-    """One of `folds` contiguous blocks of training classes validates, the others train (MLRC's partition)."""
+    """Hold-out of classes: one of `folds` contiguous blocks of training classes validates, the others train (MLRC)."""
 
     name: Literal["class_holdout"] = "class_holdout"
     folds: int = Field(default=4, ge=2, le=1000)
-    fold: int = Field(default=0, ge=0)
-
-    @model_validator(mode="after")
-    def _fold_exists(self) -> "ClassHoldout":
-        _check_fold(self.fold, self.folds)
-        return self
+    fold: Annotated[int, AfterValidator(_existing)] = Field(default=0, ge=0)
 
     def held_out(self, classes: int) -> range:
-        """The class indices that validate, of `classes` training classes 0..classes-1."""
+        """The indices of the validation classes among `classes` training classes."""
         start = classes * self.fold // self.folds
         return range(start, classes * (self.fold + 1) // self.folds)
 
 
 class ImageHoldout(Frozen):
-    """One of `folds` equal shares of the training images validates, the others train; of each class an equal share.
+    """Hold-out of images: one of `folds` equal shares of each class's training images validates, the others train.
 
-    Which images these are is drawn once for all trainings; the only image of a class trains.
+    The shares are the same in all trainings; the only image of a class trains.
     """
 
     name: Literal["image_holdout"] = "image_holdout"
     folds: int = Field(default=10, ge=2, le=1000)
-    fold: int = Field(default=0, ge=0)
-
-    @model_validator(mode="after")
-    def _fold_exists(self) -> "ImageHoldout":
-        _check_fold(self.fold, self.folds)
-        return self
+    fold: Annotated[int, AfterValidator(_existing)] = Field(default=0, ge=0)
 
 
 class CrossValidation(Frozen):
-    """One model for each of `folds` contiguous blocks of training classes, which validates on it (MLRC)."""
+    """Cross-validation: trains a model for each of `folds` contiguous blocks of classes, which validates on it
+    (MLRC).
+    """
 
     name: Literal["cross_validation"] = "cross_validation"
     folds: int = Field(default=4, ge=2, le=1000)
 
     @property
     def holdouts(self) -> list[ClassHoldout]:
-        """The hold-out of each model."""
         return [ClassHoldout(folds=self.folds, fold=fold) for fold in range(self.folds)]
 
 
 Validation = Annotated[NoValidation | ClassHoldout | CrossValidation | ImageHoldout, Field(discriminator="name")]
 
 
-def _check_fold(fold: int, folds: int) -> None:
-    if fold >= folds:
-        raise ValueError(f"fold {fold} does not exist; with {folds} folds it is 0 to {folds - 1}")
-
-
-__all__ = [
-    "BEST_TEST", "DEFAULT_TASK", "FOLDERS", "GOES_WITH", "KEPT_FILES", "KINDS", "PART_FIELDS", "TEST_SET",
-    "CheckpointError", "ClassHoldout", "CodeChangedError", "CrossValidation", "DataDamagedError",
-    "DataMissingError", "Distance", "Evaluate", "Frozen", "ImageHoldout", "NoValidation", "Part", "Pins",
-    "Place", "Progress", "Recipe", "Result", "Select", "Stopped", "Train", "Validation", "canonical_json",
-    "fingerprint_of",
-]  # fmt: skip
-
-KEPT_FILES: Final = ("best.pt", "final.pt")
-"""The file of weights that a training keeps, one of these: the best, or the last where there are no best."""
+KEPT_FILES: Final = ("best.safetensors", "final.safetensors")
+"""The files with kept weights: the best, or the last if no best weights were kept."""
+EXPORTED_WEIGHTS: Final = "model.safetensors"
+"""The same file in an exported model."""
+NO_METRICS: Final = frozenset({"query", "class", "predicted", "names", "checkpoint", "data"})
+"""The arrays in a file of per-query scores (`queries.npz`) that are not the scores of a metric."""
 
 
 class Pins(Frozen):
-    """What the catalog adds to a recipe so that its fingerprint changes when the numbers may."""
+    """Versions and hashes that the catalog adds to a recipe, so that its fingerprint changes when the numbers may
+    change.
+    """
 
     versions: dict[str, int] = Field(default_factory=dict)
-    """By kind the version of the part; where it is above 1 that of each metric computed, as `metric.map`, and that of
-    `precision`."""
+    """The version of each part by its kind; if above 1, that of each metric, as `metric.map`, and that of `precision`.
+    """
     manifest: str | None = None  # hash of the data set's content
     weights: str | None = None  # hash of the pretrained weights
     manifests: dict[str, str] = Field(default_factory=dict, exclude_if=lambda value: not value)  # no new fingerprints
-    """By name the hash of each test set beside `test`."""
+    """The hash of each further test set by name."""
     code: dict[str, str] = Field(default_factory=dict, exclude_if=lambda value: not value)
-    """The hash of the source of each own part, by the keys that `versions` has (workers/catalog/own_code.py)."""
-    content: str | None = Field(default=None, exclude_if=lambda value: value is None)
-    """The hash of the files that the data set reads (workers/data/file_content.py), where it has no `manifest`."""
-
-
-def _absent(value: object) -> bool:
-    """Whether a field is left out of the JSON: a part that the task does not ask for."""
-    return value is None
+    """The hash of the source of each own part, by the same keys as `versions` (workers/catalog/own_code.py)."""
+    content: str | None = Field(default=None, exclude_if=_is_none)
+    """The hash of the files that the data set reads (workers/data/file_content.py), if it has no `manifest`."""
 
 
 class Recipe(Frozen):
-    """Everything that decides one training.
+    """A recipe: everything that decides one training.
 
-    Which parts it holds the task says; a field that goes with a part (GOES_WITH) is absent from its JSON where that
-    part is, and it is at its default.
+    The task decides which parts it holds. A field that refers to a part (GOES_WITH) is absent from the JSON if there is
+    no such part and the field is at its default.
 
-    With `epochs` instead of `iterations` all that is counted in iterations is counted in epochs: `evaluate_every`,
-    `warmup` and the steps of schedules. An epoch is floor(N/b) batches of the N images that train.
+    With `epochs` instead of `iterations`, `evaluate_every`, `warmup` and the steps of schedules count epochs, too. An
+    epoch is floor(N/b) batches of the N images that train.
     """
 
     version: Literal[1] = 1
     task: Part = Part(name=DEFAULT_TASK)
-    dataset: Part | None = Field(default=None, exclude_if=_absent)
+    dataset: Part | None = Field(default=None, exclude_if=_is_none)
     augment: Literal["none", "flip", "crop_flip", "proxy_anchor", "simclr"] = "none"
-    """How training images are cropped, flipped, coloured (workers.data.augmentation); evaluation crops the centre."""
+    """How training images are cropped, flipped and coloured (workers.data.augmentation); evaluation uses the centre."""
     crop: int | None = Field(default=None, ge=1, le=65_536)
-    """The side of the crops in pixels; none: that of `augment`."""
-    backbone: Part | None = Field(default=None, exclude_if=_absent)
+    """The side of crops in pixels; None means that of `augment`."""
+    backbone: Part | None = Field(default=None, exclude_if=_is_none)
     head: Part = Part(name="fc")
     embedding: int = Field(default=64, ge=1, le=65_536)  # d, the width of the embedding
-    loss: Part | None = Field(default=None, exclude_if=_absent)
+    loss: Part | None = Field(default=None, exclude_if=_is_none)
     regularizer: Part = Part(name="none")
     eta_schedule: Part = Part(name="constant")
-    sampler: Part | None = Field(default=None, exclude_if=_absent)
+    sampler: Part | None = Field(default=None, exclude_if=_is_none)
     optimizer: Part = Part(name="adam")
     schedule: Part = Part(name="constant")
     iterations: int | None = Field(default=None, ge=1, le=10_000_000)
     epochs: int | None = Field(default=None, ge=1, le=1_000_000)
     evaluate_every: int | None = Field(default=None, ge=1)
-    """Iterations between evaluations on the selection split; none: as `evaluates_every` says."""
+    """Iterations between evaluations on the selection split; None means `evaluates_every`."""
     patience: int | None = Field(default=None, ge=1)
-    """Evaluations in a row without a better score after which the training ends early; none: never."""
+    """Evaluations without a better score after which the training ends; None means never."""
     warmup: int = Field(default=0, ge=0, le=10_000_000)
-    """Iterations at the start in which only the head and the loss learn, and the backbone's weights stay."""
+    """Iterations at the start in which the backbone's weights do not change."""
     backbone_rate: float = Field(default=1.0, ge=0, le=1e6)
-    """The backbone's learning rate, as a factor on the optimizer's."""
+    """The factor on the learning rate of the backbone."""
     loss_rate: float | None = Field(default=None, ge=0, le=1e6)
-    """The same for the loss's own parameters, such as proxies; none: the loss's `lr_scale`, else 1."""
+    """The factor on the learning rate of the loss's parameters, such as proxies; None means the loss's `lr_scale`, or
+    1."""
     undecayed: Literal["none", "norm", "norm_and_bias"] = "norm"
-    """What weight decay spares: nothing, normalization layers, or these and every bias."""
+    """What weight decay leaves out: nothing, normalization layers, or these and every bias."""
     clip_value: float | None = Field(default=None, gt=0, le=1e6)
-    """The largest absolute value of an element of a gradient; larger ones are cut to it."""
+    """The maximal absolute value of a gradient's elements, which are clipped to it."""
     clip_norm: float | None = Field(default=None, gt=0, le=1e6)
-    """The largest norm of the whole gradient, scaled down to it where larger, after `clip_value`."""
+    """The maximal norm of the whole gradient, which is scaled down to it, after `clip_value`."""
     precision: Literal["none", "bf16", "fp16"] = "none"
-    """Of backbone and head by autocast; losses, norms and singular values stay in float32. With fp16 an iteration whose
-    loss or gradient is not finite makes no step; 17 in a row are a divergence."""
+    """The autocast of backbone and head; losses, norms and singular values stay in float32. With fp16, an iteration
+    whose loss or gradient is not finite makes no step; 17 in a row are a divergence."""
     channels_last: bool = False
     compile: bool = False
     """Whether torch.compile compiles backbone and head."""
     figures: Figures = Field(default=[])
-    """Figures of the papers (workers/figures/options.py) whose data is kept as files."""
+    """Figures of the papers (workers/figures/options.py) whose data is kept."""
     metrics: list[str] = Field(default=[], max_length=50, exclude_if=lambda value: not value)  # no new fingerprints
-    """Metrics that are computed beside those that the task and the data set declare."""
+    """Metrics in addition to those that the task and the data set declare."""
     distance: Distance = Field(default="cosine", exclude_if=lambda value: value == "cosine")  # no new fingerprints
-    """How near two images are in evaluations and figures: by the angle of their embeddings, or by the Euclidean
-    distance of the raw embeddings."""
+    """The distance in evaluations and figures: the angle of embeddings, or the Euclidean distance of raw embeddings."""
     validation: Validation = NoValidation()
     select: Select = Select()
     seed: int = Field(default=0, ge=0, lt=2**31)
@@ -293,69 +288,61 @@ class Recipe(Frozen):
 
     @property
     def evaluates_every(self) -> int:
-        """`evaluate_every`; where it is none a tenth of `iterations`, or one epoch."""
+        """The interval of evaluations: `evaluate_every`, or by default a tenth of `iterations`, or one epoch."""
         return self.evaluate_every or max(1, (self.iterations or 1) // 10)
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of the canonical JSON; complete the recipe by the catalog first."""
+        """The recipe's SHA-256 fingerprint, over the canonical JSON; the recipe must be completed."""
         return fingerprint_of(self.model_dump(mode="json"))
 
     def part(self, kind: str) -> Part:
-        """The part of a kind that the recipe holds; raises LookupError where it holds none.
-
-        `metric` has none: a task and a data set declare the metrics, and `metrics` are more of them.
-        """
-        found: Part | None = getattr(self, kind)
-        if found is None:
+        """The recipe's part of a kind; raises LookupError if it has none."""
+        part: Part | None = getattr(self, kind)
+        if part is None:
             raise LookupError(f"a recipe for task {self.task.name!r} holds no {kind}")
-        return found
+        return part
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The kinds of the parts that the recipe holds."""
-        unsaid = self._unsaid()
-        return tuple(kind for kind in PART_FIELDS if getattr(self, kind) is not None and kind not in unsaid)
+        """The kinds of parts that the recipe holds."""
+        unused = self._unused()
+        return tuple(kind for kind in PART_FIELDS if getattr(self, kind) is not None and kind not in unused)
 
-    def _unsaid(self) -> set[str]:
-        """The fields that go with a part which it does not hold, and say no more than their default."""
+    def _unused(self) -> set[str]:
         absent = (name for name, part in GOES_WITH.items() if getattr(self, part) is None)
         return {name for name in absent if getattr(self, name) == type(self).model_fields[name].default}
 
     @model_serializer(mode="wrap")
-    def _without_what_it_does_not_hold(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        said: dict[str, Any] = handler(self)
-        return {name: one for name, one in said.items() if name not in unsaid} if (unsaid := self._unsaid()) else said
+    def _without_unused_fields(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        unused, dumped = self._unused(), handler(self)
+        return {name: value for name, value in dumped.items() if name not in unused}
 
 
 def canonical_json(value: JsonValue | Mapping[str, Any]) -> str:
-    """JSON with sorted keys and no blanks: equal values give equal text."""
+    """Writes JSON with sorted keys and without spaces, so that equal values give equal texts."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
 
 
 def fingerprint_of(recipe: Mapping[str, Any]) -> str:
-    """The fingerprint of a recipe that is JSON already."""
+    """The SHA-256 fingerprint of a completed recipe that is given as JSON."""
     return hashlib.sha256(canonical_json(recipe).encode()).hexdigest()
 
 
 class Progress(BaseModel):
-    """What a training reports while it runs."""
-
-    model_config = ConfigDict(defer_build=True)
+    """A progress message of a running training."""
 
     step: int = Field(ge=0)
     total: int = Field(ge=1)
     metrics: dict[str, float] = Field(default_factory=dict)
-    """Keyed `train/loss`, `validation/map@r`, ...; NaN is allowed: a loss may become one."""
+    """Keyed `train/loss`, `validation/map@r`, ...; may be NaN."""
     log: str = ""
     checkpoint: str | None = None
-    """Name of a checkpoint file now complete in the attempt's folder."""
+    """The name of a complete checkpoint file in the attempt's folder."""
 
 
 class Result(BaseModel):
-    """What a training gives at its end; under 1 MiB of JSON."""
-
-    model_config = ConfigDict(defer_build=True)
+    """The result of a training; under 1 MiB of JSON."""
 
     outcome: Literal["ok", "diverged"]
     metrics: dict[str, float] = Field(default_factory=dict)
@@ -366,14 +353,14 @@ class Result(BaseModel):
     steps: int = Field(ge=0)
     seconds: float = Field(ge=0)
     provenance: dict[str, JsonValue] = Field(default_factory=dict)
-    """Versions, device, threads, host, git commit, data manifest: facts, never inputs."""
+    """Versions, device, threads, host, git commit, data manifest."""
     artifacts: list[str] = Field(default_factory=list)
-    """Names of files kept in the attempt's folder, such as `best.pt`."""
+    """The names of kept files in the attempt's folder, such as `best.safetensors`."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a training runs; nothing of it is fingerprinted."""
+    """Where a training runs: device, folders and threads. Does not affect the fingerprint."""
 
     data_root: Path  # each machine's METRICSWEEP_DATA
     scratch: Path  # for decoded data sets, shared by the trainings of a machine
@@ -386,52 +373,52 @@ class Place:
 
 
 class Stopped(Exception):  # noqa: N818 - an event asked for, not an error
-    """The stop flag was seen; the last checkpoint is complete."""
+    """The training has ended because it was asked to stop; its last checkpoint is complete."""
 
 
 class CheckpointError(RuntimeError):
-    """A checkpoint is missing, damaged, of another format or of another recipe; the message names the file."""
+    """A checkpoint is missing, damaged, or of another format or recipe; the message names the file."""
 
 
 class DataMissingError(FileNotFoundError):
-    """A file of a data set is not there; the message says which, where it was looked for and how to provide it."""
+    """A file of a data set is missing; the message says where it was searched and how to provide it."""
 
 
 class DataDamagedError(ValueError):
-    """The files of a data set do not hold what they must."""
+    """The files of a data set have wrong content."""
 
 
 class DataOptionError(ValueError):
-    """A hyper-parameter of a data set does not fit its files: the recipe is at fault, not the files."""
+    """A hyper-parameter of a data set does not fit its files."""
 
 
 class CodeChangedError(RuntimeError):
-    """An own part has another source here than the recipe was planned with: planned anew, it is trained."""
+    """The source of an own part has changed since the recipe was planned."""
 
 
 class Train(Protocol):
-    """The shape of `workers.train:train` and of any function that a test puts in its place.
+    """The signature of `workers.train:train`, and of functions that replace it in tests.
 
-    Beside it in its module there may be `release() -> Mapping[str, int]`: whoever trains one after another in a process
-    calls it between two. It gives back what no training needs and tells the bytes that are still held, by kind. And
-    there may be `evaluate`, of the shape of Evaluate; without it no kept weights are evaluated.
+    Its module may also have `release() -> Mapping[str, int]`, which is called between two trainings of a process: it
+    frees memory and returns the bytes that are still reserved, by kind. And it may have `evaluate`, with the signature
+    Evaluate; without it no kept weights are evaluated.
     """
 
     def __call__(
         self, recipe: Recipe, place: Place, report: Callable[[Progress], None], resume: Path | None = None
     ) -> Result:
-        """Train `recipe` at `place`, reporting as it goes; raises Stopped when asked to stop."""
-        ...
+        """Trains `recipe` at `place`, calls `report` with progress; raises Stopped if asked to stop."""
 
 
 class Evaluate(Protocol):
-    """The shape of `workers.train:evaluate`: what stands for a training that differs by further metrics alone."""
+    """The signature of `workers.train:evaluate`, which computes added metrics from kept weights instead of training
+    again.
+    """
 
     def __call__(
         self, recipe: Recipe, place: Place, report: Callable[[Progress], None], weights: Path, names: Sequence[str]
     ) -> Result:
-        """The metrics `names` alone, as a training of `recipe` would give them where it kept these weights.
+        """Computes the metrics `names` of kept weights, equal to those of a training of `recipe`.
 
-        Raises CheckpointError where the weights are missing, damaged or of another recipe.
+        Raises CheckpointError if the weights are missing, damaged or of another recipe.
         """
-        ...

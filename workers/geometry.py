@@ -10,51 +10,28 @@ _ROWS = 2**14  # rows turned into float64 at a time
 
 
 class Moments(NamedTuple):
-    """Of the cosines of some pairs; NaN where there is no pair."""
+    """Moments of the cosines of some pairs; NaN if there is no pair."""
 
     pairs: int
     mean: float
-    std: float
-    """The population's standard deviation."""
+    std: float  # the population standard deviation
 
 
 class PairCosines(NamedTuple):
-    """Of pairs of two images."""
+    """The moments of the cosines of positive and of negative pairs."""
 
-    positive: Moments
-    """Pairs of one class: cos_ap."""
-    negative: Moments
-    """Pairs of two classes: cos_an."""
+    positive: Moments  # pairs of one class: cos_ap
+    negative: Moments  # pairs of two classes: cos_an
 
     @classmethod
     def unknown(cls) -> "PairCosines":
-        """Of embeddings that are not finite."""
+        """The result for embeddings that are not finite: all NaN."""
         nothing = Moments(0, math.nan, math.nan)
         return cls(nothing, nothing)
 
 
-class _Sums(NamedTuple):
-    """Number, sum and sum of squares of the cosines of some pairs."""
-
-    pairs: int
-    first: float
-    second: float
-
-    def plus(self, other: "_Sums") -> "_Sums":
-        return _Sums(self.pairs + other.pairs, self.first + other.first, self.second + other.second)
-
-    def less(self, other: "_Sums") -> "_Sums":
-        return _Sums(self.pairs - other.pairs, self.first - other.first, self.second - other.second)
-
-    def moments(self) -> Moments:
-        if not self.pairs:
-            return Moments(0, math.nan, math.nan)
-        mean = self.first / self.pairs
-        return Moments(self.pairs, mean, math.sqrt(max(0.0, self.second / self.pairs - mean * mean)))
-
-
 def gram(rows: Tensor) -> Tensor:
-    """X^T X of `rows` X [n, d], [d, d] in float64: the sum over rows of what each contributes, some rows at a time."""
+    """X^T X of `rows` X [n, d], in float64 [d, d], computed in chunks of rows."""
     total = rows.new_zeros(rows.shape[1], rows.shape[1], dtype=torch.float64)
     for chunk in torch.split(rows, _ROWS):
         total.addmm_(chunk.double().T, chunk.double())
@@ -62,37 +39,46 @@ def gram(rows: Tensor) -> Tensor:
 
 
 def pair_cosines(unit: Tensor, classes: Tensor, gallery: tuple[Tensor, Tensor] | None = None) -> PairCosines:
-    """The moments of cos_ap and cos_an of unit embeddings [n, d] of classes [n].
+    """The moments of cos_ap and cos_an of unit embeddings [n, d] with classes [n].
 
-    Pairs are those of two images, or of an image and one of the `gallery` where that is given. Sums are in float64.
+    Pairs are those of two images, or of an image and one of the `gallery` if it is given. Sums are in float64.
     """
     others, other_classes = gallery or (unit, classes)
-    everything = _between(unit, others)
-    same = _Sums(0, 0.0, 0.0)
     mine, theirs = _by_class(classes), _by_class(other_classes)
+    same = torch.zeros(3, dtype=torch.float64)
     for label in sorted(mine.keys() & theirs.keys()):
-        same = same.plus(_between(unit[mine[label]], others[theirs[label]]))
-    negative = everything.less(same)
+        same += _between(unit[mine[label]], others[theirs[label]])
+    negative = _between(unit, others) - same
     if gallery is None:
         squares = unit.double().square().sum(dim=1)
-        same = same.less(_Sums(len(unit), float(squares.sum()), float(squares.square().sum())))
-    return PairCosines(same.moments(), negative.moments())
+        same -= torch.tensor([len(unit), float(squares.sum()), float(squares.square().sum())], dtype=torch.float64)
+    return PairCosines(_moments(same), _moments(negative))
 
 
-def _between(first: Tensor, second: Tensor) -> _Sums:
-    """Over all pairs of a row of `first` [n, d] and one of `second` [m, d], by whichever is cheaper."""
+def _between(first: Tensor, second: Tensor) -> Tensor:
+    """Number, sum, and sum of squares of the cosines of a row of `first` [n, d] with a row of `second` [m, d].
+
+    Computed by the cheaper of two ways: float64 [3] on the CPU.
+    """
     count, width = len(first) * len(second), first.shape[1]
     if count <= width * width:
         cosines = first.double() @ second.double().T
-        return _Sums(count, float(cosines.sum()), float(cosines.square().sum()))
-    # sum over pairs of (x.y)^2 is the inner product of both Gram matrices, X^T X and Y^T Y.
-    mine = gram(first)
-    squares = (mine * (mine if second is first else gram(second))).sum()
-    return _Sums(count, float(first.double().sum(dim=0) @ second.double().sum(dim=0)), float(squares))
+        total, squares = cosines.sum(), cosines.square().sum()
+    else:  # the sum over pairs of (x.y)^2 is the inner product of both Gram matrices, X^T X and Y^T Y
+        mine = gram(first)
+        total = first.double().sum(dim=0) @ second.double().sum(dim=0)
+        squares = (mine * (mine if second is first else gram(second))).sum()
+    return torch.tensor([count, float(total), float(squares)], dtype=torch.float64)
+
+
+def _moments(sums: Tensor) -> Moments:
+    pairs, first, second = sums.tolist()
+    mean = first / pairs if pairs else math.nan
+    return Moments(int(pairs), mean, math.sqrt(max(0.0, second / pairs - mean * mean)) if pairs else math.nan)
 
 
 def _by_class(classes: Tensor) -> dict[int, Tensor]:
-    """The indices of the images of each class that has any."""
+    """The indices of the images of each class."""
     sizes = classes.bincount()
     groups = torch.split(classes.argsort(stable=True), sizes.tolist())
     return {label: group for label, group in enumerate(groups) if len(group)}
@@ -102,20 +88,20 @@ _TINY = 1e-12  # a row whose norm is below has no direction
 
 
 def precise(values: Tensor) -> Tensor:
-    """`values` in float32, or in float64 where they are so already."""
+    """Converts `values` to float32, unless they are float64."""
     return values if values.dtype in {torch.float32, torch.float64} else values.float()
 
 
 def norms(embeddings: Tensor) -> Tensor:
-    """The Euclidean norm of each row, [n]; the gradient of a zero row is zero."""
+    """The Euclidean norm of each row, [n]. The gradient of a zero row is zero."""
     lengths: Tensor = torch.linalg.vector_norm(precise(embeddings), dim=1)
     return lengths
 
 
 def unit(embeddings: Tensor) -> Tensor:
-    """f^ = f / ||f|| row by row, [n, d].
+    """f^ = f / ||f||, row by row, [n, d].
 
-    A zero row stays zero and gets no gradient; dividing by a small constant instead would give it a gradient of 1e12.
+    A zero row stays zero and gets no gradient; division by a small constant would give it a gradient of 1e12.
     """
     length = norms(embeddings)[:, None]
     return precise(embeddings) / length.masked_fill(length < _TINY, math.inf)
@@ -128,7 +114,7 @@ def squared_distances(embeddings: Tensor) -> Tensor:
 
 
 def singular_values(embeddings: Tensor) -> Tensor:
-    """The min(n, d) singular values, largest first; NaN where a value is NaN or infinite, which LAPACK would refuse."""
+    """The min(n, d) singular values, largest first; NaN if a value is NaN or infinite, which LAPACK would refuse."""
     values = precise(embeddings)
     if not bool(values.isfinite().all()):
         return (values.sum() * math.nan).expand(min(values.shape))
@@ -144,17 +130,17 @@ def mean_singular_value(embeddings: Tensor) -> Tensor:
 def singular_bounds(rows: int, columns: int) -> tuple[float, float]:
     """The least and greatest s_mu of `rows` unit rows in `columns` dimensions: L and U of SVMax eq. 4 and appendix B.2.
 
-    Both divide by m = min(rows, columns), the number of singular values; they are equal where m = 1.
+    Both divide by m = min(rows, columns), the number of singular values; they are equal if m = 1.
     """
     smaller = min(rows, columns)
     return math.sqrt(rows) / smaller, math.sqrt(rows / smaller)
 
 
 def batch_statistics(embeddings: Tensor, labels: Tensor) -> dict[str, float]:
-    """Of raw embeddings [b, d] of a batch with labels [b]: what SEC's figures 6 and SVMax's 3 trace.
+    """The traces of SEC's figure 6 and SVMax's figure 3, for raw embeddings [b, d] of a batch with labels [b].
 
     `norm_mean` and `norm_var` (population) of ||f||; `s_mu`, the mean singular value of f^; `cos_ap` and `cos_an`, the
-    mean cosine over pairs of one class and of two, NaN where the batch has none. All are NaN where f is not finite.
+    mean cosine over pairs of one class and of two, NaN if there are none. All are NaN if f is not finite.
     """
     raw = precise(embeddings.detach())
     names = ("norm_mean", "norm_var", "s_mu", "cos_ap", "cos_an")
@@ -173,15 +159,15 @@ def batch_statistics(embeddings: Tensor, labels: Tensor) -> dict[str, float]:
 
 
 class Variation(NamedTuple):
-    """How far the direction of each image's embedding turned, [n] in float64."""
+    """How far the direction of each image's embedding has turned, [n] in float64."""
 
-    angle: Tensor
-    """In radians, 0 to pi."""
-    one_minus_cos: Tensor
-    """1 - cos of it, 0 to 2."""
+    angle: Tensor  # in radians, 0 to pi
+    one_minus_cos: Tensor  # 1 - cos of the angle, 0 to 2
 
     def summary(self) -> dict[str, float]:
-        """Mean and population variance of both, by name; the variance of the angle is the legend of SEC's figure 7."""
+        """Mean and population variance of angle and 1 - cosine, by name; SEC's figure 7 prints the variance of the
+        angle.
+        """
         return {
             f"direction_variation_{name}_{moment}": float(value)
             for name, values in zip(self._fields, self, strict=True)
@@ -190,10 +176,9 @@ class Variation(NamedTuple):
 
 
 def direction_variation(before: Tensor, after: Tensor) -> Variation:
-    """How the directions f^ of the same images differ between two moments, such as 1000 iterations apart (SEC fig. 7).
+    """How the directions f^ of the same images differ between two times (SEC fig. 7).
 
-    `before` and `after` are embeddings [n, d], raw or unit, in one order and by the same transform. Raises ValueError
-    where their shapes differ.
+    `before` and `after` are embeddings [n, d] in the same order, raw or unit. Raises ValueError if their shapes differ.
     """
     if before.shape != after.shape or before.ndim != 2:
         raise ValueError(f"expected two [n, d] of one shape, found {[*before.shape]} and {[*after.shape]}")
@@ -205,45 +190,45 @@ def direction_variation(before: Tensor, after: Tensor) -> Variation:
 
 
 class Directions:
-    """The directions of the training images as they were some iterations ago, to compare with at the next look."""
+    """Keeps the directions of training images, to measure how far they have turned at the next call."""
 
     def __init__(self) -> None:
         self._before: Tensor | None = None
 
     def look(self, embeddings: Tensor) -> Variation | None:
-        """The variation since the last look, and remember these embeddings [n, d]; None at the first."""
+        """The variation of directions since the last call; None at the first. `embeddings` are [n, d]."""
         before, self._before = self._before, unit(embeddings.detach()).cpu()
         return None if before is None else direction_variation(before, self._before)
 
     def state_dict(self) -> dict[str, Tensor | None]:
-        """What a checkpoint must hold to go on: n x d numbers."""
         return {"before": self._before}
 
     def load_state_dict(self, state: dict[str, Tensor | None]) -> None:
-        """Go on where `state_dict` was taken."""
         self._before = state["before"]
 
 
 class Masks(NamedTuple):
-    """Which ordered pairs of a batch are of one class and which of two, bool [b, b]; no image pairs with itself."""
+    """Which ordered pairs of a batch are of one class and which of two, bool [b, b], without pairs of an image with
+    itself.
+    """
 
     positive: Tensor
     negative: Tensor
 
 
 def masks(labels: Tensor) -> Masks:
-    """The pairs of a batch with labels [b]."""
+    """The positive and negative pairs of a batch with labels [b]."""
     same = labels[:, None] == labels[None, :]
     return Masks(same & ~torch.eye(len(labels), dtype=torch.bool, device=labels.device), ~same)
 
 
 def places(labels: Tensor) -> Tensor:
-    """How many earlier images of the batch are of the same class, [b]: 0 for the first of each class."""
+    """For each image, the number of earlier images of its class in the batch, [b]."""
     return (labels[:, None] == labels[None, :]).tril(-1).sum(dim=1)
 
 
 def firsts(labels: Tensor) -> tuple[Tensor, Tensor]:
-    """The indices of the first and of the second image of each class that has two, both [classes] in the same order."""
+    """The indices of the first and second image of each class with two images, both [classes] in the same order."""
     place = places(labels)
     second = (labels[:, None] == labels[None, :]) & (place == 1)
     anchors = ((place == 0) & second.any(dim=1)).nonzero()[:, 0]
@@ -251,7 +236,7 @@ def firsts(labels: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def negatives_among(labels: Tensor, members: Tensor) -> Tensor:
-    """Which of the images `members` (indices [n]) are of another class, bool [b, b]: row by row of all images."""
+    """Whether image b is in `members` (indices [n]) and of another class than image a, bool [b, b] by row a."""
     among = torch.zeros_like(labels, dtype=torch.bool)
     among[members] = True
     return masks(labels).negative & among
@@ -260,8 +245,8 @@ def negatives_among(labels: Tensor, members: Tensor) -> Tensor:
 def over_negatives(logits: Tensor, own: Tensor, labels: Tensor) -> Tensor:
     """Mean over the ordered positive pairs (a, p) of log(1 + sum_n exp(logits[a, n] - own[a, p])), n negatives of a.
 
-    `logits` and `own` are [b, b]. Zero without positive pairs or without negatives. Unlike lists of pairs this needs
-    memory for b^2 numbers only, does not wait for the device, and loses nothing where the difference is large.
+    `logits` and `own` are [b, b]. Zero without positive pairs or without negatives. Unlike lists of pairs, this needs
+    only b^2 numbers, does not wait for the device, and is exact for large differences.
     """
     positive, negative = masks(labels)
     crowd = logits.masked_fill(~negative, -math.inf).logsumexp(dim=1, keepdim=True)

@@ -21,20 +21,16 @@ from workers.contract import FOLDERS, Part
 
 
 class UnknownPart(LookupError):  # noqa: N818 - the name says what happened
-    """No part of that kind has that name."""
-
-    def __init__(self, kind: str, name: str, suggestion: str) -> None:
-        self.kind, self.name, self.suggestion = kind, name, suggestion
-        super().__init__(suggestion)
+    """There is no part of the given kind and name."""
 
 
 def find(kind: str, name: str, parts: Path | None = None) -> type[Any]:
-    """The class of a part, built in or from the folder `parts`; raises UnknownPart."""
+    """Finds the class of a part, built in or in the folder `parts`; raises UnknownPart."""
     if _is_built_in(kind, name, parts):
         return _built_in(kind, name)[0]
     files = part_files(kind, parts)
     if name not in files:
-        raise UnknownPart(kind, name, unknown(kind, name, files))
+        raise UnknownPart(unknown(kind, name, files))
     path, own = files[name]
     if own:
         assert parts is not None
@@ -43,9 +39,9 @@ def find(kind: str, name: str, parts: Path | None = None) -> type[Any]:
 
 
 def build(kind: str, part: Part, parts: Path | None = None, **offers: Any) -> Any:
-    """The part itself: of `offers` it gets what it asks for, and its options in the catalog's types.
+    """Builds a part from its hyper-parameters and those of the trainer's `offers` that its constructor requests.
 
-    Raises UnknownPart, TypeError where it asks for what nobody offers, ValueError for an option that does not fit.
+    Raises UnknownPart, TypeError if it asks for something that is not offered, ValueError for an invalid option.
     """
     if _is_built_in(kind, part.name, parts):
         made, entry = _built_in(kind, part.name)
@@ -57,14 +53,13 @@ def build(kind: str, part: Part, parts: Path | None = None, **offers: Any) -> An
     frozen: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in options.items()
     }
-    frozen |= {one.name: Part.model_validate(options[one.name]) for one in holders(entry) if options[one.name]}
+    frozen |= {held.name: Part.model_validate(options[held.name]) for held in holders(entry) if options[held.name]}
     return made(**{ask: offers[ask] for ask in entry.asks}, **frozen)
 
 
 def _is_built_in(kind: str, name: str, parts: Path | None) -> bool:
-    """Whether a part is built in and none of the researcher's own has its name.
-
-    Looks through no folder: an evaluation builds a dozen metrics.
+    """Whether a part is built in, and no own part has its name. Lists no folder, since an evaluation builds many
+    metrics.
     """
     if name not in _built_in_names(kind):
         return False
@@ -78,7 +73,7 @@ def _built_in_names(kind: str) -> frozenset[str]:
 
 @lru_cache(maxsize=256)
 def _built_in(kind: str, name: str) -> tuple[type[Any], Entry]:
-    """A built-in part as it was when this process first asked for it, as is its module."""
+    """A built-in part and its entry, as they were when this process first used them."""
     module = importlib.import_module(f"workers.{FOLDERS[kind]}.{name}")
     return _only_class(module.__name__, module), _entry(kind, name, None)
 
@@ -86,7 +81,7 @@ def _built_in(kind: str, name: str) -> tuple[type[Any], Entry]:
 def _entry(kind: str, name: str, parts: Path | None) -> Entry:
     entry = load(parts).get(kind, name)
     if entry is None:
-        raise UnknownPart(kind, name, f"{kind} {name!r} is gone")
+        raise UnknownPart(f"{kind} {name!r} was removed from the folder of own parts")
     return entry
 
 
@@ -102,7 +97,7 @@ def _only_class(where: Path | str, module: ModuleType) -> type[Any]:
 
 
 def _own_module(kind: str, path: Path, parts: Path) -> ModuleType:
-    """A module of the researcher's folder, imported once for as long as no file of the folder changes."""
+    """A module of the folder of own parts, imported again only after a file of the folder has changed."""
     name = f"{own_code.PACKAGE}.{FOLDERS[kind]}.{path.stem}"
     with _importing:
         if _own.begin(parts) or name not in sys.modules:
@@ -111,15 +106,14 @@ def _own_module(kind: str, path: Path, parts: Path) -> ModuleType:
 
 
 class _OwnFolder:
-    """The own folder whose modules this process has imported, as it was then."""
+    """The folder of own parts whose modules are imported, as it was at that time."""
 
     def __init__(self) -> None:
         self._known: tuple[Path, own_code.Stamp] | None = None
-        self.held = 0
-        """How many trainings go on, each with the code that it began with."""
+        self.held = 0  # running trainings, each of which keeps the code that it began with
 
     def begin(self, parts: Path) -> bool:
-        """Forget all modules of an own folder where another one is asked for, or a file of it has changed."""
+        """Forget all imported own modules if the folder is another one or a file in it has changed."""
         if self.held and self._known is not None and self._known[0] == parts:
             return False
         now = parts, own_code.stamp(parts)
@@ -142,7 +136,7 @@ _own, _importing = _OwnFolder(), RLock()
 
 @contextmanager
 def unchanged(parts: Path | None) -> Iterator[None]:
-    """Take up edited own parts now, and none while it lasts: a training ends with the code that it began with."""
+    """Import edited own parts now, and none within the block, so that a training keeps the code it began with."""
     if parts is None:
         yield
         return
@@ -158,7 +152,7 @@ def unchanged(parts: Path | None) -> Iterator[None]:
 
 
 def _forget(folder: Path) -> None:
-    """Have the modules below a folder imported anew when they are asked for, whichever names they have."""
+    """Remove the modules below a folder from `sys.modules`, whatever their names."""
     below = f"{folder.absolute()}{os.sep}"
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)
@@ -167,22 +161,21 @@ def _forget(folder: Path) -> None:
 
 
 class _Source(SourceFileLoader):
-    """Compiles a module at each import: bytecode is told apart by seconds and size alone, which two edits may share."""
+    """Compiles a module at each import. Python would check bytecode files only by seconds and size."""
 
     def get_code(self, fullname: str) -> CodeType:
-        """The code of the file as it is now."""
         return self.source_to_code(self.get_data(self.path), self.path)
 
 
 class _OwnModules:
-    """Finds what own parts import from their own folder as modules of the package `metricsweep_parts`."""
+    """Finds modules that own parts import from their folder, in the package `metricsweep_parts`."""
 
     @staticmethod
     def find_spec(name: str, path: Sequence[str] | None = None, target: object = None) -> ModuleSpec | None:
         if not name.startswith(f"{own_code.PACKAGE}."):
             return None
-        found = (FileFinder(folder, (_Source, [".py"])).find_spec(name) for folder in path or ())
-        return next((one for one in found if one is not None and one.loader is not None), None)
+        specs = (FileFinder(folder, (_Source, [".py"])).find_spec(name) for folder in path or ())
+        return next((spec for spec in specs if spec is not None and spec.loader is not None), None)
 
 
 def _import(name: str, path: Path) -> ModuleType:

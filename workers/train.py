@@ -1,4 +1,4 @@
-"""Training: one recipe in, one result out. Read this file first; everything else is a part or a detail."""
+"""Training: turns a recipe into a result. Start reading here."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -9,25 +9,23 @@ from pydantic import JsonValue
 
 from workers import registry
 from workers.catalog import own_code
-from workers.contract import CrossValidation, Place, Progress, Recipe, Result, Stopped
+from workers.contract import KEPT_FILES, CrossValidation, Place, Progress, Recipe, Result, Stopped
 from workers.evaluation.measures import NotedScores
 from workers.tasks import Diverged
 from workers.training import checkpoint, determinism, kept_weights, results
 from workers.training.folds import cross_validate
-from workers.training.loop import LAST, LastCheckpoint, ProgressLog, iterate, told_before
+from workers.training.loop import LAST, LastCheckpoint, ProgressLog, iterate, reported_before
 from workers.training.results import finish
 from workers.training.session import Session, own_sources
 
-# Whoever names `workers.train:train` finds beside it what to call between two trainings, and in place of one.
-__all__ = ["evaluate", "release", "train"]
-
 
 def train(recipe: Recipe, place: Place, report: Callable[[Progress], None], resume: Path | None = None) -> Result:
-    """Train `recipe` at `place`, on from the checkpoint `resume` if one is given.
+    """Train `recipe` at `place`, from the checkpoint `resume` on if it is given.
 
-    While it runs `last.pt` in the storage folder is where it can go on; at the end it leaves `best.pt`, or `final.pt`
-    where the recipe selects the last checkpoint. Raises Stopped after a checkpoint when asked to stop; CheckpointError,
-    DataMissingError, DataDamagedError; UnknownPart, TypeError or ValueError for a recipe that cannot be trained here.
+    The storage folder has the checkpoint `last.pt` during the training, and at the end `best.safetensors`, or
+    `final.safetensors` if the recipe selects the last checkpoint. Raises Stopped after a checkpoint if asked to stop;
+    CheckpointError, DataMissingError, DataDamagedError; UnknownPart, TypeError or ValueError for a recipe that cannot
+    be trained here.
     """
     device = determinism.device(place.device)
     with registry.unchanged(place.parts), determinism.applied(device, place.threads), torch.enable_grad():
@@ -42,9 +40,9 @@ def train(recipe: Recipe, place: Place, report: Callable[[Progress], None], resu
 
 
 def release() -> dict[str, int]:
-    """Let go of what trainings that ended left on GPUs; gives the bytes that stay reserved on each.
+    """Free the GPU memory of trainings that have ended; returns the bytes that stay reserved on each GPU.
 
-    It is called between two trainings. Raises RuntimeError where a GPU has failed.
+    Called between two trainings. Raises RuntimeError if a GPU has failed.
     """
     reserved: dict[str, int] = {}
     if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]  # asking starts CUDA, which takes some hundred MB
@@ -58,19 +56,20 @@ def release() -> dict[str, int]:
 def evaluate(
     recipe: Recipe, place: Place, report: Callable[[Progress], None], weights: Path, names: Sequence[str]
 ) -> Result:
-    """The metrics `names` of the file `weights`, which a training of `recipe` without them has kept.
+    """The metrics and figures `names` of the file `weights`, which a training of `recipe` without these has kept.
 
-    They equal those that a training of `recipe` would give for the weights that it keeps. The result has nothing else
-    but how long that took. Raises as `train` does, and Stopped only before it begins.
+    A figure is named by its `key`. All equal those of a training of `recipe`. The result has nothing else but the
+    duration. Raises as `train` does, and Stopped only before it begins.
     """
     began = time.monotonic()
     if place.stop():
         raise Stopped("stopped before it evaluated anything")
-    report(Progress(step=0, total=1, log=f"evaluating {', '.join(names)} of {weights.name}\n"))
+    shown = [name.partition(" ")[0] for name in names]
+    report(Progress(step=0, total=1, log=f"evaluating {', '.join(shown)} of {weights.name}\n"))
     kept, noted = kept_weights.read(weights), NotedScores()
     metrics = kept_weights.further(recipe, kept, names, place, noted)
     facts = results.facts(determinism.device(place.device), place.threads)
-    written = results.write(place.storage, results.files(noted.scores, kept.checkpoint, noted.data))
+    written = results.write(place.storage, results.files(noted, kept.checkpoint) | noted.files)
     if queries := results.query_facts(noted.scores, kept.checkpoint):
         facts = {**facts, "queries": queries}
     seconds = time.monotonic() - began
@@ -80,8 +79,7 @@ def evaluate(
 def _one(
     recipe: Recipe, place: Place, device: torch.device, report: Callable[[Progress], None], resume: Path | None
 ) -> Result:
-    """Train one model."""
-    session = Session(recipe, place, device, told_before(recipe, report))
+    session = Session(recipe, place, device, reported_before(recipe, report))
     if resume is not None:
         session.resume(resume)
     journal = ProgressLog(session.total, session.length.every, session.curves, report)
@@ -95,8 +93,8 @@ def _one(
         iterate(session, last, journal)
         metrics = finish(session, last, journal)
         kept = "best" if session.best else "last"
-        scores = results.scored(session, session.best.step if session.best else session.step)
-        files = results.drawn(session) | results.files(scores, kept, session.manifest)
+        scores = session.ending.queries[session.best.step if session.best else session.step]
+        files = results.drawn(session) | results.files(session.scored(scores), kept)
         artifacts = [_keep(session, place, journal), *results.write(place.storage, files)]
         queries = results.query_facts(scores, kept)
     except Diverged as diverged:
@@ -116,9 +114,8 @@ def _one(
 
 
 def _keep(session: Session, place: Place, journal: ProgressLog) -> str:
-    """Write the one file of weights that is kept."""
-    step, kept = (session.best.step, "best.pt") if session.best else (session.step, "final.pt")
-    weights = {"recipe": session.recipe.model_dump_json(), "step": step, "modules": session.weights()}
-    checkpoint.save(place.storage / kept, weights)
+    step, kept = (session.best.step, KEPT_FILES[0]) if session.best else (session.step, KEPT_FILES[1])
+    about = {"recipe": session.recipe.model_dump(mode="json"), "steps": [step], "network": session.network}
+    checkpoint.keep(place.storage / kept, [session.weights()], about)
     journal.tell(session.step, {}, f"done: keeping step {step} as {kept}")
     return kept

@@ -1,1 +1,1 @@
-"""Who may ask: tokens, sessions of browsers, and a provider of OpenID Connect that logs people in."""
+"""Authentication: tokens, browser sessions, and login through OpenID Connect."""

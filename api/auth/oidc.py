@@ -1,4 +1,4 @@
-"""Login by a provider of OpenID Connect: Authlib talks to it; the settings say whom it lets in, and with which role."""
+"""Login through an OpenID Connect provider, with Authlib; the settings say who may log in, and with which role."""
 
 import asyncio
 import re
@@ -19,43 +19,42 @@ from starlette.middleware.sessions import SessionMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from orchestrator.host import checks
-from orchestrator.host.checks import is_loopback
+from orchestrator.host.checks import is_loopback, proxy_fault, proxy_variable
 from orchestrator.host.identity import seal
-from orchestrator.host.proxies import proxy_fault, proxy_variable
 from orchestrator.settings import Secrets, Settings
 from orchestrator.views.accounts import ACCOUNT_NAME, SUBJECT, LoginTerms, Person, Role
 from orchestrator.views.errors import BusyError, LoginRefusedError, UnavailableError
 
 PATH: Final = "/login/oidc"
 ATTEMPT_SECONDS: Final = 600
-"""How long a login that a browser has begun may take."""
+"""How long a browser may take for a login."""
 SECONDS: Final = 15.0
-"""How long one of our requests waits for the provider, all of its steps together."""
+"""How long one of our requests waits for the provider, in all."""
 MOST_WAITING: Final = 32
-"""Requests that may wait for the provider at once."""
-KNOWN_SECONDS: Final = 3600.0
+"""How many requests may wait for the provider at the same time."""
+_KNOWN_SECONDS: Final = 3600.0
 """How long the provider's discovery document is kept."""
-LEEWAY_SECONDS: Final = 30
+_LEEWAY_SECONDS: Final = 30
 """How far the provider's clock may differ from ours."""
-ALGORITHMS: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512")
+_ALGORITHMS: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512")
 """Accepted signatures of ID tokens: only those that need the provider's private key, so neither `none` nor HS256."""
-ISSUER_IN_ANSWER: Final = "authorization_response_iss_parameter_supported"
-"""Where a discovery document has it, the address to which the provider sends a browser back has the issuer."""
+_ISSUER_IN_ANSWER: Final = "authorization_response_iss_parameter_supported"
+"""A provider with this field in its discovery document names itself in its answer."""
 NOT_BEGUN: Final = "this login was not begun in this browser within the last ten minutes, or was used before"
 
 
 class LoginSession:
-    """ASGI middleware that gives the pages of this login `request.session`, where Authlib keeps the attempt.
+    """ASGI middleware that gives the pages of this login a `request.session`, in which Authlib keeps the attempt.
 
-    The session is a signed cookie of ten minutes, not a row in the server, since anybody may begin any number of
-    logins. Behind https its name is one that only this host can set.
+    The session is a signed cookie of ten minutes and takes no room on the server, since anybody may begin any number
+    of logins. With https, only this host can set a cookie of its name.
     """
 
     def __init__(self, app: ASGIApp, secret: Callable[[], str]) -> None:
         self.app, self._secret = app, secret
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on, with a session where the path is one of ours."""
+        """Forward the request, with a session if the path belongs to this login."""
         if scope["type"] != "http" or not scope["path"].startswith(PATH):
             await self.app(scope, receive, send)
             return
@@ -73,10 +72,10 @@ class LoginSession:
 
 
 class ProviderLogin:
-    """The provider that the settings name. Raises UnavailableError where it does not answer as it should."""
+    """Login through the OpenID provider of the settings; raises UnavailableError if it does not answer correctly."""
 
     def __init__(self, settings: Settings) -> None:
-        """Raises MetricsweepError where the file of the client's secret cannot be read."""
+        """Raises MetricsweepError if the file of the client's secret cannot be read."""
         self.issuer = settings.oidc_issuer
         self._host = urlsplit(self.issuer).hostname or ""
         self.name = settings.oidc_name or self._host
@@ -90,7 +89,7 @@ class ProviderLogin:
         self._metadata: dict[str, Any] = {}
         self._metadata_until = 0.0
         self._waiting = 0
-        _ = self._secrets.oidc_client_secret  # a file without a secret is an error of the start, not of a login
+        _ = self._secrets.oidc_client_secret  # so that a file without a secret fails at the start, not at a login
 
     @property
     def logs_out(self) -> bool:
@@ -98,13 +97,13 @@ class ProviderLogin:
         return "end_session_endpoint" in self._metadata
 
     async def begin(self, request: Request, back: str) -> Response:
-        """Redirect the browser to the provider, which sends it to `back` afterwards."""
+        """Redirect the browser to the OpenID provider, which sends it to `back` afterwards."""
         async with self._client() as client:
             answer: Response = await client.authorize_redirect(request, back)
         return answer
 
     async def logout_url(self, back: str) -> str | None:
-        """Where the provider logs the browser out and sends it to `back`; None where it offers no logout."""
+        """The address at which the provider logs out and then redirects to `back`; `None` if it offers no logout."""
         async with self._client() as client:
             if not self.logs_out:
                 return None
@@ -112,7 +111,7 @@ class ProviderLogin:
         return str(asked["url"])
 
     async def person(self, request: Request) -> Person:
-        """Who logged in, by the address to which the provider sent the browser; raises LoginRefusedError."""
+        """The person whom the OpenID provider has logged in, from its redirect; raises LoginRefusedError."""
         given = request.query_params
         if not given.get("code") and "error" not in given:
             raise LoginRefusedError("the provider sent the browser back without a code")
@@ -121,26 +120,28 @@ class ProviderLogin:
             "aud": {"essential": True, "value": self._settings.oidc_client_id},
         }
         async with self._client() as client:
-            names_itself = "iss" in given or ISSUER_IN_ANSWER in self._metadata
+            names_itself = "iss" in given or _ISSUER_IN_ANSWER in self._metadata
             if names_itself and given.get("iss") != self.issuer:  # RFC 9207
-                raise LoginRefusedError("the answer comes from another provider")
+                raise LoginRefusedError(
+                    "the answer comes from another OpenID provider than METRICSWEEP_OIDC_ISSUER names"
+                )
             try:
-                token = await client.authorize_access_token(request, claims_options=expected, leeway=LEEWAY_SECONDS)
+                token = await client.authorize_access_token(request, claims_options=expected, leeway=_LEEWAY_SECONDS)
             except MismatchingStateError:
                 raise LoginRefusedError(NOT_BEGUN) from None
             except OAuthError as error:
                 raise _refusal(error, by_provider="error" in given) from None
             except JoseError as error:
-                # The name of the error and of the claim, but no value: a stranger may have written it.
+                # The name of the error and of the claim, but no value, since anybody may have written it.
                 detail = " ".join(filter(None, (error.error, getattr(error, "claim", None))))
                 raise LoginRefusedError(f"the provider's ID token is not valid: {detail}") from None
-            if "id_token" not in token:  # without one, `userinfo` would be the provider's own, unsigned
+            if "id_token" not in token:  # `userinfo` alone is not signed
                 raise LoginRefusedError("the provider sent no ID token")
             claims = token["userinfo"]
             if not self._needed() <= claims.keys() and "userinfo_endpoint" in self._metadata:
                 userinfo = await client.userinfo(token=token)
                 if userinfo.get("sub") != claims["sub"]:  # OpenID Connect Core 1.0, section 5.3.2
-                    raise LoginRefusedError("the provider's userinfo is about somebody else")
+                    raise LoginRefusedError("the provider's userinfo is about another person than its ID token")
                 if "email" in userinfo:  # `email_verified` is about the address next to it
                     claims.pop("email_verified", None)
                 claims = {**claims, **userinfo}
@@ -148,7 +149,7 @@ class ProviderLogin:
 
     @asynccontextmanager
     async def _client(self) -> AsyncIterator[Any]:
-        """Authlib's client for one request of ours, with limits; its failures become UnavailableError."""
+        """Authlib's client for one of our requests, with limits; its failures become UnavailableError."""
         if self._waiting >= MOST_WAITING:
             raise BusyError(f"{MOST_WAITING} logins wait for the provider; try again in a moment")
         variable = proxy_variable(self.issuer)
@@ -161,7 +162,7 @@ class ProviderLogin:
                 if time.monotonic() > self._metadata_until:
                     url = f"{self.issuer.rstrip('/')}/.well-known/openid-configuration"
                     self._metadata = self._checked(await self._app(server_metadata_url=url).load_server_metadata())
-                    self._metadata_until = time.monotonic() + KNOWN_SECONDS
+                    self._metadata_until = time.monotonic() + _KNOWN_SECONDS
                 yield self._app(**self._metadata)
         except TimeoutError:
             raise UnavailableError(f"the provider does not answer within {SECONDS:.0f} s") from None
@@ -178,7 +179,7 @@ class ProviderLogin:
             self._waiting -= 1
 
     def _app(self, **metadata: Any) -> Any:
-        """Authlib's client, made anew so that an exchanged secret and new keys of the provider count at once."""
+        """A new client of Authlib, so that a changed secret and new keys of the provider count at once."""
         secret = self._secrets.oidc_client_secret
         methods = metadata.pop("token_endpoint_auth_methods_supported", ["client_secret_basic"])
         in_body = secret is not None and "client_secret_basic" not in methods and "client_secret_post" in methods
@@ -195,12 +196,12 @@ class ProviderLogin:
                 "trust_env": not is_loopback(self._host),  # the environment's proxies, but not for this machine
                 "follow_redirects": False,
             },
-            id_token_signing_alg_values_supported=ALGORITHMS,
+            id_token_signing_alg_values_supported=_ALGORITHMS,
             **metadata,
         )
 
     def _checked(self, found: Mapping[str, Any]) -> dict[str, Any]:
-        """What we use of a discovery document. Authlib would take options of its HTTP client from it, too."""
+        """The fields of a discovery document that we use. Authlib would also take HTTP client options from it."""
         if found.get("issuer") != self.issuer:
             named = str(found.get("issuer"))[:255]
             raise UnavailableError(f"the provider calls itself {named!r}; METRICSWEEP_OIDC_ISSUER is {self.issuer!r}")
@@ -211,24 +212,24 @@ class ProviderLogin:
         methods = found.get("token_endpoint_auth_methods_supported")
         if isinstance(methods, list):
             kept["token_endpoint_auth_methods_supported"] = methods
-        if found.get(ISSUER_IN_ANSWER) is True:
-            kept[ISSUER_IN_ANSWER] = True
+        if found.get(_ISSUER_IN_ANSWER) is True:
+            kept[_ISSUER_IN_ANSWER] = True
         return kept | {"issuer": self.issuer}
 
     def _is_safe(self, url: object) -> bool:
-        """Whether we send secrets to an address: one of https, or of this machine where the issuer is of it, too."""
+        """Whether secrets may be sent to an address: it has https, or it and the issuer are on this machine."""
         if not isinstance(url, str) or len(url) > 500 or not checks.is_private(url):
             return False
         return is_loopback(self._host) or not is_loopback(urlsplit(url).hostname or "")
 
     def _needed(self) -> set[str]:
-        """The claims that decide about a login."""
+        """The names of the claims that decide about a login."""
         needed = {self._settings.oidc_user_claim} if self.terms.new_users is not None else set()
         needed |= {"email", "email_verified"} if self._domains else set()
         return needed | ({self._settings.oidc_groups_claim} if self._groups or self._roles else set())
 
     def _person(self, claims: Mapping[str, Any]) -> Person:
-        """Whom the settings let in; raises LoginRefusedError."""
+        """The person with these claims; raises LoginRefusedError if the settings refuse the login."""
         subject = claims.get("sub")
         if not isinstance(subject, str) or not re.fullmatch(SUBJECT, subject):
             raise LoginRefusedError("the provider's `sub` is not 1 to 255 visible ASCII characters")
@@ -249,7 +250,7 @@ class ProviderLogin:
 
 
 def _refusal(error: OAuthError, *, by_provider: bool) -> LoginRefusedError | UnavailableError:
-    """`by_provider`: the browser brought the error; otherwise the token endpoint answered it to us."""
+    """The error of a failed login. `by_provider`: the redirect reports it, and not the token endpoint."""
     known = isinstance(error.error, str) and re.fullmatch(r"[a-z_]{1,64}", error.error)
     code = error.error if known else "an unknown error"
     if by_provider:

@@ -1,4 +1,4 @@
-"""Browsers that log in: sessions, one-time codes, and the wait after a wrong token."""
+"""Browser logins: sessions, one-time codes, and the delay after a wrong token."""
 
 import asyncio
 import json
@@ -15,21 +15,21 @@ from typing import Final, NamedTuple
 from fastapi import Request
 from fastapi.responses import Response
 
-from orchestrator.host.files import own_text
+from orchestrator.host.disk import replace_file
 from orchestrator.host.identity import same, seal
 
 log = logging.getLogger(__name__)
 
-ENDED_FILE: Final = "sessions.ended"
-"""Keeps which sessions were ended early until they would have ended anyway: a restart brings none of them back."""
+_ENDED_FILE: Final = "sessions.ended"
+"""Lists the sessions that were ended early, so that a restart does not revive them."""
 SESSION_SECONDS: Final = 30 * 24 * 3600
 CODE_SECONDS: Final = 3600
 MOST_CODES: Final = 20
-"""Unused codes of one user; the user's oldest makes room for the next."""
+"""Unused codes of one user; a further code replaces the oldest."""
 FIRST_PAUSE: Final = 0.25
 LONGEST_PAUSE: Final = 4.0
 FORGIVEN_SECONDS: Final = 60.0
-"""How long after the last wrong one they are forgotten."""
+"""How long after the last wrong token the count of wrong tokens starts again."""
 MOST_WAITING: Final = 32
 _LOG_SECONDS: Final = 60.0
 
@@ -42,32 +42,28 @@ class BrowserSession:
     until: int
     """Unix time at which it ends."""
     token: int | None = None
-    """The user's token that it began with, and with which it ends; none: a token of the server."""
+    """The id of the user's token with which it began and with which it ends; `None` means a token of the server."""
 
 
 class Sessions:
-    """The sessions of one server, sealed with its secret; only those that were ended early are kept."""
+    """The login sessions of browsers, signed with the server's key; only sessions ended early are stored."""
 
     def __init__(self, secret: Callable[[], str], home: Path) -> None:
-        """`secret` may become another one: then all sessions end."""
-        self._asked = secret
-        self._file = home / ENDED_FILE
+        """`secret` returns the current secret; when it changes, all sessions end."""
+        self._secret = secret
+        self._file = home / _ENDED_FILE
         self._ended = self._read()
         self._lock = threading.Lock()
 
     @property
-    def _secret(self) -> str:
-        return self._asked()
-
-    @property
     def cookie(self) -> str:
-        """Its name, the home's own: browsers send cookies to every port of a host, so two homes must not share one."""
-        return f"metricsweep_{seal(self._secret, 'cookie')[:16]}"
+        """The name of the session cookie. Each home has its own, since a host's ports share cookies."""
+        return f"metricsweep_{seal(self._secret(), 'cookie')[:16]}"
 
     def begin(
         self, request: Request, answer: Response, token: int | None = None, seconds: int = SESSION_SECONDS
     ) -> None:
-        """Give the browser that gets `answer` a session, of a user's token; the secret cannot be read from it."""
+        """Give the browser that gets `answer` a session; `token` is the id of the user's token that it belongs to."""
         until = int(time.time()) + seconds
         session = BrowserSession(secrets.token_hex(16), until, token)
         answer.set_cookie(
@@ -75,37 +71,37 @@ class Sessions:
             self.sealed(session),
             max_age=seconds,
             httponly=True,
-            # Not `strict`: the link that logs in is opened from terminals that are themselves pages, and a strict
-            # cookie would stay behind on the way to the page it leads to. What changes anything has its Origin checked.
+            # Not `strict`: login links are opened from terminals in web pages, and a strict cookie would not be sent
+            # with the redirect that follows. Requests that change something have their Origin checked.
             samesite="lax",
             secure=request.url.scheme == "https",
         )
 
     def of(self, request: Request) -> BrowserSession | None:
-        """The session that a request shows, if it is one of ours, runs, and was not ended."""
-        said, _, given = request.cookies.get(self.cookie, "").rpartition(".")
-        if not same(given, seal(self._secret, "session", said)):
+        """The valid session whose cookie a request sends, or `None`."""
+        content, _, signature = request.cookies.get(self.cookie, "").rpartition(".")
+        if not same(signature, seal(self._secret(), "session", content)):
             return None
-        id_, until, *token = said.split(".")
+        id_, until, *token = content.split(".")
         session = BrowserSession(id_, int(until), int(token[0]) if token else None)
         return session if self.runs(session) else None
 
     def runs(self, session: BrowserSession) -> bool:
-        """Whether a session of ours has neither run out nor been ended."""
+        """Whether a session has neither expired nor been ended."""
         return session.until > time.time() and session.id not in self._ended
 
     def lasting(self, session: BrowserSession) -> Callable[[], bool]:
-        """What says whether a session that was shown just now still opens anything."""
-        sealed_by = self._secret
-        return lambda: self.runs(session) and self._secret == sealed_by
+        """A function that says whether a session that is valid now is still valid."""
+        signed_by = self._secret()
+        return lambda: self.runs(session) and self._secret() == signed_by
 
     def end(self, session: BrowserSession, answer: Response) -> None:
-        """End a session: its cookie opens nothing more, wherever a copy of it is."""
+        """End a browser session: its cookie, and every copy of it, becomes invalid."""
         with self._lock:
             now = time.time()
             self._ended = {id_: until for id_, until in self._ended.items() if until > now}
             self._ended[session.id] = session.until
-            own_text(self._file, json.dumps(self._ended))
+            replace_file(self._file, json.dumps(self._ended).encode(), mode=0o600)
         answer.delete_cookie(self.cookie, httponly=True, samesite="lax")
 
     def _read(self) -> dict[str, int]:
@@ -114,31 +110,31 @@ class Sessions:
         return {}
 
     def sealed(self, session: BrowserSession) -> str:
-        """The cookie's value."""
-        said = f"{session.id}.{session.until}"
+        """A session as the value of its cookie: JSON, signed with the server's key."""
+        content = f"{session.id}.{session.until}"
         if session.token is not None:
-            said += f".{session.token}"
-        return f"{said}.{seal(self._secret, 'session', said)}"
+            content += f".{session.token}"
+        return f"{content}.{seal(self._secret(), 'session', content)}"
 
 
 class OneTimeLogin(NamedTuple):
-    """What a code opens."""
+    """The login that the code of a one-time link gives."""
 
     user: int | None
-    """The user's id; `None` stands for the owner, who holds a token of the server."""
+    """The user's id; `None` means the owner, who holds a token of the server."""
     token: int | None
-    """The user's token with which the session ends."""
+    """The id of the user's token with which the session ends."""
 
 
 class Codes:
-    """The unused codes, in memory; safe to share between threads."""
+    """The unused codes of one-time login links, in memory; safe to share between threads."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[float, OneTimeLogin]] = {}
         self._lock = threading.Lock()
 
     def new(self, user: int | None = None, token: int | None = None) -> str:
-        """A fresh code for a session of a user's token; by default for a session of the owner."""
+        """Make the code of a one-time link, for a session of a user's token; by default of the owner."""
         code = secrets.token_urlsafe(32)
         with self._lock:
             now = time.monotonic()
@@ -150,12 +146,12 @@ class Codes:
         return code
 
     def known(self, code: str) -> OneTimeLogin | None:
-        """What a code would open; it still opens it afterwards."""
+        """The login that a one-time code gives, without using the code."""
         with self._lock:
             return self._valid(self._known.get(code))
 
     def use(self, code: str) -> OneTimeLogin | None:
-        """What a code opens; it opens once."""
+        """The login that a one-time code gives; the code becomes invalid."""
         with self._lock:
             return self._valid(self._known.pop(code, None))
 
@@ -165,9 +161,9 @@ class Codes:
 
 
 class LoginPatience:
-    """How long those wait who were wrong, whoever they are: one line for the whole server, of bounded length.
+    """The delay after a wrong token: one queue for all clients, of limited length.
 
-    Whoever is right is never asked to wait, so that guessing locks nobody out. Only for use in one event loop.
+    A right token never waits, so that guessing locks nobody out. For use in one event loop only.
     """
 
     def __init__(self) -> None:
@@ -176,7 +172,7 @@ class LoginPatience:
         self._last = self._logged = -FORGIVEN_SECONDS
 
     async def after_wrong(self, who: str) -> bool:
-        """Wait as long as a wrong one must; False where too many wait already, and this one is to come back later."""
+        """Wait, longer after each further wrong token; returns False at once if too many clients wait already."""
         now = time.monotonic()
         self._wrong = 1 if now - self._last > FORGIVEN_SECONDS else self._wrong + 1
         self._last = now

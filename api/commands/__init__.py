@@ -1,1 +1,1 @@
-"""The commands of `metricsweep`, one module a noun; `api.cli` puts them together."""
+"""The commands of `metricsweep`; `api.cli` puts them together."""

@@ -1,46 +1,46 @@
-"""`users`, `projects`, `tokens` and `audit`: by REST, or in the database of a home."""
+"""Commands for users, projects, tokens and the audit log: through REST, or in the database of a home."""
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 from pydantic import ValidationError
 
-from api.commands.terminal import HOME, Home, Json, Token, Url, err, managing, out, print_json, print_rows, write_json
+from api.commands.terminal import Json, Server, err, out, print_json, print_rows, write_json
 from orchestrator.views.accounts import Quota, QuotaKind, QuotaUse, Role, Scope
 
 if TYPE_CHECKING:
     from api.client import PeopleClient
     from orchestrator.service.accounts import People
-    from orchestrator.views.accounts import UserView
 
-Named = Annotated[str | None, typer.Argument(metavar="NAME", help="Whom, or what, it is about.", show_default=False)]
+_AMOUNTS: Final = ("slots", "GPU hours", "CPU hours")
 
-
+Named = Annotated[str | None, typer.Argument(metavar="NAME", help="The user or project.", show_default=False)]
 Slots = Annotated[int | None, typer.Option(help="With `quota`: slots at once.", show_default=False)]
-GpuHours = Annotated[float | None, typer.Option(help="With `quota`: hours of GPUs.", show_default=False)]
+GpuHours = Annotated[float | None, typer.Option(help="With `quota`: GPU hours.", show_default=False)]
 CpuHours = Annotated[
     float | None,
-    typer.Option(help="With `quota`: hours of CPU cores, of trainings that hold no GPU.", show_default=False),
+    typer.Option(help="With `quota`: CPU hours, counted for trainings without a GPU.", show_default=False),
 ]
 Days = Annotated[
-    int | None, typer.Option(help="With `quota`: the hours are those of so many last days.", show_default="of all time")
+    int | None, typer.Option(help="With `quota`: count only the hours of this many last days.", show_default="all time")
 ]
-Unlimited = Annotated[bool, typer.Option("--unlimited", help="With `quota`: take the quota away.")]
+Unlimited = Annotated[bool, typer.Option("--unlimited", help="With `quota`: remove the quota.")]
 
 
 def users(
+    server: Server,
     action: Annotated[
         Literal["list", "add", "role", "join", "leave", "disable", "enable", "quota", "link", "unlink"],
         typer.Argument(
-            help="What to do; `role` takes --role, `join` --role and --project, `leave` --project; `quota` shows what "
-            "is used, and sets what its options name; `link` takes --subject, and `unlink` undoes it."
+            help="`add` and `join` take --role and --project, `role` --role, `leave` --project, `link` --subject. "
+            "`quota` prints limits and use; with its options it replaces the quota."
         ),
     ] = "list",
     name: Named = None,
-    role: Annotated[Role, typer.Option(help="viewer looks, member submits and steers, admin does all.")] = Role.MEMBER,
-    project: Annotated[
-        str | None, typer.Option(help="In which project; a user is added to `main` unless this names another.")
-    ] = None,
+    role: Annotated[
+        Role, typer.Option(help="A viewer reads; a member also submits and steers sweeps; an admin may do everything.")
+    ] = Role.MEMBER,
+    project: Annotated[str | None, typer.Option(help="The project; `add` uses `main` by default.")] = None,
     slots: Slots = None,
     gpu_hours: GpuHours = None,
     cpu_hours: CpuHours = None,
@@ -49,20 +49,21 @@ def users(
     subject: Annotated[
         str | None,
         typer.Option(
-            help="With `link`: by which number or name a provider of OpenID Connect knows the user, its `sub`.",
+            help="With `link`: the subject (`sub`) of the user at the OpenID Connect provider.",
             show_default=False,
         ),
     ] = None,
     issuer: Annotated[
-        str | None, typer.Option(help="With `link`: the provider.", show_default="that of METRICSWEEP_OIDC_ISSUER")
+        str | None,
+        typer.Option(help="With `link`: the issuer address of the provider.", show_default="METRICSWEEP_OIDC_ISSUER"),
     ] = None,
     as_json: Json = False,
-    url: Url = None,
-    token: Token = None,
-    home: Home = HOME,
 ) -> None:
-    """List users, or add one, change role, projects or quota, or disable it; of the home, or by --url."""
-    with managing(url, token, home) as people:
+    """List and manage users: roles, projects, quotas and logins.
+
+    Without --url, the command uses the database of the home folder; no server is needed.
+    """
+    with server.managing() as people:
         if action == "quota":
             limits = {"slots": slots, "gpu_hours": gpu_hours, "cpu_hours": cpu_hours, "days": days}
             _quota(people, "user", name, limits, unlimited=unlimited, as_json=as_json)
@@ -84,32 +85,49 @@ def users(
                     people.logins.unlink(who)
                 case _:
                     people.disable(who, disabled=action == "disable")
-        known = [one for one in people.users() if name in (None, one.name)]
-    _show(known, as_json=as_json)
+        known = [user for user in people.users() if name in (None, user.name)]
+    if as_json:
+        print_json(known)
+    elif known:
+        print_rows(
+            [
+                {
+                    "user": user.name,
+                    "role": user.role,
+                    "projects": ", ".join(f"{place.project} ({place.role})" for place in user.projects),
+                    "logs in as": user.login.subject if user.login else "",
+                    "disabled": f"{user.disabled:%Y-%m-%d %H:%M} UTC" if user.disabled else "",
+                }
+                for user in known
+            ]
+        )
+    else:
+        out.print("no users: a token of the server allows everything")
 
 
 def projects(
+    server: Server,
     action: Annotated[
         Literal["list", "add", "open", "close", "quota"],
         typer.Argument(
-            help="`add` makes one that its members see; `open` shows it to every user, `close` no more; `quota` shows "
-            "what is used, and sets what its options name."
+            help="`add` makes a project; `open` shows it to every user, `close` only to its members. "
+            "`quota` prints limits and use; with its options it replaces the quota."
         ),
     ] = "list",
     name: Named = None,
-    everyone: Annotated[bool, typer.Option("--open", help="With `add`: every user sees it.")] = False,
+    everyone: Annotated[bool, typer.Option("--open", help="With `add`: show it to every user.")] = False,
     slots: Slots = None,
     gpu_hours: GpuHours = None,
     cpu_hours: CpuHours = None,
     days: Days = None,
     unlimited: Unlimited = False,
     as_json: Json = False,
-    url: Url = None,
-    token: Token = None,
-    home: Home = HOME,
 ) -> None:
-    """List projects, or add one, open it to all users, close it, or set its quota; of the home, or by --url."""
-    with managing(url, token, home) as people:
+    """List and manage projects: who sees them, and their quotas.
+
+    Without --url, the command uses the database of the home folder; no server is needed.
+    """
+    with server.managing() as people:
         if action == "quota":
             limits = {"slots": slots, "gpu_hours": gpu_hours, "cpu_hours": cpu_hours, "days": days}
             _quota(people, "project", name, limits, unlimited=unlimited, as_json=as_json)
@@ -118,87 +136,61 @@ def projects(
             people.add_project(_needed(name, "NAME"), everyone=everyone)
         elif action != "list":
             people.open_project(_needed(name, "NAME"), everyone=action == "open")
-        known = [one for one in people.projects() if name in (None, one.name)]
+        known = [project for project in people.projects() if name in (None, project.name)]
     if as_json:
         print_json(known)
         return
     print_rows(
         [
             {
-                "project": one.name,
-                "seen by": "every user" if one.open else "its members",
-                "members": ", ".join(one.members),
+                "project": project.name,
+                "seen by": "every user" if project.open else "its members",
+                "members": ", ".join(project.members),
             }
-            for one in known
+            for project in known
         ]
     )
 
 
-def _show(known: "list[UserView]", *, as_json: bool) -> None:
-    if as_json:
-        print_json(known)
-    elif known:
-        print_rows(
-            [
-                {
-                    "user": one.name,
-                    "role": one.role,
-                    "projects": ", ".join(f"{place.project} ({place.role})" for place in one.projects),
-                    "logs in as": one.login.subject if one.login else "",
-                    "disabled": f"{one.disabled:%Y-%m-%d %H:%M} UTC" if one.disabled else "",
-                }
-                for one in known
-            ]
-        )
-    else:
-        out.print("no users: whoever holds a token of the server does everything")
-
-
-def _quota(
-    people: "People | PeopleClient",
-    kind: "QuotaKind",
-    name: str | None,
-    limits: dict[str, float | None],
-    *,
-    unlimited: bool,
-    as_json: bool,
-) -> None:
-    quota(people, kind, name, limits, unlimited=unlimited)
-    show_quotas([one for one in people.quotas(kind) if name in (None, one.name)], kind, as_json=as_json)
-
-
-def _needed(given: str | None, what: str) -> str:
-    if given is None:
-        raise typer.BadParameter(f"{what} is missing")
-    return given
+def _needed(value: str | None, what: str) -> str:
+    if value is None:
+        raise typer.BadParameter(f"the argument {what} is missing")
+    return value
 
 
 def tokens(
+    server: Server,
     action: Annotated[
         Literal["list", "add", "revoke"],
-        typer.Argument(help="`add` makes one of a user, `revoke` ends the one with a number."),
+        typer.Argument(help="`add` makes a token for a user; `revoke` ends the token with a number."),
     ] = "list",
     which: Annotated[
         str | None,
         typer.Argument(
-            metavar="WHICH", help="The user, or the token's number; with --url oneself.", show_default=False
+            metavar="WHICH",
+            help="With `add`, the user (with --url, by default you); with `revoke`, the number of the token.",
+            show_default=False,
         ),
     ] = None,
-    name: Annotated[str, typer.Option(help="What it is for, to tell it from others.")] = "token",
+    name: Annotated[str, typer.Option(help="A name that says what the token is for.")] = "token",
     scope: Annotated[
         Scope,
-        typer.Option(help="At most what its user may: read, write, admin; or mlflow or metrics, and nothing else."),
+        typer.Option(
+            help="What the token may do, within the rights of its user; mlflow and metrics open nothing else."
+        ),
     ] = Scope.WRITE,
-    days: Annotated[float, typer.Option(min=0, max=3_650, help="It opens for so many days; 0: until revoked.")] = 90,
+    days: Annotated[
+        float, typer.Option(min=0, max=3_650, help="Days until it expires; 0 means until it is revoked.")
+    ] = 90,
     as_json: Json = False,
-    url: Url = None,
-    token: Token = None,
-    home: Home = HOME,
 ) -> None:
-    """List tokens of users, or make one, which is shown once, or revoke one; of the home, or by --url."""
-    if which is None and (action == "revoke" or (action == "add" and not url)):
+    """List, make and revoke tokens; a new token is shown once.
+
+    Without --url, the command uses the database of the home folder; no server is needed.
+    """
+    if which is None and (action == "revoke" or (action == "add" and not server.url)):
         raise typer.BadParameter("say whose token, or which")
-    with managing(url, token, home) as people:
+    with server.managing() as people:
         if action == "add":
             made = people.tokens.add(which, name, scope, days or None)
             err.print(f"token {made.id} of {made.user}, shown this once:")
@@ -216,14 +208,14 @@ def tokens(
         print_rows(
             [
                 {
-                    "id": str(one.id),
-                    "user": one.user,
-                    "name": one.name,
-                    "scope": one.scope,
-                    "expires": f"{one.expires:%Y-%m-%d %H:%M} UTC" if one.expires else "never",
-                    "revoked": f"{one.revoked:%Y-%m-%d %H:%M} UTC" if one.revoked else "",
+                    "id": str(view.id),
+                    "user": view.user,
+                    "name": view.name,
+                    "scope": view.scope,
+                    "expires": f"{view.expires:%Y-%m-%d %H:%M} UTC" if view.expires else "never",
+                    "revoked": f"{view.revoked:%Y-%m-%d %H:%M} UTC" if view.revoked else "",
                 }
-                for one in known
+                for view in known
             ],
             numbers=("id",),
         )
@@ -231,58 +223,50 @@ def tokens(
         err.print("no tokens")
 
 
-def quota(
+def _quota(
     people: "People | PeopleClient",
     kind: QuotaKind,
     name: str | None,
     limits: dict[str, float | None],
     *,
     unlimited: bool,
+    as_json: bool,
 ) -> None:
-    """Give a user or a project the quota that is named by options; without any nothing changes."""
+    """Set the quota that the options name, if any, and print quotas with what is used of them."""
     given = {what: most for what, most in limits.items() if most is not None}
     if unlimited and given:
-        raise typer.BadParameter("--unlimited takes the quota away; it stands alone")
-    if not given and not unlimited:
-        return
+        raise typer.BadParameter("--unlimited removes the quota; do not combine it with limits")
     if "days" in given and not {"gpu_hours", "cpu_hours"} & set(given):
-        raise typer.BadParameter("--days says in which time hours are counted; --gpu-hours or --cpu-hours is missing")
-    if name is None:
-        raise typer.BadParameter("NAME is missing")
-    try:
-        people.set_quota(kind, name, Quota.model_validate(given))
-    except ValidationError as error:
-        said = "; ".join(f"--{str(one['loc'][0]).replace('_', '-')}: {one['msg']}" for one in error.errors())
-        raise typer.BadParameter(said) from None
-
-
-def show_quotas(uses: list[QuotaUse], kind: QuotaKind, *, as_json: bool) -> None:
-    """Print quotas with what is used."""
+        raise typer.BadParameter("--days is the period in which hours are counted; give --gpu-hours or --cpu-hours too")
+    if given or unlimited:
+        try:
+            people.set_quota(kind, _needed(name, "NAME"), Quota.model_validate(given))
+        except ValidationError as error:
+            faults = [f"--{str(fault['loc'][0]).replace('_', '-')}: {fault['msg']}" for fault in error.errors()]
+            raise typer.BadParameter("; ".join(faults)) from None
+    uses = [quota for quota in people.quotas(kind) if name in (None, quota.name)]
     if as_json:
         print_json(uses)
     elif uses:
-        print_rows([_quota_row(kind, one) for one in uses], ("slots", "GPU hours", "CPU hours"))
+        print_rows([_quota_row(kind, use) for use in uses], _AMOUNTS)
     else:
         out.print(f"no {kind}s")
 
 
-def _quota_row(kind: QuotaKind, one: QuotaUse) -> dict[str, str]:
-    names = ("slots", "GPU hours", "CPU hours")
-    shares = {name: _used(used, most) for name, (_, used, most) in zip(names, one.amounts, strict=True)}
-    return {kind: one.name, **shares, "counted": "all" if one.days is None else f"{one.days} days"}
-
-
-def _used(used: float, most: float | None) -> str:
-    return f"{used:.4g}" + ("" if most is None else f" of {most:.6g}")
+def _quota_row(kind: QuotaKind, use: QuotaUse) -> dict[str, str]:
+    row: dict[str, str] = {kind: use.name}
+    for name, (_, used, most) in zip(_AMOUNTS, use.amounts, strict=True):
+        row[name] = f"{used:.4g}" + ("" if most is None else f" of {most:.6g}")
+    return row | {"counted": "all" if use.days is None else f"{use.days} days"}
 
 
 def audit(
-    after: Annotated[int, typer.Option(min=0, help="Only what came after the entry of this number.")] = 0,
-    url: Url = None,
-    token: Token = None,
-    home: Home = HOME,
+    server: Server, after: Annotated[int, typer.Option(min=0, help="Only entries after this number.")] = 0
 ) -> None:
-    """Print who did what when, from where, a line of JSON each; of the home, or by --url."""
-    with managing(url, token, home) as people:
-        for one in people.audit(after):
-            write_json(one.model_dump_json())
+    """Print the audit log, one JSON object per line.
+
+    Without --url, the command uses the database of the home folder; no server is needed.
+    """
+    with server.managing() as people:
+        for entry in people.audit(after):
+            write_json(entry.model_dump_json())

@@ -10,10 +10,11 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
+from api.commands.sweeps import wait_for_request
 from api.commands.terminal import (
     FAILED,
     HOME,
@@ -21,9 +22,7 @@ from api.commands.terminal import (
     Home,
     Json,
     Output,
-    Token,
-    Url,
-    connect,
+    Server,
     err,
     out,
     print_json,
@@ -31,103 +30,107 @@ from api.commands.terminal import (
     settings,
 )
 from orchestrator.host.checks import require
-from orchestrator.host.identity import made_for
+from orchestrator.host.identity import ensure_identity
 from orchestrator.views.errors import MetricsweepError
 from orchestrator.views.states import TrialState
 
 if TYPE_CHECKING:
     from api.client import Client
 
-Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="The backup's own folder.")]
-TELL_SECONDS = 2.0
+Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder of the backup.")]
+_PROGRESS_SECONDS: Final = 2.0
 
 
 def backup(folder: Folder, home: Home = HOME) -> None:
-    """Copy the database of one moment and the storage into a new folder, with hashes; the service may run."""
+    """Back up the database and the storage into a new folder; the service may run."""
     from orchestrator.service.backups import back_up
 
-    made = back_up(settings(home=home), folder.absolute(), _teller("copied"))
-    out.print(f"{len(made.files)} files, {sum(one.size for one in made.files)} bytes in {folder}")
+    made = back_up(settings(home=home), folder.absolute(), _progress_of("copied"))
+    out.print(f"{len(made.files)} files, {sum(file.size for file in made.files)} bytes in {folder}")
 
 
 def restore(folder: Folder, home: Home = HOME) -> None:
-    """Make a new home of a backup; refused where the home holds anything, or a file is not what it was."""
+    """Restore a backup into a new or empty home folder, after a check of every file."""
     from orchestrator.service.backups import restore as put_back
 
-    made = put_back(folder.absolute(), settings(home=home), _teller("restored"))
+    made = put_back(folder.absolute(), settings(home=home), _progress_of("restored"))
     out.print(f"{len(made.files)} files of {made.made:%Y-%m-%d %H:%M} UTC in {home}")
 
 
-def _teller(what: str) -> Callable[[str], None]:
-    """Prints the progress every two seconds."""
+def _progress_of(what: str) -> Callable[[str], None]:
+    """A function that is called with each file and prints the progress every two seconds."""
     count, printed = 0, time.monotonic()
 
-    def tell(name: str) -> None:
+    def show(name: str) -> None:
         nonlocal count, printed
         count += 1
-        if time.monotonic() - printed > TELL_SECONDS:
+        if time.monotonic() - printed > _PROGRESS_SECONDS:
             printed = time.monotonic()
             err.print(f"{what} {count} files, now {name}")
 
-    return tell
+    return show
 
 
 Sweep = Annotated[int | None, typer.Option(min=1, metavar="ID", help="Only this sweep.")]
 
 
-def sizes(sweep: Sweep = None, as_json: Json = False, url: Url = None, token: Token = None, home: Home = HOME) -> None:
-    """Say what lies on disk: the database, and what the trainings of each sweep keep."""
-    with connect(url, token, home) as client:
+def sizes(server: Server, sweep: Sweep = None, as_json: Json = False) -> None:
+    """Print the disk space of the database and of each sweep."""
+    with server.connect() as client:
         storage = client.storage(sweep)
     if as_json:
         print_json(storage)
         return
     rows = [
         {
-            "sweep": f"{one.sweep} {one.name}", "weights": _size(one.weights_bytes),
-            "figures": _size(one.figures_bytes), "spools": _size(one.spools_bytes), "logs": _size(one.logs_bytes),
+            "sweep": f"{kept.sweep} {kept.name}", "weights": _size(kept.weights_bytes),
+            "figures": _size(kept.figures_bytes), "spools": _size(kept.spools_bytes), "logs": _size(kept.logs_bytes),
         }
-        for one in storage.sweeps
+        for kept in storage.sweeps
     ]  # fmt: skip
     if rows:
         print_rows(rows, numbers=("weights", "figures", "spools", "logs"))
-    out.print(f"database {_size(storage.database_bytes)}, images that lie decoded {_size(storage.decoded_bytes)}")
+    out.print(f"database {_size(storage.database_bytes)}, decoded images {_size(storage.decoded_bytes)}")
 
 
 def gc(
+    server: Server,
     sweep: Sweep = None,
-    days: Annotated[float, typer.Option(min=0, help="Trainings that ended so many days ago.")] = 30.0,
+    days: Annotated[float, typer.Option(min=0, help="Only trainings that ended at least this many days ago.")] = 30.0,
     state: Annotated[
         list[TrialState] | None,
         typer.Option(help="Only trainings in this state. May be given several times.", show_default=False),
     ] = None,
-    keep: Annotated[int, typer.Option(min=1, help="So many candidates of each cell, the best, keep theirs.")] = 1,
-    yes: Annotated[bool, typer.Option("--yes", help="Do it; without this it is only said what would go.")] = False,
+    keep: Annotated[int, typer.Option(min=1, help="Keep the files of this many best candidates of each cell.")] = 1,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Remove the files; without it, only print what would be removed.")
+    ] = False,
     as_json: Json = False,
-    url: Url = None,
-    token: Token = None,
-    home: Home = HOME,
 ) -> None:
-    """Let weights and checkpoints of ended sweeps go; results, curves, logs, figures and each cell's best stay."""
-    with connect(url, token, home) as client:
+    """Remove weights and checkpoints of ended sweeps, except those of each cell's best candidates.
+
+    Results, curves, logs and figures stay.
+    """
+    with server.connect() as client:
         collection = client.collect(sweep, days, state or [], keep, dry_run=not yes)
     if as_json:
         print_json(collection)
         return
     if not collection.sweeps:
-        err.print("nothing can go")
+        err.print("nothing to remove")
         return
     rows = [
         {
-            "sweep": f"{one.sweep} {one.name}", "trainings": str(one.trainings), "files": str(one.files),
-            "size": _size(one.bytes), "kept": str(one.kept), "would need training": ", ".join(one.retrained) or "none",
+            "sweep": f"{going.sweep} {going.name}", "trainings": str(going.trainings), "files": str(going.files),
+            "size": _size(going.bytes), "kept": str(going.kept),
+            "would need training": ", ".join(going.retrained) or "none",
         }
-        for one in collection.sweeps
+        for going in collection.sweeps
     ]  # fmt: skip
     print_rows(rows, numbers=("trainings", "files", "size", "kept"))
     if yes:
-        asked = ", ".join(f"`metricsweep requests {one.sweep}`" for one in collection.sweeps[:3])
-        out.print(f"{_size(collection.bytes)}: asked to go; {asked} says what became of it")
+        commands = ", ".join(f"`metricsweep requests {going.sweep}`" for going in collection.sweeps[:3])
+        out.print(f"{_size(collection.bytes)}: removal requested; {commands} shows the result")
     else:
         out.print(
             f"{_size(collection.bytes)} would go; the columns named could then no longer be evaluated. --yes does it"
@@ -146,47 +149,59 @@ def _size(count: float | None) -> str:
 
 def slots(
     slurm: Annotated[
-        bool, typer.Option("--slurm", help="As jobs of Slurm; run it where you would run sbatch.")
+        bool, typer.Option("--slurm", help="Start the slots as Slurm jobs; sbatch must be on this machine.")
     ] = False,
-    most: Annotated[int, typer.Option("--most", min=1, max=1000, help="Slots at once, at most.")] = 16,
-    partition: Annotated[str | None, typer.Option(help="Of sbatch, as are the following.")] = None,
+    most: Annotated[int, typer.Option("--most", min=1, max=1000, help="Most slots at once.")] = 16,
+    partition: Annotated[
+        str | None, typer.Option(help="The partition; sbatch gets this option and the following.")
+    ] = None,
     account: Annotated[str | None, typer.Option(help="The account that is charged.")] = None,
     qos: Annotated[str | None, typer.Option(help="Quality of service.")] = None,
     constraint: Annotated[str | None, typer.Option(help="Features that nodes must have.")] = None,
-    gres: Annotated[str | None, typer.Option(help="Such as gpu:1 or gpu:a100:1; none: slots without a GPU.")] = None,
+    gres: Annotated[str | None, typer.Option(help="Such as gpu:1 or gpu:a100:1; by default slots have no GPU.")] = None,
     cpus: Annotated[int, typer.Option(min=1, help="CPUs of each slot.")] = 1,
-    mem: Annotated[str | None, typer.Option(help="Memory of each slot, such as 16G; none: the partition's.")] = None,
-    time: Annotated[str | None, typer.Option(help="Time limit, such as 4:00:00; none: the partition's.")] = None,
+    mem: Annotated[
+        str | None, typer.Option(help="Memory of each slot, such as 16G; by default the partition's.")
+    ] = None,
+    time: Annotated[str | None, typer.Option(help="Time limit, such as 4:00:00; by default the partition's.")] = None,
     requeue: Annotated[bool, typer.Option(help="Whether Slurm puts a preempted job back into the queue.")] = True,
     before: Annotated[
-        int, typer.Option("--signal", min=10, max=65535, help="Seconds before the limit to begin giving back in.")
+        int,
+        typer.Option(
+            "--signal",
+            min=10,
+            max=65535,
+            help="Seconds before the time limit at which a slot writes a checkpoint and ends.",
+        ),
     ] = 120,
     more: Annotated[
         list[str] | None, typer.Option("--sbatch", help="Any other option of sbatch, such as --sbatch=--exclude=n7.")
     ] = None,
     setup: Annotated[
-        list[str] | None, typer.Option(help="A line of the job's script before the slot, such as 'module load cuda'.")
+        list[str] | None,
+        typer.Option(help="A line of the job's script that runs before the slot, such as 'module load cuda'."),
     ] = None,
-    python: Annotated[str | None, typer.Option(help="Python on the compute nodes; none: this one.")] = None,
+    python: Annotated[
+        str | None, typer.Option(help="Python on the compute nodes; by default the Python of this command.")
+    ] = None,
     resource: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=AMOUNT", help="A custom resource that each offers, as a100=1.")
+        list[str] | None, typer.Option(metavar="NAME=AMOUNT", help="A custom resource of each slot, such as a100=1.")
     ] = None,
     idle: Annotated[float, typer.Option(min=1, help="Seconds without a training after which a slot ends.")] = 300,
-    every: Annotated[float, typer.Option(min=0.2, help="Seconds between two looks at the queue.")] = 15,
-    once: Annotated[bool, typer.Option("--once", help="Look once and end: for cron.")] = False,
+    every: Annotated[float, typer.Option(min=0.2, help="Seconds between two checks of the queue.")] = 15,
+    once: Annotated[bool, typer.Option("--once", help="Check once and end, for cron.")] = False,
     home: Home = HOME,
 ) -> None:
-    """Keep as many slots alive as the conductor has use for, as jobs of Slurm, until Ctrl-C; jobs live on."""
+    """Run slots as Slurm jobs, as many as the conductor can use, until Ctrl-C; the jobs continue."""
     from orchestrator.service.operations import SlotJob, keep_by_slurm
 
     if not slurm:
-        raise typer.BadParameter("how slots are kept alive is to be named: --slurm")
-    given = {"python": python} if python else {}
+        raise typer.BadParameter("name the scheduler that runs the slots: --slurm")
     try:
         job = SlotJob(
             partition=partition, account=account, qos=qos, constraint=constraint, gres=gres, cpus=cpus, mem=mem,
             time=time, requeue=requeue, signal=before, more=more or (), setup=setup or (), idle=idle,
-            resources=dict(map(_named, resource or ())), **given,
+            resources=dict(map(_named, resource or ())), **({"python": python} if python else {}),
         )  # fmt: skip
     except ValueError as error:
         raise MetricsweepError(str(error)) from error
@@ -195,7 +210,7 @@ def slots(
         signal.signal(number, lambda *_: ended.set())
     name = keep_by_slurm(settings(home=home), job, most, err.print, ended, None if once else every)
     if not once:
-        err.print(f"the jobs live on, and end when they have nothing to train; scancel --name {name} ends them now")
+        err.print(f"the jobs continue until they have nothing to train; `scancel --name {name}` ends them now")
 
 
 def _named(text: str) -> tuple[str, float]:
@@ -208,16 +223,16 @@ def _named(text: str) -> tuple[str, float]:
 
 def webhook(
     action: Annotated[
-        Literal["test"], typer.Argument(help="`test` sends one signed message of the type `test`, and says what came.")
+        Literal["test"], typer.Argument(help="`test` sends a signed message of type `test` and prints the answer.")
     ],
     home: Home = HOME,
 ) -> None:
-    """Send the webhook a test message, from this machine by the settings of this shell; 0 where it is taken.
+    """Send a test message to the webhook; exits with 0 if it is accepted.
 
-    The address and the secret are METRICSWEEP_WEBHOOK_URL and METRICSWEEP_WEBHOOK_SECRET, as for the conductor; no
-    server is asked, and nothing is tried again.
+    This machine sends it to METRICSWEEP_WEBHOOK_URL, signed with METRICSWEEP_WEBHOOK_SECRET. No server is needed, and
+    a refused message is not sent again.
     """
-    # The conductor's own command: no client of the API may have it send messages.
+    # A command of the conductor, since no client of the API may make it send messages.
     command = [sys.executable, "-P", "-m", "orchestrator", "webhook"]
     environment = os.environ | {"METRICSWEEP_HOME": str(home)}
     raise typer.Exit(subprocess.run(command, check=False, env=environment).returncode)  # noqa: S603 - our own command
@@ -226,10 +241,10 @@ def webhook(
 def weights(
     action: Annotated[
         Literal["list", "verify", "fetch"],
-        typer.Argument(help="`list` says what is here, `verify` compares hashes, `fetch` downloads."),
+        typer.Argument(help="`list` shows which files are here, `verify` compares hashes, `fetch` downloads."),
     ],
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="NAME...", help="Backbones, such as bn_inception, or their files.")
+        list[str] | None, typer.Argument(metavar="NAME", help="Backbones, such as bn_inception, or names of files.")
     ] = None,
     data: Annotated[
         Path | None,
@@ -237,50 +252,47 @@ def weights(
     ] = None,
     mirror: Annotated[
         list[str] | None,
-        typer.Option("--mirror", metavar="URL", help="With `fetch`: a folder of such files, asked first."),
+        typer.Option("--mirror", metavar="URL", help="With `fetch`: an address to try before the publishers'."),
     ] = None,
     home: Home = HOME,
 ) -> None:
-    """List, verify or fetch the pretrained weights of backbones, in this machine's data folder.
+    """List, verify or download pretrained weights in the data folder of this machine.
 
-    They are what `pretrained: true` loads. Whichever address gives a file, the hash in its name decides; a download
-    that broke goes on where it ended.
+    Backbones with `pretrained: true` load them. Each file must match the hash in its name. An interrupted download
+    resumes.
     """
-    # The worker's own command: what knows of weights may be installed without a server, and the server without it.
+    # A command of the worker, which may be installed without a server, and the server without it.
     require("torch", "worker")
-    given = [*(names or []), *(f"--mirror={one}" for one in mirror or [])]
-    command = [sys.executable, "-P", "-m", "workers", "weights", action, *given, "--data", str(data or home / "data")]
-    done = subprocess.run(command, check=False)  # noqa: S603  our own command
-    raise typer.Exit(done.returncode)
+    options = [*(names or []), *(f"--mirror={url}" for url in mirror or []), "--data", str(data or home / "data")]
+    command = [sys.executable, "-P", "-m", "workers", "weights", action, *options]
+    raise typer.Exit(subprocess.run(command, check=False).returncode)  # noqa: S603 - our own command
 
 
 def data(
+    server: Server,
     name: Annotated[
-        str | None, typer.Argument(help="One data set or backbone, with what each node says of it.")
+        str | None, typer.Argument(help="A data set or backbone, to show where each node looked for it.")
     ] = None,
     as_json: Json = False,
-    url: Url = None,
-    token: Token = None,
-    home: Home = HOME,
 ) -> None:
-    """List which data sets and weights the nodes have, or say what each of them has of one."""
-    with connect(url, token, home) as client:
+    """List the data sets and weights of the nodes, or the state of one on each node."""
+    with server.connect() as client:
         every = client.data()
     findings = [finding for finding in every if name is None or name in finding.data.split()]
     if name and not findings:
         known = ", ".join(sorted({finding.data for finding in every})) or "nothing yet"
-        err.print(f"metricsweep: no node has looked for {name!r}; looked for was {known}")
+        err.print(f"metricsweep: no node has looked for {name!r}; nodes looked for {known}")
         raise typer.Exit(WRONG)
     if as_json:
         print_json(findings)
         return
     if not findings:
-        err.print("no node has looked yet; a conductor has each do so once it is there")
+        err.print("no node has looked yet; nodes look while a conductor runs")
         return
     print_rows([{"node": finding.host, "data": finding.data, "state": finding.state} for finding in findings])
     for finding in findings if name else ():
-        if finding.said:
-            out.print(f"\non {finding.host}: {finding.said}")
+        if finding.message:
+            out.print(f"\non {finding.host}: {finding.message}")
 
 
 FIRST_SECONDS: Final = 0.05
@@ -289,31 +301,26 @@ LINE_SECONDS: Final = 5.0
 STALLED_SECONDS: Final = 120.0
 """How long to wait without progress; the server tries MLflow again every minute."""
 
-
-class Show(Protocol):
-    """Shows how much is left."""
-
-    def __call__(self, waiting: int) -> None:
-        """So many runs."""
+_Show = Callable[[int], None]
+"""Shows how many runs are left."""
 
 
 def mlflow(
-    action: Annotated[Literal["sync"], typer.Argument(help="`sync` writes all runs of sweeps again.")],
+    server: Server,
+    action: Annotated[Literal["sync"], typer.Argument(help="`sync` sends the runs again.")],
     number: Annotated[
-        int | None, typer.Argument(min=1, metavar="[SWEEP]", help="The sweep's number; all sweeps without one.")
+        int | None, typer.Argument(min=1, metavar="SWEEP", help="The number of a sweep; by default all sweeps.")
     ] = None,
-    url: Url = None,
-    token: Token = None,
-    home: Home = HOME,
 ) -> None:
-    """Write the runs of a sweep, or of all, to MLflow again: to a server that was wiped or restored.
+    """Send the runs of one sweep, or of all, to MLflow again, after its store was lost or restored.
 
-    Runs that are there already and show what they should stay as they are. It may be interrupted: the server goes on.
+    Runs that are up to date are not sent. The server continues if the command is interrupted.
     """
-    with connect(url, token, home) as client:
-        sweeps = [number] if number is not None else [one.id for one in client.sweeps()]
-        asked = [client.sync_mlflow(sweep).request for sweep in sweeps]
-        _until_carried_out(client, asked)
+    with server.connect() as client:
+        sweeps = [number] if number is not None else [sweep.id for sweep in client.sweeps()]
+        requests = [client.sync_mlflow(sweep).request for sweep in sweeps]
+        for request in requests:
+            wait_for_request(client, request)
         synced = follow_mirror(client, number, out)
     if synced:
         noun = "sweep" if len(sweeps) == 1 else "sweeps"
@@ -323,7 +330,7 @@ def mlflow(
 
 
 def follow_mirror(client: "Client", sweep: int | None, console: Output, most: float = float("inf")) -> bool:
-    """Show how many runs are left until all are in MLflow; False where that takes more than `most` seconds."""
+    """Show how many runs are left until all are in MLflow; returns False if that takes more than `most` seconds."""
     begun = moved = time.monotonic()
     pause = FIRST_SECONDS
     state = client.mirror(sweep)
@@ -333,7 +340,7 @@ def follow_mirror(client: "Client", sweep: int | None, console: Output, most: fl
             show(state.waiting)
             if time.monotonic() - moved > STALLED_SECONDS or time.monotonic() - begun > most:
                 why = f": {state.error}" if state.error else ""
-                err.print(f"{state.waiting} runs are not in MLflow yet; the server goes on with them{why}")
+                err.print(f"{state.waiting} runs are not in MLflow yet; the server continues to write them{why}")
                 return False
             time.sleep(pause)
             pause = min(2 * pause, POLL_SECONDS)
@@ -344,20 +351,8 @@ def follow_mirror(client: "Client", sweep: int | None, console: Output, most: fl
     return True
 
 
-def _until_carried_out(client: "Client", requests: list[int]) -> None:
-    """Wait for the conductor; what it refuses ends the command."""
-    for number in requests:
-        found = client.request(number)
-        while found.state == "waiting":
-            time.sleep(POLL_SECONDS)
-            found = client.request(number)
-        if found.state == "refused":
-            err.print(f"metricsweep: request {found.id} was refused: {found.outcome}")
-            raise typer.Exit(WRONG)
-
-
 @contextmanager
-def _bar(console: Output) -> Iterator[Show]:
+def _bar(console: Output) -> Iterator[_Show]:
     from rich.console import Console
     from rich.progress import Progress
 
@@ -374,7 +369,7 @@ def _bar(console: Output) -> Iterator[Show]:
 
 
 @contextmanager
-def _lines(console: Output) -> Iterator[Show]:
+def _lines(console: Output) -> Iterator[_Show]:
     when = float("-inf")
 
     def show(waiting: int) -> None:
@@ -386,18 +381,18 @@ def _lines(console: Output) -> Iterator[Show]:
     yield show
 
 
-def mlflow_env(url: Url = None, token: Token = None, home: Home = HOME) -> None:
-    """Print the variables for an `mlflow` client of your own, for the shell to set."""
-    with connect(url, token, home) as client:
+def mlflow_env(server: Server) -> None:
+    """Print the shell commands that set the variables of an `mlflow` client."""
+    with server.connect() as client:
         address = client.mlflow()
-    # The home's own token opens everything, and a notebook may show the variables.
-    shown = token if token and url else made_for(home.absolute()).mlflow_password
+    # Not the home's token, which opens everything: a notebook may show the variables.
+    shown = server.token if server.token and server.url else ensure_identity(server.home.absolute()).mlflow_password
     for name, value in {"MLFLOW_TRACKING_URI": address, "MLFLOW_TRACKING_TOKEN": shown}.items():
         out.print(f"export {name}={shlex.quote(value)}")
     out.print("unset MLFLOW_TRACKING_USERNAME MLFLOW_TRACKING_PASSWORD")  # they would win over the token
 
 
-def login_link(url: Url = None, token: Token = None, home: Home = HOME) -> None:
-    """Print a link that logs a browser in: it works once, within the hour."""
-    with connect(url, token, home) as client:
+def login_link(server: Server) -> None:
+    """Print a link that logs a browser in, once, within an hour."""
+    with server.connect() as client:
         out.print(client.login_link())

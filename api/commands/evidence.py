@@ -1,28 +1,25 @@
-"""Commands that say what numbers rest on: checks, changes, verdicts, resolutions, published numbers."""
+"""Commands about the evidence for numbers: checks, table diffs, verdicts, resolutions, published numbers."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
-from api.commands.sweeps import follow_request
+from api.commands.sweeps import report_request
 from api.commands.tables import SUFFIXES, emit, write_bundle
 from api.commands.terminal import (
     FAILED,
-    HOME,
     WRONG,
     Changes,
-    Home,
     Json,
     OutFile,
+    Server,
     SweepId,
     TableName,
-    Token,
-    Url,
-    connect,
     err,
     out,
     print_json,
@@ -35,131 +32,114 @@ from api.connection import ApiError
 from orchestrator.views.errors import NotFoundError
 
 if TYPE_CHECKING:
-    from api.client import Client
-    from orchestrator.service.offline import ManuscriptReport, Records, Whole
-    from orchestrator.views.evidence import CellVerdictView, MacroAddress, MacrosView, ResolutionRound, ResolutionView
-    from orchestrator.views.pages import Rendered
+    from orchestrator.service.offline import ManuscriptReport
+    from orchestrator.views.evidence import CellVerdictView, MacroAddress, MacrosView, ResolutionView
 
-MOST: Final = 1_000_000
-
-
-def above_zero(value: float | None) -> float | None:
-    """A number above 0, or None; raises BadParameter for any other."""
-    if value is not None and not 0 < value <= MOST:
-        raise typer.BadParameter(f"{value:g} is not above 0 and at most {MOST:,}")
-    return value
-
-
-Hours = Annotated[
-    float | None, typer.Option(callback=above_zero, help="Budget: at most so many hours of training on one slot.")
-]
-Seeds = Annotated[int | None, typer.Option(min=1, max=48, help="Budget: at most so many further seeds of any cell.")]
+_MOST: Final = 1_000_000
 
 
 def check(
-    paper: Annotated[Path, typer.Argument(metavar="PAPER.tex", help="The paper; what it takes in is read, too.")],
+    server: Server,
+    paper: Annotated[Path, typer.Argument(metavar="PAPER.tex", help="The paper; included files are read too.")],
     bundles: Annotated[
         list[Path] | None,
         typer.Option(
-            "--bundle", exists=True, dir_okay=False, metavar="FILE.zip", help="Against bundles, without a server."
+            "--bundle", exists=True, dir_okay=False, metavar="FILE.zip", help="Check against bundles, without a server."
         ),
     ] = None,
-    url: Url = None,
-    token: Token = None,
-    home: Home = HOME,
 ) -> None:
-    """Find numbers of a paper that no longer agree with the database or a bundle: 0 where all do, else 1."""
-    # Here and not above: it brings the libraries of tables, which the other commands do not wait for.
+    """Find printed numbers of a paper that no longer agree with the database or a bundle.
+
+    Exits with 0 if all agree, else with 1.
+    """
+    # Imported here, since it loads the libraries of tables, which other commands do not need.
     from orchestrator.service.offline import bundled
-    from orchestrator.service.offline import check as checked
+    from orchestrator.service.offline import check as check_paper
 
     if bundles:
-        report = checked(paper, *bundled(bundles))
+        report = check_paper(paper, *bundled(bundles))
     else:
-        with connect(url, token, home) as client:
-            report = checked(paper, _records(client), _whole(client))
-    _tell(report)
+        with server.connect() as client:
+
+            def macros(of: "MacroAddress") -> "MacrosView":
+                with _not_found():
+                    return client.evidence.macros(of.sweep, of.table, of.prefix)
+
+            def whole(sweep: int, table: str) -> str:
+                with _not_found():
+                    return client.table(sweep, table, "latex").content.decode()
+
+            report = check_paper(paper, macros, whole)
+    _print_report(report)
     if not report.agrees:
         raise typer.Exit(FAILED)
 
 
-def _records(client: "Client") -> "Records":
-    def today(of: "MacroAddress") -> "MacrosView":
-        try:
-            return client.evidence.macros(of.sweep, of.table, of.prefix)
-        except ApiError as error:
-            if error.status == 404:
-                raise NotFoundError(str(error)) from error
-            raise
-
-    return today
-
-
-def _whole(client: "Client") -> "Whole":
-    def today(sweep: int, table: str) -> str:
-        try:
-            return client.table(sweep, table, "latex").content.decode()
-        except ApiError as error:
-            if error.status == 404:
-                raise NotFoundError(str(error)) from error
-            raise
-
-    return today
+@contextmanager
+def _not_found() -> Iterator[None]:
+    """Turn a 404 of the server into NotFoundError."""
+    try:
+        yield
+    except ApiError as error:
+        if error.status == 404:
+            raise NotFoundError(str(error)) from error
+        raise
 
 
-def _tell(report: "ManuscriptReport") -> None:
+def _print_report(report: "ManuscriptReport") -> None:
     for wrong in report.disagreements:
         name = f" \\{wrong.name}" if wrong.name else ""
         used = f"printed at {', '.join(wrong.used)}" if wrong.used else "which the paper does not print"
-        out.print(f"{wrong.where}:{name}: {wrong.said}; {used}")
-    stale = sum(bool(one.used) for one in report.disagreements)
+        out.print(f"{wrong.where}:{name}: {wrong.message}; {used}")
+    stale = sum(bool(wrong.used) for wrong in report.disagreements)
+    agreement = "all agree" if not stale else f"{stale} do not agree"
     for file in report.outside:
         out.print(f"{file}: not read, since it lies outside of the paper's folder")
     if report.tables:
         out.print(f"{report.tables} table{'s' * (report.tables != 1)} taken in whole")
     if report.tables and not report.files:
-        out.print("all agree" if not stale else f"{stale} do not agree")
+        out.print(agreement)
         return
-    out.print(
-        f"{report.used} of {report.numbers} numbers in {report.files} file{'s' * (report.files != 1)} are printed: "
-        + ("all agree" if not stale else f"{stale} do not agree")
-    )
-    sys.stdout.flush()
+    files = f"{report.files} file{'s' * (report.files != 1)}"
+    out.print(f"{report.used} of {report.numbers} numbers in {files} are printed: {agreement}")
 
 
-_SIDE: Final = "A sweep (7), it at a time (7@2026-11-20T12:00, UTC), or a bundle (out.zip)."
+_SIDE: Final = "A sweep (7), a sweep at a time (7@2026-11-20T12:00, UTC), or a bundle (out.zip)."
 
 
-def drift(
+def diff(
+    server: Server,
     before: Annotated[str, typer.Argument(help=_SIDE, metavar="BEFORE")],
-    after: Annotated[str, typer.Argument(help="The same.", metavar="AFTER")],
+    after: Annotated[str, typer.Argument(help="What to compare it with, in the same form.", metavar="AFTER")],
     table: Annotated[
-        str | None, typer.Option("--table", help="A table of both; by default the first.", metavar="NAME")
+        str | None, typer.Option("--table", help="A table that both have; by default the first.", metavar="NAME")
     ] = None,
     file_format: Annotated[
-        str | None, typer.Option("--format", help="text or json; by default as the file ends, or text.")
+        str | None, typer.Option("--format", help="text or json; by default from the ending of --out, else text.")
     ] = None,
     file: OutFile = None,
-    url: Url = None,
-    token: Token = None,
-    home: Home = HOME,
 ) -> None:
-    """Say which cells of a table changed, by what, and whether by more than noise."""
+    """Print which cells of a table changed, why, and whether by more than noise."""
     wanted = file_format or ("json" if file and file.suffix == ".json" else "text")
     files = [_bundle(side) for side in (before, after)]
     if not any(files):
-        with connect(url, token, home) as client:
-            rendered = client.evidence.drift(before, after, table, wanted)
+        with server.connect() as client:
+            rendered = client.evidence.diff(before, after, table, wanted)
     else:
+        # Imported here, since it loads the libraries of tables, which other commands do not need.
+        from orchestrator.service.tables import between_bundles
+
         with TemporaryDirectory() as folder:
-            packed = [one or _packed(side, Path(folder), (url, token, home))
-                      for one, side in zip(files, (before, after), strict=True)]  # fmt: skip
-            rendered = _between(packed[0], packed[1], table, wanted)
+            first, second = (
+                bundle or _packed(side, Path(folder), server)
+                for bundle, side in zip(files, (before, after), strict=True)
+            )
+            rendered = between_bundles(first, second, table, wanted)
     emit(rendered.content, wanted, file)
 
 
 def _bundle(side: str) -> Path | None:
-    """The file that a side names; None where it is a sweep."""
+    """The file that a side names; `None` if it is a sweep."""
     if not side.endswith(".zip"):
         return None
     if not (path := Path(side)).is_file():
@@ -167,81 +147,77 @@ def _bundle(side: str) -> Path | None:
     return path
 
 
-def _packed(side: str, folder: Path, where: tuple[str | None, str | None, Path]) -> Path:
-    """A sweep as a bundle, to be compared with one."""
+def _packed(side: str, folder: Path, server: Server) -> Path:
+    """A sweep as a bundle, for the comparison with another one."""
     if not side.isdigit():
         err.print(f"metricsweep: a bundle is compared with a bundle or with a sweep as it is now, not with {side}")
         raise typer.Exit(WRONG)
     file = folder / f"sweep-{side}.zip"
-    with connect(*where) as client:
+    with server.connect() as client:
         write_bundle(client, int(side), file)
     return file
 
 
-def _between(before: Path, after: Path, table: str | None, file_format: str) -> "Rendered":
-    # Here and not above: it brings the libraries of tables, which the other commands do not wait for.
-    from orchestrator.service.tables import between_bundles
-
-    return between_bundles(before, after, table, file_format)
-
-
-def ledger(
+def reproduction(
+    server: Server,
     paper: Annotated[
-        str | None, typer.Argument(metavar="[PAPER]", help="A paper, such as SEC; without one, all are counted.")
+        str | None, typer.Argument(metavar="PAPER", help="A paper, such as SEC; without it, the counts of all papers.")
     ] = None,
     file_format: Annotated[
         str | None,
-        typer.Option("--format", help="markdown, latex, csv or json. By default as the file ends."),
+        typer.Option("--format", help="markdown, latex, csv or json; by default from the ending of --out."),
     ] = None,
     file: OutFile = None,
     within: Annotated[
-        float, typer.Option("--within", min=0.01, max=50, help="Points of percent that count as the same.")
+        float, typer.Option("--within", min=0.01, max=50, help="Percentage points that count as equal.")
     ] = 1.0,
     bundles: Annotated[
         list[Path] | None,
         typer.Option(
-            "--bundle", exists=True, dir_okay=False, metavar="FILE.zip", help="From bundles alone, without a server."
+            "--bundle", exists=True, dir_okay=False, metavar="FILE.zip", help="Use only bundles, without a server."
         ),
     ] = None,
     as_json: Json = False,
-    url: Url = None,
-    token: Token = None,
-    home: Home = HOME,
 ) -> None:
-    """Say of each number of a paper whether own runs reproduce it, and how their protocol differs."""
+    """Print which numbers of a paper your runs reproduce, and how their protocol differs."""
     wanted = "json" if as_json else file_format or SUFFIXES.get(file.suffix if file else "", "markdown")
     if paper is None:
         if bundles or file or file_format:
-            err.print("metricsweep: say which paper, such as SEC; `metricsweep ledger` lists them")
+            err.print("metricsweep: say which paper, such as SEC; `metricsweep reproduction` lists them")
             raise typer.Exit(WRONG)
-        _list(as_json, url, token, home)
+        _list_papers(server, as_json)
         return
     if bundles:
-        # Here and not above: it brings the libraries of tables, which the other commands do not wait for.
-        from orchestrator.service.ledgers import from_bundles
+        # Imported here, since it loads the libraries of tables, which other commands do not need.
+        from orchestrator.service.tables import from_bundles
 
         rendered = from_bundles(bundles, paper, wanted, within)
     else:
-        with connect(url, token, home) as client:
-            rendered = client.evidence.ledger_file(paper, wanted, within)
+        with server.connect() as client:
+            rendered = client.evidence.reproduction_file(paper, wanted, within)
     emit(rendered.content, wanted, file)
 
 
-def _list(as_json: bool, url: str | None, token: str | None, home: Path) -> None:
-    with connect(url, token, home) as client:
-        papers = client.evidence.ledgers()
+def _list_papers(server: Server, as_json: bool) -> None:
+    with server.connect() as client:
+        papers = client.evidence.reproductions()
     if as_json:
         print_json(papers)
         return
     words = papers[0].counts.by_standing if papers else {}
-    rows = [{"paper": one.paper, **{word: str(n) for word, n in one.counts.by_standing.items()}} for one in papers]
+    rows = [
+        {"paper": summary.paper} | {word: str(count) for word, count in summary.counts.by_standing.items()}
+        for summary in papers
+    ]
     print_rows(rows, numbers=tuple(words))
-    out.print("The numbers of each paper by what own runs say of them; `metricsweep ledger PAPER` has them one by one.")
+    out.print(
+        "The numbers of each paper by what own runs say of them; `metricsweep reproduction PAPER` has them one by one."
+    )
 
 
-def optimism(number: SweepId, as_json: Json = False, url: Url = None, token: Token = None, home: Home = HOME) -> None:
-    """Say by how much the best candidate of each cell looks better than it is, and what fewer would have found."""
-    with connect(url, token, home) as client:
+def optimism(server: Server, number: SweepId, as_json: Json = False) -> None:
+    """Print how much selection inflates the score of each cell, and the expected best of fewer candidates."""
+    with server.connect() as client:
         found = client.evidence.optimism(number)
     if as_json:
         print_json(found)
@@ -262,12 +238,12 @@ def optimism(number: SweepId, as_json: Json = False, url: Url = None, token: Tok
             }
         )
     print_rows(rows, numbers=("candidates", "runs", "best"))
-    out.print(found.said)
+    out.print(found.summary)
 
 
 def published(
     table_id: Annotated[
-        str | None, typer.Argument(metavar="[ID]", help="A table, such as SEC-T3; without one, all are listed.")
+        str | None, typer.Argument(metavar="ID", help="A table, such as SEC-T3; without it, the list of tables.")
     ] = None,
     like: Annotated[
         Path | None,
@@ -275,28 +251,30 @@ def published(
             "--like",
             metavar="FILE",
             callback=readable,
-            help="Lay it out as a table of this spec does.",
+            help="Use the layout of a table of this spec.",
         ),
     ] = None,
     table: Annotated[
-        str | None, typer.Option("--table", help="Which table of that spec; by default its first.", metavar="NAME")
+        str | None, typer.Option("--table", help="The table of that spec; by default its first.", metavar="NAME")
     ] = None,
     changes: Changes = None,
     file_format: Annotated[
         str | None,
         typer.Option(
             "--format",
-            help="markdown, csv or json; with --like also latex or html. By default as the file ends.",
+            help="markdown, csv or json; with --like also latex or html; by default from the ending of --out.",
         ),
     ] = None,
     file: OutFile = None,
     as_json: Json = False,
 ) -> None:
-    """List the papers' tables, or print one, by itself or as a spec lays it out."""
+    """List the printed tables of the papers, or print one."""
     from orchestrator.service import offline
 
     if table_id is None:
-        _refuse_without_id(like, table, changes, file_format, file)
+        if like or table is not None or changes or file_format is not None or file:
+            err.print("metricsweep: say which table, such as SEC-T3; `metricsweep published` lists them")
+            raise typer.Exit(WRONG)
         tables = offline.published_tables()
         if as_json:
             print_json(tables)
@@ -313,60 +291,61 @@ def published(
     emit(rendered.content, wanted, file)
 
 
-def _refuse_without_id(*given: object) -> None:
-    if any(one is not None and one != [] for one in given):
-        err.print("metricsweep: say which table, such as SEC-T3; `metricsweep published` lists them")
-        raise typer.Exit(WRONG)
+def _above_zero(value: float | None) -> float | None:
+    if value is not None and not 0 < value <= _MOST:
+        raise typer.BadParameter(f"{value:g} is not above 0 and at most {_MOST:,}")
+    return value
 
 
 def resolve(
+    server: Server,
     number: SweepId,
     name: TableName = None,
-    hours: Hours = None,
-    seeds: Seeds = None,
+    hours: Annotated[
+        float | None, typer.Option(callback=_above_zero, help="Budget: hours of training on one slot.")
+    ] = None,
+    seeds: Annotated[int | None, typer.Option(min=1, max=48, help="Budget: most further seeds of a cell.")] = None,
     within: Annotated[
         float | None,
-        typer.Option(callback=above_zero, help="What is known to so much, in the unit of the column, is decided too."),
+        typer.Option(
+            callback=_above_zero,
+            help="A comparison with an interval of ± this or narrower, in the unit of the column, counts as decided.",
+        ),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what the first round would train.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print what the first round would train.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Begin without asking.")] = False,
     as_json: Json = False,
-    url: Url = None,
-    token: Token = None,
-    home: Home = HOME,
 ) -> None:
-    """Train further seeds of those cells alone whose comparisons are open, in rounds, as far as the budget goes."""
+    """Add seeds where comparisons are still open, in rounds, within a budget; prints the first round and asks."""
     from orchestrator.views.evidence import ResolutionBudget
 
     budget = ResolutionBudget(hours=hours, seeds=seeds, within=within)
-    with connect(url, token, home) as client:
+    with server.connect() as client:
+        if dry_run or not as_json:
+            _print_resolution(client.resolutions.plan(number, budget, name), as_json)
         if dry_run:
-            _print(client.resolutions.plan(number, budget, name), as_json)
             return
-        asked = client.resolutions.ask(number, budget, name)
-        sweep = asked.sweep
-        out.print(f"sweep {sweep.id} {sweep.name}: asked to be resolved; `metricsweep resolution {sweep.id}` says how")
-        follow_request(client, asked.request)
+        if sys.stdin.isatty() and not yes:
+            typer.confirm("Begin?", abort=True)
+        words = f"resolution requested; `metricsweep resolution {number}` shows it"
+        report_request(client, client.resolutions.request(number, budget, name), words)
 
 
 def resolution(
+    server: Server,
     number: SweepId,
-    halt: Annotated[bool, typer.Option("--halt", help="Ask that no further round follow.")] = False,
+    halt: Annotated[bool, typer.Option("--halt", help="Start no further round.")] = False,
     as_json: Json = False,
-    url: Url = None,
-    token: Token = None,
-    home: Home = HOME,
 ) -> None:
-    """Show what became of a resolution: verdicts before, rounds, verdicts after, trials saved; or end it."""
-    with connect(url, token, home) as client:
+    """Show what the last `resolve` did, or stop it with --halt."""
+    with server.connect() as client:
         if halt:
-            asked = client.resolutions.halt(number)
-            out.print(f"sweep {number} {asked.sweep.name}: asked that no further round follow")
-            follow_request(client, asked.request)
-            return
-        _print(client.resolutions.get(number), as_json)
+            report_request(client, client.resolutions.halt(number), "stop of the resolution requested")
+        else:
+            _print_resolution(client.resolutions.get(number), as_json)
 
 
-def _print(found: "ResolutionView", as_json: bool) -> None:
+def _print_resolution(found: "ResolutionView", as_json: bool) -> None:
     if as_json:
         print_json(found)
         return
@@ -374,18 +353,21 @@ def _print(found: "ResolutionView", as_json: bool) -> None:
         {
             "cell": _cell(before.labels),
             "metric": before.metric,
-            "before": before.said,
-            **({"after": after.said if after else ""} if found.after else {}),
+            "before": before.summary,
+            **({"to decide": before.to_decide} if found.state == "planned" else {}),
+            **({"after": after.summary if after else ""} if found.after else {}),
         }
         for before, after in found.changed()
     ]
     if rows:
         print_rows(rows)
     for trained in found.rounds:
-        out.print(_round(trained))
+        cells = "; ".join(f"{_cell(cell.labels)}: seeds {', '.join(map(str, cell.seeds))}" for cell in trained.cells)
+        hours = "" if trained.hours is None else f", about {trained.hours:.2g} hours on one slot"
+        out.print(f"round {trained.number}: {trained.trials} trials{hours}: {cells}")
     for left in found.rounds[-1].left_out if found.rounds else []:
         out.print(f"left out: {_cell(left.labels)}, {left.metric}: {left.why}")
-    out.print(f"{found.state}: {found.said} (budget: {found.budget.said})")
+    out.print(f"{found.state}: {found.summary} (budget: {found.budget.summary})")
     if found.state == "ended":
         rounds = f"{len(found.rounds)} round{'s' * (len(found.rounds) != 1)}"
         out.print(
@@ -394,54 +376,45 @@ def _print(found: "ResolutionView", as_json: bool) -> None:
         )
 
 
-def _round(one: "ResolutionRound") -> str:
-    cells = "; ".join(f"{_cell(cell.labels)}: seeds {', '.join(map(str, cell.seeds))}" for cell in one.cells)
-    hours = "" if one.hours is None else f", about {one.hours:.2g} hours on one slot"
-    return f"round {one.number}: {one.trials} trials{hours}: {cells}"
-
-
 def _cell(labels: Mapping[str, str]) -> str:
     return " / ".join(labels.values()) or "the only cell"
 
 
 def verdicts(
+    server: Server,
     number: SweepId,
     name: TableName = None,
     covers: Annotated[
         Literal["seeds", "queries", "both"] | None,
         typer.Option(
-            help="What they cover: other seeds, other test queries of these trainings, or both; by default as the "
-            "table's spec says."
+            help="What verdicts hold for: other seeds, other test queries, or both; by default as in the spec."
         ),
     ] = None,
     as_json: Json = False,
-    url: Url = None,
-    token: Token = None,
-    home: Home = HOME,
 ) -> None:
-    """Say of each cell whether it is better than its baseline, or how many more seeds would tell."""
-    with connect(url, token, home) as client:
+    """Print whether each cell is better than its baseline, or how many more seeds would decide it."""
+    with server.connect() as client:
         judged = client.verdicts(number, name, covers)
     if as_json:
         print_json(judged)
         return
     rows = [
         {
-            "cell": _cell(one.labels),
-            "metric": one.metric,
-            "difference": "" if one.difference is None else f"{one.difference:+.4f}",
-            "seeds": str(one.pairs),
+            "cell": _cell(verdict.labels),
+            "metric": verdict.metric,
+            "difference": "" if verdict.difference is None else f"{verdict.difference:+.4f}",
+            "seeds": str(verdict.pairs),
         }
-        | ({} if judged.covers == "seeds" else _errors(one))
-        | {"verdict": one.said}
-        for one in judged.comparisons
+        | ({} if judged.covers == "seeds" else _errors(verdict))
+        | {"verdict": verdict.summary, "to decide": verdict.to_decide}
+        for verdict in judged.comparisons
     ]
     if rows:
         print_rows(rows, numbers=("difference", "seeds", "by seeds", "by queries"))
-    out.print(judged.said)
+    out.print(judged.summary)
 
 
-def _errors(one: "CellVerdictView") -> dict[str, str]:
-    """The standard errors of the difference by what it may come from."""
-    known = {"by seeds": one.error_seeds, "by queries": one.error_queries}
+def _errors(verdict: "CellVerdictView") -> dict[str, str]:
+    """The standard errors of the difference, by their source."""
+    known = {"by seeds": verdict.error_seeds, "by queries": verdict.error_queries}
     return {name: f"±{error:.4f}" if error is not None else "" for name, error in known.items()}

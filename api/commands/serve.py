@@ -1,6 +1,10 @@
-"""`serve` and `run`: the whole service on this machine, for good or for one sweep."""
+"""The commands `serve` and `run`: the whole service on this machine, until Ctrl-C or for one sweep."""
 
+import json
+import math
+import os
 import shlex
+import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -10,9 +14,22 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from api.commands import admin
-from api.commands.sweeps import afresh, show_preview
-from api.commands.tables import print_table, write_figures, write_tables
-from api.commands.terminal import HOME, Changes, Home, Only, SpecFile, Without, connect, err, out, read_spec, settings
+from api.commands.sweeps import Fresh, afresh, show_preview
+from api.commands.tables import write_figures, write_tables
+from api.commands.terminal import (
+    HOME,
+    Changes,
+    Home,
+    Only,
+    Server,
+    SpecFile,
+    Without,
+    err,
+    out,
+    print_markdown,
+    read_spec,
+    settings,
+)
 from api.commands.watch import follow, verdict
 from api.connection import ApiError, Unreachable
 from orchestrator.views.errors import MetricsweepError
@@ -20,7 +37,6 @@ from orchestrator.views.states import SweepState
 
 if TYPE_CHECKING:
     from api.client import Client
-    from orchestrator.settings import Settings
     from orchestrator.views.sweeps import SweepView
 
 INTERRUPTED: Final = 130
@@ -28,33 +44,36 @@ MOST_CRASHES: Final = 4
 MIRROR_SECONDS: Final = 60.0
 """How long to wait for runs that are not in MLflow yet; the next start writes the rest."""
 IDLE_SECONDS: Final = 10.0
-"""How long nothing trains before what waits is given up; between two trainings it is less."""
+"""How long nothing may train before waiting trials are given up; between two trainings it is less."""
+
+ROWS_SECONDS: Final = 3.0
+"""How often the table is read at most, to print the rows that have filled."""
 
 
 def serve(
     host: Annotated[
-        str | None, typer.Option(help="Address to listen on; any but loopback needs METRICSWEEP_TOKEN.")
+        str | None, typer.Option(help="Address to listen on; other addresses than loopback need METRICSWEEP_TOKEN.")
     ] = None,
     port: Annotated[
         int | None, typer.Option(min=0, max=65535, help="Port of the pages and the API. [default: 8787, or a free one]")
     ] = None,
     home: Home = HOME,
 ) -> None:
-    """Serve API, pages, conductor, Ray and MLflow until Ctrl-C; started again, it goes on where it was."""
-    # Here and not above: the client's commands do not wait for what only a server needs.
+    """Serve API, pages, conductor, Ray and MLflow until Ctrl-C; the next start continues where it ended."""
+    # Imported here, since the client's commands do not need it.
     from api.local.serve import Stack
 
     config = settings(host=host, port=port, home=home)
-    with Stack(config, tell=_teller()) as stack:
-        err.print(f"starting over {config.resolved_home}")
+    with Stack(config, report=_reporter()) as stack:
+        err.print(f"home folder: {config.resolved_home}")
         stack.start()
         _print_addresses(stack.addresses)
-        with connect(stack.addresses["api"], None, config.resolved_home) as client:
+        with Server(stack.addresses["api"], None, config.resolved_home).connect() as client:
             _print_link(client)
         if not config.mlflow_url:
             command = f"metricsweep mlflow-env --home {shlex.quote(str(config.home))}"
-            out.print(f'{"in notebooks":18}  eval "$({command})"')
-        err.print("Ctrl-C ends it; started again, it goes on where it was")
+            out.print(f'{"MLflow clients":18}  eval "$({command})"')
+        err.print("Ctrl-C stops it; the next start continues where it ended")
         stack.wait()
         err.print("ending")
 
@@ -66,48 +85,60 @@ def run(
     without: Without = None,
     home: Home = HOME,
     folder: Annotated[
-        Path, typer.Option("--out", file_okay=False, metavar="DIR", help="Where the tables and figures go.")
+        Path, typer.Option("--out", file_okay=False, metavar="DIR", help="Folder for tables and figures.")
     ] = Path(),
-    fresh: Annotated[bool, typer.Option("--fresh", help="Train everything, even what is trained already.")] = False,
+    fresh: Fresh = False,
 ) -> None:
-    """Run one sweep here from spec to tables: starts what it needs, shows progress, leaves no server behind."""
-    # Here and not above: the client's commands do not wait for what only a server needs.
+    """Run one sweep on this machine and write its tables, without a permanent server."""
+    # Imported here, since the client's commands do not need it.
     from api.local.serve import Stack
     from orchestrator.service import offline
 
     body = read_spec(file, changes, only, without)
     body = afresh(body) if fresh else body
-    later = settings(home=home)
-    offline.preview(body, later)  # a wrong spec ends here, before anything is started
-    # What reaches it is on this machine, whatever name METRICSWEEP_URL has for a server.
-    config = later.model_copy(update={"host": "127.0.0.1", "url": ""})
+    # Only this machine reaches it, whatever METRICSWEEP_URL is.
+    config = settings(home=home).model_copy(update={"host": "127.0.0.1", "url": ""})
+    offline.preview(body, config)  # a wrong spec ends here, before anything is started
     try:
-        crashes = _Crashes(_teller(), config.resolved_home / "logs" / "conductor.log")
-        with Stack(config, tell=crashes.tell) as stack:
-            err.print(f"starting over {config.resolved_home}")
+        crashes = _Crashes(_reporter(), config.resolved_home / "logs" / "conductor.log")
+        with Stack(config, report=crashes.report) as stack:
+            err.print(f"home folder: {config.resolved_home}")
             stack.start()
-            with connect(stack.addresses["api"], None, config.resolved_home) as client:
+            with Server(stack.addresses["api"], None, config.resolved_home).connect() as client:
                 _print_addresses(stack.addresses)
                 _print_link(client)
                 alone = not config.ray_address  # this machine is the whole cluster, and nothing joins it
                 sweep = _begun(client, body, alone)
                 code = _followed(client, sweep, folder, crashes.check, alone)
-                with suppress(ApiError, Unreachable):  # the sweep has ended, also where MLflow lacks some of its runs
+                with suppress(ApiError, Unreachable):  # MLflow may lack some runs, but the sweep has ended
                     admin.follow_mirror(client, sweep, err, MIRROR_SECONDS)
             err.print("ending")
     except KeyboardInterrupt:
-        err.print("interrupted; the same command goes on where it was")
+        err.print("interrupted; the same command continues where it ended")
         raise typer.Exit(INTERRUPTED) from None
-    _say_how_to_return(config, sweep)
+    _print_next(sweep, config.home)
     raise typer.Exit(code)
 
 
-def _begun(client: "Client", body: bytes, alone: bool) -> int:
-    """Submit the spec, or find the sweep of it that an interrupted run left behind."""
+def _print_next(sweep: int, home: Path) -> None:
+    """Print commands that use the sweep, as the shell needs them here."""
+    command = sys.argv[0] if os.sep in sys.argv[0] else "metricsweep"
+    at = f" --home {shlex.quote(str(home))}"
+    out.print("\nNext:")
+    out.print(f"  {command} serve{at}")
+    out.print(f"      serves the pages and prints a link to log in; the sweep is at /sweeps/{sweep}")
+    out.print(f"  {command} submit sweeps/digits.yaml --watch{at}")
+    out.print("      in another terminal: trains a larger sweep, or one that you wrote")
+    out.print(f"  {command} table {sweep}{at} --format latex")
+    out.print("      prints a table again, in any format")
+
+
+def _begun(client: "Client", body: bytes, local_only: bool) -> int:
+    """Submit the spec, or find its sweep of an interrupted run; returns the sweep's number."""
     from orchestrator.views.operations import too_large
 
     preview = client.preview(body)
-    if alone and (shortages := too_large(preview.warnings)):
+    if local_only and (shortages := too_large(preview.warnings)):
         raise MetricsweepError(
             "this machine cannot train all of it, and no other will join:\n" + "\n".join(shortages) + "\n"
             "Make `slot` or `slots` of the spec smaller, or set METRICSWEEP_RAY_ADDRESS to a cluster that can."
@@ -116,40 +147,80 @@ def _begun(client: "Client", body: bytes, alone: bool) -> int:
     sweep = unfinished(client, preview.name, body)
     if sweep is None:
         return client.submit(body).id
-    out.print(f"going on with sweep {sweep}, which was interrupted")
+    out.print(f"continuing sweep {sweep}, which was interrupted")
     return sweep
 
 
-def _followed(client: "Client", sweep: int, folder: Path, check: Callable[[], None], alone: bool) -> int:
-    """Watch the sweep to its end, then print and write its tables; gives the exit code."""
-    ended = follow(client, sweep, out, check=check, seen=_Patience().look if alone else lambda sweep: None)
+def _followed(client: "Client", sweep: int, folder: Path, check: Callable[[], None], local_only: bool) -> int:
+    """Watch the sweep until it ends, then print and write its tables; returns the exit code."""
+    patience, rows = _Patience(), _FilledRows(client)
+
+    def seen(view: "SweepView") -> None:
+        if local_only:
+            patience.look(view)
+        rows.look(view)
+
+    ended = follow(client, sweep, out, check=check, seen=seen)
     code = verdict(ended, out)
     for name in ended.tables:
         out.print()
-        print_table(client, sweep, name)
+        print_markdown(client.table(sweep, name, "markdown").content.decode())
     out.print()
-    for path in write_tables(client, sweep, ended.tables, ended.name, folder):
-        out.print(f"wrote {path}")
-    for path in write_figures(client, sweep, ended.figures, ended.name, folder):
+    tables = write_tables(client, sweep, ended.tables, ended.name, folder)
+    for path in (*tables, *write_figures(client, sweep, ended.figures, ended.name, folder)):
         out.print(f"wrote {path}")
     return code
 
 
+class _FilledRows:
+    """Prints each row of the sweep's first table once all its trials have ended."""
+
+    def __init__(self, client: "Client") -> None:
+        self._client = client
+        self._printed: set[tuple[int, str]] = set()
+        self._done, self._read = 0, -math.inf
+
+    def look(self, sweep: "SweepView") -> None:
+        """Read the table if trials have ended since it was read, every few seconds at most."""
+        if not sweep.tables or sweep.counts.done == self._done or time.monotonic() - self._read < ROWS_SECONDS:
+            return
+        self._read = time.monotonic()
+        try:
+            table = json.loads(self._client.table(sweep.id, sweep.tables[0], "json").content)
+        except (ApiError, Unreachable):  # the sweep is followed without it
+            return
+        self._done = sweep.counts.done
+        complete = {cell["cell"] for cell in table["cells"] if cell["status"] == "complete"}
+        for number, panel in enumerate(table["panels"]):
+            for row in panel["rows"]:
+                name = ", ".join(filter(None, row["headings"]))
+                cells = [cell for cell in row["cells"] if cell["cell"] is not None]
+                if (number, name) in self._printed or not cells or any(cell["cell"] not in complete for cell in cells):
+                    continue
+                self._printed.add((number, name))
+                values = [
+                    f"{column['title']} {cell['text']}" + (f" ± {cell['std_text']}" if cell["std_text"] else "")
+                    for column, cell in zip(panel["columns"], row["cells"], strict=True)
+                    if cell["text"]
+                ]
+                out.print(f"{name}: {', '.join(values)}")
+
+
 class _Patience:
-    """Gives a sweep up of which nothing trains for a while, where the rest waits for what will hardly come."""
+    """Gives up a sweep of which nothing trains for a while, and whose trials wait for more than a slot."""
 
     def __init__(self) -> None:
         self._since: float | None = None
 
     def look(self, sweep: "SweepView") -> None:
-        """Raise MetricsweepError once it is time."""
+        """Raise MetricsweepError if the sweep is given up."""
         if not sweep.notice or sweep.counts.running:
             self._since = None
             return
         self._since = time.monotonic() if self._since is None else self._since
         if time.monotonic() - self._since > IDLE_SECONDS:
-            done = f"{sweep.counts.ended} of {sweep.total} trials are done; the others wait, and nobody is to help them"
-            mended = "What is trained is kept: once that is mended, the same command goes on where it was."
+            done = f"{sweep.counts.ended} of {sweep.total} trials are done; the others wait, and nothing will help them"
+            mended = "Finished trainings are kept: once this is fixed, the same command continues."
             raise MetricsweepError(f"{done}:\n{sweep.notice}\n{mended}")
 
 
@@ -163,13 +234,6 @@ def unfinished(client: "Client", name: str, body: bytes) -> int | None:
     return None
 
 
-def _say_how_to_return(config: "Settings", sweep: int) -> None:
-    """The command that shows it all again, and where it will be."""
-    out.print("\nTo see it all again:")
-    out.print(f"  metricsweep serve --home {shlex.quote(str(config.home))}")
-    out.print(f"  then log in by the link that it prints; the sweep is at /sweeps/{sweep}")
-
-
 def _print_addresses(addresses: Mapping[str, str]) -> None:
     names = {"api": "pages and API", "mlflow": "MLflow", "ray": "Ray (with a token)"}
     for name, address in addresses.items():
@@ -177,32 +241,32 @@ def _print_addresses(addresses: Mapping[str, str]) -> None:
 
 
 def _print_link(client: "Client") -> None:
-    out.print(f"{'log in, once, at':18}  {client.login_link()}")
+    out.print(f"{'log in (once) at':18}  {client.login_link()}")
 
 
 class _Crashes:
-    """Counts how often the conductor ended by itself: one that cannot work would be started again for ever."""
+    """Counts how often the conductor ended by itself, since a broken one would be restarted for ever."""
 
-    def __init__(self, tell: Callable[[str, str], None], log: Path) -> None:
-        self._tell, self._log = tell, log
+    def __init__(self, report: Callable[[str, str], None], log: Path) -> None:
+        self._report, self._log = report, log
         self._count = 0
 
-    def tell(self, name: str, state: str) -> None:
-        """Pass on what the stack says."""
+    def report(self, name: str, state: str) -> None:
+        """Forward a process's state."""
         self._count += name == "conductor" and state.startswith("ended")
-        self._tell(name, state)
+        self._report(name, state)
 
     def check(self) -> None:
-        """Raise MetricsweepError once it is hopeless."""
+        """Raise MetricsweepError after too many crashes."""
         if self._count >= MOST_CRASHES:
             raise MetricsweepError(f"the conductor ended {self._count} times; its log says why: {self._log}")
 
 
-def _teller() -> Callable[[str, str], None]:
-    """Says on stderr what starts and ends, with the seconds since the first word."""
+def _reporter() -> Callable[[str, str], None]:
+    """A function that prints a process's state on stderr, with the seconds since the start."""
     began = time.monotonic()
 
-    def tell(name: str, state: str) -> None:
+    def report(name: str, state: str) -> None:
         err.print(f"{time.monotonic() - began:6.1f} s  {name:10}  {state}")
 
-    return tell
+    return report

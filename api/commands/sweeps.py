@@ -4,7 +4,7 @@ import json
 import re
 import time
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Literal
@@ -13,21 +13,19 @@ from urllib.parse import urljoin
 import typer
 
 from api.commands.terminal import (
+    FAILED,
     HOME,
     WRONG,
     Changes,
     Home,
-    IsTrial,
     Json,
     Only,
+    Server,
     SpecFile,
     SweepId,
-    Token,
     TypedPlace,
-    Url,
     Where,
     Without,
-    connect,
     err,
     out,
     placed,
@@ -44,46 +42,49 @@ from orchestrator.views.states import SweepState
 from orchestrator.views.tables import printed
 
 if TYPE_CHECKING:
-    from api.client import Client
-    from orchestrator.views.pages import Remark
+    from api.client import Client, SweepRequest
+    from orchestrator.views.pages import Annotation
     from orchestrator.views.sweeps import Counts, Preview, RequestView, SweepSummary, SweepView
     from orchestrator.views.tables import CellView
-    from orchestrator.views.trials import TrialView
+    from orchestrator.views.trials import ListedRow, TrialView
 
-Limit = Annotated[int, typer.Option(min=1, help="At most so many.")]
-_LOOKED_AT: Final = 200  # sweeps, for one whose name is near
+Fresh = Annotated[bool, typer.Option("--fresh", help="Train everything again, even finished trainings.")]
+Limit = Annotated[int, typer.Option(min=1, help="Most lines to print.")]
+_SUGGESTED_FROM: Final = 200  # the newest sweeps, among which a similar name is suggested
 
 
 def submit(
+    server: Server,
     file: SpecFile,
     changes: Changes = None,
     only: Only = None,
     without: Without = None,
-    watch: Annotated[bool, typer.Option("--watch", help="Stay until the sweep has ended.")] = False,
-    key: Annotated[str | None, typer.Option(help="Idempotency key: the same key and spec submit once.")] = None,
-    priority: Annotated[int, typer.Option(min=-100, max=100, help="Sweeps of higher priority are drawn first.")] = 0,
-    project: Annotated[
-        str | None, typer.Option(help="To which project, where there are several to choose from.", show_default=False)
+    watch: Annotated[bool, typer.Option("--watch", help="Watch the sweep until it has ended.")] = False,
+    key: Annotated[
+        str | None, typer.Option(help="Idempotency key: a repeated command with the same key submits nothing new.")
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what the spec would become.")] = False,
+    priority: Annotated[
+        int, typer.Option(min=-100, max=100, help="Sweeps with a higher priority are trained first.")
+    ] = 0,
+    project: Annotated[
+        str | None, typer.Option(help="The project, if you can submit to several.", show_default=False)
+    ] = None,
+    fresh: Fresh = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print cells, trials and cost.")] = False,
     as_json: Json = False,
-    url: Url = None,
-    token: Token = None,
-    home: Home = HOME,
 ) -> None:
-    """Submit a spec; every problem of a wrong one is reported at once."""
+    """Check a spec and queue its sweep; all problems of a spec are reported at once."""
     body = read_spec(file, changes, only, without)
-    with connect(url, token, home) as client:
+    body = afresh(body) if fresh else body
+    with server.connect() as client:
+        if dry_run or not as_json:
+            show_preview(client.preview(body, project), as_json)
         if dry_run:
-            show_preview(client.preview(body, project), as_json)
             return
-        if not as_json:
-            show_preview(client.preview(body, project), as_json)
         submitted = client.submit(body, key, priority, project)
         if as_json:
             print_json(submitted)
-            show_notes(submitted.notes)
-            show_warnings(submitted.warnings)  # which the preview shows without --json
+            _show_annotations(submitted.notes, submitted.warnings)  # without --json, they are in the preview
         else:
             known = "" if submitted.created else " (known by its key)"
             out.print(f"sweep {submitted.id}{known}  {client.url}/sweeps/{submitted.id}")
@@ -93,33 +94,30 @@ def submit(
 
 
 def list_sweeps(
+    server: Server,
     state: Annotated[SweepState | None, typer.Option(help="Only sweeps in this state.")] = None,
     name: Annotated[str | None, typer.Option(help="Only sweeps of this name.")] = None,
     tag: Annotated[str | None, typer.Option(help="Only sweeps with this tag.")] = None,
     limit: Limit = 50,
     as_json: Json = False,
-    url: Url = None,
-    token: Token = None,
-    home: Home = HOME,
 ) -> None:
     """List sweeps, newest first."""
-    with connect(url, token, home) as client:
+    with server.connect() as client:
         sweeps = list(islice(client.sweeps(state, name, tag), limit))
-        others = {one.name for one in islice(client.sweeps(), _LOOKED_AT)} if name and not sweeps else set()
+        near = _near(name, client) if name and not sweeps else None
     if as_json:
         print_json(sweeps)
     elif sweeps:
-        tagged = any(sweep.tags for sweep in sweeps)
-        print_rows([_row(sweep, tagged=tagged) for sweep in sweeps], numbers=("id", "done", "failed", "cancelled"))
+        print_rows([_row(sweep) for sweep in sweeps], numbers=("id", "done", "failed", "cancelled"))
     else:
-        close = _near(name, others) if name else None
-        meant = f"; did you mean {close!r}?" if close else ""
-        asked = state or name or tag
-        err.print("no sweeps" + (f" like this{meant}" if asked else "; submit one with `metricsweep submit FILE`"))
+        meant = f"; did you mean {near!r}?" if near else ""
+        filtered = state or name or tag
+        err.print("no sweeps" + (f" like this{meant}" if filtered else "; submit one with `metricsweep submit FILE`"))
 
 
-def _row(sweep: "SweepSummary", *, tagged: bool) -> dict[str, str]:
-    row = {
+def _row(sweep: "SweepSummary") -> dict[str, str]:
+    best = sweep.best
+    return {
         "id": str(sweep.id),
         "name": sweep.name,
         "state": sweep.state + (" (waits)" if sweep.notice else ""),
@@ -128,35 +126,31 @@ def _row(sweep: "SweepSummary", *, tagged: bool) -> dict[str, str]:
         "failed": str(sweep.counts.failed),
         "cancelled": str(sweep.counts.cancelled),
         "created": f"{sweep.created:%Y-%m-%d %H:%M} UTC",
+        "best cell": f"{best.metric} {best.text} ({' / '.join(best.labels.values())})" if best else "",
+        "tags": ", ".join(sweep.tags),
+        "other than before": "; ".join(sweep.differences),
     }
-    return row | {"tags": ", ".join(sweep.tags)} if tagged else row
 
 
-def _near(name: str, others: Collection[str]) -> str | None:
-    from workers.catalog import near  # here, since whoever lists sweeps waits for no catalog
+def _near(name: str, client: "Client") -> str | None:
+    from workers.catalog import near  # here, since it is rarely needed
 
-    return near(name, others)
+    return near(name, {sweep.name for sweep in islice(client.sweeps(), _SUGGESTED_FROM)})
 
 
 def show_preview(preview: "Preview", as_json: bool) -> None:
-    """Print it, the cost in the last lines."""
+    """Print the sweep that a spec would become, and its cost."""
     if as_json:
         print_json(preview)
         return
-    for line in (*preview.said, *cost_in_words(preview.cost)):
+    for line in (*preview.summary, *cost_in_words(preview.cost)):
         out.print(line)
-    show_notes(preview.notes)
-    show_warnings(preview.warnings)
+    _show_annotations(preview.notes, preview.warnings)
 
 
-def show_notes(notes: Sequence[str]) -> None:
-    """Say on stderr what a subset of a spec leaves out."""
+def _show_annotations(notes: Sequence[str], warnings: Sequence[str]) -> None:
     for note in notes:
         err.print(f"note: {note}")
-
-
-def show_warnings(warnings: Sequence[str]) -> None:
-    """Say on stderr what will have to wait."""
     for warning in warnings:
         err.print(f"warning: {warning}", style="yellow")
 
@@ -172,17 +166,16 @@ def expand(
     home: Home = HOME,
     as_json: Json = False,
 ) -> None:
-    """Check a spec here, without a server, and count its cells, candidates and trials."""
+    """Check a spec and count its cells, candidates and trials, without a server."""
     from orchestrator.service import offline
 
     show_preview(offline.preview(read_spec(file, changes, only, without), settings(home=home)), as_json)
 
 
 def afresh(body: bytes) -> bytes:
-    """The same spec with `fresh: true`, its comments and order kept; JSON stays JSON."""
+    """The text of a spec with `fresh: true` set; comments and order stay, and JSON stays JSON."""
     if body.lstrip().startswith(b"{"):
-        document = json.loads(body)
-        return json.dumps(document | {"fresh": True}, indent=2, ensure_ascii=False).encode()
+        return json.dumps(json.loads(body) | {"fresh": True}, indent=2, ensure_ascii=False).encode()
     line = b"fresh: true"
     if _FRESH.search(body):
         return _FRESH.sub(line, body, count=1)
@@ -190,143 +183,122 @@ def afresh(body: bytes) -> bytes:
 
 
 def note(
+    server: Server,
     where: Where,
     text: Annotated[
         str | None, typer.Argument(metavar="TEXT", help='The note; "" removes it. Without it the note is printed.')
     ] = None,
-    trial: IsTrial = False,
     as_json: Json = False,
-    url: Url = None,
-    token: Token = None,
-    home: Home = HOME,
 ) -> None:
-    """Note something of a sweep, a cell or a trial, or print its note."""
-    place = placed(where, trial=trial)
-    with connect(url, token, home) as client:
-        remark = client.remark(place.path) if text is None else client.put_remark(place.path, note=text)
+    """Set or print the note of a sweep, a cell or a trial."""
+    place = placed(where)
+    with server.connect() as client:
+        annotation = client.annotation(place.path) if text is None else client.put_annotation(place.path, note=text)
     if as_json:
-        print_json(remark)
-    elif text is None:
-        _print_note(place, remark)
+        print_json(annotation)
+    elif text is not None:
+        out.print(f"{place}: {'noted' if annotation.note else 'has no note now'}")
+    elif not annotation.note:
+        err.print(f"{place} has no note")
     else:
-        out.print(f"{place}: {'noted' if remark.note else 'has no note now'}")
+        out.print(annotation.note)
+        if annotation.actor:
+            err.print(
+                f"by {annotation.actor}" + (f", {annotation.changed:%Y-%m-%d %H:%M} UTC" if annotation.changed else "")
+            )
 
 
 def tag(
+    server: Server,
     where: Where,
     tags: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[TAG | -TAG]...", help="Tags to add; with - before it one goes. Without: print them."),
+        typer.Argument(metavar="TAG", help="Tags to add, or to remove with `-` before them; without tags, print them."),
     ] = None,
-    trial: IsTrial = False,
     as_json: Json = False,
-    url: Url = None,
-    token: Token = None,
-    home: Home = HOME,
 ) -> None:
-    """Tag a sweep, a cell or a trial; `list --tag` and the filter `tag:paper` find it by these."""
-    place = placed(where, trial=trial)
-    words = [word for one in tags or () for word in one.split(",") if word.strip()]
+    """Set or print the tags of a sweep, a cell or a trial."""
+    place = placed(where)
+    words = [word for argument in tags or () for word in argument.split(",") if word.strip()]
     wrong = next((word for word in words if word.startswith("--") or word == "-"), None)
     if wrong is not None:
         raise typer.BadParameter(f"there is no option {wrong}; a tag is added by `paper` and removed by `-paper`")
     removed = [word[1:].strip() for word in words if word.startswith("-")]
     added = [word.strip() for word in words if not word.startswith("-")]
-    with connect(url, token, home) as client:
+    with server.connect() as client:
         given = {key: words for key, words in (("added", added), ("removed", removed)) if words}
-        remark = client.put_remark(place.path, **given) if given else client.remark(place.path)
+        annotation = client.put_annotation(place.path, **given) if given else client.annotation(place.path)
     if as_json:
-        print_json(remark)
+        print_json(annotation)
     else:
-        out.print(f"{place}: {', '.join(remark.tags) or 'no tags'}")
+        out.print(f"{place}: {', '.join(annotation.tags) or 'no tags'}")
 
-
-def _print_note(place: TypedPlace, remark: "Remark") -> None:
-    if not remark.note:
-        err.print(f"{place} has no note")
-        return
-    out.print(remark.note)
-    if remark.actor:
-        err.print(f"by {remark.actor}" + (f", {remark.changed:%Y-%m-%d %H:%M} UTC" if remark.changed else ""))
-
-
-Trial = Annotated[int | None, typer.Option(min=1, help="Only this trial.")]
-Cell = Annotated[int | None, typer.Option(min=0, help="Only the trials of this cell.")]
 
 PATIENCE_SECONDS: Final = 5.0
-"""How long a command waits to hear what became of its request: a conductor that is free takes half a second."""
+"""How long a command waits for the outcome of its request; an idle conductor takes half a second."""
 
 
-def cancel(
-    number: SweepId,
-    trial: Trial = None,
-    cell: Cell = None,
-    url: Url = None,
-    token: Token = None,
-    home: Home = HOME,
-) -> None:
-    """Ask that a sweep be stopped; trials that have ended keep their results."""
-    with connect(url, token, home) as client:
-        asked = client.cancel(number, trial, cell)
-        found = asked.sweep
-        what = f"trial {trial} of sweep" if trial else f"cell {cell} of sweep" if cell is not None else "sweep"
-        out.print(f"{what} {found.id} {found.name}: asked to stop; the sweep is {found.state} now")
+def cancel(server: Server, where: Where) -> None:
+    """Cancel a sweep, one of its cells, or a trial; ended trials keep their results."""
+    place = placed(where)
+    with server.connect() as client:
+        asked = client.cancel(*_parts(client, place))
+        out.print(f"{place}: stop requested; sweep {asked.sweep.id} {asked.sweep.name} is {asked.sweep.state} now")
         follow_request(client, asked.request)
+
+
+def _parts(client: "Client", place: TypedPlace) -> tuple[int, int | None, int | None]:
+    """The sweep of a place, its trial and its cell."""
+    if place.trial:
+        return client.trial(place.number).sweep, place.number, None
+    return place.number, None, place.cell
 
 
 def retry(
-    number: SweepId,
-    trial: Trial = None,
-    cell: Cell = None,
+    server: Server,
+    where: Where,
     only: Annotated[
         Literal["failed", "all"] | None,
-        typer.Option(help="`failed`: not those that were cancelled; `all`: pruned ones too."),
+        typer.Option(help="`failed` leaves out cancelled trials; `all` adds pruned trials."),
     ] = None,
-    url: Url = None,
-    token: Token = None,
-    home: Home = HOME,
 ) -> None:
-    """Ask that a sweep's failed and cancelled trials be trained again; finished ones are kept."""
-    with connect(url, token, home) as client:
-        asked = client.retry(number, trial, cell, only)
-        found, which = asked.sweep, {"failed": "its failed trials", "all": "its failed, cancelled and pruned trials"}
-        what = f"trial {trial}" if trial else which.get(only or "", "its failed and cancelled trials")
-        out.print(f"sweep {found.id} {found.name}: asked to retry {what}; watch it with `metricsweep watch {found.id}`")
-        follow_request(client, asked.request)
+    """Run the failed and cancelled trials of a sweep or a cell again, or one trial."""
+    place = placed(where)
+    with server.connect() as client:
+        asked = client.retry(*_parts(client, place), only)
+        which = {"failed": "its failed trials", "all": "its failed, cancelled and pruned trials"}
+        what = place if place.trial else which.get(only or "", "its failed and cancelled trials")
+        words = f"requested a retry of {what}; `metricsweep watch {asked.sweep.id}` follows it"
+        report_request(client, asked, words)
 
 
-def pause(number: SweepId, url: Url = None, token: Token = None, home: Home = HOME) -> None:
-    """Ask that nothing more of a sweep be started; what trains goes on to its end."""
-    with connect(url, token, home) as client:
-        asked = client.pause(number)
-        found = asked.sweep
-        out.print(f"sweep {found.id} {found.name}: asked to pause; `metricsweep resume {found.id}` lets it go on")
-        follow_request(client, asked.request)
+def pause(server: Server, number: SweepId) -> None:
+    """Pause a sweep: no further trial starts; running trainings continue."""
+    with server.connect() as client:
+        words = f"pause requested; `metricsweep resume {number}` continues it"
+        report_request(client, client.pause(number), words)
 
 
-def resume(number: SweepId, url: Url = None, token: Token = None, home: Home = HOME) -> None:
-    """Ask that a paused sweep go on."""
-    with connect(url, token, home) as client:
-        asked = client.resume(number)
-        out.print(f"sweep {asked.sweep.id} {asked.sweep.name}: asked to go on")
-        follow_request(client, asked.request)
+def resume(server: Server, number: SweepId) -> None:
+    """Continue a paused sweep."""
+    with server.connect() as client:
+        report_request(client, client.resume(number), "resume requested")
 
 
 def priority(
+    server: Server,
     number: SweepId,
-    value: Annotated[int, typer.Argument(min=-100, max=100, help="0 is the usual; higher is drawn first.")],
-    url: Url = None,
-    token: Token = None,
-    home: Home = HOME,
+    value: Annotated[
+        int, typer.Argument(min=-100, max=100, help="Sweeps with a higher priority are trained first; 0 is usual.")
+    ],
 ) -> None:
-    """Set a sweep's priority; nothing that trains is stopped for it."""
-    with connect(url, token, home) as client:
-        asked = client.prioritize(number, value)
-        out.print(f"sweep {asked.sweep.id} {asked.sweep.name}: asked for priority {value}")
-        follow_request(client, asked.request)
+    """Set the priority of a sweep; running trainings are not stopped."""
+    with server.connect() as client:
+        report_request(client, client.prioritize(number, value), f"priority {value} requested")
 
 
 def extend(
+    server: Server,
     number: SweepId,
     file: Annotated[
         Path | None, typer.Argument(metavar="FILE", callback=readable, help="A wider spec; - reads standard input.")
@@ -334,78 +306,83 @@ def extend(
     metric: Annotated[
         list[str] | None,
         typer.Option(
-            help="In place of FILE: add this metric, such as recall@16, to the sweep's spec as a column of its tables. "
+            help="Instead of FILE: add this metric, such as recall@16, to the tables of the sweep. "
             "May be given several times.",
+            metavar="NAME",
+        ),
+    ] = None,
+    figure: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Instead of FILE: add this figure of the recipe, such as tsne or panels. May be given several times.",
             metavar="NAME",
         ),
     ] = None,
     changes: Changes = None,
     only: Only = None,
     without: Without = None,
-    url: Url = None,
-    token: Token = None,
-    home: Home = HOME,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print what would be trained.")] = False,
 ) -> None:
-    """Extend a sweep to a wider spec (more seeds, a new loss); only what is new is trained.
+    """Extend a sweep to a wider spec (more seeds, a new loss); only new trials are trained.
 
-    Further metrics of what is trained already are evaluated of the weights that it kept.
+    New metrics and figures of finished trainings are computed from their kept weights.
     """
-    if (file is None) == (not metric) or (file is None and (changes or only or without)):
-        raise typer.BadParameter("expected FILE, or --metric without FILE, --set, --only and --without")
-    with connect(url, token, home) as client:
+    if (file is None) == (not (metric or figure)) or (file is None and (changes or only or without)):
+        raise typer.BadParameter("expected FILE, or --metric and --figure without FILE, --set, --only and --without")
+    with server.connect() as client:
         if file is not None:
             body = read_spec(file, changes, only, without)
         else:
-            from orchestrator.service.offline import with_metrics
+            from orchestrator.service.offline import with_figures, with_metrics
 
             known = client.sweep(number)
-            body = with_metrics(known.text.encode(), known.spec, metric or ())
-        asked = client.extend(number, body)
-        sweep = asked.sweep
-        out.print(f"sweep {sweep.id} {sweep.name}: asked to grow; watch it with `metricsweep watch {sweep.id}`")
-        follow_request(client, asked.request)
+            body = known.text.encode()
+            body = with_metrics(body, known.spec, metric) if metric else body
+            body = with_figures(body, figure) if figure else body
+        if dry_run:
+            show_preview(client.preview_extension(number, body), as_json=False)
+            return
+        words = f"extension requested; watch it with `metricsweep watch {number}`"
+        report_request(client, client.extend(number, body), words)
 
 
 def delete(
+    server: Server,
     number: SweepId,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
-    url: Url = None,
-    token: Token = None,
-    home: Home = HOME,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
 ) -> None:
     """Delete an ended sweep, with checkpoints, logs and results that no other sweep uses."""
-    with connect(url, token, home) as client:
+    with server.connect() as client:
         found = client.sweep(number)
         if not yes:
             question = f"Delete sweep {number} {found.name} with its {found.total} trials? What others share is kept."
             typer.confirm(one_line(question), abort=True)
         asked = client.delete(number, found.name)
-        out.print(f"sweep {number} {found.name}: asked to be deleted")
+        out.print(f"sweep {number} {found.name}: deletion requested")
         follow_request(client, asked.id)
 
 
-def requests(
-    number: SweepId,
-    limit: Limit = 50,
-    as_json: Json = False,
-    url: Url = None,
-    token: Token = None,
-    home: Home = HOME,
-) -> None:
-    """List what was asked of a sweep, newest first, and what became of it; also of a sweep that was deleted."""
-    with connect(url, token, home) as client:
+def requests(server: Server, number: SweepId, limit: Limit = 50, as_json: Json = False) -> None:
+    """List the requests to a sweep and their results, newest first; also of a deleted sweep."""
+    with server.connect() as client:
         found = list(islice(client.requests(number), limit))
     if as_json:
         print_json(found)
     elif found:
-        print_rows([_request_row(one) for one in found], numbers=("request",))
+        print_rows([_request_row(request) for request in found], numbers=("request",))
     else:
-        err.print(f"nothing was asked of sweep {number}")
+        err.print(f"no requests to sweep {number}")
 
 
-def follow_request(client: "Client", request: int) -> None:
-    """Say what became of a request, if that is known soon; one that was refused ends with 2."""
-    until = time.monotonic() + PATIENCE_SECONDS
+def report_request(client: "Client", asked: "SweepRequest", words: str) -> None:
+    """Print what is requested of a sweep, and the outcome as `follow_request` does."""
+    out.print(f"sweep {asked.sweep.id} {asked.sweep.name}: {words}")
+    follow_request(client, asked.request)
+
+
+def wait_for_request(client: "Client", request: int, most: float = float("inf")) -> "RequestView":
+    """The request once it was carried out, or after `most` seconds; a refused request ends the command with 2."""
+    until = time.monotonic() + most
     found = client.request(request)
     while found.state == "waiting" and time.monotonic() < until:
         time.sleep(0.2)
@@ -413,33 +390,32 @@ def follow_request(client: "Client", request: int) -> None:
     if found.state == "refused":
         err.print(f"metricsweep: request {found.id} was refused: {found.outcome}")
         raise typer.Exit(WRONG)
-    waits = f"waits for the conductor; `metricsweep requests {found.sweep}` says what becomes of it"
+    return found
+
+
+def follow_request(client: "Client", request: int) -> None:
+    """Print the outcome of a request if it is known soon; a refused request ends the command with 2."""
+    found = wait_for_request(client, request, PATIENCE_SECONDS)
+    waits = f"waits for the conductor; `metricsweep requests {found.sweep}` shows the result"
     out.print(f"request {found.id}: {found.outcome or waits}")
 
 
-def _request_row(one: "RequestView") -> dict[str, str]:
-    part = f" trial {one.trial}" if one.trial else f" cell {one.cell}" if one.cell is not None else ""
+def _request_row(request: "RequestView") -> dict[str, str]:
+    part = f" trial {request.trial}" if request.trial else f" cell {request.cell}" if request.cell is not None else ""
     return {
-        "request": str(one.id),
-        "asked": f"{one.created:%Y-%m-%d %H:%M:%S} UTC",
-        "by": one.actor or "",
-        "what": f"{one.kind}{part}",
-        "state": one.state,
-        "outcome": one.outcome or "",
+        "request": str(request.id),
+        "asked": f"{request.created:%Y-%m-%d %H:%M:%S} UTC",
+        "by": request.actor or "",
+        "what": f"{request.kind}{part}",
+        "state": request.state,
+        "outcome": request.outcome or "",
     }
 
 
-def show(
-    where: Where,
-    trial: IsTrial = False,
-    as_json: Json = False,
-    url: Url = None,
-    token: Token = None,
-    home: Home = HOME,
-) -> None:
-    """Show a sweep with its counts and problems, a cell of it with its numbers, or one trial."""
-    place = placed(where, trial=trial)
-    with connect(url, token, home) as client:
+def show(server: Server, where: Where, as_json: Json = False) -> None:
+    """Show a sweep, one of its cells, or a trial."""
+    place = placed(where)
+    with server.connect() as client:
         if place.trial:
             found = client.trial(place.number)
             print_json(found) if as_json else _show_trial(found, client)
@@ -451,23 +427,127 @@ def show(
             print_json(sweep) if as_json else _show_sweep(sweep, client)
 
 
+def trials(
+    server: Server,
+    number: Annotated[int | None, typer.Argument(metavar="[ID]", min=1, help="Only of this sweep.")] = None,
+    where: Annotated[
+        str, typer.Option("--filter", metavar="TEXT", help="Such as `loss:triplet eta<0.5 map@r>.6 state:failed`.")
+    ] = "",
+    sort: Annotated[
+        str, typer.Option(metavar="COLUMN", help="Such as map@r, or -map@r for the largest first.")
+    ] = "-trial",
+    columns: Annotated[
+        str | None, typer.Option(metavar="NAMES", help="Metrics, comma-separated; by default those of the tables.")
+    ] = None,
+    candidates: Annotated[bool, typer.Option("--candidates", help="Candidates with means over their repeats.")] = False,
+    limit: Limit = 50,
+    as_json: Json = False,
+) -> None:
+    """Find trials of any sweep by labels, metrics, state, tags and times."""
+    query = {"sweep": number, "where": where, "sort": sort, "columns": columns}
+    with server.connect() as client:
+        found = list(islice(client.find_trials({**query, "of": "candidates" if candidates else "trials"}), limit))
+    if as_json:
+        print_json(found)
+    elif found:
+        names = dict.fromkeys(axis for row in found for axis in row.labels)
+        print_rows([_listed(row, list(names)) for row in found], numbers=("trial", "score", *found[0].values))
+    else:
+        err.print("no trials" + (" like this" if where or number else ""))
+
+
+def _listed(row: "ListedRow", axes: Sequence[str]) -> dict[str, str]:
+    values = {name: "" if value is None else f"{value:.4f}" for name, value in row.values.items()}
+    return {
+        "trial": str(row.trial),
+        "cell": f"{row.sweep}/{row.cell}",
+        **{axis: row.labels.get(axis, "") for axis in axes},
+        "state": "diverged" if row.diverged else row.state,
+        "score": "" if row.score is None else f"{row.score:.4f}",
+        **values,
+    }
+
+
+def why(server: Server, number: Annotated[int | None, typer.Argument(metavar="[ID]", min=1)] = None) -> None:
+    """Print which sweeps wait, for what, and what the slots do."""
+    from orchestrator.views.operations import REASONS
+
+    with server.connect() as client:
+        if number is not None:
+            client.sweep(number)  # NotFoundError
+        found = client.cluster()
+    rows = [
+        {
+            "sweep": f"{sweep.id} {sweep.name}",
+            "by": sweep.actor or "",
+            "priority": str(sweep.priority),
+            "waits": ", ".join(f"{count} {REASONS[reason]}" for reason, count in sweep.waiting.items()),
+            "because": sweep.notice or "",
+        }
+        for sweep in found.queue
+        if number in (None, sweep.id)
+    ]
+    if rows:
+        print_rows(rows, numbers=("priority",))
+    else:
+        out.print("nothing waits" if number is None else f"no trial of sweep {number} waits")
+    busy = sum(slot.trains is not None for slot in found.slots)
+    nodes = f"{len(found.nodes)} node{'s' * (len(found.nodes) != 1)}"
+    out.print(f"{busy} of {len(found.slots)} slots train; the cluster has {nodes}")
+    if not found.conducted:
+        out.print("no conductor runs, so that nothing starts; start one by `metricsweep serve`", style="yellow")
+
+
+def model(
+    server: Server,
+    where: Where,
+    folder: Annotated[
+        Path | None, typer.Option("--out", "-o", file_okay=False, help="The folder; by default trial-NUMBER.")
+    ] = None,
+) -> None:
+    """Download the model of a cell or a trial: weights as safetensors, with recipe and preprocessing.
+
+    Of a cell it is the first finished trial of the selected candidate. README.md in the folder says how to load it.
+    """
+    place = placed(where)
+    with server.connect() as client:
+        number = place.number if place.trial else _selected(client, place)
+        target = folder or Path(f"trial-{number}")
+        client.model(number, target)
+    err.print(f"wrote the model of trial {number} to {target}")
+
+
+def _selected(client: "Client", place: TypedPlace) -> int:
+    """The first finished trial of the selected candidate of a cell."""
+    if place.cell is None:
+        err.print(f"metricsweep: {place} has a model for each trial; name a cell, such as {place.number}/0")
+        raise typer.Exit(WRONG)
+    candidates = client.cell(place.number, place.cell).candidates
+    trials = [trial for candidate in candidates if candidate.selected for trial in candidate.trials]
+    finished = [trial.trial for trial in trials if trial.state == "finished" and not trial.diverged]
+    if not finished:
+        err.print(f"metricsweep: {place} has no selected candidate yet; name a trial, such as trial:41")
+        raise typer.Exit(FAILED)
+    return finished[0]
+
+
 def _show_sweep(sweep: "SweepView", client: "Client") -> None:
-    left = f", {said}" if (said := sweep.left) else ""
+    subsets = {key: sweep.spec.get(key, {}).items() for key in ("only", "without")}
     facts = {
         "sweep": f"{sweep.id} {sweep.name}",
         "about": sweep.description,
-        "state": f"{sweep.state}{left}",
+        "state": f"{sweep.state}, {sweep.left}" if sweep.left else sweep.state,
         "priority": str(sweep.priority) if sweep.priority else None,
         "error": sweep.error,
         "notice": sweep.notice,
-        **{key: _labelled(sweep.spec.get(key, {})) for key in ("only", "without")},
-        "done": sweep.steps.said,
+        **{key: "; ".join(f"{axis}={','.join(labels)}" for axis, labels in subset) for key, subset in subsets.items()},
+        "done": sweep.steps.summary,
         "trials": f"{sweep.total}: {_counted(sweep.counts)}",
         "tables": ", ".join(sweep.tables),
         "figures": ", ".join(sweep.figures),
-        **_said(sweep.remark),
+        **_note_and_tags(sweep.annotation),
         "page": f"{client.url}/sweeps/{sweep.id}",
-        "mlflow": _whole(sweep.mlflow_url, client),
+        "mlflow": _address(sweep.mlflow_url, client),
     }
     _print_facts(facts)
     for problem in sweep.problems:
@@ -494,9 +574,9 @@ def _show_cell(cell: "CellView", client: "Client") -> None:
         "selected": f"{_pairs(selected.labels) or 'untuned'}, by the mean of {cell.selection_key}"
         if selected
         else None,
-        **_said(cell.remark),
+        **_note_and_tags(cell.annotation),
         "page": f"{client.url}/sweeps/{cell.sweep}/cells/{cell.index}",
-        "mlflow": _whole(cell.mlflow_url, client),
+        "mlflow": _address(cell.mlflow_url, client),
     }
     _print_facts(facts)
     for candidate in cell.candidates:
@@ -519,18 +599,18 @@ def _show_trial(trial: "TrialView", client: "Client") -> None:
         "coming": _coming(trial),
         "of": _evaluated_from(trial),
         "older": f"numbers changed since then in {', '.join(trial.outdated)}" if trial.outdated else None,
-        **_said(trial.remark),
-        "anew": "; ".join(f"not from step {one.step} of older versions" for one in trial.replaced),
+        **_note_and_tags(trial.annotation),
+        "anew": "; ".join(f"not from step {old.step} of older versions" for old in trial.replaced),
         "page": f"{client.url}/trials/{trial.id}",
-        "mlflow": _whole(trial.mlflow_url, client),
+        "mlflow": _address(trial.mlflow_url, client),
     }
     _print_facts(facts)
     for key, value in trial.metrics.items():
         out.print(f"{'not a number' if value is None else printed(value, 'number', 4):>12}  {key}")
 
 
-def _said(remark: "Remark") -> dict[str, str | None]:
-    return {"note": remark.note or None, "tags": ", ".join(remark.tags) or None}
+def _note_and_tags(annotation: "Annotation") -> dict[str, str | None]:
+    return {"note": annotation.note or None, "tags": ", ".join(annotation.tags) or None}
 
 
 def _pairs(labels: Mapping[str, str]) -> str:
@@ -538,23 +618,23 @@ def _pairs(labels: Mapping[str, str]) -> str:
 
 
 def _coming(trial: "TrialView") -> str | None:
-    one = trial.evaluation
-    if one is None:
+    evaluation = trial.evaluation
+    if evaluation is None:
         return None
-    why = f": {one.error}" if one.error else ", of the weights that it has kept"
-    return f"{', '.join(one.metrics)} ({one.state}){why}"
+    why = f": {evaluation.error}" if evaluation.error else ", of the weights that it has kept"
+    return f"{', '.join(evaluation.metrics)} ({evaluation.state}){why}"
 
 
 def _evaluated_from(trial: "TrialView") -> str | None:
-    one = trial.evaluated_from
-    if one is None:
+    source = trial.evaluated_from
+    if source is None:
         return None
-    where = f" of sweep {one.sweep}" if one.sweep else ""
-    return f"{', '.join(one.metrics)} evaluated from training {one.training}{where}, whose other numbers it has"
+    where = f" of sweep {source.sweep}" if source.sweep else ""
+    return f"{', '.join(source.metrics)} evaluated from training {source.training}{where}, whose other numbers it has"
 
 
-def _whole(address: str | None, client: "Client") -> str | None:
-    """An address with its host: MLflow's is a path where this server passes it on."""
+def _address(address: str | None, client: "Client") -> str | None:
+    """A complete address; MLflow's is only a path if this server forwards to it."""
     return address and urljoin(client.url, address)
 
 
@@ -562,10 +642,6 @@ def _counted(counts: "Counts") -> str:
     words = {"evaluations": "evaluations left", "evaluations_failed": "evaluations failed"}
     found = counts.model_dump().items()
     return ", ".join(f"{number} {words.get(state, state)}" for state, number in found if number) or "none yet"
-
-
-def _labelled(part: Mapping[str, Sequence[str]]) -> str:
-    return "; ".join(f"{axis}={','.join(labels)}" for axis, labels in part.items())
 
 
 def _print_facts(facts: dict[str, str | None]) -> None:

@@ -1,12 +1,13 @@
 """The terminal: output, tables, errors and exit codes, and the options that commands share."""
 
+import inspect
 import json
 import os
 import re
 import sys
-import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, TextIO
 
@@ -28,8 +29,8 @@ FAILED: Final = 1
 WRONG: Final = 2
 UNREACHABLE: Final = 3
 EXIT_CODES: Final = (
-    "Exit codes: 0 done; 1 the sweep failed or was cancelled, or the server met an error; "
-    "2 the command or the spec is wrong; 3 no server answers."
+    "Exit codes: 0 success; 1 a failed or cancelled sweep, or an error of the server; "
+    "2 a wrong command or spec; 3 no server answers; 130 interrupted."
 )
 
 _STYLES: Final = {"yellow": "\x1b[33m", "bold": "\x1b[1m"}
@@ -37,9 +38,9 @@ _PLAIN: Final = "\x1b[0m"
 
 
 class Output:
-    """Standard output or error, whichever they are when something is printed.
+    """Standard output or error, as it is at the time of printing.
 
-    All text that a person reads goes through here: what a server, a spec or an option holds cannot move the cursor,
+    All text for people goes through here, so that text from a server, a spec or an option cannot move the cursor,
     colour the screen or reorder a line.
     """
 
@@ -48,26 +49,26 @@ class Output:
 
     @property
     def stream(self) -> TextIO:
-        """Where it goes."""
+        """The output stream at the time of printing."""
         return sys.stderr if self._errors else sys.stdout
 
     @property
     def is_terminal(self) -> bool:
-        """Whether a person looks at it, who can be shown colours and bars."""
+        """Whether the stream is a terminal that shows colours and bars."""
         return self.stream.isatty() and os.environ.get("TERM") != "dumb"
 
     def print(self, text: str = "", style: str = "") -> None:
-        """Write a text and end the line."""
-        said = printable(text)
+        """Write a line; control characters are escaped."""
+        line = printable(text)
         if style and self.is_terminal and not os.environ.get("NO_COLOR"):
-            said = f"{_STYLES[style]}{said}{_PLAIN}"
-        self.write(f"{said}\n")
+            line = f"{_STYLES[style]}{line}{_PLAIN}"
+        self.write(f"{line}\n")
 
-    def write(self, shown: str) -> None:
-        """Write what is fit to be shown; a character that the stream's encoding lacks is escaped."""
+    def write(self, text: str) -> None:
+        """Write printable text; characters that the stream's encoding lacks are escaped."""
         encoding = self.stream.encoding or "utf-8"
-        self.stream.write(shown.encode(encoding, "backslashreplace").decode(encoding))
-        self.stream.flush()  # the other stream's lines stay where they belong
+        self.stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
+        self.stream.flush()  # keeps the order of lines of both streams
 
 
 out: Final = Output()
@@ -75,14 +76,14 @@ err: Final = Output(errors=True)
 
 
 def print_markdown(text: str) -> None:
-    """Markdown laid out in a terminal, as it is elsewhere."""
+    """Print Markdown, laid out if standard output is a terminal."""
     if not out.is_terminal:
         out.print(text.rstrip())
         return
     from rich.console import Console
     from rich.markdown import Markdown
 
-    # A link shows where it leads: its text may say something else.
+    # A link shows its address, since its text may be misleading.
     console = Console(file=out.stream, highlight=False)
     with console.capture() as laid_out:
         console.print(Markdown(printable(text), hyperlinks=False))
@@ -90,15 +91,14 @@ def print_markdown(text: str) -> None:
 
 
 def print_json(value: "BaseModel | Sequence[BaseModel]") -> None:
-    """A view, or a list of them, as JSON on stdout."""
-    plain: Any = (
-        [one.model_dump(mode="json") for one in value] if isinstance(value, Sequence) else value.model_dump(mode="json")
-    )
-    write_json(json.dumps(plain, indent=2, ensure_ascii=False))
+    """Print a view, or a list of views, as JSON."""
+    from pydantic_core import to_jsonable_python
+
+    write_json(json.dumps(to_jsonable_python(value), indent=2, ensure_ascii=False))
 
 
 def write_json(text: str) -> None:
-    """A line of JSON on stdout, or several; what the encoding of stdout lacks is escaped as JSON escapes it."""
+    """Write JSON to stdout; characters that the encoding of stdout lacks become JSON escapes."""
     shown, encoding = printable_json(text), sys.stdout.encoding or "utf-8"
     try:
         shown.encode(encoding)
@@ -108,29 +108,22 @@ def write_json(text: str) -> None:
 
 
 def print_rows(rows: Sequence[Mapping[str, str]], numbers: Sequence[str] = ()) -> None:
-    """Rows under headings; plain columns that a person can read and `cut` can take apart."""
-    headings = list(rows[0]) if rows else []
-    lines = [headings, *([one_line(text) for text in row.values()] for row in rows)]
-    widths = [max(map(_width, column)) for column in zip(*lines, strict=True)]
+    """Print rows in columns under headings, without empty columns; `numbers` are aligned to the right."""
+    from rich.cells import cell_len
+
+    headings = [name for name in (rows[0] if rows else ()) if any(row[name] for row in rows)]
+    lines = [[*map(one_line, headings)], *([one_line(row[name]) for name in headings] for row in rows)]
+    widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
     for number, line in enumerate(lines):
-        cells = zip(headings, line, widths, strict=True)
-        padded = [_padded(text, width, heading in numbers) for heading, text, width in cells]
+        padded = []
+        for heading, text, width in zip(headings, line, widths, strict=True):
+            blanks = " " * (width - cell_len(text))
+            padded.append(blanks + text if heading in numbers else text + blanks)
         out.print("  ".join(padded).rstrip(), style="" if number else "bold")
 
 
-def _padded(text: str, width: int, right: bool) -> str:
-    blanks = " " * (width - _width(text))
-    return blanks + text if right else text + blanks
-
-
-def _width(text: str) -> int:
-    """Columns of a terminal that a text takes."""
-    wide = sum(unicodedata.east_asian_width(sign) in "WF" for sign in text)
-    return len(text) + wide - sum(unicodedata.combining(sign) > 0 for sign in text)
-
-
 def explain(error: Exception) -> int:
-    """Say on stderr what went wrong and give the exit code; an error that is not ours is raised again."""
+    """Print an error on stderr and return the exit code; an unexpected error is raised again."""
     from pydantic import ValidationError
 
     from api.connection import ApiError, Unreachable
@@ -152,7 +145,7 @@ def explain(error: Exception) -> int:
                 err.print(f"  {problem}")
             return WRONG
         case ValueError():
-            from workers.catalog import PartSourceError  # not above: a client reads no parts
+            from workers.catalog import PartSourceError  # here, since a client reads no parts
 
             if not isinstance(error, PartSourceError):
                 raise error
@@ -160,12 +153,12 @@ def explain(error: Exception) -> int:
         case OSError() if error.filename:
             err.print(f"metricsweep: {error.filename}: {error.strerror}")
             return FAILED
-        case OSError() if is_disk_error(error):  # of a file without a name, such as the standard output
+        case OSError() if is_disk_error(error):  # a file without a name, such as standard output
             err.print(f"metricsweep: cannot write: {error.strerror}")
-            with suppress(OSError, ValueError):  # what could not be written is not tried again when the process ends
+            with suppress(OSError, ValueError):  # so that Python does not write the rest when the process ends
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return FAILED
-        case OSError() if error.errno is None:  # a sentence of ours, such as that a bucket does not answer
+        case OSError() if error.errno is None:  # our own message, such as that a bucket does not answer
             code = FAILED
         case _:
             raise error
@@ -174,35 +167,13 @@ def explain(error: Exception) -> int:
 
 
 def readable(file: Path | None) -> Path | None:
-    """The file that an option names, if there is one; raises BadParameter where it does not exist."""
-    if file is None:
-        return None
-    if str(file) != "-" and (file.is_dir() or not file.exists()):
+    """The file that an option names, if any; raises BadParameter if it does not exist."""
+    if file is not None and str(file) != "-" and (file.is_dir() or not file.exists()):
         raise typer.BadParameter(f"there is no file {file}")
     return file
 
 
-Url = Annotated[
-    str | None,
-    typer.Option(
-        "--url",
-        envvar="METRICSWEEP_URL",
-        help="Address of another server than that of the home folder.",
-        metavar="URL",
-        show_default=False,
-    ),
-]
-Token = Annotated[
-    str | None,
-    typer.Option(
-        "--token",
-        envvar="METRICSWEEP_TOKEN",
-        help="Token of the server at --url; better set in the variable, since others can read command lines.",
-        metavar="TOKEN",
-        show_default=False,
-    ),
-]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for a script.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 SweepId = Annotated[int, typer.Argument(min=1, metavar="ID", help="The sweep's number.")]
 TableName = Annotated[str | None, typer.Argument(help="The table's name in the spec; by default its first.")]
 OutFile = Annotated[Path | None, typer.Option("--out", dir_okay=False, help="Write it to this file.")]
@@ -241,30 +212,67 @@ Home = Annotated[
         envvar="METRICSWEEP_HOME",
         file_okay=False,
         metavar="DIR",
-        help="Folder of the database, results and logs, and of the server that serves them.",
+        help="The home folder, with database, results, logs and the address of its server.",
     ),
 ]
 HOME: Final = Path(".metricsweep")
 
 
-def connect(url: str | None, token: str | None, home: Path) -> "Client":
-    """A client of the server that the options name."""
-    from api import discovery
+class Server(NamedTuple):
+    """The server that the options --url, --token and --home name."""
 
-    return discovery.connect(url, token, home)
+    url: Annotated[
+        str | None,
+        typer.Option(
+            envvar="METRICSWEEP_URL",
+            help="Address of a server other than the home folder's.",
+            metavar="URL",
+            show_default=False,
+        ),
+    ] = None
+    token: Annotated[
+        str | None,
+        typer.Option(
+            envvar="METRICSWEEP_TOKEN",
+            help="Token for --url; prefer the variable, since other users can read command lines.",
+            metavar="TOKEN",
+            show_default=False,
+        ),
+    ] = None
+    home: Home = HOME
+
+    def connect(self) -> "Client":
+        """A client of the server that the options name."""
+        from api import discovery
+
+        return discovery.connect(*self)
+
+    @contextmanager
+    def managing(self) -> "Iterator[People | PeopleClient]":
+        """The accounts of the server that --url names, else of the home's database on this machine."""
+        if self.url:
+            with self.connect() as client:
+                yield client.people
+            return
+        from orchestrator.service.accounts import owning
+
+        with owning(settings(home=self.home)) as people:
+            yield people
 
 
-@contextmanager
-def managing(url: str | None, token: str | None, home: Path) -> "Iterator[People | PeopleClient]":
-    """Users, projects and tokens: of the server that --url names, else of the database of the home on this machine."""
-    if url:
-        with connect(url, token, home) as client:
-            yield client.people
-        return
-    from orchestrator.service.accounts import owning
+def with_server_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with the options --url, --token and --home in place of a first parameter `server`, if it has one."""
+    first, *own = inspect.signature(command).parameters.values()
+    if first.name != "server":
+        return command
 
-    with owning(settings(home=home)) as people:
-        yield people
+    @wraps(command)
+    def run(**options: Any) -> None:
+        command(Server(*map(options.pop, Server._fields)), **options)
+
+    shared = inspect.signature(Server).parameters.values()
+    run.__signature__ = inspect.Signature([*own, *shared])  # type: ignore[attr-defined]  # which Typer reads
+    return run
 
 
 def read_spec(
@@ -273,7 +281,7 @@ def read_spec(
     only: Sequence[str] | None = None,
     without: Sequence[str] | None = None,
 ) -> bytes:
-    """A spec's file, or standard input for `-`, with each `path=value` set and the subset of `axis=labels` taken."""
+    """The text of a spec, from standard input for `-`, after changes (`path=value`) and subsets (`axis=labels`)."""
     body = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
     if not (changes or only or without):
         return body
@@ -283,18 +291,18 @@ def read_spec(
     return subset_of(body, only or (), without or ()) if only or without else body
 
 
-def settings(**given: Any) -> "Settings":
-    """The settings of the environment, with those options that were given in their place."""
+def settings(**options: Any) -> "Settings":
+    """The settings of the environment; options that are not `None` replace them."""
     from orchestrator.settings import Settings
 
-    return Settings(**{name: value for name, value in given.items() if value is not None})
+    return Settings(**{name: value for name, value in options.items() if value is not None})
 
 
 _GREATEST: Final = 2**31 - 1
 
 
 class TypedPlace(NamedTuple):
-    """A sweep, a cell or a trial."""
+    """A sweep, a cell or a trial, as a user typed it."""
 
     number: int
     cell: int | None = None
@@ -302,7 +310,7 @@ class TypedPlace(NamedTuple):
 
     @property
     def path(self) -> str:
-        """Its path, as REST and the pages have it."""
+        """The path of the sweep, cell or trial, in REST and of its page."""
         if self.trial:
             return f"trials/{self.number}"
         return f"sweeps/{self.number}" if self.cell is None else f"sweeps/{self.number}/cells/{self.cell}"
@@ -313,15 +321,17 @@ class TypedPlace(NamedTuple):
         return f"sweep {self.number}" if self.cell is None else f"cell {self.cell} of sweep {self.number}"
 
 
-Where = Annotated[str, typer.Argument(metavar="ID", help="A sweep's number, or 7/3 for cell 3 of sweep 7.")]
-IsTrial = Annotated[bool, typer.Option("--trial", help="The number is a trial's.")]
+Where = Annotated[
+    str,
+    typer.Argument(metavar="ID", help="`7` for sweep 7, `7/3` for its cell 3, `trial:41` for trial 41."),
+]
 
 
-def placed(text: str, *, trial: bool) -> TypedPlace:
-    """The place that was typed; raises BadParameter."""
-    typed = re.fullmatch(r"([1-9]\d{0,9})(?:/(\d{1,10}))?", text.strip(), re.ASCII)
-    if typed is None or int(typed[1]) > _GREATEST or int(typed[2] or 0) > _GREATEST:
-        raise typer.BadParameter(f"{text!r} is no number of a sweep; expected such as 7, or 7/3 for cell 3 of sweep 7")
-    if trial and typed[2]:
-        raise typer.BadParameter(f"{text!r} is a cell; with --trial expected the number of a trial, such as 41")
-    return TypedPlace(int(typed[1]), None if typed[2] is None else int(typed[2]), trial)
+def placed(text: str) -> TypedPlace:
+    """The sweep, cell or trial that an argument names; raises BadParameter."""
+    typed = re.fullmatch(r"(trial:)?([1-9]\d{0,9})(?:/(\d{1,10}))?", text.strip(), re.ASCII)
+    if typed is None or (typed[1] and typed[3]) or max(int(typed[2]), int(typed[3] or 0)) > _GREATEST:
+        raise typer.BadParameter(
+            f"{text!r} names nothing; expected such as 7 for sweep 7, 7/3 for its cell 3, or trial:41 for trial 41"
+        )
+    return TypedPlace(int(typed[2]), None if typed[3] is None else int(typed[3]), bool(typed[1]))

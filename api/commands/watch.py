@@ -1,4 +1,4 @@
-"""`watch`: a sweep's progress until it ends, as a bar in a terminal and as lines elsewhere."""
+"""The command `watch`: a sweep's progress until it ends, as a bar in a terminal and as lines elsewhere."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from api.commands.terminal import FAILED, HOME, OK, Home, Output, SweepId, Token, Url, connect, out
+from api.commands.terminal import FAILED, OK, Output, Server, SweepId, out
 from orchestrator.host.logs import one_line
 from orchestrator.views.pages import duration
 from orchestrator.views.states import SWEEP_ENDED, SweepState
@@ -18,28 +18,26 @@ if TYPE_CHECKING:
 
 POLL_SECONDS: Final = 2.0
 UNKNOWN_SECONDS: Final = 1.0
-"""Most seconds between two looks while the time that is left is unknown."""
+"""How often to read a sweep whose remaining time is unknown, at least."""
 SOON_SECONDS: Final = 0.1
-"""Between two looks at what is about to end, at least: whoever runs it waits for that."""
+"""The shortest pause, for a sweep that is about to end."""
 LINE_SECONDS: Final = 5.0
 PATIENCE_SECONDS: Final = 60.0
-"""How long a server that answered before may be away: it is being started again."""
+"""How long a server may be away, since it may be restarting."""
 
-Show = Callable[["SweepView"], None]
+_Show = Callable[["SweepView"], None]
 
 
 def watch(
+    server: Server,
     number: SweepId,
     every: Annotated[
         float,
-        typer.Option(min=0.1, help="Seconds between two looks, where anything changes; fewer near its end."),
+        typer.Option(min=0.1, help="Seconds between two reads of the sweep; fewer near its end."),
     ] = POLL_SECONDS,
-    url: Url = None,
-    token: Token = None,
-    home: Home = HOME,
 ) -> None:
-    """Watch a sweep until it ends; exits with 1 when it failed, lost trials or was cancelled."""
-    with connect(url, token, home) as client:
+    """Watch a sweep until it ends; exits with 1 if it failed, was cancelled or has failed trials."""
+    with server.connect() as client:
         raise typer.Exit(verdict(follow(client, number, out, every), out))
 
 
@@ -51,9 +49,9 @@ def follow(
     check: Callable[[], None] = lambda: None,
     seen: Callable[["SweepView"], None] = lambda sweep: None,
 ) -> "SweepView":
-    """Show a sweep's progress until it has ended, or `check` or `seen`, called every so many seconds, raises.
+    """Show a sweep's progress until it has ended, or `check` or `seen`, called every few seconds, raises.
 
-    It is asked for when the server tells that it changed, and each time where the server tells nothing.
+    The sweep is read when the server sends a change, or each time if there are no events.
     """
     from api.connection import ApiError, Unreachable
 
@@ -62,7 +60,7 @@ def follow(
         view = client.sweep(sweep)
         show(view)
         notice = _noticed(view, None, console)
-        heard = {one.id for one in view.requests if one.state != "waiting"}
+        handled = {request.id for request in view.requests if request.state != "waiting"}
         while not view.is_over:
             time.sleep(_pause(view, every) if changes.live else every)
             check()
@@ -79,35 +77,35 @@ def follow(
             answered = time.monotonic()
             show(view)
             notice = _noticed(view, notice, console)
-            _answered(view, heard, console)
+            _answered(view, handled, console)
     return view
 
 
 def _pause(sweep: "SweepView", every: float) -> float:
-    """Seconds until the next look: half of what is left, where that is less."""
+    """Seconds until the next read: at most half of the remaining time."""
     left = sweep.eta_seconds
     return min(every, UNKNOWN_SECONDS if left is None else max(SOON_SECONDS, left / 2))
 
 
-def _answered(sweep: "SweepView", heard: set[int], console: Output) -> None:
-    """Say once what became of each request that came meanwhile, whoever asked."""
-    for one in reversed(sweep.requests):
-        if one.state != "waiting" and one.id not in heard:
-            heard.add(one.id)
-            by = f" of {one.actor}" if one.actor else ""
-            refused = "refused: " if one.state == "refused" else ""
-            console.print(f"request {one.id} ({one.kind}){by}: {refused}{one.outcome}", style="yellow")
+def _answered(sweep: "SweepView", handled: set[int], console: Output) -> None:
+    """Print the outcome of each request that was handled since the last call."""
+    for request in reversed(sweep.requests):
+        if request.state != "waiting" and request.id not in handled:
+            handled.add(request.id)
+            by = f" of {request.actor}" if request.actor else ""
+            refused = "refused: " if request.state == "refused" else ""
+            console.print(f"request {request.id} ({request.kind}){by}: {refused}{request.outcome}", style="yellow")
 
 
 def _noticed(sweep: "SweepView", before: str | None, console: Output) -> str | None:
-    """Say why trials wait, once, and when that is over; what is said now."""
+    """Print why trials wait when the reason changes; returns the current reason."""
     if sweep.notice != before and (sweep.notice or sweep.state not in SWEEP_ENDED):
         console.print(sweep.notice or "what its trials waited for is there", style="yellow")
     return sweep.notice
 
 
 def verdict(sweep: "SweepView", console: Output) -> int:
-    """Say how a sweep ended and give the exit code: 0 only when every trial gave a result."""
+    """Print how a sweep ended; returns the exit code, which is 0 only if every trial gave a result."""
     counts = sweep.counts
     took = f" in {duration((sweep.ended - sweep.started).total_seconds())}" if sweep.ended and sweep.started else ""
     facts = [f"{counts.finished} of {sweep.total} trials finished"]
@@ -122,7 +120,7 @@ def verdict(sweep: "SweepView", console: Output) -> int:
         facts += [f"{number} {word}"] if number else []
     console.print(f"sweep {sweep.id} {sweep.name}: {sweep.state}{took}; {', '.join(facts)}")
     if sweep.reuse:
-        console.print(f"  {sweep.reuse.said}")
+        console.print(f"  {sweep.reuse.summary}")
     if sweep.error:
         console.print(f"  {sweep.error}")
     for problem in sweep.problems[:10]:
@@ -147,7 +145,7 @@ def _left(sweep: "SweepView") -> str:
 
 
 @contextmanager
-def _bar(console: Output) -> Iterator[Show]:
+def _bar(console: Output) -> Iterator[_Show]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -158,20 +156,20 @@ def _bar(console: Output) -> Iterator[Show]:
         TextColumn("{task.fields[running]} running  {task.fields[lost]}  {task.fields[left]}"),
         TimeElapsedColumn(),
     )
-    # While it is shown, what is printed goes above it.
+    # Text that is printed meanwhile appears above the bar.
     with Progress(*columns, console=Console(file=console.stream, highlight=False)) as progress:
         task = progress.add_task("sweep", total=None, steps="", trials="", running=0, lost="", left="")
 
         def show(sweep: "SweepView") -> None:
             counts = sweep.counts
-            # escaped, since a task's description is markup whatever the console says
+            # escaped, since a task's description is always markup
             name = one_line(sweep.name).replace("[", r"\[")
             progress.update(
                 task,
                 description=f"sweep {sweep.id} {name}",
                 total=sweep.steps.total or None,
                 completed=sweep.steps.done,
-                steps=sweep.steps.said,
+                steps=sweep.steps.summary,
                 trials=f"{counts.done}/{sweep.total}",
                 running=counts.running,
                 lost=_lost(counts),
@@ -182,7 +180,7 @@ def _bar(console: Output) -> Iterator[Show]:
 
 
 @contextmanager
-def _lines(console: Output) -> Iterator[Show]:
+def _lines(console: Output) -> Iterator[_Show]:
     last = ""
     when = float("-inf")
 
@@ -190,7 +188,7 @@ def _lines(console: Output) -> Iterator[Show]:
         nonlocal last, when
         counts = sweep.counts
         ended = f"{counts.done}/{sweep.total} trials"
-        line = f"{sweep.state:9}  {sweep.steps.said}  {ended}  {counts.running} running  {_lost(counts)}"
+        line = f"{sweep.state:9}  {sweep.steps.summary}  {ended}  {counts.running} running  {_lost(counts)}"
         over = sweep.state in SWEEP_ENDED
         if line == last or (not over and time.monotonic() - when < LINE_SECONDS):
             return

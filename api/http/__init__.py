@@ -1,1 +1,1 @@
-"""What surrounds every request: checks, limits, headers, and turns for expensive ones."""
+"""Middleware around every request, and the limit on expensive requests."""

@@ -1,4 +1,4 @@
-"""Middleware around every request: headers and ids, the check of Host and Origin, limits of rates and bodies."""
+"""Middleware around every request: headers and ids, checks of Host and Origin, limits on rates and bodies."""
 
 import asyncio
 import ipaddress
@@ -9,9 +9,8 @@ import socket
 import time
 import uuid
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -30,12 +29,14 @@ from orchestrator.views.accounts import Caller, caller
 
 log = logging.getLogger(__name__)
 
+MLFLOW_PATH: Final = "/mlflow"
+"""The path of MLflow on this server."""
 PEER: Final = "metricsweep.peer"
-"""Where a scope has the address that the connection comes from, whatever a header says."""
+"""The key under which a scope has the address of the connection, whatever a header says."""
 SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
-WILDCARDS: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104 - recognised here, bound nowhere
+_WILDCARDS: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104 - recognised here, bound nowhere
 SECURITY_HEADERS: Final = {
-    # No script but our own files; styles may stand in the page, where Vega's charts and the tables' cells have theirs.
+    # Scripts come only from our own files. Styles may stand in the page, since Vega's charts and table cells have some.
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
         "connect-src 'self'; font-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -49,47 +50,47 @@ SECURITY_HEADERS: Final = {
 }
 BODY_BYTES: Final = 1024 * 1024
 UPLOAD_BYTES: Final = 1024**3
-"""The largest file that MLflow is passed, as a stream that nobody holds."""
-CONTENT_TYPE_BYTES: Final = 256
-"""A content type with its boundary has 80; reading its parameters takes quadratic time."""
-BURST_SECONDS: Final = 10.0
-"""Whoever was silent for so long may send as much at once as this time allows."""
+"""The largest file that is streamed to MLflow."""
+_CONTENT_TYPE_BYTES: Final = 256
+"""A content type with its boundary has 80 bytes; parsing its parameters takes quadratic time."""
+_BURST_SECONDS: Final = 10.0
+"""After a pause of this length, a client may send at once what the rate allows in this time."""
 MOST_KEPT: Final = 20_000
-"""Buckets that are kept; beyond them those are forgotten that were used longest ago."""
+"""How many buckets are kept; the least recently used are dropped."""
 _HOST: Final = re.compile(r"(?:\[(?P<address>[0-9A-Fa-f:.]+)\]|(?P<name>[A-Za-z0-9._-]+))(?::(?P<port>[0-9]{0,5}))?")
 _MOST_PORTS: Final = 65_535
-UNCOUNTED: Final = frozenset({"/healthz", "/readyz", IDENTITY_PATH})
-"""What watchdogs and our own commands ask before anything else; each costs no more than to be refused."""
+_UNCOUNTED: Final = frozenset({"/healthz", "/readyz", IDENTITY_PATH})
+"""Paths that watchdogs and our own commands request first; answering costs no more than refusing."""
 
 
 class PeerAddress:
-    """ASGI middleware: notes the address that a connection comes from, before a proxy's headers replace it."""
+    """ASGI middleware that records the address of the connection, before a proxy's headers replace it."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on."""
+        """Forward the request."""
         if scope["type"] == "http":
             scope[PEER] = scope["client"][0] if scope.get("client") else ""
         await self.app(scope, receive, send)
 
 
 class ResponseHeaders:
-    """ASGI middleware: puts headers on every answer and makes an unknown error a 500 that tells nothing."""
+    """ASGI middleware that sets headers on every answer and turns an unknown error into a 500 without details."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on; what it raises is logged with its id, under which the client can ask about it."""
+        """Forward the request; an error is logged with the request id, which the client gets."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
         request_id = uuid.uuid4().hex
         started = False
 
-        async def dressed(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             nonlocal started
             if message["type"] == "http.response.start":
                 started = True
@@ -102,10 +103,10 @@ class ResponseHeaders:
 
         try:
             with about(request=request_id):
-                await self.app(scope, receive, dressed)
+                await self.app(scope, receive, send_with_headers)
         except asyncio.CancelledError:  # only the server's end cancels a request; uvicorn would print a traceback
             log.warning("request %s: %s %s: cut off, since the server ends", request_id, scope["method"], scope["path"])
-        except ClientDisconnect:  # who goes away while sending has no answer coming, and nothing has gone wrong here
+        except ClientDisconnect:
             log.debug("request %s: %s %s: its sender went away", request_id, scope["method"], scope["path"])
         except Exception:
             log.exception("request %s: %s %s failed", request_id, scope["method"], scope["path"])
@@ -114,26 +115,27 @@ class ResponseHeaders:
             request = Request(scope)
             detail = "the server met an error of its own; its log tells more under the request id"
             failed = answer(request, details(request, 500, detail, request_id=request_id))
-            await failed(scope, receive, dressed)
+            await failed(scope, receive, send_with_headers)
 
 
 class HostsAndOrigins:
-    """ASGI middleware that refuses foreign Host names (DNS rebinding), and other sites' pages all but links."""
+    """ASGI middleware that refuses foreign Host names (DNS rebinding), and requests from other sites except links."""
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
         self.app = app
         self.names = frozenset(_names(settings))
-        # An address typed as numbers cannot be rebound, and behind a wildcard every address of the machine is ours.
-        self.numeric = settings.host in WILDCARDS
+        # A numeric address cannot be rebound, and a wildcard listens on every address of the machine.
+        self.numeric = settings.host in _WILDCARDS
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on what names this server and comes from it."""
+        """Forward a request that names this server and does not come from another site."""
         refused = self._refuse(Request(scope)) if scope["type"] == "http" else None
         await (refused or self.app)(scope, receive, send)
 
     def _refuse(self, request: Request) -> Response | None:
         host = request.headers.get("host", "")
-        if not self._ours(host):
+        name = _hostname(host)
+        if not (name in self.names or (self.numeric and _is_address(name))):
             detail = f"this server does not answer to the name {host!r}; METRICSWEEP_HOST or METRICSWEEP_URL name it"
             return answer(request, details(request, 421, detail))
         origin = request.headers.get("origin")
@@ -141,22 +143,15 @@ class HostsAndOrigins:
         foreign = _netloc(origin) != host.lower() if origin else site not in ("same-origin", "none")
         if not foreign or _is_navigation(request):
             return None
-        where = origin or "another site"
         reading = request.method in SAFE_METHODS
-        said = "may link to this server, not load from it" if reading else "may not change anything here"
-        return answer(request, details(request, 403, f"a page of {where} {said}"))
-
-    def _ours(self, host: str) -> bool:
-        name = _hostname(host)
-        if name in self.names:
-            return True
-        return self.numeric and _is_address(name)
+        rule = "may link to this server, not load from it" if reading else "may not change anything here"
+        return answer(request, details(request, 403, f"a page of {origin or 'another site'} {rule}"))
 
 
 def _is_navigation(request: Request) -> bool:
-    """Whether a person followed a link, in a window of its own; only browsers send these headers, and no page can.
+    """Whether a person followed a link; browsers set these headers, and pages cannot.
 
-    An image, a frame or a script of another site would have this server compute a figure for nobody to see.
+    Images, frames and scripts of other sites are refused, since they would make this server compute figures.
     """
     sent = request.headers
     return (
@@ -181,14 +176,14 @@ def _names(settings: Settings) -> Iterable[str]:
     public = urlsplit(settings.url).hostname
     if public:
         yield public.lower()
-    if settings.host in WILDCARDS:
+    if settings.host in _WILDCARDS:
         yield from (socket.gethostname().lower(), socket.getfqdn().lower())
     else:
         yield settings.host.lower()
 
 
 def _hostname(host: str) -> str:
-    """The name in a `Host`; empty where the header is more than a name and a port: whole addresses are made of it."""
+    """The name in a `Host` header; empty if the header is not a name and a port, since addresses are made of it."""
     found = _HOST.fullmatch(host)
     if found is None or int(found["port"] or 0) > _MOST_PORTS:
         return ""
@@ -204,9 +199,9 @@ def _is_address(name: str) -> bool:
 
 
 class BodyLimit:
-    """ASGI middleware that refuses a body over 1 MiB while it comes in, and a content type over 256 bytes.
+    """ASGI middleware that refuses a body over 1 MiB while it arrives, and a content type over 256 bytes.
 
-    An upload, as `is_upload` knows it by method and path, may be larger, since it is passed on while it comes in.
+    Uploads, which `is_upload` recognizes by method and path, may be larger, since they are forwarded as a stream.
     """
 
     def __init__(self, app: ASGIApp, is_upload: Callable[[str, str], bool]) -> None:
@@ -214,13 +209,13 @@ class BodyLimit:
         self.is_upload = is_upload
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on with a `receive` that counts."""
+        """Forward the request with a `receive` that counts bytes."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        if len(dict(scope["headers"]).get(b"content-type", b"")) > CONTENT_TYPE_BYTES:
+        if len(dict(scope["headers"]).get(b"content-type", b"")) > _CONTENT_TYPE_BYTES:
             request = Request(scope)
-            detail = f"the content type is over {CONTENT_TYPE_BYTES} bytes"
+            detail = f"the content type is over {_CONTENT_TYPE_BYTES} bytes"
             await answer(request, details(request, 415, detail))(scope, receive, send)
             return
         seen, most = 0, UPLOAD_BYTES if self.is_upload(scope["method"], scope["path"]) else BODY_BYTES
@@ -237,14 +232,14 @@ class BodyLimit:
 
 
 def too_large(detail: str) -> HTTPException:
-    """A 413, as an HTTPException: FastAPI turns any other exception of `receive` into a 400."""
+    """A 413, as an HTTPException, since FastAPI turns any other exception of `receive` into a 400."""
     return HTTPException(413, detail, headers={"Connection": "close"})
 
 
 class TokenBuckets:
-    """A bucket each: it holds what `BURST_SECONDS` bring, and every request takes one.
+    """A token bucket for each key, which holds what `_BURST_SECONDS` bring.
 
-    Of a bucket only the moment is kept at which it will be full again (the generic cell rate algorithm).
+    Only the time at which a bucket will be full again is kept (the generic cell rate algorithm).
     """
 
     def __init__(self, rate: float, now: Callable[[], float] = time.monotonic) -> None:
@@ -252,13 +247,13 @@ class TokenBuckets:
         self._full: OrderedDict[Hashable, float] = OrderedDict()
 
     def take(self, key: Hashable) -> float:
-        """Seconds until the next request of this key is answered; 0: this one is. A rate of 0 limits nothing."""
+        """Take a token; returns 0, or the seconds until there is one. A rate of 0 limits nothing."""
         if not self._rate:
             return 0.0
         now, cost = self._now(), 1 / self._rate
         full = max(self._full.pop(key, now), now) + cost
-        wait = full - now - max(BURST_SECONDS, cost)
-        if wait > 1e-9:  # what is refused takes nothing
+        wait = full - now - max(_BURST_SECONDS, cost)
+        if wait > 1e-9:  # a refused request takes no token
             self._full[key] = full - cost
             return wait
         self._full[key] = full
@@ -267,32 +262,25 @@ class TokenBuckets:
         return 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Rates:
-    """Requests a second: those that read, those that change something, and those that anybody may send."""
-
-    read: float
-    write: float
-    open: float
-
-    @classmethod
-    def of(cls, settings: Settings) -> "Rates":
-        """As the settings have them."""
-        return cls(settings.read_rate, settings.write_rate, settings.open_rate)
-
-
 class RateLimit:
-    """ASGI middleware behind the check of who asks; `is_open` knows the paths for which nobody is asked."""
+    """ASGI middleware that limits requests per second, after authentication.
+
+    `rates` limits requests that `read`, that `write`, and those to paths that are `open` to everybody, for which
+    `is_open` returns True.
+    """
 
     def __init__(
-        self, app: ASGIApp, rates: Rates, mlflow: str, is_open: Callable[[str], bool],
-        is_stream: Callable[[str, str], bool], now: Callable[[], float] = time.monotonic,
-    ) -> None:  # fmt: skip
-        self.app, self.mlflow, self.is_open, self.is_stream = app, f"{mlflow}/", is_open, is_stream
-        self._buckets = {name: TokenBuckets(getattr(rates, name), now) for name in ("read", "write", "open")}
+        self,
+        app: ASGIApp,
+        rates: Mapping[str, float],
+        is_open: Callable[[str], bool],
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.app, self.is_open = app, is_open
+        self._buckets = {kind: TokenBuckets(rate, now) for kind, rate in rates.items()}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on what is within its rate; anything else is a 429 that says when to come back."""
+        """Forward a request within its rate; otherwise answer 429 with the time to wait."""
         wait, whose = self._wait(scope) if scope["type"] == "http" else (0.0, "")
         if not wait:
             await self.app(scope, receive, send)
@@ -304,27 +292,32 @@ class RateLimit:
 
     def _wait(self, scope: Scope) -> tuple[float, str]:
         method, path = scope["method"], scope["path"]
-        if path in UNCOUNTED or path.startswith("/static/") or self.is_stream(method, path):
-            return 0.0, ""  # streams are counted by connections
+        if path in _UNCOUNTED or path.startswith("/static/") or is_stream(method, path):
+            return 0.0, ""  # event streams are limited by number
         if self.is_open(path):
             return self._buckets["open"].take(_network(scope)), "this address"
-        who, mirrored = caller(), path.startswith(self.mlflow)
+        who, mirrored = caller(), path.startswith(f"{MLFLOW_PATH}/")
         if mirrored and who.user is None:
             return 0.0, ""  # the conductor, which mirrors every run
-        # MLflow's client asks by POST, and an epoch of a notebook is a request.
+        # MLflow's client also reads by POST, and a notebook sends a request for each epoch.
         kind = "read" if mirrored or method in SAFE_METHODS else "write"
         return self._buckets[kind].take(_key(who, scope)), "this token"
 
 
+def is_stream(method: str, path: str) -> bool:
+    """Whether a request asks for events: it lasts as long as its client listens, and has a limit of its own."""
+    return method == "GET" and path.startswith("/v1/") and path.endswith("/events")
+
+
 def _key(who: Caller, scope: Scope) -> Hashable:
-    """Whose bucket it is: a token's, a user's for whom a proxy asks; many share the server's token: an address's."""
+    """The bucket of a caller: of its token, or of its name behind a proxy; with the server's token, of its address."""
     if who.token is not None:
         return "token", who.token
     return ("user", who.user) if who.user is not None else _network(scope)
 
 
 def _network(scope: Scope) -> Hashable:
-    """From where it came; of IPv6 the network, of which one machine has all addresses."""
+    """The client's address; with IPv6 its /64 network, since one machine may use all of it."""
     host = scope["client"][0] if scope.get("client") else ""
     with suppress(ValueError):
         address = ipaddress.ip_address(host)

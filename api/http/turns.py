@@ -1,6 +1,6 @@
-"""Expensive requests take turns: a few run at once, some wait, and work stops when its client has left.
+"""A limit on expensive requests: a few run at once, some wait, and work stops when its client has left.
 
-A thread cannot be stopped from outside, so expensive work checks `orchestrator.views.errors` now and then.
+A thread cannot be stopped from outside, so expensive work checks its deadline (`orchestrator.views.errors`) often.
 """
 
 import asyncio
@@ -14,26 +14,26 @@ from fastapi.routing import APIRoute
 
 from orchestrator.views.errors import BusyError, Deadline, GoneError, within
 
-CLIENT_GONE: Final = 499
-"""The status of an answer that nobody reads, as nginx counts it."""
+_CLIENT_GONE: Final = 499
+"""The status of an answer that nobody reads, as in nginx."""
 AT_ONCE: Final = 4
 WAITING: Final = 64
-WAIT_SECONDS: Final = 30.0
+_WAIT_SECONDS: Final = 30.0
 
 
 class Turns:
-    """A semaphore for expensive requests; refuses a request where too many wait, or where it waits too long."""
+    """A semaphore for expensive requests; refuses a request if too many wait, or if it waits too long."""
 
-    def __init__(self, at_once: int = AT_ONCE, waiting: int = WAITING, wait_seconds: float = WAIT_SECONDS) -> None:
+    def __init__(self, at_once: int = AT_ONCE, waiting: int = WAITING, wait_seconds: float = _WAIT_SECONDS) -> None:
         self._free = asyncio.Semaphore(at_once)
         self._room, self._wait_seconds = waiting, wait_seconds
         self._waiting = 0
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
-        """Hold one of the turns within the block; raises BusyError where none can be had."""
+        """Hold a turn within the block; raises BusyError if there is none in time."""
         if self._free.locked() and self._waiting >= self._room:
-            raise BusyError("the server has as many expensive requests to answer as it takes; try again in a moment")
+            raise BusyError("too many expensive requests wait for the server; try again in a moment")
         self._waiting += 1
         try:
             async with asyncio.timeout(self._wait_seconds):
@@ -56,7 +56,7 @@ class Expensive(APIRoute):
     """How long a request may work; None means METRICSWEEP_REQUEST_SECONDS."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Return FastAPI's handler, run in a turn."""
+        """FastAPI's handler of a route, run in a turn."""
         handle = super().get_route_handler()
 
         async def in_turn(request: Request) -> Response:
@@ -69,7 +69,7 @@ class Expensive(APIRoute):
                     with within(deadline):
                         return await handle(request)
                 except GoneError:
-                    return Response(status_code=CLIENT_GONE)
+                    return Response(status_code=_CLIENT_GONE)
                 finally:
                     watching.cancel()
 
@@ -77,23 +77,23 @@ class Expensive(APIRoute):
 
 
 class ExpensiveSpec(Expensive):
-    """A route that checks a spec. Its work is bounded by counts, which are the same on a busy machine, and not by time.
+    """A route that checks a spec. Its work has no time limit, so that a busy machine refuses no valid spec.
 
-    `orchestrator.plan.problems` counts the steps of the check; the number of trials and the bytes of their
-    recipes (`orchestrator.plan.soundness`) bound the expansion.
+    `orchestrator.plan.problems` limits the steps of the check; `orchestrator.plan.soundness` limits the number of
+    trials and the size of their recipes.
     """
 
     work_seconds = math.inf
 
 
 class ExpensiveBundle(Expensive):
-    """Packs a whole sweep, which may hold hundreds of pictures."""
+    """A route that packs a whole sweep, which may contain hundreds of pictures."""
 
     work_seconds = 3_600.0
 
 
 async def _watch(request: Request, deadline: Deadline) -> None:
-    """End the work once the client has left."""
+    """End the work when the client leaves."""
     while (await request.receive())["type"] != "http.disconnect":
         pass
     deadline.end()

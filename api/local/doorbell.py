@@ -1,4 +1,4 @@
-"""How a process on demand is asked to start: somebody writes to a file that its supervisor looks at."""
+"""Starting a process on demand: a client writes to a file that the process's supervisor watches."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -11,12 +11,12 @@ class Doorbell:
         self._file = socket.with_name(f"{socket.name}.bell")
 
     def listen(self) -> None:
-        """Create the file, for this account alone, or forget that the bell was rung."""
+        """Create the file, for this account only, or reset it."""
         self._file.touch(0o600)
         self._file.write_bytes(b"")
 
     def ring(self) -> bool:
-        """Ask for the process; False where no supervisor watches the file."""
+        """Ask for the process; returns False if no supervisor watches the file."""
         try:
             with self._file.open("r+b") as file:
                 file.write(b"1")
@@ -25,12 +25,12 @@ class Doorbell:
         return True
 
     def has_rung(self) -> bool:
-        """Whether somebody has rung since `listen`."""
+        """Whether `ring` was called since `listen`."""
         with suppress(OSError):
             return self._file.stat().st_size > 0
         return False
 
     def remove(self) -> None:
-        """Delete the file: from now on nobody can ask."""
+        """Delete the file, so that nobody can ask for the process."""
         with suppress(OSError):
             self._file.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""The home folder of one `serve`: its lock, its secrets, its ports, and the processes that it runs."""
+"""The home folder of one `serve`: its lock, secrets and ports, and the record of its processes."""
 
 import fcntl
 import hashlib
@@ -16,24 +16,24 @@ import psutil
 
 from api.local.processes import Child, end_processes, marked
 from api.local.record import read, write
-from orchestrator.host.files import close_files, own_folder, own_secret
+from orchestrator.host.files import close_files, own_folder
 from orchestrator.views.errors import ConflictError, MetricsweepError
 
 LEFTOVER_GRACE: Final = 5.0
-"""Seconds between SIGTERM and SIGKILL for what an earlier supervisor left."""
-_SOCKET_PATH: Final = 107  # bytes of a Unix socket's path on Linux; macOS has 103
-_RAY_BELOW: Final = 68  # of these Ray adds /session_<time>_<pid>/sockets/plasma_store
+"""Seconds between SIGTERM and SIGKILL for processes that an earlier supervisor left."""
+_SOCKET_PATH: Final = 107  # the longest path of a Unix socket on Linux, in bytes; macOS has 103
+_RAY_BELOW: Final = 68  # the length of /session_<time>_<pid>/sockets/plasma_store, which Ray appends
 _CLOCK_STEP: Final = 2.0  # seconds by which a corrected clock may shift the time at which a process was created
 
 
 class Home:
-    """The home folder while a supervisor holds it; `close` lets it go."""
+    """The home folder while a supervisor holds it; `close` releases it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._held = ExitStack()
         self.url = ""
-        """Address of the API, where it is served; noted for the commands of this user."""
+        """The address of the API while it is served, which `note` records for the commands of this user."""
         try:
             self._was_open = own_folder(folder)
         except OSError as error:
@@ -41,44 +41,39 @@ class Home:
         self._ports: dict[str, int] = {}
 
     def lock(self) -> None:
-        """Hold the folder.
+        """Lock the folder.
 
-        Raises ConflictError where another supervisor does, and MetricsweepError where nothing can be written.
+        Raises ConflictError if another supervisor holds it, and MetricsweepError if it cannot be written.
         """
         try:
-            self._lock()
+            file = self._held.enter_context(_ours(self.folder / "serve.lock"))
+            if not _flock(file):
+                file.seek(0)
+                holder = file.read().strip() or "unknown"
+                raise ConflictError(
+                    f"metricsweep already serves {self.folder} (process {holder}); stop it first, "
+                    "or set METRICSWEEP_HOME to another folder"
+                )
+            os.ftruncate(file.fileno(), 0)
+            os.pwrite(file.fileno(), f"{os.getpid()}\n".encode(), 0)
         except OSError as error:
             raise MetricsweepError(unwritable(self.folder, error.strerror)) from error
 
-    def _lock(self) -> None:
-        file = self._held.enter_context(_ours(self.folder / "serve.lock"))
-        if not _flock(file):
-            file.seek(0)
-            holder = file.read().strip() or "unknown"
-            raise ConflictError(
-                f"metricsweep already serves {self.folder} (process {holder}); stop it first, "
-                "or set METRICSWEEP_HOME to another folder"
-            )
-        os.ftruncate(file.fileno(), 0)
-        os.pwrite(file.fileno(), f"{os.getpid()}\n".encode(), 0)
-
     def close(self) -> None:
-        """Let the folder and the ports go."""
+        """Release the home folder and the ports."""
         self._held.close()
 
     def close_to_others(self) -> str:
-        """Close what an earlier version left open to other accounts; says what it closed, or nothing."""
+        """Make the home's files inaccessible to other accounts; returns a message if any was accessible."""
         files = (*self.folder.iterdir(), *(self.folder / "logs").glob("*"))
         closed = close_files(file for file in files if file.is_file())
-        if not self._was_open and not closed:
-            return ""
-        return f"closed {self.folder} to other accounts, which an earlier version had left open to them"
+        return f"closed {self.folder}, which was open to other accounts" if self._was_open or closed else ""
 
     def end_leftovers(self) -> list[str]:
-        """End what a killed supervisor left running; returns their names and pids, for telling.
+        """End the processes that a killed supervisor left; returns their names and pids.
 
-        A recorded pid counts only when its process was created at the recorded time; the others are known by the
-        random mark in their environment.
+        A recorded pid counts only if its process was created at the recorded time; further processes are recognized by
+        the random mark in their environment.
         """
         known = read(self.folder)
         mark = known.get("mark")
@@ -102,25 +97,20 @@ class Home:
         ]
 
     def note(self, mark: str, children: Sequence[Child]) -> None:
-        """Record what runs, so that the next start can end it should this process be killed."""
+        """Record the running processes in the home, so that the next start can end them if this process is killed."""
         entries = []
         for child in children:
             with suppress(psutil.Error):
                 if child.exit_code() is None and child.pid:
                     born = psutil.Process(child.pid).create_time()
                     entries.append({"name": child.spec.name, "pid": child.pid, "created": born})
-        noted = {
-            "pid": os.getpid(),
-            "mark": mark,
-            "ports": {**self._known_ports(), **self._ports},
-            "children": entries,
-        }
-        write(self.folder, noted, self.url)
+        ports = {**self._known_ports(), **self._ports}
+        write(self.folder, {"pid": os.getpid(), "mark": mark, "ports": ports, "children": entries}, self.url)
 
     def port(self, name: str, preferred: Sequence[int] = (), host: str = "127.0.0.1") -> int:
-        """A free port for a process: the one it had last, else one of `preferred`, else any.
+        """A free port for a process: the last one, else one of `preferred`, else any.
 
-        It stays claimed against other metricsweeps of this user, which may be choosing at this moment.
+        It is locked against other metricsweeps of this user, which may choose one at the same time.
         """
         known = self._known_ports().get(name)
         for port in ([known] if known else []) + list(preferred) + [0] * 50:
@@ -130,15 +120,11 @@ class Home:
                 return chosen
         raise MetricsweepError(f"no free port for {name} on {host}")
 
-    def ray_token(self) -> str:
-        """The token of this home's Ray, made on first use and readable by its owner only."""
-        return own_secret(self.folder / "ray.token")
-
     def ray_folder(self) -> Path:
-        """An empty folder for Ray's sessions, closed to other users; what earlier sessions left is deleted.
+        """An empty folder for Ray's sessions; earlier sessions are deleted.
 
-        Ray makes its own folders writable to everybody, hence the closed one around them. Its sockets need a short
-        path: a deep home has it in the folder for temporary files.
+        It is in a folder that other users cannot enter, since Ray makes its own folders writable to everybody. Ray's
+        sockets need a short path: if the home's is too long, the folder is in /tmp.
         """
         around = self.folder / "ray"
         if len(os.fsencode(around / "t")) > _SOCKET_PATH - _RAY_BELOW:
@@ -148,7 +134,7 @@ class Home:
         return around / "t"
 
     def mlflow_socket(self) -> Path:
-        """Where MLflow listens: in a folder closed to other users, since the socket itself is writable to everybody."""
+        """MLflow's socket, in a folder that other users cannot enter, since the socket is writable to everybody."""
         around = self.folder / "mlflow"
         if len(os.fsencode(around / "s")) > _SOCKET_PATH - 4:
             around = self._short("-mlflow")
@@ -156,7 +142,7 @@ class Home:
         return around / "s"
 
     def _short(self, name: str = "") -> Path:
-        """A folder with a short path for what a deep home has no room for."""
+        """A folder with a short path, in place of one in a home with a long path."""
         digest = hashlib.sha256(os.fsencode(self.folder)).hexdigest()[:8]
         return Path("/tmp") / f"metricsweep-{os.getuid()}-{digest}{name}"  # noqa: S108  made with mode 0700
 
@@ -176,17 +162,17 @@ class Home:
 
 
 def holder(port: int) -> str:
-    """Who listens on a port, as far as this user may know."""
-    with suppress(psutil.Error):  # macOS tells only root
-        for one in psutil.net_connections("tcp"):
-            if one.status == psutil.CONN_LISTEN and one.laddr and one.laddr.port == port:
+    """The process that listens on a port, in words, as far as this user may know."""
+    with suppress(psutil.Error):  # on macOS only root may list connections
+        for found in psutil.net_connections("tcp"):
+            if found.status == psutil.CONN_LISTEN and found.laddr and found.laddr.port == port:
                 with suppress(psutil.Error):
-                    return f"process {one.pid} ({psutil.Process(one.pid).name()})" if one.pid else "another user"
+                    return f"process {found.pid} ({psutil.Process(found.pid).name()})" if found.pid else "another user"
     return "another process"
 
 
 def is_free(host: str, port: int) -> bool:
-    """Whether a listener may bind here now."""
+    """Whether a port is free."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -204,7 +190,7 @@ def _any_port() -> int:
 
 
 def _ours(file: Path) -> IO[str]:
-    """A file to lock, which only this user can open."""
+    """A file for a lock, which only this user can open."""
     return os.fdopen(os.open(file, os.O_RDWR | os.O_CREAT, 0o600), "r+")
 
 
@@ -222,7 +208,7 @@ def _flock(file: IO[str]) -> bool:
 
 
 def unwritable(home: Path, reason: str | None) -> str:
-    """The sentence for a home folder in which nothing can be written."""
+    """The message for a home folder that cannot be written."""
     return (
         f"the home folder {home} cannot be written: {reason}; make room or make it writable, "
         "or name another folder by --home or METRICSWEEP_HOME"

@@ -1,4 +1,4 @@
-"""The processes of `serve`: their command lines, logs, start and end."""
+"""The processes of `serve`: their command lines, environments, logs, start and end."""
 
 import http.client
 import importlib.util
@@ -29,16 +29,16 @@ from orchestrator.host.slot_environment import for_slots
 from orchestrator.settings import SECRET_FILES, Settings
 
 LOG_BYTES: Final = 10_000_000
-"""About a week of a busy service; what is longer is put aside while the process goes on writing."""
+"""The size at which a log is rotated: about a week of a busy service."""
 KEPT: Final = 2
-"""How many logs that were put aside are kept, as `<name>.log.1`, the younger, and `<name>.log.2`."""
+"""How many rotated logs are kept: `<name>.log.1`, the newer, and `<name>.log.2`."""
 
 
 class LogFile:
-    """A file that a process, and all that it starts, hold open for appending.
+    """A log to which a process and its children append.
 
-    It is cut in place: nobody has to open it anew, and no pipe breaks where the supervisor is killed. What is written
-    between the copy and the cut, some lines in weeks, is lost.
+    It is copied and truncated, so that no process has to open it again, and no pipe breaks if the supervisor is killed.
+    Lines that are written between the copy and the truncation are lost.
     """
 
     def __init__(self, path: Path) -> None:
@@ -46,7 +46,7 @@ class LogFile:
         self._from = 0
 
     def begin(self, name: str) -> IO[bytes]:
-        """The file opened for a new start of the process; the caller closes it. Raises OSError if it takes no line."""
+        """Open the file for a start of the process; the caller closes it. Raises OSError if it cannot be written."""
         own_folder(self.path.parent)
         self.cut()
         log = open(self.path, "ab", buffering=0, opener=_ours)  # noqa: SIM115  the caller closes it
@@ -59,11 +59,11 @@ class LogFile:
         return log
 
     def cut(self) -> None:
-        """Put aside what is in it where that is too long; on a disk that takes no change it stays as it is."""
+        """Rotate the log if it is too long; errors are ignored."""
         with suppress(OSError):
             if self.path.stat().st_size <= LOG_BYTES:
                 return
-            with suppress(OSError):  # a full disk: then only the cut helps
+            with suppress(OSError):  # on a full disk, only the truncation helps
                 for number in range(KEPT - 1, 0, -1):
                     if self._aside(number).exists():
                         self._aside(number).replace(self._aside(number + 1))
@@ -72,15 +72,15 @@ class LogFile:
             os.truncate(self.path, 0)
             self._from = 0
 
-    def has_said(self, text: str) -> bool:
-        """Whether the process has written this since it started, as far as the log can be read."""
+    def contains(self, text: str) -> bool:
+        """Whether the process has written this since its start."""
         with suppress(OSError), self.path.open("rb") as log:
             log.seek(self._from)
             return text.encode() in log.read(LOG_BYTES)
         return False
 
     def last_lines(self, count: int) -> str:
-        """The end of it."""
+        """The last lines of the log."""
         with suppress(OSError), self.path.open("rb") as log:
             log.seek(max(0, self.path.stat().st_size - 8_000))
             return "\n".join(log.read().decode(errors="replace").splitlines()[-count:])
@@ -95,9 +95,9 @@ def _ours(path: str, flags: int) -> int:
 
 
 MARK: Final = "METRICSWEEP_SERVE"
-"""Environment variable by which every process that one supervisor started, however deep, is known as its own."""
+"""The environment variable that marks every process that a supervisor and its children started."""
 
-_SETTLED: Final = 1.0  # seconds that a process of which nothing is asked must live to count as ready
+_SETTLED: Final = 1.0  # seconds after which a process without a condition counts as ready
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,28 +106,28 @@ class ChildSpec:
 
     name: str
     command: tuple[str, ...]
-    environment: Mapping[str, str] = field(default_factory=dict)  # on top of what the supervisor gives all
+    environment: Mapping[str, str] = field(default_factory=dict)  # in addition to the supervisor's
     host: str = "127.0.0.1"
-    port: int | None = None  # ready when it listens here
-    socket: Path | None = None  # the Unix socket on which it listens; it must listen on no TCP port
-    says: str | None = None  # has written this to its log, and
-    health: str | None = None  # answers 200 on this path, e.g. /healthz; with neither: when it has lived for a second
-    after: frozenset[str] = frozenset()  # starts once these have been ready
-    needs: frozenset[str] = frozenset()  # the same, and starts again whenever one of these does
-    outlived_by: frozenset[str] = frozenset()  # it starts without these, and at the end they are there until it is gone
+    port: int | None = None  # it is ready when it listens on this port,
+    socket: Path | None = None  # the Unix socket on which it listens; it must not listen on a TCP port
+    ready_text: str | None = None  # has written this to its log,
+    health: str | None = None  # and answers 200 on this path, e.g. /healthz; without conditions, after a second
+    after: frozenset[str] = frozenset()  # it starts when these have been ready
+    needs: frozenset[str] = frozenset()  # the same, and it restarts whenever one of these does
+    outlived_by: frozenset[str] = frozenset()  # it starts without these, but they end after it
     grace: float = 10.0  # seconds between SIGTERM and SIGKILL
-    awaited: bool = True  # without it there is no service; else it begins last, may come later, and is tried for ever
-    on_demand: bool = False  # it starts once somebody rings the doorbell next to its socket
-    loads_first: bool = False  # is started at once, and goes on from what it has loaded at a line on its input
+    awaited: bool = True  # the start waits for it; otherwise it begins last, and is restarted for ever
+    on_demand: bool = False  # it starts when the doorbell next to its socket rings
+    loads_first: bool = False  # it starts at once, and continues after loading when it gets a line on its input
 
     @property
     def end_later(self) -> frozenset[str]:
-        """What ends only once this one has."""
+        """The processes that end only after this one."""
         return self.after | self.needs | self.outlived_by
 
 
 class Child:
-    """A process of ours. Start it from a thread that lives as long as it should: it ends with that thread."""
+    """A child process. It ends with the thread that starts it."""
 
     def __init__(self, spec: ChildSpec, log: Path) -> None:
         self.spec = spec
@@ -140,18 +140,18 @@ class Child:
 
     @property
     def pid(self) -> int:
-        """Its process id, 0 before the first start."""
+        """The process id of the child, 0 before the first start."""
         return self._process.pid if self._process else 0
 
     def start(self, environment: Mapping[str, str]) -> None:
-        """Start it, or start it again; its output is appended to its log.
+        """Start the process, or start it again; its output is appended to its log.
 
-        Raises OSError where that cannot be done now, such as on a full disk. A process that is ready by what its log
-        says needs a log that takes lines; any other is started without.
+        Raises OSError if that is not possible now, such as on a full disk. A process whose log says when it is ready
+        needs a log that can be written; any other is started without.
         """
         bound = [sys.executable, "-I", "-S", str(api.local.parent_death.__file__), str(os.getpid())]
         self._close_input()
-        end_processes(self._known, 0.0)  # children of a process that was killed may live on
+        end_processes(self._known, 0.0)  # children of a killed process may still run
         self._watch_bell()
         with self._output() as log:
             self._process = subprocess.Popen(  # noqa: S603  the command is our own
@@ -161,7 +161,7 @@ class Child:
                 stderr=subprocess.STDOUT,
                 env={**environment, **self.spec.environment},
                 umask=MASK,
-                start_new_session=True,  # Ctrl-C in the terminal reaches the supervisor alone, which ends them in order
+                start_new_session=True,  # Ctrl-C reaches only the supervisor, which ends the processes in order
             )
         self._born = time.monotonic()
 
@@ -169,12 +169,12 @@ class Child:
         try:
             return self.log.begin(self.spec.name)
         except OSError:
-            if self.spec.says is not None:
+            if self.spec.ready_text is not None:
                 raise
             return Path(os.devnull).open("ab")
 
     def is_wanted(self) -> bool:
-        """Whether it is to start: at once, or because somebody has rung its doorbell."""
+        """Whether the process is to start: immediately, or because its doorbell rang."""
         if self._bell is None:
             return True
         if not self._watches_bell:
@@ -183,11 +183,11 @@ class Child:
 
     def _watch_bell(self) -> None:
         if self._bell is not None:
-            self._bell.listen()  # what an earlier supervisor left there does not count
+            self._bell.listen()  # resets what an earlier supervisor left
             self._watches_bell = True
 
     def close(self) -> None:
-        """Remove its socket and its doorbell: nobody can ask for it any more."""
+        """Remove the socket and the doorbell of the process."""
         if self._bell is not None:
             self._bell.remove()
         if self.spec.socket is not None:
@@ -195,14 +195,14 @@ class Child:
                 self.spec.socket.unlink(missing_ok=True)
 
     def tcp_ports(self) -> list[int]:
-        """The TCP ports on which it, or a process that it started, listens."""
+        """The TCP ports on which the process or one of its children listens."""
         tree = self.tree()
         if self.spec.socket is not None:
             self._known.update(tree)
         return sorted({port for process in tree for port in _tcp_ports(process)})
 
     def go_on(self) -> None:
-        """Tell one that loads first that all it needs is there; the others wait for no word."""
+        """Let a process that loads first continue, since everything that it needs is ready."""
         if self._process is not None and self._process.stdin is not None:
             with suppress(OSError):
                 self._process.stdin.write(b"go on\n")
@@ -212,28 +212,28 @@ class Child:
 
     def _close_input(self) -> None:
         if self._process is not None and self._process.stdin is not None:
-            with suppress(OSError):  # of what it did not read
+            with suppress(OSError):  # it did not read everything
                 self._process.stdin.close()
 
     def exit_code(self) -> int | None:
-        """Its exit code, negative for a signal; None while it runs or before it was started."""
+        """The exit code of the process, negative for a signal; None while it runs or before it was started."""
         return self._process.poll() if self._process else None
 
     def is_ready(self) -> bool:
-        """Whether it, and not a stranger on the same port, answers."""
+        """Whether this process, and no other on the same port, is ready."""
         if self.exit_code() is not None:
             return False
         spec = self.spec
-        if spec.port is None and spec.says is None and time.monotonic() - self._born < _SETTLED:
+        if spec.port is None and spec.ready_text is None and time.monotonic() - self._born < _SETTLED:
             return False
-        if spec.says is not None and not self.log.has_said(spec.says):
+        if spec.ready_text is not None and not self.log.contains(spec.ready_text):
             return False
-        if spec.port is not None and spec.port not in self.tcp_ports():
-            return False  # asked last: it reads the sockets of every process of the tree
+        if spec.port is not None and spec.port not in self.tcp_ports():  # last, since it reads all sockets of the tree
+            return False
         return spec.health is None or _answers(spec, spec.health)
 
     def tree(self) -> list[psutil.Process]:
-        """The process and all that it started, itself first; empty when it is gone."""
+        """The process and all its children, itself first; empty if it has ended."""
         if self._process is None or self._process.poll() is not None:
             return []
         with suppress(psutil.Error):
@@ -241,19 +241,19 @@ class Child:
             return [own, *own.children(recursive=True)]
         return []
 
-    def ask_to_end(self) -> None:
-        """Send SIGTERM to the process itself, which ends what it started."""
+    def request_end(self) -> None:
+        """Send SIGTERM to the process itself, which ends its children."""
         if self._process is not None and self._process.poll() is None:
             self._process.terminate()
 
     def end(self, hurry: Event) -> None:
-        """End it and all that it started; SIGKILL for what outlives its grace, at once when `hurry` is set."""
+        """End the process and all its children, with SIGKILL after its grace, or at once if `hurry` is set."""
         tree = set(self.tree())
-        self.ask_to_end()
+        self.request_end()
         deadline = time.monotonic() + self.spec.grace
         while self.tree() and time.monotonic() < deadline and not hurry.is_set():
             time.sleep(0.02)
-        stubborn = self.tree()  # with what was started meanwhile
+        stubborn = self.tree()  # including children that were started meanwhile
         end_processes(tree.union(stubborn), 0.0 if stubborn or hurry.is_set() else 3.0)
         if self._process is not None:
             self._process.wait()
@@ -262,7 +262,7 @@ class Child:
 
 
 def end_processes(processes: Collection[psutil.Process], grace: float) -> None:
-    """Wait `grace` seconds for processes to end and kill the rest; psutil never touches a reused pid."""
+    """Wait `grace` seconds for processes to end and kill the others; psutil never touches a reused pid."""
     _, alive = psutil.wait_procs(processes, timeout=grace)
     for process in alive:
         with suppress(psutil.Error):
@@ -271,7 +271,7 @@ def end_processes(processes: Collection[psutil.Process], grace: float) -> None:
 
 
 def marked(mark: str) -> list[psutil.Process]:
-    """Every process of this user whose environment holds the mark, wherever it was re-parented to."""
+    """All processes of this user with the mark in their environment, whatever their parent is."""
     found = []
     for process in psutil.process_iter():
         with suppress(psutil.Error):
@@ -291,7 +291,7 @@ def describe_exit(code: int) -> str:
 
 
 def loopback_past_proxies(environment: Mapping[str, str]) -> dict[str, str]:
-    """The `no_proxy` variables with this machine added: our processes talk to one another directly."""
+    """The `no_proxy` variables with this machine added, since our processes use no proxy between them."""
     names: Iterable[str] = ("no_proxy", "NO_PROXY")
     already = next((environment[name] for name in names if environment.get(name)), "")
     return dict.fromkeys(names, ",".join(filter(None, [already, "127.0.0.1", "localhost", "::1"])))
@@ -306,7 +306,7 @@ def _tcp_ports(process: psutil.Process) -> list[int]:
 
 def _answers(spec: ChildSpec, path: str) -> bool:
     if spec.port is None:
-        return True  # nobody knows where to ask
+        return True
     connection = http.client.HTTPConnection(spec.host, spec.port, timeout=2)
     try:
         connection.request("GET", path)
@@ -318,11 +318,11 @@ def _answers(spec: ChildSpec, path: str) -> bool:
 
 
 PREFIX: Final = "METRICSWEEP_"
-WEBHOOK: Final = ("webhook_url", "webhook_secret", "webhook_secret_file")
-"""The settings that only who tells the webhook needs."""
-OBJECT_STORE_BYTES: Final = 256 * 1024 * 1024  # Ray's least is 75 MiB; recipes and results stay under 1 MiB
-GIVING_BACK_SECONDS: Final = 20.0
-"""How long slots have, once the conductor has ended, to write a checkpoint of what they train."""
+_WEBHOOK: Final = ("webhook_url", "webhook_secret", "webhook_secret_file")
+"""The settings that only the conductor needs, which calls the webhook."""
+_OBJECT_STORE_BYTES: Final = 256 * 1024 * 1024  # Ray's minimum is 75 MiB; recipes and results are under 1 MiB
+_GIVING_BACK_SECONDS: Final = 20.0
+"""How long slots have to write checkpoints after the conductor's end."""
 MLFLOW_SWITCHES: Final[Mapping[str, str]] = {
     "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
     "MLFLOW_SERVER_ENABLE_CUSTOM_SCORERS": "false",
@@ -331,30 +331,19 @@ MLFLOW_SWITCHES: Final[Mapping[str, str]] = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "DO_NOT_TRACK": "true",
 }
-"""What of an MLflow server is switched off, beyond what `api.mlflow` lets nobody reach."""
-
-# Ray 2.60 takes 127.0.0.1 as its address only where its clusters are switched off, as they are on macOS and Windows:
-# otherwise it replaces it by the machine's own and its servers listen on every interface. Drivers need the same.
-LOOPBACK_RAY: Final[Mapping[str, str]] = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
+"""Switches off features of an MLflow server, in addition to the paths that `api.mlflow` does not forward."""
 
 
 def mlflow_server(home: Path, socket: Path) -> ChildSpec:
     """MLflow's server over SQLite: on a Unix socket and no port, one worker, no job runners, no gateway.
 
-    It asks nobody for a password, and every account may write to its socket: the folder of the socket must be closed.
-    It takes seconds and hundreds of MB to start, and no training needs it: it starts with the first sweep or when
-    somebody opens it.
+    It requires no password, and every account may write to its socket, so that the socket's folder must be closed. It
+    takes seconds and hundreds of MB to start, and no training needs it: it starts with the first sweep or when somebody
+    opens it.
     """
-    # By default uvicorn looks for modules in the current folder first.
-    uvicorn = (
-        "--uds",
-        str(socket),
-        "--log-level",
-        "info",
-        "--no-access-log",
-        "--app-dir",
-        sysconfig.get_path("purelib"),
-    )
+    # By default uvicorn imports from the current folder first.
+    uvicorn = ["--uds", str(socket), "--log-level", "info", "--no-access-log"]
+    uvicorn += ["--app-dir", sysconfig.get_path("purelib")]
     return ChildSpec(
         name="mlflow",
         command=(
@@ -366,63 +355,63 @@ def mlflow_server(home: Path, socket: Path) -> ChildSpec:
         ),
         environment=MLFLOW_SWITCHES,
         socket=socket,
-        says="Uvicorn running",
+        ready_text="Uvicorn running",
         awaited=False,
         on_demand=True,
     )
 
 
 def ray_head(folder: Path, ports: Mapping[str, int], token: str, settings: Settings) -> ChildSpec:
-    """A Ray of one machine: on loopback, with a token, without dashboard, autoscaler and log monitor. Before it ends
-    its slots give back what they train.
+    """A Ray of one machine: on loopback, with a token, without dashboard, autoscaler and log monitor.
 
-    `ports` has `ray` and, where Ray Client is installed, `ray_client`; all others Ray takes free ones for, so that
-    several heads share a machine. Workers inherit the environment: the data root, and nothing secret but Ray's token.
+    Before it ends, its slots write checkpoints. `ports` has `ray` and, if Ray Client is installed, `ray_client`; Ray
+    chooses free ones for the others, so that several heads can share a machine. Workers inherit the environment, which
+    contains no secret except Ray's token.
     """
     client = ("--ray-client-server-port", str(ports["ray_client"])) if "ray_client" in ports else ()
     theirs = {name: value for name, value in settings_environment(settings).items() if name in _FOR_WORKERS}
     return ChildSpec(
         name="ray",
         command=(
-            *(sys.executable, "-m", "orchestrator.run.ray", "--grace", f"{GIVING_BACK_SECONDS:g}", "--heard", "0"),
+            *(sys.executable, "-m", "orchestrator.run.ray", "--grace", f"{_GIVING_BACK_SECONDS:g}", "--heard", "0"),
             *("--head", "--block"),
             *("--port", str(ports["ray"]), *client),
             *("--min-worker-port", "0", "--max-worker-port", "0", "--dashboard-agent-listen-port", "0"),
-            *("--object-store-memory", str(OBJECT_STORE_BYTES), "--temp-dir", str(folder)),
+            *("--object-store-memory", str(_OBJECT_STORE_BYTES), "--temp-dir", str(folder)),
             *("--include-dashboard", "false", "--include-log-monitor", "false", "--no-monitor"),
             *("--disable-usage-stats", "--log-color", "false"),
         ),
         environment={
             **ray_environment(token),
             **theirs,
-            # On SIGTERM Ray otherwise waits 30 s for its actors, which are detached and never end by themselves.
+            # On SIGTERM Ray otherwise waits 30 s for its actors, which are detached and do not end by themselves.
             "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S": "0",
-            # Each file of its session's logs, those of the slots too: by default 512 MiB, five times, or without end.
+            # The size and number of each log of its session, also of slots; by default they are much larger.
             "RAY_ROTATION_MAX_BYTES": str(LOG_BYTES),
             "RAY_ROTATION_BACKUP_COUNT": str(KEPT),
             **for_slots(os.environ),
         },
         port=ports["ray"],
-        says="Ray runtime started",  # its first server listens a second before there is a node
-        grace=GIVING_BACK_SECONDS + 10.0,
+        ready_text="Ray runtime started",  # its first server listens a second before there is a node
+        grace=_GIVING_BACK_SECONDS + 10.0,
     )
 
 
 def applications() -> list[ChildSpec]:
-    """Our own two. The conductor waits for the API, so that one process migrates the database, and loads meanwhile.
+    """The API and the conductor.
 
-    It ends first, since it writes what MLflow still lacks through the API.
+    The conductor waits for the API, so that one process migrates the database, and loads meanwhile. It ends first,
+    since it writes the last runs to MLflow through the API.
     """
-    conduct = (sys.executable, "-m", "orchestrator", "conduct", "--when-told")
     return [
         ChildSpec("api", (sys.executable, "-m", "api"), health="/healthz"),
         ChildSpec(
             "conductor",
-            conduct,
-            says="serving the queue",
-            after=_API,
-            needs=_RAY,
-            outlived_by=_MLFLOW,
+            (sys.executable, "-m", "orchestrator", "conduct", "--wait-for-start"),
+            ready_text="serving the queue",
+            after=frozenset({"api"}),
+            needs=frozenset({"ray"}),
+            outlived_by=frozenset({"mlflow"}),
             grace=20.0,
             loads_first=True,
         ),
@@ -430,9 +419,10 @@ def applications() -> list[ChildSpec]:
 
 
 def ray_environment(token: str) -> dict[str, str]:
-    """What Ray's processes and its drivers share."""
+    """The variables that Ray's processes and its drivers share."""
     return {
-        **LOOPBACK_RAY,
+        # Otherwise Ray 2.60 replaces 127.0.0.1 by the machine's own address, and its servers listen on every interface.
+        "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
         "RAY_AUTH_MODE": "token",
         "RAY_AUTH_TOKEN": token,
         "RAY_USAGE_STATS_ENABLED": "0",
@@ -440,12 +430,12 @@ def ray_environment(token: str) -> dict[str, str]:
 
 
 def has_ray_client() -> bool:
-    """Whether Ray would start its client server, which it does wherever grpc happens to be installed."""
+    """Whether Ray would start its client server, which it does if grpc is installed."""
     return importlib.util.find_spec("grpc") is not None
 
 
 def settings_environment(settings: Settings) -> dict[str, str]:
-    """Settings as METRICSWEEP_* variables with absolute paths, without what only one child gets."""
+    """Settings as METRICSWEEP_* variables with absolute paths, without those that only one child gets."""
     absolute = settings.model_copy(
         update={
             "home": settings.resolved_home,
@@ -456,54 +446,49 @@ def settings_environment(settings: Settings) -> dict[str, str]:
             "mlflow_socket": settings.mlflow_socket and settings.mlflow_socket.absolute(),
         }
     )
-    withheld = {"token", "oidc_client_secret", *WEBHOOK, *SECRET_FILES}
+    withheld = {"token", "oidc_client_secret", *_WEBHOOK, *SECRET_FILES}
     values = {name: getattr(absolute, name) for name in Settings.model_fields if name not in withheld}
     return {PREFIX + name.upper(): str(value) for name, value in values.items() if value is not None}
 
 
 def own_environments(settings: Settings) -> dict[str, dict[str, str]]:
-    """What only one child gets, by its name: the API the token and what it shows the provider, the conductor the
-    webhook and MLflow's login.
+    """Settings that only one child gets, by its name: secrets of the API, and the conductor's webhook and MLflow login.
 
     Both get the file of the database's password.
     """
-    files = {name: file.absolute() for name in SECRET_FILES if (file := getattr(settings, name))}
-    both = {"database_password_file": files.get("database_password_file")}
-    own: dict[str, dict[str, object]] = {
-        "api": {name: getattr(settings, name) for name in ("token", "oidc_client_secret")} | both
+    names = {
+        "api": ("token", "token_file", "oidc_client_secret", "oidc_client_secret_file"),
+        "conductor": (*_WEBHOOK, "mlflow_token_file", "mlflow_password_file"),
     }
-    own["api"] |= {name: files.get(name) for name in ("token_file", "oidc_client_secret_file")}
-    of_conductor = ("webhook_secret_file", "mlflow_token_file", "mlflow_password_file")
-    own["conductor"] = {name: getattr(settings, name) for name in WEBHOOK} | both
-    own["conductor"] |= {name: files.get(name) for name in of_conductor}
-    environments = {
-        child: {PREFIX + name.upper(): _plain(value) for name, value in values.items() if value is not None}
-        for child, values in own.items()
-    }
+    environments = {}
+    for child, own in names.items():
+        values = {name: getattr(settings, name) for name in (*own, "database_password_file")}
+        environments[child] = {
+            PREFIX + name.upper(): _plain(value) for name, value in values.items() if value is not None
+        }
     if settings.engine == "inline":  # the conductor itself trains
         environments["conductor"] |= for_slots(os.environ)
     return environments
 
 
-def _plain(value: object) -> str:
-    return value.get_secret_value() if isinstance(value, SecretStr) else str(value)
+def _plain(value: SecretStr | Path | str) -> str:
+    if isinstance(value, SecretStr):
+        return value.get_secret_value()
+    return str(value.absolute() if isinstance(value, Path) else value)
 
 
 def inherited_environment(*, own_mlflow: bool = False) -> dict[str, str]:
-    """This process's environment without our settings, another Ray's address and, for our own MLflow, any word to one.
-    No process looks for modules in its current folder.
+    """This process's environment without our settings, Ray's address and, with `own_mlflow`, all variables of MLflow.
 
-    What a person set for the `mlflow` command (a server with its password, plugins, remote assistants) is not for ours.
+    A person's variables for the `mlflow` command, such as a server with its password, are not for our own server. No
+    process imports modules from its current folder.
     """
     dropped = {PREFIX + name.upper() for name in Settings.model_fields} | {"RAY_ADDRESS"}
-    words = ("MLFLOW_", "_MLFLOW_") if own_mlflow else ()
-    kept = {name: value for name, value in os.environ.items() if name not in dropped and not name.startswith(words)}
+    starts = ("MLFLOW_", "_MLFLOW_") if own_mlflow else ()
+    kept = {name: value for name, value in os.environ.items() if name not in dropped and not name.startswith(starts)}
     folders = kept.get("PYTHONPATH", "").split(os.pathsep)
-    kept["PYTHONPATH"] = os.pathsep.join(filter(None, folders))  # an empty one is the current folder
+    kept["PYTHONPATH"] = os.pathsep.join(filter(None, folders))  # an empty entry is the current folder
     return kept | {"PYTHONSAFEPATH": "1"}
 
 
-_API: Final = frozenset({"api"})
-_RAY: Final = frozenset({"ray"})
-_MLFLOW: Final = frozenset({"mlflow"})
 _FOR_WORKERS: Final = {PREFIX + name for name in ("HOME", "DATA", "PARTS", "STORAGE_URL", "TRAIN", "TRACES_URL")}

@@ -1,4 +1,4 @@
-"""`serve.json`: where a home folder is served, written by `serve` and read by the commands of its user."""
+"""`serve.json`: the address of a home folder's server, written by `serve` and read by the commands of its user."""
 
 import json
 import socket
@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from orchestrator.host.files import own_text
+from orchestrator.host.disk import replace_file
 
-RECORD_FILE: Final = "serve.json"
+_RECORD_FILE: Final = "serve.json"
 
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """Where a home folder is served."""
+    """The address and process that serve a home folder."""
 
     url: str
     machine: str
@@ -23,25 +23,26 @@ class Served:
 
     @property
     def is_here(self) -> bool:
-        """Whether it is this machine: a home folder may lie on a disk that several share."""
+        """Whether the server runs on this machine; several machines may share the disk of a home folder."""
         return self.machine == socket.gethostname()
 
 
 def read(home: Path) -> Mapping[str, Any]:
-    """The record; empty where there is none, or a damaged one."""
+    """The content of `serve.json`; empty if the file is missing or damaged."""
     with suppress(OSError, ValueError):
-        record = json.loads((home / RECORD_FILE).read_text())
+        record = json.loads((home / _RECORD_FILE).read_text())
         return record if isinstance(record, dict) else {}
     return {}
 
 
 def write(home: Path, record: Mapping[str, Any], url: str) -> None:
-    """Replace the record; `url` is that of the API, empty once it is served no more."""
-    own_text(home / RECORD_FILE, json.dumps({**record, "url": url, "machine": socket.gethostname()}, indent=1))
+    """Replace `serve.json`; `url` is the address of the API, empty after its end."""
+    content = json.dumps({**record, "url": url, "machine": socket.gethostname()}, indent=1)
+    replace_file(home / _RECORD_FILE, content.encode(), mode=0o600)
 
 
 def served(home: Path) -> Served | None:
-    """Where the home is served, as far as its record says: whoever wrote it may have been killed."""
+    """The server of a home folder by `serve.json`, which may have been killed since."""
     found = read(home)
     with suppress(KeyError, TypeError, ValueError):
         return Served(str(found["url"]), str(found["machine"]), int(found["pid"])) if found["url"] else None

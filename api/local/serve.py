@@ -1,4 +1,4 @@
-"""The whole service on this machine: checks the settings, starts its processes and restarts those that end."""
+"""The whole service on this machine: checks the settings, and starts, restarts and ends its processes."""
 
 import os
 import secrets
@@ -34,79 +34,41 @@ from api.local.processes import (
 )
 from orchestrator.host.checks import is_loopback, missing, refuse_hidden, require
 from orchestrator.host.disk import disk_of
+from orchestrator.host.files import own_secret
 from orchestrator.host.logs import printable
 from orchestrator.service.accounts import refuse_newer_database
 from orchestrator.settings import ENGINES, Secrets, Settings
 from orchestrator.views.errors import MetricsweepError, UnavailableError
 from workers import catalog as catalogs
 
-
-def refuse_wrong_start(settings: Settings) -> None:
-    """Raise MetricsweepError for whatever would end one of the processes as soon as it has started."""
-    require("fastapi", "server")
-    refuse_open_host(settings)
-    home = settings.resolved_home
-    if home.exists() and not os.access(home, os.W_OK | os.X_OK):
-        raise MetricsweepError(
-            unwritable(home, "Read-only file system" if disk_of(home).read_only else "no permission")
-        )
-    refuse_hidden()
-    try:
-        catalogs.load(settings.parts)
-    except catalogs.PartSourceError as error:
-        raise MetricsweepError(f"METRICSWEEP_PARTS: {error}") from error
-    refuse_unknown_names(settings, sys.path)
-    refuse_newer_database(settings)
-
-
-def refuse_unknown_names(settings: Settings, path: list[str]) -> None:
-    """Raise MetricsweepError where a setting names a function that is not there; a cluster's workers know theirs."""
-    names = {"ENGINE": "" if settings.engine in ENGINES else settings.engine}
-    if not settings.ray_address:
-        names |= {"TRAIN": settings.train, "INSPECT": settings.inspect or ""}
-    problems = [
-        f"METRICSWEEP_{setting}: no function {name!r}: {reason}; expected `module:function`, the module in a folder of "
-        "PYTHONPATH or an installed package"
-        for setting, name in names.items()
-        if name and (reason := missing(name, path))
-    ]
-    if problems:
-        raise MetricsweepError("\n".join(problems))
-
-
-def refuse_open_host(settings: Settings) -> None:
-    """Raise MetricsweepError where the API would listen beyond this machine with the home's own token alone.
-
-    Those who reach it from elsewhere cannot read that one.
-    """
-    if Secrets(settings).tokens:
-        return
-    if is_loopback(settings.host):
-        return
-    raise MetricsweepError(
-        f"the API would listen on {settings.host} for everybody; set METRICSWEEP_TOKEN to a long random text, or "
-        "METRICSWEEP_TOKEN_FILE to a file that holds one, or METRICSWEEP_HOST to 127.0.0.1"
-    )
-
-
-Tell = Callable[[str, str], None]
+Report = Callable[[str, str], None]
 """Called with a process's name and its state in words, from the supervisor's thread."""
 
 FIRST_DELAY: Final = 0.5
-LONGEST_DELAY: Final = 30.0
+_LONGEST_DELAY: Final = 30.0
 _LONG_LIFE: Final = 60.0  # seconds after which an exit counts as the first again
-HELD_SECONDS: Final = 5.0
-"""How often a start is tried again that the system refused, such as for want of room on the disk."""
+_HELD_SECONDS: Final = 5.0
+"""How often a start that the system refused is tried again, such as on a full disk."""
 READY_SECONDS: Final = 180.0
-"""How long a process that was ready before may take to be ready again; its log may have lost the line that says so."""
+"""How long a restarted process may take to be ready; its log may have lost the line that says so."""
 _SEARCH_SECONDS: Final = 1.0  # between two searches for open TCP ports
-_TOLD_LINES: Final = 8  # of the log of a process that cannot be started
-_FIRST_TRIES: Final = 3  # exits of a process that was never ready before the start is given up
+_SHOWN_LINES: Final = 8  # of the log of a process that cannot be started
+_FIRST_TRIES: Final = 3  # exits of a process that was never ready, until the start is given up
+
+
+_START_SECONDS: Final = 180.0
+"""How long all processes together may take to become ready."""
+_NEXT_PORTS: Final = 20
+"""How many ports after the usual one are tried before any other."""
+_NOTE_SECONDS: Final = 5.0
+"""How often writing the record of processes is tried again."""
+_TICK: Final = 0.1
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @dataclass(slots=True)
 class _Watched:
-    """One child's place in its life; `at` is when it was started, or when it may be started again."""
+    """The state of a child; `at` is when it was started, or when it may be started again."""
 
     child: Child
     state: Literal["waiting", "loading", "starting", "ready", "ending", "refused"] = "waiting"
@@ -114,74 +76,68 @@ class _Watched:
     delay: float = FIRST_DELAY
     was_ready: bool = False
     exits: int = 0
-    held: str = ""
-    """Why the system refused to start it last."""
+    wait_reason: str = ""
+    """Why the system refused its last start."""
     searched: float = 0.0
-    """When open TCP ports were looked for last."""
+    """The time of the last search for open TCP ports."""
 
 
 class Supervision:
-    """Call `tick` often from one thread that lives as long as the children; `started` is called after every start."""
+    """Starts, checks and restarts child processes, at each call of `tick`."""
 
     def __init__(
-        self, children: Sequence[Child], environment: Mapping[str, str], tell: Tell, started: Callable[[], None]
+        self, children: Sequence[Child], environment: Mapping[str, str], report: Report, started: Callable[[], None]
     ) -> None:
         self._watched = {child.spec.name: _Watched(child) for child in children}
         self._environment = environment
-        self._tell = tell
+        self._report = report
         self._started = started
 
-    def all_ready(self) -> bool:
-        """Whether every process that is waited for has been ready at least once."""
-        return not self._missing()
-
-    def missing(self) -> str:
-        """The names of those that have not been ready yet."""
-        return ", ".join(self._missing())
-
-    def _missing(self) -> list[str]:
+    def missing(self) -> list[str]:
+        """The names of awaited processes that have never been ready."""
         return [name for name, each in self._watched.items() if each.child.spec.awaited and not each.was_ready]
 
     def tick(self) -> None:
-        """Look at every process once; raises UnavailableError when one cannot be brought up for the first time."""
+        """Check every process once; raises UnavailableError if one cannot be started for the first time."""
         for name, each in self._watched.items():
             try:
-                self._look_at(name, each)
-            except OSError as error:  # a full disk, no more processes, and whatever else passes: the others live on
+                self._check(name, each)
+            except OSError as error:  # may be temporary, such as a full disk; the other processes continue
                 self._hold(name, each, error)
 
-    def _look_at(self, name: str, each: _Watched) -> None:
+    def _check(self, name: str, each: _Watched) -> None:
         if each.state == "refused":
             return
         code = each.child.exit_code()
         each.child.log.cut()
         if each.state == "waiting":
-            if time.monotonic() >= each.at and self._may_begin(each):
+            may_begin = each.child.is_wanted() and (each.child.spec.loads_first or self._may_go_on(each))
+            if time.monotonic() >= each.at and may_begin:
                 self._start(name, each)
         elif code is not None:
             self._note_exit(name, each, code)
         elif each.state == "loading":
             self._let_go_on(each)
         elif each.state == "starting":
-            self._look_at_start(name, each, ready=each.child.is_ready())
+            self._check_start(name, each, ready=each.child.is_ready())
         elif each.state == "ending" and time.monotonic() - each.at > each.child.spec.grace:
-            _hurried(each.child)
+            _end_at_once(each.child)
 
-    def _look_at_start(self, name: str, each: _Watched, *, ready: bool) -> None:
+    def _check_start(self, name: str, each: _Watched, *, ready: bool) -> None:
         if self._has_open_port(name, each, ready=ready):
             return
         if ready:
             each.state, each.was_ready = "ready", True
-            self._tell(name, "ready")
+            self._report(name, "ready")
         elif each.was_ready and time.monotonic() - each.at > READY_SECONDS:
-            self._tell(name, f"not ready after {READY_SECONDS:g} s; starting again")
-            each.child.ask_to_end()
+            self._report(name, f"not ready after {READY_SECONDS:g} s; starting again")
+            each.child.request_end()
             each.state, each.at = "ending", time.monotonic()
 
     def _has_open_port(self, name: str, each: _Watched, *, ready: bool) -> bool:
-        """Whether a process that was given a Unix socket listens on a TCP port: then it is ended, and stays so.
+        """Whether a process with a Unix socket listens on a TCP port; then it is ended, and not started again.
 
-        Looked for every second while it starts, and once more when it is ready.
+        Checked every second while it starts, and once more when it is ready.
         """
         if each.child.spec.socket is None or (time.monotonic() < each.searched + _SEARCH_SECONDS and not ready):
             return False
@@ -189,8 +145,8 @@ class Supervision:
         ports = each.child.tcp_ports()
         if ports:
             each.state = "refused"
-            _hurried(each.child)
-            self._tell(
+            _end_at_once(each.child)
+            self._report(
                 name,
                 f"listens on TCP port {', '.join(map(str, ports))}, which is open to every account of this machine; "
                 f"expected the Unix socket {each.child.spec.socket} alone; ended, and not started again",
@@ -198,41 +154,37 @@ class Supervision:
         return bool(ports)
 
     def _hold(self, name: str, each: _Watched, error: OSError) -> None:
-        """Try a start that the system refused again later; raises UnavailableError where it was the first.
+        """Try a start that the system refused again later, and report the reason once.
 
-        Tells the reason once.
+        Raises UnavailableError if the process was never ready, after a few tries.
         """
         if each.state != "waiting":
-            return  # looked at again at the next tick
+            return  # checked again at the next tick
         each.exits += 1
-        each.at = time.monotonic() + (HELD_SECONDS if each.was_ready else FIRST_DELAY)
+        each.at = time.monotonic() + (_HELD_SECONDS if each.was_ready else FIRST_DELAY)
         reason = error.strerror or str(error)
         if each.child.spec.awaited and not each.was_ready and each.exits >= _FIRST_TRIES:
             raise UnavailableError(f"{name} cannot be started: {error}") from error
-        if reason != each.held:
-            each.held = reason
-            self._tell(name, f"cannot be started: {reason}; it is tried again until it can be")
+        if reason != each.wait_reason:
+            each.wait_reason = reason
+            self._report(name, f"cannot be started: {reason}; it is tried again until it can be")
 
     def end_all(self, hurry: Event) -> None:
-        """End each once those that started after it have ended, and at the same time those that may."""
+        """End every process after those that need it; independent ones end at the same time."""
         left = {name for name, each in self._watched.items() if each.child.pid and each.child.exit_code() is None}
         with ThreadPoolExecutor(max(1, len(self._watched))) as threads:
             while left:
                 later = frozenset().union(*(self._watched[name].child.spec.end_later for name in left))
                 free = [name for name in self._watched if name in left - later]
-                for _ in threads.map(lambda name: self._end(name, hurry), free):  # which raises what one raised
-                    pass
+                list(threads.map(lambda name: self._end(name, hurry), free))  # raises an error of `_end`
                 left -= set(free)
         for each in self._watched.values():
             each.child.close()
 
     def _end(self, name: str, hurry: Event) -> None:
-        self._tell(name, "stopping")
+        self._report(name, "stopping")
         self._watched[name].child.end(hurry)
-        self._tell(name, "stopped")
-
-    def _may_begin(self, each: _Watched) -> bool:
-        return each.child.is_wanted() and (each.child.spec.loads_first or self._may_go_on(each))
+        self._report(name, "stopped")
 
     def _may_go_on(self, each: _Watched) -> bool:
         spec = each.child.spec
@@ -240,13 +192,13 @@ class Supervision:
         needs = [self._watched[name] for name in spec.needs if name in self._watched]
         if not (all(other.was_ready for other in after) and all(other.state == "ready" for other in needs)):
             return False
-        # What nobody waits for leaves the processors to what is waited for.
-        return spec.awaited or self.all_ready()
+        # Processes that are not awaited leave the CPUs to the others.
+        return spec.awaited or not self.missing()
 
     def _start(self, name: str, each: _Watched) -> None:
         each.child.start(self._environment)
-        each.state, each.at, each.held = "loading", time.monotonic(), ""
-        self._tell(name, "starting")
+        each.state, each.at, each.wait_reason = "loading", time.monotonic(), ""
+        self._report(name, "starting")
         self._started()
         self._let_go_on(each)
 
@@ -262,51 +214,31 @@ class Supervision:
         if asked:
             each.at = 0.0
             return
-        said = f"ended with {describe_exit(code)}; its log is {each.child.log.path}"
+        message = f"ended with {describe_exit(code)}; its log is {each.child.log.path}"
         if each.child.spec.awaited and not each.was_ready and each.exits >= _FIRST_TRIES:
-            raise UnavailableError(f"{name} {said}\n{printable(each.child.log.last_lines(_TOLD_LINES))}".rstrip())
-        each.delay = FIRST_DELAY if lived > _LONG_LIFE or each.exits == 1 else min(2 * each.delay, LONGEST_DELAY)
+            raise UnavailableError(f"{name} {message}\n{printable(each.child.log.last_lines(_SHOWN_LINES))}".rstrip())
+        each.delay = FIRST_DELAY if lived > _LONG_LIFE or each.exits == 1 else min(2 * each.delay, _LONGEST_DELAY)
         each.at = time.monotonic() + each.delay
-        self._tell(name, f"{said}; starting again in {each.delay:g} s")
+        self._report(name, f"{message}; starting again in {each.delay:g} s")
         for other_name, other in self._watched.items():
             if name in other.child.spec.needs and other.state in {"starting", "ready"}:
-                self._tell(other_name, f"starts again with {name}")
-                other.child.ask_to_end()
+                self._report(other_name, f"starts again with {name}")
+                other.child.request_end()
                 other.state, other.at = "ending", time.monotonic()
-
-
-def _hurried(child: Child) -> None:
-    at_once = Event()
-    at_once.set()
-    child.end(at_once)
-
-
-START_SECONDS: Final = 180.0
-"""How long all processes together may take to become ready."""
-NEXT_PORTS: Final = 20
-"""How many ports after the usual one are tried before any that is free."""
-NOTE_SECONDS: Final = 5.0
-"""How often a record of what runs is tried again that could not be written."""
-_TICK: Final = 0.1
-_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
-
-class Ended(SystemExit):
-    """SIGTERM or SIGHUP arrived; raised in the main thread, as KeyboardInterrupt is for Ctrl-C."""
 
 
 class Stack:
     """The processes of one home folder; use it in a `with` block, which ends them in order.
 
-    `tell` is called with a process's name and state, from another thread. `children` replaces our own two processes;
-    one called `api` gets the API's port.
+    `report` is called with a process's name and state, from another thread. `children` replaces the API and the
+    conductor; a child with the name `api` gets the API's port.
     """
 
     def __init__(
-        self, settings: Settings, tell: Tell = lambda name, state: None, children: Sequence[ChildSpec] | None = None
+        self, settings: Settings, report: Report = lambda name, state: None, children: Sequence[ChildSpec] | None = None
     ) -> None:
         self._settings = settings
-        self._listener = tell
+        self._listener = report
         self._applications = applications() if children is None else list(children)
         self._home: Home | None = None
         self._addresses: dict[str, str] = {}
@@ -320,10 +252,8 @@ class Stack:
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
-            heeded = [
-                number for number in _SIGNALS if signal.getsignal(number) != signal.SIG_IGN
-            ]  # nohup ignores SIGHUP
-            self._before = {number: signal.signal(number, self._on_signal) for number in heeded}
+            handled = [number for number in _SIGNALS if signal.getsignal(number) != signal.SIG_IGN]  # as nohup does
+            self._before = {number: signal.signal(number, self._on_signal) for number in handled}
         return self
 
     def __exit__(
@@ -335,27 +265,26 @@ class Stack:
 
     @property
     def addresses(self) -> Mapping[str, str]:
-        """`api` and `mlflow` as URLs, `ray` as host:port, once started; without those that are not used."""
+        """`api` and `mlflow` as URLs and, if used, `ray` as host:port; empty before the start."""
         return dict(self._addresses)
 
     def start(self) -> None:
-        """Start everything and wait until all that is needed is ready; MLflow may come some seconds later.
+        """Start all processes and wait until the necessary ones are ready; MLflow may start later.
 
-        Raises ConflictError where this home is served already, UnavailableError where a process does not come up,
-        and MetricsweepError where the settings do not allow it.
+        Raises ConflictError if this home is served already, UnavailableError if a process does not start, and
+        MetricsweepError if the settings are wrong.
         """
-        refuse_wrong_start(self._settings)
+        _refuse_wrong_start(self._settings)
         self._home = Home(self._settings.resolved_home)
         try:
             self._home.lock()
-            closed = self._home.close_to_others()
-            if closed:
-                self._tell("serve", closed)
+            if closed := self._home.close_to_others():
+                self._report("serve", closed)
             for left in self._home.end_leftovers():
-                self._tell("serve", f"ended {left}, left by an earlier run")
+                self._report("serve", f"ended {left}, left by an earlier run")
             mark = secrets.token_hex(16)
             specs = self._specs(self._home)
-            # One thread starts all of them and lives until the last has ended: they get a signal when it dies.
+            # One thread starts all processes and lives until the last has ended, since they get a signal at its end.
             self._thread = threading.Thread(target=self._run, args=(specs, mark), name="supervisor", daemon=True)
             self._thread.start()
             while not self._is_up.is_set():
@@ -368,26 +297,26 @@ class Stack:
     def wait(self) -> None:
         """Block until Ctrl-C, SIGTERM or SIGHUP."""
         with suppress(KeyboardInterrupt, Ended):
-            # Not Thread.join: on Python 3.11 and 3.12, one that a signal's exception leaves forgets a living thread.
-            # Nor Event.wait: one that it leaves at the wrong moment keeps the event's lock, and nobody can set it.
+            # Not Thread.join, which on Python 3.11 and 3.12 takes the thread for ended after a signal's exception, and
+            # not Event.wait, which may keep the event's lock after such an exception.
             while self._thread is not None and not self._done.is_set():
                 time.sleep(_TICK)
         self._raise_failure()
 
     def stop(self) -> None:
-        """End every process: conductor, API, Ray, MLflow. A second signal meanwhile kills what is left."""
-        self._ending = True  # from here on no signal raises
+        """End every process: conductor, API, Ray, MLflow. A second signal kills the remaining ones."""
+        self._ending = True  # from now on, signals raise nothing
         self._stopping.set()
         if self._thread is not None and self._thread.ident is not None:
-            # In steps: a signal that the kernel gives to another thread is handled when this one wakes.
+            # In steps, since a signal that the kernel gives to another thread is handled when this one wakes.
             while not self._done.wait(_TICK):
                 pass
             self._thread.join()
         if self._home is not None:
             self._home.close()
 
-    def _tell(self, name: str, state: str) -> None:
-        with suppress(Exception):  # a closed terminal is no reason to stop supervising
+    def _report(self, name: str, state: str) -> None:
+        with suppress(Exception):  # supervision continues after a closed terminal
             self._listener(name, state)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
@@ -413,7 +342,7 @@ class Stack:
         def note() -> None:
             self._note(home, mark, children)
 
-        supervision = Supervision(children, environment, self._tell, note)
+        supervision = Supervision(children, environment, self._report, note)
         try:
             self._supervise(supervision, note)
         except BaseException as error:
@@ -428,28 +357,28 @@ class Stack:
                 self._done.set()
 
     def _note(self, home: Home, mark: str, children: Sequence[Child]) -> None:
-        """Record what runs; on a full disk later. The next start knows all of it by the mark in its environment too."""
+        """Record the running processes, on a full disk later. The next start also finds them by their mark."""
         try:
             home.note(mark, children)
             self._note_again = float("inf")
         except OSError as error:
             if self._note_again == float("inf"):
-                self._tell("serve", f"cannot note what runs: {error}; it is tried again until it can")
-            self._note_again = time.monotonic() + NOTE_SECONDS
+                self._report("serve", f"cannot note what runs: {error}; it is tried again until it can")
+            self._note_again = time.monotonic() + _NOTE_SECONDS
 
     def _supervise(self, supervision: Supervision, note: Callable[[], None]) -> None:
-        deadline = time.monotonic() + START_SECONDS
+        deadline = time.monotonic() + _START_SECONDS
         while not self._stopping.wait(_TICK):
             supervision.tick()
             if time.monotonic() > self._note_again:
                 note()
-            if supervision.all_ready():
+            if not (missing := supervision.missing()):
                 self._is_up.set()
             elif not self._is_up.is_set() and time.monotonic() > deadline:
-                raise UnavailableError(f"not ready after {START_SECONDS:g} s: {supervision.missing()}")
+                raise UnavailableError(f"not ready after {_START_SECONDS:g} s: {', '.join(missing)}")
 
     def _specs(self, home: Home) -> list[ChildSpec]:
-        """All processes in the order in which they are begun; settles ports and addresses."""
+        """All processes in the order of their start; chooses ports and addresses."""
         settings, specs, for_ray = self._settings, [], {}
         mlflow, ray = settings.mlflow_url, settings.ray_address
         socket = None if mlflow else settings.mlflow_socket
@@ -459,13 +388,14 @@ class Stack:
         if not ray and settings.engine == "ray_tune":
             names = ("ray", "ray_client") if has_ray_client() else ("ray",)
             ports = {name: home.port(name) for name in names}
-            ray, token = f"127.0.0.1:{ports['ray']}", home.ray_token()
+            ray, token = f"127.0.0.1:{ports['ray']}", own_secret(home.folder / "ray.token")
             for_ray = ray_environment(token)
             specs.append(ray_head(home.ray_folder(), ports, token, settings))
         port = self._api_port(home)
-        host = _reachable(settings.host)
+        # The address by which this machine reaches the listener.
+        host = {"0.0.0.0": "127.0.0.1", "::": "::1", "localhost": "127.0.0.1"}.get(settings.host, settings.host)  # noqa: S104
         api = home.url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
-        # A name that was given for us goes on to the API, which answers to it, and to the links that others follow.
+        # The API answers to the name in the settings, which is also the one in links.
         url, mlflow = settings.url or api, mlflow or f"{api}/mlflow"
         of_mlflow = {"mlflow_url": mlflow, "mlflow_socket": socket}
         resolved = settings.model_copy(update=of_mlflow | {"port": port, "ray_address": ray, "url": url})
@@ -480,10 +410,10 @@ class Stack:
         return specs
 
     def _api_port(self, home: Home) -> int:
-        """The port that was asked for; where none was, the one of last time, the usual one, or any that is free."""
+        """The port of the settings; by default the last one, the usual one, or any that is free."""
         asked, host = self._settings.port, self._settings.host
         if asked == 0 or "port" not in self._settings.model_fields_set:
-            return home.port("api", range(asked, asked + NEXT_PORTS) if asked else [], host)
+            return home.port("api", range(asked, asked + _NEXT_PORTS) if asked else [], host)
         if not is_free(host, asked):
             raise MetricsweepError(
                 f"port {asked} of {host} (--port or METRICSWEEP_PORT) is held by {holder(asked)}; "
@@ -492,6 +422,57 @@ class Stack:
         return asked
 
 
-def _reachable(host: str) -> str:
-    """The address by which this machine reaches a listener on `host`."""
-    return {"0.0.0.0": "127.0.0.1", "::": "::1", "localhost": "127.0.0.1"}.get(host, host)  # noqa: S104  no bind
+def _refuse_wrong_start(settings: Settings) -> None:
+    """Raise MetricsweepError if one of the processes would end as soon as it has started."""
+    require("fastapi", "server")
+    refuse_open_host(settings)
+    home = settings.resolved_home
+    if home.exists() and not os.access(home, os.W_OK | os.X_OK):
+        raise MetricsweepError(
+            unwritable(home, "Read-only file system" if disk_of(home).read_only else "no permission")
+        )
+    refuse_hidden()
+    try:
+        catalogs.load(settings.parts)
+    except catalogs.PartSourceError as error:
+        raise MetricsweepError(f"METRICSWEEP_PARTS: {error}") from error
+    refuse_unknown_names(settings, sys.path)
+    refuse_newer_database(settings)
+
+
+def refuse_open_host(settings: Settings) -> None:
+    """Raise MetricsweepError if the API would listen beyond this machine with only the home's own token.
+
+    Clients on other machines cannot read that token.
+    """
+    if Secrets(settings).tokens or is_loopback(settings.host):
+        return
+    raise MetricsweepError(
+        f"the API would listen on {settings.host} for everybody; set METRICSWEEP_TOKEN to a long random text, or "
+        "METRICSWEEP_TOKEN_FILE to a file that holds one, or METRICSWEEP_HOST to 127.0.0.1"
+    )
+
+
+def refuse_unknown_names(settings: Settings, path: list[str]) -> None:
+    """Raise MetricsweepError if a setting names a missing function; those of a cluster's workers are not checked."""
+    names = {"ENGINE": "" if settings.engine in ENGINES else settings.engine}
+    if not settings.ray_address:
+        names |= {"TRAIN": settings.train, "INSPECT": settings.inspect or ""}
+    problems = [
+        f"METRICSWEEP_{setting}: no function {name!r}: {reason}; expected `module:function`, the module in a folder of "
+        "PYTHONPATH or an installed package"
+        for setting, name in names.items()
+        if name and (reason := missing(name, path))
+    ]
+    if problems:
+        raise MetricsweepError("\n".join(problems))
+
+
+class Ended(SystemExit):
+    """Raised in the main thread when SIGTERM or SIGHUP arrived, as KeyboardInterrupt is for Ctrl-C."""
+
+
+def _end_at_once(child: Child) -> None:
+    at_once = Event()
+    at_once.set()
+    child.end(at_once)

@@ -1,1 +1,1 @@
-"""The routes, one module a noun."""
+"""The routes of REST and of the pages."""

@@ -1,21 +1,29 @@
-"""Users, projects, tokens, quotas and the audit: routes, and the page on which administrators manage people."""
+"""Routes and pages of users, projects, tokens, quotas and the audit log."""
 
-from collections.abc import Iterator
 from typing import Annotated, Any, Final, Self
 
 from fastapi import APIRouter, Form, Path, Query, Response
 from fastapi.responses import HTMLResponse, RedirectResponse, StreamingResponse
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, StrictBool, model_validator
 
-from api.dependencies import AccountName, Admission, Asked, ByProvider, Cursor, Id, IdempotencyKey, Paged, UserName
+from api.dependencies import (
+    AccountName,
+    Admission,
+    ByProvider,
+    Cursor,
+    Id,
+    IdempotencyKey,
+    Paged,
+    ServiceParameter,
+    UserName,
+)
 from api.problems import documented, shown
-from dashboards import lists as people_page
+from dashboards.lists import people_page, tokens_page
 from orchestrator.host.checks import issuer as issuer_of
 from orchestrator.views.accounts import (
     ACCOUNT_NAME,
     ISSUER,
     SUBJECT,
-    AuditEntry,
     NewTokenView,
     ProjectView,
     Quota,
@@ -30,7 +38,7 @@ from orchestrator.views.accounts import (
 from orchestrator.views.pages import Page
 
 people_router = APIRouter(prefix="/v1", tags=["people"], responses=documented(401, 403, 421, 422, 500, 503))
-forms = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
+forms = APIRouter(include_in_schema=False)
 
 USER: Final[dict[str, Any]] = {
     "name": "ada", "role": "member", "created": "2026-05-01T12:00:00Z", "disabled": None,
@@ -42,49 +50,49 @@ _USERS = shown({"items": [USER], "next_cursor": None}, "A page of users.")
 Name = Annotated[str, Field(max_length=64, pattern=ACCOUNT_NAME)]
 
 
-class NewUser(BaseModel):
-    """A user who is to be."""
+class Body(BaseModel):
+    """The base class of posted bodies; an unknown field is an error."""
 
     model_config = ConfigDict(extra="forbid")
+
+
+class NewUser(Body):
+    """A new user."""
 
     name: Name
     role: Role = Role.MEMBER
     project: Name | None = None
-    """In which project: a viewer looks, anybody else steers; without it in none."""
+    """In which project: a viewer reads, every other role also changes; without it in none."""
 
 
-class UserChange(BaseModel):
-    """What is set; what is left out, or null, stays as it is."""
-
-    model_config = ConfigDict(extra="forbid")
+class UserChange(Body):
+    """Changes of a user; a field that is left out, or null, stays."""
 
     role: Role | None = None
     disabled: StrictBool | None = None
-    """Whether nothing of theirs opens anything."""
+    """Whether the user's tokens and sessions are invalid."""
 
 
-class LoginChange(BaseModel):
-    """Which provider of OpenID Connect logs a user in."""
-
-    model_config = ConfigDict(extra="forbid")
+class LoginChange(Body):
+    """The OpenID Connect login of a user."""
 
     subject: Annotated[str, Field(pattern=SUBJECT)]
-    """By which number or name it knows the user: its `sub`."""
+    """The provider's number or name of the user: its `sub`."""
     issuer: (
         Annotated[
             str,
             Field(min_length=1, max_length=255, json_schema_extra={"pattern": ISSUER}),
-            AfterValidator(issuer_of),  # which says what is expected; the pattern tells who reads the schema
+            AfterValidator(issuer_of),  # has a better error than the pattern, which is for the schema
         ]
         | None
     ) = None
-    """Its address, as it names itself; without it that of METRICSWEEP_OIDC_ISSUER."""
+    """The provider's address, as it names itself; by default that of METRICSWEEP_OIDC_ISSUER."""
 
 
 @people_router.get("/users", summary="List users", responses=_USERS | documented(404))
-def users(service: Asked, paging: Paged) -> Page[UserView]:
-    """Who there is, the oldest first."""
-    return paging.linked(service.people.users_page(paging.cursor, paging.limit))
+def users(service: ServiceParameter, paging: Paged) -> Page[UserView]:
+    """All users, the oldest first."""
+    return paging.linked(service.store.directory.users(paging.cursor, paging.limit))
 
 
 @people_router.post(
@@ -93,24 +101,24 @@ def users(service: Asked, paging: Paged) -> Page[UserView]:
     summary="Add a user",
     responses=shown(USER, "The user; `Location` says where.", 201) | documented(404, 409, 413),
 )
-def add_user(new: NewUser, service: Asked, response: Response) -> UserView:
-    """A name is its own idempotency key: asked twice, the second is told by a 409 that there is one."""
+def add_user(new: NewUser, service: ServiceParameter, response: Response) -> UserView:
+    """The name is the idempotency key: a repeated request is answered with 409."""
     made = service.people.add_user(new.name, new.role, new.project)
     response.headers["Location"] = f"/v1/users/{made.name}"
     return made
 
 
 @people_router.get("/users/{name}", summary="One user", responses=shown(USER, "The user.") | documented(404))
-def user(name: AccountName, service: Asked) -> UserView:
-    """Its role and its projects."""
+def user(name: AccountName, service: ServiceParameter) -> UserView:
+    """A user's role and projects."""
     return service.people.user(name)
 
 
 @people_router.patch(
     "/users/{name}", summary="Change a user", responses=shown(USER, "The user.") | documented(404, 413)
 )
-def change_user(name: AccountName, change: UserChange, service: Asked) -> UserView:
-    """Give another role, or have nothing of theirs open anything, from the next request on."""
+def change_user(name: AccountName, change: UserChange, service: ServiceParameter) -> UserView:
+    """Set the role, or disable the user with all tokens and sessions, from the next request on."""
     if change.role is not None:
         service.people.set_role(name, change.role)
     if change.disabled is not None:
@@ -123,83 +131,80 @@ def change_user(name: AccountName, change: UserChange, service: Asked) -> UserVi
     summary="Link a user with a provider's login",
     responses=shown(USER, "The user.") | documented(404, 409, 413),
 )
-def link(name: AccountName, change: LoginChange, service: Asked) -> UserView:
-    """Who shows this subject at the provider comes in as this user; 409 where it is another's, or the user has one."""
+def link(name: AccountName, change: LoginChange, service: ServiceParameter) -> UserView:
+    """The provider's login with this subject becomes this user's; 409 if one of the two has a link already."""
     return service.people.logins.link(name, change.subject, change.issuer)
 
 
 @people_router.delete(
     "/users/{name}/login",
-    summary="Have no provider log a user in",
+    summary="Remove a user's link to a provider",
     responses=shown(USER | {"login": None}, "The user.") | documented(404),
 )
-def unlink(name: AccountName, service: Asked) -> UserView:
-    """The browsers that it let in are out with the next request; tokens go on opening."""
+def unlink(name: AccountName, service: ServiceParameter) -> UserView:
+    """The browser sessions that the provider began end with the next request; tokens stay valid."""
     return service.people.logins.unlink(name)
 
 
 FormName = Annotated[str, Form(max_length=64)]
 FormRole = Annotated[Role, Form()]
-BACK: Final = "/people"
+_PEOPLE: Final = "/people"
 
 
-@forms.get(BACK)
-def shown_people(service: Asked, provider: ByProvider, cursor: Cursor = None) -> HTMLResponse:
-    """Users and projects, with what may be done to them."""
-    users, projects = service.people.users_page(cursor, 100), list(service.people.projects())
-    return HTMLResponse(people_page.people_page(users, projects, provider.name if provider else ""))
+@forms.get(_PEOPLE)
+def shown_people(service: ServiceParameter, provider: ByProvider, cursor: Cursor = None) -> HTMLResponse:
+    """Users and projects, with forms that change them."""
+    users, projects = service.store.directory.users(cursor, 100), list(service.people.projects())
+    return HTMLResponse(people_page(users, projects, provider.name if provider else ""))
 
 
-@forms.post(f"{BACK}/users")
-def user_added(
-    service: Asked, name: FormName, role: FormRole = Role.MEMBER, project: FormName = ""
+@forms.post(f"{_PEOPLE}/users")
+def _user_added(
+    service: ServiceParameter, name: FormName, role: FormRole = Role.MEMBER, project: FormName = ""
 ) -> RedirectResponse:
-    """The form that adds one."""
     service.people.add_user(name.strip(), role, project or None)
-    return back(f"user-{name.strip()}")
+    return _back(f"user-{name.strip()}")
 
 
-@forms.post(f"{BACK}/users/{{name}}/role")
-def role_given(name: AccountName, service: Asked, role: FormRole) -> RedirectResponse:
-    """The button beside a user."""
+@forms.post(f"{_PEOPLE}/users/{{name}}/role")
+def _role_given(name: AccountName, service: ServiceParameter, role: FormRole) -> RedirectResponse:
     service.people.set_role(name, role)
-    return back(f"user-{name}")
+    return _back(f"user-{name}")
 
 
-@forms.post(f"{BACK}/users/{{name}}/disabled")
-def user_disabled(name: AccountName, service: Asked, disabled: Annotated[bool, Form()]) -> RedirectResponse:
-    """The button beside a user."""
+@forms.post(f"{_PEOPLE}/users/{{name}}/disabled")
+def _user_disabled(name: AccountName, service: ServiceParameter, disabled: Annotated[bool, Form()]) -> RedirectResponse:
     service.people.disable(name, disabled=disabled)
-    return back(f"user-{name}")
+    return _back(f"user-{name}")
 
 
-@forms.post(f"{BACK}/users/{{name}}/login")
-def login_linked(
-    name: AccountName, service: Asked, subject: Annotated[str, Form(max_length=255)] = ""
+@forms.post(f"{_PEOPLE}/users/{{name}}/login")
+def _login_linked(
+    name: AccountName, service: ServiceParameter, subject: Annotated[str, Form(max_length=255)] = ""
 ) -> RedirectResponse:
-    """The button beside a user; without a subject no provider logs it in."""
+    """The button of a user; an empty subject removes the link."""
     if subject.strip():
         service.people.logins.link(name, subject.strip())
     else:
         service.people.logins.unlink(name)
-    return back(f"user-{name}")
+    return _back(f"user-{name}")
 
 
-@forms.post(f"{BACK}/users/{{name}}/places")
-def place_given(
-    name: AccountName, service: Asked, project: FormName, role: Annotated[Role | None, Form()] = None
+@forms.post(f"{_PEOPLE}/users/{{name}}/places")
+def _place_given(
+    name: AccountName, service: ServiceParameter, project: FormName, role: Annotated[Role | None, Form()] = None
 ) -> RedirectResponse:
-    """The button beside a user; without a role the user leaves the project."""
+    """The button of a user; without a role the user leaves the project."""
     if role is None:
         service.people.leave(name, project)
     else:
         service.people.join(name, project, role)
-    return back(f"user-{name}")
+    return _back(f"user-{name}")
 
 
-def back(part: str) -> RedirectResponse:
-    """To the line of the page that was changed."""
-    return RedirectResponse(f"{BACK}#{part}", status_code=303)
+def _back(part: str) -> RedirectResponse:
+    """Redirect to the changed line of the page."""
+    return RedirectResponse(f"{_PEOPLE}#{part}", status_code=303)
 
 
 PROJECT: Final[dict[str, Any]] = {
@@ -208,37 +213,31 @@ PROJECT: Final[dict[str, Any]] = {
 _PROJECTS = shown({"items": [PROJECT], "next_cursor": None}, "A page of projects.")
 
 
-class NewProject(BaseModel):
-    """A project that is to be."""
-
-    model_config = ConfigDict(extra="forbid")
+class NewProject(Body):
+    """A new project."""
 
     name: Name
     open: StrictBool = False
-    """Whether every user sees its sweeps, and not its members alone."""
+    """Whether every user sees its sweeps, and not only its members."""
 
 
-class ProjectChange(BaseModel):
-    """What is set of a project."""
-
-    model_config = ConfigDict(extra="forbid")
+class ProjectChange(Body):
+    """Changes of a project."""
 
     open: StrictBool
 
 
-class MembershipChange(BaseModel):
-    """A user's place in a project."""
-
-    model_config = ConfigDict(extra="forbid")
+class MembershipChange(Body):
+    """A user's membership in a project."""
 
     role: Role = Role.MEMBER
-    """`viewer` looks, anything else steers."""
+    """`viewer` reads, every other role also changes."""
 
 
 @people_router.get("/projects", summary="List projects", responses=_PROJECTS | documented(404))
-def projects(service: Asked, paging: Paged) -> Page[ProjectView]:
-    """Which projects there are, the oldest first, and who is in them."""
-    return paging.linked(service.people.projects_page(paging.cursor, paging.limit))
+def projects(service: ServiceParameter, paging: Paged) -> Page[ProjectView]:
+    """All projects with their members, the oldest first."""
+    return paging.linked(service.store.directory.projects(paging.cursor, paging.limit))
 
 
 @people_router.post(
@@ -247,8 +246,8 @@ def projects(service: Asked, paging: Paged) -> Page[ProjectView]:
     summary="Add a project",
     responses=shown(PROJECT, "The project; `Location` says where.", 201) | documented(409, 413),
 )
-def add_project(new: NewProject, service: Asked, response: Response) -> ProjectView:
-    """A name is its own idempotency key: asked twice, the second is told by a 409 that there is one."""
+def add_project(new: NewProject, service: ServiceParameter, response: Response) -> ProjectView:
+    """The name is the idempotency key: a repeated request is answered with 409."""
     made = service.people.add_project(new.name, everyone=new.open)
     response.headers["Location"] = f"/v1/projects/{made.name}"
     return made
@@ -257,8 +256,8 @@ def add_project(new: NewProject, service: Asked, response: Response) -> ProjectV
 @people_router.get(
     "/projects/{name}", summary="One project", responses=shown(PROJECT, "The project.") | documented(404)
 )
-def project(name: AccountName, service: Asked) -> ProjectView:
-    """Who is in it, and whether every user sees it."""
+def project(name: AccountName, service: ServiceParameter) -> ProjectView:
+    """The members of a project, and whether every user sees it."""
     return service.people.project(name)
 
 
@@ -267,43 +266,45 @@ def project(name: AccountName, service: Asked) -> ProjectView:
     summary="Open or close a project",
     responses=shown(PROJECT, "The project.") | documented(404, 413),
 )
-def change_project(name: AccountName, change: ProjectChange, service: Asked) -> ProjectView:
-    """Have it be seen by every user, or by its members alone."""
+def change_project(name: AccountName, change: ProjectChange, service: ServiceParameter) -> ProjectView:
+    """Show a project to every user, or only to its members."""
     return service.people.open_project(name, everyone=change.open)
 
 
 @people_router.put(
     "/projects/{name}/members/{user}",
-    summary="Have a user be in a project",
+    summary="Add a user to a project",
     responses=shown(USER, "The user.") | documented(404, 413),
 )
-def join(name: AccountName, user: UserName, change: MembershipChange, service: Asked) -> UserView:
-    """To look or to steer; who is in it already is given this place."""
+def join(name: AccountName, user: UserName, change: MembershipChange, service: ServiceParameter) -> UserView:
+    """Add a user with a role, or change the role of a member."""
     return service.people.join(user, name, change.role)
 
 
 @people_router.delete(
     "/projects/{name}/members/{user}",
-    summary="Have a user be in a project no more",
+    summary="Remove a user from a project",
     responses=shown(USER | {"projects": []}, "The user.") | documented(404),
 )
-def leave(name: AccountName, user: UserName, service: Asked) -> UserView:
-    """404 for who is not in it."""
+def leave(name: AccountName, user: UserName, service: ServiceParameter) -> UserView:
+    """404 if the user is not in the project."""
     return service.people.leave(user, name)
 
 
-@forms.post(f"{BACK}/projects")
-def project_added(service: Asked, name: FormName, everyone: Annotated[bool, Form()] = False) -> RedirectResponse:
-    """The form that adds one."""
+@forms.post(f"{_PEOPLE}/projects")
+def _project_added(
+    service: ServiceParameter, name: FormName, everyone: Annotated[bool, Form()] = False
+) -> RedirectResponse:
     service.people.add_project(name.strip(), everyone=everyone)
-    return back(f"project-{name.strip()}")
+    return _back(f"project-{name.strip()}")
 
 
-@forms.post(f"{BACK}/projects/{{name}}/open")
-def project_opened(name: AccountName, service: Asked, everyone: Annotated[bool, Form()]) -> RedirectResponse:
-    """The button beside a project."""
+@forms.post(f"{_PEOPLE}/projects/{{name}}/open")
+def _project_opened(
+    name: AccountName, service: ServiceParameter, everyone: Annotated[bool, Form()]
+) -> RedirectResponse:
     service.people.open_project(name, everyone=everyone)
-    return back(f"project-{name}")
+    return _back(f"project-{name}")
 
 
 tokens_router = APIRouter(prefix="/v1", tags=["tokens"], responses=documented(401, 403, 421, 422, 500, 503))
@@ -313,44 +314,44 @@ TOKEN: Final[dict[str, Any]] = {
     "expires": "2026-07-30T12:00:00Z", "revoked": None, "browser": False,
 }  # fmt: skip
 _TOKENS = shown({"items": [TOKEN], "next_cursor": None}, "A page of tokens.")
-_MADE = shown(TOKEN | {"token": "msw_..."}, "With what opens, this once; `Location` says where the token is.", 201)
-
-Days = Annotated[float, Field(ge=0, le=3_650, strict=True)]
+_MADE = shown(TOKEN | {"token": "msw_..."}, "The token, whose text is shown only once; `Location` says where.", 201)
 
 
-class NewToken(BaseModel):
-    """A token that is to be."""
-
-    model_config = ConfigDict(extra="forbid")
+class NewToken(Body):
+    """A new token."""
 
     user: Name | None = None
-    """Whose; without it one's own."""
+    """Whose token it is; by default the caller's."""
     name: Name = "token"
     """What it is for, to tell it from others."""
     scope: Scope = Scope.WRITE
-    """At most what its user may; `admin` and `metrics` are an administrator's to give."""
-    days: Days = 90
-    """It opens for so many; 0, which an administrator may say: until it is revoked."""
+    """At most the rights of its user; only an administrator gives `admin` and `metrics`."""
+    days: Annotated[float, Field(ge=0, le=3_650, strict=True)] = 90
+    """How long it is valid; 0, which only an administrator may set, means until it is revoked."""
 
 
 @tokens_router.get("/tokens", summary="List tokens", responses=_TOKENS | documented(404))
 def tokens(
-    service: Asked,
+    service: ServiceParameter,
     paging: Paged,
     user: Annotated[
         str | None,
         Query(max_length=64, pattern=ACCOUNT_NAME, description="Only those of this user.", examples=["ada"]),
     ] = None,
 ) -> Page[TokenView]:
-    """One's own, the oldest first, without what opens; an administrator lists those of all."""
+    """The caller's own tokens, the oldest first, without their text; an administrator lists those of all users."""
     return paging.linked(service.people.tokens.page(paging.cursor, paging.limit, user))
 
 
 @tokens_router.post("/tokens", status_code=201, summary="Make a token", responses=_MADE | documented(404, 409, 413))
 def add_token(
-    new: NewToken, service: Asked, access: Admission, response: Response, idempotency_key: IdempotencyKey = None
+    new: NewToken,
+    service: ServiceParameter,
+    access: Admission,
+    response: Response,
+    idempotency_key: IdempotencyKey = None,
 ) -> NewTokenView:
-    """What opens is in the answer, this once; the same key with the same body gives the same token while it opens."""
+    """The answer contains the token's text, only once; the same key and body give the same token while it is valid."""
     once = None if idempotency_key is None else (access.secret, idempotency_key)
     made = service.people.tokens.add(new.user, new.name, new.scope, new.days or None, once)
     response.headers["Location"] = f"/v1/tokens/{made.id}"
@@ -360,45 +361,46 @@ def add_token(
 @tokens_router.delete(
     "/tokens/{id}",
     summary="Revoke a token",
-    responses=shown(TOKEN | {"revoked": "2026-05-02T12:00:00Z"}, "It opens nothing any more.") | documented(404),
+    responses=shown(TOKEN | {"revoked": "2026-05-02T12:00:00Z"}, "The revoked token.") | documented(404),
 )
-def revoke(number: Id, service: Asked) -> TokenView:
-    """It, and the sessions that began with it, open nothing from the next request on; 404 for one of somebody else."""
+def revoke(number: Id, service: ServiceParameter) -> TokenView:
+    """The token and its sessions are invalid from the next request on; 404 for a token of another user."""
     return service.people.tokens.revoke(number)
 
 
 @forms.get("/tokens")
 def shown_tokens(
-    service: Asked, cursor: Cursor = None, user: Annotated[str, Query(max_length=64)] = ""
+    service: ServiceParameter, cursor: Cursor = None, user: Annotated[str, Query(max_length=64)] = ""
 ) -> HTMLResponse:
-    """One's own tokens; an administrator may look at those of a user."""
+    """The caller's own tokens, or for an administrator those of a user."""
     return HTMLResponse(_page(service, cursor, user))
 
 
 @forms.post("/tokens")
 def token_added(
-    service: Asked,
+    service: ServiceParameter,
     name: Annotated[str, Form(max_length=64)],
     scope: Annotated[Scope, Form()] = Scope.WRITE,
     days: Annotated[float, Form(ge=0, le=3_650)] = 90,
     user: Annotated[str, Form(max_length=64)] = "",
 ) -> HTMLResponse:
-    """The form that makes one: the page that answers shows what opens, and no later one does."""
+    """The form that makes a token; only the answering page shows its text."""
     made = service.people.tokens.add(user or None, name.strip(), scope, days or None)
     return HTMLResponse(_page(service, None, user, made), status_code=201)
 
 
 @forms.post("/tokens/{id}/revoke")
-def token_revoked(number: Id, service: Asked, user: Annotated[str, Form(max_length=64)] = "") -> RedirectResponse:
-    """The button beside a token."""
+def _token_revoked(
+    number: Id, service: ServiceParameter, user: Annotated[str, Form(max_length=64)] = ""
+) -> RedirectResponse:
     whose = service.people.tokens.revoke(number).user
     return RedirectResponse(f"/tokens?user={whose}#token-{number}" if user else f"/tokens#token-{number}", 303)
 
 
-def _page(service: Asked, cursor: str | None, user: str, made: NewTokenView | None = None) -> str:
+def _page(service: ServiceParameter, cursor: str | None, user: str, made: NewTokenView | None = None) -> str:
     who = caller()
     whose = user if user and who.administers else who.name or ""
-    return people_page.tokens_page(service.people.tokens.page(cursor, 100, whose or None), whose, who, made)
+    return tokens_page(service.people.tokens.page(cursor, 100, whose or None), whose, who, made)
 
 
 QUOTAS: Final[list[dict[str, Any]]] = [
@@ -420,25 +422,23 @@ DAYS_OF_HOURS: Final[JsonValue] = [
     {"required": ["gpu_hours"], "properties": {"gpu_hours": {"type": "number"}}},
     {"required": ["cpu_hours"], "properties": {"cpu_hours": {"type": "number"}}},
 ]
-"""That a quota with days names hours, as `Quota.lacking` says it, for those who read the schema."""
+"""The schema of the rule in `Quota.lacking`: a quota with days has hours."""
 
 quotas_router = APIRouter(prefix="/v1/quotas", tags=["cluster"], responses=documented(401, 421, 500, 503))
 
 
-@quotas_router.get(
-    "", summary="Quotas, and what is used of them", responses=shown(QUOTAS, "Of users, then of projects.")
-)
-def quotas(service: Asked) -> list[QuotaUse]:
-    """What each user and project may have of slots and hours, and has used; null: no limit.
+@quotas_router.get("", summary="Quotas and their use", responses=shown(QUOTAS, "Quotas of users, then of projects."))
+def quotas(service: ServiceParameter) -> list[QuotaUse]:
+    """The limits of slots and hours of users and projects, and their use; null means no limit.
 
-    Administrators are told of all, users of themselves and of the projects that they see. Hours are those of the last
-    `days`, or of all time. What attempts that began before there were quotas have used is not counted.
+    Administrators see all quotas, users their own and those of their projects. Hours are those of the last `days`, or
+    of all time. Attempts from before the first quota do not count.
     """
     return service.operations.quotas()
 
 
 class NewQuota(Quota):
-    """What a user or a project may have from now on; what is left out has no limit."""
+    """A new quota of a user or a project; a limit that is left out does not apply."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -448,7 +448,7 @@ class NewQuota(Quota):
     )
 
     @model_validator(mode="after")
-    def _says_something(self) -> Self:
+    def _days_have_hours(self) -> Self:
         if self.lacking:
             raise ValueError(self.lacking)
         return self
@@ -457,19 +457,22 @@ class NewQuota(Quota):
 @quotas_router.put(
     "/{kind}/{name}",
     summary="Set a quota",
-    responses=shown(QUOTAS, "Of all, as they are now.") | documented(403, 404, 413, 422),
+    responses=shown(QUOTAS, "All quotas.") | documented(403, 404, 413, 422),
 )
 def set_quota(
-    kind: Annotated[QuotaKind, Path(description="Of what it is.")], name: AccountName, limits: NewQuota, service: Asked
+    kind: Annotated[QuotaKind, Path(description="The quota of a user or of a project.")],
+    name: AccountName,
+    limits: NewQuota,
+    service: ServiceParameter,
 ) -> list[QuotaUse]:
-    """For administrators: a quota in place of what there was; one without limits takes it away."""
+    """For administrators: replaces the quota; one without limits removes it."""
     service.people.set_quota(kind, name, limits)
-    return service.operations.quotas(anew=True)
+    return service.operations.quotas(fresh=True)
 
 
 audit_router = APIRouter(prefix="/v1", tags=["audit"], responses=documented(401, 403, 421, 422, 500, 503))
 
-MEDIA_TYPE: Final = "application/x-ndjson"
+_MEDIA_TYPE: Final = "application/x-ndjson"
 _ENTRY: Final = (
     '{"id":12,"at":"2026-05-01T12:00:00Z","who":"ada","user":1,"token":3,"what":"delete","target":"sweep 7",'
     '"detail":"request 31","address":"10.0.0.7","request":"0b6f2c5e2f574a539d0a3f6f1b0c8a11"}\n'
@@ -478,23 +481,19 @@ _ENTRY: Final = (
 
 @audit_router.get(
     "/audit",
-    summary="Who did what, for administrators",
+    summary="The audit log, for administrators",
     response_class=StreamingResponse,
     responses={
         200: {
             "description": "A line of JSON for each entry, the oldest first.",
-            "content": {MEDIA_TYPE: {"schema": {"type": "string"}, "example": _ENTRY}},
+            "content": {_MEDIA_TYPE: {"schema": {"type": "string"}, "example": _ENTRY}},
         }
     },
 )
 def audit(
-    service: Asked,
-    after: Annotated[int, Query(ge=0, le=2**53, description="Only what came after the entry of this number.")] = 0,
+    service: ServiceParameter,
+    after: Annotated[int, Query(ge=0, le=2**53, description="Only entries after this number.")] = 0,
 ) -> StreamingResponse:
-    """What was submitted, asked for and remarked, who logged in, and what became of users, projects and tokens."""
-    return StreamingResponse(_lines(service.accounts.audit(after)), media_type=MEDIA_TYPE)
-
-
-def _lines(entries: Iterator[AuditEntry]) -> Iterator[bytes]:
-    for one in entries:
-        yield one.model_dump_json().encode() + b"\n"
+    """Submissions, requests, annotations, logins, and changes of users, projects and tokens."""
+    lines = (f"{entry.model_dump_json()}\n" for entry in service.store.audit.after(after))
+    return StreamingResponse(lines, media_type=_MEDIA_TYPE)

@@ -1,4 +1,4 @@
-"""The cluster, its storage and data sets, the catalog, and what watchdogs and Prometheus ask."""
+"""Routes of the cluster, its storage and data sets, the catalog, health checks and Prometheus' metrics."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Final
@@ -6,12 +6,12 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import HTMLResponse
 
-from api.dependencies import Actor, Asked, Id
+from api.dependencies import Actor, Id, ServiceParameter
 from api.http.turns import ExpensiveBundle
 from api.problems import answer, details, documented, shown
 from api.telemetry import CONTENT_TYPE, Exposition
-from dashboards import lists as cluster_page
-from dashboards import sweeps
+from dashboards.lists import cluster_page
+from dashboards.sweeps import storage_page
 from orchestrator.views.operations import (
     ClusterView,
     CollectionPolicy,
@@ -32,7 +32,7 @@ EXAMPLE: Final[dict[str, Any]] = {
             "host": "lab",
             "alive": True,
             "resources": {"CPU": 16.0, "GPU": 1.0, "memory": 64000000000.0},
-            "held": {"CPU": 4.0, "GPU": 0.5},
+            "used": {"CPU": 4.0, "GPU": 0.5},
             "seen": "2025-11-20T09:00:00Z",
         }
     ],
@@ -85,26 +85,26 @@ EXAMPLE: Final[dict[str, Any]] = {
 }
 
 cluster_router = APIRouter(prefix="/v1/cluster", tags=["cluster"], responses=documented(401, 421, 500, 503))
-cluster_pages = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
+cluster_pages = APIRouter(include_in_schema=False)
 
 
 @cluster_router.get(
-    "", summary="Nodes, slots and the queue", responses=shown(EXAMPLE, "As the conductor saw them last.")
+    "", summary="Nodes, slots and the queue", responses=shown(EXAMPLE, "The last state that the conductor saw.")
 )
-def cluster(service: Asked) -> ClusterView:
-    """What the cluster offers, what each slot trains and takes, and which sweeps wait for what.
+def cluster(service: ServiceParameter) -> ClusterView:
+    """The resources of the cluster, what each slot trains and uses, and what sweeps wait for.
 
-    The conductor looks every few seconds. `usage` is what the slot's own process says; without a GPU, or where nothing
-    tells of it, `gpus` is null.
+    The conductor refreshes it every few seconds. `usage` comes from the slot's own process; `gpus` is null without a
+    GPU, or if its use is not known.
     """
     return service.operations.cluster()
 
 
 @cluster_pages.get("/cluster")
-def cluster_for_people(service: Asked) -> HTMLResponse:
+def cluster_for_people(service: ServiceParameter) -> HTMLResponse:
     """The same as a page."""
-    quotas = [one for one in service.operations.quotas() if one.limited]
-    return HTMLResponse(cluster_page.cluster_page(service.operations.cluster(), quotas))
+    quotas = [quota for quota in service.operations.quotas() if quota.limited]
+    return HTMLResponse(cluster_page(service.operations.cluster(), quotas))
 
 
 SIZES: Final[dict[str, Any]] = {
@@ -142,53 +142,56 @@ COLLECTION: Final[dict[str, Any]] = {
     "bytes": 6442450944,
 }
 
-# Both list the storage file by file: one at a time, as bundles are packed.
+# These list the storage file by file.
 storage_router = APIRouter(
     prefix="/v1", tags=["storage"], route_class=ExpensiveBundle, responses=documented(401, 403, 404, 421, 422, 500, 503)
 )
 
-storage_forms = APIRouter(include_in_schema=False, default_response_class=HTMLResponse, route_class=ExpensiveBundle)
+storage_forms = APIRouter(include_in_schema=False, route_class=ExpensiveBundle)
 
 Sweep = Annotated[int | None, Query(ge=1, le=2**31 - 1, description="Only this sweep.")]
 
 
 @storage_router.get(
-    "/storage", summary="What lies on disk", responses=shown(SIZES, "In bytes, the largest sweep first.")
+    "/storage", summary="Sizes of stored files", responses=shown(SIZES, "In bytes, the largest sweep first.")
 )
-def storage(service: Asked, sweep: Sweep = None) -> StorageView:
-    """The database, weights, figures, spools and logs of trainings by sweep, and images that lie decoded.
+def storage(service: ServiceParameter, sweep: Sweep = None) -> StorageView:
+    """The sizes of the database, of weights, figures, spools and logs by sweep, and of decoded images.
 
-    What several sweeps share counts for each of them, and once in the sums.
+    Files that several sweeps share count for each of them, and once in the sums.
     """
     return service.retention.sizes(sweep)
 
 
 @storage_router.post(
     "/collections",
-    summary="Let weights go",
-    responses=shown(COLLECTION, "What would go, or was asked to.") | documented(409),
+    summary="Remove kept weights",
+    responses=shown(COLLECTION, "What would be removed, or was requested.") | documented(409),
 )
 def collect(
-    service: Asked,
+    service: ServiceParameter,
     actor: Actor,
     sweep: Sweep = None,
     days: Annotated[
-        float, Query(ge=0, le=36_500, allow_inf_nan=False, description="Trainings that ended so long ago.")
+        float,
+        Query(
+            ge=0, le=36_500, allow_inf_nan=False, description="Only trainings that ended at least this many days ago."
+        ),
     ] = 30.0,
     state: Annotated[
         list[TrialState] | None,
         Query(max_length=6, description="Only trainings in these states: finished, failed, cancelled, pruned."),
     ] = None,
     keep: Annotated[
-        int, Query(ge=1, le=10_000, description="So many candidates of each cell, the best, keep theirs.")
+        int, Query(ge=1, le=10_000, description="Keep the files of this many best candidates of each cell.")
     ] = 1,
-    dry_run: Annotated[bool, Query(description="Only say what would go.")] = True,
+    dry_run: Annotated[bool, Query(description="Only say what would be removed.")] = True,
 ) -> CollectionView:
-    """Ask that weights and checkpoints of trainings of ended sweeps be removed; results, curves, logs and figures stay.
+    """Request the removal of weights and checkpoints of ended sweeps; results, curves, logs and figures stay.
 
-    Kept are those of each cell's best candidates, what another sweep shows too, and what an evaluation waits for.
-    `retrained` names the columns that could no longer be evaluated of them. Unless it is a dry run, a request a sweep
-    says what becomes of it.
+    The weights of each cell's best candidates stay, and those that another sweep or a waiting evaluation needs.
+    `retrained` names the columns that could then no longer be evaluated. Unless it is a dry run, there is a request for
+    each sweep.
     """
     policy = CollectionPolicy(before=datetime.now(UTC) - timedelta(days=days), keep=keep)
     if state:
@@ -197,14 +200,14 @@ def collect(
 
 
 @storage_forms.get("/sweeps/{id}/storage")
-def sizes_page(number: Id, service: Asked) -> HTMLResponse:
-    """What one sweep keeps, and what of it could go today; the sweep's own page asks for it when it is unfolded."""
+def sizes_page(number: Id, service: ServiceParameter) -> HTMLResponse:
+    """The stored files of a sweep, and what could be removed; the sweep's page loads it when it is unfolded."""
     found, (kept,) = service.sweeps.get(number), service.retention.sizes(number).sweeps
     going = None
     if found.state in SWEEP_ENDED:
         policy = CollectionPolicy(before=datetime.now(UTC), keep=1)
         going = service.retention.collect(policy, number, None, dry_run=True)
-    return HTMLResponse(sweeps.storage_page(kept, going))
+    return HTMLResponse(storage_page(kept, going))
 
 
 DATA: Final = [
@@ -213,8 +216,8 @@ DATA: Final = [
         "node": "a56940a9c5f5e3cbba3081aefaf95d91da2a88741bf92210274638bf",
         "data": "cub200",
         "state": "missing",
-        "said": "CUB_200_2011/images.txt is missing: looked in /data; `python -m workers data fetch cub200` fetches it",
-        "looked": "2025-11-20T09:00:02Z",
+        "message": "CUB_200_2011/images.txt is missing: looked in /data; `python -m workers data fetch cub200` gets it",
+        "inspected_at": "2025-11-20T09:00:02Z",
     }
 ]
 
@@ -222,8 +225,8 @@ data_router = APIRouter(prefix="/v1/data", tags=["catalog"], responses=documente
 
 
 @data_router.get("", summary="The data that the nodes have", responses=shown(DATA, "By node and data set."))
-def data(service: Asked) -> list[DataFinding]:
-    """What every node that is there was found to have of the usual data sets, and of what sweeps asked for."""
+def data(service: ServiceParameter) -> list[DataFinding]:
+    """The state of the usual data sets, and of those that sweeps need, on each node."""
     return service.data()
 
 
@@ -231,14 +234,14 @@ catalog_router = APIRouter(prefix="/v1", tags=["catalog"], responses=documented(
 
 
 @catalog_router.get("/catalog", summary="The catalog of parts")
-def catalog(service: Asked) -> Catalog:
+def catalog(service: ServiceParameter) -> Catalog:
     """Every part that a recipe may name, with its label, paper, hyper-parameters and their defaults."""
     return service.catalog()
 
 
 @catalog_router.get("/schema", summary="The JSON schema of a spec", response_model=None)
-def schema(service: Asked) -> dict[str, Any]:
-    """For editors that complete and check while one types."""
+def schema(service: ServiceParameter) -> dict[str, Any]:
+    """For editors that complete and check a spec."""
     return service.json_schema()
 
 
@@ -249,7 +252,7 @@ health_router = APIRouter(tags=["health"], responses=documented(421, 500))
 
 @health_router.get("/healthz", summary="Does the process live?", responses=shown({"ok": True}, "It lives."))
 async def healthz() -> dict[str, bool]:
-    """Asks nothing of the database, and needs no free thread."""
+    """Does not read the database, and needs no free thread."""
     return {"ok": True}
 
 
@@ -259,10 +262,10 @@ async def healthz() -> dict[str, bool]:
     response_model=Readiness,
     responses=shown(READINESS, "It can.") | documented(503),
 )
-def readyz(service: Asked, request: Request) -> Response | Readiness:
-    """Asks what is needed: database, schema, conductor, engine, MLflow, room and storage; 503 where one is missing.
+def readyz(service: ServiceParameter, request: Request) -> Response | Readiness:
+    """Checks database, schema, conductor, engine, MLflow, disk space and storage; 503 if one fails.
 
-    Each check is named with what is wrong in words. The answer is a second old at most, however often it is asked for.
+    Each check says what is wrong. The answer is at most a second old.
     """
     found = service.operations.ready()
     if found.ok:
@@ -278,6 +281,6 @@ telemetry_router = APIRouter(include_in_schema=False)
 
 @telemetry_router.get("/metrics")
 def metrics(request: Request) -> Response:
-    """What is measured, in Prometheus' text format; asks for the token as everything does."""
+    """The metrics in Prometheus' text format; a token is required."""
     exposition: Exposition = request.app.state.exposition
     return Response(exposition.text(), headers={"Content-Type": CONTENT_TYPE})

@@ -1,4 +1,4 @@
-"""Routes of the event streams: what changes, as it changes, of all sweeps or of one."""
+"""Routes of the event streams: the changes of all sweeps or of one."""
 
 from functools import partial
 from typing import Annotated, Any, Final
@@ -8,7 +8,7 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from api.dependencies import Admission, Asked, Id
+from api.dependencies import Admission, Id, ServiceParameter
 from api.events import MEDIA_TYPE, Feed, Listener, Stream, resumed_from
 from api.problems import documented
 from orchestrator.views.accounts import caller
@@ -25,7 +25,7 @@ _EVENT: Final = {
         "data": {
             "type": "string",
             "contentMediaType": "application/json",
-            # `hello` and `reset` say nothing but their id.
+            # `hello` and `reset` have no data.
             "contentSchema": {
                 "anyOf": [
                     {"$ref": f"#/components/schemas/{ChangeView.__name__}"},
@@ -43,37 +43,28 @@ _EXAMPLE: Final = (
 _CONTENT: Final[dict[int | str, dict[str, Any]]] = {
     200: {
         "description": "Events, each with an `id`, the type as `event`, and as `data` JSON of this form.",
-        "content": {
-            MEDIA_TYPE: {
-                "schema": _EVENT,
-                "example": _EXAMPLE,
-            }
-        },
+        "content": {MEDIA_TYPE: {"schema": _EVENT, "example": _EXAMPLE}},
     }
 }
 
 LastSeen = Annotated[str | None, Header(description="The id of the last event that was seen; browsers send it.")]
 After = Annotated[
-    int | None, Query(ge=0, le=2**53, description="The same, from who cannot send a header; the header wins.")
+    int | None,
+    Query(ge=0, le=2**53, description="As `Last-Event-ID`, for clients that cannot send headers; the header wins."),
 ]
 
 
-def is_stream(method: str, path: str) -> bool:
-    """Whether a request asks for events: it is answered as long as its client listens, and counted apart."""
-    return method == "GET" and path.startswith("/v1/") and path.endswith("/events")
-
-
-@router.get("/events", summary="What changes, of all sweeps", response_class=StreamingResponse, responses=_CONTENT)
+@router.get("/events", summary="Events of all sweeps", response_class=StreamingResponse, responses=_CONTENT)
 async def events(
     request: Request, access: Admission, last_event_id: LastSeen = None, after: After = None
 ) -> StreamingResponse:
-    """A stream that begins with `hello` and goes on from a known id; `reset` says that too much came since."""
+    """A stream that begins with `hello` and continues after the given id; `reset` means: load everything again."""
     return await _streamed(request, access, None, resumed_from(last_event_id, after))
 
 
 @router.get(
     "/sweeps/{id}/events",
-    summary="What changes of one sweep",
+    summary="Events of one sweep",
     response_class=StreamingResponse,
     responses=_CONTENT | documented(404),
 )
@@ -81,12 +72,12 @@ async def sweep_events(
     number: Id,
     request: Request,
     access: Admission,
-    service: Asked,
+    service: ServiceParameter,
     last_event_id: LastSeen = None,
     after: After = None,
 ) -> StreamingResponse:
-    """The same with one sweep's events alone; the ids are those of all."""
-    await run_in_threadpool(service.changes.require, number)
+    """The same with the events of one sweep; the ids are those of all events."""
+    await run_in_threadpool(service.store.changes.require, number)
     return await _streamed(request, access, number, resumed_from(last_event_id, after))
 
 
@@ -96,7 +87,7 @@ async def _streamed(request: Request, access: Admission, sweep: int | None, last
 
 
 class EventStream(StreamingResponse):
-    """Sends what a stream has until it ends or its client leaves, and frees its place however that comes."""
+    """Sends a stream until it ends or its client leaves, and then removes it from the feed."""
 
     media_type = MEDIA_TYPE
 
@@ -105,7 +96,7 @@ class EventStream(StreamingResponse):
         self._feed, self._stream = feed, stream
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer."""
+        """Send the stream."""
         try:
             await super().__call__(scope, receive, send)
         finally:
@@ -113,12 +104,12 @@ class EventStream(StreamingResponse):
 
 
 def _listener(request: Request, access: Admission) -> Listener:
-    """Who has a stream: a browser by its login and for as long as that lasts, a program by its user or its address."""
+    """The listener of a request: a browser by its session, a program by its user or its address."""
     session = access.sessions.of(request)
     who = caller()
     if session and "authorization" not in request.headers:
         return Listener(f"session {session.id}", access.sessions.lasting(session), who)
-    if who.user is not None:  # the feed asks anew what a user may
+    if who.user is not None:  # the feed reads the rights of users again
         return Listener(f"user {who.user}", lambda: True, who)
-    given = request.headers.get("authorization", "").partition(" ")[2]
-    return Listener(f"address {request.client.host if request.client else ''}", partial(access.is_token, given), who)
+    token = request.headers.get("authorization", "").partition(" ")[2]
+    return Listener(f"address {request.client.host if request.client else ''}", partial(access.is_token, token), who)

@@ -1,17 +1,18 @@
-"""Routes and pages that list trials or candidates of any sweeps."""
+"""Routes and pages that list and compare trials, candidates, cells and sweeps."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Depends, Path, Query
 from fastapi.responses import HTMLResponse, JSONResponse
 
-from api.dependencies import Asked, Cursor, Id, Limit, Paged
+from api.dependencies import Cursor, Id, Limit, Paged, ServiceParameter
 from api.http.turns import Expensive
 from api.problems import documented, shown
-from dashboards.lists import ListingAddress, listing_page
+from dashboards.lists import ROWS, ListingAddress, listing_page
 from dashboards.sweeps import MOST, cell_comparison_page, comparison_page, sweep_comparison_page
-from orchestrator.service.trials import ListingWish, Plot
+from orchestrator.service.trials import ListingQuery, Plot
 from orchestrator.views.errors import ConflictError, InvalidFilterError, NotFoundError
 from orchestrator.views.filters import LONGEST
 from orchestrator.views.trials import Listed, ListedColumn, Listing
@@ -67,7 +68,7 @@ Where = Annotated[
     Query(
         max_length=LONGEST,
         pattern=r"^[^\x00]*$",
-        description="Words and conditions that rows meet; see docs/pages.md.",
+        description="A filter of words and conditions; see docs/pages.md.",
         examples=["loss:triplet eta<0.5 map@r>.6"],
     ),
 ]
@@ -77,17 +78,17 @@ Sort = Annotated[
         min_length=1,
         max_length=200,
         pattern=r"^[^\x00]+$",
-        description="A column; with `-` before it from the greatest down. What lacks it comes last.",
+        description="A column; with `-` before it, in descending order. Rows without a value come last.",
         examples=["-map@r"],
     ),
 ]
-OfSweep = Annotated[int | None, Query(ge=1, le=2**31 - 1, description="Only of this sweep.")]
+OfSweep = Annotated[int | None, Query(ge=1, le=2**31 - 1, description="Only this sweep.")]
 Names = Annotated[
     str | None,
     Query(
         max_length=2_000,
         pattern=r"^[^\x00]*$",
-        description="Metrics that rows show, with commas between them; without it those of the sweep's tables.",
+        description="The metrics of a row, comma-separated; by default those of the sweep's tables.",
         examples=["map@r,validation/map@r"],
     ),
 ]
@@ -100,29 +101,29 @@ async def _wanted(
     where: Where = "",
     of: Annotated[Listed, Query(description="Trials, or candidates with the means of their trials.")] = "trials",
     sweep: OfSweep = None,
-) -> ListingWish:
-    return ListingWish(where, of, sweep)
+) -> ListingQuery:
+    return ListingQuery(where, of, sweep)
 
 
-Rows = Annotated[ListingWish, Depends(_wanted)]
+Rows = Annotated[ListingQuery, Depends(_wanted)]
 
 
-def named(columns: str | None) -> list[str] | None:
-    """The names that a list with commas has; none where there is no list."""
-    return None if columns is None else [name for name in (one.strip() for one in columns.split(",")) if name]
+def _names(columns: str | None) -> list[str] | None:
+    """The names in a comma-separated list; `None` means that there is no list."""
+    return None if columns is None else [name for name in map(str.strip, columns.split(",")) if name]
 
 
 @router.get("/trials", summary="Find trials of any sweep", responses=shown(LISTING, "A page of rows."))
 def listing(
-    service: Asked,
+    service: ServiceParameter,
     paging: Paged,
     wanted: Rows,
     sort: Sort = "-trial",
     columns: Names = None,
-    count: Annotated[bool, Query(description="Say in `total` how many rows there are.")] = False,
+    count: Annotated[bool, Query(description="Count all rows in `total`.")] = False,
 ) -> Listing:
-    """Trials or candidates that a filter holds for, sorted by any column."""
-    page = service.listings.page(wanted, sort, named(columns), paging.cursor, paging.limit, count=count)
+    """Trials or candidates that match a filter, sorted by any column."""
+    page = service.listings.page(wanted, sort, _names(columns), paging.cursor, paging.limit, count=count)
     paging.linked(page)
     return page
 
@@ -134,24 +135,24 @@ def listing(
     responses=shown(PLOT, "Vega-Lite with its data, at most 2,000 points.") | documented(409),
 )
 def plot(
-    service: Asked,
-    plot: Annotated[Plot, Path(description="Which plot.", examples=["scatter"])],
+    service: ServiceParameter,
+    plot: Annotated[Plot, Path(description="The plot.", examples=["scatter"])],
     wanted: Rows,
     x: Text = "",
     y: Text = "",
     colour: Text = "",
 ) -> JSONResponse:
-    """Over the columns `x` and `y`, in the colours of `colour`; the usual ones where none are named."""
-    return JSONResponse(service.plots.draw(plot, wanted, x, y, colour))
+    """The columns `x` and `y` are the axes, and `colour` gives the colours; each has a default."""
+    return JSONResponse(service.listings.plot(plot, wanted, x, y, colour))
 
 
-@router.get("/columns", summary="What trials are found by", responses=shown(COLUMNS, "Axes, then metrics."))
-def columns(service: Asked, sweep: OfSweep = None) -> list[ListedColumn]:
+@router.get("/columns", summary="The columns of a listing", responses=shown(COLUMNS, "Axes, then metrics."))
+def columns(service: ServiceParameter, sweep: OfSweep = None) -> list[ListedColumn]:
     """The axes and metrics of a sweep's trials, or of all, with the shortest names by which a filter knows them."""
-    return service.listings.columns(sweep)
+    return service.store.listings.columns(sweep)
 
 
-pages = APIRouter(include_in_schema=False, default_response_class=HTMLResponse, route_class=Expensive)
+pages = APIRouter(include_in_schema=False, route_class=Expensive)
 
 Number = Annotated[int, Query(ge=1, le=2**31 - 1)]
 CellPlace = Annotated[str, Query(max_length=20, pattern=r"^[1-9][0-9]{0,8}/[0-9]{1,9}$")]
@@ -166,76 +167,71 @@ async def _chosen(
     show: Annotated[list[FormText] | None, Query(max_length=200)] = None,
     columns: Annotated[str | None, Query(max_length=2_000)] = None,
 ) -> ListingAddress:
-    several = tuple(show) if show else None if columns is None else tuple(named(columns) or ())
-    return ListingAddress(columns=several, plot=plot, x=x, y=y, colour=colour)
+    names = show or _names(columns)
+    return ListingAddress(columns=None if names is None else tuple(names), plot=plot, x=x, y=y, colour=colour)
 
 
 async def _sought(
     chosen: Annotated[ListingAddress, Depends(_chosen)],
-    where: Annotated[str, Query(max_length=20 * LONGEST)] = "",  # a longer one is told so on the page, too
+    where: Annotated[str, Query(max_length=20 * LONGEST)] = "",  # the page says if it is longer than `LONGEST`
     sort: FormText = "",
     of: Listed = "trials",
     cursor: Cursor = None,
+    limit: Limit = ROWS,
 ) -> ListingAddress:
     usual = "-trial" if of == "trials" else "-score"
-    return ListingAddress(
-        where=where.strip(), sort=sort or usual, columns=chosen.columns, of=of, cursor=cursor, plot=chosen.plot,
-        x=chosen.x, y=chosen.y, colour=chosen.colour,
-    )  # fmt: skip
+    return replace(chosen, where=where.strip(), sort=sort or usual, of=of, cursor=cursor, limit=limit)
 
 
 Address = Annotated[ListingAddress, Depends(_sought)]
 
 
 @pages.get("/trials")
-def trials_page(service: Asked, asked: Address, limit: Limit = 50) -> HTMLResponse:
-    """Of all sweeps."""
-    return _page(service, asked, limit, "")
+def _trials_page(service: ServiceParameter, asked: Address) -> HTMLResponse:
+    return _page(service, asked, "")
 
 
 @pages.get("/sweeps/{id}/trials")
-def trials_of_a_sweep(number: Id, service: Asked, asked: Address, limit: Limit = 50) -> HTMLResponse:
-    """Of one sweep."""
-    name = service.sweeps.get(number).name
-    return _page(service, asked.of_sweep(number), limit, name)
+def _trials_of_a_sweep(number: Id, service: ServiceParameter, asked: Address) -> HTMLResponse:
+    return _page(service, replace(asked, sweep=number), service.sweeps.get(number).name)
 
 
-def _page(service: Asked, asked: ListingAddress, limit: int, name: str) -> HTMLResponse:
-    """The page; a filter that is wrong stays as it was typed, with what is wrong beside it."""
-    columns = service.listings.columns(asked.sweep)
-    wanted = ListingWish(asked.where, asked.of, asked.sweep)
+def _page(service: ServiceParameter, asked: ListingAddress, name: str) -> HTMLResponse:
+    """The page; it shows a wrong filter as it was typed, with the error."""
+    columns = service.store.listings.columns(asked.sweep)
+    wanted = ListingQuery(asked.where, asked.of, asked.sweep)
     try:
-        page = service.listings.page(wanted, asked.sort, asked.columns, asked.cursor, limit, count=True)
+        page = service.listings.page(wanted, asked.sort, asked.columns, asked.cursor, asked.limit, count=True)
     except InvalidFilterError as error:
-        told = f"The filter is wrong {error.said}." if error.path == "where" else f"{error}."
-        return HTMLResponse(listing_page(asked, None, columns, sweep_name=name, problem=told), status_code=422)
+        problem = f"The filter is wrong {error.detail}." if error.path == "where" else f"{error}."
+        return HTMLResponse(listing_page(asked, None, columns, sweep_name=name, problem=problem), status_code=422)
     return HTMLResponse(listing_page(asked, page, columns, sweep_name=name))
 
 
 @pages.get("/compare")
 def compare(
-    service: Asked,
+    service: ServiceParameter,
     trial: Annotated[list[Number] | None, Query(max_length=200)] = None,
     candidate: Annotated[list[Number] | None, Query(max_length=200)] = None,
     cell: Annotated[list[CellPlace] | None, Query(max_length=200)] = None,
     sweep: Annotated[list[Number] | None, Query(max_length=200)] = None,
     of: Annotated[str, Query(pattern="^(trials|cells)$")] = "trials",
 ) -> HTMLResponse:
-    """Trials side by side, or cells (`7/3`), or sweeps; a candidate by its first trial, or with `of=cells` its cell."""
+    """A comparison of trials, cells (`7/3`) or sweeps; a candidate is its first trial or, with `of=cells`, its cell."""
     if sweep:
-        return HTMLResponse(_sweeps_beside(service, list(dict.fromkeys(sweep))))
+        return HTMLResponse(_compared_sweeps(service, list(dict.fromkeys(sweep))))
     chosen = list(dict.fromkeys([*(trial or []), *(candidate or [])]))
     if cell or of == "cells":
-        named_cells = [(int(sweep), int(index)) for sweep, _, index in (one.partition("/") for one in cell or [])]
-        theirs = [service.trials.get(number) for number in chosen]
-        places = list(dict.fromkeys([*named_cells, *((one.sweep, one.cell) for one in theirs)]))
+        cells = [(int(sweep), int(index)) for sweep, _, index in (place.partition("/") for place in cell or [])]
+        cells += [(found.sweep, found.cell) for found in map(service.trials.get, chosen)]
+        places = list(dict.fromkeys(cells))
         found = [service.sweeps.compared(*place) for place in places[:MOST]]
         return HTMLResponse(cell_comparison_page(found, len(places) - len(found)))
     views = [service.trials.get(number) for number in chosen[:MOST]]
     return HTMLResponse(comparison_page(views, len(chosen) - len(views)))
 
 
-def _sweeps_beside(service: Asked, chosen: Sequence[int]) -> str:
+def _compared_sweeps(service: ServiceParameter, chosen: Sequence[int]) -> str:
     shown = chosen[:MOST]
     sweeps = [service.sweeps.get(number) for number in shown]
     tables, problem = dict[str, str](), ""

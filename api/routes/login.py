@@ -1,4 +1,4 @@
-"""Logging in and out with a browser: by token, by a link that works once, or by a provider of OpenID Connect.
+"""Login and logout of browsers: by token, by a one-time link, or through an OpenID Connect provider.
 
 Also routes that name the server's home and the caller.
 """
@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 from api.auth import oidc
 from api.auth.sessions import CODE_SECONDS, BrowserSession, OneTimeLogin
-from api.dependencies import Admission, Asked, ByProvider
+from api.dependencies import Admission, ByProvider, ServiceParameter
 from api.problems import documented, shown
 from dashboards import sweeps
 from orchestrator.host.identity import IDENTITY_PATH, NONCE
@@ -25,12 +25,12 @@ from orchestrator.views.errors import LoginRefusedError, NotAllowedError, NotFou
 log = logging.getLogger(__name__)
 router = APIRouter(prefix="/v1", tags=["login"], responses=documented(401, 403, 421, 500))
 open_router = APIRouter(tags=["login"], responses=documented(421, 500))
-pages_router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
-provider_router = APIRouter(prefix=oidc.PATH, include_in_schema=False, default_response_class=HTMLResponse)
+pages_router = APIRouter(include_in_schema=False)
+provider_router = APIRouter(prefix=oidc.PATH, include_in_schema=False)
 
 CALLBACK: Final = f"{oidc.PATH}/callback"
 MOST_PATH: Final = 1_000
-"""Characters of a path that a login by a provider leads to: it is kept in a cookie."""
+"""The longest path, in characters, that is kept in the cookie of a login through a provider."""
 
 IDENTIFIED: Final = {"home": "8e1f0c2d9a7b4653", "proof": 8 * "0f1e2d3c"}
 
@@ -43,17 +43,17 @@ WRONG_CODE = "This link has been used, or has run out. `metricsweep login-link` 
 
 
 class LoginLink(BaseModel):
-    """A way in for one browser, once."""
+    """A one-time link that logs a browser in."""
 
     path: str  # on this server: /login?code=...
     expires_at: datetime
 
 
 class Identified(BaseModel):
-    """Whose server answers."""
+    """The identity of a server."""
 
     home: str  # the public name of its home folder
-    proof: str  # of the nonce and of the address at which it was asked
+    proof: str  # of the nonce and the address of the request
 
 
 Then = Annotated[str, Query(alias="next", max_length=2000)]
@@ -66,17 +66,17 @@ Then = Annotated[str, Query(alias="next", max_length=2000)]
     responses=shown(LOGIN_LINK, "Open `path` on this server.", status=201),
 )
 def login_link(access: Admission) -> LoginLink:
-    """For the person whose token asks: the link opens one session, once, within the hour, and holds no token."""
+    """A link for the caller: it opens one session, once, within the hour, and contains no token."""
     who = caller()
     if who.user is not None and who.token is None:
-        raise NotAllowedError("whom a proxy logs in, it logs in again: there is no token that a session could end with")
+        raise NotAllowedError("a proxy logs you in and you have no token; open the page through the proxy")
     until = datetime.now(UTC) + timedelta(seconds=CODE_SECONDS)
     return LoginLink(path=f"/login?code={access.codes.new(who.user, who.token)}", expires_at=until)
 
 
-@router.get("/me", summary="Who am I, and what may I?", responses=shown(ME, "By the token that asks."))
-def me(service: Asked) -> CallerView:
-    """The user whose token asks, its role, and the projects that it sees and steers."""
+@router.get("/me", summary="Who am I, and what may I?", responses=shown(ME, "The caller."))
+def me(service: ServiceParameter) -> CallerView:
+    """The caller, its role, and the projects that it may read and change."""
     return service.accounts.view(caller())
 
 
@@ -92,7 +92,7 @@ def identity(
         str, Query(pattern=NONCE, description="Random and used once.", examples=["00112233445566778899aabbccddeeff"])
     ],
 ) -> Identified:
-    """Proves that this server knows the secret of its home folder, for the address at which it was asked."""
+    """Proves that this server knows the secret of its home folder, for the address of the request."""
     host, port = request.scope.get("server") or ("", 0)
     return Identified(home=access.identity.name, proof=access.identity.proof(nonce, str(host), int(port or 0)))
 
@@ -100,18 +100,19 @@ def identity(
 @pages_router.get("/login")
 async def login(
     access: Admission,
-    service: Asked,
+    service: ServiceParameter,
     provider: ByProvider,
     request: Request,
     code: Annotated[str, Query(max_length=200)] = "",
     then: Then = "/",
     left: bool = False,
 ) -> Response:
-    """The form that asks for the token; with the code of a link, the page that asks whether to log in by it.
+    """The login form; with the code of a link, a page that asks whether to log in.
 
-    Reading the page changes nothing: a page of somebody else's can have a browser open any link.
+    Reading the page changes nothing, since a page of another site can make a browser open any link.
     """
-    now = await _logged_in(access, service, request)
+    session = access.sessions.of(request)
+    now = await _who(service, session) if session else None  # None if the session's token is not valid any more
     link = access.codes.known(code)
     who = await _who(service, link) if link else None
     if who is not None and (now is None or now.user != who.user):
@@ -126,14 +127,14 @@ async def login(
 @pages_router.post("/login")
 async def enter(
     access: Admission,
-    service: Asked,
+    service: ServiceParameter,
     provider: ByProvider,
     request: Request,
     token: Annotated[str, Form(max_length=1000)] = "",
     code: Annotated[str, Form(max_length=200)] = "",
     then: Then = "/",
 ) -> Response:
-    """Give a session for the right token, or for the code of a link, and lead on to where the person was going."""
+    """Begin a session for a valid token or the code of a link, and redirect to the page that was requested."""
     if code:
         link = access.codes.use(code)
         named = await _who(service, link) if link else None
@@ -145,16 +146,16 @@ async def enter(
     who = await run_in_threadpool(service.accounts.of_text, token)
     if who is not None and who.scope not in (Scope.MLFLOW, Scope.METRICS):
         return await _entered(request, then, who, "the form")
-    if not token:  # nothing was guessed, or the client left while it sent
+    if not token:  # not a guess
         return HTMLResponse(form(provider, WRONG_TOKEN, then), status_code=401)
     return await _refused(access, request, WRONG_TOKEN, then)
 
 
 @pages_router.post("/logout")
-def leave(access: Admission, service: Asked, request: Request) -> Response:
-    """The button of every page: what this browser's cookie opened is closed, also to a copy of it."""
+def leave(access: Admission, service: ServiceParameter, request: Request) -> Response:
+    """End the session of the browser, also for copies of its cookie."""
     session = access.sessions.of(request)
-    by_provider = bool(session and session.token is not None and service.people.logins.leave(session.token))
+    by_provider = bool(session and session.token is not None and service.store.logins.leave(session.token))
     answer = RedirectResponse("/login?left=true" if by_provider else "/login", status_code=303)
     if session:
         access.sessions.end(session, answer)
@@ -163,20 +164,20 @@ def leave(access: Admission, service: Asked, request: Request) -> Response:
 
 @provider_router.get("")
 async def begin(provider: ByProvider, request: Request, then: Then = "/") -> Response:
-    """The link of the login page: sends the browser to the provider."""
+    """Redirect the browser to the provider."""
     login, path = _set_up(provider), local(then)
     request.session["next"] = path if len(json.dumps(path)) <= MOST_PATH else "/"
     return await login.begin(request, _here(request, CALLBACK))
 
 
 @provider_router.get("/callback")
-async def come_back(access: Admission, service: Asked, provider: ByProvider, request: Request) -> Response:
-    """The page to which the provider sends the browser: gives it a session, if this browser began the login."""
+async def come_back(access: Admission, service: ServiceParameter, provider: ByProvider, request: Request) -> Response:
+    """The page to which the provider redirects: begins a session if this browser began the login."""
     login = _set_up(provider)
     try:
         person = await login.person(request)
         with calling(OWNER, _address(request)):
-            who = await run_in_threadpool(service.people.logins.enter, person, login.terms)
+            who = await run_in_threadpool(service.store.logins.enter, person, login.terms)
     except LoginRefusedError as error:
         return await _not_let_in(login, access, request, error)
     answer = RedirectResponse(local(request.session.get("next", "/")), status_code=303)
@@ -187,25 +188,20 @@ async def come_back(access: Admission, service: Asked, provider: ByProvider, req
 
 @provider_router.get("/logout")
 async def leave_provider(provider: ByProvider, request: Request) -> Response:
-    """The link shown after a logout: out of the provider too. It may ask first, since no ID token is kept."""
+    """Log out of the provider too, which may ask first, since no ID token is kept."""
     url = await _set_up(provider).logout_url(_here(request, "/login"))
     return RedirectResponse(url or "/login", status_code=303)
 
 
 def form(provider: ByProvider, message: str, then: str = "/", *, left: bool = False) -> str:
-    """The login page; `left`: the browser was just logged out of what a provider had logged it in to."""
-    shown = None if provider is None else sweeps.NamedProvider(provider.name, left and provider.logs_out)
-    return sweeps.login_page(message, local(then), shown)
+    """The login page; `left`: the browser was just logged out of a session that began at the provider."""
+    if provider is None:
+        return sweeps.login_page(message, local(then))
+    return sweeps.login_page(message, local(then), provider.name, logs_out=left and provider.logs_out)
 
 
-async def _logged_in(access: Admission, service: Asked, request: Request) -> Caller | None:
-    """The person whose session the browser holds, if it still opens something: a token may end before the cookie."""
-    found = access.sessions.of(request)
-    return await _who(service, found) if found else None
-
-
-async def _who(service: Asked, login: BrowserSession | OneTimeLogin) -> Caller | None:
-    return OWNER if login.token is None else await run_in_threadpool(service.accounts.of_token, login.token)
+async def _who(service: ServiceParameter, login: BrowserSession | OneTimeLogin) -> Caller | None:
+    return OWNER if login.token is None else await run_in_threadpool(service.store.accounts.by_token, login.token)
 
 
 def _name(who: Caller) -> str:
@@ -215,14 +211,14 @@ def _name(who: Caller) -> str:
 async def _entered(request: Request, then: str, who: Caller, how: str) -> Response:
     app = request.app.state
     with calling(who, _address(request)):
-        await run_in_threadpool(app.service.accounts.entered, who, how)
+        await run_in_threadpool(app.service.store.audit.entered, who, how)
     answer = RedirectResponse(local(then), status_code=303)
     app.access.sessions.begin(request, answer, who.token)
     return answer
 
 
 async def _refused(access: Admission, request: Request, message: str, then: str = "/") -> Response:
-    """The form again, after a while; at once, with a 429, where too many wait."""
+    """The form again, after a delay, or at once with a 429 if too many wait."""
     waited = await access.patience.after_wrong(_address(request))
     return HTMLResponse(form(request.app.state.provider, message, then), status_code=401 if waited else 429)
 
@@ -230,7 +226,7 @@ async def _refused(access: Admission, request: Request, message: str, then: str 
 async def _not_let_in(
     login: oidc.ProviderLogin, access: Admission, request: Request, error: LoginRefusedError
 ) -> Response:
-    """The form with the reason; after a while where the provider proved nobody's identity."""
+    """The form with the reason, after a delay if the provider proved no identity."""
     who = f"; subject {error.subject}" if error.subject else ""
     log.warning("a login by OpenID Connect is refused: %s%s", error, who)
     with calling(OWNER, _address(request)):
@@ -245,12 +241,12 @@ async def _not_let_in(
 
 def _set_up(provider: ByProvider) -> oidc.ProviderLogin:
     if provider is None:
-        raise NotFoundError("no provider logs people in here (METRICSWEEP_OIDC_ISSUER)")
+        raise NotFoundError("this server has no OpenID login: METRICSWEEP_OIDC_ISSUER is not set")
     return provider
 
 
 def _here(request: Request, path: str) -> str:
-    """The address of a page, by the name that the browser uses: `HostsAndOrigins` and the provider both check it."""
+    """The address of a page by the name that the browser uses, which `HostsAndOrigins` and the provider check."""
     return f"{request.url.scheme}://{request.headers['host']}{path}"
 
 
@@ -259,6 +255,6 @@ def _address(request: Request) -> str:
 
 
 def local(path: str) -> str:
-    """A path on this server, whatever a link to the login page says."""
+    """The path to redirect to after a login: `then` if it is on this server, else `/`."""
     safe = path.startswith("/") and not path.startswith(("//", "/\\")) and path.isprintable()
     return path if safe else "/"

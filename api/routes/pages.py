@@ -1,28 +1,45 @@
-"""HTML pages of sweeps, trials and parts, the API reference, the guide, and static files."""
+"""Pages of sweeps, trials and parts, the editor, the API reference, the guide, and static files."""
 
 import hashlib
-import pathlib
 import uuid
+from collections.abc import Mapping
+from dataclasses import asdict, replace
 from functools import cache
-from importlib.util import find_spec
+from importlib import resources
 from typing import Annotated, Final, Literal
 
 from fastapi import APIRouter, Depends, Form, Path, Query, Request
 from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.exceptions import HTTPException
 
-from api.dependencies import Asked, Cursor, Id, Limit, Name, SweepTag, person, spec_body
+from api.dependencies import (
+    CellIndex,
+    Cursor,
+    Id,
+    Limit,
+    Name,
+    ResolutionLimits,
+    ServiceParameter,
+    SweepTag,
+    TableName,
+    TestSplit,
+    person,
+    spec_body,
+)
 from api.http.middleware import BODY_BYTES, SECURITY_HEADERS
 from api.http.turns import Expensive, ExpensiveSpec
-from api.routes.sweeps import CellIndex
 from dashboards import catalog, rendering
 from dashboards.catalog import Draft
 from dashboards.sweeps import (
-    MOST_SQUARES,
     MOST_TABLED,
-    BesideSweep,
-    Surroundings,
+    ExtensionContext,
+    StatisticsContext,
+    SweepContext,
+    TrialContext,
     cell_page,
+    classes_page,
+    extension_page,
+    statistics_page,
     sweep_page,
     sweeps_page,
     trial_page,
@@ -30,128 +47,196 @@ from dashboards.sweeps import (
 from orchestrator.cost.estimate import cost_in_words
 from orchestrator.service.service import Service
 from orchestrator.views.accounts import caller
-from orchestrator.views.errors import InvalidSpecError
+from orchestrator.views.errors import ConflictError, InvalidSpecError, NumbersChangedError
 from orchestrator.views.states import SweepState
-from orchestrator.views.sweeps import Heat
+from orchestrator.views.sweeps import AxisGroup, Heat, SweepView, axis_groups
 
 LOG_CHARACTERS: Final = 65_536
-"""How much of the end of a log the page of a trial reads."""
+"""How many characters from the end of a log the page of a trial reads."""
 
-pages_router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
-costly = APIRouter(include_in_schema=False, default_response_class=HTMLResponse, route_class=Expensive)
+router = APIRouter(include_in_schema=False)
+costly = APIRouter(include_in_schema=False, route_class=Expensive)
+checking = APIRouter(include_in_schema=False, route_class=ExpensiveSpec)
 
 
-@pages_router.get("/")
+@router.get("/")
 def sweeps(
-    service: Asked, state: str = "", name: Name = None, tag: SweepTag = None, cursor: Cursor = None, limit: Limit = 50
+    service: ServiceParameter,
+    state: str = "",
+    name: Name = None,
+    tag: SweepTag = None,
+    cursor: Cursor = None,
+    limit: Limit = 50,
 ) -> HTMLResponse:
-    """The sweeps, newest first; an empty field of the filter's form filters nothing."""
-    wanted = next((one for one in SweepState if one.value == state), None)
-    if state and wanted is None:
+    """The sweeps, newest first; an empty field of the form does not filter."""
+    if state and state not in list(SweepState):
         raise HTTPException(404, f"no state {state!r}; there are {', '.join(SweepState)}")
-    page = service.sweeps.page(wanted, name or None, cursor, limit, tag or None)
-    return HTMLResponse(sweeps_page(page, state=wanted, name=name or None, tag=tag or None))
+    page = service.sweeps.page(SweepState(state) if state else None, name or None, cursor, limit, tag or None)
+    return HTMLResponse(sweeps_page(page, state=state or None, name=name or None, tag=tag or None))
 
 
 @costly.get("/sweeps/{id}")
-def sweep(number: Id, service: Asked, heat: Heat = "metric") -> HTMLResponse:
-    """One sweep with its tables, grid and problems; `heat`: by what the tables are coloured."""
+def sweep(number: Id, service: ServiceParameter, heat: Heat = "metric", compare: bool = False) -> HTMLResponse:
+    """One sweep with its tables, grid and problems.
+
+    `heat` is the colouring of the tables; `compare` adds how each cell compares with its baseline.
+    """
     found = service.sweeps.get(number)
     small = found.counts.total <= MOST_TABLED
-    tables = {name: service.tables.html(number, name, heat) if small else None for name in found.tables}
-    grid, cells = service.sweeps.grid(number, MOST_SQUARES), service.sweeps.cell_count(number)
+    tables = {name: service.tables.html(number, name, heat, compare) if small else None for name in found.tables}
+    grid, cells = service.sweeps.grid(number, rendering.MOST_SQUARES), service.store.sweeps.cell_count(number)
     cost = service.sweeps.left(found)
     left = list(cost_in_words(cost)) if cost and cost.trainings else []
-    shown = BesideSweep(tables, heat, service.resolutions.latest(number), service.sweeps.allowed(number))
+    shown = SweepContext(
+        tables, heat, compare, service.tables.answer(number) if small else "", service.resolutions.latest(number),
+        service.store.accounts.allowed(number),
+    )  # fmt: skip
     return HTMLResponse(sweep_page(found, grid, shown, cells=cells, left=left))
 
 
+@costly.get("/sweeps/{id}/statistics")
+def statistics(
+    number: Id, service: ServiceParameter, allowed: ResolutionLimits, table: TableName = None, plan: bool = False
+) -> HTMLResponse:
+    """The comparisons of a table with its baselines, and seeds that would decide them; `plan` shows the first round."""
+    found = service.sweeps.get(number)
+    planned, refused = None, ""
+    if plan:
+        try:
+            planned = service.resolutions.plan(number, allowed, table)
+        except ConflictError as error:
+            refused = str(error)
+    verdicts = service.tables.verdicts(number, table) if found.tables else None
+    may = service.store.accounts.allowed(number)
+    latest = service.resolutions.latest(number)
+    return HTMLResponse(statistics_page(found, verdicts, StatisticsContext(allowed, planned, refused, latest, may)))
+
+
+@checking.get("/sweeps/{id}/extend")
+def extension(number: Id, service: ServiceParameter, request: Request) -> HTMLResponse:
+    """The form that adds seeds, losses and values to a sweep, and what they would train."""
+    found, given = service.sweeps.get(number), request.query_params
+    context = ExtensionContext(given, may=service.store.accounts.allowed(number))
+    if context.may.steer and (added := _added(found, given)):
+        try:
+            text = service.commands.with_alternatives(number, added)
+            planned = service.commands.preview_extension(number, text)
+            lines = [*planned.notes, *planned.summary, *cost_in_words(planned.cost), *planned.warnings]
+            context = replace(context, planned=lines, text=text.decode())
+        except InvalidSpecError as error:
+            context = replace(context, problems=error.problems)
+        except (ConflictError, NumbersChangedError) as error:
+            context = replace(context, refused=str(error))
+    return HTMLResponse(extension_page(found, context))
+
+
+async def _fields(request: Request) -> dict[str, str]:
+    """The fields of a posted form."""
+    return {name: value for name, value in (await request.form()).items() if isinstance(value, str)}
+
+
+@checking.post("/sweeps/{id}/extend")
+def _extend(
+    number: Id, service: ServiceParameter, request: Request, form: Annotated[dict[str, str], Depends(_fields)]
+) -> RedirectResponse:
+    added = _added(service.sweeps.get(number), form)
+    if not added:
+        raise ConflictError("nothing is added; expected a seed, a loss or another value in a field of the form")
+    service.commands.extend(number, service.commands.with_alternatives(number, added), person(request))
+    return RedirectResponse(f"/sweeps/{number}", status_code=303)
+
+
+def _added(found: SweepView, given: Mapping[str, str]) -> dict[AxisGroup, str]:
+    """The filled fields of the form."""
+    return {group: text for group in axis_groups(found.spec) if (text := given.get(group.field, "").strip())}
+
+
 @costly.get("/sweeps/{id}/cells/{index}")
-def cell(number: Id, index: CellIndex, service: Asked) -> HTMLResponse:
-    """What stands behind the numbers of one cell."""
+def cell(number: Id, index: CellIndex, service: ServiceParameter) -> HTMLResponse:
+    """One cell with its candidates and trials."""
     found = service.sweeps.cell(number, index)
-    return HTMLResponse(cell_page(found, service.sweeps.cell_figure(found), service.sweeps.allowed(number)))
+    return HTMLResponse(cell_page(found, service.sweeps.cell_figure(found), service.store.accounts.allowed(number)))
 
 
 @costly.get("/trials/{id}")
-def trial(number: Id, service: Asked) -> HTMLResponse:
+def trial(number: Id, service: ServiceParameter) -> HTMLResponse:
     """One trial with its curves, recipe, error and log."""
     found = service.trials.get(number)
-    log, files = service.trials.log(number, -LOG_CHARACTERS), service.trials.files(number)
-    beside = Surroundings(
-        service.trials.neighbours(number), service.trials.kept(number), service.sweeps.allowed(found.sweep)
-    )
-    return HTMLResponse(trial_page(found, service.trials.curves_figure(number), log, files, beside))
+    log, files = service.store.logs.of(number, -LOG_CHARACTERS), service.files.listed(number)
+    kept = service.store.artifacts.of_trial(number)
+    place = (kept.folder, kept.names) if kept else None
+    allowed = service.store.accounts.allowed(found.sweep)
+    weights = kept is not None and kept.weights is not None and found.collected is None
+    neighbours, usage = service.store.trials.neighbours(number), service.trials.usage_figure(number)
+    context = TrialContext(neighbours, place, allowed, weights, usage, service.trials.defaults(found))
+    return HTMLResponse(trial_page(found, service.trials.curves_figure(number), log, files, context))
+
+
+@costly.get("/trials/{id}/classes")
+def classes(number: Id, service: ServiceParameter, split: TestSplit = "test") -> HTMLResponse:
+    """Recall, precision and F1 of each class, as bars and as a table."""
+    found = service.trials.classes(number, split)
+    return HTMLResponse(classes_page(service.trials.get(number), found, service.trials.classes_figure(found)))
 
 
 FormTrial = Annotated[int | None, Form(ge=1, le=2**31 - 1)]
 FormCell = Annotated[int | None, Form(ge=0, le=2**31 - 1)]
 
 
-@pages_router.post("/sweeps/{id}/cancel")
-def cancel(
-    number: Id, service: Asked, request: Request, trial: FormTrial = None, cell: FormCell = None
+@router.post("/sweeps/{id}/cancel")
+def _cancel(
+    number: Id, service: ServiceParameter, request: Request, trial: FormTrial = None, cell: FormCell = None
 ) -> RedirectResponse:
-    """The button of a sweep's page, of a cell's or of one trial's."""
     service.commands.cancel(number, person(request), trial, cell)
     return RedirectResponse(_where(number, trial, cell), status_code=303)
 
 
-@pages_router.post("/sweeps/{id}/retry")
-def retry(
+@router.post("/sweeps/{id}/retry")
+def _retry(
     number: Id,
-    service: Asked,
+    service: ServiceParameter,
     request: Request,
     trial: FormTrial = None,
     cell: FormCell = None,
     only: Annotated[Literal["failed"] | None, Form()] = None,
 ) -> RedirectResponse:
-    """The button of a sweep's page, of a cell's or of one trial's; `only`: not those that were cancelled."""
+    """The button of a sweep, a cell or a trial; `only` leaves out cancelled trials."""
     service.commands.retry(number, person(request), trial, cell, only or "")
     return RedirectResponse(_where(number, trial, cell), status_code=303)
 
 
 def _where(sweep: int, trial: int | None, cell: int | None) -> str:
-    """The page that a button leads back to."""
+    """The page of a sweep, a cell or a trial."""
     if trial is not None:
         return f"/trials/{trial}"
     return f"/sweeps/{sweep}" if cell is None else f"/sweeps/{sweep}/cells/{cell}"
 
 
-@pages_router.post("/sweeps/{id}/pause")
-def pause(number: Id, service: Asked, request: Request) -> RedirectResponse:
-    """The button of a sweep's page."""
+@router.post("/sweeps/{id}/pause")
+def _pause(number: Id, service: ServiceParameter, request: Request) -> RedirectResponse:
     service.commands.pause(number, person(request))
     return RedirectResponse(f"/sweeps/{number}", status_code=303)
 
 
-@pages_router.post("/sweeps/{id}/resume")
-def resume(number: Id, service: Asked, request: Request) -> RedirectResponse:
-    """The button of a sweep's page."""
+@router.post("/sweeps/{id}/resume")
+def _resume(number: Id, service: ServiceParameter, request: Request) -> RedirectResponse:
     service.commands.resume(number, person(request))
     return RedirectResponse(f"/sweeps/{number}", status_code=303)
 
 
-@pages_router.post("/sweeps/{id}/priority")
-def priority(
-    number: Id,
-    service: Asked,
-    request: Request,
-    value: Annotated[int, Form(ge=-100, le=100)],
+@router.post("/sweeps/{id}/priority")
+def _priority(
+    number: Id, service: ServiceParameter, request: Request, value: Annotated[int, Form(ge=-100, le=100)]
 ) -> RedirectResponse:
-    """The button of a sweep's page."""
     service.commands.prioritize(number, value, person(request))
     return RedirectResponse(f"/sweeps/{number}", status_code=303)
 
 
-@pages_router.post("/sweeps/{id}/delete")
-def delete(
-    number: Id,
-    service: Asked,
-    request: Request,
-    confirm: Annotated[str, Form(max_length=200)],
+@router.post("/sweeps/{id}/delete")
+def _delete(
+    number: Id, service: ServiceParameter, request: Request, confirm: Annotated[str, Form(max_length=200)]
 ) -> RedirectResponse:
-    """The button of a sweep's page; it leads to the list."""
+    """The button of a sweep; it leads to the list."""
     service.commands.delete(number, confirm, person(request))
     return RedirectResponse("/", status_code=303)
 
@@ -159,36 +244,34 @@ def delete(
 Word = Annotated[str, Path(max_length=100, pattern=r"^\w+$")]
 
 
-@pages_router.get("/catalog")
-def parts(service: Asked) -> HTMLResponse:
+@router.get("/catalog")
+def parts(service: ServiceParameter) -> HTMLResponse:
     """Every part, by kind."""
     return HTMLResponse(catalog.catalog_page(service.catalog()))
 
 
-@pages_router.get("/catalog/{kind}/{name}")
-def part(kind: Word, name: Word, service: Asked) -> HTMLResponse:
+@router.get("/catalog/{kind}/{name}")
+def part(kind: Word, name: Word, service: ServiceParameter) -> HTMLResponse:
     """One part, with its formula and the sweeps that used it."""
-    entry = next((one for one in service.catalog().of(kind) if one.name == name), None)
+    entry = service.catalog().get(kind, name)
     if entry is None:
         raise HTTPException(404, f"no {kind} named {name!r}")
-    found = [one for one in service.data() if name in one.data.split()] if kind in {"dataset", "backbone"} else []
+    needs_files = kind in {"dataset", "backbone"}
+    found = [finding for finding in service.data() if name in finding.data.split()] if needs_files else []
     return HTMLResponse(catalog.part_page(entry, service.sweeps.using(kind, name, catalog.USES), found))
 
 
 FIRST: Final = "digits"
-"""The preset that stands in an editor which nothing else was asked for."""
-
-submit_router = APIRouter(include_in_schema=False)
-checking = APIRouter(include_in_schema=False, route_class=ExpensiveSpec)
+"""The preset that the editor shows by default."""
 
 
-@submit_router.get("/submit", response_class=HTMLResponse)
+@router.get("/submit")
 def opened(
-    service: Asked,
+    service: ServiceParameter,
     preset: Annotated[str, Query(max_length=100)] = FIRST,
     sweep: Annotated[int | None, Query(ge=1, le=2**31 - 1)] = None,
 ) -> HTMLResponse:
-    """The editor with a preset, or with the text of a sweep that is to be submitted once more, changed."""
+    """The editor with a preset, or with the text of a sweep."""
     if sweep is not None:
         cloned = service.sweeps.get(sweep)
         return _page(service, Draft(cloned.text, _key(), f"the spec of sweep {sweep}"))
@@ -198,43 +281,38 @@ def opened(
     return _page(service, Draft(found.text, _key(), f"the preset {preset}"))
 
 
-@submit_router.get("/submit/words")
-def words(service: Asked) -> JSONResponse:
-    """What the editor completes."""
+@router.get("/submit/words")
+def words(service: ServiceParameter) -> JSONResponse:
+    """The completions of the editor."""
     return JSONResponse(catalog.words(service.catalog(), service.json_schema()))
 
 
 @checking.post("/submit/check")
-def check(body: Annotated[bytes, Depends(spec_body)], service: Asked) -> JSONResponse:
-    """What is wrong with the text in the editor, at which line; or what it would become."""
+def check(body: Annotated[bytes, Depends(spec_body)], service: ServiceParameter) -> JSONResponse:
+    """The problems of the text in the editor, with their lines, or the sweep that it would become."""
     try:
         preview = service.submissions.preview(body)
     except InvalidSpecError as error:
-        problems = _placed(service, body, error)
-        return JSONResponse(
-            {"problems": [dict(zip(("line", "path", "message"), one, strict=True)) for one in problems]}
-        )
-    said = [*preview.said, *cost_in_words(preview.cost)]  # as `metricsweep expand` has them
-    told = {"said": said, "warnings": preview.warnings, "notes": preview.notes}
-    return JSONResponse({"problems": [], **told})
+        return JSONResponse({"problems": [asdict(problem) for problem in error.problems]})
+    summary = [*preview.summary, *cost_in_words(preview.cost)]  # the lines of `metricsweep expand`
+    return JSONResponse({"problems": [], "summary": summary, "warnings": preview.warnings, "notes": preview.notes})
 
 
-@checking.post("/submit", response_class=HTMLResponse)
+@checking.post("/submit")
 def submit(
-    service: Asked,
+    service: ServiceParameter,
     request: Request,
     spec: Annotated[str, Form(max_length=BODY_BYTES)],
     key: Annotated[str, Form(min_length=1, max_length=200, pattern=r"^[\x21-\x7e]+$")],
     priority: Annotated[int, Form(ge=-100, le=100)] = 0,
     project: Annotated[str, Form(max_length=64)] = "",
 ) -> Response:
-    """Queue the sweep and lead to its page; a refused spec comes back with its problems."""
-    text = spec.replace("\r\n", "\n")  # as browsers send what is typed
-    body = text.encode()
+    """Submit the spec and redirect to the sweep's page; a refused spec is shown with its problems."""
+    text = spec.replace("\r\n", "\n")  # browsers send line ends of this form
     try:
-        submitted = service.submissions.submit(body, key, person(request), priority, project or None)
+        submitted = service.submissions.submit(text.encode(), key, person(request), priority, project or None)
     except InvalidSpecError as error:
-        draft = Draft(text, _key(), "what you sent", _placed(service, body, error), priority, project)
+        draft = Draft(text, _key(), "what you sent", error.problems, priority, project)
         return _page(service, draft, status=422)
     return RedirectResponse(f"/sweeps/{submitted.id}", status_code=303)
 
@@ -248,30 +326,6 @@ def _key() -> str:
     return uuid.uuid4().hex
 
 
-def _placed(service: Service, body: bytes, error: InvalidSpecError) -> list[tuple[int | None, str, str]]:
-    found = service.submissions.lines(body, error.problems)
-    return [(line, one.path, one.message) for line, one in zip(found, error.problems, strict=True)]
-
-
-static_router = APIRouter(include_in_schema=False)
-
-
-@static_router.get("/static/vega.js")
-def vega(service: Asked, request: Request) -> Response:
-    """The library that draws the figures, from this server: the pages need no network."""
-    return kept(request, service.vega(), "text/javascript; charset=utf-8")
-
-
-@static_router.get("/static/{name}")
-def static(name: Annotated[str, Path(max_length=100)], request: Request) -> Response:
-    """A style sheet, script or icon."""
-    content = rendering.static(name)
-    if content is None:
-        raise HTTPException(404, f"no file {name!r}")
-    suffix = name.rpartition(".")[2]
-    return kept(request, content, _MEDIA_TYPES.get(suffix, "application/octet-stream"))
-
-
 _MEDIA_TYPES: Final = {
     "css": "text/css; charset=utf-8",
     "js": "text/javascript; charset=utf-8",
@@ -281,8 +335,23 @@ _MEDIA_TYPES: Final = {
 }
 
 
-def kept(request: Request, content: bytes, media_type: str) -> Response:
-    """A file that browsers keep: for a year under an address that names its version (`?v=`), else for a day."""
+@router.get("/static/{name}")
+def static(name: Annotated[str, Path(max_length=100)], service: ServiceParameter, request: Request) -> Response:
+    """A style sheet, script or icon, or a library; the pages load nothing from other servers."""
+    if name == "vega.js":  # draws the figures
+        content: bytes | None = service.vega()
+    elif name in _SWAGGER:
+        content = _swagger(_SWAGGER[name])
+    else:
+        content = rendering.static(name)
+    if content is None:
+        raise HTTPException(404, f"no file {name!r}")
+    suffix = name.rpartition(".")[2]
+    return _cached(request, content, _MEDIA_TYPES.get(suffix, "application/octet-stream"))
+
+
+def _cached(request: Request, content: bytes, media_type: str) -> Response:
+    """A file that browsers cache: for a year if its address names the version (`?v=`), else for a day."""
     tag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
     age = "max-age=31536000, immutable" if "v" in request.query_params else "max-age=86400"
     headers = {"ETag": tag, "Cache-Control": f"public, {age}"}
@@ -291,55 +360,41 @@ def kept(request: Request, content: bytes, media_type: str) -> Response:
     return Response(content, media_type=media_type, headers=headers)
 
 
-POLICY: Final = "Content-Security-Policy"
-
-reference_router = APIRouter(include_in_schema=False)
-
-
-@reference_router.get("/docs", response_class=HTMLResponse)
-def operations() -> HTMLResponse:
-    """Every operation of the API, to be read and tried."""
-    return HTMLResponse(rendering.render("reference.html", None))
-
-
-@reference_router.get("/static/swagger-ui.js")
-def swagger_script(request: Request) -> Response:
-    """Swagger UI's script, from this server."""
-    return kept(request, _swagger("swagger-ui-bundle.js"), "text/javascript; charset=utf-8")
-
-
-@reference_router.get("/static/swagger-ui.css")
-def swagger_style(request: Request) -> Response:
-    """Swagger UI's style, from this server."""
-    return kept(request, _swagger("swagger-ui.css"), "text/css; charset=utf-8")
+_SWAGGER: Final = {"swagger-ui.js": "swagger-ui-bundle.js", "swagger-ui.css": "swagger-ui.css"}
+"""The files of Swagger UI, from the package fastapi-offline, whose own pages would allow any origin."""
 
 
 @cache
 def _swagger(name: str) -> bytes:
-    # fastapi-offline has the files, kept current with Swagger UI; its own pages are not used, which allow any origin.
-    spec = find_spec("fastapi_offline")
-    assert spec is not None
-    assert spec.origin is not None
-    return (pathlib.Path(spec.origin).parent / "static" / name).read_bytes()
+    return resources.files("fastapi_offline").joinpath("static", name).read_bytes()
 
 
-@reference_router.get("/docs/guide")
+POLICY: Final = "Content-Security-Policy"
+
+
+@router.get("/docs")
+def operations() -> HTMLResponse:
+    """The API reference."""
+    return HTMLResponse(rendering.render("reference.html", None))
+
+
+@router.get("/docs/guide")
 def guide_root() -> RedirectResponse:
-    """The guide's first page, below whose address its links lead."""
+    """Redirect to the guide's first page, since its links are relative to the address with a slash."""
     return RedirectResponse("/docs/guide/", status_code=307)
 
 
-@reference_router.get("/docs/guide/{address:path}")
+@router.get("/docs/guide/{address:path}")
 def guide_file(address: str, request: Request) -> Response:
-    """A page of the guide, or a file that stands beside it."""
+    """A page or file of the guide."""
     found = catalog.guide_file(address)
     if found is None:
         raise HTTPException(404, f"the guide has no page {address!r}" if catalog.guide_is_built() else catalog.ABSENT)
-    answer = kept(request, found.content, found.media_type)
-    # A page changes with the release; what names its content in the query (?v=) does not.
+    answer = _cached(request, found.content, found.media_type)
+    # A page changes with the release; a file with `?v=` does not.
     if "v" not in request.query_params:
         answer.headers["Cache-Control"] = "no-cache"
     if found.scripts:
-        hashes = " ".join(f"'{one}'" for one in found.scripts)
+        hashes = " ".join(f"'{digest}'" for digest in found.scripts)
         answer.headers[POLICY] = SECURITY_HEADERS[POLICY].replace("script-src 'self'", f"script-src 'self' {hashes}")
     return answer

@@ -1,11 +1,13 @@
-"""Sweeps: submitting and reading them, notes and tags, and what may be asked of one."""
+"""Routes of sweeps: submission, requests, cells, bundles, notes and tags, and resolutions."""
 
 from collections.abc import Iterator
+from functools import partial
 from typing import IO, Annotated, Any, Final, Literal
+from urllib.parse import urlencode
 
 import yaml
-from fastapi import APIRouter, Depends, Form, Path, Query, Request, Response
-from fastapi.responses import HTMLResponse, RedirectResponse, StreamingResponse
+from fastapi import APIRouter, Depends, Form, Query, Request, Response
+from fastapi.responses import RedirectResponse, StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.background import BackgroundTask
 
@@ -13,13 +15,15 @@ from api import examples
 from api.dependencies import (
     SPEC_TYPES,
     Actor,
-    Asked,
+    CellIndex,
     Id,
     IdempotencyKey,
     Name,
     Paged,
     Priority,
     ProjectName,
+    ResolutionLimits,
+    ServiceParameter,
     SweepTag,
     TableName,
     person,
@@ -29,7 +33,7 @@ from api.http.turns import Expensive, ExpensiveBundle, ExpensiveSpec
 from api.problems import documented, shown
 from orchestrator.views.evidence import ResolutionBudget, ResolutionView
 from orchestrator.views.operations import MirrorView
-from orchestrator.views.pages import LONGEST_NOTE, LONGEST_TAG, MOST_TAGS, Page, Remark, TagChange
+from orchestrator.views.pages import LONGEST_NOTE, LONGEST_TAG, MOST_TAGS, Annotation, Page, TagChange
 from orchestrator.views.states import SweepState
 from orchestrator.views.sweeps import GridCell, Preview, RequestView, Submitted, SweepSummary, SweepView
 from orchestrator.views.tables import CellView
@@ -66,7 +70,7 @@ SPEC_CONTENT: dict[str, Any] = {kind: {"schema": {"type": "object"}, "example": 
 )
 def submit(  # noqa: PLR0913, PLR0917  a parameter each of the route's
     body: Annotated[bytes, Depends(spec_body)],
-    service: Asked,
+    service: ServiceParameter,
     actor: Actor,
     response: Response,
     idempotency_key: IdempotencyKey = None,
@@ -85,12 +89,10 @@ def submit(  # noqa: PLR0913, PLR0917  a parameter each of the route's
 
 
 @sweeps_router.get(
-    "",
-    summary="List sweeps, newest first",
-    responses=shown(examples.SWEEPS, "A page of sweeps.") | documented(404),
+    "", summary="List sweeps, newest first", responses=shown(examples.SWEEPS, "A page of sweeps.") | documented(404)
 )
 def sweeps(
-    service: Asked,
+    service: ServiceParameter,
     paging: Paged,
     state: Annotated[SweepState | None, Query(description="Only sweeps in this state.")] = None,
     name: Name = None,
@@ -101,7 +103,7 @@ def sweeps(
 
 
 @sweeps_router.get("/{id}", summary="One sweep", responses=shown(examples.SWEEP, "The sweep.") | documented(404))
-def sweep(number: Id, service: Asked) -> SweepView:
+def sweep(number: Id, service: ServiceParameter) -> SweepView:
     """Its state, counts, spec, problems and links."""
     return service.sweeps.get(number)
 
@@ -111,127 +113,107 @@ def sweep(number: Id, service: Asked) -> SweepView:
     summary="A sweep's cells, candidates and trials",
     responses=shown(examples.GRID, "The cells in the order of the plan.") | documented(404),
 )
-def grid(number: Id, service: Asked) -> list[GridCell]:
+def grid(number: Id, service: ServiceParameter) -> list[GridCell]:
     """Every trial with its state, grouped by candidate and cell; the selected candidate is marked."""
     return service.sweeps.grid(number)
 
 
-requests_router = APIRouter(prefix="/v1", tags=["requests"], responses=documented(401, 403, 421, 422, 500, 503))
+requests_router = APIRouter(prefix="/v1", tags=["requests"], responses=documented(401, 403, 404, 421, 422, 500, 503))
 extending = APIRouter(prefix="/v1", tags=["requests"], route_class=ExpensiveSpec, responses=requests_router.responses)
 
-_REQUESTED = shown(examples.SWEEP, "Asked for; `Location` says what becomes of it.", 202)
+_REQUESTED = shown(examples.SWEEP, "The sweep; `Location` is the address of the request.", 202)
+_request = partial(requests_router.post, status_code=202, responses=_REQUESTED | documented(409))
 
 Trial = Annotated[int | None, Query(ge=1, le=2**31 - 1, description="Only this trial.")]
 Cell = Annotated[int | None, Query(ge=0, le=2**31 - 1, description="Only the trials of this cell.")]
 
 
-@requests_router.post(
-    "/sweeps/{id}/cancel", status_code=202, summary="Cancel a sweep", responses=_REQUESTED | documented(404, 409)
-)
+@_request("/sweeps/{id}/cancel", summary="Cancel a sweep")
 def cancel(
-    number: Id,
-    service: Asked,
-    actor: Actor,
-    response: Response,
-    trial: Trial = None,
-    cell: Cell = None,
+    number: Id, service: ServiceParameter, actor: Actor, response: Response, trial: Trial = None, cell: Cell = None
 ) -> SweepView:
-    """Ask that trials that have not ended be stopped; what other sweeps want goes on. 409 where all have ended."""
-    return _asked(service.commands.cancel(number, actor, trial, cell), service, response)
+    """Request that active trials stop; trainings that other sweeps need continue. 409 if all trials have ended."""
+    return _requested(service.commands.cancel(number, actor, trial, cell), service, response)
 
 
-@requests_router.post(
-    "/sweeps/{id}/retry",
-    status_code=202,
-    summary="Retry a sweep's failed and cancelled trials",
-    responses=_REQUESTED | documented(404, 409),
-)
+@_request("/sweeps/{id}/retry", summary="Retry a sweep's failed and cancelled trials")
 def retry(
     number: Id,
-    service: Asked,
+    service: ServiceParameter,
     actor: Actor,
     response: Response,
     trial: Trial = None,
     cell: Cell = None,
     only: Annotated[
         Literal["failed", "all"] | None,
-        Query(description="`failed`: not those that were cancelled; `all`: pruned ones too."),
+        Query(description="`failed` leaves out cancelled trials; `all` adds pruned trials."),
     ] = None,
 ) -> SweepView:
-    """Ask that failed and cancelled trials wait again; finished ones are kept."""
-    return _asked(service.commands.retry(number, actor, trial, cell, only or ""), service, response)
+    """Request that failed and cancelled trials run again; finished ones are kept."""
+    return _requested(service.commands.retry(number, actor, trial, cell, only or ""), service, response)
 
 
-@requests_router.post(
-    "/sweeps/{id}/pause", status_code=202, summary="Pause a sweep", responses=_REQUESTED | documented(404, 409)
-)
-def pause(number: Id, service: Asked, actor: Actor, response: Response) -> SweepView:
-    """Ask that nothing more of the sweep be started; what trains goes on to its end."""
-    return _asked(service.commands.pause(number, actor), service, response)
+@_request("/sweeps/{id}/pause", summary="Pause a sweep")
+def pause(number: Id, service: ServiceParameter, actor: Actor, response: Response) -> SweepView:
+    """Request that no further trial start; running trainings continue."""
+    return _requested(service.commands.pause(number, actor), service, response)
 
 
-@requests_router.post(
-    "/sweeps/{id}/resume", status_code=202, summary="Resume a paused sweep", responses=_REQUESTED | documented(404, 409)
-)
-def resume(number: Id, service: Asked, actor: Actor, response: Response) -> SweepView:
-    """Ask that the sweep take its turn again."""
-    return _asked(service.commands.resume(number, actor), service, response)
+@_request("/sweeps/{id}/resume", summary="Resume a paused sweep")
+def resume(number: Id, service: ServiceParameter, actor: Actor, response: Response) -> SweepView:
+    """Request that the sweep continue."""
+    return _requested(service.commands.resume(number, actor), service, response)
 
 
-@requests_router.post(
-    "/sweeps/{id}/priority",
-    status_code=202,
-    summary="Set a sweep's priority",
-    responses=_REQUESTED | documented(404, 409),
-)
-def priority(number: Id, service: Asked, actor: Actor, response: Response, value: Priority) -> SweepView:
-    """Ask that the sweep be drawn before those of lower priority; nothing that trains is stopped for it."""
-    return _asked(service.commands.prioritize(number, value, actor), service, response)
+@_request("/sweeps/{id}/priority", summary="Set a sweep's priority")
+def priority(number: Id, service: ServiceParameter, actor: Actor, response: Response, value: Priority) -> SweepView:
+    """Request a priority; sweeps of higher priority are trained first, and no training is stopped for it."""
+    return _requested(service.commands.prioritize(number, value, actor), service, response)
 
 
 @extending.post(
     "/sweeps/{id}/extend",
     status_code=202,
     summary="Extend a sweep",
-    responses=_REQUESTED | documented(404, 409, 413, 415),
+    responses=_REQUESTED | documented(409, 413, 415),
+    response_model=SweepView | Preview,
     openapi_extra={"requestBody": {"required": True, "content": SPEC_CONTENT}},
 )
 def extend(
     number: Id,
     body: Annotated[bytes, Depends(spec_body)],
-    service: Asked,
+    service: ServiceParameter,
     actor: Actor,
     response: Response,
-) -> SweepView:
-    """Ask that the sweep grow to a wider spec (more seeds, a new loss); only what is new is trained."""
-    return _asked(service.commands.extend(number, body, actor), service, response)
+    dry_run: Annotated[bool, Query(description="Only check it, and answer 200 with what it would become.")] = False,
+) -> SweepView | Preview:
+    """Request that the sweep grow to a wider spec (more seeds, a new loss); only new trials are trained."""
+    if dry_run:
+        response.status_code = 200
+        return service.commands.preview_extension(number, body)
+    return _requested(service.commands.extend(number, body, actor), service, response)
 
 
-@requests_router.post(
-    "/sweeps/{id}/mirror",
-    status_code=202,
-    summary="Write a sweep to MLflow again",
-    responses=_REQUESTED | documented(404, 409),
-)
-def mirror(number: Id, service: Asked, actor: Actor, response: Response) -> SweepView:
-    """Ask that all runs of the sweep be written to MLflow again, which was wiped or is out of date."""
-    return _asked(service.commands.mirror(number, actor), service, response)
+@_request("/sweeps/{id}/mirror", summary="Write a sweep to MLflow again")
+def mirror(number: Id, service: ServiceParameter, actor: Actor, response: Response) -> SweepView:
+    """Request that all runs of the sweep be written again to an MLflow that was wiped or is out of date."""
+    return _requested(service.commands.mirror(number, actor), service, response)
 
 
 @requests_router.delete(
     "/sweeps/{id}",
     status_code=202,
     summary="Delete a sweep",
-    responses=shown(examples.DELETION, "Asked for; `Location` says what becomes of it.", 202) | documented(404, 409),
+    responses=shown(examples.DELETION, "The request; `Location` is its address.", 202) | documented(409),
 )
 def delete(
     number: Id,
-    service: Asked,
+    service: ServiceParameter,
     actor: Actor,
     response: Response,
-    confirm: Annotated[str, Query(max_length=200, description="The sweep's name, against slips.")],
+    confirm: Annotated[str, Query(max_length=200, description="The sweep's name, as a confirmation.")],
 ) -> RequestView:
-    """Ask that an ended sweep be deleted, with checkpoints, logs and results that no other sweep uses."""
+    """Request the deletion of an ended sweep, with checkpoints, logs and results that no other sweep uses."""
     asked = service.commands.delete(number, confirm, actor)
     response.headers["Location"] = f"/v1/requests/{asked.id}"
     return asked
@@ -239,38 +221,32 @@ def delete(
 
 @requests_router.get(
     "/sweeps/{id}/requests",
-    summary="List what was asked of a sweep",
-    responses=shown(examples.REQUESTS, "A page of requests.") | documented(404),
+    summary="List the requests to a sweep",
+    responses=shown(examples.REQUESTS, "A page of requests."),
 )
-def requests(number: Id, service: Asked, paging: Paged) -> Page[RequestView]:
-    """What was asked, newest first, and what became of it; also of a sweep that was deleted."""
-    return paging.linked(service.commands.requests(number, paging.cursor, paging.limit))
+def requests(number: Id, service: ServiceParameter, paging: Paged) -> Page[RequestView]:
+    """The requests to a sweep and their results, newest first; also of a deleted sweep."""
+    return paging.linked(service.store.requests.page(number, paging.cursor, paging.limit))
 
 
-@requests_router.get(
-    "/requests/{id}", summary="One request", responses=shown(examples.REQUEST, "The request.") | documented(404)
-)
-def request(number: Id, service: Asked) -> RequestView:
-    """Whether it waits, was carried out or was refused, and why."""
-    return service.commands.request(number)
+@requests_router.get("/requests/{id}", summary="One request", responses=shown(examples.REQUEST, "The request."))
+def request(number: Id, service: ServiceParameter) -> RequestView:
+    """Whether a request waits, was carried out or was refused, and why."""
+    return service.store.requests.get(number)
 
 
-@requests_router.get(
-    "/mirror",
-    summary="What MLflow lacks",
-    responses=shown(examples.MIRROR, "How much.") | documented(404),
-)
+@requests_router.get("/mirror", summary="Runs missing in MLflow", responses=shown(examples.MIRROR, "How many runs."))
 def mirrored(
-    service: Asked,
-    sweep: Annotated[int | None, Query(ge=1, le=2**31 - 1, description="Only of this sweep.")] = None,
+    service: ServiceParameter,
+    sweep: Annotated[int | None, Query(ge=1, le=2**31 - 1, description="Only this sweep.")] = None,
 ) -> MirrorView:
-    """How many runs, of a sweep or of all, MLflow does not show as they are, and why one could not be written."""
+    """How many runs, of a sweep or of all, are not up to date in MLflow, and why a run could not be written."""
     return service.sweeps.mirror(sweep)
 
 
-def _asked(asked: RequestView, service: Asked, response: Response) -> SweepView:
-    response.headers["Location"] = f"/v1/requests/{asked.id}"
-    return service.sweeps.get(asked.sweep)
+def _requested(request_id: RequestView, service: ServiceParameter, response: Response) -> SweepView:
+    response.headers["Location"] = f"/v1/requests/{request_id.id}"
+    return service.sweeps.get(request_id.sweep)
 
 
 cells_router = APIRouter(
@@ -279,30 +255,26 @@ cells_router = APIRouter(
     route_class=Expensive,
     responses=documented(401, 404, 409, 421, 422, 500, 503),
 )
-
 packing = APIRouter(
     prefix="/v1/sweeps", tags=["provenance"], route_class=ExpensiveBundle, responses=cells_router.responses
 )
 
-CellIndex = Annotated[
-    int, Path(ge=0, le=2**31 - 1, description="The cell's number in the sweep's grid, from 0.", examples=[3])
-]
 _CHUNK: Final = 1024 * 1024
 
 
 @cells_router.get(
     "/{id}/cells/{index}",
-    summary="What stands behind a cell",
+    summary="A cell with its candidates and provenance",
     responses=shown(examples.CELL, "The selected candidate, those that lost, and the provenance of every trial."),
 )
-def cell(number: Id, index: CellIndex, service: Asked) -> CellView:
-    """Its candidates with scores and trials: fingerprint, code commit, data set hash, versions, device, MLflow run."""
+def cell(number: Id, index: CellIndex, service: ServiceParameter) -> CellView:
+    """A cell's candidates and trials with fingerprint, code commit, data set hash, versions, device and MLflow run."""
     return service.sweeps.cell(number, index)
 
 
 @packing.get(
     "/{id}/bundle",
-    summary="A sweep as one archive",
+    summary="A sweep as a bundle",
     response_class=StreamingResponse,
     responses={
         200: {
@@ -312,8 +284,8 @@ def cell(number: Id, index: CellIndex, service: Asked) -> CellView:
         }
     },
 )
-def bundle(number: Id, service: Asked) -> StreamingResponse:
-    """Made when it is asked for, of what is known then; the same content gives the same bytes."""
+def bundle(number: Id, service: ServiceParameter) -> StreamingResponse:
+    """Made at each request from the results so far; the same content gives the same bytes."""
     file = service.bundles.make(number)
     size = file.seek(0, 2)
     file.seek(0)
@@ -329,101 +301,108 @@ def _chunks(file: IO[bytes]) -> Iterator[bytes]:
             yield chunk
 
 
-remarks_router = APIRouter(prefix="/v1", tags=["remarks"], responses=documented(401, 403, 404, 421, 422, 500, 503))
-remark_forms = APIRouter(include_in_schema=False)
+annotations_router = APIRouter(
+    prefix="/v1", tags=["annotations"], responses=documented(401, 403, 404, 421, 422, 500, 503)
+)
+annotation_forms = APIRouter(include_in_schema=False)
 
-REMARK: Final = {
+ANNOTATION: Final = {
     "note": "eta 1 diverges on two seeds", "tags": ["paper"], "actor": "ada@lab", "changed": "2026-05-01T12:00:00Z",
 }  # fmt: skip
 
-_SHOWN = shown(REMARK, "The note and the tags.")
+_SHOWN = shown(ANNOTATION, "The note and the tags.")
 Tag = Annotated[str, Field(min_length=1, max_length=LONGEST_TAG, pattern=r"^[^\x00,]+$")]
-
-
 Note = Annotated[str, Form(max_length=2 * LONGEST_NOTE)]  # a browser sends two characters for a line's end
 Tags = Annotated[str, Form(max_length=1_000)]
 
 
-class RemarkChange(BaseModel):
-    """What is set; what is left out, or null, stays as it is."""
+class AnnotationChange(BaseModel):
+    """Changes of a note and tags; a field that is left out, or null, stays."""
 
     model_config = ConfigDict(extra="forbid")
 
     note: Annotated[str | None, Field(max_length=LONGEST_NOTE, pattern=r"^[^\x00]*$")] = None
-    """An empty one removes it."""
+    """An empty note removes it."""
     tags: Annotated[list[Tag] | None, Field(max_length=MOST_TAGS)] = None
-    """All of them: those that are left out go."""
+    """All tags; others are removed."""
     added: Annotated[list[Tag], Field(max_length=MOST_TAGS)] = Field(default_factory=list)
-    """Tags that join those that are there."""
+    """Tags to add."""
     removed: Annotated[list[Tag], Field(max_length=MOST_TAGS)] = Field(default_factory=list)
-    """Tags that go, in any case of letters."""
+    """Tags to remove, in any case of letters."""
 
     @property
     def words(self) -> TagChange | None:
-        """What of it concerns tags."""
+        """The change of tags."""
         some = self.tags is not None or self.added or self.removed
         return TagChange(self.tags, self.added, self.removed) if some else None
 
 
-@remarks_router.get("/sweeps/{id}/remark", summary="A sweep's note and tags", responses=_SHOWN)
-def of_sweep(number: Id, service: Asked) -> Remark:
-    """What people said of it."""
-    return service.remarks.of("sweep", number)
+@annotations_router.get("/sweeps/{id}/annotation", summary="A sweep's note and tags", responses=_SHOWN)
+def of_sweep(number: Id, service: ServiceParameter) -> Annotation:
+    """The note and tags that people gave it."""
+    return service.annotations.of("sweep", number)
 
 
-@remarks_router.patch("/sweeps/{id}/remark", summary="Note or tag a sweep", responses=_SHOWN | documented(409, 413))
-def put_sweep(number: Id, change: RemarkChange, service: Asked, actor: Actor) -> Remark:
-    """Set at once, without the conductor."""
-    return service.remarks.put(("sweep", number, 0), change.note, change.words, actor)
-
-
-@remarks_router.get("/sweeps/{id}/cells/{index}/remark", summary="A cell's note and tags", responses=_SHOWN)
-def of_cell(number: Id, index: CellIndex, service: Asked) -> Remark:
-    """What people said of it."""
-    return service.remarks.of("cell", number, index)
-
-
-@remarks_router.patch(
-    "/sweeps/{id}/cells/{index}/remark", summary="Note or tag a cell", responses=_SHOWN | documented(409, 413)
+@annotations_router.patch(
+    "/sweeps/{id}/annotation", summary="Note or tag a sweep", responses=_SHOWN | documented(409, 413)
 )
-def put_cell(number: Id, index: CellIndex, change: RemarkChange, service: Asked, actor: Actor) -> Remark:
-    """Set at once, without the conductor."""
-    return service.remarks.put(("cell", number, index), change.note, change.words, actor)
+def put_sweep(number: Id, change: AnnotationChange, service: ServiceParameter, actor: Actor) -> Annotation:
+    """Set a sweep's note and tags immediately, without the conductor."""
+    return service.annotations.put(("sweep", number, 0), change.note, change.words, actor)
 
 
-@remarks_router.get("/trials/{id}/remark", summary="A trial's note and tags", responses=_SHOWN)
-def of_trial(number: Id, service: Asked) -> Remark:
-    """What people said of it."""
-    return service.remarks.of("trial", number)
+@annotations_router.get("/sweeps/{id}/cells/{index}/annotation", summary="A cell's note and tags", responses=_SHOWN)
+def of_cell(number: Id, index: CellIndex, service: ServiceParameter) -> Annotation:
+    """The note and tags that people gave it."""
+    return service.annotations.of("cell", number, index)
 
 
-@remarks_router.patch("/trials/{id}/remark", summary="Note or tag a trial", responses=_SHOWN | documented(409, 413))
-def put_trial(number: Id, change: RemarkChange, service: Asked, actor: Actor) -> Remark:
-    """Set at once, without the conductor."""
-    return service.remarks.put(("trial", number, 0), change.note, change.words, actor)
+@annotations_router.patch(
+    "/sweeps/{id}/cells/{index}/annotation", summary="Note or tag a cell", responses=_SHOWN | documented(409, 413)
+)
+def put_cell(
+    number: Id, index: CellIndex, change: AnnotationChange, service: ServiceParameter, actor: Actor
+) -> Annotation:
+    """Set a cell's note and tags immediately, without the conductor."""
+    return service.annotations.put(("cell", number, index), change.note, change.words, actor)
 
 
-@remark_forms.post("/sweeps/{id}/remark")
-def from_sweep(number: Id, service: Asked, request: Request, note: Note = "", tags: Tags = "") -> RedirectResponse:
-    """The form of a sweep's page."""
-    service.remarks.put(("sweep", number, 0), note, _words(tags), person(request))
-    return RedirectResponse(f"/sweeps/{number}#remark", status_code=303)
+@annotations_router.get("/trials/{id}/annotation", summary="A trial's note and tags", responses=_SHOWN)
+def of_trial(number: Id, service: ServiceParameter) -> Annotation:
+    """The note and tags that people gave it."""
+    return service.annotations.of("trial", number)
 
 
-@remark_forms.post("/sweeps/{id}/cells/{index}/remark")
-def from_cell(
-    number: Id, index: CellIndex, service: Asked, request: Request, note: Note = "", tags: Tags = ""
+@annotations_router.patch(
+    "/trials/{id}/annotation", summary="Note or tag a trial", responses=_SHOWN | documented(409, 413)
+)
+def put_trial(number: Id, change: AnnotationChange, service: ServiceParameter, actor: Actor) -> Annotation:
+    """Set a trial's note and tags immediately, without the conductor."""
+    return service.annotations.put(("trial", number, 0), change.note, change.words, actor)
+
+
+@annotation_forms.post("/sweeps/{id}/annotation")
+def _from_sweep(
+    number: Id, service: ServiceParameter, request: Request, note: Note = "", tags: Tags = ""
 ) -> RedirectResponse:
-    """The form of a cell's page."""
-    service.remarks.put(("cell", number, index), note, _words(tags), person(request))
-    return RedirectResponse(f"/sweeps/{number}/cells/{index}#remark", status_code=303)
+    service.annotations.put(("sweep", number, 0), note, _words(tags), person(request))
+    return RedirectResponse(f"/sweeps/{number}#annotation", status_code=303)
 
 
-@remark_forms.post("/trials/{id}/remark")
-def from_trial(number: Id, service: Asked, request: Request, note: Note = "", tags: Tags = "") -> RedirectResponse:
-    """The form of a trial's page."""
-    service.remarks.put(("trial", number, 0), note, _words(tags), person(request))
-    return RedirectResponse(f"/trials/{number}#remark", status_code=303)
+@annotation_forms.post("/sweeps/{id}/cells/{index}/annotation")
+def _from_cell(
+    number: Id, index: CellIndex, service: ServiceParameter, request: Request, note: Note = "", tags: Tags = ""
+) -> RedirectResponse:
+    service.annotations.put(("cell", number, index), note, _words(tags), person(request))
+    return RedirectResponse(f"/sweeps/{number}/cells/{index}#annotation", status_code=303)
+
+
+@annotation_forms.post("/trials/{id}/annotation")
+def _from_trial(
+    number: Id, service: ServiceParameter, request: Request, note: Note = "", tags: Tags = ""
+) -> RedirectResponse:
+    service.annotations.put(("trial", number, 0), note, _words(tags), person(request))
+    return RedirectResponse(f"/trials/{number}#annotation", status_code=303)
 
 
 def _words(tags: str) -> TagChange:
@@ -436,73 +415,58 @@ resolutions_router = APIRouter(
     route_class=Expensive,
     responses=documented(401, 403, 404, 409, 421, 422, 500, 503),
 )
-resolution_forms = APIRouter(include_in_schema=False, default_response_class=HTMLResponse, route_class=Expensive)
-
-
-async def budget(
-    hours: Annotated[float | None, Query(gt=0, le=1_000_000, description="Of training, on one slot.")] = None,
-    seeds: Annotated[int | None, Query(ge=1, le=48, description="Further ones of any one cell.")] = None,
-    within: Annotated[
-        float | None,
-        Query(
-            gt=0, le=1_000_000,
-            description="What is known to so much, in the unit of the column, is decided too: half its interval.",
-        ),
-    ] = None,
-) -> ResolutionBudget:  # fmt: skip
-    """What a resolution may take, of the query."""
-    return ResolutionBudget(hours=hours, seeds=seeds, within=within)
-
-
-Budget = Annotated[ResolutionBudget, Depends(budget)]
+resolution_forms = APIRouter(include_in_schema=False, route_class=Expensive)
 
 
 @resolutions_router.post(
     "/{id}/resolve", status_code=202, summary="Resolve a table's comparisons", responses=_REQUESTED
 )
 def resolve(
-    number: Id, service: Asked, actor: Actor, response: Response, allowed: Budget, table: TableName = None
+    number: Id,
+    service: ServiceParameter,
+    actor: Actor,
+    response: Response,
+    allowed: ResolutionLimits,
+    table: TableName = None,
 ) -> SweepView:
-    """Ask that what is open be given further seeds, and nothing else, in rounds, as far as the budget goes."""
-    return _asked(service.resolutions.ask(number, allowed, table, actor), service, response)
+    """Request further seeds for open comparisons, in rounds, within the budget."""
+    return _requested(service.resolutions.request(number, allowed, table, actor), service, response)
 
 
-@resolutions_router.post("/{id}/halt", status_code=202, summary="End a resolution", responses=_REQUESTED)
-def halt(number: Id, service: Asked, actor: Actor, response: Response) -> SweepView:
-    """Ask that no further round follow; what the last one trains goes on. 409 where no resolution goes on."""
-    return _asked(service.resolutions.halt(number, actor), service, response)
+@resolutions_router.post("/{id}/halt", status_code=202, summary="Stop a resolution", responses=_REQUESTED)
+def halt(number: Id, service: ServiceParameter, actor: Actor, response: Response) -> SweepView:
+    """Request that no further round start; running trainings continue. 409 if no resolution is active."""
+    return _requested(service.resolutions.halt(number, actor), service, response)
 
 
-@resolutions_router.get("/{id}/resolution", summary="What became of a resolution")
-def resolution(number: Id, service: Asked) -> ResolutionView:
-    """The last one that was asked of the sweep: verdicts before, rounds, verdicts after, what was spent and saved."""
+@resolutions_router.get("/{id}/resolution", summary="The last resolution")
+def resolution(number: Id, service: ServiceParameter) -> ResolutionView:
+    """The sweep's last resolution: verdicts before, rounds, verdicts after, what was spent and saved."""
     return service.resolutions.get(number)
 
 
-@resolutions_router.get("/{id}/resolution/plan", summary="What a resolution would begin with")
-def plan(number: Id, service: Asked, allowed: Budget, table: TableName = None) -> ResolutionView:
-    """The first round by what is known now, and what is left out of it, and why; nothing is asked for."""
+@resolutions_router.get("/{id}/resolution/plan", summary="The first round of a resolution")
+def plan(number: Id, service: ServiceParameter, allowed: ResolutionLimits, table: TableName = None) -> ResolutionView:
+    """The first round by the results so far, and what it leaves out and why; nothing is requested."""
     return service.resolutions.plan(number, allowed, table)
 
 
 @resolution_forms.post("/sweeps/{id}/resolve")
-def resolve_button(
+def _resolve_button(
     number: Id,
-    service: Asked,
+    service: ServiceParameter,
     request: Request,
     table: Annotated[str, Form(max_length=100)],
     hours: Annotated[float | None, Form(gt=0, le=1_000_000)] = None,
     seeds: Annotated[int | None, Form(ge=1, le=48)] = None,
     within: Annotated[float | None, Form(gt=0, le=1_000_000)] = None,
 ) -> RedirectResponse:
-    """The button of a sweep's page."""
     allowed = ResolutionBudget(hours=hours, seeds=seeds, within=within)
-    service.resolutions.ask(number, allowed, table, person(request))
-    return RedirectResponse(f"/sweeps/{number}", status_code=303)
+    service.resolutions.request(number, allowed, table, person(request))
+    return RedirectResponse(f"/sweeps/{number}/statistics?{urlencode({'table': table})}", status_code=303)
 
 
 @resolution_forms.post("/sweeps/{id}/halt")
-def halt_button(number: Id, service: Asked, request: Request) -> RedirectResponse:
-    """The button of a sweep's page."""
+def _halt_button(number: Id, service: ServiceParameter, request: Request) -> RedirectResponse:
     service.resolutions.halt(number, person(request))
-    return RedirectResponse(f"/sweeps/{number}", status_code=303)
+    return RedirectResponse(f"/sweeps/{number}/statistics", status_code=303)

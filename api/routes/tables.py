@@ -1,243 +1,206 @@
-"""Routes of tables and figures."""
+"""Routes of tables, figures, reproductions and published tables."""
 
 import hashlib
+from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal
 from urllib.parse import quote
 
 from fastapi import APIRouter, Header, Path, Query, Response
 from fastapi.responses import HTMLResponse
 
-from api.dependencies import Asked, Id, Named, TableName
+from api.dependencies import Id, Named, ServiceParameter, TableName
 from api.http.turns import Expensive
-from api.problems import documented, shown
-from dashboards import lists as ledger_pages
-from orchestrator.views.evidence import LedgerSummary, OptimismView, PublishedSummary, PublishedView, VerdictsView
+from api.problems import Responses, documented, shown
+from dashboards.lists import papers_page, reproduction_page
+from orchestrator.service import offline
+from orchestrator.views.evidence import OptimismView, PublishedSummary, PublishedView, ReproductionSummary, VerdictsView
 from orchestrator.views.pages import FigureFile, FigureView, Rendered
 
 tables_router = APIRouter(
-    prefix="/v1/sweeps",
-    tags=["tables"],
-    route_class=Expensive,
-    responses=documented(401, 404, 409, 421, 422, 500, 503),
+    prefix="/v1", tags=["tables"], route_class=Expensive, responses=documented(401, 404, 409, 421, 422, 500, 503)
 )
+figures_router = APIRouter(prefix="/v1", tags=["figures"], route_class=Expensive, responses=tables_router.responses)
 
 TableFormat = Annotated[
     str, Query(alias="format", pattern="^[a-z0-9_]{1,32}$", description="latex, markdown, html, csv or json.")
 ]
-_EXAMPLES = {
-    "text/x-tex": "\\begin{tabular}{llrr}\n\\toprule\n ... \\bottomrule\n\\end{tabular}\n",
-    "text/markdown": "| Loss | Regularizer | R@1 |\n| --- | --- | --- |\n",
-    "text/html": "<table>...</table>",
-    "text/csv": "loss,regularizer,recall@1\n",
-    "application/json": {"name": "main"},
-}
+Known = Annotated[str | None, Header(alias="if-none-match", max_length=1000)]
+_UNCHANGED: Final[Responses] = {304: {"description": "It has not changed since `If-None-Match`."}}
+
+
+def _file(description: str, examples: Mapping[str, Any]) -> Responses:
+    """The `responses` of a route that answers with a file; `examples` by media type."""
+    return {200: {"description": description, "content": {kind: {"example": file} for kind, file in examples.items()}}}
 
 
 @tables_router.get(
-    "/{id}/tables/{name}",
+    "/sweeps/{id}/tables/{name}",
     summary="A table of a sweep",
     response_class=Response,
-    responses={
-        200: {
-            "description": "The table as it stands: cells that have not ended, failed or diverged are marked as such.",
-            "content": {kind: {"example": example} for kind, example in _EXAMPLES.items()},
+    responses=_UNCHANGED
+    | _file(
+        "The table with the results so far: cells that have not ended, failed or diverged are marked.",
+        {
+            "text/x-tex": "\\begin{tabular}{llrr}\n\\toprule\n ... \\bottomrule\n\\end{tabular}\n",
+            "text/markdown": "| Loss | Regularizer | R@1 |\n| --- | --- | --- |\n",
+            "text/html": "<table>...</table>",
+            "text/csv": "loss,regularizer,recall@1\n",
+            "application/json": {"name": "main"},
         },
-        304: {"description": "The table has not changed since `If-None-Match`."},
-    },
+    ),
 )
 def table(
     number: Id,
     name: Named,
-    service: Asked,
+    service: ServiceParameter,
     file_format: TableFormat = "json",
-    tuned: Annotated[bool | None, Query(description="Show the selected candidate; else as the spec says.")] = None,
+    tuned: Annotated[
+        bool | None, Query(description="Show the selected value of each tuned axis; by default as in the spec.")
+    ] = None,
     numbers: Annotated[
         Literal["own", "published", "difference", "both", "verdict"],
         Query(
-            description="The sweep's own numbers, those of the published table that the table names, own - published, "
-            "both side by side, or own ones with a verdict; 409 where it names no published table."
+            description="`own`: the sweep's numbers; `published`: the printed numbers; `difference`: own - published; "
+            "`both`: side by side; `verdict`: own numbers with a word. Answers 409 if the table names no printed table."
         ),
     ] = "own",
-    if_none_match: Annotated[str | None, Header(max_length=1000)] = None,
+    known: Known = None,
 ) -> Response:
-    """Computed from the trials each time it is read, so that a running sweep gives a partial table."""
-    return as_file(service.tables.render(number, name, file_format, tuned, numbers), if_none_match)
+    """Computed from the trials at each request, so a running sweep gives a partial table."""
+    return _as_file(service.tables.render(number, name, file_format, tuned, numbers), known)
 
 
-@tables_router.get("/{id}/verdicts", summary="Whether cells are better than their baselines")
+@tables_router.get("/sweeps/{id}/verdicts", summary="Whether cells are better than their baselines")
 def verdicts(
     number: Id,
-    service: Asked,
+    service: ServiceParameter,
     table: TableName = None,
     covers: Annotated[
         Literal["seeds", "queries", "both"] | None,
         Query(
-            description="What intervals and words cover: other seeds, other test queries of these trainings, or both; "
-            "by default what the table's spec says."
+            description="What intervals and verdicts hold for: other seeds, other test queries, or both; "
+            "by default as in the spec."
         ),
     ] = None,
 ) -> VerdictsView:
-    """Each comparison that the table declares: better, worse, equivalent or unresolved, or why it is untested."""
+    """Each comparison that the table declares: better, worse, equivalent, no clear difference, or why untested."""
     return service.tables.verdicts(number, table, covers)
 
 
-@tables_router.get("/{id}/optimism", summary="How optimistic the best of several candidates is")
-def optimism(number: Id, service: Asked) -> OptimismView:
+@tables_router.get("/sweeps/{id}/optimism", summary="How optimistic the best of several candidates is")
+def optimism(number: Id, service: ServiceParameter) -> OptimismView:
     """By how much the best candidate of each cell looks better than it is, and the expected best of fewer."""
     return service.tables.optimism(number)
 
 
-def as_file(rendered: Rendered, known: str | None = None) -> Response:
-    """A rendered file with its name and an ETag; 304 where the client has it already."""
+def _as_file(rendered: Rendered, known: str | None = None) -> Response:
+    """A rendered file with its name and an ETag; 304 if the ETags in `known` contain it."""
     tag = f'"{hashlib.sha256(rendered.content).hexdigest()[:32]}"'
     headers = {"ETag": tag, "Cache-Control": "no-cache"}
-    if known and tag in (one.strip().removeprefix("W/") for one in known.split(",")):
+    if known and tag in (other.strip().removeprefix("W/") for other in known.split(",")):
         return Response(status_code=304, headers=headers)
     headers["Content-Disposition"] = f"inline; filename*=UTF-8''{quote(rendered.filename)}"
     return Response(rendered.content, media_type=rendered.media_type, headers=headers)
 
 
-comparisons_router = APIRouter(
-    prefix="/v1/tables",
-    tags=["tables"],
-    route_class=Expensive,
-    responses=documented(401, 404, 409, 421, 422, 500, 503),
-)
-
-
-@comparisons_router.get(
-    "",
+@tables_router.get(
+    "/tables",
     summary="A table of several sweeps",
     response_class=Response,
-    responses={
-        200: {
-            "description": "The table; its caption says which number is from which sweep, and how these differ.",
-            "content": {
-                "application/json": {"example": {"table": "main"}},
-                "text/markdown": {"example": "| Loss | R@1 |"},
-                "text/x-tex": {"example": "\\begin{tabular}{lr}"},
-            },
+    responses=_UNCHANGED
+    | _file(
+        "The table; its caption says which number is from which sweep, and how these differ.",
+        {
+            "application/json": {"table": "main"},
+            "text/markdown": "| Loss | R@1 |",
+            "text/x-tex": "\\begin{tabular}{lr}",
         },
-        304: {"description": "The table has not changed since `If-None-Match`."},
-    },
+    ),
 )
 def compare(
     sweeps: Annotated[
         str,
         Query(
             pattern=r"^[1-9][0-9]{0,8}(,[1-9][0-9]{0,8}){1,9}$",
-            description="The sweeps' numbers; where several have a cell the first named one's numbers stand.",
+            description="The sweeps' numbers; a cell shows the numbers of the first sweep that has it.",
             examples=["7,9"],
         ),
     ],
-    service: Asked,
-    table: Annotated[
-        str | None,
-        Query(max_length=100, pattern=r"^[^\x00/]+$", description="A table of the first sweep; by default its first."),
-    ] = None,
+    service: ServiceParameter,
+    table: TableName = None,
     view: Annotated[
         Literal["merge", "difference"],
-        Query(description="One table of all cells, or two sweeps' numbers side by side with own - other."),
+        Query(description="`merge`: all cells; `difference`: two sweeps side by side, and the first minus the second."),
     ] = "merge",
     file_format: TableFormat = "json",
-    if_none_match: Annotated[str | None, Header(max_length=1000)] = None,
+    known: Known = None,
 ) -> Response:
-    """In the layout of the first sweep's table; 409 where the sweeps do not compare."""
-    numbers = [int(one) for one in sweeps.split(",")]
-    return as_file(service.tables.compare(numbers, table, view, file_format), if_none_match)
+    """In the layout of the first sweep's table; 409 if the sweeps cannot be compared."""
+    numbers = [int(number) for number in sweeps.split(",")]
+    return _as_file(service.tables.compare(numbers, table, view, file_format), known)
 
 
-drift_router = APIRouter(
-    prefix="/v1/drift", tags=["tables"], route_class=Expensive,
-    responses=documented(401, 404, 409, 421, 422, 500, 503),
-)  # fmt: skip
-
-_SIDE = "A sweep's number, or it at a time (UTC unless it says otherwise)."
+_SIDE = "A sweep's number, or a sweep at a time, such as 7@2026-11-20T12:00 (UTC by default)."
 
 
-@drift_router.get(
-    "",
+@tables_router.get(
+    "/diff",
     summary="What changed between two tables",
     response_class=Response,
-    responses={
-        200: {
-            "description": "Every number that is not as it was, by what, and whether by more than noise.",
-            "content": {
-                "application/json": {"example": {"table": "main", "unchanged": 23, "cells": []}},
-                "text/plain": {"example": "From sweep 7 at 2026-11-20 12:00 UTC to sweep 7: ..."},
-            },
-        }
-    },
+    responses=_file(
+        "Every number that changed, why, and whether by more than noise.",
+        {
+            "application/json": {"table": "main", "unchanged": 23, "cells": []},
+            "text/plain": "From sweep 7 at 2026-11-20 12:00 UTC to sweep 7: ...",
+        },
+    ),
 )
-def drift(
+def diff(
     before: Annotated[str, Query(max_length=60, description=_SIDE, examples=["7@2026-11-20T12:00"])],
     after: Annotated[str, Query(max_length=60, description=_SIDE, examples=["7"])],
-    service: Asked,
-    table: Annotated[
-        str | None,
-        Query(max_length=100, pattern=r"^[^\x00/]+$", description="A table of both; by default the first."),
-    ] = None,
+    service: ServiceParameter,
+    table: TableName = None,
     file_format: Annotated[str, Query(alias="format", pattern="^[a-z]{1,16}$", description="json or text.")] = "json",
 ) -> Response:
-    """Cells are matched by their labels; a sweep at a time counts what had ended by then."""
-    return as_file(service.drifts.render(before, after, table, file_format))
+    """Cells are matched by their labels; a sweep at a time counts the results until then."""
+    return _as_file(service.diffs.render(before, after, table, file_format))
 
 
-papers_router = APIRouter(
-    prefix="/v1/sweeps", tags=["tables"], route_class=Expensive, responses=documented(401, 404, 421, 422, 500, 503)
-)
-
-
-@papers_router.get(
-    "/{id}/tables/{name}/macros",
-    summary="A table as macros of LaTeX",
+@tables_router.get(
+    "/sweeps/{id}/tables/{name}/macros",
+    summary="A table as LaTeX macros",
     response_class=Response,
-    responses=documented(409)
-    | {
-        200: {
-            "description": "One macro for each number.",
-            "content": {
-                "application/x-tex": {"example": "\\ms@number{msMainTripletRecallAtOne}{60.82}"},
-                "application/json": {"example": {"sweep": 7, "table": "main", "numbers": []}},
-            },
-        }
-    },
+    responses=_file(
+        "One macro for each number.",
+        {
+            "application/x-tex": "\\ms@number{msMainTripletRecallAtOne}{60.82}",
+            "application/json": {"sweep": 7, "table": "main", "numbers": []},
+        },
+    ),
 )
 def macros(
     number: Id,
     name: Named,
-    service: Asked,
-    file_format: Annotated[
-        Literal["latex", "json"],
-        Query(alias="format", description="latex or json."),
-    ] = "latex",
-    prefix: Annotated[
-        str, Query(pattern=r"^[A-Za-z]{1,20}$", description="With what the macros begin: letters from a to z.")
-    ] = "ms",
+    service: ServiceParameter,
+    file_format: Annotated[Literal["latex", "json"], Query(alias="format", description="latex or json.")] = "latex",
+    prefix: Annotated[str, Query(pattern=r"^[A-Za-z]{1,20}$", description="The prefix of the macros: letters.")] = "ms",
 ) -> Response:
-    """Each has value, interval, standard deviation and number of runs, as the table prints them."""
-    return as_file(service.papers.render(number, name, file_format, prefix))
+    """Each macro has value, interval, standard deviation and number of runs, as the table prints them."""
+    return _as_file(service.tables.macros(number, name, file_format, prefix))
 
 
-ledgers_router = APIRouter(
-    prefix="/v1/ledgers", tags=["published"], route_class=Expensive, responses=documented(401, 421, 500, 503)
+reproductions_router = APIRouter(
+    prefix="/v1/reproductions", tags=["published"], route_class=Expensive, responses=documented(401, 421, 500, 503)
 )
 
 PaperName = Annotated[
     str,
     Path(
-        alias="paper",
-        max_length=100,
-        pattern=r"^[^\x00/]+$",
-        description="As the list has it, in any case.",
-        examples=["SEC"],
+        alias="paper", max_length=100, pattern=r"^[^\x00/]+$", description="As listed, in any case.", examples=["SEC"]
     ),
 ]
-Within = Annotated[
-    float,
-    Query(ge=0.01, le=50, description="Points of percent that count as the same."),
-]
-_LEDGERS = [
+Within = Annotated[float, Query(ge=0.01, le=50, description="Percentage points that count as equal.")]
+_REPRODUCTIONS = [
     {
         "paper": "SEC", "citation": "Zhang, Li, Zhang: Deep Metric Learning with Spherical Embedding, NeurIPS 2020",
         "counts": {"reproduced": 2, "not_reproduced": 1, "underpowered": 9, "not_run": 952},
@@ -245,65 +208,63 @@ _LEDGERS = [
 ]  # fmt: skip
 
 
-@ledgers_router.get(
+@reproductions_router.get(
     "",
-    summary="The ledgers of the papers",
-    responses=shown(_LEDGERS, "Each paper with how many of its numbers stand how."),
+    summary="The reproductions of the papers",
+    responses=shown(_REPRODUCTIONS, "Each paper with the number of its entries by standing."),
 )
-def ledgers(service: Asked) -> list[LedgerSummary]:
+def reproductions(service: ServiceParameter) -> list[ReproductionSummary]:
     """How many numbers of each paper are reproduced, not reproduced, underpowered or not run, over all sweeps."""
-    return service.ledgers.summaries()
+    return service.reproductions.summaries()
 
 
-@ledgers_router.get(
+@reproductions_router.get(
     "/{paper}",
-    summary="The ledger of a paper",
+    summary="The reproduction of a paper",
     response_class=Response,
     responses=documented(404, 422)
-    | {
-        200: {
-            "description": "Every printed number with how it stands, by which runs, and how these differ.",
-            "content": {
-                "application/json": {"example": _LEDGERS[0]},
-                "text/csv": {"example": "table,row,metric\n"},
-                "text/markdown": {"example": "| table | reproduced |"},
-                "application/x-tex": {"example": "\\begin{longtable}"},
-            },
+    | _UNCHANGED
+    | _file(
+        "Every printed number, whether it is reproduced, by which runs, and how their protocol differs.",
+        {
+            "application/json": _REPRODUCTIONS[0],
+            "text/csv": "table,row,metric\n",
+            "text/markdown": "| table | reproduced |",
+            "application/x-tex": "\\begin{longtable}",
         },
-        304: {"description": "It has not changed since `If-None-Match`."},
-    },
+    ),
 )
-def ledger(
+def reproduction(
     paper: PaperName,
-    service: Asked,
+    service: ServiceParameter,
     file_format: Annotated[
         str, Query(alias="format", pattern="^[a-z]{1,16}$", description="json, csv, markdown or latex.")
     ] = "json",
     within: Within = 1.0,
-    if_none_match: Annotated[str | None, Header(max_length=1000)] = None,
+    known: Known = None,
 ) -> Response:
-    """Computed from all sweeps whose tables name one of the paper's; a running sweep counts with what has ended."""
-    return as_file(service.ledgers.render(paper, file_format, within), if_none_match)
+    """Computed from all sweeps with a table that names one of the paper's; running sweeps count with their results."""
+    return _as_file(service.reproductions.render(paper, file_format, within), known)
 
 
-costly_ledgers = APIRouter(include_in_schema=False, default_response_class=HTMLResponse, route_class=Expensive)
+reproduction_pages = APIRouter(include_in_schema=False, route_class=Expensive)
 
 
-@costly_ledgers.get("/ledger")
-def papers(service: Asked) -> HTMLResponse:
-    """The papers with how many of their numbers stand how."""
-    return HTMLResponse(ledger_pages.papers_page(service.ledgers.summaries()))
+@reproduction_pages.get("/reproduction")
+def papers(service: ServiceParameter) -> HTMLResponse:
+    """The papers, with how many of their numbers are reproduced."""
+    return HTMLResponse(papers_page(service.reproductions.summaries()))
 
 
-@costly_ledgers.get("/ledger/{paper}")
+@reproduction_pages.get("/reproduction/{paper}")
 def paper(
     paper: PaperName,
-    service: Asked,
+    service: ServiceParameter,
     within: Within = 1.0,
     standing: Annotated[str, Query(max_length=20)] = "",
 ) -> HTMLResponse:
-    """One paper's ledger; `standing` shows only numbers that stand so."""
-    return HTMLResponse(ledger_pages.ledger_page(service.ledgers.of(paper, within), standing))
+    """The reproduction of one paper; `standing` filters its numbers."""
+    return HTMLResponse(reproduction_page(service.reproductions.of(paper, within), standing))
 
 
 PUBLISHED_SUMMARY: Final[dict[str, Any]] = {
@@ -342,11 +303,7 @@ published_router = APIRouter(prefix="/v1/published", tags=["published"], respons
 PublishedId = Annotated[
     str,
     Path(
-        alias="id",
-        max_length=100,
-        pattern=r"^[^\x00/]+$",
-        description="As the list has it, in any case: paper and table.",
-        examples=["SEC-T3"],
+        alias="id", max_length=100, pattern=r"^[^\x00/]+$", description="As listed, in any case.", examples=["SEC-T3"]
     ),
 ]
 
@@ -356,9 +313,9 @@ PublishedId = Annotated[
     summary="The published tables",
     responses=shown(PUBLISHED, "Each with its axes, metrics and how many numbers it has."),
 )
-def published(service: Asked) -> list[PublishedSummary]:
+def published() -> list[PublishedSummary]:
     """The papers' results tables that own numbers can be compared with, paper by paper."""
-    return service.published()
+    return offline.published_tables()
 
 
 @published_router.get(
@@ -366,7 +323,7 @@ def published(service: Asked) -> list[PublishedSummary]:
     summary="A published table",
     responses=documented(404, 422) | shown(PUBLISHED_TABLE, "All its numbers, as printed and as fractions."),
 )
-def published_table(table_id: PublishedId, service: Asked) -> PublishedView:
+def published_table(table_id: PublishedId, service: ServiceParameter) -> PublishedView:
     """Every printed number with its place, and what is known to be contradictory about the table."""
     return service.published_table(table_id)
 
@@ -390,10 +347,6 @@ FIGURE_FILES: Final = [
     }
 ]
 
-figures_router = APIRouter(
-    prefix="/v1", tags=["figures"], route_class=Expensive, responses=documented(401, 404, 409, 421, 422, 500, 503)
-)
-
 _BINARY = {"schema": {"type": "string", "contentMediaType": "application/octet-stream"}}
 _CONTENT = {
     "application/json": {"example": {"$schema": "https://vega.github.io/schema/vega-lite/v6.4.1.json"}},
@@ -402,9 +355,17 @@ _CONTENT = {
     "application/pdf": {"schema": {"type": "string", "contentMediaType": "application/pdf"}},
     "text/csv": {"example": "quantity,optimizer.lr,mean,low,high,n\n"},
 }
-_UNCHANGED = {"description": "It has not changed since `If-None-Match`."}
 
-Known = Annotated[str | None, Header(max_length=1000)]
+
+FigureFormat = Annotated[
+    str,
+    Query(
+        alias="format", pattern="^[a-z0-9_]{1,32}$", description="json (Vega-Lite), svg, png, pdf, or csv (its data)."
+    ),
+]
+Heading = Annotated[
+    bool, Query(description="With title and caption; without them, the figure says only what is missing.")
+]
 
 
 @figures_router.get(
@@ -412,8 +373,8 @@ Known = Annotated[str | None, Header(max_length=1000)]
     summary="A sweep's figures",
     responses=shown(FIGURES, "Each figure of the spec with its formats."),
 )
-def figures(number: Id, service: Asked) -> list[FigureView]:
-    """The figures that the spec asks for, whether there is something to draw or not."""
+def figures(number: Id, service: ServiceParameter) -> list[FigureView]:
+    """The figures of the spec, whether there are results to draw or not."""
     return service.figures.listed(number)
 
 
@@ -421,30 +382,45 @@ def figures(number: Id, service: Asked) -> list[FigureView]:
     "/sweeps/{id}/figures/{name}",
     summary="A figure of a sweep",
     response_class=Response,
-    responses={
-        200: {"description": "The figure as it stands: what is missing is said over it.", "content": _CONTENT},
-        304: _UNCHANGED,
-    },
+    responses=_UNCHANGED
+    | {200: {"description": "The figure with the results so far; it says what is missing.", "content": _CONTENT}},
 )
 def figure(
     number: Id,
     name: Named,
-    service: Asked,
-    file_format: Annotated[
+    service: ServiceParameter,
+    file_format: FigureFormat = "json",
+    heading: Heading = True,
+    known: Known = None,
+) -> Response:
+    """Drawn each time it is read, so that a running sweep gives a partial figure, which says so."""
+    return _as_file(service.figures.render(number, name, file_format, heading), known)
+
+
+@figures_router.get(
+    "/sweeps/{id}/figure",
+    summary="A figure that is not in the spec",
+    response_class=Response,
+    responses=_UNCHANGED | {200: {"description": "The figure with the results so far.", "content": _CONTENT}},
+)
+def described_figure(
+    number: Id,
+    spec: Annotated[
         str,
         Query(
-            alias="format",
-            pattern="^[a-z0-9_]{1,32}$",
-            description="json (Vega-Lite), svg, png, pdf, or csv (its data).",
+            min_length=1,
+            max_length=8_000,
+            description="The figure as it would stand under `figures` of a spec, as YAML or JSON.",
+            examples=["{kind: bars, metric: recall@1, x: loss}"],
         ),
-    ] = "json",
-    heading: Annotated[
-        bool, Query(description="With title and caption; without, only what is missing is said, as a paper wants it.")
-    ] = True,
-    if_none_match: Known = None,
+    ],
+    service: ServiceParameter,
+    file_format: FigureFormat = "json",
+    heading: Heading = True,
+    known: Known = None,
 ) -> Response:
-    """Drawn each time it is read, so that a running sweep gives a partial figure that says so."""
-    return as_file(service.figures.render(number, name, file_format, heading), if_none_match)
+    """Checked as the figures of a spec are; what is wrong with it is a 422."""
+    return _as_file(service.figures.draw(number, spec.encode(), file_format, heading), known)
 
 
 @figures_router.get(
@@ -452,27 +428,28 @@ def figure(
     summary="A trial's figure files",
     responses=shown(FIGURE_FILES, "Each file that is in the storage; none before the training has finished."),
 )
-def files(number: Id, service: Asked) -> list[FigureFile]:
-    """What the training kept because its recipe asks for `figures`: arrays as `.npz`, and pictures."""
-    return service.trials.files(number)
+def files(number: Id, service: ServiceParameter) -> list[FigureFile]:
+    """The files that the recipe's `figures` produced: arrays as `.npz`, and pictures."""
+    return service.files.listed(number)
 
 
 @figures_router.get(
     "/trials/{id}/figures/{file}",
     summary="A figure file of a trial",
     response_class=Response,
-    responses={
-        200: {"description": "The file.", "content": {"application/octet-stream": _BINARY, "image/png": _BINARY}},
-        304: _UNCHANGED,
-    },
+    responses=_UNCHANGED
+    | {200: {"description": "The file.", "content": {"application/octet-stream": _BINARY, "image/png": _BINARY}}},
 )
 def file(
     number: Id,
     file: Annotated[
-        str, Path(max_length=200, pattern=r"^[^\x00/]+$", description="As the list names it.", examples=["norms.npz"])
+        str,
+        Path(
+            max_length=200, pattern=r"^[^\x00/]+$", description="The file's name in the list.", examples=["norms.npz"]
+        ),
     ],
-    service: Asked,
-    if_none_match: Known = None,
+    service: ServiceParameter,
+    known: Known = None,
 ) -> Response:
-    """One of them, from this trial's own folder of the storage and nowhere else."""
-    return as_file(service.trials.file(number, file), if_none_match)
+    """One of these files."""
+    return _as_file(service.files.read(number, file), known)

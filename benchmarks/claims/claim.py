@@ -23,7 +23,7 @@ from typing import Annotated, Any, Final, Literal, Self
 import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, model_validator
 
-from orchestrator.spec.axes import label_of as spelt
+from orchestrator.spec.fields import label_of as spelt
 
 TWINS: Final = Path(__file__).parents[2] / "sweeps" / "quick"
 _BLOCK: Final = re.compile(r"^# Claims:\n((?:#  .*\n)+)", re.MULTILINE)

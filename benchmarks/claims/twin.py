@@ -10,7 +10,7 @@ from benchmarks.claims.trainings import Trainings
 from orchestrator.plan.check import check
 from orchestrator.plan.edit import edited
 from orchestrator.plan.grid import Plan, expand
-from orchestrator.plan.yaml import parse
+from orchestrator.plan.problems import spec_document
 from orchestrator.views.runs import Labels, PlannedTrial
 from workers import catalog
 from workers.contract import Result
@@ -88,7 +88,7 @@ class Twin:
 
 def _plan(text: str, seeds: Sequence[int]) -> Plan:
     known = catalog.load()
-    return expand(check(parse(edited(text.encode(), [f"repeat.seed={[*seeds]}"])), known), known)
+    return expand(check(spec_document(edited(text.encode(), [f"repeat.seed={[*seeds]}"])).value, known), known)
 
 
 def _has(labels: Mapping[str, str], taken: Taken) -> bool:

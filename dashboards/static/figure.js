@@ -2,14 +2,11 @@
 // new points come into the drawing that is there, so that it stays zoomed.
 // Expressions are interpreted (`ast`): the page's policy allows no code made from text.
 
-const place = () => document.querySelector("[data-figure]");
 const CHART = 320; // pixels that one of the small multiples wants
 const NARROW = 620; // pixels of a page below which a legend has one column
 const BESIDE = 62; // pixels of a chart beside its plotting area
 
-let shown = "";
-let drawn = null;
-let form = ""; // all of the figure that is drawn but its data
+const drawings = new WeakMap(); // by place: what is shown, its view, and its form, which is all of the figure but its data
 
 function colours() {
   const style = getComputedStyle(document.documentElement);
@@ -32,7 +29,7 @@ function fitted(figure, width) {
   if (!figure.concat) return { ...figure, width: Math.max(200, width - 80), layer: figure.layer?.map((one) => narrowed(one, width)) };
   const columns = Math.max(1, Math.min(3, Math.floor(width / CHART)));
   const plot = Math.max(140, Math.min(340, Math.floor(width / columns) - BESIDE - 8));
-  return { ...figure, columns, spacing: 16, concat: figure.concat.map((chart) => ({ ...chart, width: plot })) };
+  return { ...figure, columns, spacing: 16, concat: figure.concat.map((chart) => ({ ...chart, width: plot, layer: chart.layer?.map((one) => narrowed(one, width)) })) };
 }
 
 /** On a phone the names of a legend stand below one another. */
@@ -43,13 +40,18 @@ function narrowed(layer, width) {
 }
 
 async function draw() {
-  const here = place();
-  const source = here && document.getElementById(here.dataset.figure);
+  for (const here of document.querySelectorAll("[data-figure]")) await drawIn(here);
+}
+
+async function drawIn(here) {
+  const source = document.getElementById(here.dataset.figure);
   if (!source) return;
+  if (!drawings.has(here)) drawings.set(here, { shown: "", drawn: null, form: "" });
+  const state = drawings.get(here);
   const width = here.clientWidth;
   const wanted = [width, matchMedia("(prefers-color-scheme: dark)").matches, source.textContent].join();
-  if (wanted === shown && here.querySelector("svg")) return;
-  shown = wanted;
+  if (wanted === state.shown && here.querySelector("svg")) return;
+  state.shown = wanted;
   try {
     if (!window.vegaEmbed) await import(here.dataset.script);
     const aside = document.createElement("div");
@@ -57,19 +59,18 @@ async function draw() {
     figure.description = here.dataset.said ?? "The trial's curves; their last values are in the table that follows.";
     const { datasets, ...rest } = figure;
     const wantedForm = JSON.stringify([rest, matchMedia("(prefers-color-scheme: dark)").matches]);
-    if (drawn && !figure.concat && form === wantedForm && here.querySelector("svg")) {
-      for (const [name, values] of Object.entries(datasets)) drawn.view.data(name, values);
-      return void (await drawn.view.runAsync());
+    if (state.drawn && datasets && state.form === wantedForm && here.querySelector("svg")) {
+      for (const [name, values] of Object.entries(datasets)) state.drawn.view.data(name, values);
+      return void (await state.drawn.view.runAsync());
     }
     const options = { mode: "vega-lite", renderer: "svg", actions: false, ast: true, config: colours() };
     const made = await window.vegaEmbed(aside, figure, options);
-    if (wanted !== shown) return made.finalize(); // another drawing began meanwhile
+    if (wanted !== state.shown) return made.finalize(); // another drawing began meanwhile
     here.replaceChildren(aside);
-    const values = document.getElementById("last-values");
-    if (!drawn && values) values.open = false;
-    drawn?.finalize();
-    drawn = made;
-    form = wantedForm;
+    const values = here.dataset.figure === "figure" && document.getElementById("last-values");
+    if (!state.drawn && values) values.open = false;
+    state.drawn?.finalize();
+    Object.assign(state, { drawn: made, form: wantedForm });
   } catch (error) {
     console.error("the curves cannot be drawn", error);
   }

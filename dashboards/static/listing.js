@@ -17,6 +17,7 @@ function colours() {
     view: { stroke: line },
     axis: { labelColor: muted, titleColor: text, gridColor: line, domainColor: line, tickColor: line, titleFontWeight: 400 },
     legend: { labelColor: text, titleColor: muted, titleFontWeight: 400, orient: place.clientWidth < 620 ? "bottom" : "right", columns: place.clientWidth < 620 ? 2 : 1 },
+    text: { color: text, limit: place.clientWidth < 620 ? 60 : 130 },
     title: { color: text },
   };
 }
@@ -41,7 +42,7 @@ function framed(_, frame) {
   note.textContent = trials.size ? `${trials.size} points in the frame; ${here} of them in the table below are marked.` : said();
 }
 
-const points = () => figure.data?.values ?? Object.values(figure.datasets ?? {})[0] ?? [];
+const points = () => (figure.layer ?? [figure]).flatMap(({ data }) => data?.values ?? figure.datasets?.[data?.name] ?? []).filter((one) => one.trial);
 const within = (one, frame) => ["v0", "v1"].every((key) => one[key] >= Math.min(...frame[key]) && one[key] <= Math.max(...frame[key]));
 const said = () => [figure.usermeta?.title, ...(figure.usermeta?.notes ?? [])].filter(Boolean).join(". ") + ".";
 
@@ -58,7 +59,7 @@ async function draw() {
     if (!window.vegaEmbed) await import(`${place.dataset.script}?v=${encodeURIComponent(figure.$schema?.match(/v[\d.]+\d/)?.[0] ?? "")}`);
     const { usermeta, $schema, ...spec } = figure;
     const narrow = place.clientWidth < 620;
-    spec.width = Math.max(200, Math.min(760, place.clientWidth - (narrow ? 80 : 210)));
+    spec.width = Math.max(200, Math.min(1100, place.clientWidth - (narrow ? 80 : 210)));
     spec.description = `${said()} The rows are in the table below.`;
     const aside = document.createElement("div");
     const options = { mode: "vega-lite", renderer: "svg", actions: false, ast: true, config: colours() };

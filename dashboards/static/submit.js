@@ -96,9 +96,9 @@ async function check() {
       say("", [`The server is busy; it is asked again in ${seconds} s.`]);
       return soon(seconds * 1000);
     }
-    const said = await answer.json();
-    if (!answer.ok) return shown([], () => say("bad", [said.detail]));
-    shown(said.problems, () => (said.problems.length ? counted(said.problems.length) : wouldBe(said)));
+    const checked = await answer.json();
+    if (!answer.ok) return shown([], () => say("bad", [checked.detail]));
+    shown(checked.problems, () => (checked.problems.length ? counted(checked.problems.length) : wouldBe(checked)));
   } catch (error) {
     if (error.name !== "AbortError") say("bad", ["The server does not answer; the text is checked again when you type."]);
   }
@@ -131,9 +131,9 @@ function counted(count) {
   say("bad", [count === 1 ? "1 problem" : `${count} problems`]);
 }
 
-function wouldBe({ said, warnings, notes }) {
-  say("good", [said[0]]);
-  for (const [lines, kind] of [[said.slice(1), ""], [notes, ""], [warnings, "warned"]]) lines.forEach((line) => verdict.append(paragraph(kind, line)));
+function wouldBe({ summary, warnings, notes }) {
+  say("good", [summary[0]]);
+  for (const [lines, kind] of [[summary.slice(1), ""], [notes, ""], [warnings, "warned"]]) lines.forEach((line) => verdict.append(paragraph(kind, line)));
 }
 
 function say(kind, lines) {

@@ -21,25 +21,18 @@ ORDER: Final = {
     "Know": ("bundle", "reliability"),
     "Extend": ("add-a-part",),
     "Reference": ("api", "reference/rest", "reference/python"),
-    "Background": ("results", "decisions/index"),
+    "Background": ("results", "decisions"),
 }
-FOLDERS: Final = ("decisions",)
-"""Whose pages stand below an index of their own."""
 
 
 def add(app: Sphinx, page: str, source: list[str]) -> None:
-    """Append to the first page, and to that of a folder, what the sidebar lists below it; links stay in the site."""
+    """Append the sidebar's entries to the first page; links out of the documentation become plain words."""
     source[0] = _inside(Path(page).parent, source[0])
-    source[0] = re.sub(rf"\]\(({'|'.join(FOLDERS)})/\)", r"](\1/index.md)", source[0])
     there = {path.relative_to(app.srcdir).with_suffix("").as_posix() for path in Path(app.srcdir).rglob("*.md")}
     if page == "index":
         listed = {name for names in ORDER.values() for name in names}
-        others = sorted(name for name in there - listed - {"index"} if name.partition("/")[0] not in FOLDERS)
+        others = sorted(there - listed - {"index"})
         source[0] += "".join(_tree(caption, names) for caption, names in [*ORDER.items(), ("Further", others)] if names)
-    elif page in {f"{folder}/index" for folder in FOLDERS}:
-        folder = page.partition("/")[0]
-        below = sorted(name.partition("/")[2] for name in there - {page} if name.startswith(f"{folder}/"))
-        source[0] += _tree("", below)
 
 
 def _inside(folder: Path, text: str) -> str:
@@ -53,5 +46,4 @@ def _inside(folder: Path, text: str) -> str:
 
 
 def _tree(caption: str, names: Any) -> str:
-    option = f":caption: {caption}\n:hidden:\n" if caption else ":maxdepth: 1\n"
-    return "\n\n```{toctree}\n" + option + "\n" + "\n".join(names) + "\n```\n"
+    return f"\n\n```{{toctree}}\n:caption: {caption}\n:hidden:\n\n" + "\n".join(names) + "\n```\n"

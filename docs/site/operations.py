@@ -1,10 +1,11 @@
-"""The REST interface as a page: what the server's own OpenAPI document says, put where the page has a mark.
+"""The REST interface as a page: the operations of the server's OpenAPI document, in place of a mark in the page.
 
 The application is imported here, before autodoc imports modules as a type checker sees them, which pydantic refuses.
 """
 
 import tempfile
 from collections.abc import Iterator
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
 
@@ -43,7 +44,7 @@ def _pages(document: dict[str, Any]) -> Iterator[str]:
 def _parameters(operation: dict[str, Any]) -> Iterator[str]:
     found = operation.get("parameters", [])
     if found:
-        yield "| parameter | in | what |\n|---|---|---|"
+        yield "| parameter | in | meaning |\n|---|---|---|"
         for one in found:
             said = " ".join(one.get("description", one["schema"].get("description", "")).split()).replace("|", "\\|")
             needed = "; required" if one.get("required") else ""
@@ -55,8 +56,9 @@ def _parameters(operation: dict[str, Any]) -> Iterator[str]:
 
 
 def _answers(operation: dict[str, Any]) -> Iterator[str]:
-    yield (
-        "Answers: "
-        + "; ".join(f"{status} {one['description']}" for status, one in operation["responses"].items())
-        + "\n"
-    )
+    described = [
+        f"{status} {answer['description'].rstrip('.')}"
+        for status, answer in sorted(operation["responses"].items())
+        if answer["description"] != HTTPStatus(int(status)).phrase
+    ]
+    yield f"Answers: {'; '.join(described)}\n"

@@ -1,1 +1,1 @@
-"""The conductor and its chores: what joins plan, run, record and publish while sweeps go on."""
+"""The conductor: joins plan, run, record and publish while sweeps run."""

@@ -2,132 +2,55 @@
 
 import logging
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import replace
 from json import JSONDecodeError
-from typing import Final
+from pathlib import Path
+from typing import Any, Final
 
 from orchestrator.conduct.contents import DataContents
 from orchestrator.conduct.expansion import Expansion
 from orchestrator.conduct.lease import Heartbeat
-from orchestrator.conduct.mlflow_files import Exhibits
 from orchestrator.conduct.pruning import Pruning
 from orchestrator.conduct.requests import Requests
 from orchestrator.conduct.search import Searches
 from orchestrator.conduct.upkeep import Finalization, Renewal, Retries, SlotWatch
-from orchestrator.conduct.waiting import Availability, Hindrances
+from orchestrator.conduct.waiting import Availability, WaitReasons
 from orchestrator.host.logs import about
 from orchestrator.host.tracing import span, span_of_attempt
+from orchestrator.publish import figures, formats
+from orchestrator.publish.aggregate import direction, selection
+from orchestrator.publish.figures.sketch import Sources
+from orchestrator.publish.tables import build
+from orchestrator.publish.tables.select import layout_of
+from orchestrator.publish.verdicts import judge
+from orchestrator.record.figure_files import FigureFiles
 from orchestrator.record.mlflow.mirror import Mirror
-from orchestrator.record.mlflow.tracker import Tracker
+from orchestrator.record.mlflow.tracker import Artifacts, Tracker
 from orchestrator.record.queue import Exclusions
 from orchestrator.record.requests import PendingRequest
 from orchestrator.record.store import Store, Writer
 from orchestrator.record.transitions import EventWriter
 from orchestrator.run.engine import Engine
-from orchestrator.run.spool import Message, Said
+from orchestrator.run.spool import Message
 from orchestrator.settings import Settings
 from orchestrator.views import runs
-from orchestrator.views.errors import FOR_ALL, FencedError
-from orchestrator.views.runs import Failure, FailureKind, Order
+from orchestrator.views.errors import FATAL, ConflictError, FencedError, MetricsweepError
+from orchestrator.views.runs import Failure, FailureKind, Order, SweepResults
 from workers.catalog import Catalog, PartSourceError, usual_needs
 from workers.contract import Progress, Result
 
 log = logging.getLogger(__name__)
 
 
-class Intake:
-    """The conductor's ear. A training says what its author wrote: no message of one may end the work on all others."""
-
-    def __init__(self, record: EventWriter, retries: Retries, pruning: Pruning, hindrances: Hindrances) -> None:
-        self._record, self._retries, self._pruning = record, retries, pruning
-        self._hindrances = hindrances
-
-    def started(self, order: Order, holder: str, host: str) -> None:
-        """Note the slot that trains the order."""
-        log.info("attempt %s of %s begins on %s", order.attempt, order.label or order.training, host or holder)
-        self._record.write(runs.Started(order.attempt, holder, host))
-
-    def told(self, order: Order, message: Message) -> None:
-        """Read a message and record what it says.
-
-        A progress that cannot be read is left out; a last message that cannot ends the training: as a failure of its
-        own where it would say the same again, of the machine where the line is damaged.
-        """
-        said: Said
-        try:
-            said = message.said()
-        except Exception as error:  # of another version, say, or damaged
-            log.warning(
-                "attempt %s: message %d (%s) is unreadable: %s", order.attempt, message.seq, message.kind, error
-            )
-            if message.final:
-                self.failed(order, _unreadable(error))
-            return
-        match said:
-            case Progress():
-                self._progressed(order, message.seq, said)
-            case Result():
-                self._finished(order, said)
-            case Failure():
-                self.failed(order, said)
-            case None:
-                self.stopped(order)
-
-    def _progressed(self, order: Order, seq: int, progress: Progress) -> None:
-        if not self._kept(order, runs.Progressed(order.attempt, seq, progress)):
-            return
-        self._pruning.progressed(order, progress)
-        if progress.checkpoint is not None:
-            self._retries.advanced(order, progress.step)
-
-    def _finished(self, order: Order, result: Result) -> None:
-        if self._kept(order, runs.Finished(order.attempt, result)):
-            self._pruning.finished(order)
-            self._retries.ended(order)
-
-    def failed(self, order: Order, failure: Failure) -> None:
-        """Record a failure, and whether it is tried again."""
-        self._hindrances.learn(order, failure)
-        self._record.write(runs.Failed(order.attempt, failure, self._retries.after(order, failure)))
-        self._pruning.failed(order)
-
-    def stopped(self, order: Order) -> None:
-        """Record that an order stopped unwanted."""
-        self._record.write(runs.AttemptStopped(order.attempt))
-        self._retries.ended(order)
-
-    def returned(self, order: Order, reason: str) -> None:
-        """Record that an order was not begun, or was given back, and why."""
-        self._record.write(runs.AttemptStopped(order.attempt, reason))
-
-    def _kept(self, order: Order, event: runs.Progressed | runs.Finished) -> bool:
-        """Record an event; where the database refuses it (a step beyond its integers, say) the training has failed."""
-        try:
-            self._record.write(event)
-        except FOR_ALL:
-            raise
-        except Exception as error:
-            log.exception("attempt %s: what it reported cannot be kept", order.attempt)
-            said = f"what it reported cannot be kept: {type(error).__name__}: {error}"
-            self.failed(order, Failure("recipe", said.splitlines()[0]))  # it would report the same again
-            return False
-        return True
+_PRUNE_SECONDS: Final = 60.0
+"""How often old changes and deliveries are deleted."""
+TICK_SECONDS: Final = 0.5
 
 
-def _unreadable(error: Exception) -> Failure:
-    short = (str(error).splitlines() or [""])[0]
-    kind: FailureKind = "infrastructure" if isinstance(error, JSONDecodeError) else "recipe"
-    return Failure(kind, f"its last message cannot be read: {type(error).__name__}: {short}")
-
-
-PRUNE_SECONDS: Final = 60.0
-"""How often the changes and deliveries that nobody needs any more are forgotten."""
-
-
-class Chores:
-    """Made by the holder of a lease: they begin with what the database says, not with what an earlier holder knew."""
+class Tick:
+    """The conductor's regular work. A new holder of the lease starts from the database alone."""
 
     def __init__(
         self,
@@ -140,52 +63,54 @@ class Chores:
     ) -> None:
         self._store, self._writer, self._catalog = store, writer, catalog
         self._unreadable = ""
-        self._retries = Retries()
+        self.retries = Retries()
         self._expansion = Expansion(store, writer, catalog)
         self._searches = Searches(store, writer, catalog)
         self._finalization = Finalization(store, writer, catalog)
         self._renewal = Renewal(store, writer, catalog)
-        self._pruning = Pruning(store, writer, catalog, self._renewal)
-        exhibits = Exhibits(store, catalog, settings.storage)
-        self.mirror = tracker and Mirror(store, writer, tracker, exhibits.of, settings.address)
+        self.pruning = Pruning(store, writer, catalog, self._renewal)
+        artifacts = MlflowArtifacts(store, catalog, settings.storage)
+        self.mirror = tracker and Mirror(store, writer, tracker, artifacts.of, settings.address)
         self._requests = Requests(store, writer, catalog, self.mirror, settings.storage, self._renewal)
         self._quota, self._pruned = settings.owner_slots, float("-inf")
-        self._tells = settings.webhook_url is not None
+        self._has_webhook = settings.webhook_url is not None
         availability = Availability(store, writer, engine, usual_needs(catalog))
         self._contents = DataContents(store, writer, catalog, availability, inspects=settings.inspection is not None)
-        self.hindrances = Hindrances(
-            store, writer, engine, availability, settings.owner_slots, self._racing, settings.places
+        self.wait_reasons = WaitReasons(
+            store, writer, engine, availability, settings.owner_slots, lambda: self.pruning.racing, settings.places
         )
         self._slots = SlotWatch(writer, engine)
-        self.intake = Intake(writer.events, self._retries, self._pruning, self.hindrances)
 
     def do(self, *, finalize: bool) -> None:
-        """Expand queued sweeps, apply requests and settle what ended; `finalize`: also if it was just looked for."""
-        self._refresh()
+        """Expand queued sweeps, apply requests and settle what ended.
+
+        `finalize`: settle even if that was done just now.
+        """
+        self._refresh_parts()
         self._renewal.renew()  # before anything of an older release is given out, adopted or judged
-        self.hindrances.look_at_disks()
+        self.wait_reasons.check_disks()
         queued, requests = self._store.sweeps.queued(), self._store.requests.pending()
-        if not self.hindrances.full:
-            self._expansion.advance(self._contents.settled(queued))  # first, so that a request finds trials
+        if not self.wait_reasons.full:
+            self._expansion.advance(self._contents.settled(queued))  # first, so that requests find the trials
         self._carry_out(requests)
-        self._pruning.refresh()
+        self.pruning.refresh()
         added = self.search()
         for ended in self._finalization.settle(force=finalize):
             self._settle(ended)
-        if self._requests.resolutions.advance():  # at once: a conductor that is to end when idle would end before
+        if self._requests.resolutions.advance():  # now: a conductor that ends when idle would end otherwise
             self._carry_out(self._store.requests.pending())
-            self._carry_out(self._store.requests.pending())  # a pause that came between two rounds holds this one
-            self._pruning.refresh()
+            self._carry_out(self._store.requests.pending())  # a pause between two rounds applies to the new round
+            self.pruning.refresh()
             added = True
-        self.hindrances.look(anew=bool(queued or requests or added))
-        self._slots.look()
-        if time.monotonic() > self._pruned + PRUNE_SECONDS:
+        self.wait_reasons.update(trials_changed=bool(queued or requests or added))
+        self._slots.record()
+        if time.monotonic() > self._pruned + _PRUNE_SECONDS:
             self._writer.changes.prune()
-            self._writer.deliveries.prune(self._tells)
+            self._writer.deliveries.prune(self._has_webhook)
             self._pruned = time.monotonic()
 
-    def _refresh(self) -> None:
-        """Take up own parts that were added or edited; while one cannot be read all stay as they were."""
+    def _refresh_parts(self) -> None:
+        """Load own parts that were added or edited; if one cannot be read, the catalog stays as it was."""
         try:
             self._catalog.refresh()
             self._unreadable = ""
@@ -196,67 +121,143 @@ class Chores:
 
     def _carry_out(self, requests: Iterable[PendingRequest]) -> None:
         for request in requests:
-            if request.kind == "extend" and self.hindrances.full:
+            if request.kind == "extend" and self.wait_reasons.full:
                 continue  # it adds trials
             if not self._requests.apply(request):
                 continue
             if request.kind == "retry":
-                self._retries.forget()
-            self._pruning.forget()
+                self.retries.forget()
+            self.pruning.forget()
 
     def search(self) -> bool:
-        """Whether a search proposed anything to train."""
-        added = not self.hindrances.full and self._searches.advance()
+        """Advance the adaptive searches; true if a search suggested a candidate to train."""
+        added = not self.wait_reasons.full and self._searches.advance()
         if added:
-            self._pruning.grown()
+            self.pruning.grown()
         return added
 
-    def passed_over(self) -> Exclusions:
-        """What may not be given out next: over a quota, at rest after a loss, without room, without data, racing."""
-        return replace(self.hindrances.exclusions, quota=self._quota, resting=self._retries.resting())
-
-    def _racing(self) -> dict[int, int]:
-        return self._pruning.racing
+    def exclusions(self) -> Exclusions:
+        """The trainings that must not be claimed now: over a quota, resting after a loss, without room or data."""
+        return replace(self.wait_reasons.exclusions, quota=self._quota, resting=self.retries.resting())
 
     @property
     def expanding(self) -> bool:
-        """Whether a sweep is expanded in part, so that the next turn goes on with it."""
-        return self._expansion.under_way and not self.hindrances.full
+        """Whether a sweep's trials are partly written, so that the next tick continues."""
+        return self._expansion.under_way and not self.wait_reasons.full
 
     def _settle(self, ended: runs.CellSettled | runs.SweepSettled) -> None:
         with about(sweep=ended.sweep), span("settle", cell=getattr(ended, "cell", None)):
             try:
                 self._writer.events.write(ended)
-            except FOR_ALL:
+            except FATAL:
                 raise
-            except Exception:  # the others are settled all the same, and this one is tried again
+            except Exception:  # the others are settled, and this one is tried again
                 log.exception("sweep %d cannot be settled", ended.sweep)
 
 
-TICK_SECONDS: Final = 0.5
+@contextmanager
+def _recording(what: str, order: Order) -> Iterator[None]:
+    with about(**order.ids), span_of_attempt(f"record {what}", order.training, order.attempt):
+        yield
 
 
-class LeasedBroker:
-    """Gives out orders and takes what comes of them, in the thread that runs the engine; chores are done on the way."""
+class EventHandler:
+    """Records the events of trainings. Messages are untrusted: a bad one fails only its own training."""
 
-    def __init__(
-        self, store: Store, writer: Writer, chores: Chores, lease: Heartbeat, asked: Callable[[], bool]
-    ) -> None:
-        self._store, self._writer, self._chores = store, writer, chores
+    def __init__(self, record: EventWriter, retries: Retries, pruning: Pruning, wait_reasons: WaitReasons) -> None:
+        self._record, self._retries, self._pruning, self._wait_reasons = record, retries, pruning, wait_reasons
+
+    def started(self, order: Order, holder: str, host: str) -> None:
+        """Record the slot and host that train an order."""
+        with _recording("started", order):
+            log.info("attempt %s of %s begins on %s", order.attempt, order.label or order.training, host or holder)
+            self._record.write(runs.Started(order.attempt, holder, host))
+
+    def record(self, order: Order, message: Message) -> None:
+        """Decode a message of an attempt and record it.
+
+        Unreadable progress is ignored. An unreadable last message fails the training: a damaged line counts as a
+        failure of the machine, anything else as one of the recipe, which would send the same again.
+        """
+        try:
+            content = message.content()
+        except Exception as error:  # such as a message of another version, or a damaged line
+            log.warning(
+                "attempt %s: message %d (%s) is unreadable: %s", order.attempt, message.seq, message.kind, error
+            )
+            if message.final:
+                first = (str(error).splitlines() or [""])[0]
+                kind: FailureKind = "infrastructure" if isinstance(error, JSONDecodeError) else "recipe"
+                reason = f"its last message cannot be read: {type(error).__name__}: {first}"
+                self.failed(order, Failure(kind, reason))
+            return
+        match content:
+            case Progress():
+                self._progressed(order, message.seq, content)
+            case Result():
+                with _recording("finished", order):
+                    if self._kept(order, runs.Finished(order.attempt, content)):
+                        self._pruning.finished(order)
+                        self._retries.ended(order)
+            case Failure():
+                self.failed(order, content)
+            case None:
+                self.stopped(order)
+
+    def _progressed(self, order: Order, seq: int, progress: Progress) -> None:
+        if not self._kept(order, runs.Progressed(order.attempt, seq, progress)):
+            return
+        self._pruning.progressed(order, progress)
+        if progress.checkpoint is not None:
+            self._retries.advanced(order, progress.step)
+
+    def failed(self, order: Order, failure: Failure) -> None:
+        """Record the failure of an order, and whether its training is tried again."""
+        with _recording("failed", order):
+            self._wait_reasons.learn(order, failure)
+            self._record.write(runs.Failed(order.attempt, failure, self._retries.after(order, failure)))
+            self._pruning.failed(order)
+
+    def stopped(self, order: Order) -> None:
+        """Record that an order stopped because no trial needs it any more."""
+        with _recording("stopped", order):
+            self._record.write(runs.AttemptStopped(order.attempt))
+            self._retries.ended(order)
+
+    def _kept(self, order: Order, event: runs.Progressed | runs.Finished) -> bool:
+        """Record an event. If the database refuses its values (such as a step above 2^31), the training fails."""
+        try:
+            self._record.write(event)
+        except FATAL:
+            raise
+        except Exception as error:
+            log.exception("attempt %s: what it reported cannot be kept", order.attempt)
+            reason = f"what it reported cannot be kept: {type(error).__name__}: {error}"
+            self.failed(order, Failure("recipe", reason.splitlines()[0]))  # it would report the same again
+            return False
+        return True
+
+
+class LeasedBroker(EventHandler):
+    """Gives out orders and records their events, in the engine's thread; ticks run in between."""
+
+    def __init__(self, store: Store, writer: Writer, tick: Tick, lease: Heartbeat, asked: Callable[[], bool]) -> None:
+        super().__init__(writer.events, tick.retries, tick.pruning, tick.wait_reasons)
+        self._store, self._writer, self._tick = store, writer, tick
         self._lease, self._asked = lease, asked
         self._ticked = 0.0
         self._orphans: list[Order] = []
 
     def installation(self) -> str:
-        """The UUID of this database, which its next conductor finds too."""
+        """The UUID of this database, the same for every conductor."""
         return self._writer.lease.installation()
 
     def fence(self) -> int:
-        """The lease's."""
+        """The fencing number of the conductor's lease."""
         return self._writer.lease.fence
 
     def closing(self) -> bool:
-        """True once asked to end, or once another conductor holds the lease."""
+        """Whether the conductor was asked to end or has lost the lease."""
         return self._asked() or self._lease.lost.is_set()
 
     def check_lease(self) -> None:
@@ -269,70 +270,114 @@ class LeasedBroker:
         if time.monotonic() - self._ticked < TICK_SECONDS:
             return
         self.check_lease()
-        self._chores.do(finalize=not self._ticked)
+        self._tick.do(finalize=not self._ticked)
         self._ticked = time.monotonic()
 
     def hurry(self) -> None:
-        """Let the next tick come at once, and settle whatever has ended."""
+        """Make the next tick due now, and have it settle what has ended."""
         self._ticked = 0.0
 
     def adopt(self) -> int:
-        """Take up the orders that an earlier conductor left running; how many there are."""
+        """Take over the orders that an earlier conductor left running; returns their number."""
         self._orphans = self._store.claims.orphans()
         return len(self._orphans)
 
     def next_order(self) -> Order | None:
-        """An order that an earlier conductor left running, else the next waiting training."""
+        """An order that an earlier conductor left running, or the next waiting training."""
         if self._orphans:
             return self._orphans.pop(0)
         order = self._claim()
-        if order is None and self._chores.search():
+        if order is None and self._tick.search():
             order = self._claim()
         return order
 
     def _claim(self) -> Order | None:
-        order = self._writer.claims.next(self._chores.passed_over())
-        return order and replace(order, lacking=self._chores.hindrances.lacking(order))
+        order = self._writer.claims.next(self._tick.exclusions())
+        return order and replace(order, lacking=self._tick.wait_reasons.lacking(order))
 
     def wanted(self, order: Order) -> bool:
-        """Whether any trial still wants the order's training."""
-        return self._store.claims.wanted(order.attempt)
+        """Whether a trial still needs the training of an order."""
+        return bool(self.wanted_of([order]))
 
     def wanted_of(self, orders: Collection[Order]) -> Set[str]:
-        """The attempts of the orders whose training some trial still wants."""
+        """The attempts of the orders whose training a trial still needs."""
         return self._store.claims.wanted_of([order.attempt for order in orders])
 
-    def started(self, order: Order, holder: str, host: str) -> None:
-        """Note the slot that trains the order."""
-        with _recording("started", order):
-            self._chores.intake.started(order, holder, host)
-
-    def told(self, order: Order, message: Message) -> None:
-        """Read a message, the first and only time, and record what it says."""
-        with _recording(message.kind, order) if message.final else about(**order.ids):
-            self._chores.intake.told(order, message)
-
-    def failed(self, order: Order, failure: Failure) -> None:
-        """Record a failure, and whether it is tried again."""
-        with _recording("failed", order):
-            self._chores.intake.failed(order, failure)
-
-    def stopped(self, order: Order) -> None:
-        """Record that an order stopped unwanted."""
-        with _recording("stopped", order):
-            self._chores.intake.stopped(order)
+    def record(self, order: Order, message: Message) -> None:
+        """Decode a message of an attempt and record it."""
+        with about(**order.ids):
+            super().record(order, message)
 
     def outranked(self, order: Order) -> bool:
-        """Whether another of a higher priority waits, or only paused sweeps want the order."""
-        return self._store.claims.outranked(order.attempt, self._chores.passed_over())
+        """Whether a training of higher priority waits, or only paused sweeps want the order."""
+        return self._store.claims.outranked(order.attempt, self._tick.exclusions())
 
     def returned(self, order: Order, reason: str) -> None:
-        """Record that an order was not begun, or was given back, and why."""
-        self._chores.intake.returned(order, reason)
-        self._chores.hindrances.look(anew=True)
+        """Record that an order was not begun or was preempted, and why."""
+        self._writer.events.write(runs.AttemptStopped(order.attempt, reason))
+        self._tick.wait_reasons.update(trials_changed=True)
 
 
-@contextmanager
-def _recording(what: str, order: Order) -> Iterator[None]:
-    with about(**order.ids), span_of_attempt(f"record {what}", order.training, order.attempt):
-        yield
+_TABLE_FORMATS: Final = ("latex", "markdown", "html", "csv", "json")
+FIGURE_FORMATS: Final = ("svg", "png", "csv")
+
+
+class MlflowArtifacts:
+    """Makes the tables, figures and captions of a sweep for MLflow, from its present state."""
+
+    def __init__(self, store: Store, catalog: Catalog, storage: Path | str) -> None:
+        self._store, self._catalog, self._storage = store, catalog, storage
+
+    def of(self, sweep: int, ended: bool) -> Artifacts:
+        """The files and captions of a sweep for MLflow, which are made once it has ended."""
+        view = self._store.sweeps.get(sweep)
+        spec: Mapping[str, Any] = view.spec
+        chosen = selection(view.spec)
+        files, captions = dict[str, bytes](), list[str]()
+        if ended:
+            files["spec.yaml"] = view.text.encode()
+            kept = FigureFiles(self._store, self._storage)
+            results = replace(self._store.trial_results.of(sweep), queries=judge.source(kept.arrays_of))
+            captions = list(self._tables(results, files))
+            self._figures(results, kept, files)
+        return Artifacts(
+            axes=(*(spec.get("compare") or {}), *(spec.get("tune") or {})),
+            columns=list(_printed(spec, chosen.checkpoint)),
+            selected_by=chosen.key,
+            better=self._better(chosen.metric),
+            captions=captions,
+            files=files,
+        )
+
+    def _better(self, metric: str) -> str:
+        try:
+            return direction(metric, self._catalog)
+        except ConflictError:  # a metric that the catalog no longer has
+            return "higher"
+
+    def _tables(self, results: SweepResults, files: dict[str, bytes]) -> Iterator[str]:
+        """Add the tables' files to `files`; yields the captions."""
+        for name in results.spec["tables"]:
+            built = build.build(results, name, self._catalog)
+            for format_name in _TABLE_FORMATS:
+                rendered = formats.render(built, format_name)
+                files[f"tables/{name}/{rendered.filename}"] = rendered.content
+            yield built.words.text
+
+    def _figures(self, results: SweepResults, kept: FigureFiles, files: dict[str, bytes]) -> None:
+        sources = Sources(self._store.curves.of_trials, kept.arrays_of, kept.pictures_of)
+        for name in results.spec.get("figures") or {}:
+            try:
+                figure = figures.drawing.draw(results, name, self._catalog, sources)
+                for format_name in FIGURE_FORMATS:
+                    rendered = figures.rendering.render(figure, format_name)
+                    files[f"figures/{name}/{rendered.filename}"] = rendered.content
+            except MetricsweepError as error:  # as in the bundle, a figure that cannot be drawn is left out
+                log.warning("figure %s of sweep %d is not shown in MLflow: %s", name, results.sweep, error)
+
+
+def _printed(spec: Mapping[str, Any], checkpoint: str) -> Iterator[str]:
+    """The distinct result keys that the tables print."""
+    layouts = (layout_of(spec, name) for name in spec.get("tables") or {})
+    every = (column for layout in layouts for column in layout.metric_columns if column.delta is None)
+    yield from dict.fromkeys(column.key(checkpoint) for column in every)

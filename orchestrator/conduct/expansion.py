@@ -1,4 +1,4 @@
-"""The expansion: the rows of queued sweeps, written piece by piece, so that nobody waits long for the database."""
+"""Writes the trials of queued sweeps in pieces, so that no other writer waits long for the database."""
 
 import logging
 import time
@@ -13,37 +13,30 @@ from orchestrator.host.tracing import span
 from orchestrator.plan import grid
 from orchestrator.plan.grid import Contents, Plan
 from orchestrator.record.store import Store, Writer
-from orchestrator.record.sweeps import QueuedSweep
+from orchestrator.record.sweeps import PlanRows, QueuedSweep
 from orchestrator.record.trials import TrialPlace
 from orchestrator.spec.spec import Spec
-from orchestrator.views.errors import FOR_ALL, ConflictError, MetricsweepError
-from orchestrator.views.runs import Candidate, Cell, Labels, PlannedTrial
+from orchestrator.views.errors import FATAL, ConflictError, reason
+from orchestrator.views.runs import Labels, PlannedTrial
 from workers.catalog import Catalog
 
 log = logging.getLogger(__name__)
 
 PIECE: Final = 1_000
-"""Trials a transaction at most: a sixth of a second of writing."""
-FEWEST: Final = 100
-"""Trials a transaction on a machine that is slow or busy."""
+"""Most trials written in one transaction."""
+_FEWEST: Final = 100
+"""Trials in one transaction on a slow or busy machine."""
 SECONDS: Final = 0.25
-"""How long a transaction shall take about, since nobody else can write meanwhile."""
+"""Roughly how long a transaction may take, since it blocks all other writes."""
 TURN: Final = 5_000
-"""Trials that are written before the conductor looks what else there is to do."""
+"""Trials written before the conductor does its other work."""
 BREATH_SECONDS: Final = 0.1
-"""How long the database is left to others between two pieces: who waits for SQLite asks that often."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Piece:
-    cells: list[Cell]
-    candidates: list[Candidate]
-    trials: list[PlannedTrial]
+"""How long the database is free between two pieces: SQLite's waiting writers retry that often."""
 
 
 @dataclass(slots=True)
 class _Course:
-    """How far the rows of a plan are written."""
+    """A plan, and the position up to which its rows are written."""
 
     spec: Spec
     plan: Plan
@@ -53,20 +46,19 @@ class _Course:
     trials: int = 0
     ahead: list[PlannedTrial] = field(default_factory=list)
 
-    def next(self, most: int) -> tuple[_Piece, bool]:
-        """The rows that come next, of so many trials, and whether they are the last; the same until they are `done`."""
+    def next(self, most: int) -> tuple[PlanRows, bool]:
+        """The next rows, of at most so many trials, and whether they are the last; unchanged until `done` is called."""
         if len(self.ahead) <= most:
             self.ahead += islice(self.left, most + 1 - len(self.ahead))
         cells, candidates = self.plan.cells, self.plan.candidates
         if len(self.ahead) <= most:
-            return _Piece(cells[self.cells :], candidates[self.candidates :], self.ahead), True
+            return PlanRows(cells[self.cells :], candidates[self.candidates :], self.ahead), True
         trials = self.ahead[:most]
         place = trials[-1].cell, trials[-1].candidate
-        end = bisect_right(candidates, place, self.candidates, key=lambda one: (one.cell, one.index))
-        return _Piece(cells[self.cells : place[0] + 1], candidates[self.candidates : end], trials), False
+        end = bisect_right(candidates, place, self.candidates, key=lambda candidate: (candidate.cell, candidate.index))
+        return PlanRows(cells[self.cells : place[0] + 1], candidates[self.candidates : end], trials), False
 
-    def done(self, piece: _Piece) -> None:
-        """Note that a piece is written."""
+    def done(self, piece: PlanRows) -> None:
         self.cells += len(piece.cells)
         self.candidates += len(piece.candidates)
         self.trials += len(piece.trials)
@@ -74,25 +66,25 @@ class _Course:
 
 
 class Expansion:
-    """Goes on where the rows end that are written, whoever wrote them."""
+    """Writes the trials of queued sweeps, continuing after the last written trial, also of an earlier conductor."""
 
     def __init__(self, store: Store, writer: Writer, catalog: Catalog) -> None:
         self._store, self._writer, self._catalog = store, writer, catalog
         self._courses: dict[int, _Course] = {}
-        self._written = float("-inf")  # when a piece was written after which others follow
+        self._written = float("-inf")  # when the last piece was written that was not the end of its sweep
         self._size = PIECE
 
     @property
     def under_way(self) -> bool:
-        """Whether a sweep is written in part."""
+        """Whether a sweep's trials are partly written."""
         return bool(self._courses)
 
     def advance(self, queued: Sequence[QueuedSweep]) -> None:
-        """Write the next pieces of the oldest sweep, and one of each other: small ones do not wait for large ones.
+        """Write pieces of the oldest sweep, and one piece of each other sweep, so that small sweeps do not wait.
 
-        With its last piece a sweep starts; one that cannot be expanded fails. Raises FencedError and UnavailableError.
+        A sweep starts with its last piece, and fails if it cannot be expanded. Raises FencedError, UnavailableError.
         """
-        for gone in self._courses.keys() - {one.id for one in queued}:
+        for gone in self._courses.keys() - {sweep.id for sweep in queued}:
             del self._courses[gone]
         left = TURN
         for sweep in queued:
@@ -102,61 +94,53 @@ class Expansion:
     def _contained(self, queued: QueuedSweep, most: int) -> int:
         try:
             return self._advance(queued, most)
-        except FOR_ALL:
-            self._courses.pop(queued.id, None)  # what was written is read again
+        except FATAL:
+            self._courses.pop(queued.id, None)  # read again what was written
             raise
-        except Exception as error:  # whatever a spec is wrong in, others are expanded
+        except Exception as error:  # a fault of one spec does not stop the others
             self._courses.pop(queued.id, None)
             log.exception("sweep %d cannot be expanded", queued.id)
-            said = str(error) if isinstance(error, MetricsweepError) else f"{type(error).__name__}: {error}"
-            self._writer.sweeps.fail(queued.id, f"cannot be expanded: {said}")
+            self._writer.sweeps.fail(queued.id, f"cannot be expanded: {reason(error)}")
             return 0
 
     def _advance(self, queued: QueuedSweep, most: int) -> int:
-        """Write so many trials at most; gives how many these were."""
+        """Write at most so many trials; returns how many were written."""
         course = self._courses.get(queued.id)
         if course is None or course.trials != queued.written:
             course = self._course(queued)
+        spec = course.spec
         while (written := course.trials - queued.written) < most:
             piece, last = course.next(min(self._size, most - written))
-            self._breathe()
+            if (pause := self._written + BREATH_SECONDS - time.monotonic()) > 0:
+                time.sleep(pause)
             if last:
-                self._start(queued.id, course, piece)
+                self._writer.sweeps.start(queued.id, piece, spec.slot, spec.fresh)
+                self._courses.pop(queued.id, None)
                 return written + len(piece.trials)
             began = time.monotonic()
-            self._writer.sweeps.prepare(queued.id, piece.cells, piece.candidates, piece.trials, course.spec.fresh)
+            self._writer.sweeps.prepare(queued.id, piece, spec.fresh)
             course.done(piece)
             self._courses[queued.id], self._written = course, time.monotonic()
             self._fit(self._written - began)
         return written
 
     def _fit(self, took: float) -> None:
-        """Smaller pieces where one takes long, and larger ones again where it does not."""
+        """Make pieces smaller if they take long, and larger again if they do not."""
         if took > 2 * SECONDS:
-            self._size = max(min(FEWEST, PIECE), self._size // 2)
+            self._size = max(min(_FEWEST, PIECE), self._size // 2)
         elif took < SECONDS:
             self._size = min(PIECE, 2 * self._size)
 
-    def _start(self, sweep: int, course: _Course, rest: _Piece) -> None:
-        spec = course.spec
-        self._writer.sweeps.start(sweep, rest.cells, rest.candidates, rest.trials, spec.slot, spec.fresh)
-        self._courses.pop(sweep, None)
-
-    def _breathe(self) -> None:
-        left = self._written + BREATH_SECONDS - time.monotonic()
-        if left > 0:
-            time.sleep(left)
-
     def _course(self, queued: QueuedSweep) -> _Course:
-        """The plan of a sweep from its first trial on that has no row; raises ConflictError where others have one."""
+        """The plan of a sweep after its written rows; raises ConflictError if those rows are not of this plan."""
         spec = Spec.model_validate(queued.spec)
         plan = grid.expand(spec, self._catalog, Contents.of(self._store.data.planned_content(queued.id)))
         left = plan.trials()
         course = _Course(spec, plan, left, trials=queued.written)
         if not queued.written:
             return course
-        course.cells = _agreeing(self._store.expansion.cells(queued.id), (one.labels for one in plan.cells))
-        candidates = (one.labels for one in plan.candidates)
+        course.cells = _agreeing(self._store.expansion.cells(queued.id), (cell.labels for cell in plan.cells))
+        candidates = (candidate.labels for candidate in plan.candidates)
         course.candidates = _agreeing(self._store.expansion.candidates(queued.id), candidates)
         last = next(islice(left, queued.written - 1, None), None)
         planned = last and TrialPlace(last.cell, last.candidate, last.repeat)
@@ -167,12 +151,12 @@ class Expansion:
 
 
 _OTHERS: Final = (
-    "another release began to write its trials, and would have gone on otherwise than this one; submit it anew"
+    "another release began to write its trials, and would have continued differently from this one; submit it again"
 )
 
 
 def _agreeing(written: Iterator[Labels], planned: Iterable[Labels]) -> int:
-    """How many are written, each as it is planned; raises ConflictError where one is not."""
+    """The number of written labels; raises ConflictError if they differ from the planned labels."""
     count, wanted = 0, iter(planned)
     for labels in written:
         if labels != next(wanted, None):

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from orchestrator.record.lease import Held
+from orchestrator.record.lease import HeldLease
 from orchestrator.record.store import Store, Writer
 from orchestrator.views.errors import MetricsweepError, UnavailableError
 
@@ -15,7 +15,7 @@ log = logging.getLogger(__name__)
 
 
 class Heartbeat(threading.Thread):
-    """Calls `beat` every so many seconds until it is ended, or until `beat` answers False."""
+    """Calls `beat` regularly in a thread, until `end` is called or `beat` returns False; renews the lease."""
 
     def __init__(self, name: str, beat: Callable[[], bool], seconds: float) -> None:
         super().__init__(name=name, daemon=True)
@@ -24,7 +24,7 @@ class Heartbeat(threading.Thread):
         self.lost = threading.Event()
 
     def run(self) -> None:
-        """Beat until ended; whatever one beat's error is, it is logged and the next beat comes."""
+        """Beat until ended; errors are logged."""
         while not self._end.wait(self._seconds):
             try:
                 if not self._beat():
@@ -36,48 +36,45 @@ class Heartbeat(threading.Thread):
                 log.exception("%s", self.name)
 
     def end(self, patience: float = 10.0) -> None:
-        """Stop beating and wait for the thread."""
+        """Stop the heartbeat and wait for its thread."""
         self._end.set()
         if self.is_alive():
             self.join(patience)
 
 
 class Standby:
-    """Goes by the monotonic clock, so that a database's clock that was set back keeps no dead conductor alive."""
+    """Waits for the conductor's lease, by a monotonic clock, since the database's clock may be set back."""
 
     def __init__(self, store: Store, seconds: float, now: Callable[[], float] = time.monotonic) -> None:
         self._store, self._seconds, self._now = store, seconds, now
-        self._seen: Held | None = None
+        self._seen: HeldLease | None = None
         self._since = 0.0
 
     def take_lease(self, closing: Callable[[], bool]) -> Writer | None:
-        """What the holder of the lease writes with; none when asked to close before it was free.
-
-        While the database does not answer it is waited for, as by who holds the lease.
-        """
+        """Wait for the lease and for a database that answers; `None` if closing before the lease was free."""
         holder = f"{socket.gethostname()}:{os.getpid()}"
-        told = False
+        reported = False
         while not closing():
             try:
                 held = self._store.lease.held()
                 lapsed = self.lapsed(held)
-                # While another holds it nothing is written, which whoever works would have to wait for.
-                open_to_us = held is None or held.free or lapsed is not None
-                fence = self._store.lease.acquire(holder, self._seconds, lapsed) if open_to_us else None
+                # While another conductor holds it, do not write: the holder would have to wait.
+                available = held is None or held.free or lapsed is not None
+                fence = self._store.lease.acquire(holder, self._seconds, lapsed) if available else None
             except UnavailableError as error:
-                log.warning("standing by all the same: %s", error)
+                log.warning("standing by: %s", error)
             else:
                 if fence is not None:
                     log.info("holding the lease with fence %d", fence)
                     return self._store.writer(fence)
-                if not told:
+                if not reported:
                     log.info("another conductor holds the lease; standing by")
-                    told = True
+                    reported = True
             time.sleep(min(1.0, self._seconds / 5))
         return None
 
-    def lapsed(self, held: Held | None) -> Held | None:
-        """`held`, the lease as it is now, where it has been the same for longer than it lasts; else none."""
+    def lapsed(self, held: HeldLease | None) -> HeldLease | None:
+        """The lease `held` if it was not renewed for longer than it lasts; else `None`."""
         if held is None or held != self._seen:
             self._seen, self._since = held, self._now()
             return None

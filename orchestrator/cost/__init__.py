@@ -1,1 +1,1 @@
-"""What trainings cost: their work counted from recipes, and hours from how long others took."""
+"""What trainings cost: work counted from recipes, hours and time left from measured trainings."""

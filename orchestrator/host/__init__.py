@@ -1,1 +1,1 @@
-"""The machine below us: private folders and files, identity, logs, text fit for a terminal, and the storage."""
+"""The machine: private files, disks, identity, logs, traces and the storage."""

@@ -14,23 +14,22 @@ Value = TypeVar("Value")
 log = logging.getLogger(__name__)
 
 SHARE: Final = 20
-"""A value stays fresh for so many times as long as it took to compute: computing takes a twentieth of a core."""
-BACKGROUND: Final = 2
-"""Values that are refreshed in the background at the same time."""
+"""How long a value stays fresh, as a multiple of the time of its computation, which so takes a twentieth of a core."""
+_BACKGROUND: Final = 2  # most values that are refreshed in the background at the same time
 
 
 @dataclass(frozen=True, slots=True)
 class Cached(Generic[Value]):
-    """A cached value, with the moment when it was computed and the seconds that this took."""
+    """A cached value with its age and cost."""
 
     value: Value
     stamp: object
-    computed: float
-    took: float
+    computed: float  # the time when it was computed
+    took: float  # seconds
 
 
 class Cache(Generic[Key, Value]):
-    """Keeps the `most` values that were used last; safe to share between threads."""
+    """Keeps the `most` values that were used last, computed by a function of the caller; thread-safe."""
 
     def __init__(
         self, most: int, seconds: float = 0.0, share: float | None = None, now: Callable[[], float] = time.monotonic
@@ -40,10 +39,10 @@ class Cache(Generic[Key, Value]):
         self._changed = threading.Condition()
         self._kept: OrderedDict[Key, Cached[Value]] = OrderedDict()
         self._computing: set[Key] = set()
-        self._room = threading.Semaphore(BACKGROUND)
+        self._room = threading.Semaphore(_BACKGROUND)
 
     def stamped(self, key: Key, stamp: object, compute: Callable[[], Value]) -> Value:
-        """Return the value of a key, computed again where its stamp has changed."""
+        """The value of a key, computed again if its stamp has changed."""
         with self._changed:
             known = self._kept.get(key)
             if known is not None and known.stamp == stamp:
@@ -52,17 +51,17 @@ class Cache(Generic[Key, Value]):
         return self._compute(key, stamp, compute).value
 
     def get(self, key: Key, compute: Callable[[], Value], refresh: Callable[[], Value] | None = None) -> Value:
-        """Return the value of a key, at least `seconds` and `share` times its cost old before it is computed again.
+        """Return the value of a key, computed again when it is older than `seconds` and `share` times its cost.
 
-        Whoever asks while another thread computes it gets the old value, or waits for the first one. For as long again
-        the old value is served while `refresh`, where it is given, computes a new one in a background thread.
+        While one thread computes a value, other threads get the old value, or wait for the first one. For as long again
+        the old value is returned while `refresh`, if given, computes a new one in a background thread.
         """
         return self.entry(key, compute, refresh).value
 
     def entry(
         self, key: Key, compute: Callable[[], Value], refresh: Callable[[], Value] | None = None
     ) -> Cached[Value]:
-        """Return the same with its age and cost."""
+        """The same as `get`, with the age and the cost of the value."""
         with self._changed:
             while (known := self._kept.get(key)) is None and key in self._computing:
                 self._changed.wait()
@@ -77,7 +76,7 @@ class Cache(Generic[Key, Value]):
         return self._alone(key, compute)
 
     def renew(self, key: Key, compute: Callable[[], Value]) -> Value:
-        """Return a value that was computed after this call, for a caller that has just changed what it is made of."""
+        """Return a value computed after this call, for a caller that has just changed its input."""
         with self._changed:
             while key in self._computing:
                 self._changed.wait()
@@ -85,14 +84,14 @@ class Cache(Generic[Key, Value]):
         return self._alone(key, compute).value
 
     def _in_background(self, key: Key, compute: Callable[[], Value]) -> bool:
-        """Return whether there is a thread for it."""
+        """Start to compute a value in the background; False if there is no thread for it."""
         if not self._room.acquire(blocking=False):
             return False
 
         def refreshed() -> None:
             try:
                 self._alone(key, compute)
-            except Exception as error:  # the next caller computes it, and meets the error
+            except Exception as error:  # the next caller computes it and gets the error
                 log.debug("%s was not refreshed: %s", key, error)
                 with self._changed:
                     self._kept.pop(key, None)
@@ -101,7 +100,7 @@ class Cache(Generic[Key, Value]):
 
         try:
             threading.Thread(target=refreshed, name="cache", daemon=True).start()
-        except RuntimeError:  # the system has no further thread
+        except RuntimeError:  # the system has no more threads
             self._room.release()
             return False
         return True

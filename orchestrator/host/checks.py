@@ -4,6 +4,7 @@ import ipaddress
 import os
 import re
 import sys
+import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib.machinery import ModuleSpec, PathFinder
@@ -19,11 +20,11 @@ from orchestrator.views.errors import MetricsweepError
 
 FUNCTION_NAME: Final = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 _ANY_NAME: Final = re.compile(r"^from .* import \*|__getattr__|globals\(\)", re.MULTILINE)
-"""What may give a module names that do not stand in its source."""
+"""Code that may define names which are not in the source of a module."""
 
 
 def missing(name: str, path: Sequence[str]) -> str | None:
-    """What of `module:function` a Python with this path would not find; none where it would, or nobody can tell."""
+    """What of `module:function` cannot be imported by a Python with this path; `None` if nothing, or unknown."""
     module, _, function = name.partition(":")
     spec = _found(module, path)
     if spec is None:
@@ -41,8 +42,8 @@ def _found(module: str, path: Sequence[str]) -> ModuleSpec | None:
     top, *inner = module.split(".")
     spec = PathFinder.find_spec(top, [each or "." for each in path])
     if spec is None:
-        # Past the path there is only the import hook of an editable installation.
-        with suppress(ValueError):  # `__main__`, which is another one in every process
+        # The import hook of an editable installation does not use the path.
+        with suppress(ValueError):  # for `__main__`
             spec = find_spec(top)
     for name in inner:
         if spec is None or spec.submodule_search_locations is None:
@@ -52,7 +53,7 @@ def _found(module: str, path: Sequence[str]) -> ModuleSpec | None:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host, as an address names it, is of this machine alone."""
+    """Whether a host name or IP address is of this machine."""
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:  # a name
@@ -63,15 +64,12 @@ _SQLITE = "sqlite:///"
 
 
 def sqlite_url(file: Path) -> str:
-    """The SQLAlchemy URL of a SQLite file, whatever characters its path has.
-
-    `sqlalchemy.URL.create` makes an equal one, but commands that need the URL alone need not import SQLAlchemy.
-    """
+    """The SQLAlchemy URL of a SQLite file, made without importing SQLAlchemy."""
     return _SQLITE + str(file).replace("%", "%25").replace("?", "%3F").replace("#", "%23")
 
 
 def of_this_user(text: str) -> str:
-    """A folder, or the URL of a SQLite file, in which a `~` at the start is the home folder of the user."""
+    """A path, or the URL of a SQLite file, with the user's home folder instead of a `~` at the start."""
     if text.startswith(f"{_SQLITE}~"):
         user, slash, rest = text.removeprefix(_SQLITE).partition("/")
         return sqlite_url(Path(os.path.expanduser(user))) + slash + rest
@@ -79,51 +77,48 @@ def of_this_user(text: str) -> str:
 
 
 def networks(text: str) -> list[IPv4Network | IPv6Network]:
-    """Addresses and networks, with commas; ValueError."""
+    """Parse IP addresses and networks, separated by commas; raises ValueError."""
     try:
-        return [ip_network(one.strip()) for one in text.split(",") if one.strip()]
+        return [ip_network(part.strip()) for part in text.split(",") if part.strip()]
     except ValueError as error:
         raise ValueError(f"expected addresses or networks with commas, such as 10.0.0.7,10.1.0.0/16: {error}") from None
 
 
 def collector(url: str) -> str:
-    """The address of an OpenTelemetry collector, or none; ValueError."""
+    """Check the address of an OpenTelemetry collector, which may be empty; raises ValueError."""
     split = urlsplit(url.strip())
     if url.strip() and (split.scheme not in ("http", "https") or not split.hostname or "@" in split.netloc):
         raise ValueError("expected http:// or https://, a host and no password, such as http://127.0.0.1:4318")
     return url.strip()
 
 
-def told_address(url: str) -> str:
-    """An address that may be told secrets. Nothing of a wrong one is repeated: whoever has it may post to it."""
-    try:
-        split = urlsplit(url.strip())
-        host = split.hostname or ""
-    except ValueError:
-        host = ""
-    if not host or not (split.scheme == "https" or (split.scheme == "http" and is_loopback(host))):
+def webhook_address(url: str) -> str:
+    """Check the webhook's address; raises ValueError without the address, which may itself be a secret."""
+    if not _is_confidential(url.strip()):
         raise ValueError("expected an https:// address, or http:// of this machine (127.0.0.1, localhost)")
-    return split.geturl()
+    return urlsplit(url.strip()).geturl()
 
 
-NewUsers = Literal["refused", "viewer", "member"]
-"""What becomes of somebody whom the provider logs in, and who is no user."""
+NewUsers = Literal["refused", "viewer", "member"]  # the role of a new user that a provider logs in, or `refused`
 _SCOPE: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")  # RFC 6749, section 3.3
 
 
 def is_private(url: str) -> bool:
-    """Whether what is sent to an address stays among those who are meant: https, or http of this machine."""
+    """Whether an address is https, or http of this machine, without a user or unprintable characters."""
+    return _is_confidential(url) and "@" not in urlsplit(url).netloc and url.isprintable()
+
+
+def _is_confidential(url: str) -> bool:
     try:
         split = urlsplit(url)
         host = split.hostname or ""
-    except ValueError:  # an unclosed bracket
+    except ValueError:  # such as an unclosed bracket
         return False
-    plain = split.scheme == "http" and is_loopback(host)
-    return bool(host) and (split.scheme == "https" or plain) and "@" not in split.netloc and url.isprintable()
+    return bool(host) and (split.scheme == "https" or (split.scheme == "http" and is_loopback(host)))
 
 
 def issuer(url: str) -> str:
-    """The address of a provider, as it names itself, or none; ValueError."""
+    """Check the address of an OpenID Connect provider, which may be empty; raises ValueError."""
     if url and (len(url) > 255 or not re.fullmatch(ISSUER, url) or not is_private(url)):
         raise ValueError(
             "expected the issuer as the provider's /.well-known/openid-configuration names it: https:// (or http:// of "
@@ -133,7 +128,7 @@ def issuer(url: str) -> str:
 
 
 def scopes(text: str) -> str:
-    """What a provider is asked for, with blanks; ValueError."""
+    """Check scopes of OpenID Connect, separated by blanks; raises ValueError."""
     words = text.split()
     if "openid" not in words or not all(map(_SCOPE.fullmatch, words)):
         raise ValueError("expected scopes with blanks, `openid` among them, such as `openid profile email`")
@@ -141,18 +136,18 @@ def scopes(text: str) -> str:
 
 
 def names(text: str) -> frozenset[str]:
-    """Groups or domains, with commas."""
-    return frozenset(one.strip() for one in text.split(",") if one.strip())
+    """Parse names of groups or domains, separated by commas."""
+    return frozenset(part.strip() for part in text.split(",") if part.strip())
 
 
 def group_roles(text: str) -> Mapping[str, Role]:
-    """The role of each group; ValueError."""
+    """Parse the roles of OpenID Connect groups, such as `lab=member,lab-admins=admin`; raises ValueError."""
     found: dict[str, Role] = {}
-    for one in names(text):
-        group, _, role = one.rpartition("=")
+    for part in names(text):
+        group, _, role = part.rpartition("=")
         if not group or role not in list(Role):
             raise ValueError(
-                f"expected group=role with commas, such as lab=member,lab-admins=admin, found {one[:80]!r}"
+                f"expected group=role with commas, such as lab=member,lab-admins=admin, found {part[:80]!r}"
             )
         found[group] = max(found.get(group, Role.VIEWER), Role(role), key=list(Role).index)
     return found
@@ -163,8 +158,8 @@ _HOME: Final = Path(orchestrator.__file__).absolute().parents[1]
 
 
 @contextmanager
-def brought_by(extra: str) -> Iterator[None]:
-    """Turn the import of a package that is not installed into a MetricsweepError that names the extra of ours."""
+def requires_extra(extra: str) -> Iterator[None]:
+    """Turn the import of a package that is not installed into a MetricsweepError with our extra that installs it."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -177,23 +172,23 @@ def brought_by(extra: str) -> Iterator[None]:
 
 
 def require(package: str, extra: str) -> None:
-    """Raise the MetricsweepError of `brought_by` where a package that another process imports is not installed."""
-    with brought_by(extra):
+    """Raise the MetricsweepError of `requires_extra` if a package that another process imports is not installed."""
+    with requires_extra(extra):
         if find_spec(package) is None:
             raise ModuleNotFoundError(name=package)
 
 
 def refuse_hidden() -> None:
-    """Raise MetricsweepError where Python would take another package for one of ours.
+    """Raise MetricsweepError if another package on Python's path hides one of ours.
 
-    `import metricsweep` asks the same in words of its own, before it dares to import anything of ours.
+    `import metricsweep` has its own check, since it must not import this module first.
     """
-    if said := hidden(sys.path):
-        raise MetricsweepError("\n".join(said))
+    if found := hidden(sys.path):
+        raise MetricsweepError("\n".join(found))
 
 
 def hidden(path: Sequence[str]) -> list[str]:
-    """A sentence for each of our packages that another one hides on a path."""
+    """A sentence for each of our packages that another package on a Python path hides."""
     found = {name: _installed(name, path) for name in NAMES}
     return [
         f"{place} comes before metricsweep's own package '{name}' in {_HOME}: start in another folder, rename that "
@@ -204,9 +199,50 @@ def hidden(path: Sequence[str]) -> list[str]:
 
 
 def _installed(name: str, path: Sequence[str]) -> Path | None:
-    """The folder or the file that Python finds; none where only the import hook of an editable installation does."""
+    """The folder or file that Python finds on a path, or `None`."""
     spec = PathFinder.find_spec(name, [each or "." for each in path])
     if spec is None:
         return None
     folders = list(spec.submodule_search_locations or ())
     return Path(folders[0] if folders else str(spec.origin)).absolute()
+
+
+def proxy_variable(url: str) -> str | None:
+    """The variable of the proxy that is used for `url`; `None` without a proxy, and for an invalid URL."""
+    try:
+        split = urlsplit(url)
+        if is_loopback(split.hostname or "") or urllib.request.proxy_bypass(split.hostname or ""):
+            return None
+    except ValueError:
+        return None
+    known = urllib.request.getproxies()
+    kind = next((kind for kind in (split.scheme, "all") if known.get(kind)), None)
+    return kind and next((name for name, _ in _set((f"{kind}_proxy",))), None)
+
+
+def proxy_fault() -> str | None:
+    """What is wrong with the environment's proxy variables, without their values, which may be secret."""
+    for name, value in _set(("http_proxy", "https_proxy", "all_proxy")):
+        try:
+            scheme = urlsplit(value if "://" in value else f"http://{value}").scheme.lower()
+            urlsplit(value if "://" in value else f"http://{value}").port  # noqa: B018  it may raise ValueError
+        except ValueError:
+            return f"{name} is no address of a proxy; expected one such as http://proxy.example.org:3128"
+        if scheme.startswith("socks"):
+            return f"{name} names a SOCKS proxy, and only http:// and https:// proxies can be asked; unset {name}"
+        if scheme not in {"http", "https"}:
+            return f"{name} names a proxy of the kind {scheme}://; expected http:// or https://"
+    for name, value in _set(("no_proxy",)):
+        for host in map(str.strip, value.split(",")):
+            if host.startswith("["):
+                right = host.strip("[]").partition("]")[0]
+                return f"{name} has {host!r}; write an IPv6 address without brackets: {right}"
+    return None
+
+
+def _set(names: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    """The variables that are set, with their values; those in lower case, which win, come first."""
+    for name in names:
+        for variable in (name, name.upper()):
+            if value := os.environ.get(variable, ""):
+                yield variable, value

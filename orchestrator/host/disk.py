@@ -1,4 +1,4 @@
-"""The machine's disks: how much room one must have, what it says when it takes no more, and files written whole."""
+"""Disks: how much space must be free, errors of full disks, and files that are replaced whole."""
 
 import errno
 import os
@@ -11,16 +11,14 @@ from pathlib import Path
 from typing import IO, Final, NamedTuple
 
 GIB: Final = 2**30
-LEAST_FREE: Final = GIB
-"""Bytes: with less, a checkpoint or the database's next page may find no room."""
-SMALL: Final = 20
-"""Of a disk below 20 GiB, this part of it must be free instead."""
-DISK_ERRORS: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS})
-"""What a system answers when a disk is full, broken or read-only: nothing is wrong with what was asked."""
+LEAST_FREE: Final = GIB  # bytes; with less, there may be no space for a checkpoint or the next page of the database
+SMALL: Final = 20  # of a disk below 20 GiB, a twentieth must be free instead
+_DISK_ERRORS: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS})
+"""Errors of a full, broken or read-only disk."""
 
 
 class Disk(NamedTuple):
-    """The disk of a folder, with its sizes in bytes."""
+    """A disk, with its sizes in bytes."""
 
     free: int
     size: int
@@ -28,12 +26,12 @@ class Disk(NamedTuple):
 
     @property
     def least(self) -> int:
-        """The free bytes below which nothing new is begun."""
+        """The free bytes of the disk below which nothing new is started."""
         return min(LEAST_FREE, self.size // SMALL)
 
     @property
     def trouble(self) -> str | None:
-        """Why nothing new may be written; `None` if there is room."""
+        """Why nothing new may be written to the disk; `None` if there is room."""
         if self.read_only:
             return "read-only"
         if self.free < self.least:
@@ -42,14 +40,14 @@ class Disk(NamedTuple):
 
 
 def disk_of(folder: Path) -> Disk:
-    """The disk on which a folder lies, or will lie once it is made. Raises OSError."""
-    there = next(one for one in (folder, *folder.parents) if one.exists())
+    """The disk of a folder, which may not exist yet; raises OSError."""
+    there = next(parent for parent in (folder, *folder.parents) if parent.exists())
     usage = shutil.disk_usage(there)
     return Disk(usage.free, usage.total, bool(os.statvfs(there).f_flag & os.ST_RDONLY))
 
 
 def troubles(places: Mapping[str, Path]) -> dict[str, str]:
-    """What is wrong with the disks of named folders, by name: too little room, read-only, or no answer."""
+    """What is wrong with the disks of named folders, by name: too little space, read-only, or no answer."""
     found = {}
     for name, folder in places.items():
         try:
@@ -61,24 +59,24 @@ def troubles(places: Mapping[str, Path]) -> dict[str, str]:
     return found
 
 
-def held(found: Mapping[str, str]) -> str:
-    """The sentence for what waits because of such troubles."""
+def wait_reason(found: Mapping[str, str]) -> str:
+    """A sentence that says why trainings wait, from the `troubles` of disks."""
     named = ", ".join(f"{name}: {trouble}" for name, trouble in found.items())
     return f"nothing new is begun, since a disk takes no more ({named}); it goes on when there is room"
 
 
 def is_disk_error(error: BaseException) -> bool:
-    """Whether an error says that a disk is full, broken or read-only."""
-    return isinstance(error, OSError) and error.errno in DISK_ERRORS
+    """Whether an error means that a disk is full, broken or read-only."""
+    return isinstance(error, OSError) and error.errno in _DISK_ERRORS
 
 
 @contextmanager
 def replacing(file: Path, mode: int | None = None) -> Iterator[IO[bytes]]:
-    """A binary file that takes the place of `file` when the block ends without an error.
+    """A binary file that replaces `file` when the block ends without an error.
 
-    It is written in the same folder under another name and renamed, so that `file` is the old one or the new one,
-    and after an error the old one. `mode`: its permissions; `None` keeps those of the old file, or takes the usual
-    ones. What is no regular file, such as a pipe, is written in place. Raises OSError with the name of `file`.
+    It is written under another name in the same folder and renamed, so that `file` is always the old or the new one.
+    `mode` sets its permissions; `None` keeps those of the old file, or the default. A file that is not regular, such as
+    a pipe, is written in place. Raises OSError with the name of `file`.
     """
     target = Path(os.path.realpath(file))
     try:
@@ -87,7 +85,7 @@ def replacing(file: Path, mode: int | None = None) -> Iterator[IO[bytes]]:
             with target.open("wb") as made:
                 yield made
             return
-        aside = target.with_name(f".{secrets.token_hex(8)}.tmp")  # the file's own name may be as long as names can be
+        aside = target.with_name(f".{secrets.token_hex(8)}.tmp")  # the name of the file may have the maximum length
         try:
             with os.fdopen(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode or 0o666), "wb") as made:
                 if mode is None and before is not None:
@@ -101,13 +99,13 @@ def replacing(file: Path, mode: int | None = None) -> Iterator[IO[bytes]]:
                 aside.unlink()
             raise
     except OSError as error:
-        if error.filename is None and not is_disk_error(error):  # such as a connection that the writer reads from
+        if error.filename is None and not is_disk_error(error):  # of something else, such as a connection
             raise
         raise OSError(error.errno, error.strerror, str(file)) from error
 
 
 def replace_file(file: Path, content: bytes, mode: int | None = None) -> None:
-    """Write a file whole, or leave the old one as it was; makes its folder. Raises OSError with the file's name."""
+    """Replace a file whole, and make its folder; after an error the old file stays. Raises OSError."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:

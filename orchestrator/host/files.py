@@ -1,4 +1,4 @@
-"""Private files and folders, and secrets in files that may change while we run."""
+"""Private files and folders, and secrets in files that may change at any time."""
 
 import logging
 import os
@@ -10,38 +10,35 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
-from orchestrator.host.disk import replace_file
 from orchestrator.views.errors import MetricsweepError
 
-MASK: Final = 0o077
-"""The umask under which everything of an installation is written."""
+MASK: Final = 0o077  # the umask for all files of an installation
 
 
-def write_for_us_alone() -> None:
-    """Have this process, and what it starts, write nothing that another account can read."""
+def restrict_new_files() -> None:
+    """Make the files of this process and its children only readable by this user."""
     os.umask(MASK)
 
 
 def own_folder(folder: Path) -> bool:
-    """Make a folder that only this user can enter, or close one; True where it had been open to others.
+    """Make a folder, and make it accessible to this user only; returns whether it was accessible to others.
 
-    Raises MetricsweepError where it, or the link at its place, belongs to somebody else: whoever owns a folder may
-    exchange everything in it.
+    Raises MetricsweepError if the folder, or a link at its place, belongs to another user, who may replace its files.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if {folder.lstat().st_uid, folder.stat().st_uid} != {os.getuid()}:
-        raise MetricsweepError(f"{folder} belongs to somebody else; name another folder, or remove it")
+        raise MetricsweepError(f"{folder} belongs to another user; name another folder, or remove it")
     mode = stat.S_IMODE(folder.stat().st_mode)
-    if mode != 0o700:  # on a read-only disk even a change to the same mode is refused
+    if mode != 0o700:  # a read-only disk refuses even a change to the same mode
         folder.chmod(0o700)
     return bool(mode & MASK)
 
 
 def close_files(files: Iterable[Path]) -> list[Path]:
-    """Close those of our files that others could read or write; returns them. Links are not followed."""
+    """Make files of this user inaccessible to others; returns those that were accessible. Skips links."""
     closed = []
     for file in files:
-        with suppress(FileNotFoundError):  # a log that is rotated away, a database's journal that ends
+        with suppress(FileNotFoundError):  # such as a rotated log or the journal of a database
             found = file.lstat()
             if found.st_mode & MASK and found.st_uid == os.getuid() and not file.is_symlink():
                 file.chmod(found.st_mode & 0o700)
@@ -50,16 +47,16 @@ def close_files(files: Iterable[Path]) -> list[Path]:
 
 
 def own_secret(file: Path) -> str:
-    """The random text in a file that only this user can read; made on first use, and then kept.
+    """The random text in a private file, which is made on first use.
 
-    Raises MetricsweepError where the file belongs to somebody else or holds nothing.
+    Raises MetricsweepError if the file is empty or belongs to another user.
     """
     if not file.exists():
         aside = file.with_name(f"{file.name}.{secrets.token_hex(8)}")
         try:
             with os.fdopen(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as made:
                 made.write(secrets.token_hex(32))
-            with suppress(FileExistsError):  # another process was first, and its secret stands
+            with suppress(FileExistsError):  # another process was faster, and its secret stays
                 os.link(aside, file)
         except OSError as error:
             raise OSError(error.errno, error.strerror, str(file)) from error
@@ -69,9 +66,9 @@ def own_secret(file: Path) -> str:
 
 
 def known_secret(file: Path) -> str:
-    """The secret in a file that exists; raises FileNotFoundError, and MetricsweepError as `own_secret`."""
+    """The secret in an existing file; raises FileNotFoundError, and MetricsweepError as `own_secret` does."""
     if file.stat().st_uid != os.getuid():
-        raise MetricsweepError(f"{file} belongs to somebody else; remove it")
+        raise MetricsweepError(f"{file} belongs to another user; remove it")
     close_files([file])
     found = file.read_text().strip()
     if not found:
@@ -79,37 +76,30 @@ def known_secret(file: Path) -> str:
     return found
 
 
-def own_text(file: Path, text: str) -> None:
-    """Replace a file that only this user can read; after an error the old one is as it was. Raises OSError."""
-    replace_file(file, text.encode(), mode=0o600)
-
-
 log = logging.getLogger(__name__)
 
 MOST_BYTES: Final = 64 * 1024
 Secret = TypeVar("Secret")
-LEAST_HIDDEN: Final = 4
-"""Characters of what logs leave out: less would leave holes in words."""
+_LEAST_HIDDEN: Final = 4  # characters of a text that logs hide; hiding shorter texts would make logs unreadable
 _State = tuple[int, int, int]
-_seen: Final[list[str]] = []
+_known_secrets: Final[list[str]] = []
 _files: Final[dict[tuple[str, Path, Callable[[str], Any]], "SecretFile[Any]"]] = {}
 
 
 class SecretFile(Generic[Secret]):
-    """Looks at each use whether the file is another one; `parse` refuses a text with a ValueError.
+    """A secret in a file, which is read again when the file changes; `parse` raises ValueError for an invalid text.
 
-    Orchestrators exchange secrets by renaming a link, editors by renaming a file, and some write in place: so what is
-    gone, half written or wrong is told once in the log, and the secret of before goes on counting.
+    A file may be missing or incomplete while it is replaced. That is logged once, and the last secret stays valid.
     """
 
     def __init__(self, variable: str, path: Path, parse: Callable[[str], Secret]) -> None:
         self._variable, self._path, self._parse = variable, path, parse
         self._lock = threading.Lock()
         self._state: _State | None = None
-        self._known: list[Secret] = []  # of which the last one counts
+        self._known: list[Secret] = []  # the last secret, if there was one
 
     def value(self) -> Secret:
-        """The secret in force; raises MetricsweepError where there never was one."""
+        """The present secret of the file; raises MetricsweepError if there never was a valid one."""
         with self._lock:
             try:
                 found = self._path.stat()
@@ -127,9 +117,10 @@ class SecretFile(Generic[Secret]):
                 text = file.read(MOST_BYTES + 1)
             if len(text) > MOST_BYTES:
                 raise ValueError(f"holds more than {MOST_BYTES} bytes")
-            said = text.decode("ascii").strip()
-            self._known = [self._parse(said)]
-            _remember(said)
+            secret = text.decode("ascii").strip()
+            self._known = [self._parse(secret)]
+            hidden = {part for part in secret.split() if len(part) >= _LEAST_HIDDEN}
+            _known_secrets[:] = sorted({*_known_secrets, *hidden}, key=len, reverse=True)
             if self._state is not None:
                 log.info("%s  the secret is another one now", self._variable)
             self._state = state
@@ -137,30 +128,23 @@ class SecretFile(Generic[Secret]):
             self._missed(state, error)
 
     def _missed(self, state: _State | None, error: OSError | ValueError) -> None:
-        said = error.strerror if isinstance(error, OSError) else _said(error)
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        if isinstance(error, UnicodeDecodeError):
+            reason = "holds more than ASCII"
         if not self._known:
-            raise MetricsweepError(f"{self._variable}  {self._path}: {said}") from None
+            raise MetricsweepError(f"{self._variable}  {self._path}: {reason}") from None
         if state != self._state:
-            log.warning("%s  %s: %s; the secret of before stays in force", self._variable, self._path, said)
+            log.warning("%s  %s: %s; the last secret stays valid", self._variable, self._path, reason)
         self._state = state
 
 
-def seen() -> Sequence[str]:
-    """What was ever read of such files, the longest first: no log may show it, also once it has been replaced."""
-    return tuple(_seen)
-
-
-def _remember(text: str) -> None:
-    parts = {part for part in text.split() if len(part) >= LEAST_HIDDEN}
-    _seen[:] = sorted({*_seen, *parts}, key=len, reverse=True)
-
-
-def _said(error: ValueError) -> str:
-    return "holds more than ASCII" if isinstance(error, UnicodeDecodeError) else str(error)
+def known_secrets() -> Sequence[str]:
+    """All secrets that were ever read from files, the longest first, which logs must hide."""
+    return tuple(_known_secrets)
 
 
 def secret_file(variable: str, path: Path, parse: Callable[[str], Secret]) -> SecretFile[Secret]:
-    """That of a path, the same one each time: what it knows outlives who asks."""
+    """The `SecretFile` of a path, always the same object, which keeps the last secret."""
     key = (variable, path, parse)
     if key not in _files:
         _files[key] = SecretFile(variable, path, parse)
@@ -169,7 +153,7 @@ def secret_file(variable: str, path: Path, parse: Callable[[str], Secret]) -> Se
 
 
 def one_line(text: str) -> str:
-    """A secret that is one line, such as a password."""
+    """Check a secret of one line, such as a password; raises ValueError."""
     if not text:
         raise ValueError("is empty")
     if not text.isprintable():

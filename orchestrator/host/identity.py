@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from orchestrator.host.files import known_secret, own_folder, own_secret
 from orchestrator.views.errors import UnavailableError
 
-SECRET_FILE: Final = "api.token"  # noqa: S105  the name of a file
+_SECRET_FILE: Final = "api.token"  # noqa: S105  the name of a file
 IDENTITY_PATH: Final = "/v1/identity"
 _PROOF_SECONDS: Final = 5.0
 _PROOF_BYTES: Final = 4096
@@ -26,122 +26,118 @@ NONCE: Final = r"^[0-9a-f]{32,128}$"
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """A home's secret: the token of its own commands, and what its proofs are made with."""
+    """The secret of a home folder: the token of its commands, and the key of its proofs."""
 
     secret: str
 
     @property
     def name(self) -> str:
-        """What may be shown of it; tells two homes apart and nothing of the secret."""
+        """A public name of the home, which reveals nothing of the secret."""
         return seal(self.secret, "identity")[:16]
 
     @property
     def mlflow_password(self) -> str:
-        """What opens MLflow behind this home's server, and nothing else: it goes to notebooks and their logs."""
+        """The password of MLflow behind this server, and of nothing else, since notebooks and their logs have it."""
         return seal(self.secret, "mlflow")
 
     def proof(self, nonce: str, host: str, port: int) -> str:
-        """What only a server of this home can answer, on this machine and at this address."""
+        """The answer to a nonce that only a server of this home can give, for this machine and address."""
         return seal(self.secret, "proof", nonce, host, str(port), socket.gethostname())
 
 
 def seal(secret: str, purpose: str, *words: str) -> str:
-    """A code over words that nobody can make who does not know the secret; each purpose has its own."""
+    """An HMAC of words, made with a secret, separate for each purpose."""
     text = "\n".join(("metricsweep", purpose, *words))
     return hmac.new(secret.encode(), text.encode(), hashlib.sha256).hexdigest()
 
 
 def same(given: str, expected: str) -> bool:
-    """Whether two secrets are equal, in a time that does not tell how far."""
+    """Whether two secrets are equal, compared in constant time."""
     return hmac.compare_digest(given.encode("utf-8", "surrogateescape"), expected.encode())
 
 
-def made_for(home: Path) -> Identity:
-    """The identity of a home folder, made on first use; raises MetricsweepError where it is somebody else's."""
+def ensure_identity(home: Path) -> Identity:
+    """The identity of a home folder, made on first use; raises MetricsweepError if it belongs to another user."""
     own_folder(home)
-    return Identity(own_secret(home / SECRET_FILE))
+    return Identity(own_secret(home / _SECRET_FILE))
 
 
-def known_of(home: Path) -> Identity | None:
-    """The identity of a home folder that has one."""
+def find_identity(home: Path) -> Identity | None:
+    """The identity of a home folder, or `None`."""
     try:
-        return Identity(known_secret(home / SECRET_FILE))
+        return Identity(known_secret(home / _SECRET_FILE))
     except FileNotFoundError:
         return None
 
 
 def prove(url: str, identity: Identity) -> None:
-    """Have the server at an address of this machine show that it is the home's; raises UnavailableError otherwise."""
+    """Check that the server at an address of this machine is the one of the home; raises UnavailableError."""
     host, port = urlsplit(url).hostname or "", urlsplit(url).port
     nonce = secrets.token_hex(32)
     connection = http.client.HTTPConnection(host, port, timeout=_PROOF_SECONDS)
     try:
         connection.request("GET", f"{IDENTITY_PATH}?nonce={nonce}")
         its_host, its_port = connection.sock.getpeername()[:2]
-        said = json.loads(connection.getresponse().read(_PROOF_BYTES))["proof"]
+        proof = json.loads(connection.getresponse().read(_PROOF_BYTES))["proof"]
     except (OSError, http.client.HTTPException) as error:
         raise UnavailableError(f"{url} does not answer: {error}") from error
     except (ValueError, KeyError, TypeError):
-        said = ""
+        proof = ""
     finally:
         connection.close()
-    if not same(str(said), identity.proof(nonce, its_host, its_port)):
-        raise UnavailableError(f"what answers at {url} is not the server of this home; it was told nothing")
+    if not same(str(proof), identity.proof(nonce, its_host, its_port)):
+        raise UnavailableError(f"what answers at {url} is not the server of this home; no secret was sent to it")
 
 
 TOKEN_PREFIX: Final = "msw_"  # noqa: S105
-"""What a user's token begins with: programs that look for lost secrets know it by that."""
+"""The prefix of users' tokens, by which secret scanners recognize them."""
 
 
 def new_token() -> str:
-    """256 random bits. Shown once; only its hash is kept."""
+    """A token of 256 random bits, of which only the hash is stored."""
     return TOKEN_PREFIX + secrets.token_urlsafe(32)
 
 
-def token_of(secret: str, *said: str) -> str:
-    """What a secret of the server's makes of a request: the same again for the same request, which is sent twice.
-
-    As hard to guess as the secret, which has 256 random bits or is of the owner's choice.
-    """
-    parts = b"".join(len(one.encode()).to_bytes(4, "big") + one.encode() for one in said)
+def token_of(secret: str, *words: str) -> str:
+    """A token from a secret of the server and the words of a request: the same for a repeated request."""
+    parts = b"".join(len(word.encode()).to_bytes(4, "big") + word.encode() for word in words)
     made = hmac.digest(secret.encode(), b"user token\0" + parts, "sha256")
     return TOKEN_PREFIX + base64.urlsafe_b64encode(made).decode().rstrip("=")
 
 
 def digest(token: str) -> str:
-    """What is kept of a token. A slow hash is for what people choose; 256 random bits nobody guesses, however fast."""
+    """The hash of a token, which is stored instead of the token."""
     return hashlib.sha256(token.encode("utf-8", "surrogateescape")).hexdigest()
 
 
-KEY_PREFIX: Final = "whsec_"
-KEY_BYTES: Final = range(24, 65)
+_KEY_PREFIX: Final = "whsec_"
+_KEY_BYTES: Final = range(24, 65)
+_EXAMPLE: Final = f'`echo "{_KEY_PREFIX}$(openssl rand -base64 32)"` makes one'
 
 
 def keys_of(secret: str) -> tuple[bytes, ...]:
-    """The keys of a secret, of which a second one stands behind a blank while receivers change; raises ValueError."""
-    keys = tuple(_key(one) for one in secret.split())
+    """The signing keys of a secret, two separated by a blank while one replaces the other; raises ValueError."""
+    keys = tuple(map(_key, secret.split()))
     if not keys:
-        raise ValueError(f"is empty; {_right()}")
+        raise ValueError(f"is empty; {_EXAMPLE}")
     return keys
 
 
 def signature(keys: Sequence[bytes], message: str, timestamp: int, body: bytes) -> str:
-    """The header `webhook-signature` of a message."""
+    """The value of the header `webhook-signature` of a webhook message."""
     signed = f"{message}.{timestamp}.".encode() + body
     digests = (hmac.digest(key, signed, "sha256") for key in keys)
     return " ".join(f"v1,{base64.b64encode(digest).decode()}" for digest in digests)
 
 
 def _key(text: str) -> bytes:
-    """Of what is wrong nothing is repeated: it may be a secret all the same."""
+    # The error does not show the text, which may be a secret even if it is not valid.
     try:
-        key = base64.b64decode(text.removeprefix(KEY_PREFIX), validate=True) if text.startswith(KEY_PREFIX) else b""
+        key = base64.b64decode(text.removeprefix(_KEY_PREFIX), validate=True) if text.startswith(_KEY_PREFIX) else b""
     except (binascii.Error, ValueError):
         key = b""
-    if len(key) not in KEY_BYTES:
-        raise ValueError(f"expected `{KEY_PREFIX}` and {KEY_BYTES[0]} to {KEY_BYTES[-1]} bytes in base64; {_right()}")
+    if len(key) not in _KEY_BYTES:
+        raise ValueError(
+            f"expected `{_KEY_PREFIX}` and {_KEY_BYTES[0]} to {_KEY_BYTES[-1]} bytes in base64; {_EXAMPLE}"
+        )
     return key
-
-
-def _right() -> str:
-    return f'`echo "{KEY_PREFIX}$(openssl rand -base64 32)"` makes one'

@@ -1,4 +1,4 @@
-"""How processes log: context ids, no control characters, and repeated warnings counted."""
+"""Logging: ids of the context, no control characters, no secrets, and a limit for repeated warnings."""
 
 import json
 import logging
@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final, Literal
 
-from orchestrator.host.files import seen
+from orchestrator.host.files import known_secrets
 
 _ABOUT: Final[ContextVar[Mapping[str, int | str]]] = ContextVar("about", default={})  # noqa: B039 - never changed
 
 
 @contextmanager
 def about(**ids: int | str | None) -> Iterator[None]:
-    """Have what is logged within carry these ids, such as `sweep` and `trial`, beside those around it."""
-    known = {name: one for name, one in ids.items() if one is not None}
+    """Add ids, such as `sweep` and `trial`, to all log records of this context."""
+    known = {name: number for name, number in ids.items() if number is not None}
     token = _ABOUT.set({**_ABOUT.get(), **known})
     try:
         yield
@@ -28,63 +28,51 @@ def about(**ids: int | str | None) -> Iterator[None]:
 
 
 def ids_of_now() -> Mapping[str, int | str]:
-    """The ids of what is done now."""
+    """The ids, such as `sweep` and `trial`, that log records of this context get."""
     return _ABOUT.get()
 
 
 _UNFIT: Final = re.compile(
     "["
-    "\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 and C1 controls but tab and line feed: ESC and CSI begin a terminal's commands
-    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # bidirectional marks and overrides: text that reads otherwise
-    "\u2028\u2029"  # line ends that no `grep` sees
-    "\u200b\ufeff\U000e0000-\U000e007f"  # invisible: two names that look the same
-    "\ud800-\udfff"  # lone surrogates, which no output can encode
+    "\x00-\x08\x0b-\x1f\x7f-\x9f"  # controls without tab and line feed: ESC and CSI begin commands of terminals
+    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # bidirectional marks, which change the order of a text
+    "\u2028\u2029"  # line ends that `grep` does not see
+    "\u200b\ufeff\U000e0000-\U000e007f"  # invisible characters, with which different names look the same
+    "\ud800-\udfff"  # lone surrogates, which cannot be encoded
     "]"
 )
 
 
 def printable(text: str) -> str:
-    r"""The text with every unfit character written out, ESC as `\x1b`; tabs and line ends stay."""
-    return _UNFIT.sub(lambda found: _written(found.group()), text)
+    r"""The text with unfit characters escaped, ESC as `\x1b`; tabs and line ends stay."""
+    return _UNFIT.sub(lambda found: _escaped(found.group()), text)
 
 
 def printable_json(text: str) -> str:
-    r"""A JSON document with the unfit characters as `\uXXXX`: the same document to any parser."""
-    return _UNFIT.sub(lambda found: "".join(f"\\u{unit:04x}" for unit in _units(found.group())), text)
+    r"""A JSON document with unfit characters as `\uXXXX`: the same document for a parser."""
+    return _UNFIT.sub(lambda found: json.dumps(found.group())[1:-1], text)
 
 
 def one_line(text: str) -> str:
-    r"""The text on one line, tabs and line ends written out as well."""
+    r"""The text on one line, with tabs and line ends escaped as well."""
     return printable(text).replace("\t", "\\t").replace("\n", "\\n")
 
 
-def _written(character: str) -> str:
+def _escaped(character: str) -> str:
     code = ord(character)
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
-def _units(character: str) -> list[int]:
-    """Its UTF-16 code units, as JSON writes them."""
-    encoded = character.encode("utf-16-be", "surrogatepass")
-    return [int.from_bytes(encoded[at : at + 2], "big") for at in range(0, len(encoded), 2)]
-
-
 LogForm = Literal["text", "json"]
 
-SAME: Final = 10
-"""How often in a window a warning of the same text is written out."""
-WINDOW_SECONDS: Final = 60.0
-MOST_KINDS: Final = 1_000
-"""Texts that are counted; a text of ours has its values apart, so that there are some hundred."""
-RECORD_CHARACTERS: Final = 20_000
-"""Of one record: a traceback with its longest message is shorter."""
+SAME: Final = 10  # how often the same warning is logged in a minute
+_WINDOW_SECONDS: Final = 60.0
+_MOST_KINDS: Final = 1_000  # most warnings that are counted; there are some hundred, since values are not part of them
+_RECORD_CHARACTERS: Final = 20_000  # of one record; a traceback with the longest message is shorter
 
 
 def begin_logging(form: LogForm = "text", secrets: Iterable[str] = ()) -> None:
-    """Log to stderr, which the supervisor or the container's engine keeps; a second call changes how.
-
-    What is one of `secrets`, or was read of a secret's file, is left out of every line, wherever it comes from.
-    """
+    """Log to stderr without `secrets` and all secrets read from files; a second call changes form and secrets."""
     handler = logging.StreamHandler()
     hidden = tuple(sorted(filter(None, secrets), key=len, reverse=True))
     text = "%(asctime)s %(levelname)s %(name)s: %(message)s"
@@ -94,46 +82,46 @@ def begin_logging(form: LogForm = "text", secrets: Iterable[str] = ()) -> None:
 
 
 class OwnLines(logging.Formatter):
-    """Writes control characters out, and indents what follows the first line of a record."""
+    """Formats log records as text: escapes control characters, and indents all lines after the first."""
 
     def __init__(self, text: str, hidden: Sequence[str] = ()) -> None:
         super().__init__(text)
         self._hidden = hidden
 
     def format(self, record: logging.LogRecord) -> str:
-        """The record as text; only our own first lines begin at the left edge."""
+        """The record as text."""
         return printable(_without(self._hidden, _cut(super().format(record)))).replace("\n", "\n  ")
 
 
 class JsonLines(logging.Formatter):
-    """Writes a record as one line of JSON, with the ids of what it is about."""
+    """Formats a log record as one line of JSON, with the ids of its context."""
 
     def __init__(self, hidden: Sequence[str] = ()) -> None:
         super().__init__()
         self._hidden = hidden
 
     def format(self, record: logging.LogRecord) -> str:
-        """An object: `at`, `level`, `logger`, `message`, `error` with its traceback, and `sweep`, `trial` and so on."""
-        said: dict[str, object] = {
+        """An object: `at`, `level`, `logger`, `message`, `error` (the traceback), and ids such as `sweep`."""
+        line: dict[str, object] = {
             "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": _without(self._hidden, _cut(record.getMessage())),
         }
         if record.exc_info:
-            said["error"] = _without(self._hidden, _cut(self.formatException(record.exc_info)))
-        return printable_json(json.dumps({**said, **ids_of_now()}, ensure_ascii=False))
+            line["error"] = _without(self._hidden, _cut(self.formatException(record.exc_info)))
+        return printable_json(json.dumps({**line, **ids_of_now()}, ensure_ascii=False))
 
 
 def _cut(text: str) -> str:
-    if len(text) <= RECORD_CHARACTERS:
+    if len(text) <= _RECORD_CHARACTERS:
         return text
-    half = RECORD_CHARACTERS // 2
+    half = _RECORD_CHARACTERS // 2
     return f"{text[:half]}\n... {len(text) - 2 * half} characters ...\n{text[-half:]}"
 
 
 def _without(hidden: Sequence[str], text: str) -> str:
-    for secret in (*hidden, *seen()):
+    for secret in (*hidden, *known_secrets()):
         text = text.replace(secret, "[secret]")
     return text
 
@@ -146,19 +134,19 @@ class _Counted:
 
 
 class Collapse(logging.Filter):
-    """Lets a warning of the same text through ten times a minute; the next one says how many were kept back."""
+    """Lets the same warning pass ten times a minute; the next one reports how many were dropped."""
 
     def __init__(self) -> None:
         super().__init__()
         self._counted: dict[tuple[str, int, str], _Counted] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether to write a record; what only informs always is."""
+        """Whether to log a record."""
         if record.levelno < logging.WARNING:
             return True
         now = time.monotonic()
         counted = self._of(record, now)
-        if now - counted.since > WINDOW_SECONDS:
+        if now - counted.since > _WINDOW_SECONDS:
             if counted.kept_back:
                 record.msg = f"{record.getMessage()} ({counted.kept_back} more like this in the last minutes)"
                 record.args = None
@@ -175,6 +163,6 @@ class Collapse(logging.Filter):
     def _of(self, record: logging.LogRecord, now: float) -> _Counted:
         error = record.exc_info[0].__name__ if record.exc_info and record.exc_info[0] else ""
         key = (record.name, record.levelno, f"{record.msg} {error}"[:200])
-        if key not in self._counted and len(self._counted) >= MOST_KINDS:
+        if key not in self._counted and len(self._counted) >= _MOST_KINDS:
             self._counted.clear()
         return self._counted.setdefault(key, _Counted(now))

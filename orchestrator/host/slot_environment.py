@@ -1,25 +1,24 @@
-"""The environment of the processes that train: their niceness, and how glibc keeps the memory that they free."""
+"""The environment of processes that train: their niceness, and how glibc keeps freed memory."""
 
 from collections.abc import Mapping
 from typing import Final
 
-NICENESS: Final = "RAY_worker_niceness"
-"""The variable by which Ray is told."""
+NICENESS: Final = "RAY_worker_niceness"  # the variable that Ray reads
 MALLOC: Final[Mapping[str, str]] = {
     "MALLOC_ARENA_MAX": "1",
     "MALLOC_MMAP_MAX_": "0",
     "MALLOC_TRIM_THRESHOLD_": str(2**31 - 1),
     "MALLOC_TOP_PAD_": str(64 * 2**20),
 }
-"""glibc keeps large freed blocks for the next step, in one heap; otherwise each step pays a page fault per 4 KiB."""
+"""glibc keeps large freed blocks in one heap for the next step, instead of a page fault per 4 KiB in each step."""
 _DEFAULTS: Final = {
-    # Ray's own 15 leaves a slot 3 % of a core on which another program computes; with 5 it has a quarter, and pages and
-    # the conductor, which need little, still come first.
+    # With Ray's default of 15, a slot gets 3 % of a core on which another program computes; with 5 it gets a quarter.
+    # Pages and the conductor, which need little, still come first.
     NICENESS: "5",
     **MALLOC,
 }
 
 
 def for_slots(given: Mapping[str, str]) -> dict[str, str]:
-    """The variables of a process that trains or starts such processes; what `given` sets stays as it is."""
+    """The variables of a process that trains or starts such processes; values in `given` stay."""
     return {name: given.get(name, value) for name, value in _DEFAULTS.items()}

@@ -7,10 +7,9 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from orchestrator.plan.problems import Findings
 from orchestrator.spec.layouts import MOST_NUMBERS, MOST_ROWS, Share
 from orchestrator.views.errors import InvalidImportError, TooLargeError
-from workers.catalog import Problem, brief, meant, shown
+from workers.catalog import Findings, Problem, brief, shown, suggestion
 
 MAX_BYTES: Final = 4 * 1024 * 1024
 MOST_LINES: Final = 20_000
@@ -22,9 +21,68 @@ _NUMBER: Final = re.compile(r"[+-]?(\d{1,30}(\.\d{0,40})?|\.\d{1,40})([eE][+-]?\
 _UNPRINTABLE: Final = re.compile(r"[^\t\n\r -~\u00a0-\U0010ffff]")
 
 
+Layout = Literal["summary", "wandb", "mlflow"]
+"""`summary`: a line per number with mean, std and n; `runs`: a line per run, as W&B and MLflow export them."""
+
+
+SUMMARY: Final = {"metric": "metric", "mean": "mean", "std": "std", "n": "n"}
+"""The columns of a summary, by what they hold."""
+_STATES: Final[Mapping[str, tuple[str, ...]]] = {"wandb": ("State", "state"), "mlflow": ("status", "Status")}
+_PREFIXES: Final[Mapping[str, tuple[str, ...]]] = {"mlflow": ("metrics.", "params.", "tags.")}
+_FINISHED: Final = "finished"
+
+_Labels = tuple[tuple[str, str], ...]
+_Place = tuple[str, _Labels, str]  # the row's label, the labels of the column axes, the metric
+
+
+@dataclass(frozen=True, slots=True)
+class ImportOptions:
+    """How a CSV file of imported numbers is read: its layout, its unit and source, and which columns hold what."""
+
+    layout: Layout
+    unit: Share
+    source: str
+    rows: tuple[str, ...] = ()  # the columns whose texts are the label of a row
+    label: str = ""  # the label of the only row, if no column has labels
+    axes: Mapping[str, str] = field(default_factory=dict)  # by column axis of the table, the column of the file
+    metrics: Mapping[str, str] = field(default_factory=dict)  # by metric of the table, what the file calls it
+    renamed: Mapping[str, str] = field(default_factory=dict)  # by a text in an axis' column, the label that it means
+    where: Mapping[str, str] = field(default_factory=dict)  # by column, the text of the lines that are taken
+    columns: Mapping[str, str] = field(default_factory=dict)  # by `metric`, `mean`, `std`, `n`: the column of a summary
+    seed: str = ""  # the column that tells runs of one number apart
+    against: Mapping[str, str] | None = None  # the labels of the sweep's row that they are tested against
+
+
+@dataclass(frozen=True, slots=True)
+class FileRows:
+    """The imported rows for a table of the spec, and sentences on what was left out of the file."""
+
+    rows: list[dict[str, Any]]
+    notes: list[str]
+
+
+def imported(content: bytes, options: ImportOptions, name: str = "the file") -> FileRows:
+    """Converts a CSV file to imported rows. Raises InvalidImportError with every problem by line, or TooLargeError."""
+    problems = Findings()
+    file = read(content, problems)
+    reading = _Reading(file, options, problems)
+    numbers = {} if problems else reading.numbers()
+    rows = _rows(numbers, options)
+    if not problems and not rows:
+        problems.append(Problem("", "no line has a number that was asked for"))
+    if len(rows) > MOST_ROWS:
+        problems.append(Problem("", f"there are {len(rows):,} rows; a table takes {MOST_ROWS}: name others by --where"))
+    for row in rows:
+        if len(row["numbers"]) > MOST_NUMBERS:
+            problems.append(Problem("", f"row {shown(row['label'])} has more than {MOST_NUMBERS} numbers"))
+    if problems:
+        raise InvalidImportError(problems.report(), name)
+    return FileRows(rows, reading.notes)
+
+
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line below the header."""
+    """One line of a CSV file below its header."""
 
     number: int  # as an editor counts them
     cells: Mapping[str, str]  # by column, without the blanks around them
@@ -32,26 +90,26 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class CsvFile:
-    """The columns of a file, and the lines below them."""
+    """A parsed CSV file: its columns, and the lines below them."""
 
     columns: tuple[str, ...]
     lines: tuple[Line, ...]
 
     def require(self, wanted: Collection[str], problems: list[Problem]) -> bool:
-        """Whether it has all of the columns; notes those that it lacks or has twice."""
+        """Whether the CSV file has all `wanted` columns; appends a problem for each missing or repeated column."""
         known = len(problems)
         for column in dict.fromkeys(wanted):
             times = self.columns.count(column)
             if times != 1:
-                said = f"there is no column {shown(column)}; {meant(column, self.columns)}"
+                said = f"there is no column {shown(column)}; {suggestion(column, self.columns)}"
                 problems.append(Problem("line 1", said if not times else f"the column {shown(column)} stands twice"))
         return len(problems) == known
 
 
 def read(content: bytes, problems: list[Problem]) -> CsvFile:
-    """The file; notes what is wrong with its form, by line. TooLargeError where it is too large."""
+    """Parses a CSV file; appends each malformed line to `problems`. Raises TooLargeError if it is too large."""
     if len(content) > MAX_BYTES:
-        raise TooLargeError(f"The file has {len(content):,} bytes; at most {MAX_BYTES:,} are allowed.")
+        raise TooLargeError(f"The CSV file has {len(content):,} bytes; at most {MAX_BYTES:,} are allowed.")
     text = _decoded(content, problems)
     if problems:
         return CsvFile((), ())
@@ -72,7 +130,7 @@ def read(content: bytes, problems: list[Problem]) -> CsvFile:
                 continue
             lines.append(_line(reader.line_num, cells, columns, problems))
             if len(lines) > MOST_LINES or len(lines) * len(columns) > MOST_CELLS:
-                raise TooLargeError(f"The file has more than {MOST_LINES:,} lines, or {MOST_CELLS:,} cells.")
+                raise TooLargeError(f"The CSV file has more than {MOST_LINES:,} lines, or {MOST_CELLS:,} cells.")
     except csv.Error as error:
         problems.append(Problem(f"line {reader.line_num}", f"is no CSV: {brief(str(error), 100)}"))
     if not columns and not problems:
@@ -80,36 +138,6 @@ def read(content: bytes, problems: list[Problem]) -> CsvFile:
     elif not lines and not problems:
         problems.append(Problem("", "there is no line below that of the column names"))
     return CsvFile(columns, tuple(lines))
-
-
-def number(line: Line, column: str, problems: list[Problem]) -> float | None:
-    """The finite number in a cell, none where it is empty; notes what is none."""
-    text = line.cells[column]
-    if not text:
-        return None
-    if not _NUMBER.fullmatch(text):
-        problems.append(Problem(place(line, column), _no_number(text)))
-        return None
-    value = float(text)
-    if value in {float("inf"), float("-inf")}:
-        problems.append(Problem(place(line, column), f"{shown(text)} is beyond what a number holds"))
-        return None
-    return value
-
-
-def place(line: Line, column: str) -> str:
-    """Where a cell stands."""
-    return f"line {line.number}, column {shown(column)}"
-
-
-def _no_number(text: str) -> str:
-    if text.casefold().lstrip("+-") in {"nan", "inf", "infinity", "none", "null"}:
-        return f"{shown(text)} is no finite number; a run that diverged has no mean: take its line away, and say so"
-    if text.endswith("%"):
-        return f"expected a number, found {shown(text)}; write it without the sign, and say `percent` as the unit"
-    if "±" in text:
-        return f"expected a number, found {shown(text)}; write mean and deviation in columns of their own"
-    return f"expected a number such as 65.1 or 6.51e1, found {shown(text)}"
 
 
 def _decoded(content: bytes, problems: list[Problem]) -> str:
@@ -130,7 +158,7 @@ def _decoded(content: bytes, problems: list[Problem]) -> str:
 
 def _columns(cells: list[str], problems: list[Problem]) -> tuple[str, ...]:
     if len(cells) > MOST_COLUMNS:
-        raise TooLargeError(f"The file has {len(cells):,} columns; at most {MOST_COLUMNS:,} are allowed.")
+        raise TooLargeError(f"The CSV file has {len(cells):,} columns; at most {MOST_COLUMNS:,} are allowed.")
     if len(cells) == 1 and any(sign in cells[0] for sign in ";\t"):
         problems.append(Problem("line 1", "the columns are not separated by commas; save the file so"))
     for at, one in enumerate(cells):
@@ -145,75 +173,6 @@ def _line(number_: int, cells: list[str], columns: tuple[str, ...], problems: li
         problems.append(Problem(f"line {number_}", said))
         cells = [*cells, *[""] * len(columns)][: len(columns)]
     return Line(number_, {column: one.strip() for column, one in zip(columns, cells, strict=True)})
-
-
-Layout = Literal["summary", "wandb", "mlflow"]
-"""A line a number, with mean, std and n; or a line a run, as W&B or MLflow export them."""
-
-
-@dataclass(frozen=True, slots=True)
-class ImportOptions:
-    """How a file is to be read."""
-
-    layout: Layout
-    unit: Share
-    source: str
-    rows: tuple[str, ...] = ()  # the columns whose texts are the label of a row
-    label: str = ""  # that of the only row, where no column has one
-    axes: Mapping[str, str] = field(default_factory=dict)  # by column axis of the table, the column of the file
-    metrics: Mapping[str, str] = field(default_factory=dict)  # by metric of the table, what the file calls it
-    renamed: Mapping[str, str] = field(default_factory=dict)  # by a text in an axis' column, the label that it means
-    where: Mapping[str, str] = field(default_factory=dict)  # by column, the text of the lines that are taken
-    columns: Mapping[str, str] = field(default_factory=dict)  # by `metric`, `mean`, `std`, `n`: the column of a summary
-    seed: str = ""  # the column that tells runs of one number apart
-    against: Mapping[str, str] | None = None  # the labels of the own row that they are tested against
-
-
-SUMMARY: Final = {"metric": "metric", "mean": "mean", "std": "std", "n": "n"}
-"""The columns of a summary, by what they hold."""
-_STATES: Final[Mapping[str, tuple[str, ...]]] = {"wandb": ("State", "state"), "mlflow": ("status", "Status")}
-_PREFIXES: Final[Mapping[str, tuple[str, ...]]] = {"mlflow": ("metrics.", "params.", "tags.")}
-_FINISHED: Final = "finished"
-
-_Labels = tuple[tuple[str, str], ...]
-_Place = tuple[str, _Labels, str]  # the row's label, the labels of the column axes, the metric
-
-
-@dataclass(frozen=True, slots=True)
-class FileRows:
-    """Rows as a spec's table holds them, and what was left out, in sentences."""
-
-    rows: list[dict[str, Any]]
-    notes: list[str]
-
-
-def imported(content: bytes, asked: ImportOptions, name: str = "the file") -> FileRows:
-    """The rows of a file. Raises InvalidImportError with every problem, by line and column, or TooLargeError."""
-    problems = Findings()
-    file = read(content, problems)
-    reading = _Reading(file, asked, problems)
-    numbers = {} if problems else reading.numbers()
-    rows = _rows(numbers, asked)
-    if not problems and not rows:
-        problems.append(Problem("", "no line has a number that was asked for"))
-    if len(rows) > MOST_ROWS:
-        problems.append(Problem("", f"there are {len(rows):,} rows; a table takes {MOST_ROWS}: name others by --where"))
-    for row in rows:
-        if len(row["numbers"]) > MOST_NUMBERS:
-            problems.append(Problem("", f"row {shown(row['label'])} has more than {MOST_NUMBERS} numbers"))
-    if problems:
-        raise InvalidImportError(name, problems.told())
-    return FileRows(rows, reading.notes)
-
-
-def _rows(numbers: Mapping[_Place, Mapping[str, Any]], asked: ImportOptions) -> list[dict[str, Any]]:
-    rows: dict[str, list[dict[str, Any]]] = {}
-    for (label, labels, metric), found in numbers.items():
-        of = {"of": dict(labels)} if labels else {}
-        rows.setdefault(label, []).append({"metric": metric, **of, **found})
-    against = {"against": dict(asked.against)} if asked.against else {}
-    head = {"source": asked.source, "unit": asked.unit, **against}
-    return [{"label": label, **head, "numbers": found} for label, found in rows.items()]
 
 
 @dataclass
@@ -254,7 +213,7 @@ class _Reading:
         return numbers
 
     def _told(self, line: Line, columns: Mapping[str, str], lacking: list[str]) -> dict[str, Any] | None:
-        """Mean, deviation and n of a line, as far as it has them."""
+        """Mean, deviation and n of a line; None where the line lacks them."""
         mean = number(line, columns["mean"], self.problems)
         if mean is None and not line.cells[columns["mean"]]:
             self._note(place(line, columns["mean"]), "is empty; expected a number")
@@ -323,7 +282,7 @@ class _Reading:
         return [*map(self._column, self.asked.rows), *axes, *map(self._column, self.asked.where)]
 
     def _column(self, name: str) -> str:
-        """The column that is meant: MLflow's have `metrics.`, `params.` or `tags.` before them."""
+        """The column of a name, which MLflow prefixes by `metrics.`, `params.` or `tags.`."""
         if name in self.file.columns:
             return name
         prefixed = [f"{one}{name}" for one in _PREFIXES.get(self.asked.layout, ())]
@@ -353,10 +312,50 @@ class _Reading:
         self.problems.append(Problem(where, message))
 
 
+def place(line: Line, column: str) -> str:
+    """The place of a CSV cell in messages: its line and column."""
+    return f"line {line.number}, column {shown(column)}"
+
+
+def number(line: Line, column: str, problems: list[Problem]) -> float | None:
+    """Parses the number in a CSV cell, None if the cell is empty; appends any other text to `problems`."""
+    text = line.cells[column]
+    if not text:
+        return None
+    if not _NUMBER.fullmatch(text):
+        problems.append(Problem(place(line, column), _no_number(text)))
+        return None
+    value = float(text)
+    if value in {float("inf"), float("-inf")}:
+        problems.append(Problem(place(line, column), f"{shown(text)} is beyond what a number holds"))
+        return None
+    return value
+
+
+def _no_number(text: str) -> str:
+    if text.casefold().lstrip("+-") in {"nan", "inf", "infinity", "none", "null"}:
+        return f"{shown(text)} is no finite number; a run that diverged has no mean: take its line away, and say so"
+    if text.endswith("%"):
+        return f"expected a number, found {shown(text)}; write it without the sign, and say `percent` as the unit"
+    if "±" in text:
+        return f"expected a number, found {shown(text)}; write mean and deviation in columns of their own"
+    return f"expected a number such as 65.1 or 6.51e1, found {shown(text)}"
+
+
 def _statistic(values: list[float]) -> dict[str, Any]:
-    """Mean, the sample's deviation (n - 1; of one run there is none) and n."""
+    """Mean, sample standard deviation (n - 1; None for a single run) and n."""
     n = len(values)
     mean = math.fsum(values) / n
     if n == 1:
         return {"mean": mean, "n": n}
     return {"mean": mean, "std": math.sqrt(math.fsum((one - mean) ** 2 for one in values) / (n - 1)), "n": n}
+
+
+def _rows(numbers: Mapping[_Place, Mapping[str, Any]], options: ImportOptions) -> list[dict[str, Any]]:
+    rows: dict[str, list[dict[str, Any]]] = {}
+    for (label, labels, metric), found in numbers.items():
+        of = {"of": dict(labels)} if labels else {}
+        rows.setdefault(label, []).append({"metric": metric, **of, **found})
+    against = {"against": dict(options.against)} if options.against else {}
+    head = {"source": options.source, "unit": options.unit, **against}
+    return [{"label": label, **head, "numbers": found} for label, found in rows.items()]

@@ -6,21 +6,21 @@ from datetime import UTC, datetime
 from typing import Final
 
 from orchestrator.plan.grid import needs
-from orchestrator.plan.parse import slots
+from orchestrator.plan.points import slots
 from orchestrator.spec.spec import Spec
 from orchestrator.views.operations import MOST_TRAININGS, Inspected, Node, capacity, shortage
 from workers.catalog import Catalog, Need
 from workers.contract import Part
 
 ABSENT: Final = frozenset({"missing", "wrong"})
-OLD_SECONDS: Final = 120.0
+_OLD_SECONDS: Final = 120.0
 _SHOWN: Final = 3
 _EXPECTED: Final = frozenset({"official", "content"})
 """Hyper-parameters that say what a data set must hold, not which files are looked for."""
 
 
 def absences(spec: Spec, catalog: Catalog, found: Sequence[Inspected]) -> list[str]:
-    """What a spec's trainings would not find, a line for each need; nothing of what nobody has looked at."""
+    """Messages on the data sets and weights of a spec that nodes lack, for each need that a node has examined."""
     by_need: dict[str, list[Inspected]] = defaultdict(list)
     for inspected in found:
         by_need[inspected.need.key].append(inspected)
@@ -40,13 +40,13 @@ def _announced(need: Need, known: Sequence[Inspected]) -> str | None:
 
 
 def _noted(need: Need, found: Sequence[Inspected]) -> str | None:
-    """What was passed over of data that are there."""
-    noted = [one for one in found if one.finding.state == "ok" and one.finding.said]
+    """What nodes skipped in data that they have."""
+    noted = [one for one in found if one.finding.state == "ok" and one.finding.message]
     return f"{need}: {_where(noted)}" if noted else None
 
 
 def absence(need: Need, found: Sequence[Inspected]) -> str | None:
-    """That no machine has it, and what helps; none where one has, or may have."""
+    """The message that no node has a data set or weights, and what helps; None if a node has them or may have them."""
     if not found or any(one.finding.state not in ABSENT for one in found):
         return None
     missing = all(one.finding.state == "missing" for one in found)
@@ -60,14 +60,14 @@ def _partial(need: Need, found: Sequence[Inspected]) -> str | None:
 
 
 def _fetched(need: Need, found: Sequence[Inspected]) -> str | None:
-    """That a training begins with fetching its weights."""
+    """That a training first downloads its weights."""
     lacking = [one for one in found if one.finding.state == "missing"]
     who = "no node has" if len(lacking) == len(found) else "not every node has"
     return f"{who} the {need}: {_where(lacking)}; where it cannot be fetched its trials wait" if lacking else None
 
 
 def _singly(need: Need, by_need: dict[str, list[Inspected]]) -> Iterator[tuple[Need, list[Inspected]]]:
-    """Each thing of a need that nobody has looked at as a whole, with what is known of it."""
+    """The parts of a need that no node has examined as a whole, with what is known of them."""
     if need.dataset is not None:
         alone = Need(dataset=need.dataset)
         yield alone, by_need.get(alone.key) or _of_its_files(alone, by_need)
@@ -80,7 +80,7 @@ def _singly(need: Need, by_need: dict[str, list[Inspected]]) -> Iterator[tuple[N
 
 
 def _of_its_files(need: Need, by_need: dict[str, list[Inspected]]) -> list[Inspected]:
-    """What is known of a data set by its name alone, as far as it says that the files are missing."""
+    """Findings about a data set by its name alone that say that its files are missing."""
     if need.dataset is None or not need.dataset.options.keys() <= _EXPECTED:
         return []
     known = by_need.get(Need(dataset=Part(name=need.dataset.name)).key, [])
@@ -88,10 +88,10 @@ def _of_its_files(need: Need, by_need: dict[str, list[Inspected]]) -> list[Inspe
 
 
 def _where(found: Sequence[Inspected]) -> str:
-    """Every different thing that was said, with the machines that said it."""
+    """Each different finding, with the machines that reported it."""
     hosts: dict[str, list[str]] = defaultdict(list)
     for one in found:
-        hosts[one.finding.said].append(one.host or one.node[:12])
+        hosts[one.finding.message].append(one.host or one.node[:12])
     said = [f"on {_listed(names)}: {text}" for text, names in list(hosts.items())[:_SHOWN]]
     return "; ".join([*said, *([f"and so on {len(hosts) - _SHOWN} more"] if len(hosts) > _SHOWN else [])])
 
@@ -104,22 +104,21 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _age(found: Iterable[Inspected]) -> str:
-    """When it was seen, where that is a while ago."""
-    seconds = (datetime.now(UTC) - min(one.looked for one in found)).total_seconds()
-    if seconds < OLD_SECONDS:
+    """The time of a finding, if it is old."""
+    seconds = (datetime.now(UTC) - min(one.inspected_at for one in found)).total_seconds()
+    if seconds < _OLD_SECONDS:
         return ""
-    return (
-        f" (as of {seconds / 60:,.0f} minutes ago)" if seconds < 7200 else f" (as of {seconds / 3600:,.0f} hours ago)"
-    )
+    past = f"{seconds / 60:,.0f} minutes" if seconds < 7200 else f"{seconds / 3600:,.0f} hours"
+    return f" (as of {past} ago)"
 
 
 def shortages(spec: Spec, nodes: Sequence[Node]) -> list[str]:
-    """Which slots of a spec none of the nodes can hold, a line for each."""
+    """Messages on the slots of a spec that are too large for every node."""
     return [f"{reason}; {waiting(of_it)}" for slot, of_it in slots(spec) if (reason := shortage(slot, nodes))]
 
 
 def crowded(spec: Spec, trials: int, nodes: Sequence[Node]) -> list[str]:
-    """That fewer trainings run at once than the nodes could hold, where a sweep has so many."""
+    """The message that the cap on concurrent trainings leaves room on the nodes unused, or no message."""
     room = min((capacity(slot, nodes) for slot, _ in slots(spec)), default=0)
     if min(room, trials) <= MOST_TRAININGS:
         return []
@@ -127,5 +126,5 @@ def crowded(spec: Spec, trials: int, nodes: Sequence[Node]) -> list[str]:
 
 
 def waiting(of_it: str) -> str:
-    """What becomes of the trials of a slot that no node can hold; `of_it` says which they are (empty: the others)."""
+    """The message that trials wait for a larger node; `of_it` names them, "" means all with the spec's own slot."""
     return f"trials of {of_it} wait until such a node joins" if of_it else "its trials wait until such a node joins"

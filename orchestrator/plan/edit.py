@@ -3,29 +3,31 @@
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from orchestrator.plan.axes import match
-from orchestrator.plan.parse import SUBSET_KEYS, read, read_labels
-from orchestrator.plan.yaml import nodes, parse
+from orchestrator.plan.problems import spec_document
+from orchestrator.plan.read import SUBSET_KEYS, match, read, taken
 from orchestrator.spec.axes import ROLES, Choice, labels_of
-from orchestrator.spec.axes import label_of as spelt
+from orchestrator.spec.fields import label_of as spelt
 from orchestrator.spec.spec import Spec, seed_axis, seed_of
 from orchestrator.views.errors import ConflictError, InvalidSpecError
 from orchestrator.views.runs import Labels
-from workers.catalog import Problem, meant, shown
+from orchestrator.views.sweeps import AxisGroup
+from workers.catalog import Problem, nodes, shown, suggestion
 
 Steps = Sequence[str | int]
-"""The keys and positions that lead to a value; the last key may be a new one."""
+"""The keys and positions that lead to a value; a key at the end may be new."""
 
+MOST_ADDED: Final = 100
+"""The alternatives that are added to an axis at once."""
 _INDEX: Final = re.compile(r"\[(\d{1,6})\]")
 _PLAIN_KEY: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.@-]*")
 
 
 def edited(text: bytes, assignments: Sequence[str]) -> bytes:
-    """`text` with each `path=value` done in turn; a value is YAML, and a path is as the messages of a check write it.
+    """Applies `--set` assignments `path=value` to the YAML text of a spec; paths are as in messages, values are YAML.
 
     Raises InvalidSpecError for a text that is no YAML and for an assignment that means nothing, TooLargeError.
     """
@@ -34,32 +36,30 @@ def edited(text: bytes, assignments: Sequence[str]) -> bytes:
         if not sign or not path.strip() or not given.strip():
             _refuse(assignment, "expected PATH=VALUE, such as select.split=test")
         try:
-            value = parse(given.encode())
+            value = spec_document(given.encode()).value
         except InvalidSpecError as error:
             _refuse(assignment, f"the value is no YAML: {error.problems[0].message}")
-        text = _assigned(text, path.strip(), value, assignment)
+        try:
+            steps, value = _steps(spec_document(text).value, path.strip(), value)
+        except ValueError as error:
+            _refuse(assignment, str(error))
+        text = placed(text, steps, value)
     return text
 
 
-def _refuse(assignment: str, message: str) -> None:
+def _refuse(assignment: str, message: str) -> NoReturn:
     raise InvalidSpecError([Problem(f"--set {assignment}", message)]) from None
 
 
-def _assigned(text: bytes, path: str, value: Any, assignment: str) -> bytes:
-    document = parse(text)
-    try:
-        steps, value = _steps(document, path, value)
-    except ValueError as error:
-        raise InvalidSpecError([Problem(f"--set {assignment}", str(error))]) from None
-    return placed(text, steps, value)
-
-
 def placed(text: bytes, steps: Steps, value: Any) -> bytes:
-    """`text` with `value` at the end of `steps`, of which all but the last are there."""
-    wanted = _put(parse(text), steps, value)
-    spliced = _spliced(text, steps, value)
+    """Sets the value at the path `steps` in the YAML text of a spec; all steps but the last must exist."""
+    return _agreeing(_spliced(text, steps, value), _put(spec_document(text).value, steps, value))
+
+
+def _agreeing(spliced: bytes, wanted: Any) -> bytes:
+    """The spliced text if it has the `wanted` content, or else that content as JSON."""
     try:
-        if parse(spliced) == wanted:
+        if spec_document(spliced).value == wanted:
             return spliced
     except InvalidSpecError:  # an anchor was cut out, or the value stands behind an alias
         pass
@@ -80,12 +80,12 @@ def _steps(document: Any, path: str, value: Any) -> tuple[list[str | int], Any]:
         if isinstance(here, list):
             match = _INDEX.match(rest)
             if not match or int(match[1]) >= len(here):
-                raise ValueError(f"{_spelled(steps)} is a list of {len(here)}; expected a position from [0] on")
+                raise ValueError(f"{_spelled(steps)} is a list of {len(here)} items; expected a position in it")
             steps.append(int(match[1]))
             here, rest = here[int(match[1])], rest[match.end() :].removeprefix(".")
             continue
         if not isinstance(here, Mapping):
-            raise ValueError(f"{_spelled(steps)} is {shown(here)} and has nothing within it")
+            raise ValueError(f"{_spelled(steps)} is {shown(here)}, which has no fields")
         key = _key(here, rest) if steps else _first(rest)
         steps.append(key)
         rest = rest[len(key) :].removeprefix(".")
@@ -99,12 +99,12 @@ def _first(path: str) -> str:
     """The key of the spec itself, in which there is never a dot."""
     found = re.match(r"[^.\[]+", path)
     if not found:
-        raise ValueError(f"{shown(path)} is no path; expected one such as recipe.iterations")
+        raise ValueError(f"{shown(path)} is not a path into the spec; expected a path such as recipe.iterations")
     return found[0]
 
 
 def _key(mapping: Mapping[str, Any], path: str) -> str:
-    """The longest key of the mapping that `path` is or leads through; the whole path where none is."""
+    """The longest key of the mapping that `path` begins with; by default the whole path."""
     fitting = [key for key in mapping if path == key or _leads(mapping[key], path.removeprefix(key), path, key)]
     return max(fitting, key=len, default=path)
 
@@ -154,7 +154,7 @@ def _spliced(raw: bytes, steps: Steps, value: Any) -> bytes:
 
 
 def _written(key: str, mapping: MappingNode) -> str:
-    """A new key, without quotes where its neighbours have none: in JSON they have."""
+    """A new key, quoted if its neighbours are quoted, as in JSON."""
     plain = mapping.value and mapping.value[-1][0].style is None and _PLAIN_KEY.fullmatch(key)
     return key if plain else json.dumps(key, ensure_ascii=False)
 
@@ -169,6 +169,25 @@ def _inserted(text: str, mapping: MappingNode, line: str) -> bytes:
     return f"{text[:end]}\n{' ' * mapping.start_mark.column}{line}{text[end:]}".encode()
 
 
+def _appended(raw: bytes, steps: Steps, values: Sequence[Any]) -> bytes:
+    """The text with `values` as the last items of the list at `steps`."""
+    text, node = nodes(raw)
+    for step in steps:
+        if isinstance(node, SequenceNode) and isinstance(step, int):
+            node = node.value[step]
+        else:
+            node = next(one for key, one in node.value if key.value == step)
+    assert isinstance(node, SequenceNode)
+    items = [json.dumps(value, ensure_ascii=False) for value in values]
+    if node.flow_style:
+        end = _end(node.value[-1], text) if node.value else node.start_mark.index + 1
+        return f"{text[:end]}{', ' if node.value else ''}{', '.join(items)}{text[end:]}".encode()
+    end = _end(node, text)
+    end = text.find("\n", end) if "\n" in text[end:] else len(text)  # behind a comment on the last line
+    lines = "".join(f"\n{' ' * node.start_mark.column}- {item}" for item in items)
+    return f"{text[:end]}{lines}{text[end:]}".encode()
+
+
 def _end(node: Node, text: str) -> int:
     """Where the text of a node ends; a block's mark stands behind the blank lines and comments that follow it."""
     if isinstance(node, MappingNode | SequenceNode) and not node.flow_style:
@@ -179,12 +198,12 @@ def _end(node: Node, text: str) -> int:
 
 
 def excerpt(text: bytes, only: Sequence[str], without: Sequence[str]) -> bytes:
-    """`text` with each `axis=label,label` set in its `only` or added to its `without`.
+    """Narrows the YAML text of a spec to a subset, by `axis=label,label` for its `only` and `without`.
 
     Several of one axis add up, and take the place of an `only` of that axis that stands in the text. Raises
     InvalidSpecError for a text that is no YAML, and for axes and labels that the spec does not have; TooLargeError.
     """
-    document = parse(text)
+    document = spec_document(text).value
     if not isinstance(document, Mapping):
         return text  # which the check refuses
     spec = read({key: value for key, value in document.items() if key not in SUBSET_KEYS}, []).spec
@@ -194,12 +213,12 @@ def excerpt(text: bytes, only: Sequence[str], without: Sequence[str]) -> bytes:
             block = posted if isinstance(posted, Mapping) else {}
             together = [*_listed(block[axis]), *labels] if key == "without" and axis in block else labels
             text = placed(text, [key, axis], together) if block else placed(text, [key], {axis: together})
-            document = parse(text)
+            document = spec_document(text).value
     return text
 
 
 def _asked(key: str, given: Sequence[str], spec: Spec) -> dict[str, list[Any]]:
-    """The labels of each axis that options name, numbers as such."""
+    """The labels of each axis that options name; numbers are numbers."""
     known = {name: labels_of(axis) for role in ROLES for name, axis in spec.axes(role).items()}
     by_axis: dict[str, list[Any]] = {}
     for option in given:
@@ -208,7 +227,7 @@ def _asked(key: str, given: Sequence[str], spec: Spec) -> dict[str, list[Any]]:
         if not sign or not axis:
             raise InvalidSpecError([Problem(place, "expected AXIS=LABEL,LABEL, such as dataset=cub200,cars196")])
         problems: list[Problem] = []
-        right = read_labels({axis: list(_split(labels, known.get(axis, ())))}, key, known, spec.recipe, problems)
+        right = taken({axis: list(_split(labels, known.get(axis, ())))}, key, known, spec.recipe, problems)
         if problems:
             raise InvalidSpecError([Problem(place, one.message) for one in problems])
         by_axis[axis] = list(dict.fromkeys([*by_axis.get(axis, []), *map(_plain, right[axis])]))
@@ -223,20 +242,12 @@ def _split(given: str, labels: Collection[str]) -> Iterator[str]:
             ((end, one) for end in range(len(parts), 0, -1) if (one := ",".join(parts[:end]).strip()) in labels),
             (1, parts[0].strip()),
         )
-        yield label if label in labels else _equal(label, labels)
+        yield match(label, labels) or label
         parts = parts[taken:]
 
 
-def _equal(given: str, labels: Collection[str]) -> str:
-    """The label that is the same number in another spelling, such as 1e-3 and 0.001."""
-    try:
-        return match(float(given), labels) or given
-    except ValueError:
-        return given
-
-
 def _plain(label: str) -> Any:
-    """A label as one would write it: a number without quotes."""
+    """A label as it is written in YAML: a number without quotes."""
     try:
         value = json.loads(label)
     except ValueError:
@@ -249,20 +260,20 @@ def _listed(value: Any) -> list[Any]:
 
 
 def with_metrics(text: bytes, spec: Mapping[str, Any], names: Sequence[str]) -> bytes:
-    """`text` with these metrics, each once; `spec` is what it was read as, which has the metrics that it leaves out.
+    """Adds metrics to the recipe and tables of a spec's YAML text; `spec` is the normalized spec with its defaults.
 
     Raises InvalidSpecError for a spec without tables, or whose base recipe is none, TooLargeError.
     """
-    document = parse(text)
+    document = spec_document(text).value
     tables = spec.get("tables") or {}
     if not tables or not isinstance(document.get("recipe"), Mapping):
         raise InvalidSpecError([Problem("tables", "the sweep has no table to which a column could be added")])
     recipe = document["recipe"]
     text = placed(text, ["recipe", "metrics"], _joined(recipe.get("metrics") or [], names))
-    if not isinstance(document.get("tables"), Mapping):  # it says none: those are the usual ones
+    if not isinstance(document.get("tables"), Mapping):  # without tables the spec has the default table
         text = placed(text, ["tables"], {name: {} for name in tables})
     for name in tables:
-        posted = (parse(text)["tables"] or {}).get(name)
+        posted = (spec_document(text).value["tables"] or {}).get(name)
         if not isinstance(posted, Mapping):
             text = placed(text, ["tables", name], {})
             posted = {}
@@ -271,26 +282,37 @@ def with_metrics(text: bytes, spec: Mapping[str, Any], names: Sequence[str]) -> 
     return text
 
 
+def with_figures(text: bytes, names: Sequence[str]) -> bytes:
+    """`text` with these figures of the recipe, each once; raises InvalidSpecError if its base recipe is none."""
+    recipe = spec_document(text).value.get("recipe")
+    if not isinstance(recipe, Mapping):
+        raise InvalidSpecError([Problem("recipe", "the sweep has no recipe to which a figure could be added")])
+    known = recipe.get("figures") or []
+    there = {figure if isinstance(figure, str) else figure.get("name") for figure in known}
+    added = [name for name in dict.fromkeys(names) if name not in there]
+    return placed(text, ["recipe", "figures"], [*known, *added])
+
+
 def _joined(known: Sequence[Any], names: Sequence[str]) -> list[Any]:
     there = {name for one in known if (name := one if isinstance(one, str) else _tested(one))}
     return [*known, *(name for name in dict.fromkeys(names) if name not in there)]
 
 
 def _tested(column: Mapping[str, Any]) -> str | None:
-    """The metric whose own value on `test` a column shows; none of a difference, or of another split."""
+    """The metric of a column that shows its value on `test`; None for a difference or another split."""
     own = column.get("split", "test") == "test" and column.get("delta") is None
     return column.get("metric") if own else None
 
 
 def with_seeds(text: bytes, spec: Spec, cells: Mapping[int, Labels], seeds: Mapping[int, Sequence[int]]) -> bytes:
-    """`text` with `seeds` by cell; `spec` is what it was read as. Cells that no label tells apart share theirs.
+    """Adds seeds to the repeat axis of a spec's YAML text, by cell; cells with equal labels share their seeds.
 
     Raises ConflictError where its trainings are not repeated by a seed, or a subset of them was taken by it.
     """
     axis = seed_axis(spec)
     if axis is None:
         raise ConflictError(
-            "seeds cannot be added: the spec repeats by none; expected `repeat: {seed: [0, 1, 2]}`, in a new sweep"
+            "seeds cannot be added: no repeat axis sets the seed; expected `repeat: {seed: [0, 1, 2]}`, in a new sweep"
         )
     for key, labels in (("only", spec.only), ("without", spec.without)):
         if axis.name in labels:
@@ -308,6 +330,48 @@ def with_seeds(text: bytes, spec: Spec, cells: Mapping[int, Labels], seeds: Mapp
     return placed(text, ("repeat", axis.name), [_short(one) for one in groups])
 
 
+def with_alternatives(text: bytes, added: Mapping[AxisGroup, str]) -> bytes:
+    """`text` with further alternatives of its axes; they are YAML with commas between them, such as `sec, l2`.
+
+    Raises InvalidSpecError for no YAML, and for axes that the text does not have or is a subset by; TooLargeError.
+    """
+    for group, given in added.items():
+        place = f"{group.role}.{group.axis}"
+        try:
+            values = spec_document(f"[{given}]".encode()).value
+        except InvalidSpecError as error:
+            raise InvalidSpecError([Problem(place, f"the values are no YAML: {error.problems[0].message}")]) from None
+        document = spec_document(text).value
+        if group.axis in (document.get("only") or {}):
+            message = f"the sweep is a subset by {group.axis} (`only`); extend it by a spec whose `only` is wider"
+            raise InvalidSpecError([Problem(place, message)])
+        if len(values) > MOST_ADDED:
+            raise InvalidSpecError([Problem(place, f"adds {len(values)} alternatives; at most {MOST_ADDED} at once")])
+        steps, posted = _alternatives(document, group)
+        if posted is None:
+            raise InvalidSpecError([Problem(place, "the spec lists no alternatives here that could be added to")])
+        if values:
+            wanted = _put(document, steps, [*posted, *values])
+            text = _agreeing(_appended(text, steps, values), wanted)
+    return text
+
+
+def _alternatives(document: Any, group: AxisGroup) -> tuple[list[str | int], list[Any] | None]:
+    """The way to the list of a group's alternatives, and the list; `None` means that the text has no such list."""
+    block = document.get(group.role)
+    posted = block.get(group.axis) if isinstance(block, Mapping) else None
+    steps: list[str | int] = [group.role, group.axis]
+    if isinstance(posted, list) and any(isinstance(one, Mapping) and "values" in one for one in posted):
+        posted = posted[group.at] if group.at < len(posted) else None
+        steps.append(group.at)
+    elif group.at:
+        posted = None
+    if isinstance(posted, Mapping):
+        posted = posted.get("values")
+        steps.append("values")
+    return steps, posted if isinstance(posted, list) else None
+
+
 def _posted(values: list[Any], when: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     return {"values": values, "when": {axis: list(labels) for axis, labels in when.items()}}
 
@@ -323,22 +387,22 @@ def _short(group: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def with_rows(text: bytes, table: str | None, rows: Sequence[Mapping[str, Any]]) -> bytes:
-    """`text` whose table (its first one by default) has these rows too; one of the same label and source is replaced.
+    """Adds imported rows to a table (default: the first) of a spec's YAML; they replace rows of equal label and source.
 
     Raises InvalidSpecError where there is no such table, TooLargeError.
     """
-    document = parse(text)
+    document = spec_document(text).value
     tables = document.get("tables") if isinstance(document, Mapping) else None
     if not isinstance(tables, Mapping) or not tables:
-        raise InvalidSpecError([Problem("tables", "the spec names no table that could have rows; write one into it")])
+        raise InvalidSpecError([Problem("tables", "the spec has no `tables` to import rows into; add a table")])
     name = table if table is not None else next(iter(tables))
     if not isinstance(posted := tables.get(name), Mapping):
-        raise InvalidSpecError([Problem(f"tables.{name}", f"there is no such table; {meant(str(name), tables)}")])
+        raise InvalidSpecError([Problem(f"tables.{name}", f"there is no such table; {suggestion(str(name), tables)}")])
     known = posted.get("imported")
     new = {(one["label"], one["source"]) for one in rows}
-    kept = [one for one in known if not _is_one_of(one, new)] if isinstance(known, list) else []
+    kept = [
+        one
+        for one in (known if isinstance(known, list) else ())
+        if not isinstance(one, Mapping) or (one.get("label"), one.get("source")) not in new
+    ]
     return placed(text, ["tables", name, "imported"], [*kept, *rows])
-
-
-def _is_one_of(row: Any, new: set[tuple[Any, Any]]) -> bool:
-    return isinstance(row, Mapping) and (row.get("label"), row.get("source")) in new

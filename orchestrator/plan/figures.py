@@ -5,94 +5,56 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from orchestrator.plan.axes import read_when
-from orchestrator.plan.layouts import Naming
-from orchestrator.plan.nameable import Nameable, at_the_end, entries, missing, stated, tasks
-from orchestrator.plan.parse import SpecDraft
-from orchestrator.plan.problems import DocumentPlace, sentences
-from orchestrator.spec.axes import applies, flow, labels_of, number_of
+from orchestrator.plan.layouts import Nameable, at_the_end, facts_of, missing, part_name, spelt_texts, tasks
+from orchestrator.plan.problems import DocumentPlace, form_problems, limited, spec_document
+from orchestrator.plan.read import SpecDraft, matched
+from orchestrator.spec.axes import applies, labels_of
+from orchestrator.spec.fields import Reading, flow, number_of, readable
 from orchestrator.spec.layouts import DATA, FITTING, QUANTITIES, STAGED, FigureSpec
 from orchestrator.spec.spec import Spec
-from workers.catalog import Catalog, Entry, Problem, listed, meant, metric_problem, shown
+from orchestrator.views.errors import InvalidSpecError
+from workers.catalog import Catalog, Entry, Findings, Problem, listed, metric_problem, suggestion
 from workers.contract import Select
-
-
-def trouble_of_curve(key: str, select: Select, tasks: Sequence[Entry], catalog: Catalog) -> str | None:
-    """Why no training leaves the curve `split/metric`, or `metric` on the split that is watched; none where it does."""
-    trained, watched_too = stated(tasks, "curves"), stated(tasks, "watched")
-    watched = select.watched[0]
-    split, slash, metric = key.rpartition("/")
-    if split == "train":
-        return None if metric in trained else f"no curve is named '{key}'; {_meant(key, 'train', trained)}"
-    if slash and split not in select.watched:
-        if split in ("validation", "test"):
-            why = f"this sweep selects on '{select.split}', so that trainings are evaluated on the {watched} split"
-            return f"there is no such curve: {why}; write '{watched}/{metric}', or just '{metric}'"
-        return f"no curve is of '{split}'; expected 'train', '{watched}', or just the metric"
-    if wrong := metric_problem(metric, catalog):
-        return wrong
-    evaluated = dict.fromkeys((*watched_too, *([] if at_the_end(select.metric, tasks, catalog) else [select.metric])))
-    if metric in evaluated:
-        return None
-    return f"'{metric}' is not evaluated while a training runs; only {listed(evaluated)} and train/... are"
-
-
-def _meant(key: str, split: str, metrics: Sequence[str]) -> str:
-    return meant(key, [f"{split}/{metric}" for metric in metrics])
-
-
-def trouble_of_data(kind: str, data: str, kept: set[str] | None) -> str | None:
-    """Why a figure of `kind` cannot draw `data`; `kept` are the files that trainings leave, none where unknown."""
-    name = data.partition("-")[0]
-    owners = {one: owner for owner, names in DATA.items() for one in names}
-    if name not in owners:
-        return f"there is no figure data '{data}'; {meant(name, owners)}"
-    if owners[name] != kind:
-        return f"'{data}' is drawn by kind '{owners[name]}', not by '{kind}'"
-    if kept is not None and data not in kept:
-        held = f"they keep {listed(sorted(kept))}" if kept else "they keep none"
-        return f"the trainings keep no such data ({held}); add it to the recipe: `figures: [{name}]`"
-    return None
-
-
-def kept_data(spec: Spec) -> set[str]:
-    """The data files, without their suffix, that some recipe of the sweep asks for."""
-    files = {file for patch in spec.patches() for file in _files(patch.get("figures"))}
-    validation = spec.recipe.get("validation")
-    if not isinstance(validation, Mapping) or validation.get("name") != "cross_validation":
-        return files
-    folds = validation.get("folds", 4)
-    return {f"{file}-fold{fold}" for file in files for fold in range(folds if isinstance(folds, int) else 0)}
-
-
-def _files(figures: Any) -> Iterator[str]:
-    """What each figure of a recipe's list is named: by itself, and by its split where that is not `test`."""
-    for figure in figures if isinstance(figures, list) else ():
-        if isinstance(figure, str):
-            yield figure
-        elif isinstance(figure, Mapping):
-            split = figure.get("split", "test")
-            yield f"{figure.get('name')}" if split == "test" else f"{figure.get('name')}-{split}"
-
-
-MOST_FIGURES: Final = 50
 
 _NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
     "line": ("x",), "bars": ("x",), "heatmap": ("x", "y"), "distribution": ("data",), "scatter": ("data",),
     "images": ("data",),
 }  # fmt: skip
-"""What each kind cannot do without; those that draw metrics of cells do without axes where they draw `data`."""
+"""The fields that each kind needs; a kind that draws `data` needs no axes."""
 
 
-def read_figures(posted: Any, draft: SpecDraft, nameable: Nameable, problems: list[Problem]) -> dict[str, FigureSpec]:
-    """The figures of a posted spec written out; notes what is wrong with them."""
-    found = entries("figures", posted, MOST_FIGURES, problems)
-    read = {name: _Figure(place, draft, nameable).read(given) for name, given, place in found}
-    return {name: figure for name, figure in read.items() if figure is not None}
+def check_figures(
+    figures: Mapping[str, FigureSpec], draft: SpecDraft, nameable: Nameable, problems: list[Problem]
+) -> dict[str, FigureSpec]:
+    """Checks the figures of a spec, appends to `problems`, and returns the figures with labels as their axes spell
+    them.
+    """
+    return {
+        name: _Figure(DocumentPlace(f"figures.{name}", problems), draft, nameable).checked(figure)
+        for name, figure in readable(figures.items())
+    }
+
+
+def read_figure(body: bytes, spec: Spec, catalog: Catalog) -> FigureSpec:
+    """The figure that `body` describes, checked as the figures of the spec are; raises InvalidSpecError."""
+    problems = Findings()
+    document = spec_document(body)
+    with limited():
+        try:
+            figure = FigureSpec.model_validate(document.value, strict=True, context=Reading())
+        except ValidationError as error:
+            raise InvalidSpecError([*form_problems(error)]) from None
+        base, *others = (part_name(patch.get("dataset")) for patch in spec.patches())
+        nameable = Nameable([*dict.fromkeys(name for name in others if name)] or [base], catalog)
+        draft = SpecDraft(spec, {}, {}, {})
+        figure = _Figure(DocumentPlace("figure", problems), draft, nameable).checked(figure)
+    if problems:
+        raise InvalidSpecError(problems.report())
+    return figure
 
 
 class _Figure:
-    """Reads one figure, noting what is wrong with it."""
+    """Checks one figure, noting what is wrong with it."""
 
     def __init__(self, place: DocumentPlace, draft: SpecDraft, nameable: Nameable) -> None:
         self._place, self._note = place, place.note
@@ -101,30 +63,19 @@ class _Figure:
         compare, tune = draft.spec.compare, draft.spec.tune
         self._labels = {axis: labels_of(groups) for axis, groups in (compare | tune).items()}
 
-    def read(self, posted: Any) -> FigureSpec | None:
-        if not isinstance(posted, Mapping):
-            self._note("", f"expected a mapping with `kind` and what it draws, found {shown(posted)}")
-            return None
-        kind: Any = posted.get("kind")
-        if not isinstance(kind, str) or kind not in FITTING:
-            right = meant(kind, FITTING) if isinstance(kind, str) else f"expected one of {listed(FITTING)}"
-            self._note("kind", f"is missing; {right}" if kind is None else f"there is no kind {shown(kind)}; {right}")
-            return None
-        given = dict(posted)
-        naming = Naming(self._place, self._spec)
-        if "labels" in given:
-            given["labels"] = naming.labels(given["labels"])
-        if "when" in given:
-            known = {axis: self._labels[axis] for axis in self._spec.compare}
-            given["when"] = read_when(given["when"], f"{self._place.path}.when", known, self._place.problems)
-        for field in [field for field in given if field in FigureSpec.model_fields and field not in FITTING[kind]]:
-            self._note(field, f"means nothing for kind '{kind}', which takes {listed(FITTING[kind][1:])}")
-            del given[field]
-        try:
-            figure = FigureSpec.model_validate(given, strict=True)
-        except ValidationError as error:
-            self._place.problems.extend(sentences(error, self._place.path, FigureSpec))
-            return None
+    def checked(self, figure: FigureSpec) -> FigureSpec:
+        """The figure with its labels spelt as their axes spell them."""
+        known = {axis: self._labels[axis] for axis in self._spec.compare}
+        when = matched(figure.when, f"{self._place.path}.when", known, self._place.problems)
+        labels = {axis: spelt_texts(axis, texts, self._spec, self._place) for axis, texts in figure.labels.items()}
+        fitting = FITTING[figure.kind]
+        unfit = [
+            field for field in FigureSpec.model_fields if field in figure.model_fields_set and field not in fitting
+        ]
+        for field in unfit:
+            self._note(field, f"means nothing for kind '{figure.kind}', which takes {listed(fitting[1:])}")
+        left_out = {field: FigureSpec.model_fields[field].get_default(call_default_factory=True) for field in unfit}
+        figure = figure.model_copy(update={"when": when, "labels": labels, **left_out})
         self._check(figure)
         return figure
 
@@ -147,10 +98,10 @@ class _Figure:
         for field, axes in (("labels", figure.labels), ("titles", figure.titles)):
             for axis in axes:
                 if axis not in self._labels and not (field == "titles" and axis in figure.metrics):
-                    self._note(f"{field}.{axis}", f"there is no axis '{axis}'; {meant(axis, self._labels)}")
+                    self._note(f"{field}.{axis}", f"there is no axis '{axis}'; {suggestion(axis, self._labels)}")
 
     def _check_compared(self, figure: FigureSpec) -> None:
-        """That no axis is drawn over which the best is taken."""
+        """Notes tune axes, over which the best candidate is taken."""
         for axis in figure.axes:
             if axis in self._spec.tune:
                 compared = listed(self._spec.compare) if self._spec.compare else "none"
@@ -185,13 +136,13 @@ class _Figure:
 
     def _check_data(self, figure: FigureSpec, data: str) -> None:
         kept = None if "figures" in self._unreadable else kept_data(self._spec)
-        if wrong := trouble_of_data(figure.kind, data, kept):
+        if wrong := _trouble_of_data(figure.kind, data, kept):
             self._note("data", wrong)
         held = QUANTITIES.get(data.partition("-")[0], ())
         quantities = held if len(held) > 1 else ()
         for at, quantity in enumerate(figure.show or ()):
             if quantity not in quantities:
-                right = meant(quantity, quantities) if quantities else f"'{data}' holds one; leave `show` out"
+                right = suggestion(quantity, quantities) if quantities else f"'{data}' holds one; leave `show` out"
                 self._note(f"show[{at}]", f"'{data}' has no quantity '{quantity}'; {right}")
         if figure.windows and data != "direction_variation":
             self._note("windows", f"'{data}' has no windows; only 'direction_variation' looks again and again")
@@ -226,7 +177,7 @@ class _Figure:
             self._check_left_out(figure, named)
 
     def _expected(self, axis: str) -> str:
-        return meant(axis, self._labels) if self._labels else "the spec has no axes"
+        return suggestion(axis, self._labels) if self._labels else "the spec has no axes"
 
     def _check_scale(self, figure: FigureSpec) -> None:
         if figure.x is None or figure.x_scale not in ("linear", "log"):
@@ -239,7 +190,7 @@ class _Figure:
             self._note("x_scale", f"'log' needs numbers above 0; '{figure.x}' has {listed(numbers)}")
 
     def _check_left_out(self, figure: FigureSpec, named: Mapping[str, str]) -> None:
-        """Two cells at one place would hide each other."""
+        """Notes axes without a place: their cells would hide each other."""
         left_out = {axis: drawn for axis in self._spec.compare if len(drawn := self._drawn(axis, figure)) > 1}
         left_out = {axis: drawn for axis, drawn in left_out.items() if axis not in named}
         if not left_out:
@@ -263,3 +214,58 @@ class _Figure:
             if applies({other: wanted for other, wanted in group.when.items() if other in given}, given)
             for choice in group.choices
         ]
+
+
+def trouble_of_curve(key: str, select: Select, tasks: Sequence[Entry], catalog: Catalog) -> str | None:
+    """Why no training records the curve `split/metric`, or `metric` on the watched split; None if a training does."""
+    trained, watched_too = facts_of(tasks, "curves"), facts_of(tasks, "watched")
+    watched = select.watched[0]
+    split, slash, metric = key.rpartition("/")
+    if split == "train":
+        right = suggestion(key, [f"train/{one}" for one in trained])
+        return None if metric in trained else f"no curve is named '{key}'; {right}"
+    if slash and split not in select.watched:
+        if split in ("validation", "test"):
+            why = f"this sweep selects on '{select.split}', so that trainings are evaluated on the {watched} split"
+            return f"there is no such curve: {why}; write '{watched}/{metric}', or just '{metric}'"
+        return f"no curve is of '{split}'; expected 'train', '{watched}', or just the metric"
+    if wrong := metric_problem(metric, catalog):
+        return wrong
+    evaluated = dict.fromkeys((*watched_too, *([] if at_the_end(select.metric, tasks, catalog) else [select.metric])))
+    if metric in evaluated:
+        return None
+    return f"'{metric}' is not evaluated while a training runs; only {listed(evaluated)} and train/... are"
+
+
+def kept_data(spec: Spec) -> set[str]:
+    """The data files, without suffix, that recipes of the sweep keep for figures, such as `norms`."""
+    files = {file for patch in spec.patches() for file in _files(patch.get("figures"))}
+    validation = spec.recipe.get("validation")
+    if not isinstance(validation, Mapping) or validation.get("name") != "cross_validation":
+        return files
+    folds = validation.get("folds", 4)
+    return {f"{file}-fold{fold}" for file in files for fold in range(folds if isinstance(folds, int) else 0)}
+
+
+def _files(figures: Any) -> Iterator[str]:
+    """The names of the figures in a recipe's list, with the split unless it is `test`."""
+    for figure in figures if isinstance(figures, list) else ():
+        if isinstance(figure, str):
+            yield figure
+        elif isinstance(figure, Mapping):
+            split = figure.get("split", "test")
+            yield f"{figure.get('name')}" if split == "test" else f"{figure.get('name')}-{split}"
+
+
+def _trouble_of_data(kind: str, data: str, kept: set[str] | None) -> str | None:
+    """Why a figure of `kind` cannot draw `data`; `kept` are the data that trainings keep, None if unknown."""
+    name = data.partition("-")[0]
+    owners = {one: owner for owner, names in DATA.items() for one in names}
+    if name not in owners:
+        return f"there is no figure data '{data}'; {suggestion(name, owners)}"
+    if owners[name] != kind:
+        return f"'{data}' is drawn by kind '{owners[name]}', not by '{kind}'"
+    if kept is not None and data not in kept:
+        held = f"they keep {listed(sorted(kept))}" if kept else "they keep none"
+        return f"the trainings keep no such data ({held}); add it to the recipe: `figures: [{name}]`"
+    return None

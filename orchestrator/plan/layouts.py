@@ -1,292 +1,224 @@
-"""Reads the tables of a spec: rows, columns, metrics and labels."""
+"""Checks the tables of a spec, by its axes and by what its trainings compute."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
-from pydantic import ValidationError
-
-from orchestrator.plan.axes import read_when
-from orchestrator.plan.imported_rows import ImportedRows, Layout
-from orchestrator.plan.nameable import Nameable, default_metrics, entries, missing, stated, tasks, test_sets
-from orchestrator.plan.parse import SpecDraft
-from orchestrator.plan.problems import DocumentPlace, sentences, spend
-from orchestrator.spec.axes import PARTS, Patch, When, exclusive, held, label_of, labels_of, number_of
-from orchestrator.spec.layouts import MOST_METRICS, PLACE, MetricColumn, TableSpec, VerdictSpec
+from orchestrator.plan.problems import DocumentPlace, spend
+from orchestrator.plan.read import Known, SpecDraft, match, matched
+from orchestrator.spec.axes import PARTS, Patch, applies, exclusive, labels_of, recipe_label
+from orchestrator.spec.fields import When, readable
+from orchestrator.spec.layouts import (
+    PLACE,
+    ImportedNumber,
+    ImportedRow,
+    MetricColumn,
+    QuotedRow,
+    TableSpec,
+    VerdictSpec,
+)
 from orchestrator.spec.spec import Spec
-from workers.catalog import Problem, listed, meant, metric_entry, metric_problem, shown
+from workers.catalog import (
+    Catalog,
+    Entry,
+    Problem,
+    listed,
+    metric_entry,
+    metric_problem,
+    not_computed,
+    shown,
+    suggestion,
+)
+
+DEFAULT: Final = "main"
+"""The name of the table of a spec without tables."""
 
 
-class ColumnReader:
-    """Reads the metrics of one table, noting what is wrong with them."""
+@dataclass(frozen=True, slots=True)
+class Nameable:
+    """The names that tables and figures may use in addition to the axes of their spec."""
 
-    def __init__(self, place: DocumentPlace, spec: Spec, nameable: Nameable) -> None:
-        self._place, self._note, self._spec = place, place.note, spec
-        self._nameable = nameable
+    datasets: Sequence[str]
+    """All data sets that the sweep trains on."""
+    catalog: Catalog
+    published: Collection[str] | None = None
+    """The tables of papers that are known, perhaps with the labels of their lines; None if they are not known."""
 
-    def read(self, posted: Any, axes: Any) -> list[str | MetricColumn]:
-        """The metrics of a table whose column axes are `axes`; those that its data sets declare where it names none."""
-        if posted is None:
-            return [*default_metrics(self._spec, self._nameable)]
-        if not isinstance(posted, list) or not posted:
-            self._note("metrics", f"expected a list of at least one metric, found {shown(posted)}")
-            return []
-        if len(posted) > MOST_METRICS:
-            self._note("metrics", f"there are {len(posted):,} metrics; at most {MOST_METRICS} are allowed")
-            return []
-        known = {axis: self._labels(axis) for axis in axes if isinstance(axis, str)} if isinstance(axes, list) else {}
-        columns: list[str | MetricColumn] = []
-        for at, entry in enumerate(posted):
-            field = f"metrics[{at}]"
-            column = self._read_one(entry, field, known)
-            if column is None:
-                continue
+
+def check_tables(
+    tables: Mapping[str, TableSpec], draft: SpecDraft, nameable: Nameable, problems: list[Problem]
+) -> dict[str, TableSpec]:
+    """Checks the tables of a spec, appends to `problems`, and returns them (or a default table) with corrected
+    labels.
+    """
+    if not tables:
+        columns = ["dataset"] if "dataset" in draft.spec.compare else []
+        rows = [axis for axis in draft.spec.compare if axis not in columns]
+        return {DEFAULT: TableSpec(rows=rows, columns=columns, metrics=[*default_metrics(draft.spec, nameable)])}
+    return {
+        name: _Table(DocumentPlace(f"tables.{name}", problems), draft, nameable).checked(table)
+        for name, table in readable(tables.items())
+    }
+
+
+def spelt_texts(axis: str, texts: Mapping[str, str], spec: Spec, place: DocumentPlace) -> dict[str, str]:
+    """The printed texts of an axis's labels, keyed by the axis's own spelling; unknown labels are noted at `place`."""
+    known: Collection[str] | None = None  # any label may occur
+    if axis in (axes := spec.compare | spec.tune):
+        known = ["", *labels_of(axes[axis])]
+    elif (value := recipe_label(axis, spec.recipe)) is not None:
+        known = ["", value]
+    found: dict[str, str] = {}
+    for label, printed in texts.items():
+        right = label if known is None else match(label, known)
+        if right is None:
+            message = f"axis '{axis}' has no alternative {shown(label)}; {suggestion(label, known or ())}"
+            place.note(f"labels.{axis}.{label}", message)
+        else:
+            found[right] = printed
+    return found
+
+
+class _Table:
+    """Checks one table, noting what is wrong with it."""
+
+    def __init__(self, place: DocumentPlace, draft: SpecDraft, nameable: Nameable) -> None:
+        self._place, self._note = place, place.note
+        self._spec, self._unreadable = draft.spec, draft.unreadable
+        self._nameable, self._catalog, self._published = nameable, nameable.catalog, nameable.published
+        self._compare = {axis: labels_of(groups) for axis, groups in draft.spec.compare.items()}
+
+    def checked(self, table: TableSpec) -> TableSpec:
+        """The table with its labels spelt as their axes spell them."""
+        columns = self._columns(table)
+        labels = {axis: spelt_texts(axis, texts, self._spec, self._place) for axis, texts in table.labels.items()}
+        quoted = list(readable(enumerate(table.quoted)))
+        imported = [(at, self._spelt_row(row, f"imported[{at}]")) for at, row in readable(enumerate(table.imported))]
+        table = table.model_copy(
+            update={
+                "metrics": [column for _, column in columns] or [*default_metrics(self._spec, self._nameable)],
+                "labels": labels,
+                "quoted": [row for _, row in quoted],
+                "imported": [row for _, row in imported],
+                "against": self._one_each(table.against, "against"),
+                "verdicts": self._spelt_verdicts(table.verdicts),
+            }
+        )
+        self._check_axes(table)
+        self._check_bold(table)
+        self._check_selections(table, columns)
+        self._check_spread(table)
+        self._check_judged(table)
+        self._check_printed(table)
+        for at, row in imported:
+            self._check_imported(row, f"imported[{at}]", table)
+        for at, panel in enumerate(table.panels or ()):
+            self._check_panel(panel, f"panels[{at}]", table)
+        if not (table.published is None or self._published is None or table.published in self._published):
+            right = suggestion(table.published, self._published)
+            self._note("published", f"there is no published table '{table.published}'; {right}")
+        else:
+            self._check_quoted(table, quoted)
+        return table
+
+    # Columns
+
+    def _columns(self, table: TableSpec) -> list[tuple[str, str | MetricColumn]]:
+        """The metrics by their place in the table, with the labels of conditions spelt as their axes spell them."""
+        known = {axis: self._labels_at(axis) for axis in table.columns}
+        columns: list[tuple[str, str | MetricColumn]] = []
+        for at, posted in readable(enumerate(table.metrics)):
+            field, column = f"metrics[{at}]", posted
+            if isinstance(posted, MetricColumn):
+                when = self._matched(posted.when, f"{field}.when", known, "'{axis}' is no axis of the columns")
+                delta = self._one_each(posted.delta, f"{field}.delta")
+                column = posted.model_copy(update={"when": when, "delta": delta})
             whole = _whole(column)
-            if any(_same(whole, _whole(earlier)) for earlier in columns):
+            if any(_same(whole, _whole(earlier)) for _, earlier in columns):
                 self._note(field, f"'{whole.metric}' stands twice")
-            columns.append(column)
+            columns.append((field, column))
             self._check_metric(whole, field)
         return columns
 
-    def over_queries(self, metric: str) -> bool:
-        """Whether a metric is a mean over queries; one that does not exist is told of already."""
-        entry = metric_entry(metric, self._nameable.catalog)
-        return entry is None or entry.facts.get("over") == "queries"
-
-    def one_label_each(self, posted: Any, field: str) -> dict[str, str]:
-        """A mapping from compare axes to one of their labels each, noting what is wrong with it."""
-        known = {axis: labels_of(groups) for axis, groups in self._spec.compare.items()}
-        found = self._by_axis(posted, field, known, "there is no compare axis '{axis}'")
-        for axis, labels in (found or {}).items():
-            if len(labels) > 1:
-                self._note(f"{field}.{axis}", f"expected one label, found {listed(labels)}")
-        # What is not readable is told already, and the rest is kept to be checked further.
-        return {"": ""} if found is None else {axis: labels[0] if labels else "" for axis, labels in found.items()}
-
-    def _labels(self, axis: str) -> list[str] | None:
-        if axis in self._spec.compare:
-            return labels_of(self._spec.compare[axis])
-        value = held(axis, self._spec.recipe)
+    def _labels_at(self, axis: str) -> list[str] | None:
+        """The labels of a compare axis, or the only value that the recipe holds; None where it is neither."""
+        if axis in self._compare:
+            return self._compare[axis]
+        value = recipe_label(axis, self._spec.recipe)
         return None if value is None else [value]
 
-    def _read_one(self, posted: Any, field: str, known: Mapping[str, list[str] | None]) -> str | MetricColumn | None:
-        if isinstance(posted, str):
-            return posted
-        if not isinstance(posted, Mapping):
-            self._note(field, f"expected a metric, or a mapping with `metric`; found {shown(posted)}")
-            return None
-        given = dict(posted)
-        if "when" in given:
-            given["when"] = self._when(given["when"], f"{field}.when", known)
-        if given.get("delta") is not None:
-            given["delta"] = self.one_label_each(given["delta"], f"{field}.delta")
-        try:
-            return MetricColumn.model_validate(given, strict=True)
-        except ValidationError as error:
-            self._place.problems.extend(sentences(error, f"{self._place.path}.{field}", MetricColumn))
-            return None
+    def _matched(self, when: When, field: str, known: Known, strange: str) -> When:
+        """A condition on axes that are `known`."""
+        for axis in [axis for axis in when if axis not in known]:
+            self._note(f"{field}.{axis}", f"{strange.format(axis=axis)}; {suggestion(axis, known)}")
+        right = {axis: labels for axis, labels in when.items() if axis in known}
+        return matched(right, f"{self._place.path}.{field}", known, self._place.problems)
 
-    def _when(self, posted: Any, field: str, known: Mapping[str, list[str] | None]) -> When:
-        return self._by_axis(posted, field, known, "'{axis}' is no axis of the columns") or {}
-
-    def _by_axis(self, posted: Any, field: str, known: Mapping[str, list[str] | None], strange: str) -> When | None:
-        """A mapping from axes that are known to some of their labels; none where it names no such axis."""
-        if not isinstance(posted, Mapping) or not posted:
-            return read_when(posted, f"{self._place.path}.{field}", known, self._place.problems)
-        for axis in [axis for axis in posted if axis not in known]:
-            self._note(f"{field}.{axis}", f"{strange.format(axis=axis)}; {meant(str(axis), known)}")
-        right = {axis: labels for axis, labels in posted.items() if axis in known}
-        return read_when(right, f"{self._place.path}.{field}", known, self._place.problems) if right else None
+    def _one_each(self, labels: Mapping[str, str] | None, field: str) -> dict[str, str] | None:
+        """One label of each compare axis that is named."""
+        if labels is None:
+            return None
+        when = {axis: [label] for axis, label in labels.items()}
+        found = self._matched(when, field, self._compare, "there is no compare axis '{axis}'")
+        return {axis: label for axis, (label,) in found.items()}
 
     def _check_metric(self, column: MetricColumn, field: str) -> None:
         if wrong := metric_problem(column.metric, self._nameable.catalog):
             self._note(field, wrong)
             return
-        trained = stated(tasks(self._spec, self._nameable.catalog), "trained")
+        trained = facts_of(tasks(self._spec, self._nameable.catalog), "trained")
         if column.split == "train" and column.metric not in trained:
-            right = meant(column.metric, trained)
+            right = suggestion(column.metric, trained)
             self._note(f"{field}.split", f"'{column.metric}' is not computed of training images; {right}")
-        if column.split == "test_separated" and not self._cross_validates():
+        if column.split == "test_separated" and not any(
+            recipe_label("validation", patch) == "cross_validation" for patch in self._spec.patches()
+        ):
             needed = "is the mean over the models of a cross-validation; add `validation: {name: cross_validation}`"
             self._note(f"{field}.split", f"'{column.split}' {needed}")
         known = test_sets(self._spec, self._nameable.catalog) if column.test_set else []
         if column.test_set and column.test_set not in known:
-            right = meant(column.test_set, known) if known else "none of them is asked for any"
+            right = suggestion(column.test_set, known) if known else "none of them is asked for any"
             self._note(f"{field}.split", f"no data set of this sweep has a test set '{column.test_set}'; {right}")
         for dataset in self._reached(column.when):
             if wrong := missing(column.metric, dataset, self._spec, self._nameable.catalog):
                 self._note(field, wrong)
 
-    def _cross_validates(self) -> bool:
-        """Whether any recipe of the sweep trains a model for each fold."""
-        return any(held("validation", patch) == "cross_validation" for patch in self._spec.patches())
-
     def _reached(self, when: When) -> Sequence[str]:
-        """The data sets under which a column stands, as far as its `when` says."""
+        """The data sets under which a column appears, according to its condition."""
         for axis, labels in when.items():
             choices = [choice for group in self._spec.compare.get(axis, []) for choice in group.choices]
             if choices and all("dataset" in choice.patch for choice in choices):
                 return list(_datasets(choice.patch for choice in choices if choice.label in labels))
         return self._nameable.datasets
 
+    # Printed labels
 
-def _datasets(patches: Iterator[Patch]) -> Iterator[str]:
-    for patch in patches:
-        if isinstance(part := patch["dataset"], dict):
-            yield str(part.get("name", ""))
-
-
-def _whole(column: str | MetricColumn) -> MetricColumn:
-    return MetricColumn(metric=column) if isinstance(column, str) else column
-
-
-def _same(one: MetricColumn, other: MetricColumn) -> bool:
-    """Whether two columns could not be told apart where they stand side by side."""
-    alike = (one.metric, one.split, one.delta, one.label) == (other.metric, other.split, other.delta, other.label)
-    return alike and not exclusive(one.when, other.when)
-
-
-class Naming:
-    """Reads `labels` and `titles` of one table, noting what is wrong with them."""
-
-    def __init__(self, place: DocumentPlace, spec: Spec) -> None:
-        self._note, self._spec = place.note, spec
-
-    def labels(self, posted: Any) -> Any:
-        """The posted `labels` with each label spelt as its axis does; what has another form stays as it is."""
-        if not isinstance(posted, Mapping):
-            return posted
-        return {axis: self._of_axis(axis, texts) for axis, texts in posted.items()}
-
-    def _of_axis(self, axis: str, texts: Any) -> Any:
-        if not isinstance(texts, Mapping):
-            return texts
-        known = self._known_labels(axis)
-        by_label: dict[str, Any] = {}
-        for label, printed in texts.items():
-            right = label if known is None else _spelt(label, known)
-            if right is None:
-                self._note(
-                    f"labels.{axis}", f"axis '{axis}' has no alternative {shown(label)}; {meant(label, known or ())}"
-                )
-            elif isinstance(printed, Mapping | list) or printed is None:
-                self._note(f"labels.{axis}.{label}", f"expected a text, found {shown(printed)}")
-            else:
-                by_label[right] = label_of(printed)
-        return by_label
-
-    def _known_labels(self, axis: str) -> Collection[str] | None:
-        """The labels of an axis, and "" for where it does not apply; none where any may occur."""
-        for axes in (self._spec.compare, self._spec.tune):
-            if axis in axes:
-                return ["", *labels_of(axes[axis])]
-        value = held(axis, self._spec.recipe)
-        return None if value is None else ["", value]
-
-    def check(self, table: TableSpec, unreadable: Collection[str]) -> None:
+    def _check_printed(self, table: TableSpec) -> None:
         """Notes axes that the table does not show, and templates that no cell could fill."""
         axes = list(dict.fromkeys((*table.rows, *table.columns, *self._spec.compare, *self._spec.tune)))
         for field, given in (("labels", table.labels), ("titles", table.titles)):
-            self._check_axes(field, given, axes)
-        paths = {path for texts in table.labels.values() for one in texts.values() for path in PLACE.findall(one)}
+            for axis in given:
+                if axis not in axes:
+                    self._note(f"{field}.{axis}", f"'{axis}' is no axis of this table; {suggestion(axis, axes)}")
+        paths = {path for texts in table.labels.values() for text in texts.values() for path in PLACE.findall(text)}
         for path in sorted(paths):
-            known = path in axes or held(path, self._spec.recipe) is not None
-            if not known and path.partition(".")[0] not in unreadable:
-                self._note("labels", f"no cell has a label for '{{{path}}}'; {meant(path, axes)}")
+            known = path in axes or recipe_label(path, self._spec.recipe) is not None
+            if not known and path.partition(".")[0] not in self._unreadable:
+                self._note("labels", f"no cell has a label for '{{{path}}}'; {suggestion(path, axes)}")
 
-    def _check_axes(self, field: str, given: Iterable[str], axes: Sequence[str]) -> None:
-        for axis in given:
-            if axis not in axes:
-                self._note(f"{field}.{axis}", f"'{axis}' is no axis of this table; {meant(axis, axes)}")
+    # Verdicts
 
-
-def _spelt(label: str, known: Collection[str]) -> str | None:
-    """The label that is meant: the same text, or an equal number in another spelling."""
-    if label in known:
-        return label
-    value = number_of(label)
-    spend(len(known))
-    return None if value is None else next((one for one in known if number_of(one) == value), None)
-
-
-DEFAULT: Final = "main"
-"""The table of a spec that asks for none."""
-
-MOST_TABLES: Final = 100
-
-
-def read_tables(draft: SpecDraft, nameable: Nameable, problems: list[Problem]) -> dict[str, TableSpec]:
-    """The tables of a draft written out, or a default one; notes what is wrong with them."""
-    if draft.tables is None or draft.tables == {}:
-        columns = ["dataset"] if "dataset" in draft.spec.compare else []
-        rows = [axis for axis in draft.spec.compare if axis not in columns]
-        return {DEFAULT: TableSpec(rows=rows, columns=columns, metrics=[*default_metrics(draft.spec, nameable)])}
-    posted = entries("tables", draft.tables, MOST_TABLES, problems)
-    read = {name: _Table(place, draft, nameable).read(given) for name, given, place in posted}
-    return {name: table for name, table in read.items() if table is not None}
-
-
-class _Table:
-    """Reads one table, noting what is wrong with it."""
-
-    def __init__(self, place: DocumentPlace, draft: SpecDraft, nameable: Nameable) -> None:
-        self._place, self._note = place, place.note
-        self._spec, self._unreadable = draft.spec, draft.unreadable
-        self._columns = ColumnReader(place, draft.spec, nameable)
-        self._published = nameable.published
-        self._imported = ImportedRows(place, draft.spec, nameable)
-
-    def read(self, posted: Any) -> TableSpec | None:
-        if not isinstance(posted, Mapping):
-            self._note("", f"expected a mapping with `rows`, `columns` and `metrics`, found {shown(posted)}")
+    def _spelt_verdicts(self, verdicts: VerdictSpec | None) -> VerdictSpec | None:
+        if verdicts is None:
             return None
-        naming = Naming(self._place, self._spec)
-        given = {**posted, "metrics": self._columns.read(posted.get("metrics"), posted.get("columns", []))}
-        if "labels" in posted:
-            given["labels"] = naming.labels(posted["labels"])
-        if posted.get("against") is not None:
-            given["against"] = self._columns.one_label_each(posted["against"], "against")
-        if isinstance(posted.get("verdicts"), Mapping):
-            given["verdicts"] = self._verdicts(posted["verdicts"])
-        if posted.get("imported") is not None:
-            given["imported"] = self._imported.read(posted["imported"])
-        try:
-            table = TableSpec.model_validate(given, strict=True)
-        except ValidationError as error:
-            self._place.problems.extend(sentences(error, self._place.path, TableSpec))
-            return None
-        self._check_axes(table)
-        self._check_bold(table)
-        self._check_selections(table)
-        self._check_spread(table)
-        self._check_judged(table)
-        naming.check(table, self._unreadable)
-        self._imported.check(table.imported, Layout(table.rows, table.columns, table.metric_columns))
-        for at, panel in enumerate(table.panels or ()):
-            self._check_panel(panel, f"panels[{at}]", table)
-        if not (table.published is None or self._published is None or table.published in self._published):
-            right = meant(table.published, self._published)
-            self._note("published", f"there is no published table '{table.published}'; {right}")
-        else:
-            self._check_quoted(table)
-        return table
-
-    def _verdicts(self, posted: Mapping[str, Any]) -> VerdictSpec | None:
-        labels = {
-            field: self._columns.one_label_each(posted[field], f"verdicts.{field}")
-            for field in ("against", "of")
-            if posted.get(field) is not None
-        }
-        try:
-            return VerdictSpec.model_validate({**posted, **labels}, strict=True)
-        except ValidationError as error:
-            self._place.problems.extend(sentences(error, f"{self._place.path}.verdicts", VerdictSpec))
-            return None
+        labels = {field: self._one_each(getattr(verdicts, field), f"verdicts.{field}") for field in ("against", "of")}
+        return verdicts.model_copy(update=labels)
 
     def _check_judged(self, table: TableSpec) -> None:
         shown_metrics = [column.metric for column in table.metric_columns]
         for at, metric in enumerate(table.verdicts.metrics if table.verdicts else ()):
             if metric not in shown_metrics:
-                said = f"'{metric}' is no metric of the table; {meant(metric, shown_metrics)}"
+                said = f"'{metric}' is no metric of the table; {suggestion(metric, shown_metrics)}"
                 self._note(f"verdicts.metrics[{at}]", said)
 
     def _check_axes(self, table: TableSpec) -> None:
@@ -306,64 +238,252 @@ class _Table:
         if axis in self._spec.tune or axis in self._spec.repeat:
             role = "tune" if axis in self._spec.tune else "repeat"
             return f"'{axis}' is a {role} axis; rows and columns are compare axes: {listed(self._spec.compare)}"
-        known = axis in self._spec.compare or _is_held(axis, self._spec.recipe)
-        if not known and axis.partition(".")[0] not in self._unreadable:
-            return f"there is no compare axis '{axis}'; {meant(axis, self._spec.compare)}"
-        return None
+        field, dot, _ = axis.partition(".")
+        if axis in self._spec.compare or field in self._unreadable:
+            return None
+        if (not dot or field in PARTS) and recipe_label(axis, self._spec.recipe) is not None:
+            return None  # the same in every cell
+        return f"there is no compare axis '{axis}'; {suggestion(axis, self._spec.compare)}"
 
     def _check_bold(self, table: TableSpec) -> None:
         laid_out = [*table.rows, *table.columns]
         for at, axis in enumerate(table.bold if isinstance(table.bold, list) else ()):
             if axis not in laid_out:
-                self._note(f"bold[{at}]", f"'{axis}' is neither in rows nor in columns; {meant(axis, laid_out)}")
+                self._note(f"bold[{at}]", f"'{axis}' is neither in rows nor in columns; {suggestion(axis, laid_out)}")
 
-    def _check_selections(self, table: TableSpec) -> None:
+    def _check_selections(self, table: TableSpec, columns: Sequence[tuple[str, str | MetricColumn]]) -> None:
         if len(set(table.selections)) < len(table.selections):
             self._note("selections", f"expected each split once, found {listed(table.selections)}")
         if table.selections and self._spec.select.beside is None and "select" not in self._unreadable:
             self._note("selections", "needs `select: {beside: test}`: trainings keep what the test split would choose")
-        if table.flattery and set(table.selections) != {"validation", "test"}:
-            self._note("flattery", "compares the two of `selections: [validation, test]`; add that")
-        for at, one in enumerate(table.metrics if table.selections else ()):
-            if isinstance(one, MetricColumn) and one.split not in ("test", "test_separated"):
-                self._note(f"metrics[{at}].split", f"both `selections` have test metrics only, found '{one.split}'")
+        if table.selection_gap and set(table.selections) != {"validation", "test"}:
+            self._note("selection_gap", "compares the two of `selections: [validation, test]`; add that")
+        for field, column in columns if table.selections else ():
+            if isinstance(column, MetricColumn) and column.split not in ("test", "test_separated"):
+                self._note(f"{field}.split", f"both `selections` have test metrics only, found '{column.split}'")
 
     def _check_spread(self, table: TableSpec) -> None:
         if table.std is False and table.spread not in {None, "none"}:
             self._note("spread", f"`std: false` prints no spread, and this asks for '{table.spread}'; take one away")
-        if table.covers != "seeds" and not any(self._columns.over_queries(one.metric) for one in table.metric_columns):
+        if table.covers != "seeds" and not any(self._over_queries(column.metric) for column in table.metric_columns):
             self._note("covers", f"'{table.covers}' needs a metric that is a mean over queries, such as 'recall@1'")
         if table.center != "mean" and table.spread in {"se", "ci95"}:
             self._note("spread", f"'{table.spread}' is that of a mean, and `center` is '{table.center}'")
 
-    def _check_quoted(self, table: TableSpec) -> None:
-        """That each quoted row is one line of the printed table, or the same line under several data sets."""
-        if table.quoted and table.published is None:
+    def _over_queries(self, metric: str) -> bool:
+        """Whether a metric is a mean over queries; of a metric that does not exist that is reported already."""
+        entry = metric_entry(metric, self._catalog)
+        return entry is None or entry.facts.get("over") == "queries"
+
+    # Rows of other tables
+
+    def _check_quoted(self, table: TableSpec, quoted: Sequence[tuple[int, QuotedRow]]) -> None:
+        """Notes quoted rows that are not exactly one line of the printed table."""
+        if quoted and table.published is None:
             self._note("quoted", "quotes a printed table; name it by `published`")
         if table.published is None or not isinstance(self._published, Mapping):
             return
-        lines = self._published[table.published] if table.quoted else ()
-        for at, row in enumerate(table.quoted):
+        lines = self._published[table.published] if quoted else ()
+        for at, row in quoted:
             known = {axis: {line[axis] for line in lines if axis in line} for axis in row.of}
             for axis, label in row.of.items():
                 if label not in known[axis]:
-                    right = meant(label, sorted(known[axis])) if known[axis] else "it has no such axis"
+                    right = suggestion(label, sorted(known[axis])) if known[axis] else "it has no such axis"
                     self._note(f"quoted[{at}].of.{axis}", f"{table.published} has no line '{label}'; {right}")
+
+    def _spelt_row(self, row: ImportedRow, field: str) -> ImportedRow:
+        """An imported row with its labels spelt as their axes spell them."""
+        numbers = [
+            (k, number.model_copy(update={"of": self._spelt_labels(number.of, f"{field}.numbers[{k}].of")}))
+            for k, number in readable(enumerate(row.numbers))
+        ]
+        against = None if row.against is None else self._spelt_labels(row.against, f"{field}.against")
+        return row.model_copy(update={"numbers": [number for _, number in numbers], "against": against})
+
+    def _spelt_labels(self, labels: Mapping[str, str], field: str) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for axis, label in labels.items():
+            known = self._labels_at(axis)
+            if known is None:
+                self._note(f"{field}.{axis}", f"there is no axis '{axis}'; {suggestion(axis, self._compare)}")
+            elif (right := match(label, known)) is None:
+                message = f"axis '{axis}' has no alternative {shown(label)}; {suggestion(label, known)}"
+                self._note(f"{field}.{axis}", message)
+            else:
+                found[axis] = right
+        return found
+
+    def _check_imported(self, row: ImportedRow, field: str, table: TableSpec) -> None:
+        """Notes numbers that stand under no column, twice, or could not be what they say."""
+        if row.against is not None:
+            self._check_against(row.against, f"{field}.against", table.rows)
+        columns = [column for column in table.metric_columns if column.delta is None]
+        seen: dict[tuple[Any, ...], int] = {}
+        for k, number in enumerate(row.numbers):
+            spend(1 + len(columns))
+            where = f"{field}.numbers[{k}]"
+            self._check_place(number, where, table.columns, columns)
+            if wrong := _implausible(number, row.unit, self._catalog):
+                self._note(where, wrong)
+            key = (number.metric, number.split, *sorted(number.of.items()))
+            if key in seen:
+                self._note(where, f"stands under the same column as numbers[{seen[key]}]")
+            seen.setdefault(key, k)
+
+    def _check_against(self, labels: Mapping[str, str], field: str, axes: Sequence[str]) -> None:
+        for axis in labels:
+            if axis not in axes:
+                self._note(f"{field}.{axis}", f"'{axis}' is no axis of the rows; {suggestion(axis, axes)}")
+        for axis in axes:
+            if axis not in labels and len(self._compare.get(axis, ())) > 1:
+                self._note(field, f"names no label of '{axis}', which tells rows apart; add one")
+
+    def _check_place(
+        self, number: ImportedNumber, field: str, axes: Sequence[str], columns: Sequence[MetricColumn]
+    ) -> None:
+        for axis in number.of:
+            if axis not in axes:
+                self._note(f"{field}.of.{axis}", f"'{axis}' is no axis of the columns; {suggestion(axis, axes)}")
+        for axis in axes:
+            if axis not in number.of and len(self._compare.get(axis, ())) > 1:
+                self._note(field, f"names no label of '{axis}', which tells columns apart; add `of: {{{axis}: ...}}`")
+        alike = [column for column in columns if column.metric == number.metric]
+        if not alike:
+            names = list(dict.fromkeys(column.metric for column in columns))
+            self._note(
+                f"{field}.metric", f"'{number.metric}' is no metric of the table; {suggestion(number.metric, names)}"
+            )
+        elif number.split not in (splits := [column.split for column in alike]):
+            message = (
+                f"the table has no '{number.metric}' of the split '{number.split}'; {suggestion(number.split, splits)}"
+            )
+            self._note(f"{field}.split", message)
+        elif not any(applies(column.when, number.of) for column in alike if column.split == number.split):
+            self._note(field, f"there is no column '{number.metric}' under {listed(number.of.values())}")
+
+    # Rows, columns and panels
 
     def _check_panel(self, panel: Mapping[str, Sequence[str]], field: str, table: TableSpec) -> None:
         for axis, labels in panel.items():
             if axis not in table.columns or axis not in self._spec.compare:
                 columns = [column for column in table.columns if column in self._spec.compare]
-                self._note(f"{field}.{axis}", f"'{axis}' is no compare axis in the columns; {meant(axis, columns)}")
+                self._note(
+                    f"{field}.{axis}", f"'{axis}' is no compare axis in the columns; {suggestion(axis, columns)}"
+                )
                 continue
             known = [choice.label for group in self._spec.compare[axis] for choice in group.choices]
             spend(len(labels) * (1 + len(known) // 8))
             for label in labels:
                 if label not in known:
-                    self._note(f"{field}.{axis}", f"axis '{axis}' has no alternative '{label}'; {meant(label, known)}")
+                    self._note(
+                        f"{field}.{axis}", f"axis '{axis}' has no alternative '{label}'; {suggestion(label, known)}"
+                    )
 
 
-def _is_held(path: str, recipe: Patch) -> bool:
-    """Whether the base recipe holds a value at a path, which is then the same in every cell."""
-    field, dot, _ = path.partition(".")
-    return (not dot or field in PARTS) and held(path, recipe) is not None
+def _datasets(patches: Iterator[Patch]) -> Iterator[str]:
+    for patch in patches:
+        if isinstance(part := patch["dataset"], dict):
+            yield str(part.get("name", ""))
+
+
+def _whole(column: str | MetricColumn) -> MetricColumn:
+    return MetricColumn(metric=column) if isinstance(column, str) else column
+
+
+def _same(one: MetricColumn, other: MetricColumn) -> bool:
+    """Whether two columns would look the same side by side."""
+    alike = (one.metric, one.split, one.delta, one.label) == (other.metric, other.split, other.delta, other.label)
+    return alike and not exclusive(one.when, other.when)
+
+
+def _implausible(number: ImportedNumber, unit: str, catalog: Catalog) -> str | None:
+    """Why a number cannot be what it says; None where it can."""
+    if number.n == 1 and number.std is not None:
+        return "is of one run, which has no deviation; leave `std` out, or say of how many runs it is"
+    entry = metric_entry(number.metric, catalog)
+    if entry is None or entry.facts.get("unit") == "number" or entry.facts.get("better") == "none":
+        return None
+    most, word = (100.0, "percent") if unit == "percent" else (1.0, "fractions")
+    given = (("mean", number.mean), ("std", number.std or 0.0))
+    for what, value in given:
+        if abs(value) > most:
+            other = "; is it in percent?" if unit == "fraction" and abs(value) <= 100 else ""
+            return f"its {what} {value:g} is more than {most:g}, the most that a share in {word} is{other}"
+    return None
+
+
+# What trainings compute
+
+
+def missing(metric: str, dataset: str, spec: Spec, catalog: Catalog) -> str | None:
+    """Explains why no training on `dataset` computes `metric`; None if a training does, or nothing declares metrics.
+
+    The data set is empty where the task takes none.
+    """
+    known = declared(dataset, spec, catalog)
+    if not known or metric in known or metric in _added(dataset, spec):
+        return None
+    owner = f"dataset {dataset!r}" if dataset else f"task {tasks(spec, catalog)[0].name!r}"
+    return not_computed(owner, metric, known)
+
+
+def declared(dataset: str, spec: Spec, catalog: Catalog) -> list[str]:
+    """The metrics that the sweep's trainings on a data set compute, over all of its tasks."""
+    found = (name for task in tasks(spec, catalog) for name in catalog.metrics(dataset or None, task.name))
+    return list(dict.fromkeys(found))
+
+
+def tasks(spec: Spec, catalog: Catalog) -> list[Entry]:
+    """The catalog entries of a sweep's tasks: those that axes and rules set, or else the task of the base recipe."""
+    base, *others = (part_name(patch.get("task")) for patch in spec.patches())
+    set_ = dict.fromkeys(name for name in others if name)
+    entries = (catalog.get("task", name) for name in set_ or [base])
+    return [entry for entry in entries if entry is not None]
+
+
+def facts_of(of: Iterable[Entry], fact: str) -> list[str]:
+    """The names that tasks list under `fact`: their `curves`, metrics `watched` in training, or metrics of `trained`
+    images.
+    """
+    return list(dict.fromkeys(name for task in of for name in task.stated(fact)))
+
+
+def at_the_end(metric: str, of: Sequence[Entry], catalog: Catalog) -> bool:
+    """Whether trainings of these tasks compute the metric only at their end."""
+    return bool(of) and all(catalog.at_the_end(metric, task) for task in of)
+
+
+def test_sets(spec: Spec, catalog: Catalog) -> list[str]:
+    """The additional test sets of a sweep: those that recipes request, by default those that data sets declare."""
+    found: dict[str, None] = {}
+    for patch in spec.patches():
+        asked, dataset = patch.get("dataset.tests"), patch.get("dataset")
+        if isinstance(dataset, dict):
+            entry = catalog.get("dataset", part_name(dataset))
+            parameter = entry.parameter("tests") if entry else None
+            asked = dataset.get("tests", parameter.default if parameter else None)
+        found |= dict.fromkeys(name for name in asked if isinstance(name, str)) if isinstance(asked, list) else {}
+    return [*found]
+
+
+def _added(dataset: str, spec: Spec) -> Iterator[str]:
+    """Metrics that are added by patches that name this data set or no data set."""
+    for patch in spec.patches():
+        added = patch.get("metrics")
+        if patch is spec.recipe or part_name(patch.get("dataset")) in ("", dataset):
+            yield from (one for one in added if isinstance(one, str)) if isinstance(added, list) else ()
+
+
+def part_name(part: Any) -> str:
+    """The name of a part of a patch; empty if it has none."""
+    return str(part.get("name", "")) if isinstance(part, dict) else ""
+
+
+def default_metrics(spec: Spec, nameable: Nameable) -> list[str]:
+    """The metrics of a default table: computed by trainings on every data set, and with a better direction."""
+    computed = [declared(dataset, spec, nameable.catalog) for dataset in nameable.datasets]
+    if not computed:
+        return []
+    shared = [metric for metric in computed[0] if all(metric in other for other in computed[1:])]
+    entries = {metric: metric_entry(metric, nameable.catalog) for metric in shared}
+    return [metric for metric, entry in entries.items() if entry and entry.facts.get("better") != "none"]

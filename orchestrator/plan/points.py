@@ -7,8 +7,11 @@ from itertools import islice
 from math import isfinite, prod
 from typing import Any, Final, NamedTuple
 
+from pydantic import JsonValue
+
 from orchestrator.plan.problems import spend
-from orchestrator.spec.axes import Axis, Choice, Group, Rule, applies, apply, label_of
+from orchestrator.spec.axes import ROLES, Axis, Choice, Group, Rule, Slot, applies, apply
+from orchestrator.spec.fields import label_of
 from orchestrator.spec.spec import Spec
 from orchestrator.views.errors import timely
 from orchestrator.views.runs import Labels
@@ -22,50 +25,56 @@ Axes = Mapping[str, Axis]
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One choice of each axis that applies."""
+    """One point of the grid: a chosen alternative of each axis that applies."""
 
     labels: Labels
     choices: tuple[Choice, ...]
 
 
 class Options:
-    """The alternatives of an axis beside the labels of those before it; looked up once for all labels that it names."""
+    """The alternatives of an axis by the labels of other axes, cached."""
 
     def __init__(self, axis: Axis) -> None:
         self._axis = axis
-        self._named = named(axis)
+        self._named = tuple(dict.fromkeys(name for group in axis for name in group.when))
         self._found: dict[tuple[str | None, ...], list[Choice] | None] = {}
+        self._by_label: dict[tuple[str | None, ...], dict[str, Choice]] = {}
 
-    def beside(self, labels: Labels) -> list[Choice] | None:
-        """Those that apply; none where the axis does not apply.
+    def alternatives(self, labels: Labels) -> list[Choice] | None:
+        """The alternatives of the axis that apply at these labels of other axes; None if the axis does not apply.
 
-        It may apply without alternatives, where `only` and `without` took them all: then there is no such point.
+        It may apply without alternatives, if `only` or `without` removed all; then no such point exists.
         """
         if len(self._axis) == 1 and not self._named:
             return self._axis[0].choices
-        key = tuple([labels.get(name) for name in self._named])
+        key = self._key(labels)
         if key not in self._found:
-            spend(sum(map(weight, self._axis)))
+            spend(sum(map(_weight, self._axis)))
             applying = [group for group in self._axis if applies(group.when, labels)]
             choices = [choice for group in applying for choice in group.choices]
             self._found[key] = choices if applying else None
         return self._found[key]
 
+    def labelled(self, label: str, labels: Labels) -> Choice | None:
+        """The alternative with this label among those that apply at `labels`; None if none has it."""
+        key = self._key(labels)
+        if key not in self._by_label:
+            self._by_label[key] = {choice.label: choice for choice in reversed(self.alternatives(labels) or [])}
+        return self._by_label[key].get(label)
 
-def named(axis: Axis) -> tuple[str, ...]:
-    """The other axes on whose labels it depends what of an axis applies."""
-    return tuple(dict.fromkeys(name for group in axis for name in group.when))
+    def _key(self, labels: Labels) -> tuple[str | None, ...]:
+        return tuple([labels.get(name) for name in self._named])
 
 
-def weight(group: Group) -> int:
-    """What a look at a group costs: its labels are compared, and its alternatives are put on a list."""
+def _weight(group: Group) -> int:
+    """The steps that one look at a group counts."""
     return 1 + sum(map(len, group.when.values())) // 8 + len(group.choices) // 8
 
 
 def points(axes: Axes, given: Labels) -> Iterator[Point]:
-    """All points in order, the last axis varying fastest; one without labels when there are no axes.
+    """All points of the grid of these axes, the last axis varying fastest; without axes there is one empty point.
 
-    `given` are the labels that `when` may name beside those of the axes themselves.
+    `given` are labels of other axes that conditions may name.
     """
     names = list(axes)
     options = [Options(axes[name]) for name in names]
@@ -74,7 +83,7 @@ def points(axes: Axes, given: Labels) -> Iterator[Point]:
         if at == len(names):
             yield Point({name: label for name, label in labels.items() if name in axes}, choices)
             return
-        name, applying = names[at], options[at].beside(labels)
+        name, applying = names[at], options[at].alternatives(labels)
         spend()
         if applying is None:
             yield from walk(at + 1, labels, choices)
@@ -85,28 +94,24 @@ def points(axes: Axes, given: Labels) -> Iterator[Point]:
 
 
 def cells_of(spec: Spec) -> Iterator[Point]:
-    """All cells in order: the points of the compare axes at which there is a candidate and a repeat."""
+    """All cells of a spec in order: the points of its compare axes that have at least one candidate and repeat."""
     found = points(spec.compare, {})
-    if not any(_lacking(axis) for axes in (spec.tune, spec.repeat) for axis in axes.values()):
+    if all(group.choices for axes in (spec.tune, spec.repeat) for axis in axes.values() for group in axis):
         return found
-    return (cell for cell in found if all(_any(axes, cell.labels) for axes in (spec.tune, spec.repeat)))
-
-
-def _lacking(axis: Axis) -> bool:
-    return any(not group.choices for group in axis)
-
-
-def _any(axes: Axes, given: Labels) -> bool:
-    return next(points(axes, given), None) is not None
+    return (
+        cell
+        for cell in found
+        if all(next(points(axes, cell.labels), None) is not None for axes in (spec.tune, spec.repeat))
+    )
 
 
 def conditional(axes: Axes) -> bool:
-    """Whether what applies depends on the point."""
+    """Whether some alternatives of these axes apply only at certain labels of other axes."""
     return any(group.when or not group.choices for axis in axes.values() for group in axis)
 
 
 def count(axes: Axes, given: Labels, most: int) -> int:
-    """How many points there are; somewhere above `most` where counting on would take long."""
+    """The number of points of the grid of these axes; any number above `most` if there are more."""
     named = {other for axis in axes.values() for group in axis for other in group.when}
     tied = {name: axis for name, axis in axes.items() if name in named or any(group.when for group in axis)}
     free = prod(sum(len(group.choices) for group in axis) or 1 for name, axis in axes.items() if name not in tied)
@@ -114,65 +119,109 @@ def count(axes: Axes, given: Labels, most: int) -> int:
 
 
 def count_candidates(spec: Spec, cell: Labels, most: int = MOST_TRIALS) -> int:
-    """How many candidates a cell gets: all points of its tune axes, its budget, or as many as its search may try."""
+    """The number of candidates of a cell: the points of its tune axes, its budget, or what its search may try."""
     search, budget = spec.search, spec.select.budget
     if not search.adaptive:
         return count(spec.tune, cell, most) if budget is None else budget
-    # A group whose `when` names a tune axis too may apply or not: counted as if it did, since ranges have no count.
-    applying = [group for axis in spec.tune.values() for group in axis if _may_apply(group, cell)]
+    # Groups that may or may not apply are counted as if they did, since ranges have no count.
+    applying = [
+        group for axis in spec.tune.values() for group in axis
+        if all(name not in cell or cell[name] in wanted for name, wanted in group.when.items())
+    ]  # fmt: skip
     limit = search.trials if search.trials is not None else most + 1
     if any(group.span for group in applying):
         return limit
     return min(limit, count(spec.tune, cell, most))
 
 
-def _may_apply(group: Group, cell: Labels) -> bool:
-    return all(axis not in cell or cell[axis] in wanted for axis, wanted in group.when.items())
+def most_trials(spec: Spec, cell: Labels) -> int:
+    """The number of trials of a cell, or the most that its search may create; a lower bound above the limit."""
+    again = spec.search.reproduce if spec.search.adaptive else 0
+    return count_candidates(spec, cell) * count(spec.repeat, cell, MOST_TRIALS) + again
 
 
 def count_trials(spec: Spec) -> tuple[int, bool]:
-    """How many trials a spec asks for, and whether that is exact; above `MOST_TRIALS` it may be a lower bound."""
-    if spec.search.adaptive:
-        return _count_searched(spec)
-    if not any(conditional(spec.axes(role)) for role in ("compare", "tune", "repeat")):
-        cells, repeats = (count(axes, {}, MOST_TRIALS) for axes in (spec.compare, spec.repeat))
-        return cells * count_candidates(spec, {}) * repeats, True
+    """The number of trials of a spec and whether it is exact; above `MOST_TRIALS` it may be a lower bound."""
+    if not spec.search.adaptive and not any(conditional(spec.axes(role)) for role in ROLES):
+        return count(spec.compare, {}, MOST_TRIALS) * most_trials(spec, {}), True
     total = 0
     for cell in cells_of(spec):
-        total += count_candidates(spec, cell.labels) * count(spec.repeat, cell.labels, MOST_TRIALS)
-        if total > MOST_TRIALS:
-            return total, False
-    return total, True
-
-
-def _count_searched(spec: Spec) -> tuple[int, bool]:
-    total = 0
-    for cell in cells_of(spec):
-        total += count_candidates(spec, cell.labels) * count(spec.repeat, cell.labels, MOST_TRIALS)
-        total += spec.search.reproduce
+        total += most_trials(spec, cell.labels)
         if total > MOST_TRIALS:
             return total, False
     return total, True
 
 
 def rules_of(spec: Spec, cell: Point) -> list[Rule]:
-    """The rules that apply in a cell."""
+    """The rules of a spec whose conditions hold in a cell."""
     spend(sum(1 + sum(map(len, rule.when.values())) // 8 for rule in spec.rules))
     return [rule for rule in spec.rules if applies(rule.when, cell.labels)]
 
 
 def recipe_of(spec: Spec, cell: Point, candidate: Point) -> dict[str, Any]:
-    """The raw recipe of a candidate: the base recipe, then compare, rules and tune, each over what was before."""
+    """The recipe of a candidate before completion: the base recipe with the patches of compare, rules, then tune."""
     recipe = spec.recipe
     for rank in (cell.choices, rules_of(spec, cell), candidate.choices):
         recipe = apply(recipe, (setting.patch for setting in rank))
     return {**recipe, "select": spec.select.of_recipes}
 
 
+MOST_LOOKED_AT: Final = 100_000
+"""Candidates whose slots are looked at."""
+
+
+def slot_of(spec: Spec, labels: Labels) -> Slot | None:
+    """The slot of the trials with these labels of compare and tune axes; None means the slot of the spec."""
+    if not spec.slots:
+        return None
+    slot = _slot(spec, labels)
+    return None if slot == spec.slot else slot
+
+
+def where(spec: Spec, labels: Labels) -> str:
+    """The labels that decide on the slot of these trials, such as `dataset=sop`; empty if no slot rule applies."""
+    rules = [rule for rule in spec.slots if applies(rule.when, labels)]
+    axes = dict.fromkeys(axis for rule in rules for axis in rule.when)
+    return ", ".join(f"{axis}={labels[axis]}" for axis in axes)
+
+
+def slots(spec: Spec) -> Iterator[tuple[Slot, str]]:
+    """Each distinct slot of a spec's trials with the labels that decide on it; no labels for the slot of the spec."""
+    seen: set[str] = set()
+    for labels in islice(_places(spec), MOST_LOOKED_AT):
+        slot = _slot(spec, labels)
+        key = slot.model_dump_json()
+        if key not in seen:
+            seen.add(key)
+            yield slot, "" if slot == spec.slot else where(spec, labels)
+
+
+def _slot(spec: Spec, labels: Labels) -> Slot:
+    named: dict[str, JsonValue] = spec.slot.model_dump(mode="json")
+    for rule in spec.slots:
+        if applies(rule.when, labels):
+            named |= rule.slot
+    return Slot.model_validate(named)
+
+
+def _places(spec: Spec) -> Iterator[Labels]:
+    """The labels that decide on slots, of every candidate."""
+    if not spec.slots:
+        yield {}
+        return
+    tuned = any(axis in spec.tune for rule in spec.slots for axis in rule.when)
+    for cell in cells_of(spec):
+        if not tuned:
+            yield cell.labels
+            continue
+        for candidate in points(spec.tune, cell.labels):
+            yield {**cell.labels, **candidate.labels}
+
+
 RATE: Final = "optimizer.lr"
 """The path, and so the axis, by which candidates are added."""
 
-FACTORS: Final = (1.0, *(2.0**power for step in range(1, 11) for power in (-step, step)))
+_FACTORS: Final = (1.0, *(2.0**power for step in range(1, 11) for power in (-step, step)))
 """On a candidate's own learning rate, in the order in which they are tried: 1, 1/2, 2, 1/4, 4, ... 1/1024, 1024."""
 
 _PLACE: Final = "select.budget"
@@ -180,7 +229,7 @@ _CHARACTERS: Final = 2_000  # of a recipe that are written in a step of `effort`
 
 
 def candidates_of(spec: Spec, cell: Point, catalog: Catalog) -> Iterator[Point]:
-    """The candidates of a cell: the points of its tune axes, then as many at other learning rates as are missing.
+    """The candidates of a cell: the points of its tune axes, filled up to the budget by further learning rates.
 
     Each factor goes once through all points in their order. A rate that a cell has already is passed over. In a cell
     that gets further candidates each one is labelled with its learning rate.
@@ -195,7 +244,7 @@ def candidates_of(spec: Spec, cell: Point, catalog: Catalog) -> Iterator[Point]:
 
 
 def budget_problems(spec: Spec, catalog: Catalog, *, sound: bool) -> list[Problem]:
-    """What is wrong with the budget; what it adds is looked at where all else is `sound`."""
+    """Problems of a spec's budget of candidates; if not `sound`, candidates that the budget adds are not checked."""
     budget, search = spec.select.budget, spec.search
     if budget is None:
         return []
@@ -228,11 +277,11 @@ def _shortage(spec: Spec, cell: Point, size: int, catalog: Catalog) -> Problem |
     if reached <= size:
         return Problem(_PLACE, f"{_named(cell, size)}, and its optimizer has no learning rate to add others by")
     message = f"expected at most {reached}, found {spec.select.budget}: {_named(cell, size)}"
-    return Problem(_PLACE, f"{message}, which {len(FACTORS)} learning rates each make {reached}")
+    return Problem(_PLACE, f"{message}, which {len(_FACTORS)} learning rates each make {reached}")
 
 
 class _Pick(NamedTuple):
-    """A point, at a learning rate of its own or at none that differs."""
+    """A point and its changed learning rate; None means the rate of the point."""
 
     point: Point
     rate: float | None
@@ -249,11 +298,11 @@ def _at_rates(spec: Spec, cell: Point, given: list[Point], catalog: Catalog) -> 
     recipes = [recipe_of(spec, cell, one) for one in given]
     rates = [_rate(recipe, catalog) for recipe in recipes]
     others = []
-    for recipe in recipes:  # alike but for the rate
+    for recipe in recipes:  # equal except for the rate
         others.append(canonical_json(apply(recipe, [{RATE: None}])))
         spend(1 + len(others[-1]) // _CHARACTERS)
     seen: set[tuple[str, str]] = set()
-    for factor in FACTORS:
+    for factor in _FACTORS:
         for point, rate, other in zip(given, rates, others, strict=True):
             if rate is None and factor == 1:
                 yield _Pick(point, None)
@@ -270,12 +319,12 @@ def _at_rates(spec: Spec, cell: Point, given: list[Point], catalog: Catalog) -> 
 
 @lru_cache(maxsize=1024)
 def _choice(rate: float) -> Choice:
-    """The same in all cells, of which there may be many."""
+    """Cached, since many cells share it."""
     return Choice(label=label_of(rate), patch={RATE: rate})
 
 
 def _rate(recipe: dict[str, Any], catalog: Catalog) -> float | None:
-    """The learning rate of a recipe as it was written, or the default of its optimizer; none where it has none."""
+    """The learning rate of a recipe, or the default of its optimizer; None if the optimizer has no learning rate."""
     optimizer = recipe["optimizer"]
     entry = catalog.get("optimizer", optimizer["name"])
     parameter = entry.parameter("lr") if entry else None

@@ -1,1 +1,1 @@
-"""Turns outcomes into tables and figures, computed on read."""
+"""Makes tables, figures and files from the results of trials, whenever they are asked for."""

@@ -1,73 +1,31 @@
 """From trials to candidates to cells: means over repeats, selection, and the statistics of both."""
 
+import json
 import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal, cast
 
-from orchestrator.publish.labels import metric_better
+from orchestrator.publish.labels import metric_facts
+from orchestrator.spec.layouts import Spread
 from orchestrator.views.errors import ConflictError, timely
 from orchestrator.views.evidence import CellOptimism, OptimismView
-from orchestrator.views.runs import Candidate, Cell, CellSummary, Labels, Statistic, SweepOutcomes, TrialOutcome
+from orchestrator.views.runs import (
+    ORIGINS,
+    Candidate,
+    Cell,
+    CellSummary,
+    Labels,
+    Statistic,
+    SweepResults,
+    TrialResult,
+)
 from orchestrator.views.states import TRIAL_ENDED, TrialState
 from orchestrator.views.sweeps import GridCell
-from workers.catalog import Catalog
+from orchestrator.views.trials import leaves
+from workers.catalog import Catalog, changes
 from workers.contract import Select
-
-
-def statistic(values: Sequence[float]) -> Statistic:
-    """Mean and sample deviation (n - 1) of at least one finite value; for n = 1 there is no deviation."""
-    n = len(values)
-    if n == 0 or not all(math.isfinite(value) for value in values):
-        raise ValueError(f"a statistic needs finite values, got {list(values)}")
-    mean = math.fsum(values) / n
-    if n == 1:
-        return Statistic(mean, None, n)
-    variance = math.fsum((value - mean) ** 2 for value in values) / (n - 1)
-    return Statistic(mean, math.sqrt(variance), n)
-
-
-def standard_error(found: Statistic) -> float | None:
-    """The deviation of the mean itself, std / sqrt(n); none for n = 1, or where n is not known (0)."""
-    return None if found.std is None or found.n < 2 else found.std / math.sqrt(found.n)
-
-
-def interval(found: Statistic, level: float = 0.95) -> tuple[float, float] | None:
-    """Student-t interval of the mean at `level`, as MLRC reports it; none for n = 1."""
-    half = half_interval(found, level)
-    return None if half is None else (found.mean - half, found.mean + half)
-
-
-def half_interval(found: Statistic, level: float = 0.95) -> float | None:
-    """Half the width of the Student-t interval of the mean at `level`; none for n = 1."""
-    error = standard_error(found)
-    if error is None:
-        return None
-    # The quantile itself, and only now: importing it takes half a second, all of scipy.stats a whole one.
-    from scipy.special import stdtrit
-
-    return float(stdtrit(found.n - 1, (1 + level) / 2)) * error
-
-
-def welch(one: Statistic, other: Statistic) -> float:
-    """The two-sided p of Welch's t-test (Biometrika 34, 1947) of two means that both have a deviation."""
-    from scipy.stats import ttest_ind_from_stats  # only now: scipy.stats takes a second
-
-    sides = (one.mean, one.std, one.n, other.mean, other.std, other.n)
-    return float(ttest_ind_from_stats(*sides, equal_var=False).pvalue)
-
-
-def holm(found: Iterable[float | None]) -> list[float | None]:
-    """Each p corrected by Holm's step-down method over all that there are."""
-    kept = list(found)
-    tested = sorted((p, at) for at, p in enumerate(kept) if p is not None)
-    least = 0.0
-    for rank, (p, at) in enumerate(tested):
-        least = max(least, min(1.0, p * (len(tested) - rank)))
-        kept[at] = least
-    return kept
-
 
 CandidateStatus = Literal["complete", "pending", "diverged", "failed", "cancelled", "pruned"]
 """`complete`: every repeat finished ok; `pending`: a repeat is still to come; otherwise why it cannot be selected."""
@@ -80,9 +38,25 @@ Repeat = frozenset[tuple[str, str]]
 _STARTED = frozenset({TrialState.RUNNING, TrialState.FINISHED, TrialState.FAILED, TrialState.PRUNED})
 
 
+Better = Literal["higher", "lower"]
+Status = Literal["complete", "partial", "failed", "diverged", "missing"]
+
+
+_SAID: Final = (
+    "Of the score that candidates are selected by ({key}): each repeat is left out in turn, the others select, and the "
+    "one left out judges (nested resampling over repeats). The expected best of n is that of n candidates drawn with "
+    "replacement from those of the cell (Dodge et al., EMNLP 2019)."
+)
+_MOST_DRAWN: Final = 1_000
+"""The most draws for which the expected best is computed."""
+_FEW: Final = 3
+"""Values of what differs between runs that a note names."""
+_Runs = Mapping[Repeat, float]
+
+
 @dataclass(frozen=True, slots=True)
-class CandidateOutcome:
-    """One candidate: its repeats taken together."""
+class CandidateResult:
+    """The result of one candidate over its repeats: state, mean score and mean metrics."""
 
     index: int  # within the cell
     labels: Labels
@@ -97,55 +71,13 @@ class CandidateOutcome:
     coming: tuple[str, ...] = ()  # metrics that are still being evaluated of some repeat
 
 
-def by_cell(outcomes: SweepOutcomes) -> dict[int, list[CandidateOutcome]]:
-    """Every cell's candidates in order, in one pass over the trials."""
-    trials: dict[tuple[int, int], list[TrialOutcome]] = defaultdict(list)
-    for trial in outcomes.trials:
-        trials[trial.cell, trial.candidate].append(trial)
-    repeats: dict[int, int] = {}
-    for (cell, _), those in trials.items():
-        repeats[cell] = min(repeats.get(cell, len(those)), len(those))
-    found: dict[int, list[CandidateOutcome]] = {cell.index: [] for cell in outcomes.cells}
-    for candidate in outcomes.candidates:
-        shared = repeats.get(candidate.cell, 0)
-        found[candidate.cell].append(aggregate(candidate, trials[candidate.cell, candidate.index], shared))
-    return found
-
-
-def of_cell(outcomes: SweepOutcomes, cell: int) -> list[CandidateOutcome]:
-    """One cell's candidates in order."""
-    trials: dict[int, list[TrialOutcome]] = defaultdict(list)
-    for trial in outcomes.trials_of(cell):
-        trials[trial.candidate].append(trial)
-    shared = min((len(those) for those in trials.values()), default=0)
-    return [aggregate(one, trials[one.index], shared) for one in outcomes.candidates if one.cell == cell]
-
-
-def runs_of(outcomes: SweepOutcomes, places: Collection[Place]) -> dict[Place, list[TrialOutcome]]:
-    """The trials of some candidates in order: references, so that this takes no memory of its own."""
-    found: dict[Place, list[TrialOutcome]] = {place: [] for place in places}
-    for trial in outcomes.trials:
-        if (trials := found.get((trial.cell, trial.candidate))) is not None:
-            trials.append(trial)
-    return found
-
-
-def run_values(trials: Iterable[TrialOutcome], key: str) -> dict[Repeat, float]:
-    """The finite values of one result key by repeat."""
-    return {
-        frozenset(trial.repeat_labels.items()): trial.values[key]
-        for trial in trials
-        if key in trial.values and math.isfinite(trial.values[key])
-    }
-
-
-def aggregate(candidate: Candidate, trials: Sequence[TrialOutcome], shared: int | None = None) -> CandidateOutcome:
-    """One candidate from its repeats, of which the first `shared` decide on its selection."""
+def aggregate(candidate: Candidate, trials: Sequence[TrialResult], shared: int | None = None) -> CandidateResult:
+    """Combines the repeats of a candidate to its result; only the first `shared` repeats decide on its selection."""
     first, further = trials[:shared], trials[len(trials) if shared is None else shared :]
     status = _status(first)
     scores = Means(first) if status == "complete" else {}
     reproduced = [trial for trial in further if trial.state is TrialState.FINISHED and not trial.diverged]
-    return CandidateOutcome(
+    return CandidateResult(
         index=candidate.index,
         labels=candidate.labels,
         status=status,
@@ -157,7 +89,7 @@ def aggregate(candidate: Candidate, trials: Sequence[TrialOutcome], shared: int 
     )
 
 
-def _status(trials: Sequence[TrialOutcome]) -> CandidateStatus:
+def _status(trials: Sequence[TrialResult]) -> CandidateStatus:
     states = {trial.state for trial in trials}
     if not trials or not states <= TRIAL_ENDED:
         return "pending"
@@ -172,9 +104,9 @@ def _status(trials: Sequence[TrialOutcome]) -> CandidateStatus:
 
 
 class Means(Mapping[str, Statistic]):
-    """By key, of some repeats: each is computed when it is asked for, since of most candidates only one is."""
+    """The statistics of a candidate's metrics over its repeats, by result key; computed lazily, since few are read."""
 
-    def __init__(self, trials: Iterable[TrialOutcome]) -> None:
+    def __init__(self, trials: Iterable[TrialResult]) -> None:
         self._repeats = [trial.values for trial in trials]
         self._known: dict[str, Statistic] = {}
 
@@ -195,23 +127,76 @@ class Means(Mapping[str, Statistic]):
 
     @property
     def undefined(self) -> tuple[str, ...]:
-        """The keys that have no value in some repeat, though it was computed: a recall of no query."""
+        """The result keys that some repeat computed without a finite value, such as a recall over no query."""
         shared = (key for key in self._repeats[0] if all(key in values for values in self._repeats))
         return tuple(key for key in shared if key not in self)
 
 
-Better = Literal["higher", "lower"]
-Status = Literal["complete", "partial", "failed", "diverged", "missing"]
+def statistic(values: Sequence[float]) -> Statistic:
+    """Mean and sample deviation (n - 1) of at least one finite value; for n = 1 there is no deviation."""
+    n = len(values)
+    if n == 0 or not all(math.isfinite(value) for value in values):
+        raise ValueError(f"a mean needs at least one value and only finite values, found {list(values)}")
+    mean = math.fsum(values) / n
+    if n == 1:
+        return Statistic(mean, None, n)
+    variance = math.fsum((value - mean) ** 2 for value in values) / (n - 1)
+    return Statistic(mean, math.sqrt(variance), n)
 
 
-def selection(spec: Mapping[str, Any]) -> Select:
-    """The selection rule of a normalized spec, without what only the plan makes of it."""
-    return Select.model_validate(spec.get("select") or {}, extra="ignore")
+def interval(found: Statistic, level: float = 0.95) -> tuple[float, float] | None:
+    """Student-t interval of the mean at `level`, as MLRC reports it; None for n = 1."""
+    half = half_interval(found, level)
+    return None if half is None else (found.mean - half, found.mean + half)
+
+
+def half_interval(found: Statistic, level: float = 0.95) -> float | None:
+    """Half the width of the Student-t interval of the mean at `level`; None for n = 1."""
+    error = standard_error(found)
+    if error is None:
+        return None
+    # Imported here, since scipy takes half a second and most tables have no intervals.
+    from scipy.special import stdtrit
+
+    return float(stdtrit(found.n - 1, (1 + level) / 2)) * error
+
+
+def standard_error(found: Statistic) -> float | None:
+    """The deviation of the mean itself, std / sqrt(n); None for n = 1, or where n is not known (0)."""
+    return None if found.std is None or found.n < 2 else found.std / math.sqrt(found.n)
+
+
+def spread_of(found: Statistic, shown: Spread) -> float | None:
+    """The spread that a table prints after a mean; if n is unknown (0), the deviation that the paper printed."""
+    if shown == "none":
+        return None
+    if shown == "std" or not found.n:
+        return found.std
+    return standard_error(found) if shown == "se" else half_interval(found)
+
+
+def welch(one: Statistic, other: Statistic) -> float:
+    """The two-sided p-value of Welch's t-test (Biometrika 34, 1947) of two means that both have a deviation."""
+    from scipy.stats import ttest_ind_from_stats  # imported here, since scipy.stats takes a second
+
+    sides = (one.mean, one.std, one.n, other.mean, other.std, other.n)
+    return float(ttest_ind_from_stats(*sides, equal_var=False).pvalue)
+
+
+def holm(found: Iterable[float | None]) -> list[float | None]:
+    """Corrects p-values by Holm's step-down method over all that are not None."""
+    kept = list(found)
+    tested = sorted((p, at) for at, p in enumerate(kept) if p is not None)
+    least = 0.0
+    for rank, (p, at) in enumerate(tested):
+        least = max(least, min(1.0, p * (len(tested) - rank)))
+        kept[at] = least
+    return kept
 
 
 def direction(metric: str, parts: Catalog) -> Better:
-    """Which way the selection metric is better; ConflictError when the catalog cannot say (any more)."""
-    better = metric_better(metric, parts)
+    """Whether higher or lower values of the selection metric are better; ConflictError if the catalog does not know."""
+    better = metric_facts(metric, parts).better
     if better not in {"higher", "lower"}:
         raise ConflictError(
             f"nothing can be selected by '{metric}': the catalog gives it no direction (better = higher or lower)"
@@ -219,18 +204,20 @@ def direction(metric: str, parts: Catalog) -> Better:
     return cast(Better, better)
 
 
-def summaries(outcomes: SweepOutcomes, better: Better, by: str | None = None) -> list[CellSummary]:
-    """Every cell's summary, in the order of the cells, in one pass over the trials; `by`: not by the spec's key."""
-    return summaries_of(by_cell(outcomes), by or selection(outcomes.spec).key, better)
+def summaries(results: SweepResults, better: Better) -> list[CellSummary]:
+    """The summary of each cell of a sweep, in the order of the cells."""
+    return summaries_of(by_cell(results), selection(results.spec).key, better)
 
 
-def summaries_of(candidates: Mapping[int, Sequence[CandidateOutcome]], key: str, better: Better) -> list[CellSummary]:
-    """The summary of each cell, given with its candidates, by the mean of the metric `key`."""
+def summaries_of(candidates: Mapping[int, Sequence[CandidateResult]], key: str, better: Better) -> list[CellSummary]:
+    """The summary of each cell from its candidates, selected by the mean of the metric `key`."""
     return [summary_of(cell, its, key, better) for cell, its in timely(candidates.items())]
 
 
-def summary_of(cell: int, candidates: Sequence[CandidateOutcome], key: str, better: Better) -> CellSummary:
-    """The best of some candidates of a cell by the mean of the metric `key`; the first of equals.
+def summary_of(cell: int, candidates: Sequence[CandidateResult], key: str, better: Better) -> CellSummary:
+    """The summary of a cell by its candidate with the best mean of the metric `key`; the first of equals.
+
+    If no candidate has a value of `key` nothing is selected, but a single candidate is shown with its metrics.
 
     Where `key` has no value in any of them nothing is selected, but an only candidate is shown with what it has.
     """
@@ -257,11 +244,11 @@ def summary_of(cell: int, candidates: Sequence[CandidateOutcome], key: str, bett
     )
 
 
-def _undefined(candidate: CandidateOutcome) -> tuple[str, ...]:
+def _undefined(candidate: CandidateResult) -> tuple[str, ...]:
     return candidate.metrics.undefined if isinstance(candidate.metrics, Means) else ()
 
 
-def _cell_status(candidates: Sequence[CandidateOutcome], *, found: bool) -> Status:
+def _cell_status(candidates: Sequence[CandidateResult], *, found: bool) -> Status:
     statuses = {one.status for one in candidates}
     if not any(one.started for one in candidates):
         return "missing"
@@ -275,34 +262,141 @@ def _cell_status(candidates: Sequence[CandidateOutcome], *, found: bool) -> Stat
     return "missing" if statuses <= {"cancelled", "diverged"} else "failed"
 
 
-_SAID: Final = (
-    "Of the score that candidates are selected by ({key}): each repeat is left out in turn, the others select, and the "
-    "one left out judges (nested resampling over repeats). The expected best of n is that of n candidates drawn with "
-    "replacement from those of the cell (Dodge et al., EMNLP 2019)."
-)
-MOST_DRAWN: Final = 1_000
-"""Up to how many draws the expected best is told."""
-_Runs = Mapping[Repeat, float]
+def by_cell(results: SweepResults) -> dict[int, list[CandidateResult]]:
+    """The candidates of each cell with their results, in order."""
+    trials: dict[tuple[int, int], list[TrialResult]] = defaultdict(list)
+    for trial in results.trials:
+        trials[trial.cell, trial.candidate].append(trial)
+    repeats: dict[int, int] = {}
+    for (cell, _), those in trials.items():
+        repeats[cell] = min(repeats.get(cell, len(those)), len(those))
+    found: dict[int, list[CandidateResult]] = {cell.index: [] for cell in results.cells}
+    for candidate in results.candidates:
+        shared = repeats.get(candidate.cell, 0)
+        found[candidate.cell].append(aggregate(candidate, trials[candidate.cell, candidate.index], shared))
+    return found
 
 
-def optimism(outcomes: SweepOutcomes, better: Better) -> OptimismView:
-    """How optimistic the selection of each cell is; a cell where nothing can be said has the reason."""
-    key = selection(outcomes.spec).key
+def selection(spec: Mapping[str, Any]) -> Select:
+    """The selection rule of a normalized spec: split, metric, and key of the score."""
+    return Select.model_validate(spec.get("select") or {}, extra="ignore")
+
+
+def optimism(results: SweepResults, better: Better) -> OptimismView:
+    """How much selection inflates the score of each cell; a cell for which that is unknown has the reason."""
+    key = selection(results.spec).key
     competing = {
         cell: [one for one in candidates if one.status == "complete" and key in one.scores]
-        for cell, candidates in by_cell(outcomes).items()
+        for cell, candidates in by_cell(results).items()
     }
-    runs = runs_of(outcomes, {(cell, one.index) for cell, those in competing.items() for one in those})
+    runs = runs_of(results, {(cell, one.index) for cell, those in competing.items() for one in those})
     sign = 1 if better == "higher" else -1
     cells = []
-    for cell in outcomes.cells:
+    for cell in results.cells:
         its_runs = [run_values(runs[cell.index, one.index], key) for one in competing[cell.index]]
         cells.append(_cell(cell, competing[cell.index], its_runs, sign))
     said = _SAID.format(key=key)
-    return OptimismView(sweep=outcomes.sweep, sweep_name=outcomes.name, key=key, said=said, cells=cells)
+    return OptimismView(sweep=results.sweep, sweep_name=results.name, key=key, summary=said, cells=cells)
 
 
-def _cell(cell: Cell, candidates: Sequence[CandidateOutcome], runs: Sequence[_Runs], sign: int) -> CellOptimism:
+class Baselines:
+    """Finds the baseline of a cell: the cell that has the labels `wanted` and otherwise the labels of that cell."""
+
+    def __init__(self, cells: Iterable[Cell], wanted: Labels) -> None:
+        self._wanted = wanted
+        having = [cell for cell in cells if wanted.items() <= cell.labels.items()]
+        self._cells = {frozenset(cell.labels.items()): cell for cell in having}
+        # An axis need not apply to them all: `none` has no eta. The cell that shares most labels is meant.
+        self._axes = sorted({tuple(cell.labels) for cell in having}, key=len, reverse=True)
+
+    def of(self, cell: Cell) -> Cell | None:
+        """The baseline of a cell, which may be the cell itself; None if the sweep has no such cell."""
+        labels = {**cell.labels, **self._wanted}
+        for axes in self._axes:
+            if all(axis in labels for axis in axes):
+                found = self._cells.get(frozenset((axis, labels[axis]) for axis in axes))
+                if found:
+                    return found
+        return None
+
+
+def runs_of(results: SweepResults, places: Collection[Place]) -> dict[Place, list[TrialResult]]:
+    """The trials of the given (cell, candidate) places, in the order of the sweep."""
+    found: dict[Place, list[TrialResult]] = {place: [] for place in places}
+    for trial in results.trials:
+        if (trials := found.get((trial.cell, trial.candidate))) is not None:
+            trials.append(trial)
+    return found
+
+
+def run_values(trials: Iterable[TrialResult], key: str) -> dict[Repeat, float]:
+    """The finite values of one result key over several trials, by the labels of their repeats."""
+    return {
+        frozenset(trial.repeat_labels.items()): trial.values[key]
+        for trial in trials
+        if key in trial.values and math.isfinite(trial.values[key])
+    }
+
+
+Age = Literal["older", "mixed"]
+"""`older`: every finished trial of a cell has numbers of older versions; `mixed`: some have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ages:
+    """Which cells of a sweep have numbers of outdated versions of metrics, parts or data."""
+
+    cells: Mapping[int, Age] = field(default_factory=dict)  # without cells whose numbers are all of today's versions
+    changed: tuple[str, ...] = ()  # what has other numbers today, such as `metric 'map' (version 1, now 2)`
+    whole: bool = False  # whether every cell that has numbers has only older ones
+
+
+def ages(results: SweepResults, metrics: Iterable[str], catalog: Catalog) -> Ages:
+    """Finds cells with outdated numbers; `metrics` are the metrics that are shown or selected by."""
+    shown = {f"metric {name!r}" for name in metrics}
+    known: dict[str, tuple[str, ...]] = {}
+    outdated: defaultdict[int, set[bool]] = defaultdict(set)
+    for trial in results.trials:
+        if trial.state is TrialState.FINISHED:
+            if trial.stamp not in known:
+                found = changes(trial.stamp, catalog)
+                its = (one for one in found if one.what in shown or not one.what.startswith("metric "))
+                known[trial.stamp] = tuple(map(str, its))
+            outdated[trial.cell].add(bool(known[trial.stamp]))
+    changed = tuple(sorted({change for some in known.values() for change in some}))
+    aged: dict[int, Age] = {
+        cell: "mixed" if False in old else "older" for cell, old in sorted(outdated.items()) if True in old
+    }
+    return Ages(aged, changed, bool(aged) and all(aged.get(cell) == "older" for cell in outdated))
+
+
+def mixture(runs: Iterable[TrialResult]) -> tuple[str, ...]:
+    """Sentences on how the trainings behind one number differ in data, code or versions of parts."""
+    values: defaultdict[tuple[str, str], dict[str, None]] = defaultdict(dict)
+    origins = dict.fromkeys((run.origin, run.stamp) for run in runs)
+    for origin, stamp in origins if len(origins) > 1 else ():
+        for path, value in leaves(json.loads(origin) if origin else {}):
+            key, _, within = path.partition(".")
+            values[ORIGINS.get(key, key), within][_brief(str(value))] = None
+        for part, version in (json.loads(stamp).get("versions", {}) if stamp else {}).items():
+            values["version", part][str(version)] = None
+    return tuple(
+        f"{what}{f' of {path}' if path else ''}: {', '.join([*found][:_FEW])}{' ...' if len(found) > _FEW else ''}"
+        for (what, path), found in values.items()
+        if len(found) > 1
+    )
+
+
+def _brief(value: str) -> str:
+    """The beginning of a hash or a commit, with the `-dirty` of the commit."""
+    kind, colon, digest = value.partition(":")
+    if colon:
+        return f"{kind}:{digest[:12]}"
+    commit, dash, word = value.partition("-")
+    return commit[:12] + dash + word if len(commit) == 40 else value
+
+
+def _cell(cell: Cell, candidates: Sequence[CandidateResult], runs: Sequence[_Runs], sign: int) -> CellOptimism:
     shared = sorted(set.intersection(*(set(one) for one in runs)) if runs else (), key=sorted)
     scores = [[sign * one[repeat] for repeat in shared] for one in runs]
     means = [math.fsum(one) / len(one) for one in scores if one]
@@ -316,6 +410,15 @@ def _cell(cell: Cell, candidates: Sequence[CandidateOutcome], runs: Sequence[_Ru
     )  # fmt: skip
 
 
+def _held_out(scores: Sequence[Sequence[float]]) -> float:
+    """The mean score of a repeat by the candidate that the other repeats select; the first of equals."""
+    judged = []
+    for left in range(len(scores[0])):
+        others = [math.fsum(value for at, value in enumerate(one) if at != left) for one in scores]
+        judged.append(scores[others.index(max(others))][left])
+    return math.fsum(judged) / len(judged)
+
+
 def _reason(candidates: int, repeats: int) -> str:
     if not candidates:
         return "no candidate has finished in every repeat with a score"
@@ -326,26 +429,17 @@ def _reason(candidates: int, repeats: int) -> str:
     return "one repeat: with it left out, none selects" if repeats == 1 else ""
 
 
-def _held_out(scores: Sequence[Sequence[float]]) -> float:
-    """The mean score of a repeat by the candidate that the other repeats select; the first of equals."""
-    judged = []
-    for left in range(len(scores[0])):
-        others = [math.fsum(value for at, value in enumerate(one) if at != left) for one in scores]
-        judged.append(scores[others.index(max(others))][left])
-    return math.fsum(judged) / len(judged)
-
-
 def expected_best(means: Sequence[float]) -> list[float]:
-    """The expected largest of 1, 2, ... of these numbers, drawn with replacement: as often as there are, or 1,000."""
+    """The expected best of n of these scores drawn with replacement, for n = 1, 2, ... up to their number or 1,000."""
     ordered, count = sorted(means), len(means)
     return [
         math.fsum(one * ((at / count) ** n - ((at - 1) / count) ** n) for at, one in enumerate(ordered, 1))
-        for n in range(1, min(count, MOST_DRAWN) + 1)
+        for n in range(1, min(count, _MOST_DRAWN) + 1)
     ]
 
 
 def best_trials(cells: Iterable[GridCell], keep: int, better: Better) -> set[int]:
-    """The trials of the `keep` best candidates of each cell by their mean score, and of the one that it shows."""
+    """The trials of the `keep` candidates of each cell with the best mean scores, and of the candidate it shows."""
     sign = 1 if better == "higher" else -1
     kept: set[int] = set()
     for cell in cells:

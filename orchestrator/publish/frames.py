@@ -1,4 +1,4 @@
-"""Frames: sweeps, trials, candidates and curves as Arrow's stream, a few hundred rows at a time, none kept."""
+"""Frames: streams sweeps, trials, candidates and curves in Arrow's format, a few hundred rows at a time."""
 
 import io
 import json
@@ -8,12 +8,12 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from orchestrator.publish.aggregate import by_cell, selection, summary_of
-from orchestrator.views.runs import Statistic, SweepOutcomes, TrialProvenance
+from orchestrator.publish.aggregate import Better, by_cell, selection, summary_of
+from orchestrator.views.runs import SweepResults, TrialProvenance
 from orchestrator.views.sweeps import SweepSummary
 from orchestrator.views.trials import Curve
 
-_WORDS: Final = pa.map_(pa.string(), pa.string())
+_TEXTS: Final = pa.map_(pa.string(), pa.string())
 _NUMBERS: Final = pa.map_(pa.string(), pa.float64())
 _MOMENT: Final = pa.timestamp("us", tz="UTC")
 SWEEPS: Final = pa.schema(
@@ -26,7 +26,7 @@ SWEEPS: Final = pa.schema(
 TRIALS: Final = pa.schema(
     [
         ("trial", pa.int64()), ("cell", pa.int64()), ("candidate", pa.int64()), ("repeat", pa.int64()),
-        ("labels", _WORDS), ("state", pa.string()), ("diverged", pa.bool_()), ("reused", pa.bool_()),
+        ("labels", _TEXTS), ("state", pa.string()), ("diverged", pa.bool_()), ("reused", pa.bool_()),
         ("score", pa.float64()), ("best_step", pa.int64()), ("seconds", pa.float64()), ("metrics", _NUMBERS),
         ("fingerprint", pa.string()), ("dataset", pa.string()), ("data_hash", pa.string()), ("device", pa.string()),
         ("git_commit", pa.string()), ("error", pa.string()), ("recipe", pa.string()),
@@ -34,7 +34,7 @@ TRIALS: Final = pa.schema(
 )  # fmt: skip
 CANDIDATES: Final = pa.schema(
     [
-        ("cell", pa.int64()), ("candidate", pa.int64()), ("labels", _WORDS), ("status", pa.string()),
+        ("cell", pa.int64()), ("candidate", pa.int64()), ("labels", _TEXTS), ("status", pa.string()),
         ("selected", pa.bool_()), ("score", pa.float64()), ("runs", pa.int64()), ("metrics", _NUMBERS),
         ("deviations", _NUMBERS),
     ]
@@ -46,7 +46,7 @@ _AT_ONCE_OF_CURVES: Final = 20_000
 
 
 def sweeps(summaries: Iterable[SweepSummary]) -> Iterator[bytes]:
-    """Sweeps, a row each."""
+    """Streams sweeps in Arrow's format, a sweep per row."""
     rows = (
         {
             "sweep": summary.id, "name": summary.name, "state": str(summary.state), "total": summary.total,
@@ -58,26 +58,26 @@ def sweeps(summaries: Iterable[SweepSummary]) -> Iterator[bytes]:
     return _stream(SWEEPS, rows, _AT_ONCE)
 
 
-def trials(outcomes: SweepOutcomes, known: Iterable[TrialProvenance]) -> Iterator[bytes]:
-    """Trials in the order of the plan, a row each; of `outcomes` only cells and candidates are looked at."""
-    labels = _labels(outcomes)
+def trials(results: SweepResults, known: Iterable[TrialProvenance]) -> Iterator[bytes]:
+    """Streams trials in Arrow's format, in the order of the plan; of `results` only cells and candidates are used."""
+    labels = _labels(results)
     return _stream(TRIALS, (_trial(trial, labels) for trial in known), _AT_ONCE)
 
 
-def candidates(outcomes: SweepOutcomes, better: str) -> Iterator[bytes]:
-    """Candidates, a row each: means over their repeats, and which one its cell shows."""
-    key, labels = selection(outcomes.spec).key, _labels(outcomes)
+def candidates(results: SweepResults, better: Better) -> Iterator[bytes]:
+    """Streams candidates in Arrow's format: means over their repeats, and whether the cell shows the candidate."""
+    key, labels = selection(results.spec).key, _labels(results)
 
     def rows() -> Iterator[dict[str, Any]]:
-        for cell, those in by_cell(outcomes).items():
-            chosen = summary_of(cell, those, key, "lower" if better == "lower" else "higher").candidate
-            for candidate in those:
+        for cell, competing in by_cell(results).items():
+            chosen = summary_of(cell, competing, key, better).candidate
+            for candidate in competing:
                 score = candidate.scores.get(key)
                 yield {
                     "cell": cell, "candidate": candidate.index, "status": candidate.status,
                     "labels": list(labels[cell, candidate.index].items()), "selected": candidate.index == chosen,
                     "score": score.mean if score else None, "runs": score.n if score else None,
-                    "metrics": _means(candidate.metrics),
+                    "metrics": [(name, statistic.mean) for name, statistic in candidate.metrics.items()],
                     "deviations": [(name, statistic.std) for name, statistic in candidate.metrics.items()],
                 }  # fmt: skip
 
@@ -85,7 +85,7 @@ def candidates(outcomes: SweepOutcomes, better: str) -> Iterator[bytes]:
 
 
 def curves(by_trial: Iterable[tuple[int, Iterable[Curve]]]) -> Iterator[bytes]:
-    """Points of curves, a row each, trial by trial."""
+    """Streams the curves of trials in Arrow's format, a point per row."""
     rows = (
         {"trial": trial, "key": curve.key, "step": step, "value": value}
         for trial, several in by_trial
@@ -96,32 +96,31 @@ def curves(by_trial: Iterable[tuple[int, Iterable[Curve]]]) -> Iterator[bytes]:
 
 
 def _trial(trial: TrialProvenance, labels: Mapping[tuple[int, int], Mapping[str, str]]) -> dict[str, Any]:
-    outcome = trial.outcome
-    named = {**labels[outcome.cell, outcome.candidate], **outcome.repeat_labels}
+    result = trial.result
+    named = {**labels[result.cell, result.candidate], **result.repeat_labels}
     return {
-        "trial": outcome.trial, "cell": outcome.cell, "candidate": outcome.candidate, "repeat": outcome.repeat,
-        "labels": list(named.items()), "state": outcome.state.value, "diverged": outcome.diverged,
-        "reused": outcome.reused, "score": trial.score, "best_step": trial.best_step, "seconds": trial.seconds,
-        "metrics": list(outcome.values.items()), "fingerprint": trial.fingerprint, "dataset": trial.dataset,
+        "trial": result.trial, "cell": result.cell, "candidate": result.candidate, "repeat": result.repeat,
+        "labels": list(named.items()), "state": result.state.value, "diverged": result.diverged,
+        "reused": result.reused, "score": trial.score, "best_step": trial.best_step, "seconds": trial.seconds,
+        "metrics": list(result.values.items()), "fingerprint": trial.fingerprint, "dataset": trial.dataset,
         "data_hash": trial.data_hash, "device": trial.device, "git_commit": trial.commit, "error": trial.error,
         "recipe": json.dumps(trial.recipe, ensure_ascii=False, separators=(",", ":")),
     }  # fmt: skip
 
 
-def _labels(outcomes: SweepOutcomes) -> dict[tuple[int, int], dict[str, str]]:
-    cells = {cell.index: cell.labels for cell in outcomes.cells}
-    return {(one.cell, one.index): {**cells[one.cell], **one.labels} for one in outcomes.candidates}
-
-
-def _means(metrics: Mapping[str, Statistic]) -> list[tuple[str, float]]:
-    return [(name, one.mean) for name, one in metrics.items()]
+def _labels(results: SweepResults) -> dict[tuple[int, int], dict[str, str]]:
+    cells = {cell.index: cell.labels for cell in results.cells}
+    return {
+        (candidate.cell, candidate.index): {**cells[candidate.cell], **candidate.labels}
+        for candidate in results.candidates
+    }
 
 
 def _stream(schema: pa.Schema, rows: Iterable[dict[str, Any]], at_once: int) -> Iterator[bytes]:
-    passing, out = iter(rows), io.BytesIO()
+    remaining, out = iter(rows), io.BytesIO()
     with pa.ipc.new_stream(out, schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
-        while some := list(islice(passing, at_once)):
-            writer.write_batch(pa.RecordBatch.from_pylist(some, schema=schema))
+        while batch := list(islice(remaining, at_once)):
+            writer.write_batch(pa.RecordBatch.from_pylist(batch, schema=schema))
             yield out.getvalue()
             out.seek(0)
             out.truncate()

@@ -2,20 +2,18 @@
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from orchestrator.spec.layouts import PLACE
-from workers.catalog import Catalog, Entry
+from workers.catalog import Catalog
 from workers.contract import KINDS
 
 GREEK: Mapping[str, str] = {
     "alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "epsilon": "ε", "eta": "η", "theta": "θ", "lambda": "λ",
     "mu": "μ", "rho": "ρ", "sigma": "σ", "tau": "τ", "omega": "ω",
 }  # fmt: skip
-
-_SHORT: Mapping[str, str] = {"lr": "lr"}
 
 
 def axis_title(axis: str) -> str:
@@ -24,97 +22,106 @@ def axis_title(axis: str) -> str:
     if last in GREEK:
         return GREEK[last]
     words = last.replace("_", " ").strip()
-    return _SHORT.get(last, words[:1].upper() + words[1:])
+    return words if words == "lr" else words[:1].upper() + words[1:]
 
 
-def choice_label(axis: str, label: str, parts: Catalog) -> str:
-    """A choice in print: a bare part name by its label in the catalog, anything else as the spec writes it."""
-    entry = parts.get(axis, label) if axis in KINDS else None
-    return entry.label if entry else label
+@dataclass(frozen=True, slots=True)
+class MetricFacts:
+    """The catalog's facts on a metric for print, such as title, unit and better direction."""
+
+    name: str  # of its part: `recall` of `recall@1`
+    title: str  # in print: `recall@1` -> R@1, `map@r` -> MAP@R
+    better: str  # higher, lower or none, also of a metric that the catalog does not know
+    unit: str | None  # `number` for a metric that is no share, such as a norm; None means that the table decides
+    over_queries: bool  # whether it is a mean over queries, whose scores trainings keep
+    rule: str  # by which rule it is computed, where its title does not say so; a caption's words
 
 
-def metric_entry(metric: str, parts: Catalog) -> Entry | None:
-    """The catalog entry of a metric named `file` or `file@k`."""
-    return parts.get("metric", metric.partition("@")[0])
-
-
-def metric_title(metric: str, parts: Catalog) -> str:
-    """A metric in print: `recall@1` -> R@1, `map@r` -> MAP@R."""
+def metric_facts(metric: str, parts: Catalog) -> MetricFacts:
+    """Looks up a metric named `file` or `file@k` in the catalog."""
     name, _, cut = metric.partition("@")
-    entry = metric_entry(metric, parts)
+    entry = parts.get("metric", name)
+    facts = entry.facts if entry else {}
     label = entry.label if entry else name.replace("_", " ")
-    return f"{label.partition('@')[0]}@{cut.upper()}" if cut else label
+    better = str(facts.get("better", "none"))
+    unit = facts.get("unit")
+    return MetricFacts(
+        name=name,
+        title=f"{label.partition('@')[0]}@{cut.upper()}" if cut else label,
+        better=better,
+        unit=str(unit) if unit is not None else "number" if better == "none" else None,
+        over_queries=facts.get("over") == "queries",
+        rule=str(facts.get("caption") or ""),
+    )
 
-
-def metric_better(metric: str, parts: Catalog) -> str:
-    """`higher`, `lower` or `none`; `none` too for a metric that the catalog does not know."""
-    entry = metric_entry(metric, parts)
-    return str(entry.facts.get("better", "none")) if entry else "none"
-
-
-def metric_over_queries(metric: str, parts: Catalog) -> bool:
-    """Whether it is a mean over queries, of each of which trainings keep the score."""
-    entry = metric_entry(metric, parts)
-    return entry is not None and entry.facts.get("over") == "queries"
-
-
-def metric_unit(metric: str, parts: Catalog) -> str | None:
-    """`number` for a metric that is no share of anything (norms, singular values); none: the table decides."""
-    entry = metric_entry(metric, parts)
-    unit = entry.facts.get("unit") if entry else None
-    return str(unit) if unit is not None else ("number" if metric_better(metric, parts) == "none" else None)
-
-
-Fill = Callable[[str], str]
-"""From the path in a template, such as `regularizer.eta`, to the text that takes its place."""
 
 NO_LABEL: Final = "–"
 """What is printed where an axis does not apply."""
 _ORDINAL: Final = "-+.0123456789"
 
+Key = tuple[str, str]
+"""An axis and one of its labels."""
+
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What one table calls axes and their labels: as its layout says, else as the catalog does."""
+    """The printed names of a table's axes and labels: from its layout, or else from the catalog."""
 
     parts: Catalog
     labels: Mapping[str, Mapping[str, str]]
     titles: Mapping[str, str | None]
 
     def heads(self, axis: str) -> bool:
-        """Whether an axis has headings of its own; one whose title is null only tells rows or columns apart."""
+        """Whether the table prints headings for an axis; an axis whose title is null only separates rows or columns."""
         return self.titles.get(axis, "") is not None
 
     def title(self, axis: str) -> str:
-        """The heading of an axis, which may be empty."""
+        """The printed heading of an axis, which may be empty."""
         given = self.titles.get(axis)
         return axis_title(axis) if given is None else given
 
-    def said(self, axis: str) -> str:
-        """The name of an axis in running text, never empty."""
+    def axis_name(self, axis: str) -> str:
+        """The printed name of an axis in running text, never empty."""
         return self.titles.get(axis) or axis_title(axis)
 
-    def label(self, axis: str, label: str, fill: Fill | None = None) -> str:
-        """A label in print, with what `fill` gives in the places of its template; "" is where the axis does not apply.
+    def template(self, axis: str, label: str) -> str | None:
+        """The layout's printed text of a label, with placeholders such as `{regularizer.eta}`; None if it has none."""
+        return self.labels.get(axis, {}).get(label)
 
-        Without `fill`, for running text, a template or an empty text is passed over for the catalog's label.
+    def label(self, axis: str, label: str) -> str:
+        """The printed text of a label in a sentence: from the layout, the catalog's label of a part, or the label
+        itself.
+
+        A template or an empty text is passed over. The label is "" where the axis does not apply.
         """
-        given = self.labels.get(axis, {}).get(label)
-        if fill is None and given is not None and (not given or PLACE.search(given)):
-            given = None
-        if given is None:
-            return choice_label(axis, label, self.parts) if label else NO_LABEL
-        return given if fill is None else PLACE.sub(lambda found: fill(found[1]), given)
+        given = self.template(axis, label)
+        if given and not PLACE.search(given):
+            return given
+        if not label:
+            return NO_LABEL
+        entry = self.parts.get(axis, label) if axis in KINDS else None
+        return entry.label if entry else label
 
-    def point(self, axes: Sequence[str], point: Sequence[str], fill: Fill | None = None) -> tuple[str, ...]:
-        """The labels of a point of axes as headings over columns: a bare value gets the name of its axis."""
-        printed = []
-        for axis, label in zip(axes, point, strict=True):
-            text = self.label(axis, label, fill)
-            bare = axis not in KINDS and label[:1] in _ORDINAL and label not in self.labels.get(axis, {})
-            title = self.title(axis) if fill else self.said(axis)
-            printed.append(f"{title} = {text}" if bare and label and title else text)
-        return tuple(printed)
+    def named(self, axis: str, label: str, text: str, title: str) -> str:
+        """The printed text of a label without its axis; a bare value is preceded by the axis's title, `lr = 0.01`."""
+        bare = axis not in KINDS and label[:1] in _ORDINAL and self.template(axis, label) is None
+        return f"{title} = {text}" if bare and label and title else text
+
+    def headings(self, axes: Sequence[str], points: Sequence[Sequence[str]], *, over: bool) -> dict[Key, str]:
+        """The printed headings of labels, by axis and label, `over` columns or next to rows; templates are left out."""
+        found = {}
+        for level, axis in enumerate(axes):
+            title = self.title(axis)
+            for label in {point[level] for point in points}:
+                if self.template(axis, label) is None:
+                    text = self.label(axis, label)
+                    found[axis, label] = self.named(axis, label, text, title) if over else text
+        return found
+
+    def point(self, axes: Sequence[str], point: Sequence[str]) -> tuple[str, ...]:
+        """The printed labels of a point of several axes, for a sentence."""
+        pairs = zip(axes, point, strict=True)
+        return tuple(self.named(axis, label, self.label(axis, label), self.axis_name(axis)) for axis, label in pairs)
 
 
 _UNPRINTABLE: Final = frozenset({"Cc", "Cf", "Cs"})  # control characters, direction marks, half surrogates
@@ -124,14 +131,14 @@ _FIRST_WIDE: Final = 0x2E80  # from here on (Chinese, Japanese, Korean, emoji) c
 
 
 def one_line(text: str) -> str:
-    """`text` without what cannot be printed (or not in XML), every run of blanks one space, none at the ends."""
+    """Reduces a text to one printable line (and valid XML), with single spaces and none at the ends."""
     blanks = "".join(" " if one.isspace() and one not in _FIXED_BLANKS else one for one in text)
     kept = (one for one in blanks if unicodedata.category(one) not in _UNPRINTABLE and one not in "\ufffe\uffff")
     return re.sub(" +", " ", "".join(kept)).strip()
 
 
 def width(text: str, size: float) -> float:
-    """About how wide a text is in a sans-serif font of that size, in the same unit."""
+    """Estimates the width of a text in a sans-serif font of that size, in the size's unit."""
     return size * sum(_advance(character) for character in text)
 
 
@@ -192,7 +199,7 @@ _GREEK: Final = re.compile(r"[\u0370-\u03ff\u1f00-\u1fff]+")
 _CHARACTERS: Final = re.compile(f"[A-Za-z][{''.join(_ACCENTS)}]|.", re.DOTALL)
 """A letter with an accent for which there is no single character, or one character."""
 _SELECTORS: Final = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]")
-"""Variation selectors, which say how the character before them is drawn and which TeX's fonts do not know."""
+"""Variation selectors, which say how the character before them is drawn, and which TeX's fonts lack."""
 _NO_FONT: Final = frozenset({"Cn", "Co"})  # unassigned and private characters
 _OPTION: Final = "[*"
 """What TeX takes for an option where it follows the end of a row or a rule."""
@@ -201,11 +208,11 @@ UNICODE_NOTE: Final = (
     "% This text is not Latin alone: compile it with XeLaTeX or LuaLaTeX, with \\usepackage{fontspec} and a",
     "% \\setmainfont that has these characters.",
 )
-"""Comment lines for a file that holds more than ASCII."""
+"""Comment lines for a file that holds more than ASCII, which pdfLaTeX may not read."""
 
 
 def escape(text: str) -> str:
-    """`text` for the body of a LaTeX document, on one line, wherever in a row, a caption or an argument it begins.
+    """Escapes a text for the body of a LaTeX document, on one line, wherever it begins in a row, caption or argument.
 
     The result is ASCII where TeX has commands for all of it. Other scripts stay as Unicode, which pdfLaTeX refuses.
     What no font has (unassigned and private characters, emoji) becomes [U+1F680].
@@ -213,11 +220,6 @@ def escape(text: str) -> str:
     line = _SELECTORS.sub("", one_line(text)).strip()
     written = "".join(_word(word) if word != " " else " " for word in re.split("( )", line))
     return f"{{{written[0]}}}{written[1:]}" if written[:1] and written[0] in _OPTION else written
-
-
-def unicode_note(lines: Iterable[str]) -> tuple[str, ...]:
-    """The comment that says which engines read these lines; empty where pdfLaTeX does too."""
-    return () if all(line.isascii() for line in lines) else UNICODE_NOTE
 
 
 def _word(word: str) -> str:
@@ -247,10 +249,6 @@ def _character(character: str) -> str:
     category = unicodedata.category(character)
     if category in _NO_FONT or (category == "So" and ord(character) > 0xFFFF):
         return f"[U+{ord(character):04X}]"
-    return _accented(character) or character
-
-
-def _accented(character: str) -> str | None:
     parts = unicodedata.normalize("NFD", character)
     base, mark = parts[0], parts[1:]
-    return rf"\{_ACCENTS[mark]}{{{base}}}" if mark in _ACCENTS and base.isascii() and base.isalpha() else None
+    return rf"\{_ACCENTS[mark]}{{{base}}}" if mark in _ACCENTS and base.isascii() and base.isalpha() else character

@@ -3,7 +3,7 @@
 import json
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -13,10 +13,10 @@ from pydantic import ValidationError
 from orchestrator.publish.aggregate import interval
 from orchestrator.publish.labels import escape
 from orchestrator.publish.tables import build
-from orchestrator.publish.tables.table_data import Column, Table, TableCell
+from orchestrator.publish.tables.table_data import Column, TableCell
 from orchestrator.views.errors import ConflictError, DamagedError
 from orchestrator.views.evidence import MacroAddress, MacroNumber, MacrosView
-from orchestrator.views.runs import Statistic, SweepOutcomes
+from orchestrator.views.runs import Labels, SweepResults
 from orchestrator.views.tables import printed
 from workers.catalog import Catalog
 
@@ -33,20 +33,97 @@ _HEAD: Final = r"""\makeatletter
   {\PackageError{metricsweep}{#1 has no #2}{It has value, interval, std, seeds and all.}}{\@nameuse{ms@#1@#2}}}"""
 
 
-@dataclass(frozen=True, slots=True)
-class MacroFile:
-    """A file of macros as it lies on disk."""
+PREFIX: Final = "ms"
+_SIGNS: Final = {"@": "At", ".": "Point", "-": "Minus", "+": "Plus", "=": "Is", "%": "Percent", "/": "Over"}
+_DIGITS: Final = ("Zero", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine")
+_PIECE: Final = re.compile(r"[A-Za-z]+|[0-9]|[@.+=%/-]")
+_MOST: Final = 20
 
-    path: Path
-    address: MacroAddress
-    numbers: dict[str, tuple[int, MacroNumber]]
-    """By name, with the line where it stands."""
-    edited: frozenset[str]
-    """Those whose line is not as it was written."""
+
+_ONE_RUN = "one run"
+NO_NUMBER = "no number"
+
+
+def macros_of(results: SweepResults, uid: str, name: str, catalog: Catalog, prefix: str = PREFIX) -> MacrosView:
+    """A table's numbers as LaTeX macros; NotFoundError for an unknown table `name`, ConflictError without numbers."""
+    checked_prefix(prefix)
+    built = build.build(results, name, catalog)
+    labels = {cell.index: cell.labels for cell in results.cells}
+    places = [(column, place, labels[cell]) for column, place, cell in built.metric_cells()]
+    if not places:
+        raise ConflictError(f"table '{name}' of sweep {results.sweep} has no number yet; macros need one")
+    parts = (
+        (name, *named.values(), column.name, *([f"on_{column.selection}"] if column.selection else []))
+        for column, _, named in places
+    )
+    numbers = [
+        _number(macro, *place, built.sweep) for macro, place in zip(macro_names(prefix, parts), places, strict=True)
+    ]
+    return MacrosView(
+        sweep=results.sweep, uid=uid, sweep_name=results.name, table=name, prefix=prefix, caption=built.words.text,
+        numbers=numbers,
+    )  # fmt: skip
+
+
+def checked_prefix(prefix: str) -> str:
+    """Returns a prefix for LaTeX macros unchanged; raises ConflictError if it is not made of letters."""
+    if not re.fullmatch(rf"[A-Za-z]{{1,{_MOST}}}", prefix):
+        raise ConflictError(
+            f"LaTeX macros cannot begin with {prefix!r}; expected 1 to {_MOST} letters from a to z, such as ms"
+        )
+    return prefix
+
+
+def _number(name: str, column: Column, cell: TableCell, labels: Labels, sweep: int) -> MacroNumber:
+    measured = cell.statistic
+    std = range_ = _ONE_RUN if measured is not None and measured.n == 1 else NO_NUMBER
+    if measured is not None and measured.std is not None:
+        std = printed(measured.std, column.unit, column.decimals)
+    if measured is not None and (bounds := interval(measured)) is not None:
+        low, high = (printed(bound, column.unit, column.decimals) for bound in bounds)
+        range_ = f"[{low}, {high}]"
+    return MacroNumber(
+        name=name, labels=dict(labels), metric=column.name, split=column.split, selection=column.selection or "",
+        sweep=sweep, cell=cell.cell or 0, value=cell.text or NO_NUMBER, interval=range_, std=std,
+        seeds=measured.n if measured else 0,
+    )  # fmt: skip
+
+
+def macro_names(prefix: str, places: Iterable[tuple[str, ...]]) -> list[str]:
+    """A LaTeX macro name for each place of a table, in their order; letters at the end distinguish equal names."""
+    names: list[str] = []
+    taken: set[str] = set()
+    for parts in places:
+        stem = prefix + "".join(map(_word, parts))
+        name, again = stem, 0
+        while name in taken:
+            again += 1
+            name = f"{stem}X{_letters(again)}"
+        taken.add(name)
+        names.append(name)
+    return names
+
+
+def _word(text: str) -> str:
+    """`semi_hard` -> SemiHard, `recall@1` -> RecallAtOne; a letter with an accent loses it."""
+    plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
+    return "".join(
+        _DIGITS[int(piece)] if piece.isdigit() else _SIGNS.get(piece) or piece[0].upper() + piece[1:]
+        for piece in _PIECE.findall(plain)
+    )
+
+
+def _letters(number: int) -> str:
+    """1 -> A, 26 -> Z, 27 -> AA."""
+    text = ""
+    while number:
+        number, digit = divmod(number - 1, 26)
+        text = chr(ord("A") + digit) + text
+    return text
 
 
 def written(view: MacrosView) -> str:
-    r"""The file; it is taken in by `\input` before or in the document, and needs no package."""
+    r"""The macros as a LaTeX file for `\input` before or in the document; it needs no package."""
     return "\n".join(_lines(view)) + "\n"
 
 
@@ -56,21 +133,33 @@ def _lines(view: MacrosView) -> Iterator[str]:
     yield "% `metricsweep check PAPER.tex` says which numbers have changed since. Do not edit: it would be found."
     yield f"% {escape(view.caption)}"
     yield _HEAD
-    for one in view.numbers:
-        yield _NUMBER + json.dumps(one.model_dump())
-        yield _macro(one)
+    for number in view.numbers:
+        yield _NUMBER + json.dumps(number.model_dump())
+        yield _macro(number)
     yield "\\makeatother"
 
 
-def _macro(one: MacroNumber) -> str:
-    runs = f"(95 % CI {one.interval}, n = {one.seeds})" if one.seeds > 1 else f"(n = {one.seeds})"
-    fields = (one.value, one.interval, one.std, str(one.seeds), runs)
+def _macro(number: MacroNumber) -> str:
+    runs = f"(95 % CI {number.interval}, n = {number.seeds})" if number.seeds > 1 else f"(n = {number.seeds})"
+    fields = (number.value, number.interval, number.std, str(number.seeds), runs)
     texts = (_MINUS.sub(lambda _: r"\ensuremath{-}", escape(text)) for text in fields)
-    return f"\\ms@number{{{one.name}}}" + "".join(f"{{{text}}}" for text in texts)
+    return f"\\ms@number{{{number.name}}}" + "".join(f"{{{text}}}" for text in texts)
+
+
+@dataclass(frozen=True, slots=True)
+class MacroFile:
+    """A LaTeX file of macros that this service wrote, read from disk."""
+
+    path: Path
+    address: MacroAddress
+    numbers: dict[str, tuple[int, MacroNumber]]
+    """By name, with the line number."""
+    edited: frozenset[str]
+    """The names of macros whose line was changed by hand."""
 
 
 def read(path: Path, text: str) -> MacroFile | None:
-    """The macros in a file; none where it is another kind of file. DamagedError says which line cannot be read."""
+    """Reads a LaTeX file of macros; `None` for another kind of file. DamagedError names a line that cannot be read."""
     lines = text.splitlines()
     at = next((at for at, line in enumerate(lines[:5]) if line.startswith(MAGIC)), None)
     if at is None:
@@ -88,111 +177,3 @@ def read(path: Path, text: str) -> MacroFile | None:
         return MacroFile(path, address, numbers, frozenset(edited))
     except (ValueError, ValidationError, KeyError, TypeError, IndexError) as error:
         raise DamagedError(f"{path}, line {line + 1}: the macros cannot be read; write them again") from error
-
-
-PREFIX: Final = "ms"
-_SIGNS: Final = {"@": "At", ".": "Point", "-": "Minus", "+": "Plus", "=": "Is", "%": "Percent", "/": "Over"}
-_DIGITS: Final = ("Zero", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine")
-_PIECE: Final = re.compile(r"[A-Za-z]+|[0-9]|[@.+=%/-]")
-_MOST: Final = 20
-
-
-def checked_prefix(prefix: str) -> str:
-    """A prefix that may begin macros; ConflictError for one that TeX would not read as letters."""
-    if not re.fullmatch(rf"[A-Za-z]{{1,{_MOST}}}", prefix):
-        raise ConflictError(
-            f"{prefix!r} cannot begin macros of LaTeX: 1 to {_MOST} letters from a to z can, such as ms"
-        )
-    return prefix
-
-
-def macro_names(prefix: str, places: Iterable[tuple[str, ...]]) -> list[str]:
-    """A name for each place, in their order; places that would share one get letters at the end."""
-    names: list[str] = []
-    taken: set[str] = set()
-    for parts in places:
-        stem = prefix + "".join(map(_word, parts))
-        name, again = stem, 0
-        while name in taken:
-            again += 1
-            name = f"{stem}X{_letters(again)}"
-        taken.add(name)
-        names.append(name)
-    return names
-
-
-def _word(text: str) -> str:
-    """`semi_hard` -> SemiHard, `recall@1` -> RecallAtOne; a letter with an accent loses it."""
-    plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
-    pieces = _PIECE.findall(plain)
-    return "".join(
-        _DIGITS[int(one)] if one.isdigit() else _SIGNS.get(one) or one[0].upper() + one[1:] for one in pieces
-    )
-
-
-def _letters(number: int) -> str:
-    """1 -> A, 26 -> Z, 27 -> AA."""
-    text = ""
-    while number:
-        number, digit = divmod(number - 1, 26)
-        text = chr(ord("A") + digit) + text
-    return text
-
-
-ONE_RUN = "one run"
-NO_NUMBER = "no number"
-
-
-def macros_of(outcomes: SweepOutcomes, uid: str, name: str, catalog: Catalog, prefix: str = PREFIX) -> MacrosView:
-    """The table `name` as macros; NotFoundError where there is none, ConflictError where it has no number to name."""
-    checked_prefix(prefix)
-    built = build.build(outcomes, name, catalog)
-    places = list(_places(built))
-    if not places:
-        raise ConflictError(f"table '{name}' of sweep {outcomes.sweep} has no cell with a metric, so no number to name")
-    labels = {cell.index: cell.labels for cell in outcomes.cells}
-    parts = (
-        (name, *labels[cell.cell or 0].values(), column.name, *([f"on_{column.selection}"] if column.selection else []))
-        for column, cell in places
-    )
-    numbers = [
-        _number(one, labels[place.cell or 0], column, place, built.sweep)
-        for one, (column, place) in zip(macro_names(prefix, parts), places, strict=True)
-    ]
-    return MacrosView(
-        sweep=outcomes.sweep, uid=uid, sweep_name=outcomes.name, table=name, prefix=prefix, caption=built.caption,
-        numbers=numbers,
-    )  # fmt: skip
-
-
-def _places(built: Table) -> Iterator[tuple[Column, TableCell]]:
-    for panel in built.panels:
-        for row in panel.rows:
-            for column, place in zip(panel.columns, row.cells, strict=True):
-                if column.kind == "metric" and place.cell is not None:
-                    yield column, place
-
-
-def _number(name: str, labels: Mapping[str, str], column: Column, place: TableCell, sweep: int) -> MacroNumber:
-    statistic = place.statistic
-    return MacroNumber(
-        name=name, labels=dict(labels), metric=column.name, split=column.split, selection=column.selection or "",
-        sweep=sweep, cell=place.cell or 0, value=place.text or NO_NUMBER, interval=_interval(statistic, column),
-        std=_std(statistic, column), seeds=statistic.n if statistic else 0,
-    )  # fmt: skip
-
-
-def _interval(found: Statistic | None, column: Column) -> str:
-    if found is None:
-        return NO_NUMBER
-    bounds = interval(found)
-    if bounds is None:
-        return ONE_RUN if found.n == 1 else NO_NUMBER
-    low, high = (printed(bound, column.unit, column.decimals) for bound in bounds)
-    return f"[{low}, {high}]"
-
-
-def _std(found: Statistic | None, column: Column) -> str:
-    if found is None or found.std is None:
-        return ONE_RUN if found is not None and found.n == 1 else NO_NUMBER
-    return printed(found.std, column.unit, column.decimals)

@@ -1,4 +1,4 @@
-"""Compares the numbers of a manuscript, its macros and its tables, with those of a sweep."""
+"""Compares the macros and tables of a manuscript with the results of a sweep."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,10 +27,16 @@ _SIGNS: Final = {
     r"\Downarrow": "⇓",
 }
 
+MOST_FILES: Final = 500
+MOST_BYTES: Final = 8 * 2**20
+_TAKEN: Final = re.compile(r"\\(?:input|include|subfile)\s*\{([^{}]+)\}|\\input\s+([^\s{}\\]+)")
+_COMMENT: Final = re.compile(r"(?<!\\)((?:\\\\)*)%.*")
+_NUMBER: Final = re.compile(r"\**[+-]?\.?\d|…|–$|diverged$|failed$")
+
 
 @dataclass(frozen=True, slots=True)
 class WholeTable:
-    """A file that holds a table."""
+    """A LaTeX file of a manuscript that holds a table of a sweep."""
 
     path: Path
     sweep: int
@@ -39,51 +45,161 @@ class WholeTable:
     rows: tuple["TexRow", ...]
 
     def differences(self, today: "WholeTable") -> Iterator[tuple[int, str]]:
-        """Line and words of each cell that is not what the table of today has."""
+        """Each cell of the manuscript's table that differs from the current table, as a line number and a message."""
         if self.sweep_name != today.sweep_name:
             yield 1, f"sweep {self.sweep} is another one there: its name is {today.sweep_name}, not {self.sweep_name}"
             return
-        now = {one.key: one for one in today.rows}
+        now = {row.key: row for row in today.rows}
         for row in self.rows:
-            other = now.get(row.key)
+            other = now.pop(row.key, None)
             if other is None:
                 yield row.line, f"{row.label}: the table has no such row any more"
             elif len(other.cells) != len(row.cells):
                 yield row.line, f"{row.label}: {len(row.cells)} columns in the paper, {len(other.cells)} now"
             else:
-                yield from ((row.line, said) for said in row.differences(other))
-        known = {one.key for one in self.rows}
-        for other in today.rows:
-            if other.key not in known:
-                yield self.rows[-1].line if self.rows else 1, f"{other.label}: a row of the table that the paper lacks"
+                yield from ((row.line, difference) for difference in row.differences(other))
+        for other in now.values():
+            yield self.rows[-1].line if self.rows else 1, f"{other.label}: a row of the table that the paper lacks"
 
 
 @dataclass(frozen=True, slots=True)
-class TexRow:
-    """A line of a tabular."""
+class Disagreement:
+    """A number of a manuscript that differs from the recorded result, and where the manuscript uses it."""
 
-    line: int
-    key: tuple[str, int]  # its headings, and the how many-th row with these it is
-    label: str
-    titles: tuple[str, ...]
-    cells: tuple[str, ...]
+    where: str  # file and line of the macro
+    name: str
+    message: str
+    used: Sequence[str]  # files and lines where the manuscript prints it
 
-    def differences(self, now: "TexRow") -> Iterator[str]:
-        """In words, what of it is otherwise."""
-        for at, (old, new) in enumerate(zip(self.cells, now.cells, strict=True)):
-            if old != new:
-                title = self.titles[at] if at < len(self.titles) and self.titles[at] else f"column {at + 1}"
-                yield f"{self.label}, {title}: {old or 'nothing'} in the paper, {new or 'nothing'} now"
+
+@dataclass(frozen=True, slots=True)
+class Manuscript:
+    """The macro and table files that a LaTeX paper includes, and where it uses macros."""
+
+    files: Sequence[MacroFile]
+    uses: Mapping[str, Sequence[str]]  # files and lines, by the name of a macro
+    tables: Sequence[WholeTable] = ()
+    outside: Sequence[str] = ()  # included files in other folders, which are not read
+
+    def compare(self, file: MacroFile, today: MacrosView) -> Iterator[Disagreement]:
+        """Each macro of a file of the manuscript that differs from the recorded result."""
+        if today.uid != file.address.uid:
+            sweep = f"sweep {file.address.sweep} ({today.sweep_name})"
+            message = f"{sweep} is another one there: its id is {today.uid}, not {file.address.uid}"
+            uses = [use for name in file.numbers for use in self.uses.get(name, ())]
+            yield Disagreement(f"{file.path}:1", "", message, uses)
+            return
+        current = {_key(number): number for number in today.numbers}
+        for name, (line, number) in file.numbers.items():
+            message = _difference(number, current.get(_key(number)))
+            if name in file.edited:
+                message = "; ".join(filter(None, ("its line was edited by hand", message)))
+            if message:
+                yield Disagreement(f"{file.path}:{line}", name, message, self.uses.get(name, ()))
+
+    def strange(self) -> Iterator[Disagreement]:
+        """The macros that the manuscript uses with the prefix of a macro file, but that no file defines."""
+        known = {name for file in self.files for name in file.numbers}
+        starts = tuple({macro_names(file.address.prefix, [(file.address.table,)])[0] for file in self.files})
+        for name, places in self.uses.items():
+            if name not in known and starts and name.startswith(starts):
+                yield Disagreement(places[0], name, "no file of macros defines it", places)
+
+
+def read_manuscript(paper: Path) -> Manuscript:
+    """Reads a LaTeX paper with all files that it includes from its own folder.
+
+    Raises NotFoundError if there is no such file, ConflictError if it includes neither macros nor a table.
+    """
+    if not paper.is_file():
+        raise NotFoundError(f"no LaTeX file {paper}; give the main file of the paper")
+    files: list[MacroFile] = []
+    uses: dict[str, list[str]] = {}
+    tables: list[WholeTable] = []
+    outside: list[str] = []
+    for path, text in _texts(paper, outside):
+        if (table := read_table(path, text)) is not None:
+            tables.append(table)
+        elif (macros := read(path, text)) is not None:
+            files.append(macros)
+        else:
+            for number, line in enumerate(_without_comments(text), 1):
+                for name in re.findall(r"\\([A-Za-z]+)", line):
+                    uses.setdefault(name, []).append(f"{path}:{number}")
+    if not files and not tables:
+        made = "`metricsweep table 7 main --macros main.tex` writes one"
+        if paper.suffix in (".yaml", ".yml"):
+            made = f"a spec is checked by `metricsweep submit --dry-run {paper}`"
+        raise ConflictError(f"{paper} includes neither a macro file nor a table of a sweep; {made}")
+    starts = tuple({file.address.prefix for file in files})
+    own = {name: places for name, places in uses.items() if name.startswith(starts)}
+    return Manuscript(files, own, tables, outside)
+
+
+def _texts(paper: Path, outside: list[str]) -> Iterator[tuple[Path, str]]:
+    """The files of a paper, each once; TeX resolves paths from the folder of the paper.
+
+    Files in other folders are added to `outside` and not read.
+    """
+    folder = paper.parent.resolve()
+    waiting, seen = [paper], set[Path]()
+    while waiting:
+        path = waiting.pop()
+        if path.resolve() in seen or not path.is_file():
+            continue
+        seen.add(path.resolve())
+        if len(seen) > MOST_FILES or path.stat().st_size > MOST_BYTES:
+            raise ConflictError(f"{path}: the paper has too many or too large files; at most {MOST_FILES} are read")
+        text = path.read_text(encoding="utf-8", errors="replace")
+        yield path, text
+        for match in _TAKEN.finditer("\n".join(_without_comments(text))):
+            name = (match[1] or match[2]).strip().strip('"')
+            for candidate in (name, f"{name}.tex"):
+                if _is_file(included := paper.parent / candidate):
+                    if included.resolve().is_relative_to(folder):
+                        waiting.append(included)
+                    elif candidate not in outside:
+                        outside.append(candidate)
+                    break
+
+
+def _without_comments(text: str) -> list[str]:
+    return [_COMMENT.sub(r"\1", line) for line in text.splitlines()]
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # no file can have this name
+        return False
 
 
 def read_table(path: Path, text: str) -> WholeTable | None:
-    """The table in a file; none where it is another kind of file."""
+    """Reads the table of a sweep in a LaTeX file; `None` if the file holds no such table."""
     lines = text.splitlines()
     head = next((found for line in lines[:_FIRST_LINES] if (found := _HEAD.fullmatch(line[:_LONGEST].strip()))), None)
     if head is None:
         return None
     plain = head["table"].replace("\\_", "_").replace("{}", "")
     return WholeTable(path, int(head["sweep"]), head["name"], plain, tuple(_rows(lines)))
+
+
+@dataclass(frozen=True, slots=True)
+class TexRow:
+    """A row of a LaTeX table in a manuscript: its line, headings and cells."""
+
+    line: int
+    key: tuple[str, int]  # its headings, and its number among the rows with these headings
+    label: str
+    titles: tuple[str, ...]
+    cells: tuple[str, ...]
+
+    def differences(self, now: "TexRow") -> Iterator[str]:
+        """A message for each cell of the row that differs from the current row."""
+        for at, (old, new) in enumerate(zip(self.cells, now.cells, strict=True)):
+            if old != new:
+                title = self.titles[at] if at < len(self.titles) and self.titles[at] else f"column {at + 1}"
+                yield f"{self.label}, {title}: {old or 'nothing'} in the paper, {new or 'nothing'} now"
 
 
 def _rows(lines: list[str]) -> Iterator[TexRow]:
@@ -103,23 +219,23 @@ def _rows(lines: list[str]) -> Iterator[TexRow]:
             titles = tuple(_cells(text))
         elif within and text.endswith("\\\\"):
             cells = _cells(text)
-            stub = next((at for at, one in enumerate(cells) if _is_number(one)), len(cells))
-            above = [one or before for one, before in zip(cells[:stub], [*above, *[""] * stub], strict=False)]
-            label = " ".join(one for one in above if one and one != "–") or f"row {len(seen) + 1}"
+            stub = next((at for at, cell in enumerate(cells) if _NUMBER.match(cell)), len(cells))
+            above = [cell or before for cell, before in zip(cells[:stub], [*above, *[""] * stub], strict=False)]
+            label = " ".join(cell for cell in above if cell and cell != "–") or f"row {len(seen) + 1}"
             seen[label] = seen.get(label, 0) + 1
             yield TexRow(number, (label, seen[label]), label, titles, tuple(cells))
 
 
 def _cells(line: str) -> list[str]:
-    found: list[str] = []
+    cells: list[str] = []
     for cell in re.split(r"(?<!\\)&", line.removesuffix("\\\\")):
         spanned = _SPANNED.match(cell.strip())
-        found += [_plain(spanned[2] if spanned else cell), *[""] * (int(spanned[1]) - 1 if spanned else 0)]
-    return found
+        cells += [_plain(spanned[2] if spanned else cell), *[""] * (int(spanned[1]) - 1 if spanned else 0)]
+    return cells
 
 
 def _plain(cell: str) -> str:
-    """What of a cell a reader sees, without what only takes room; bold is `**`."""
+    """The visible text of a cell, without spacing; bold is `**`."""
     text = _BOLD.sub(r"**\1**", _DROPPED.sub("", cell))
     for name, sign in _SIGNS.items():
         text = text.replace(name, sign)
@@ -127,151 +243,12 @@ def _plain(cell: str) -> str:
     return re.sub(r"\\([&%#_{}$])", r"\1", text).replace("--", "–").strip()
 
 
-def _is_number(text: str) -> bool:
-    return bool(re.match(r"\**[+-]?\.?\d|…|–$|diverged$|failed$", text))
-
-
-MOST_FILES: Final = 500
-MOST_BYTES: Final = 8 * 2**20
-_TAKEN: Final = re.compile(r"\\(?:input|include|subfile)\s*\{([^{}]+)\}|\\input\s+([^\s{}\\]+)")
-_COMMENT: Final = re.compile(r"(?<!\\)((?:\\\\)*)%.*")
-
-
-@dataclass(frozen=True, slots=True)
-class Disagreement:
-    """A number of a manuscript that is not what the records say."""
-
-    where: str  # file and line of the macro
-    name: str
-    said: str
-    used: Sequence[str]  # files and lines where the manuscript prints it
-
-
-@dataclass(frozen=True, slots=True)
-class Manuscript:
-    """What a paper takes in and prints."""
-
-    files: Sequence[MacroFile]
-    uses: Mapping[str, Sequence[str]]  # by the name of a macro: files and lines
-    tables: Sequence[WholeTable] = ()
-    outside: Sequence[str] = ()  # files that it takes in from elsewhere, which are not read
-
-    def compare(self, file: MacroFile, today: MacrosView) -> Iterator[Disagreement]:
-        """Each macro of a file that says something else than the records do today."""
-        if today.uid != file.address.uid:
-            their, ours = f"sweep {file.address.sweep} ({today.sweep_name})", file.address.uid
-            said = f"{their} is another one there: its id is {today.uid}, not {ours}"
-            uses = [use for name in file.numbers for use in self.uses.get(name, ())]
-            yield Disagreement(f"{file.path}:1", "", said, uses)
-            return
-        current = {_key(number): number for number in today.numbers}
-        for name, (line, number) in file.numbers.items():
-            said = _difference(number, current.get(_key(number)))
-            if name in file.edited:
-                said = "; ".join(filter(None, ("its line was edited by hand", said)))
-            if said:
-                yield Disagreement(f"{file.path}:{line}", name, said, self.uses.get(name, ()))
-
-    def strange(self) -> Iterator[Disagreement]:
-        """Macros with the prefix of a file that no file defines."""
-        known = {name for file in self.files for name in file.numbers}
-        starts = tuple({f"{file.address.prefix}{_camel(file.address.table)}" for file in self.files})
-        for name, places in self.uses.items():
-            if name not in known and starts and name.startswith(starts):
-                yield Disagreement(places[0], name, "no file of macros defines it", places)
-
-
-def read_manuscript(paper: Path) -> Manuscript:
-    """A paper with all that it takes in from its folder; NotFoundError where it is not there.
-
-    ConflictError where it takes in neither macros nor a table.
-    """
-    if not paper.is_file():
-        raise NotFoundError(f"there is no file {paper}")
-    files: list[MacroFile] = []
-    uses: dict[str, list[str]] = {}
-    tables: list[WholeTable] = []
-    outside: list[str] = []
-    for path, text in _texts(paper, outside):
-        if (table := read_table(path, text)) is not None:
-            tables.append(table)
-        elif (sheet := read(path, text)) is not None:
-            files.append(sheet)
-        else:
-            _note(path, text, uses)
-    if not files and not tables:
-        made = "`metricsweep table 7 main --macros main.tex` writes one"
-        if paper.suffix in (".yaml", ".yml"):
-            made = f"a spec is checked by `metricsweep submit --dry-run {paper}`"
-        raise ConflictError(f"{paper} takes in no file of macros, nor a table; {made}")
-    starts = tuple({file.address.prefix for file in files})
-    return Manuscript(
-        files, {name: places for name, places in uses.items() if name.startswith(starts)}, tables, outside
-    )
-
-
-def _texts(paper: Path, outside: list[str]) -> Iterator[tuple[Path, str]]:
-    """The files of a paper, each once; paths are those from the folder of the paper, as TeX finds them.
-
-    What lies elsewhere is noted and not read.
-    """
-    folder = paper.parent.resolve()
-    waiting, seen = [paper], set[Path]()
-    while waiting:
-        path = waiting.pop()
-        if path.resolve() in seen or not path.is_file():
-            continue
-        seen.add(path.resolve())
-        if len(seen) > MOST_FILES or path.stat().st_size > MOST_BYTES:
-            raise ConflictError(f"{path}: a paper of more than {MOST_FILES} files, or of larger ones, is not read")
-        text = path.read_text(encoding="utf-8", errors="replace")
-        yield path, text
-        for match in _TAKEN.finditer(_bare(text)):
-            name = (match[1] or match[2]).strip().strip('"')
-            for candidate in (name, f"{name}.tex"):
-                if _lies(there := paper.parent / candidate):
-                    if there.resolve().is_relative_to(folder):
-                        waiting.append(there)
-                    elif candidate not in outside:
-                        outside.append(candidate)
-                    break
-
-
-def _lies(path: Path) -> bool:
-    """Whether there is such a file; what cannot be the name of one is none."""
-    try:
-        return path.is_file()
-    except OSError:
-        return False
-
-
-def _note(path: Path, text: str, uses: dict[str, list[str]]) -> None:
-    for number, line in enumerate(_bare(text).splitlines(), 1):
-        for name in re.findall(r"\\([A-Za-z]+)", line):
-            uses.setdefault(name, []).append(f"{path}:{number}")
-
-
-def _bare(text: str) -> str:
-    """A text without its comments, line by line."""
-    return "\n".join(_COMMENT.sub(r"\1", line) for line in text.splitlines())
-
-
-def _key(one: MacroNumber) -> tuple[object, ...]:
-    return frozenset(one.labels.items()), one.metric, one.split, one.selection
+def _key(number: MacroNumber) -> tuple[object, ...]:
+    return frozenset(number.labels.items()), number.metric, number.split, number.selection
 
 
 def _difference(then: MacroNumber, now: MacroNumber | None) -> str:
     if now is None:
         return "the table has no such number any more"
-    fields = [
-        f"{title}: {old} in the paper, {new} now"
-        for title, old, new in (
-            ("value", then.value, now.value), ("interval", then.interval, now.interval), ("std", then.std, now.std),
-            ("seeds", then.seeds, now.seeds),
-        ) if old != new
-    ]  # fmt: skip
-    return "; ".join(fields)
-
-
-def _camel(table: str) -> str:
-    return macro_names("", [(table,)])[0]
+    pairs = ((field, getattr(then, field), getattr(now, field)) for field in ("value", "interval", "std", "seeds"))
+    return "; ".join(f"{field}: {old} in the paper, {new} now" for field, old, new in pairs if old != new)

@@ -9,80 +9,89 @@ import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
 from orchestrator.host.identity import digest, new_token
-from orchestrator.record.accounts import by_token, require_administrator, require_own_tokens, rights, tell
-from orchestrator.record.database import Access, insertion
+from orchestrator.record.accounts import audit_event, by_token, require_administrator, require_own_tokens, rights
+from orchestrator.record.database import Access, insertion, upsert
 from orchestrator.record.schema import account, membership, project, quota, token
 from orchestrator.views.accounts import Caller, LoginTerms, Person, Quota, QuotaKind, Role, Scope
 from orchestrator.views.errors import ConflictError, LoginRefusedError, NotAllowedError, NotFoundError
 
 MOST_TOKENS: Final = 100
-"""Of a user, that open something."""
-FOR_ADMINISTRATORS: Final = frozenset({Scope.ADMIN, Scope.METRICS})
-"""Scopes that open what is of all projects: nobody else makes tokens of these."""
+"""Valid tokens of a user."""
+_FOR_ADMINISTRATORS: Final = frozenset({Scope.ADMIN, Scope.METRICS})
+"""Scopes that open all projects: only administrators make tokens with these."""
 
 
-class AccountWriter(Access):
-    """Writes who may do what; each change holds from the next request on. NotAllowedError of who may not."""
+class _Administration(Access):
+    @contextmanager
+    def _administering(self) -> Iterator[sa.Connection]:
+        with self._database.writing() as connection:
+            require_administrator(connection)
+            yield connection
+
+
+class AccountWriter(_Administration):
+    """Writes users, projects, tokens and quotas. Methods raise NotAllowedError if the caller may not."""
 
     def add_project(self, name: str, *, everyone: bool) -> None:
-        """Make a project; ConflictError where there is one of this name. `everyone`: every user sees it."""
+        """Add a project; raises ConflictError if the name is taken. `everyone`: every user sees it."""
         with self._administering() as connection:
             _add(connection, project, f"a project named {name!r}", name=name, open=everyone)
-            tell(connection, "project added", f"project {name}", "open" if everyone else "closed")
+            audit_event(connection, "project added", f"project {name}", "open" if everyone else "closed")
 
     def open_project(self, name: str, *, everyone: bool) -> None:
-        """Have a project be seen by every user, or by its members alone; NotFoundError."""
+        """Make a project visible to every user, or to its members only; raises NotFoundError."""
         with self._administering() as connection:
             number = _id(connection, project, "project", name)
             connection.execute(sa.update(project).where(project.c.id == number).values(open=everyone))
-            tell(connection, "project opened" if everyone else "project closed", f"project {name}")
+            audit_event(connection, "project opened" if everyone else "project closed", f"project {name}")
 
     def add_user(self, name: str, role: Role, where: str | None = None) -> None:
-        """Make a user, in a project or none; ConflictError where there is one of this name, NotFoundError."""
+        """Add a user, and its membership in a project; raises ConflictError if the name is taken, NotFoundError."""
         with self._administering() as connection:
             if where is not None:
                 _id(connection, project, "project", where)
             _add(connection, account, f"a user named {name!r}", name=name, role=role)
-            tell(connection, "user added", f"user {name}", role)
+            audit_event(connection, "user added", f"user {name}", role)
             if where is not None:
                 _join(connection, name, where, steers=role is not Role.VIEWER)
 
     def set_role(self, name: str, role: Role) -> None:
-        """Give a user another role; NotFoundError."""
+        """Give a user another role; raises NotFoundError."""
         self._set(name, {"role": role}, "role given", role)
 
     def disable(self, name: str, *, disabled: bool) -> None:
-        """Have nothing of a user's open anything, or all of it again; NotFoundError."""
-        self._set(
-            name, {"disabled": datetime.now(UTC) if disabled else None}, "user disabled" if disabled else "user enabled"
-        )
+        """Disable a user together with all its API tokens, or enable it again; raises NotFoundError."""
+        what = "user disabled" if disabled else "user enabled"
+        self._set(name, {"disabled": datetime.now(UTC) if disabled else None}, what)
 
     def join(self, name: str, where: str, *, steers: bool) -> None:
-        """Have a user be in a project, to look or to steer; NotFoundError."""
+        """Add a user to a project, as a member who submits (`steers`) or as a viewer; raises NotFoundError."""
         with self._administering() as connection:
             _join(connection, name, where, steers=steers)
 
     def leave(self, name: str, where: str) -> None:
-        """Have a user be in a project no more; NotFoundError."""
+        """Remove a user from a project; raises NotFoundError."""
         with self._administering() as connection:
             mine = (membership.c[key] == value for key, value in _place(connection, name, where).items())
             if connection.execute(sa.delete(membership).where(*mine)).rowcount == 0:
                 raise NotFoundError(f"{name!r} is not in the project {where!r}")
-            tell(connection, "project left", f"user {name}", where)
+            audit_event(connection, "project left", f"user {name}", where)
 
     def add_token(self, user: str, name: str, digest: str, scope: Scope, expires: datetime | None) -> tuple[int, bool]:
-        """Keep the hash of a new token; its number, and whether it is new: the same hash is kept once.
+        """Store the hash of a new API token; returns the token's number, and whether it is new.
 
-        Raises NotFoundError where there is no such user, ConflictError where the hash is of another token, or of one
-        that opens nothing any more, or where the user has too many.
+        A hash that is stored already is not stored again. Raises NotFoundError if there is no such user, ConflictError
+        if the hash belongs to another or an invalid token or the user has too many tokens.
         """
         with self._database.writing() as connection:
             who = require_own_tokens(connection, user)
             number = _id(connection, account, "user", user)
-            if not who.administers and scope in FOR_ADMINISTRATORS:
-                raise NotAllowedError(f"a token of the scope {scope} is made by an administrator")
+            if not who.administers and scope in _FOR_ADMINISTRATORS:
+                raise NotAllowedError(f"only an administrator may make a token of the scope {scope}")
             if not who.administers and expires is None:
-                raise NotAllowedError("a token that never runs out is made by an administrator; say for how many days")
+                raise NotAllowedError(
+                    "only an administrator may make a token that never expires; give its lifetime in days"
+                )
             alike = sa.select(token).where(token.c.hash == digest)
             known = connection.execute(alike).one_or_none()
             if known is not None:
@@ -94,15 +103,15 @@ class AccountWriter(Access):
             }  # fmt: skip
             adding = insertion(connection, token).values(values).on_conflict_do_nothing(index_elements=["hash"])
             added = connection.execute(adding.returning(token.c.id)).scalar_one_or_none()
-            if added is None:  # the same request, sent twice at once, was quicker
+            if added is None:  # the same request was sent twice at once
                 return _same(connection.execute(alike).one(), number, name, scope), False
-            tell(connection, "token added", f"token {added}", f"{user}, {name}, {scope}")
+            audit_event(connection, "token added", f"token {added}", f"{user}, {name}, {scope}")
             return int(added), True
 
     def revoke(self, number: int) -> None:
-        """Have a token, and the sessions that began with it, open nothing from now on; NotFoundError.
+        """Revoke an API token and the browser sessions that began with it; raises NotFoundError.
 
-        To who may not, a token of somebody else is none.
+        NotFoundError is also raised for tokens of other users.
         """
         query = sa.select(account.c.name).join(token, token.c.account_id == account.c.id).where(token.c.id == number)
         with self._database.writing() as connection:
@@ -113,19 +122,29 @@ class AccountWriter(Access):
             require_own_tokens(connection, whose)
             ending = sa.update(token).where(token.c.id == number, token.c.revoked.is_(None))
             if connection.execute(ending.values(revoked=datetime.now(UTC))).rowcount:
-                tell(connection, "token revoked", f"token {number}")
+                audit_event(connection, "token revoked", f"token {number}")
+
+    def set_quota(self, kind: QuotaKind, name: str, limits: Quota) -> None:
+        """Replace the quota of a user or a project; a quota without limits removes it. Raises NotFoundError.
+
+        The conductor applies it within seconds.
+        """
+        table, key = (account, "account_id") if kind == "user" else (project, "project_id")
+        values = limits.model_dump()
+        said = ", ".join(f"{what} {most:g}" for what, most in values.items() if most is not None)
+        with self._administering() as connection:
+            number = _id(connection, table, kind, name)
+            if said:
+                upsert(connection, quota, {key: number}, values)
+            else:
+                connection.execute(sa.delete(quota).where(quota.c[key] == number))
+            audit_event(connection, "quota set" if said else "quota removed", f"{kind} {name}", said)
 
     def _set(self, name: str, values: dict[str, Any], what: str, detail: str = "") -> None:
         with self._administering() as connection:
             number = _id(connection, account, "user", name)
             connection.execute(sa.update(account).where(account.c.id == number).values(values))
-            tell(connection, what, f"user {name}", detail)
-
-    @contextmanager
-    def _administering(self) -> Iterator[sa.Connection]:
-        with self._database.writing() as connection:
-            require_administrator(connection)
-            yield connection
+            audit_event(connection, what, f"user {name}", detail)
 
 
 def _add(connection: sa.Connection, table: sa.Table, what: str, **values: Any) -> None:
@@ -133,31 +152,35 @@ def _add(connection: sa.Connection, table: sa.Table, what: str, **values: Any) -
         with connection.begin_nested():
             connection.execute(sa.insert(table).values(**values, created=datetime.now(UTC)))
     except IntegrityError:
-        raise ConflictError(f"there is {what} already") from None
+        raise ConflictError(f"{what} exists already; choose another name") from None
 
 
 def _join(connection: sa.Connection, name: str, where: str, *, steers: bool) -> None:
-    keys = _place(connection, name, where)
-    adding = insertion(connection, membership).values(**keys, steers=steers)
-    connection.execute(adding.on_conflict_do_update(index_elements=list(keys), set_={"steers": steers}))
-    tell(connection, "project joined", f"user {name}", f"{where}, {'member' if steers else 'viewer'}")
+    upsert(connection, membership, _place(connection, name, where), {"steers": steers})
+    audit_event(connection, "project joined", f"user {name}", f"{where}, {'member' if steers else 'viewer'}")
 
 
 def _same(known: sa.Row[Any], whose: int, name: str, scope: Scope) -> int:
-    """The number of a token that is there; ConflictError unless it opens, and is what is asked for."""
+    """The number of a stored token; raises ConflictError unless it is valid and equals the requested token."""
     if (known.account_id, known.name, known.scope) != (whose, name, scope):
-        raise ConflictError(f"the idempotency key belongs to token {known.id}, which is another one")
+        raise ConflictError(
+            f"the idempotency key belongs to token {known.id}, whose user, name or scope differs; use a new key"
+        )
     if known.revoked is not None or (known.expires is not None and known.expires <= datetime.now(UTC)):
-        raise ConflictError(f"the idempotency key belongs to token {known.id}, which opens nothing any more")
+        raise ConflictError(
+            f"the idempotency key belongs to token {known.id}, which was revoked or has expired; use a new key"
+        )
     return int(known.id)
 
 
 def _require_few(connection: sa.Connection, whose: int, user: str) -> None:
     opens = (token.c.revoked.is_(None), sa.or_(token.c.expires.is_(None), token.c.expires > datetime.now(UTC)))
-    shown = token.c.browser.is_not(True)  # browsers have a number of their own
+    shown = token.c.browser.is_not(True)  # browsers have their own limit
     query = sa.select(sa.func.count()).select_from(token).where(token.c.account_id == whose, shown, *opens)
     if connection.execute(query).scalar_one() >= MOST_TOKENS:
-        raise ConflictError(f"{user!r} has {MOST_TOKENS} tokens that open something; revoke one first")
+        raise ConflictError(
+            f"{user!r} has {MOST_TOKENS} valid tokens, which is the most a user may have; revoke one first"
+        )
 
 
 def _place(connection: sa.Connection, name: str, where: str) -> dict[str, int]:
@@ -175,18 +198,18 @@ def _id(connection: sa.Connection, table: sa.Table, kind: str, name: str) -> int
 
 
 MOST_BROWSERS: Final = 50
-"""Of a user at once; the oldest gives way."""
+"""Logged-in browsers of a user; a new login ends the oldest."""
 HOW: Final = "OpenID Connect"
 
 
-class LoginWriter(Access):
-    """Writes who came by a provider. Its word was checked before: it is the server itself that asks here."""
+class LoginWriter(_Administration):
+    """Writes logins through an OpenID provider. The server has verified the provider's token before."""
 
     def enter(self, person: Person, terms: LoginTerms) -> Caller:
-        """Let a browser of somebody in; LoginRefusedError of who is no user, and becomes none, or is disabled.
+        """Log a browser in as the user of an OpenID login; raises LoginRefusedError.
 
-        Who it is says the provider's own number alone: a name or an address that it tells is nobody's proof of being
-        the user who has it.
+        Refused are disabled users, and people who are no user and cannot become one. Only the provider's subject
+        identifies a user: a name or e-mail address proves nothing.
         """
         with self._database.writing() as connection:
             row = _known(connection, person) or _made(connection, person, terms.new_users)
@@ -194,51 +217,51 @@ class LoginWriter(Access):
                 raise LoginRefusedError(f"the user {row.name} is disabled here", person.subject)
             if person.role is not None and row.role != person.role:
                 connection.execute(sa.update(account).where(account.c.id == row.id).values(role=person.role))
-                tell(connection, "role given", f"user {row.name}", person.role, actor=HOW)
+                audit_event(connection, "role given", f"user {row.name}", person.role, actor=HOW)
             number = _let_in(connection, row.id, terms.seconds)
             who = by_token(connection, number)
             assert who is not None, "it was made just now"
-            tell(connection, "login", HOW, f"subject {person.subject}", who=who)
+            audit_event(connection, "login", HOW, f"subject {person.subject}", who=who)
             return who
 
     def leave(self, number: int) -> bool:
-        """End the token of a browser that a provider let in; whether it is one."""
+        """Revoke the session token of a browser; False if `number` is not a valid token of a browser."""
         mine = (token.c.id == number, token.c.browser.is_(True))
         with self._database.writing() as connection:
             who = by_token(connection, number)
             ending = sa.update(token).where(*mine, token.c.revoked.is_(None)).values(revoked=datetime.now(UTC))
             if not connection.execute(ending).rowcount:
                 return False
-            tell(connection, "logout", HOW, who=who)
+            audit_event(connection, "logout", HOW, who=who)
             return True
 
     def link(self, name: str, issuer: str, subject: str) -> None:
-        """Say by which number a provider knows a user; NotFoundError, and ConflictError where that is taken."""
-        with self._database.writing() as connection:
-            require_administrator(connection)
+        """Link a user with an OpenID subject; raises NotFoundError, and ConflictError if one of them is linked."""
+        with self._administering() as connection:
             row = _named(connection, name)
             if (row.issuer, row.subject) == (issuer, subject):
                 return
             if row.subject is not None:
-                raise ConflictError(f"{name!r} is linked with {row.subject!r} of {row.issuer}; unlink it first")
+                raise ConflictError(
+                    f"{name!r} is linked with the login {row.subject!r} of {row.issuer}; unlink it first"
+                )
             linking = sa.update(account).where(account.c.id == row.id).values(issuer=issuer, subject=subject)
             try:
                 with connection.begin_nested():
                     connection.execute(linking)
             except IntegrityError:
-                raise ConflictError(f"{subject!r} of {issuer} is another user's login") from None
-            tell(connection, "login linked", f"user {name}", f"{subject} of {issuer}")
+                raise ConflictError(f"the login {subject!r} of {issuer} is linked with another user") from None
+            audit_event(connection, "login linked", f"user {name}", f"{subject} of {issuer}")
 
     def unlink(self, name: str) -> None:
-        """Have no provider log a user in, and end the browsers that one let in; NotFoundError."""
-        with self._database.writing() as connection:
-            require_administrator(connection)
+        """Remove a user's link with an OpenID provider and end its browser sessions; raises NotFoundError."""
+        with self._administering() as connection:
             row = _named(connection, name)
             if row.subject is None:
                 return
             connection.execute(sa.update(account).where(account.c.id == row.id).values(issuer=None, subject=None))
             connection.execute(sa.update(token).where(*_open(row.id)).values(revoked=datetime.now(UTC)))
-            tell(connection, "login unlinked", f"user {name}", f"{row.subject} of {row.issuer}")
+            audit_event(connection, "login unlinked", f"user {name}", f"{row.subject} of {row.issuer}")
 
 
 def _known(connection: sa.Connection, person: Person) -> sa.Row[Any] | None:
@@ -259,16 +282,18 @@ def _made(connection: sa.Connection, person: Person, role: Role | None) -> sa.Ro
         with connection.begin_nested():
             connection.execute(sa.insert(account).values(values))
     except IntegrityError:
-        said = f"there is a user {person.name} here already, who is not linked with this login"
-        raise LoginRefusedError(said, person.subject) from None
-    tell(connection, "user added", f"user {person.name}", f"{values['role']}, subject {person.subject}", actor=HOW)
+        message = f"there is a user {person.name} here already, who is not linked with this login"
+        raise LoginRefusedError(message, person.subject) from None
+    audit_event(
+        connection, "user added", f"user {person.name}", f"{values['role']}, subject {person.subject}", actor=HOW
+    )
     return _named(connection, person.name)
 
 
 def _let_in(connection: sa.Connection, whose: int, seconds: float) -> int:
     now = datetime.now(UTC)
     over = sa.or_(token.c.revoked.is_not(None), token.c.expires <= now)
-    # The audit names tokens by number alone, and keeps what became of these.
+    # The audit log keeps what became of these tokens.
     connection.execute(sa.delete(token).where(token.c.account_id == whose, token.c.browser.is_(True), over))
     kept = sa.select(token.c.id).where(*_open(whose)).order_by(token.c.id.desc()).limit(MOST_BROWSERS - 1)
     rest = (*_open(whose), token.c.id.not_in(connection.execute(kept).scalars().all()))
@@ -289,24 +314,3 @@ def _named(connection: sa.Connection, name: str) -> sa.Row[Any]:
     if row is None:
         raise NotFoundError(f"no user named {name!r}")
     return row
-
-
-class QuotaWriter(Access):
-    """Sets quotas; the conductor heeds each within seconds."""
-
-    def put(self, kind: QuotaKind, name: str, limits: Quota) -> None:
-        """Give a user or a project this quota in place of another; one without limits takes it away. NotFoundError."""
-        table, key = (account, "account_id") if kind == "user" else (project, "project_id")
-        values = limits.model_dump()
-        said = ", ".join(f"{what} {most:g}" for what, most in values.items() if most is not None)
-        with self._database.writing() as connection:
-            require_administrator(connection)
-            number = connection.execute(sa.select(table.c.id).where(table.c.name == name)).scalar_one_or_none()
-            if number is None:
-                raise NotFoundError(f"no {kind} named {name!r}")
-            if said:
-                adding = insertion(connection, quota).values({key: number, **values})
-                connection.execute(adding.on_conflict_do_update(index_elements=[key], set_=values))
-            else:
-                connection.execute(sa.delete(quota).where(quota.c[key] == number))
-            tell(connection, "quota set" if said else "quota removed", f"{kind} {name}", said)

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 import sqlalchemy as sa
 
@@ -33,83 +33,77 @@ _ORDER = list(Role)
 
 
 class AccountReader(Access):
-    """Reads who may do what. What it finds holds at that moment: a token is asked about at every request."""
+    """Reads the rights of callers. Nothing is cached: a token is checked at every request."""
 
     def by_hash(self, digest: str) -> Caller | None:
-        """Who has the token with this hash, if that opens anything now."""
+        """The user who owns the API token with this SHA-256 hash; `None` unless the token is valid now."""
         with self._database.reading() as connection:
             number = connection.execute(sa.select(token.c.id).where(token.c.hash == digest)).scalar_one_or_none()
             return None if number is None else by_token(connection, number)
 
     def by_token(self, number: int) -> Caller | None:
-        """Whose a token is, if it opens anything now."""
+        """The user who owns the API token with this number; `None` unless the token is valid now."""
         with self._database.reading() as connection:
             return by_token(connection, number)
 
     def by_name(self, name: str) -> Caller | None:
-        """A user, whose login somebody else has seen."""
+        """The rights of a user who was authenticated elsewhere, such as by a proxy."""
         with self._database.reading() as connection:
             number = connection.execute(sa.select(account.c.id).where(account.c.name == name)).scalar_one_or_none()
             return None if number is None else _of_account(connection, number, None, Scope.ADMIN)
 
     def again(self, who: Caller) -> Caller | None:
-        """The same caller as its rights are now; none: it has none left."""
+        """Reads the rights of a caller again; `None` if it has no rights any more."""
         with self._database.reading() as connection:
             return again(connection, who)
 
     def any(self) -> bool:
-        """Whether there is any user."""
-        with self._database.reading() as connection:
-            return connection.execute(sa.select(account.c.id).limit(1)).first() is not None
+        """Whether the database has any user account."""
+        return self._exists(sa.select(account.c.id))
 
     def allowed(self, wanted: int) -> Allowed:
-        """What the caller may do with a sweep, for pages to offer no more; NotFoundError unless it sees the sweep."""
+        """What the caller may do with a sweep, for the buttons of its page; raises NotFoundError."""
         query = sa.select(sweep.c.project_id, sweep.c.owner_id, project.c.name)
-        query = query.join(project, project.c.id == sweep.c.project_id).where(sweep.c.id == wanted)
-        with self._database.reading() as connection:
-            row = connection.execute(query).one_or_none()
+        row = self._row(query.join(project, project.c.id == sweep.c.project_id).where(sweep.c.id == wanted))
         if row is None:
             raise NotFoundError(f"no sweep {wanted}")
         who = caller()
         if not who.steers:
             read = who.scope is Scope.READ
-            why = "you are here by a token that may only read" if read else "a viewer looks, and changes nothing"
+            why = "your token may only read" if read else "viewers may not change anything"
             return Allowed(steer=False, delete=False, why=why)
         if not (who.steered is None or row.project_id in who.steered):
-            return Allowed(
-                steer=False, delete=False, why=f"you are no member of the project {row.name}, whose sweep it is"
-            )
+            why = f"you are not a member of its project {row.name}"
+            return Allowed(steer=False, delete=False, why=why)
         if who.role is not Role.ADMIN and row.owner_id != who.user:
             return Allowed(delete=False, why="its owner and administrators may delete it")
         return Allowed()
 
     def reusing(self, name: str | None) -> int:
-        """The project whose trainings a spec of the caller's would reuse; 0: of none but the open ones.
+        """The project whose finished trainings a spec of the caller would reuse; 0 for open projects only.
 
-        By name, else the caller's usual one, as far as there is one. NotFoundError where it sees none of this name.
+        `name`: a project, or `None` for the caller's default project. Raises NotFoundError unless it sees the project.
         """
         who = caller()
         if name is None:
             if who.steered is None or MAIN in who.steered:
                 return MAIN
             return min(who.steered) if len(who.steered) == 1 else 0
-        with self._database.reading() as connection:
-            number = connection.execute(sa.select(project.c.id).where(project.c.name == name)).scalar_one_or_none()
+        number = self._scalar(sa.select(project.c.id).where(project.c.name == name))
         if number is None:
             raise NotFoundError(f"no project named {name!r}")
         return int(number)
 
     def names_of(self, projects: frozenset[int] | None) -> list[str]:
-        """The names of projects; of all without a choice."""
+        """The names of the projects with these numbers; `None` means all projects."""
         query = sa.select(project.c.name).order_by(project.c.name)
         if projects is not None:
             query = query.where(project.c.id.in_(projects))
-        with self._database.reading() as connection:
-            return list(connection.execute(query).scalars())
+        return [row.name for row in self._rows(query)]
 
 
 def by_token(connection: sa.Connection, number: int) -> Caller | None:
-    """Whose a token is; none where it was revoked, has run out, or its user is disabled."""
+    """The user who owns an API token; `None` if it was revoked or has expired, or the user is disabled."""
     row = connection.execute(sa.select(token).where(token.c.id == number)).one_or_none()
     if row is None or row.revoked is not None or (row.expires is not None and row.expires <= datetime.now(UTC)):
         return None
@@ -117,7 +111,7 @@ def by_token(connection: sa.Connection, number: int) -> Caller | None:
 
 
 def again(connection: sa.Connection, who: Caller) -> Caller | None:
-    """The same caller as its rights are in this transaction."""
+    """Reads the rights of a caller again within a transaction; `None` if it has no rights any more."""
     if who.user is None:
         return who
     if who.token is None:
@@ -129,33 +123,31 @@ def _of_account(connection: sa.Connection, number: int, by: int | None, scope: S
     row = connection.execute(sa.select(account).where(account.c.id == number)).one_or_none()
     if row is None or row.disabled is not None:
         return None
-    most = _RANKS.get(scope, Role.MEMBER)  # MLflow's own writes what runs have logged
+    most = _RANKS.get(scope, Role.MEMBER)  # MLflow's own scope writes what runs have logged
     role = min(Role(row.role), most, key=_ORDER.index)
     if role is Role.ADMIN:
         return Caller(number, row.name, by, role, scope)
-    if row.role == Role.ADMIN:  # by a token for less: it sees all, and steers all if that is a member's
+    if row.role == Role.ADMIN:  # with a token of a lower scope: it sees everything
         steered = None if role is Role.MEMBER else frozenset[int]()
         return Caller(number, row.name, by, role, scope, None, steered, everywhere=role is Role.MEMBER)
     places = connection.execute(sa.select(membership).where(membership.c.account_id == number)).all()
     projects = connection.execute(sa.select(project.c.id, project.c.open)).all()
-    seen = frozenset(one.id for one in projects if one.open) | {place.project_id for place in places}
+    seen = frozenset(row.id for row in projects if row.open) | {place.project_id for place in places}
     steers = role is not Role.VIEWER
     steered = frozenset(place.project_id for place in places if place.steers and steers)
-    return Caller(number, row.name, by, role, scope, seen, steered, everywhere=steered >= {one.id for one in projects})
+    return Caller(number, row.name, by, role, scope, seen, steered, everywhere=steered >= {row.id for row in projects})
 
 
 _CHUNK = 1_000
 
 
-class AuditReader(Access):
-    """Reads the audit."""
+class AuditLog(Access):
+    """Reads the audit log, and adds entries about logins, which change nothing else in the database."""
 
     def after(self, number: int) -> Iterator[AuditEntry]:
-        """The entries after a number, the oldest first; each thousand in a transaction of its own."""
+        """The audit entries after the entry `number`, oldest first; reads a thousand in each transaction."""
         while True:
-            query = sa.select(audit).where(audit.c.id > number).order_by(audit.c.id).limit(_CHUNK)
-            with self._database.reading() as connection:
-                rows = connection.execute(query).all()
+            rows = self._rows(sa.select(audit).where(audit.c.id > number).order_by(audit.c.id).limit(_CHUNK))
             for row in rows:
                 yield AuditEntry(
                     id=row.id, at=row.at, who=row.who, user=row.account_id, token=row.token_id, what=row.what,
@@ -165,12 +157,22 @@ class AuditReader(Access):
                 return
             number = rows[-1].id
 
+    def entered(self, who: Caller, how: str) -> None:
+        """Record in the audit log that a browser was logged in; `how` names the kind of login."""
+        with self._database.writing() as connection:
+            audit_event(connection, "login", how, who=who)
+
+    def refused(self, how: str, why: str) -> None:
+        """Record in the audit log that a login was refused; `why` includes the claimed identity."""
+        with self._database.writing() as connection:
+            audit_event(connection, "login refused", how, why, actor="somebody")
+
 
 class DirectoryReader(Access):
-    """Reads who there is, the oldest first. What opens is kept nowhere, and so is in no list."""
+    """Lists users, projects and tokens, oldest first, without secrets: only hashes of tokens are stored."""
 
     def users(self, cursor: str | None, limit: int, name: str | None = None) -> Page[UserView]:
-        """Users with their projects; with a name, that one alone."""
+        """A page of users with their projects; `name` limits it to the user of this name."""
         query = _page(sa.select(account), account, cursor, limit)
         if name is not None:
             query = query.where(account.c.name == name)
@@ -184,20 +186,20 @@ class DirectoryReader(Access):
                 created=row.created,
                 disabled=row.disabled,
                 projects=places[row.id],
-                login=_login(row),
+                login=None if row.subject is None else LoginView(issuer=row.issuer, subject=row.subject),
             )
             for row in rows[:limit]
         ]
         return Page[UserView](items=items, next_cursor=_next(rows, limit))
 
     def user(self, name: str) -> UserView:
-        """One user; NotFoundError."""
-        for one in self.users(None, 1, name).items:
-            return one
+        """The user of a name with its projects; raises NotFoundError."""
+        for view in self.users(None, 1, name).items:
+            return view
         raise NotFoundError(f"no user named {name!r}")
 
     def projects(self, cursor: str | None, limit: int, name: str | None = None) -> Page[ProjectView]:
-        """Projects with their members; with a name, that one alone."""
+        """A page of projects with their members; `name` limits it to the project of this name."""
         query = _page(sa.select(project), project, cursor, limit)
         if name is not None:
             query = query.where(project.c.name == name)
@@ -215,31 +217,28 @@ class DirectoryReader(Access):
         return Page[ProjectView](items=items, next_cursor=_next(rows, limit))
 
     def project(self, name: str) -> ProjectView:
-        """One project; NotFoundError."""
-        for one in self.projects(None, 1, name).items:
-            return one
+        """The project of a name with its members; raises NotFoundError."""
+        for view in self.projects(None, 1, name).items:
+            return view
         raise NotFoundError(f"no project named {name!r}")
 
     def tokens(self, cursor: str | None, limit: int, user: str | None = None) -> Page[TokenView]:
-        """Tokens, or those of a user, without what opens."""
-        query = _page(_tokens(), token, cursor, limit)
+        """A page of API tokens, of all users or of one."""
+        query = _page(_TOKENS, token, cursor, limit)
         if user is not None:
             query = query.where(account.c.name == user)
-        with self._database.reading() as connection:
-            rows = connection.execute(query).all()
+        rows = self._rows(query)
         return Page[TokenView](items=[_token(row) for row in rows[:limit]], next_cursor=_next(rows, limit))
 
     def token(self, number: int) -> TokenView:
-        """One token; NotFoundError."""
-        with self._database.reading() as connection:
-            row = connection.execute(_tokens().where(token.c.id == number)).one_or_none()
+        """The API token with a number, without its secret; raises NotFoundError."""
+        row = self._row(_TOKENS.where(token.c.id == number))
         if row is None:
             raise NotFoundError(f"no token {number}")
         return _token(row)
 
 
-def _tokens() -> sa.Select[Any]:
-    return sa.select(token, account.c.name.label("user")).join(account)
+_TOKENS: Final = sa.select(token, account.c.name.label("user")).join(account)
 
 
 def _token(row: sa.Row[Any]) -> TokenView:
@@ -247,10 +246,6 @@ def _token(row: sa.Row[Any]) -> TokenView:
         id=row.id, user=row.user, name=row.name, scope=Scope(row.scope), created=row.created, expires=row.expires,
         revoked=row.revoked, browser=bool(row.browser),
     )  # fmt: skip
-
-
-def _login(row: sa.Row[Any]) -> LoginView | None:
-    return None if row.subject is None else LoginView(issuer=row.issuer, subject=row.subject)
 
 
 def _places(connection: sa.Connection, users: Sequence[int]) -> dict[int, list[MembershipView]]:
@@ -263,7 +258,7 @@ def _places(connection: sa.Connection, users: Sequence[int]) -> dict[int, list[M
 
 
 def _page(query: sa.Select[Any], table: sa.Table, cursor: str | None, limit: int) -> sa.Select[Any]:
-    """One row more than is shown tells whether there is another page."""
+    """One row more than is shown, which tells whether there is another page."""
     query = query.order_by(table.c.id).limit(limit + 1)
     return query if cursor is None else query.where(table.c.id > decode(cursor))
 
@@ -273,93 +268,87 @@ def _next(rows: Sequence[sa.Row[Any]], limit: int) -> str | None:
 
 
 def require_steered(connection: sa.Connection, wanted: int, *, owned: bool = False) -> int:
-    """Raise NotFoundError unless the caller sees the sweep, NotAllowedError unless it may steer it; gives its project.
+    """Check that the caller may change a sweep, and return the sweep's project.
 
-    `owned`: only who submitted it may, and administrators.
+    `owned`: only the sweep's owner and administrators may. Raises NotFoundError unless the caller sees the sweep,
+    NotAllowedError unless it may change it.
     """
     row = connection.execute(sa.select(sweep.c.project_id, sweep.c.owner_id).where(sweep.c.id == wanted)).one_or_none()
     who = rights(connection)
     if row is None or not (who.seen is None or row.project_id in who.seen):
         raise NotFoundError(f"no sweep {wanted}")
     if not (who.steered is None or row.project_id in who.steered):
-        raise NotAllowedError(f"you may look at sweep {wanted}, not steer it: you are no member of its project")
+        raise NotAllowedError(f"you may see sweep {wanted} but not change it: you are not a member of its project")
     if owned and who.role is not Role.ADMIN and row.owner_id != who.user:
-        raise NotAllowedError(f"sweep {wanted} is somebody else's; its owner and administrators may delete it")
+        raise NotAllowedError(
+            f"sweep {wanted} belongs to another user; only its owner and administrators may delete it"
+        )
     return int(row.project_id)
 
 
 def chosen_project(connection: sa.Connection, name: str | None) -> int:
-    """The project that a caller submits to: the one it names, `main`, or the only one that it may submit to."""
+    """The project that a caller submits to: the named project, `main`, or the only project that it may submit to."""
     who = rights(connection)
     if name is not None:
         number = connection.execute(sa.select(project.c.id).where(project.c.name == name)).scalar_one_or_none()
         if number is None or not (who.seen is None or number in who.seen):
             raise NotFoundError(f"no project named {name!r}")
         if not (who.steered is None or number in who.steered):
-            raise NotAllowedError(f"you may look at the project {name!r}, not submit to it")
+            raise NotAllowedError(f"you may see the project {name!r} but not submit to it: you are only a viewer")
         return int(number)
     if who.steered is None or MAIN in who.steered:
         return MAIN
     if not who.steered:
-        raise NotAllowedError("you are a member of no project to which you may submit")
+        raise NotAllowedError("you are not a member of any project, so you cannot submit a sweep")
     if len(who.steered) > 1:
         names = connection.execute(sa.select(project.c.name).where(project.c.id.in_(who.steered)))
-        raise ConflictError(f"say to which project: {', '.join(sorted(names.scalars()))}")
+        raise ConflictError(
+            f"you may submit to several projects; name one of them: {', '.join(sorted(names.scalars()))}"
+        )
     return min(who.steered)
 
 
 def require_administrator(connection: sa.Connection) -> None:
-    """Raise NotAllowedError unless the caller may say who there is, and who is in which project."""
+    """Raise NotAllowedError unless the caller may manage users and projects."""
     if not rights(connection).administers:
-        raise NotAllowedError("users and projects are for administrators, by a token of the scope admin")
+        raise NotAllowedError("only administrators with a token of the scope `admin` manage users and projects")
 
 
 def require_own_tokens(connection: sa.Connection, whose: str) -> Caller:
-    """Raise NotAllowedError unless the caller may make and end tokens of a user: its own, or an administrator anyone's.
+    """Raise NotAllowedError unless the caller may make and revoke the user's tokens; returns the caller.
 
-    A token that opens less makes none that opens more.
+    Users manage their own tokens, administrators all. A token of a lower scope makes no token of a higher scope.
     """
     who = rights(connection)
     if who.administers:
         return who
     if who.name != whose:
-        raise NotAllowedError("tokens of others are for administrators, by a token of the scope admin")
+        raise NotAllowedError("only administrators with a token of the scope `admin` manage tokens of other users")
     if who.scope not in (Scope.WRITE, Scope.ADMIN):
-        raise NotAllowedError(f"a token of the scope {who.scope} makes and ends no tokens")
+        raise NotAllowedError(f"a token of the scope {who.scope} can neither make nor revoke tokens")
     return who
 
 
 def rights(connection: sa.Connection) -> Caller:
-    """The caller as its rights are now; NotAllowedError where it has none left."""
+    """The caller of the present transaction with its rights; raises NotAllowedError if it has none any more."""
     who = again(connection, caller())
     if who is None:
-        raise NotAllowedError("your token opens nothing any more")
+        raise NotAllowedError("your token is no longer valid: it was revoked or has expired, or your user is disabled")
     return who
 
 
 MOST_DETAIL = 2_000
-"""Characters of what was said."""
+"""Characters of an entry's detail."""
 
 
-class AuditWriter(Access):
-    """Tells of what changes nothing else in the database."""
-
-    def entered(self, who: Caller, how: str) -> None:
-        """Somebody logged a browser in."""
-        with self._database.writing() as connection:
-            tell(connection, "login", how, who=who)
-
-    def refused(self, how: str, why: str) -> None:
-        """Somebody was not let in; who that is, or says that they are, is part of why."""
-        with self._database.writing() as connection:
-            tell(connection, "login refused", how, why, actor="somebody")
-
-
-def tell(
+def audit_event(
     connection: sa.Connection, what: str, target: str, detail: str = "", *, actor: str | None = None,
     who: Caller | None = None,
 ) -> None:  # fmt: skip
-    """Add a row: who asks, from where and by which request is known; `actor` names who has no user."""
+    """Add an entry to the audit log, with the caller, its address and the request.
+
+    `actor` names a caller without a user.
+    """
     asks = who or caller()
     connection.execute(
         sa.insert(audit).values(

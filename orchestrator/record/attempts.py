@@ -1,4 +1,4 @@
-"""What an attempt left: its files, curves and log."""
+"""The files, curves and logs of attempts."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -8,38 +8,47 @@ import sqlalchemy as sa
 
 from orchestrator.record import schema
 from orchestrator.record.database import Access, chunked
-from orchestrator.record.schema import attempt, log, metric, training
+from orchestrator.record.schema import attempt, log, metric, training, trial
 from orchestrator.record.trainings import with_source
 from orchestrator.record.trials import training_of
 from orchestrator.views.errors import NotFoundError
+from orchestrator.views.operations import SYSTEM
 from orchestrator.views.states import TRIAL_ENDED, TrialState
 from orchestrator.views.trials import Curve, LogView
+from workers.contract import KEPT_FILES
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """The files that a finished training names in its result."""
+    """The files that a finished training has kept in the storage, as its result names them."""
 
     folder: str  # of the attempt that finished, relative to the storage
-    names: tuple[str, ...]  # as the worker wrote them: nothing to trust
-    evaluated: "Kept | None" = None  # what the evaluation itself wrote, where it stands for a training
+    names: tuple[str, ...]  # as the worker wrote them: not trusted
+    evaluated: "Kept | None" = None  # the files of the evaluation, if the training is one
 
     def holder(self, name: str) -> "Kept | None":
-        """Where a file lies, that of the evaluation first, which knows more metrics; none: nowhere."""
-        return next((one for one in (self.evaluated, self) if one is not None and name in one.names), None)
+        """The training or its evaluation, whichever kept a file of this name; `None` if neither did.
+
+        The evaluation comes first, since it knows more metrics.
+        """
+        return next((kept for kept in (self.evaluated, self) if kept is not None and name in kept.names), None)
+
+    @property
+    def weights(self) -> str | None:
+        """The name of the file of the training's weights, if it has kept any."""
+        return next((name for name in KEPT_FILES if name in self.names), None)
 
     @property
     def every(self) -> tuple[str, ...]:
-        """The names of all files, each once."""
+        """The distinct names of all files of a training and its evaluation."""
         return tuple(dict.fromkeys((*self.names, *(self.evaluated.names if self.evaluated else ()))))
 
 
 class ArtifactReader(Access):
-    """Reads what trainings have kept."""
+    """Reads the names of the files that trainings have kept."""
 
     def of(self, trials: Iterable[int]) -> dict[int, Kept]:
-        """By trial, the files of those whose training has finished."""
-        table = schema.trial
+        """The kept files of finished trainings, by the id of the trial."""
         source = training.alias()  # whose weights were evaluated, and whose files the result names
         kept = sa.func.coalesce(source.c.id, training.c.id)
         finished = sa.and_(attempt.c.training_id == kept, attempt.c.state == "finished")
@@ -52,14 +61,14 @@ class ArtifactReader(Access):
                 written = training.c.result["provenance"]["evaluated"]["artifacts"].label("written")
                 query = (
                     sa.select(
-                        table.c.id, sa.func.coalesce(source.c.uid, training.c.uid).label("uid"), attempt.c.number,
+                        trial.c.id, sa.func.coalesce(source.c.uid, training.c.uid).label("uid"), attempt.c.number,
                         names, training.c.uid.label("own"), own.c.number.label("own_number"), written,
                     )
-                    .join(training, training.c.id == table.c.training_id)
+                    .join(training, training.c.id == trial.c.training_id)
                     .outerjoin(source, source.c.id == training.c.source)
                     .join(attempt, finished)
                     .outerjoin(own, evaluated)
-                    .where(table.c.id.in_(chunk), training.c.state == TrialState.FINISHED)
+                    .where(trial.c.id.in_(chunk), training.c.state == TrialState.FINISHED)
                     .order_by(attempt.c.number, own.c.number)
                 )  # fmt: skip
                 for row in connection.execute(query):
@@ -68,47 +77,45 @@ class ArtifactReader(Access):
         return artifacts
 
     def of_trial(self, trial: int) -> Kept | None:
-        """The same of one trial, none where its training has not finished; raises NotFoundError."""
-        with self._database.reading() as connection:
-            if connection.execute(sa.select(schema.trial.c.id).where(schema.trial.c.id == trial)).first() is None:
-                raise NotFoundError(f"no trial {trial}")
+        """The kept files of a trial's training, or `None` if it has not finished; raises NotFoundError."""
+        if not self._exists(sa.select(schema.trial.c.id).where(schema.trial.c.id == trial)):
+            raise NotFoundError(f"no trial {trial}")
         return self.of([trial]).get(trial)
 
 
-def _files(said: Any) -> tuple[str, ...]:
-    return tuple(name for name in said if isinstance(name, str)) if isinstance(said, list) else ()
+def _files(names: Any) -> tuple[str, ...]:
+    return tuple(name for name in names if isinstance(name, str)) if isinstance(names, list) else ()
 
 
 Points = list[tuple[int, float | None]]
-"""(step, value) of a curve; none where the value is not a number."""
+"""(step, value) of a curve; `None` for a value that is not a number."""
 Clock = list[tuple[int, float]]
 """(step, seconds trained until then), both rising."""
 
 
 class CurveReader(Access):
-    """Reads curves."""
+    """Reads the curves of trainings: values of losses and metrics by step."""
 
     def of(self, trial: int) -> list[Curve]:
-        """The curves of a trial's training: the result's, or what was reported so far; raises NotFoundError."""
+        """All curves of a trial's training, final or as reported so far; raises NotFoundError."""
         with self._database.reading() as connection:
             merged = _curves(connection, training_of(connection, trial))
         return [Curve(key=key, points=points) for key, points in sorted(merged.items())]
 
     def of_trials(self, trials: Iterable[int], keys: Collection[str]) -> dict[int, dict[str, Points]]:
-        """Those curves of several trials that have one of the keys, by trial; a trial that does not exist has none."""
-        table = schema.trial
+        """The curves with these keys of several trials, by the trial's id; unknown trials are left out."""
         found: dict[int, dict[str, Points]] = {}
         with self._database.reading() as connection:
             for chunk in chunked(dict.fromkeys(trials), 500):
-                query = sa.select(table.c.id, table.c.training_id).where(table.c.id.in_(chunk))
+                query = sa.select(trial.c.id, trial.c.training_id).where(trial.c.id.in_(chunk))
                 for row in connection.execute(query).all():
-                    # One training at a time: with everything that its result holds it may be a mebibyte.
+                    # One training at a time: a result may be a mebibyte.
                     curves = _curves(connection, row.training_id, keys)
                     found[row.id] = {key: points for key, points in curves.items() if key in keys}
         return found
 
     def keys(self, trials: Iterable[int]) -> list[str]:
-        """The keys of all curves of several trials."""
+        """The keys of all curves that the trials have, such as `validation/map@r`; usage of machines comes last."""
         table, found = schema.trial, set[str]()
         with self._database.reading() as connection:
             for chunk in chunked(dict.fromkeys(trials), 100):
@@ -117,19 +124,18 @@ class CurveReader(Access):
                 rows = connection.execute(query).all()
                 found.update(key for row in rows for key in row.curves or {})
                 ids = {row.id for row in rows} | {row.source for row in rows if row.source is not None}
-                told = sa.select(metric.c.key).distinct().join(attempt, attempt.c.id == metric.c.attempt_id)
-                found.update(connection.execute(told.where(attempt.c.training_id.in_(ids))).scalars())
-        return sorted(found)
+                reported = sa.select(metric.c.key).distinct().join(attempt, attempt.c.id == metric.c.attempt_id)
+                found.update(connection.execute(reported.where(attempt.c.training_id.in_(ids))).scalars())
+        return sorted(found, key=lambda key: (key.startswith(SYSTEM), key))
 
     def clocks(self, trials: Iterable[int]) -> dict[int, Clock]:
-        """By trial, how long its training had trained when it came to a step, as its reports tell and its end."""
-        table = schema.trial
-        columns = (table.c.id, table.c.training_id, training.c.source, training.c.step, training.c.seconds)
+        """The training time in seconds at each reported step, by the trial's id."""
+        columns = (trial.c.id, trial.c.training_id, training.c.source, training.c.step, training.c.seconds)
         by_trial: dict[int, Clock] = {}
         with self._database.reading() as connection:
             for chunk in chunked(dict.fromkeys(trials), 500):
-                query = sa.select(*columns).join(training, training.c.id == table.c.training_id)
-                for row in connection.execute(query.where(table.c.id.in_(chunk))).all():
+                query = sa.select(*columns).join(training, training.c.id == trial.c.training_id)
+                for row in connection.execute(query.where(trial.c.id.in_(chunk))).all():
                     trained = row.training_id if row.source is None else row.source
                     clock = _clock(connection, trained)
                     if row.seconds and row.step and (not clock or clock[-1][0] < row.step):
@@ -139,7 +145,7 @@ class CurveReader(Access):
 
 
 def _clock(connection: sa.Connection, training_id: int) -> Clock:
-    """Steps with the seconds that its attempts had run by then: what lies between two attempts is no training."""
+    """Steps with the seconds that attempts had run by then; the time between attempts does not count."""
     began = (attempt.c.id, attempt.c.started, attempt.c.ended, attempt.c.number)
     query = (
         sa.select(*began, metric.c.step, sa.func.min(metric.c.at).label("at"))
@@ -155,25 +161,20 @@ def _clock(connection: sa.Connection, training_id: int) -> Clock:
             before = seconds
         last = row.id
         seconds = before + max(0.0, (row.at - row.started).total_seconds())
-        while clock and clock[-1][0] >= row.step:  # an attempt goes on from a checkpoint before the last report
+        while clock and clock[-1][0] >= row.step:  # an attempt resumes from a checkpoint before the last report
             clock.pop()
         clock.append((row.step, seconds))
     return clock
 
 
 def _curves(connection: sa.Connection, training_id: int, keys: Collection[str] | None = None) -> dict[str, Points]:
-    """All curves of a training, or at least those with one of the keys."""
+    """All curves of a training, or at least those with the keys."""
     result = connection.execute(sa.select(training.c.result).where(training.c.id == training_id)).scalar()
     curves = (result or {}).get("curves") or {}
     found = {key: [(int(step), value) for step, value in points] for key, points in curves.items()}
     if keys is not None and found.keys() >= set(keys):
         return found
-    # A key that only the result or only the reports have is shown from where it is.
-    return _reported(connection, training_id, keys) | found
-
-
-def _reported(connection: sa.Connection, training_id: int, keys: Collection[str] | None) -> dict[str, Points]:
-    """Points by key; where two attempts passed the same step, the later one's."""
+    # The reports may have keys that the result lacks. If two attempts passed a step, the later attempt counts.
     query = (
         sa.select(metric.c.key, metric.c.step, metric.c.value)
         .join(attempt, attempt.c.id == metric.c.attempt_id)
@@ -185,7 +186,7 @@ def _reported(connection: sa.Connection, training_id: int, keys: Collection[str]
     points: dict[str, dict[int, float | None]] = {}
     for row in connection.execute(query):
         points.setdefault(row.key, {})[row.step] = row.value
-    return {key: sorted(by_step.items()) for key, by_step in points.items()}
+    return {key: sorted(by_step.items()) for key, by_step in points.items()} | found
 
 
 MAX_LOG_PAGE: Final = 262_144
@@ -193,21 +194,25 @@ MAX_LOG_PAGE: Final = 262_144
 
 
 class LogReader(Access):
-    """Reads logs."""
+    """Reads the log text that trainings wrote."""
 
     def of(self, trial: int, offset: int = 0) -> LogView:
-        """At most 256 Ki characters of a training's log from a character on, counted from its end when negative.
+        """At most 256 Ki characters of a trial's log from an offset, which counts from the end if negative.
 
-        After it stands that of the evaluation of its kept weights, where there is one. Raises NotFoundError.
+        The log of the training is followed by the log of its evaluation. Raises NotFoundError.
         """
         columns = sa.select(training.c.id, training.c.state, training.c.log_length)
+        evaluation = sa.select(schema.trial.c.evaluation_id).where(schema.trial.c.id == trial)
         with self._database.reading() as connection:
-            told = [connection.execute(columns.where(training.c.id == one)).one() for one in _told(connection, trial)]
-            length = sum(row.log_length for row in told)
+            ids = with_source(connection, training_of(connection, trial))
+            evaluated = connection.execute(evaluation).scalar()
+            ids += [] if evaluated is None else [evaluated]
+            rows = [connection.execute(columns.where(training.c.id == number)).one() for number in ids]
+            length = sum(row.log_length for row in rows)
             if offset < 0:
                 offset = max(0, length + offset)
             text, before = "", 0
-            for row in told:
+            for row in rows:
                 if before <= offset + len(text) < before + row.log_length and len(text) < MAX_LOG_PAGE:
                     text += _log_text(connection, row.id, offset + len(text) - before)
                 before += row.log_length
@@ -218,16 +223,8 @@ class LogReader(Access):
             text=text,
             offset=offset,
             next_offset=following,
-            complete=all(row.state in TRIAL_ENDED for row in told) and following >= length,
+            complete=all(row.state in TRIAL_ENDED for row in rows) and following >= length,
         )
-
-
-def _told(connection: sa.Connection, trial: int) -> list[int]:
-    """The trainings of which the log of a trial tells: its own after its source, and what it is evaluated for."""
-    own = with_source(connection, training_of(connection, trial))
-    query = sa.select(schema.trial.c.evaluation_id).where(schema.trial.c.id == trial)
-    evaluation = connection.execute(query).scalar()
-    return own if evaluation is None else [*own, evaluation]
 
 
 def _log_text(connection: sa.Connection, training_id: int, offset: int) -> str:

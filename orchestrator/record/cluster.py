@@ -3,32 +3,19 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import sqlalchemy as sa
 
 from orchestrator.record.capacity import CapacityReader, QuotaReader
 from orchestrator.record.changes import DeliveryReader
 from orchestrator.record.columns import DatabaseSeconds
-from orchestrator.record.database import CONDUCTOR, Access, first_of_either, of_candidate
-from orchestrator.record.queue import SlotRoom, busy_slots
-from orchestrator.record.schema import (
-    attempt,
-    candidate,
-    cell,
-    finding,
-    lease,
-    node,
-    outbox,
-    slot,
-    sweep,
-    sweep_need,
-    training,
-    trial,
-)
+from orchestrator.record.database import CONDUCTOR, Access, first_of_either, with_labels
+from orchestrator.record.outbox import OutboxReader
+from orchestrator.record.queue import FreeSlots, busy_slots
+from orchestrator.record.schema import attempt, finding, lease, node, slot, sweep, sweep_need, training, trial
 from orchestrator.record.trials import of_whole
 from orchestrator.views.operations import (
-    Backlog,
     Gauges,
     NodeView,
     Occupant,
@@ -40,45 +27,50 @@ from orchestrator.views.operations import (
 )
 from orchestrator.views.states import SWEEP_GOING, TRIAL_ACTIVE, SweepState, TrialState
 
-FORGOTTEN: Final = timedelta(seconds=60)
-"""A slot that nobody has noted for so long is not shown: its conductor is gone."""
-MOST_QUEUED: Final = 500
-"""Sweeps of the queue that are told, in turn."""
+_FORGOTTEN: Final = timedelta(seconds=60)
+"""The age at which a slot is not shown any more: its conductor is gone."""
+_MOST_QUEUED: Final = 500
+"""Sweeps of the queue that are shown."""
 _ABSENT: Final = ("missing", "wrong")  # states of findings
 _TEXT: Final = sa.cast(trial.c.slot, sa.Text)
 
 
 class ClusterReader(Access):
-    """Reads what is there and what it does."""
+    """Reads the nodes, the slots and the queue of waiting sweeps, for the cluster page."""
 
     def heartbeat(self) -> float | None:
-        """Seconds since the lease was renewed, by the database's clock; none: no conductor ever was."""
+        """Seconds since the conductor renewed its lease; `None` if there was no conductor yet."""
         age = (DatabaseSeconds() - (lease.c.until - lease.c.seconds)).label("age")
-        query = sa.select(age, lease.c.until).where(lease.c.name == CONDUCTOR)
-        with self._database.reading() as connection:
-            row = connection.execute(query).one_or_none()
+        row = self._row(sa.select(age, lease.c.until).where(lease.c.name == CONDUCTOR))
         return None if row is None or row.until <= 0 else max(0.0, float(row.age))
 
     def nodes(self) -> list[NodeView]:
-        """The nodes that are there, and those that left, each with what its slots hold."""
+        """The present and absent nodes, each with the resources that its slots use."""
+        held: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
         with self._database.reading() as connection:
             rows = connection.execute(sa.select(node).order_by(node.c.alive.desc(), node.c.host, node.c.uid)).all()
-            held = _held(connection)
+            for row in connection.execute(sa.select(slot.c.node, slot.c.resources).where(_fresh())):
+                for name, amount in row.resources.items():
+                    held[row.node][name] += amount
+
+        def of_node(uid: str) -> dict[str, float]:  # slots know the first characters of their node's uid
+            return next((dict(amounts) for short, amounts in held.items() if uid.startswith(short)), {})
+
         return [
             NodeView(
                 uid=row.uid, host=row.host, alive=row.alive, resources=row.resources, seen=row.seen,
-                held=_of_node(held, row.uid) if row.alive else {},
+                used=of_node(row.uid) if row.alive else {},
             )
             for row in rows
         ]  # fmt: skip
 
     def slots(self) -> list[SlotView]:
-        """The slots that there are, by machine, with the first trial of what each trains."""
+        """The present slots by machine, each with the first trial of the training that it runs."""
         query = (
             sa.select(slot, attempt.c.training_id, attempt.c.started, training.c.step, training.c.total_steps)
             .outerjoin(attempt, sa.and_(attempt.c.uid == slot.c.attempt, attempt.c.state == "running"))
             .outerjoin(training, training.c.id == attempt.c.training_id)
-            .where(slot.c.seen > datetime.now(UTC) - FORGOTTEN)
+            .where(_fresh())
             .order_by(slot.c.host, slot.c.node, slot.c.name)
         )
         with self._database.reading() as connection:
@@ -87,8 +79,11 @@ class ClusterReader(Access):
         return [_slot_view(row, trials.get(row.training_id)) for row in rows]
 
     def queue(self, quota: int | None) -> list[WaitingSweep]:
-        """The sweeps of which trials wait, in turn, with how many wait for what."""
-        barred = self._barred()
+        """The sweeps with waiting trials in queue order, each with the number of trials by wait reason.
+
+        `quota`: the limit of slots for each owner.
+        """
+        impossible_slots = self._impossible_slots()
         limits = QuotaReader(self._database).state().limits
         columns = (sweep.c.id, sweep.c.name, sweep.c.actor, sweep.c.state, sweep.c.priority, sweep.c.total)
         text = sa.cast(sweep.c.slot, sa.Text).label("text")
@@ -97,46 +92,47 @@ class ClusterReader(Access):
             sweep.c.state.in_([SweepState.QUEUED, *SWEEP_GOING])
         )  # fmt: skip
         with self._database.reading() as connection:
-            rows = connection.execute(query.order_by(sweep.c.priority.desc(), sweep.c.id).limit(MOST_QUEUED)).all()
-            waiting, due = _waiting(connection, [row.id for row in rows]), _due(connection, [row.id for row in rows])
-            held, busy, room = _held_needs(connection), busy_slots(connection), SlotRoom(connection, limits)
+            rows = connection.execute(query.order_by(sweep.c.priority.desc(), sweep.c.id).limit(_MOST_QUEUED)).all()
+            waiting, due = (_counted(connection, query, [row.id for row in rows]) for query in (_WAITING, _DUE))
+            missing_needs = _missing_needs(connection)
+            busy, room = busy_slots(connection), FreeSlots(connection, limits)
             queue = []
             for row in rows:
                 full = quota is not None and busy.get(row.actor, 0) >= quota
                 full = full or room.left(row.owner_id, row.project_id, 1) < 1
-                out = barred, limits.spent.get(row.id, frozenset())
-                counts = _reasons(connection, row, waiting.get(row.id, 0), held, out, full)
+                out = impossible_slots, limits.spent.get(row.id, frozenset())
+                counts = _reasons(connection, row, waiting.get(row.id, 0), missing_needs, out, full)
                 counts[WaitReason.EVALUATION] = due.get(row.id, 0)
-                said = {reason: count for reason, count in counts.items() if count}
-                if said:
+                counts = {reason: count for reason, count in counts.items() if count}
+                if counts:
                     queue.append(
                         WaitingSweep(
                             id=row.id, name=row.name, actor=row.actor, state=row.state, priority=row.priority,
-                            waiting=said, notice=row.notice,
+                            waiting=counts, notice=row.notice,
                         )
                     )  # fmt: skip
         return queue
 
-    def _barred(self) -> frozenset[str]:
-        """The slots, as the database holds them, that no node which is there can hold."""
+    def _impossible_slots(self) -> frozenset[str]:
+        """The slots that no present node can hold, as JSON of the database."""
         capacity = CapacityReader(self._database)
         known, there = capacity.nodes(), capacity.nodes(present=True)
-        if not known:  # an engine that does not say which nodes there are
+        if not known:  # the engine does not report its nodes
             return frozenset()
-        return frozenset(asked.text for asked in capacity.asked_slots() if not possible(asked.slot, there))
+        return frozenset(asked.text for asked in capacity.requested_slots() if not possible(asked.slot, there))
 
 
 def _reasons(
     connection: sa.Connection,
     row: sa.Row[Any],
     waiting: int,
-    held: frozenset[str],
+    missing_needs: frozenset[str],
     out: tuple[frozenset[str], frozenset[str]],
     full: bool,
 ) -> dict[WaitReason, int]:
-    """How many trials of a sweep wait for what: what hinders longest is said of each.
+    """How many trials of a sweep wait for what; a trial counts for its longest reason.
 
-    `out` are the slots that no node can hold, and those for which its owner or its project has no hours left.
+    `out`: the slots that no node can hold, and those whose hours are used up.
     """
     if row.state == SweepState.QUEUED:
         return {WaitReason.EXPANSION: row.total}
@@ -146,8 +142,13 @@ def _reasons(
     counting = sa.select(sa.func.count()).select_from(trial).where(*ours)
     absent = ~sa.false()
     data = 0
-    if held and waiting and _needs(connection, row.id, held):
-        absent = training.c.need.is_(None) | training.c.need.not_in(held)
+    needs = (
+        sa.select(sweep_need.c.need)
+        .where(sweep_need.c.sweep_id == row.id, sweep_need.c.need.in_(missing_needs))
+        .limit(1)
+    )
+    if missing_needs and waiting and connection.execute(needs).first() is not None:
+        absent = training.c.need.is_(None) | training.c.need.not_in(missing_needs)
         counting = counting.join(training, training.c.id == trial.c.training_id)
         data = waiting - connection.execute(counting.where(absent)).scalar_one()
     large, spent = out
@@ -161,80 +162,53 @@ def _reasons(
 
 
 def _asks(usual: str, slots: frozenset[str]) -> sa.ColumnElement[bool]:
-    """Whether a trial asks for one of these slots; `usual` is its sweep's."""
+    """The condition that a trial asks for one of these slots; `usual` is its sweep's."""
     own = sa.and_(trial.c.slot.is_not(None), _TEXT.in_(slots))
     return sa.or_(trial.c.slot.is_(None), own) if usual in slots else own
 
 
-def _needs(connection: sa.Connection, sweep_id: int, held: frozenset[str]) -> bool:
-    query = sa.select(sweep_need.c.need).where(sweep_need.c.sweep_id == sweep_id, sweep_need.c.need.in_(held))
-    return connection.execute(query.limit(1)).first() is not None
-
-
-def _held_needs(connection: sa.Connection) -> frozenset[str]:
-    """The needs that machines looked for and none has."""
+def _missing_needs(connection: sa.Connection) -> frozenset[str]:
+    """The needs that machines have inspected and no machine has."""
     absent = sa.func.sum(sa.case((finding.c.state.in_(_ABSENT), 0), else_=1))
     query = sa.select(finding.c.need).group_by(finding.c.need).having(absent == 0)
     return frozenset(connection.execute(query).scalars())
 
 
-def _waiting(connection: sa.Connection, sweeps: Iterable[int]) -> dict[int, int]:
-    query = sa.select(trial.c.sweep_id, sa.func.count().label("n")).group_by(trial.c.sweep_id)
-    waits = (trial.c.sweep_id.in_(list(sweeps)), trial.c.state == TrialState.WAITING)
-    return {row.sweep_id: row.n for row in connection.execute(query.where(*waits))}
+_EACH: Final = sa.select(trial.c.sweep_id, sa.func.count().label("n")).group_by(trial.c.sweep_id)
+_WAITING: Final = _EACH.where(trial.c.state == TrialState.WAITING)
+_DUE: Final = (  # finished trials that wait for their evaluation to begin
+    _EACH.join(training, training.c.id == trial.c.evaluation_id)
+    .where(trial.c.evaluation_id.is_not(None))
+    .where(training.c.state == TrialState.WAITING)
+)
 
 
-def _due(connection: sa.Connection, sweeps: Iterable[int]) -> dict[int, int]:
-    """How many finished trials of each sweep wait for an evaluation that has not begun."""
-    query = (
-        sa.select(trial.c.sweep_id, sa.func.count().label("n"))
-        .join(training, training.c.id == trial.c.evaluation_id)
-        .where(trial.c.sweep_id.in_(list(sweeps)), trial.c.evaluation_id.is_not(None))
-        .where(training.c.state == TrialState.WAITING)
-        .group_by(trial.c.sweep_id)
-    )
-    return {row.sweep_id: row.n for row in connection.execute(query)}
+def _counted(connection: sa.Connection, query: sa.Select[Any], sweeps: Iterable[int]) -> dict[int, int]:
+    return {row.sweep_id: row.n for row in connection.execute(query.where(trial.c.sweep_id.in_(list(sweeps))))}
 
 
-def _held(connection: sa.Connection) -> dict[str, dict[str, float]]:
-    """What slots hold, by the first characters of their node's uid."""
-    held: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
-    fresh = slot.c.seen > datetime.now(UTC) - FORGOTTEN
-    for row in connection.execute(sa.select(slot.c.node, slot.c.resources).where(fresh)):
-        for name, amount in row.resources.items():
-            held[row.node][name] += amount
-    return held
-
-
-def _of_node(held: Mapping[str, Mapping[str, float]], uid: str) -> dict[str, float]:
-    return next((dict(amounts) for short, amounts in held.items() if uid.startswith(short)), {})
+def _fresh() -> sa.ColumnElement[bool]:
+    return slot.c.seen > datetime.now(UTC) - _FORGOTTEN
 
 
 def _first_trials(connection: sa.Connection, trainings: Iterable[int]) -> dict[int, sa.Row[Any]]:
-    """By training, the first trial that runs with it, or that is to move to it, with its labels."""
+    """By training, the first trial that runs with it or will move to it, with its labels."""
     trials: dict[int, sa.Row[Any]] = {}
     for training_id in trainings:  # at most as many as there are slots
         runs = sa.and_(trial.c.training_id == training_id, trial.c.state.in_(TRIAL_ACTIVE))
-        query = (
-            sa.select(
-                trial.c.id, trial.c.sweep_id, trial.c.repeat_labels, sweep.c.name, cell.c.labels.label("compared"),
-                candidate.c.labels.label("tuned"),
-            )
-            .join(sweep, sweep.c.id == trial.c.sweep_id)
-            .join(cell, sa.and_(cell.c.sweep_id == trial.c.sweep_id, cell.c.cell == trial.c.cell))
-            .join(candidate, of_candidate())
-            .where(trial.c.id == first_of_either(runs, trial.c.evaluation_id == training_id))
-        )  # fmt: skip
-        row = connection.execute(query).one_or_none()
+        query: sa.Select[Any] = sa.select(trial.c.id, trial.c.sweep_id, trial.c.repeat_labels, sweep.c.name)
+        query = with_labels(query.join(sweep, sweep.c.id == trial.c.sweep_id))
+        first = trial.c.id == first_of_either(runs, trial.c.evaluation_id == training_id)
+        row = connection.execute(query.where(first)).one_or_none()
         if row is not None:
-            trials[training_id] = cast("sa.Row[Any]", row)
+            trials[training_id] = row
     return trials
 
 
 def _slot_view(row: sa.Row[Any], its: sa.Row[Any] | None) -> SlotView:
     trains = its and Occupant(
         sweep=its.sweep_id, sweep_name=its.name, trial=its.id, step=row.step, total_steps=row.total_steps,
-        labels={**its.compared, **its.tuned, **its.repeat_labels}, started=row.started,
+        labels={**its.cell_labels, **its.candidate_labels, **its.repeat_labels}, started=row.started,
     )  # fmt: skip
     usage = None if row.usage is None else ProcessUsage.model_validate(row.usage)
     return SlotView(
@@ -244,10 +218,10 @@ def _slot_view(row: sa.Row[Any], its: sa.Row[Any] | None) -> SlotView:
 
 
 class GaugeReader(Access):
-    """Reads them all; on a database of a million trials that takes a good part of a second."""
+    """Reads the values of the Prometheus gauges."""
 
     def read(self, quota: int | None) -> Gauges:
-        """The values of now; `quota` is the most slots of one owner."""
+        """Read the present values of all gauges; `quota` is the limit of slots for each owner."""
         cluster = ClusterReader(self._database)
         slots, waiting = cluster.slots(), Counter[str]()
         for queued in cluster.queue(quota):
@@ -259,24 +233,13 @@ class GaugeReader(Access):
             waiting=waiting,
             slots=slots,
             offered=_summed(node.resources for node in cluster.nodes() if node.alive),
-            held=_summed(slot.resources for slot in slots if slot.trains is not None),
-            backlog=self.backlog(),
+            used=_summed(slot.resources for slot in slots if slot.trains is not None),
+            backlog=OutboxReader(self._database).backlog(),
             deliveries=DeliveryReader(self._database).backlog(),
             report_lag=self._report_lag(),
             heartbeat=cluster.heartbeat(),
-            quotas=[one for one in QuotaReader(self._database).of_projects() if one.limited],
+            quotas=[use for use in QuotaReader(self._database).of_projects() if use.limited],
         )
-
-    def backlog(self) -> Backlog:
-        """What the tracker does not show yet."""
-        first = sa.func.min(sa.case((outbox.c.marked > 0, outbox.c.marked), else_=None))
-        age = (DatabaseSeconds() - first).label("age")
-        failing = sa.func.count(sa.case((outbox.c.failures > 0, 1), else_=None)).label("failing")
-        error = sa.select(outbox.c.error).where(outbox.c.failures > 0).order_by(outbox.c.id).limit(1)
-        with self._database.reading() as connection:
-            row = connection.execute(sa.select(sa.func.count().label("n"), age, failing)).one()
-            said = connection.execute(error).scalar() if row.failing else None
-        return Backlog(row.n, max(0.0, float(row.age or 0.0)), row.failing, said)
 
     def _by(self, column: sa.Column[str]) -> dict[str, int]:
         query = sa.select(column.label("state"), sa.func.count().label("n")).group_by(column)
@@ -287,20 +250,16 @@ class GaugeReader(Access):
 
     def _attempts(self) -> dict[tuple[str, str], int]:
         columns = (attempt.c.state, attempt.c.cause)
-        query = sa.select(*columns, sa.func.count().label("n")).group_by(*columns)
-        with self._database.reading() as connection:
-            return {(row.state, row.cause or ""): row.n for row in connection.execute(query)}
+        rows = self._rows(sa.select(*columns, sa.func.count().label("n")).group_by(*columns))
+        return {(row.state, row.cause or ""): row.n for row in rows}
 
     def _report_lag(self) -> float:
-        """Seconds that the oldest message which is not recorded has waited, over all slots."""
-        fresh = slot.c.seen > datetime.now(UTC) - FORGOTTEN
-        query = sa.select(sa.func.max(slot.c.lag)).where(fresh)
-        with self._database.reading() as connection:
-            return float(connection.execute(query).scalar() or 0.0)
+        """Seconds that the oldest unrecorded message of any slot has waited."""
+        return float(self._scalar(sa.select(sa.func.max(slot.c.lag)).where(_fresh())) or 0.0)
 
 
 def _summed(amounts: Iterable[Mapping[str, float]]) -> dict[str, float]:
     total: Counter[str] = Counter()
-    for one in amounts:
-        total.update(one)  # fractions too
+    for resources in amounts:
+        total.update(resources)  # may be fractions
     return dict(total)

@@ -1,4 +1,4 @@
-"""How values are stored: times, JSON with floats that are not finite, and text."""
+"""How values are stored in the database: times, JSON with floats that are not finite, and text."""
 
 import json
 import math
@@ -17,13 +17,13 @@ from workers.contract import Result, Select
 
 
 class UtcTime(sa.TypeDecorator[datetime]):
-    """A moment in UTC; SQLite keeps no time zone, so that it is put back on reading."""
+    """A database column of times in UTC; reading adds the time zone, which SQLite does not keep."""
 
     impl = sa.DateTime(timezone=True)
     cache_ok = True
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        """Refuse naive times, which would be read as another moment elsewhere."""
+        """Convert a time to UTC before it is stored; raises ValueError for a time without a zone."""
         if value is None:
             return None
         if value.tzinfo is None:
@@ -31,14 +31,17 @@ class UtcTime(sa.TypeDecorator[datetime]):
         return value.astimezone(UTC)
 
     def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        """The moment with its zone."""
+        """Add the zone UTC to a time that was read."""
         if value is None:
             return None
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
 
 class DatabaseSeconds(FunctionElement[float]):
-    """Seconds since 1970 by the database's own clock, which alone judges leases: hosts' clocks differ."""
+    """SQL for the seconds since 1970 by the database's clock.
+
+    Leases use only this clock, since the clocks of hosts differ.
+    """
 
     type = sa.Float(53)
     inherit_cache = True
@@ -55,7 +58,7 @@ def _postgres_seconds(element: DatabaseSeconds, compiler: SQLCompiler, **kw: Any
 
 
 class Seconds(FunctionElement[float]):
-    """A moment of a column as seconds since 1970: what can be subtracted and summed on both databases."""
+    """SQL that converts a time column to seconds since 1970, which SQLite and Postgres can subtract and sum."""
 
     type = sa.Float(53)
     inherit_cache = True
@@ -71,21 +74,21 @@ def _postgres_seconds_of(element: Seconds, compiler: SQLCompiler, **kw: Any) -> 
     return f"CAST(EXTRACT(EPOCH FROM {compiler.process(element.clauses, **kw)}) AS DOUBLE PRECISION)"
 
 
-MAX_RESULT_BYTES: Final = 1_048_576
+_MAX_RESULT_BYTES: Final = 1_048_576
 
 
 def finite_or_none(value: float) -> float | None:
-    """The value, or none where it is NaN or infinite."""
+    """The float, or `None` if it is NaN or infinite, which JSON in a database cannot hold."""
     return value if math.isfinite(value) else None
 
 
 def number(value: float | None) -> float:
-    """What `finite_or_none` kept; NaN for none."""
+    """The float of a stored value: NaN for `None`. The inverse of `finite_or_none`."""
     return math.nan if value is None else value
 
 
 def selection_score(recipe: Mapping[str, Any], metrics: Mapping[str, float]) -> float | None:
-    """The metric that the recipe selects by, where the result has it as a number."""
+    """The value of the metric that the recipe selects by; `None` if it is missing or not finite."""
     try:
         key = Select.model_validate(recipe.get("select", {})).key
     except ValidationError:
@@ -95,23 +98,28 @@ def selection_score(recipe: Mapping[str, Any], metrics: Mapping[str, float]) -> 
 
 
 def dump_result(result: Result) -> dict[str, Any]:
-    """What a result says beside its metrics; its curves are left out when it is over 1 MiB with them."""
-    said: dict[str, Any] = {
+    """A training's result as stored JSON: without metrics, and without curves if it exceeds 1 MiB with them."""
+    dumped: dict[str, Any] = {
         "provenance": result.provenance,
         "artifacts": result.artifacts,
         "curves": {
             key: [(step, finite_or_none(value)) for step, value in points] for key, points in result.curves.items()
         },
     }
-    if len(json.dumps(said)) > MAX_RESULT_BYTES:
-        said["curves"] = {}  # what was reported on the way is kept point by point
-    return said
+    if len(json.dumps(dumped)) > _MAX_RESULT_BYTES:
+        dumped["curves"] = {}  # the reported points are stored anyway
+    return dumped
 
 
-MAX_MESSAGE: Final = 2_000
-"""Characters of what is said of a failure or a refusal."""
+_MAX_MESSAGE: Final = 2_000
+"""Characters of a message about a failure or a refusal."""
+
+
+def shortened(message: str) -> str:
+    """An error or log message, cut to the length that the database keeps."""
+    return storable(message)[:_MAX_MESSAGE]
 
 
 def storable(text: str) -> str:
-    """The text without what a database refuses: NUL, and halves of surrogate pairs."""
+    """The text without characters that a database refuses: NUL, and halves of surrogate pairs."""
     return text.replace("\x00", "").encode("utf-8", "replace").decode()

@@ -5,7 +5,7 @@ import binascii
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -16,44 +16,49 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
-from orchestrator.record.schema import candidate, lease, request, sweep, trial
+from orchestrator.record.schema import candidate, cell, lease, request, sweep, trial
 from orchestrator.views.accounts import Caller, caller
 from orchestrator.views.errors import ConflictError, FencedError, NotFoundError, UnavailableError
 
 DELETE: Final = "delete"
-"""The kind of request that makes a sweep go."""
+"""The kind of request that deletes a sweep."""
 REFUSED: Final = "refused: "
-"""What the outcome of a request that was not carried out begins with."""
-
+"""The prefix of a refused request's outcome."""
 
 _KNOWN: Final = sa.select(sweep.c.id).where(sweep.c.id == sa.bindparam("wanted"))
 
 
 def require_sweep(connection: sa.Connection, wanted: int) -> None:
-    """Raise NotFoundError unless the sweep exists; it says when and for whom one was deleted."""
+    """Raise NotFoundError unless the sweep exists.
+
+    The message names the time and the user of a deletion.
+    """
     if connection.execute(_KNOWN, {"wanted": wanted}).first() is None:
         raise NotFoundError(absence(connection, wanted))
 
 
 def absence(connection: sa.Connection, wanted: int) -> str:
-    """Why there is no such sweep, in words."""
+    """The message that a sweep does not exist, with the time and user of its deletion if it was deleted."""
     deletions = _deletions(wanted).where(request.c.applied.is_not(None), ~request.c.outcome.startswith(REFUSED))
     row = connection.execute(deletions.order_by(request.c.id).limit(1)).first()
     if row is None:
         return f"no sweep {wanted}"
-    return f"no sweep {wanted}: it was deleted at {row.applied:%Y-%m-%d %H:%M} UTC{asked_by(row)}"
+    return f"no sweep {wanted}: it was deleted at {row.applied:%Y-%m-%d %H:%M} UTC{by_request(row)}"
 
 
 def require_lasting(connection: sa.Connection, wanted: int, before: int | None = None) -> None:
-    """Raise ConflictError where the sweep is about to be deleted; `before`: by an earlier request than this one."""
+    """Raise ConflictError if a waiting request will delete the sweep.
+
+    `before`: only a request with a lower number counts.
+    """
     deletions = _deletions(wanted).where(request.c.applied.is_(None))
     if before is not None:
         deletions = deletions.where(request.c.id < before)
     row = connection.execute(deletions.order_by(request.c.id).limit(1)).first()
     if row is not None:
         raise ConflictError(
-            f"sweep {wanted} is about to be deleted{asked_by(row)}; nothing more can be asked of it, and a copy of it "
-            "can be submitted as a new sweep"
+            f"sweep {wanted} is about to be deleted{by_request(row)}; no further request is accepted; a copy "
+            "of it can be submitted as a new sweep"
         )
 
 
@@ -61,18 +66,18 @@ def _deletions(wanted: int) -> sa.Select[Any]:
     return sa.select(request).where(request.c.sweep_id == wanted, request.c.kind == DELETE)
 
 
-def asked_by(row: sa.Row[Any]) -> str:
-    """Who asked for a request, if that is known, and which it is: to be put behind what it did."""
+def by_request(row: sa.Row[Any]) -> str:
+    """The end of a message that names a request and its user: `, as ada asked (request 7)`."""
     return f", as {row.actor} asked (request {row.id})" if row.actor else f" (request {row.id})"
 
 
 def encode(last: int) -> str:
-    """The cursor after the row `last`."""
+    """The cursor of the next page of a list, whose last row so far has the number `last`."""
     return base64.urlsafe_b64encode(str(last).encode()).decode().rstrip("=")
 
 
 def decode(cursor: str) -> int:
-    """The row that a cursor stands after; raises NotFoundError for what is not a cursor of ours."""
+    """The number of the last row before a page cursor; raises NotFoundError for an invalid cursor."""
     try:
         last = int(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode("ascii"))
         if not 0 <= last < 2**63:
@@ -82,8 +87,15 @@ def decode(cursor: str) -> int:
         raise NotFoundError(f"no page at cursor {cursor!r}: pass `next_cursor` of the page before") from error
 
 
+def with_labels(query: sa.Select[Any]) -> sa.Select[Any]:
+    """Add the labels of the cell and the candidate to a query of trials, as `cell_labels` and `candidate_labels`."""
+    its_cell = sa.and_(cell.c.sweep_id == trial.c.sweep_id, cell.c.cell == trial.c.cell)
+    labels = cell.c.labels.label("cell_labels"), candidate.c.labels.label("candidate_labels")
+    return query.add_columns(*labels).join(cell, its_cell).join(candidate, of_candidate())
+
+
 def of_candidate() -> sa.ColumnElement[bool]:
-    """The join of a trial with its candidate."""
+    """The SQL condition that joins a trial with its candidate."""
     return sa.and_(
         candidate.c.sweep_id == trial.c.sweep_id,
         candidate.c.cell == trial.c.cell,
@@ -92,11 +104,11 @@ def of_candidate() -> sa.ColumnElement[bool]:
 
 
 def first_of_either(*either: sa.ColumnElement[bool]) -> sa.ScalarSelect[int]:
-    """The id of the first trial for which one of the conditions holds, each of which has an index.
+    """SQL for the smallest id of the trials that meet one of several conditions, each of which has an index.
 
-    Of `a OR b ORDER BY id LIMIT 1` SQLite goes through all trials from the first on, a year of ended ones.
+    For `a OR b ORDER BY id LIMIT 1`, SQLite would scan all trials from the first.
     """
-    found = sa.union_all(*(sa.select(trial.c.id).where(one) for one in either)).subquery()
+    found = sa.union_all(*(sa.select(trial.c.id).where(condition) for condition in either)).subquery()
     return sa.select(sa.func.min(found.c.id)).scalar_subquery()
 
 
@@ -107,13 +119,13 @@ OF_SWEEPS: Final = (
     "trial", "cell", "candidate", "note", "tag", "trial_column", "sweep_need", "resolution", "outbox", "change",
     "delivery",
 )  # fmt: skip
-"""Tables whose rows are of one sweep."""
+"""Tables whose rows belong to one sweep."""
 
 _MINE: Final = {
     "sweep": "project_id IN ({seen})",
-    # What became of a request is told after its sweep has gone.
+    # The outcome of a request is shown after its sweep is deleted.
     "request": "project_id IN ({seen}) OR sweep_id IN (SELECT id FROM {real}.sweep WHERE project_id IN ({seen}))",
-    # A training is seen by whoever has a trial of it: trials of several sweeps may share it.
+    # Every project with a trial of a training sees it: trials of several sweeps may share it.
     "training": (
         "EXISTS (SELECT 1 FROM {real}.trial AS t JOIN {real}.sweep AS s ON s.id = t.sweep_id"
         " WHERE (t.training_id = {real}.training.id OR t.evaluation_id = {real}.training.id)"
@@ -128,7 +140,7 @@ _MINE: Final = {
         " WHERE n.need = {real}.finding.need AND s.project_id IN ({seen}))"
     ),
     "project": "id IN ({seen})",
-    # Who else there is, and by which tokens, no query of a caller needs.
+    # No query of a caller needs the accounts and tokens of others.
     "account": "id IN ({own})",
     "membership": "account_id IN ({own})",
     "token": "account_id IN ({own})",
@@ -139,7 +151,7 @@ _MINE: Final = {
 
 
 def install(engine: sa.Engine) -> None:
-    """Have every connection of an engine of its own see nothing but what `show` says."""
+    """Make every connection of an engine read only the rows that `show` allows."""
     sqlite = engine.dialect.name == "sqlite"
 
     def connected(connection: Any, record: Any) -> None:
@@ -156,17 +168,17 @@ def install(engine: sa.Engine) -> None:
 
 
 def show(connection: sa.Connection, who: Caller) -> None:
-    """Begin a transaction of a caller: from here on it sees the sweeps of its projects, and what is its own."""
+    """Limit a transaction to the rows that a caller may see: its own account and the sweeps of its projects."""
     seen = sorted(who.seen or ())
     own = [] if who.user is None else [who.user]
     if connection.dialect.name == "sqlite":
         for table, numbers in (("seen_project", seen), ("own_account", own)):
             connection.exec_driver_sql(f"DELETE FROM temp.{table}")  # noqa: S608  names of ours
-            for one in numbers:
-                connection.exec_driver_sql(f"INSERT INTO temp.{table} VALUES (?)", (one,))  # noqa: S608
+            for number in numbers:
+                connection.exec_driver_sql(f"INSERT INTO temp.{table} VALUES (?)", (number,))  # noqa: S608
         return
-    said = {name: "{" + ",".join(map(str, numbers)) + "}" for name, numbers in ((_PROJECTS, seen), (_ACCOUNT, own))}
-    connection.execute(sa.select(*(sa.func.set_config(name, value, True) for name, value in said.items())))
+    lists = ((name, "{" + ",".join(map(str, numbers)) + "}") for name, numbers in ((_PROJECTS, seen), (_ACCOUNT, own)))
+    connection.execute(sa.select(*(sa.func.set_config(name, value, True) for name, value in lists)))
 
 
 def _statements(schema: str, sqlite: bool) -> Iterator[str]:
@@ -175,7 +187,7 @@ def _statements(schema: str, sqlite: bool) -> Iterator[str]:
         yield "CREATE TEMP TABLE seen_project (id INTEGER PRIMARY KEY)"
         yield "CREATE TEMP TABLE own_account (id INTEGER PRIMARY KEY)"
         seen, own = "SELECT id FROM temp.seen_project", "SELECT id FROM temp.own_account"
-    else:  # of the transaction alone; none is set: no project
+    else:  # set for the transaction; no project if nothing is set
         seen, own = (
             f"SELECT unnest(coalesce(nullif(current_setting('{name}', true), ''), '{{}}')::int[])"
             for name in (_PROJECTS, _ACCOUNT)
@@ -189,36 +201,31 @@ def _statements(schema: str, sqlite: bool) -> Iterator[str]:
 
 
 CONDUCTOR = "conductor"
-"""The name of the one lease."""
+"""The name of the only lease."""
 
 _BUSY_MILLISECONDS = 30_000
-_FENCE = sa.select(lease.c.fence).where(lease.c.name == CONDUCTOR)  # made once: it begins every write of a conductor
+_FENCE = sa.select(lease.c.fence).where(lease.c.name == CONDUCTOR)
 _FENCE_LOCKED = _FENCE.with_for_update()
 
 Item = TypeVar("Item")
 
 
 def _sqlite_connected(connection: Any, record: Any) -> None:
-    # The driver must not begin transactions by itself: it begins late, and going from reading to writing deadlocks.
+    # The driver would begin transactions late, and a change from reading to writing would deadlock.
     connection.isolation_level = None
     cursor = connection.cursor()
     for pragma in (f"busy_timeout={_BUSY_MILLISECONDS}", "synchronous=NORMAL", "foreign_keys=ON"):
         cursor.execute(f"PRAGMA {pragma}")
-    _write_ahead(cursor)
-    cursor.close()
-
-
-def _write_ahead(cursor: sqlite3.Cursor) -> None:
-    """Have the file keep a write-ahead log. While two processes switch a new file at once, SQLite does not wait."""
     deadline = time.monotonic() + _BUSY_MILLISECONDS / 1000
     while True:
         try:
             cursor.execute("PRAGMA journal_mode=WAL")
-            return
-        except sqlite3.OperationalError as error:
+            break
+        except sqlite3.OperationalError as error:  # SQLite does not wait while two processes switch a new file
             if "locked" not in str(error) or time.monotonic() > deadline:
                 raise
             time.sleep(0.01)
+    cursor.close()
 
 
 def _sqlite_begin(connection: sa.Connection) -> None:
@@ -230,15 +237,15 @@ _LOST_AFTER: Final = {
     "connect_timeout": 10, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3,
     "tcp_user_timeout": 25_000,
 }  # fmt: skip
-"""libpq's settings with which a Postgres whose machine is gone without a word is noticed within 25 s. By the system's
-own, whoever waits for an answer waits for two hours. What the database's URL says comes first."""
+"""libpq's settings that notice within 25 s that the machine of Postgres is gone, instead of the system's two hours. The
+database's URL overrides them."""
 
 
 class Database:
-    """An engine with transactions of two kinds: those that read one moment, and those that write."""
+    """A database engine with two kinds of transactions: reads of one snapshot, and writes."""
 
     def __init__(self, url: str, password: Callable[[], str | None] = lambda: None) -> None:
-        """`password`: that of a URL without one, asked for each new connection, since it may be exchanged."""
+        """`password`: asked at each new connection of a URL without a password, since it may change."""
         parsed = sa.make_url(url)
         self._password = password
         self.sqlite = parsed.get_backend_name() == "sqlite"
@@ -251,7 +258,7 @@ class Database:
         self._lock = threading.Lock()
 
     def _engine(self, url: sa.URL) -> sa.Engine:
-        # More connections than the 40 threads of the API use at once would only wait for one another.
+        # 40 connections, one for each thread of the API.
         engine = sa.create_engine(url, pool_pre_ping=not self.sqlite, pool_size=10, max_overflow=30)
         if self.sqlite:
             sa.event.listen(engine, "connect", _sqlite_connected)
@@ -272,7 +279,7 @@ class Database:
         return engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
 
     def _seen(self) -> sa.Engine:
-        """The engine of callers that do not see everything: connections of its own, which nobody else is given."""
+        """The engine of restricted callers, which has its own connections."""
         with self._lock:
             if self._seeing is None:
                 engine = self._engine(self.engine.url)
@@ -282,7 +289,7 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[sa.Connection]:
-        """A transaction that sees one moment of the database, as far as the caller may; raises UnavailableError."""
+        """Open a transaction that reads one snapshot of the rows that the caller may see; raises UnavailableError."""
         who = caller()
         if who.seen is None:
             with _unavailable(), self._reader.begin() as connection:
@@ -294,106 +301,129 @@ class Database:
 
     @contextmanager
     def writing(self) -> Iterator[sa.Connection]:
-        """A transaction that writes, whoever holds the lease; raises UnavailableError."""
+        """Open a transaction that writes without a lease; raises UnavailableError."""
         with _unavailable(), self._writer.begin() as connection:
             yield connection
 
     def close(self) -> None:
-        """Close every connection."""
+        """Close every connection of the engine."""
         self.engine.dispose()
         if self._seeing is not None:
             self._seeing.dispose()
 
 
 class FencedDatabase:
-    """The same to the conductor that holds the lease: each of its writes is refused once the lease has passed on."""
+    """The database as the conductor uses it: writes are refused once another conductor has the lease."""
 
     def __init__(self, database: Database, fence: int) -> None:
         self._database, self.fence = database, fence
 
     @contextmanager
     def reading(self) -> Iterator[sa.Connection]:
-        """A transaction that sees one moment of the database, whoever holds the lease; raises UnavailableError."""
+        """Open a transaction that reads one snapshot, whoever has the lease; raises UnavailableError."""
         with self._database.reading() as connection:
             yield connection
 
     @contextmanager
     def holding(self) -> Iterator[sa.Connection]:
-        """The same, only while the lease still carries our fence (else FencedError)."""
+        """Open a transaction that reads; raises FencedError if another conductor has the lease."""
         with self._database.reading() as connection:
             _check_fence(connection, self.fence)
             yield connection
 
     @contextmanager
     def writing(self) -> Iterator[sa.Connection]:
-        """A transaction that writes, only while the lease still carries our fence (else FencedError)."""
+        """Open a transaction that writes; raises FencedError if another conductor has the lease."""
         with self._database.writing() as connection:
             _check_fence(connection, self.fence, lock=True)
             yield connection
 
 
 class Access:
-    """What reads, or what everyone may write: it has the database."""
+    """The base class of database readers, and of writers that need no lease."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
+    def _rows(self, query: sa.Executable, values: Mapping[str, Any] | None = None) -> Sequence[sa.Row[Any]]:
+        """All rows of one query, in its own transaction."""
+        with self._database.reading() as connection:
+            return connection.execute(query, values).all()
+
+    def _row(self, query: sa.Executable, values: Mapping[str, Any] | None = None) -> sa.Row[Any] | None:
+        """The only row of a query, or `None`, in its own transaction."""
+        with self._database.reading() as connection:
+            return connection.execute(query, values).one_or_none()
+
+    def _scalar(self, query: sa.Executable, values: Mapping[str, Any] | None = None) -> Any:
+        """The only value of a query, or `None`, in its own transaction."""
+        with self._database.reading() as connection:
+            return connection.execute(query, values).scalar_one_or_none()
+
+    def _exists(self, query: sa.Select[Any]) -> bool:
+        """Whether a query has rows, in its own transaction."""
+        with self._database.reading() as connection:
+            return connection.execute(query.limit(1)).first() is not None
+
 
 class FencedAccess:
-    """What only the holder of the lease may write."""
+    """The base class of writers that only the holder of the conductor's lease may use."""
 
     def __init__(self, database: FencedDatabase) -> None:
         self._database = database
 
 
 def insertion(connection: sa.Connection, table: sa.Table) -> "sqlite.Insert | postgresql.Insert":
-    """The dialect's INSERT, which knows ON CONFLICT."""
-    return insertion_of(connection.dialect.name, table)
+    """The INSERT statement of the database's dialect, which supports ON CONFLICT."""
+    return sqlite.insert(table) if connection.dialect.name == "sqlite" else postgresql.insert(table)
 
 
-def insertion_of(dialect: str, table: sa.Table) -> "sqlite.Insert | postgresql.Insert":
-    """That of a dialect by its name."""
-    return sqlite.insert(table) if dialect == "sqlite" else postgresql.insert(table)
+def upsert(connection: sa.Connection, table: sa.Table, keys: Mapping[str, Any], values: Mapping[str, Any]) -> None:
+    """Insert a row with `keys` and `values`, or set the values of the row with these keys."""
+    adding = insertion(connection, table).values({**keys, **values})
+    connection.execute(adding.on_conflict_do_update(index_elements=list(keys), set_=dict(values)))
+
+
+def insert_missing(connection: sa.Connection, table: sa.Table, values: Mapping[str, Any]) -> None:
+    """Insert a row unless a row with its keys exists."""
+    connection.execute(insertion(connection, table).values(values).on_conflict_do_nothing())
 
 
 def chunked(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
-    """Lists of at most `size`: a statement takes no more than 32,766 parameters on SQLite."""
+    """Split items into lists of at most `size`, since a statement of SQLite takes at most 32,766 parameters."""
     iterator = iter(items)
     while chunk := list(islice(iterator, size)):
         yield chunk
 
 
 def _check_fence(connection: sa.Connection, fence: int, *, lock: bool = False) -> None:
-    """Raise FencedError unless the lease carries `fence`; with `lock` it stays so until the transaction ends."""
+    """Raise FencedError unless the lease has this fence; with `lock`, it keeps it until the transaction ends."""
     row = connection.execute(_FENCE_LOCKED if lock else _FENCE).one_or_none()
     if row is None or row.fence != fence:
-        raise FencedError(f"the lease has passed on (fence {row.fence if row else 'none'}, ours is {fence})")
+        raise FencedError(
+            f"another conductor has taken the lease (its fence: {row.fence if row else 'none'}, ours is {fence})"
+        )
 
 
 @contextmanager
 def _unavailable() -> Iterator[None]:
     try:
         yield
-    except (OperationalError, InterfaceError, PoolTimeoutError) as error:
-        if _refused(error):
-            raise
-        if (trouble := file_trouble(error)) is not None:
+    except (DBAPIError, PoolTimeoutError) as error:
+        cause = error.orig if isinstance(error, DBAPIError) else error
+        code = getattr(cause, "sqlite_errorcode", None) if isinstance(cause, sqlite3.Error) else None
+        if code is not None and (trouble := _FILE_TROUBLE.get(code & 0xFF)):
             raise UnavailableError(trouble) from error
-        raise UnavailableError(f"the database cannot be used: {_first_line(error)}") from error
-    except DBAPIError as error:
-        if (trouble := file_trouble(error)) is not None:
-            raise UnavailableError(trouble) from error
-        if error.connection_invalidated:
-            raise UnavailableError(f"the database connection was lost: {_first_line(error)}") from error
+        first = (str(cause).splitlines() or [type(error).__name__])[0]
+        if isinstance(error, (OperationalError, InterfaceError, PoolTimeoutError)):
+            # The database answers, but the statement exceeds its limits: waiting would not help.
+            too_large = str(getattr(cause, "sqlstate", None) or "").startswith("54")
+            if too_large or code == sqlite3.SQLITE_ERROR:
+                raise
+            raise UnavailableError(f"the database cannot be used: {first}") from error
+        if isinstance(error, DBAPIError) and error.connection_invalidated:
+            raise UnavailableError(f"the database connection was lost: {first}") from error
         raise
-
-
-def _refused(error: Exception) -> bool:
-    """Whether the database is there and only this statement is more than it takes: waiting would not help."""
-    cause = error.orig if isinstance(error, DBAPIError) else error
-    if isinstance(cause, sqlite3.Error):
-        return getattr(cause, "sqlite_errorcode", None) == sqlite3.SQLITE_ERROR
-    return str(getattr(cause, "sqlstate", None) or "").startswith("54")  # program limit exceeded
 
 
 _FILE_TROUBLE: Final = {
@@ -404,15 +434,3 @@ _FILE_TROUBLE: Final = {
     sqlite3.SQLITE_CORRUPT: "the database file is damaged; stop the service and restore a backup",
     sqlite3.SQLITE_NOTADB: "the database file is damaged: it is no SQLite file; restore a backup",
 }
-
-
-def file_trouble(error: Exception) -> str | None:
-    """What is wrong with the file of a SQLite database, by SQLite's answer; `None` for any other error."""
-    cause = error.orig if isinstance(error, DBAPIError) else error
-    code = getattr(cause, "sqlite_errorcode", None) if isinstance(cause, sqlite3.Error) else None
-    return None if code is None else _FILE_TROUBLE.get(code & 0xFF)
-
-
-def _first_line(error: Exception) -> str:
-    cause = error.orig if isinstance(error, DBAPIError) else error
-    return (str(cause).splitlines() or [type(error).__name__])[0]

@@ -1,4 +1,4 @@
-"""Filters of trials: columns by name, and conditions as SQL."""
+"""Translates filters of trials to SQL: column names, and conditions."""
 
 import math
 import re
@@ -16,18 +16,18 @@ from orchestrator.views.errors import InvalidFilterError
 from orchestrator.views.filters import All, Condition, Either, Filter, Not, Word
 from orchestrator.views.states import TrialState
 from orchestrator.views.trials import FIXED, SEARCHED, ListedColumn
-from workers.catalog import meant
+from workers.catalog import suggestion
 
-PREFERRED: Final = ("best/test", "last/test", "best/validation", "last/validation")
-"""What a metric's bare name means: the first of these that its sweep has."""
+_PREFERRED: Final = ("best/test", "last/test", "best/validation", "last/validation")
+"""The meaning of a metric's bare name: the first of these that its sweep has."""
 
 Arms = Mapping[int, Sequence[int] | None]
-"""A place, and the sweeps that keep the column there; none: all that are asked for."""
+"""By number of `label_n` or `number_n`, the sweeps that keep the column there; `None` for all requested sweeps."""
 
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """What a name stands for."""
+    """The columns that a name in a filter refers to, with their role."""
 
     name: str
     role: str  # fixed, searched, compare, tune, repeat, metric
@@ -36,17 +36,17 @@ class Resolved:
 
     @property
     def label(self) -> sa.ColumnElement[Any] | None:
-        """A trial's label, where the column has such."""
+        """SQL for the label of a trial in this column; `None` if the column has no labels."""
         return _at("label", self.labels)
 
     @property
     def number(self) -> sa.ColumnElement[Any] | None:
-        """A trial's number, where the column has such."""
+        """SQL for the number of a trial in this column; `None` if the column has no numbers."""
         return _at("number", self.numbers)
 
 
 class TrialColumns:
-    """The columns of some sweeps, or of all."""
+    """The filterable columns of the given sweeps; `None` means all sweeps."""
 
     def __init__(self, connection: sa.Connection, sweeps: Collection[int] | None) -> None:
         self._connection, self._sweeps = connection, sweeps
@@ -61,7 +61,7 @@ class TrialColumns:
             self._roles.setdefault(row.key, row.role)
 
     def listed(self) -> list[ListedColumn]:
-        """All of them: axes first, then metrics."""
+        """The columns by which trials can be filtered: axes first, then metrics."""
         short = self._short_names()
         order = {"compare": 0, "tune": 1, "repeat": 2, "metric": 3}
         rows = sorted(self._rows, key=lambda row: (order.get(row.role, 4), row.label or 0, row.number or 0, row.key))
@@ -75,7 +75,7 @@ class TrialColumns:
         ]  # fmt: skip
 
     def resolve(self, name: str, at: int = 0, path: str = "where") -> Resolved:
-        """What a name stands for; raises InvalidFilterError with the name that was probably meant."""
+        """The columns that a name in a filter refers to; raises InvalidFilterError with a suggestion."""
         if name in FIXED or name in SEARCHED:
             return Resolved(name, "fixed" if name in FIXED else "searched", {}, {})
         keys = self._keys(name, at, path)
@@ -87,15 +87,14 @@ class TrialColumns:
             if known is None or keys.index(row.key) < keys.index(known.key):
                 first[row.sweep_id] = row
         if all(row.label is None and row.number is None for row in first.values()):
-            said = f"`{name}` is beyond the {NUMBERS} numbers that lists have of a sweep; the trial's own page shows it"
-            raise InvalidFilterError(said, at, path)
+            message = f"`{name}` is not among the {NUMBERS} numbers of a sweep in lists; the trial's page shows it"
+            raise InvalidFilterError(message, at, path)
         alone = self._sweeps is not None and set(first) == set(self._sweeps)
-        return Resolved(
-            name, self._roles[keys[0]], _arms(first.values(), "label", alone), _arms(first.values(), "number", alone)
-        )
+        labels, numbers = (_arms(first.values(), kind, alone) for kind in ("label", "number"))
+        return Resolved(name, self._roles[keys[0]], labels, numbers)
 
     def label_places(self) -> list[int]:
-        """Every place where a label is."""
+        """The numbers `n` of all columns `label_n` that hold labels of axes."""
         query = sa.select(trial_column.c.label).where(trial_column.c.label.is_not(None)).distinct()
         return sorted(self._connection.execute(self._mine(query)).scalars())
 
@@ -103,7 +102,7 @@ class TrialColumns:
         return query if self._sweeps is None else query.where(trial_column.c.sweep_id.in_(sorted(self._sweeps)))
 
     def _keys(self, name: str, at: int, path: str) -> list[str]:
-        """The keys that a name may stand for, the preferred one first."""
+        """The keys that a name may stand for, the preferred key first."""
         if name in self._roles:
             return [name]
         axes = [key for key, role in self._roles.items() if role != "metric" and key.rpartition(".")[2] == name]
@@ -113,13 +112,15 @@ class TrialColumns:
             return axes
         metrics = [key for key, role in self._roles.items() if role == "metric" and key.endswith(f"/{name}")]
         if metrics:
-            preferred = [f"{where}/{name}" for where in PREFERRED] + [f"{mark}/{name}" for mark in ("best", "last")]
+            preferred = [f"{where}/{name}" for where in _PREFERRED] + [f"{mark}/{name}" for mark in ("best", "last")]
             return sorted(metrics, key=lambda key: (preferred.index(key) if key in preferred else 9, key))
         known = {*FIXED, *SEARCHED, *self._roles, *self._short_names().values()}
-        raise InvalidFilterError(f"there is no column `{name[:80]}` here; {meant(name, sorted(known))}", at, path)
+        raise InvalidFilterError(
+            f"no column `{name[:80]}` in these sweeps; {suggestion(name, sorted(known))}", at, path
+        )
 
     def _short_names(self) -> dict[str, str]:
-        """Keys by their last step, where no other key has it; of a metric, the preferred key has the bare name."""
+        """Keys by their last part, if that is unique; of a metric's keys, the preferred key has the bare name."""
         axes: dict[str, list[str]] = defaultdict(list)
         metrics: dict[str, list[str]] = defaultdict(list)
         for key, role in self._roles.items():
@@ -130,7 +131,7 @@ class TrialColumns:
         taken = {*FIXED, *SEARCHED, *self._roles}
         short = {keys[0]: name for name, keys in axes.items() if len(keys) == 1 and name not in taken}
         for name, keys in metrics.items():
-            best = next((f"{where}/{name}" for where in PREFERRED if f"{where}/{name}" in keys), keys[0])
+            best = next((f"{where}/{name}" for where in _PREFERRED if f"{where}/{name}" in keys), keys[0])
             if name not in taken and name not in axes:
                 short[best] = name
         return short
@@ -152,7 +153,7 @@ def _at(kind: str, arms: Arms) -> sa.ColumnElement[Any] | None:
         column = trial.c[f"{kind}_{place}"]
         if sweeps is None:
             return column
-        # Numbers of our own, written into the statement: no database takes as many parameters as there are sweeps.
+        # Literal numbers of ours: no database takes as many parameters as there are sweeps.
         inside = trial.c.sweep_id.in_(sa.bindparam(None, list(sweeps), expanding=True, literal_execute=True))
         cases.append((inside, column))
     return sa.case(*cases)
@@ -165,12 +166,10 @@ _YES_NO: Final = frozenset({"reused", "diverged"})
 _UNITS: Final = {"s": 1, "m": 60, "min": 60, "h": 3_600, "d": 86_400}
 
 Sql = sa.ColumnElement[bool]
-Rows = sa.FromClause
-"""Trials or candidates, with `label_<name>` and `number_<name>` of what a filter names (listings.py)."""
 
 
 def sweeps_of(where: Filter) -> set[int] | None:
-    """The sweeps to which a filter confines itself in its first breath (`sweep:7,9 ...`); none: it does not."""
+    """The sweeps to which a filter is limited (`sweep:7,9 ...`); `None` means all sweeps."""
     parts = where.parts if isinstance(where, All) else (where,)
     for part in parts:
         if not isinstance(part, Condition) or part.name != "sweep" or part.operator != "=":
@@ -181,23 +180,23 @@ def sweeps_of(where: Filter) -> set[int] | None:
 
 
 class FilterCompiler:
-    """Makes conditions over rows."""
+    """Compiles filters to SQL conditions on rows of trials or candidates, with the columns of `ListedRows`."""
 
     def __init__(
-        self, rows: Rows, columns: Mapping[str, tuple[Resolved, int]], places: list[int], *, sqlite: bool
+        self, rows: sa.FromClause, columns: Mapping[str, tuple[Resolved, int]], places: list[int], *, sqlite: bool
     ) -> None:
         self._rows, self._columns, self._places, self._sqlite = rows, columns, places, sqlite
+        self._of_trials = "repeat" in rows.c
 
     def condition(self, where: Filter) -> Sql:
-        """The condition; raises InvalidFilterError where a value does not fit its column."""
+        """The SQL condition of a filter; raises InvalidFilterError if a value does not fit its column."""
         match where:
             case All(parts):
                 return sa.and_(sa.true(), *map(self.condition, parts))
             case Either(parts):
                 return sa.or_(sa.false(), *map(self.condition, parts))
             case Not(part):
-                # What lacks the column is not what the part says, too.
-                return sa.not_(sa.func.coalesce(self.condition(part), sa.false()))
+                return _negated(self.condition(part))
             case Word():
                 return self._word(where)
             case Condition():
@@ -205,7 +204,7 @@ class FilterCompiler:
 
     def _of(self, one: Condition) -> Sql:
         if one.operator == "!=":
-            return sa.not_(sa.func.coalesce(self._of(Condition(one.name, "=", one.values, one.at)), sa.false()))
+            return _negated(self._of(Condition(one.name, "=", one.values, one.at)))
         column, number = self._columns[one.name]
         kinds: list[tuple[bool, Callable[[Condition, str], Sql]]] = [
             (one.name == "state", self._state),
@@ -213,28 +212,31 @@ class FilterCompiler:
             (one.name == "trial" and not self._of_trials, self._has_trial),
             (one.name in _MOMENTS, self._moment),
             (column.role == "searched" or (one.name == "sweep" and one.operator == "~"), self._searched),
-            (column.role == "fixed", lambda said, value: self._number(self._rows.c[_fixed(said.name)], said, value)),
+            (column.role == "fixed", lambda part, value: self._number(self._rows.c[_fixed(part.name)], part, value)),
         ]
-        compare = next((kind for holds, kind in kinds if holds), lambda said, value: self._column(said, value, number))
+        compare = next((kind for holds, kind in kinds if holds), lambda part, value: self._column(part, value, number))
         return sa.or_(sa.false(), *(compare(one, value) for value in one.values))
 
     def _word(self, one: Word) -> Sql:
         labels = [self._contains(self._rows.c[f"label_{place}"], one.text) for place in self._places]
-        named = sa.select(schema.sweep.c.id).where(self._contains(schema.sweep.c.name, one.text))
-        tagged = self._marked(tag, self._contains(tag.c.tag, one.text))
-        return sa.or_(*labels, self._rows.c.sweep_id.in_(named), tagged)
+        return sa.or_(*labels, self._named(one.text), self._marked(tag, self._contains(tag.c.tag, one.text)))
+
+    def _named(self, text: str) -> Sql:
+        """The condition that the sweep's name contains a text."""
+        named = sa.select(schema.sweep.c.id).where(self._contains(schema.sweep.c.name, text))
+        return self._rows.c.sweep_id.in_(named)
 
     def _state(self, one: Condition, value: str) -> Sql:
         self._only(one, "=")
         state = value.lower()
         if state not in _STATES:
-            raise InvalidFilterError(f"there is no state `{value[:80]}`; {meant(value, _STATES)}", one.at)
+            raise InvalidFilterError(f"there is no state `{value[:80]}`; {suggestion(value, _STATES)}", one.at)
         return self._rows.c.diverged if state == "diverged" else self._rows.c.state == state
 
     def _yes_no(self, one: Condition, value: str) -> Sql:
         self._only(one, "=")
         if value.lower() not in ("yes", "no", "true", "false"):
-            raise InvalidFilterError(f"`{one.name}` is yes or no, not `{value[:80]}`", one.at)
+            raise InvalidFilterError(f"`{one.name}` takes `yes` or `no`, not `{value[:80]}`", one.at)
         column = self._rows.c[one.name]
         return column if value.lower() in ("yes", "true") else sa.not_(column)
 
@@ -261,14 +263,12 @@ class FilterCompiler:
         if one.name == "error":
             failed = sa.select(trial.c.sweep_id, trial.c.cell, trial.c.candidate, trial.c.id)
             failed = failed.join(training, training.c.id == trial.c.training_id)
-            return self._trials(
-                failed.where(trial.c.state == TrialState.FAILED, self._contains(training.c.error, value))
-            )
-        named = sa.select(schema.sweep.c.id).where(self._contains(schema.sweep.c.name, value))
-        return self._rows.c.sweep_id.in_(named)
+            says = self._contains(training.c.error, value)
+            return self._trials(failed.where(trial.c.state == TrialState.FAILED, says))
+        return self._named(value)
 
     def _marked(self, table: sa.Table, condition: Sql) -> Sql:
-        """Of a sweep, a cell or a trial that has such a tag or note."""
+        """The condition that the sweep, cell or trial has such a tag or note."""
         rows, its = self._rows.c, table.c
         of_sweep = sa.select(its.sweep_id).where(its.kind == "sweep", condition)
         of_cell = sa.select(its.sweep_id, its.entity).where(its.kind == "cell", condition)
@@ -279,7 +279,7 @@ class FilterCompiler:
         )
 
     def _trials(self, query: sa.Select[Any]) -> Sql:
-        """Of the trials that a query finds, or of their candidates where rows are such."""
+        """The condition that a row is one of the queried trials, or their candidate."""
         trials = query.subquery()
         if self._of_trials:
             return self._rows.c.id.in_(sa.select(trials.c.id))
@@ -290,28 +290,23 @@ class FilterCompiler:
         trials = sa.select(trial.c.sweep_id, trial.c.cell, trial.c.candidate, trial.c.id)
         return self._trials(trials.where(self._number(trial.c.id, one, value)))
 
-    @property
-    def _of_trials(self) -> bool:
-        return "repeat" in self._rows.c
-
     def _column(self, one: Condition, value: str, at: int) -> Sql:
-        """An axis or a metric."""
+        """The condition on an axis or a metric."""
         column = self._columns[one.name][0]
         label = self._rows.c[f"label_of_{at}"] if column.labels else None
         number = self._rows.c[f"number_of_{at}"] if column.numbers else None
         if one.operator == "~":
             if label is None:
-                raise InvalidFilterError(
-                    f"`{one.name}` is a number, which has no parts; write `{one.name}>...`", one.at
-                )
+                message = f"`{one.name}` is a number, so `~` does not apply; write `{one.name}>...`"
+                raise InvalidFilterError(message, one.at)
             return self._contains(label, value)
-        said = _numeric(value)
-        if label is not None and one.operator == "=" and (number is None or not said):
+        sides = [side for side in value.split("..", 1) if side]
+        numeric = bool(sides) and all(_plain(side) is not None for side in sides)
+        if label is not None and one.operator == "=" and (number is None or not numeric):
             return self._same(label, value)
         if number is None:
-            raise InvalidFilterError(
-                f"`{one.name}` has labels and no numbers; write `{one.name}:label` or `{one.name}~part`", one.at
-            )
+            message = f"`{one.name}` has labels and no numbers; write `{one.name}:label` or `{one.name}~part`"
+            raise InvalidFilterError(message, one.at)
         compared = self._number(number, one, value)
         return compared if label is None or one.operator != "=" else sa.or_(compared, self._same(label, value))
 
@@ -327,7 +322,7 @@ class FilterCompiler:
         }[one.operator]  # fmt: skip
 
     def _same(self, column: sa.ColumnElement[Any], text: str) -> Sql:
-        # SQLite's LIKE knows no case of ASCII letters, and calls no function a row as lower() does.
+        # SQLite's LIKE ignores the case of ASCII letters, and is faster than lower().
         if self._sqlite:
             return column.like(_escaped(text), escape="/")
         return sa.func.lower(_folded(column, text)) == text.lower()
@@ -341,12 +336,16 @@ class FilterCompiler:
     def _only(self, one: Condition, *operators: str) -> None:
         if one.operator not in operators:
             fitting = ", ".join(f"`{name}`" for name in (":" if sign == "=" else sign for sign in operators))
-            raise InvalidFilterError(f"`{one.name}` is not compared by `{one.operator}`; {fitting} would do", one.at)
+            raise InvalidFilterError(f"`{one.name}` is not compared by `{one.operator}`; use {fitting}", one.at)
+
+
+def _negated(condition: Sql) -> Sql:
+    # Also true for rows that lack the column.
+    return sa.not_(sa.func.coalesce(condition, sa.false()))
 
 
 def _folded(column: sa.ColumnElement[Any], text: str) -> sa.ColumnElement[Any]:
-    """The column as its letters are compared with those of `text`, whatever their case, on Postgres."""
-    # Folding the letters of all languages takes several times as long, and of such no label becomes an ASCII text.
+    """The column for a comparison without case on Postgres, where collation C is much faster for ASCII."""
     return sa.collate(column, "C") if text.isascii() else column
 
 
@@ -356,10 +355,6 @@ def _fixed(name: str) -> str:
 
 def _escaped(text: str) -> str:
     return re.sub(r"([/%_])", r"/\1", text)
-
-
-def _numeric(value: str) -> bool:
-    return all(_plain(side) is not None for side in value.split("..", 1) if side) and value not in ("", "..")
 
 
 def _plain(text: str) -> float | None:
@@ -386,14 +381,14 @@ def _read(one: Condition, text: str) -> float | int:
 
 
 def _span(one: Condition, text: str) -> tuple[datetime, datetime]:
-    """The moments that a date or a time stands for, from the first to just after the last."""
+    """The start and the end of the day, minute or second that a text stands for."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
         moment = None
     if moment is None or not 1970 <= moment.year <= 9000:
-        such = "a date in UTC (`2026-11-22`, `2026-11-22T10:30`)"
-        raise InvalidFilterError(f"`{one.name}` is compared with {such}, not with `{text[:80]}`", one.at)
+        expected = "a date in UTC (`2026-11-22`, `2026-11-22T10:30`)"
+        raise InvalidFilterError(f"`{one.name}` is compared with {expected}, not with `{text[:80]}`", one.at)
     length = timedelta(days=1) if len(text) <= 10 else timedelta(minutes=1 if len(text) <= 16 else 0, seconds=1)
     moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     return moment, moment + length

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import sqlalchemy as sa
 
 from orchestrator.record.columns import DatabaseSeconds
-from orchestrator.record.database import CONDUCTOR, Access, Database, FencedDatabase, insertion
+from orchestrator.record.database import CONDUCTOR, Access, Database, FencedDatabase, insert_missing
 from orchestrator.record.schema import installation, lease
 
 _OURS = lease.c.name == CONDUCTOR
@@ -15,29 +15,28 @@ _HELD = sa.select(lease.c.fence, lease.c.until, lease.c.seconds, _FREE.label("fr
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """The lease as it was seen at one moment; any renewal changes it."""
+class HeldLease:
+    """The conductor's lease as it was read once. Every renewal changes it."""
 
     fence: int
     until: float
     seconds: float
     free: bool = field(default=False, compare=False)
-    """Whether it was given back or had run out, by the database's clock."""
+    """Whether it was given back or had expired, by the database's clock."""
 
 
 class Lease(Access):
-    """The conductor's lease as everyone sees it, and the taking of it, judged by the database's clock."""
+    """Reads and takes the conductor's lease, by the database's clock."""
 
-    def held(self) -> Held | None:
-        """The lease as it is; none where nobody ever took it."""
-        with self._database.reading() as connection:
-            row = connection.execute(_HELD).one_or_none()
-        return None if row is None else Held(row.fence, row.until, row.seconds, bool(row.free))
+    def held(self) -> HeldLease | None:
+        """The conductor's lease as it is now; `None` if it was never taken."""
+        row = self._row(_HELD)
+        return None if row is None else HeldLease(row.fence, row.until, row.seconds, bool(row.free))
 
-    def acquire(self, holder: str, seconds: float, lapsed: Held | None = None) -> int | None:
-        """The new fence when the lease was free or had run out, none while another holds it.
+    def acquire(self, holder: str, seconds: float, lapsed: HeldLease | None = None) -> int | None:
+        """Take the conductor's lease if it is free, has expired or is still `lapsed`; returns the fence, or `None`.
 
-        Also when it is still `lapsed`: what the caller, by its own clock, has seen unrenewed for its whole length.
+        `lapsed`: the lease that, by the caller's clock, was not renewed for its whole length.
         """
         now = DatabaseSeconds()
         free = lease.c.until <= now
@@ -45,52 +44,46 @@ class Lease(Access):
             free = sa.or_(free, sa.and_(lease.c.fence == lapsed.fence, lease.c.until == lapsed.until))
         values = {"holder": holder, "until": now + seconds, "seconds": seconds}
         with self._database.writing() as connection:
-            first = insertion(connection, lease).values(name=CONDUCTOR, fence=0, **(values | {"until": 0.0}))
-            connection.execute(first.on_conflict_do_nothing())
+            insert_missing(connection, lease, {"name": CONDUCTOR, "fence": 0, **values, "until": 0.0})
             taken = connection.execute(
                 sa.update(lease).where(_OURS, free).values(fence=lease.c.fence + 1, **values).returning(lease.c.fence)
             ).scalar_one_or_none()
             return None if taken is None else int(taken)
 
     def conducted(self) -> bool:
-        """Whether a conductor holds the lease."""
-        with self._database.reading() as connection:
-            return (
-                connection.execute(sa.select(lease.c.name).where(_OURS, lease.c.until > DatabaseSeconds())).first()
-                is not None
-            )
+        """Whether a conductor holds the lease now."""
+        return self._exists(sa.select(lease.c.name).where(_OURS, lease.c.until > DatabaseSeconds()))
 
 
 class LeaseWriter:
-    """The lease to the one who took it: kept, and given back."""
+    """Renews and releases the lease of the present conductor."""
 
     def __init__(self, database: Database, fenced: FencedDatabase) -> None:
         self._database, self._fenced = database, fenced
 
     @property
     def fence(self) -> int:
-        """The number that it carries."""
+        """The fencing number of the present conductor's lease."""
         return self._fenced.fence
 
     def installation(self) -> str:
-        """The UUID of whatever shares this database, made by its first conductor."""
+        """The UUID of this database, which its first conductor has made."""
         with self._fenced.writing() as connection:
-            made = insertion(connection, installation).values(id=1, uid=str(uuid.uuid4()))
-            connection.execute(made.on_conflict_do_nothing())
+            insert_missing(connection, installation, {"id": 1, "uid": str(uuid.uuid4())})
             return str(connection.execute(sa.select(installation.c.uid)).scalar_one())
 
     def renew(self, seconds: float) -> bool:
-        """Whether the lease is still ours; it then lasts `seconds` from now."""
+        """Extend the conductor's lease to `seconds` from now; False if another conductor has it."""
         renewal = sa.update(lease).where(_OURS, lease.c.fence == self._fenced.fence)
         with self._database.writing() as connection:
             return connection.execute(renewal.values(until=DatabaseSeconds() + seconds)).rowcount == 1
 
     def release(self) -> None:
-        """Give the lease back, so that the next conductor need not wait; nothing happens if it is another's."""
+        """Release the conductor's lease, if it is still ours, so that the next conductor need not wait."""
         with self._database.writing() as connection:
             connection.execute(sa.update(lease).where(_OURS, lease.c.fence == self._fenced.fence).values(until=0.0))
 
 
 def extend(connection: sa.Connection) -> None:
-    """Start the lease's time anew at the end of a long transaction, during which no renewal could be written."""
+    """Renew the lease at the end of a long transaction, since that blocks the regular renewal."""
     connection.execute(sa.update(lease).where(_OURS).values(until=DatabaseSeconds() + lease.c.seconds))

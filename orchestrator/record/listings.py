@@ -1,4 +1,4 @@
-"""Listings of trials and candidates over any sweeps, their plots, and the notes of people."""
+"""Lists trials and candidates of any sweeps, with plots; reads and writes notes and tags."""
 
 import base64
 import binascii
@@ -6,97 +6,164 @@ import json
 import statistics
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
 import sqlalchemy as sa
 
 from orchestrator.record import changes, schema
-from orchestrator.record.accounts import require_steered, tell
+from orchestrator.record.accounts import audit_event, require_steered
 from orchestrator.record.columns import UtcTime
-from orchestrator.record.database import Access, insertion, of_candidate, require_lasting, require_sweep
+from orchestrator.record.database import Access, require_lasting, require_sweep, upsert, with_labels
 from orchestrator.record.filters import FilterCompiler, Resolved, TrialColumns, sweeps_of
-from orchestrator.record.schema import candidate, cell, note, tag, trial
+from orchestrator.record.schema import cell, note, tag, trial
 from orchestrator.record.trials import of_whole
 from orchestrator.views.accounts import caller
 from orchestrator.views.errors import ConflictError, InvalidFilterError, NotFoundError
 from orchestrator.views.filters import All, Condition, Filter, Word, conditions
-from orchestrator.views.pages import MOST_TAGS, Remark, Remarked, TagChange
+from orchestrator.views.pages import MOST_TAGS, AnnotatedKind, Annotation, TagChange
 from orchestrator.views.runs import ChangeKind
 from orchestrator.views.states import TrialState
 from orchestrator.views.trials import MOST_POINTS, SORTED, Listed, ListedColumn, ListedRow, Listing, Points
-from workers.catalog import meant
+from workers.catalog import suggestion
 
-SORT_LETTERS: Final = 60
-"""Of a text, by which rows are sorted: a cursor holds no more."""
+_SORT_LETTERS: Final = 60
+"""Characters of a text by which rows are sorted, which limits the size of a cursor."""
 _OF_CANDIDATES: Final = (
     TrialState.RUNNING, TrialState.WAITING, TrialState.FAILED, TrialState.CANCELLED, TrialState.PRUNED,
 )  # fmt: skip
-"""The states that a candidate has once one of its trials is so, the first before the others."""
+"""A candidate has the first of these states that one of its trials has."""
 _SHARED_ROLES: Final = ("compare", "tune")
 _SHARED_NAMES: Final = ("sweep", "cell", "candidate")
-"""Of columns: what all trials of a candidate have the same of."""
+"""Columns in which all trials of a candidate agree."""
+
+MOST_METRICS: Final = 24
+"""Metrics in one listing."""
+_SELECTED: Final = ("score", "seconds")
+_Place = tuple[str, int, int]
+"""Kind, sweep and number of an entity with tags or a note."""
+
+_SPREAD, _RING = 2_654_435_761, 2**32
+"""Knuth's hash: a pseudo-random sample that depends on the rows' numbers only, so that it is the same each time."""
 
 
 @dataclass
-class Sought:
-    """What is listed: trials or candidates that a filter holds for, over sweeps that it may confine itself to."""
+class RowQuery:
+    """The query of a list: the trials or candidates that meet a filter."""
 
     where: Filter
     kind: Listed = "trials"
     sweep: int | None = None
     names: tuple[str, ...] = ()
-    """Further columns that are wanted, beside those that the filter names."""
+    """Columns in addition to those that the filter names."""
     path: str = "sort"
-    """Whence these names come, for what is said of wrong ones."""
-    known: dict[str, tuple[Resolved, int]] = field(default_factory=dict)
-
-    @property
-    def filters(self) -> bool:
-        """Whether it is more than all rows of some sweeps."""
-        return bool(list(conditions(self.where)))
+    """The request's parameter with these names, for error messages."""
 
     @property
     def sweeps(self) -> set[int] | None:
-        """The sweeps that it is confined to; none: all."""
+        """The sweeps to which the query is limited; `None` means all sweeps."""
         within = sweeps_of(self.where)
         if self.sweep is None:
             return within
         return {self.sweep} if within is None else within & {self.sweep}
 
 
-class ListedRows:
-    """The rows of what is sought, as `rows`, and the condition that they meet, as `condition`."""
+class ListingReader(Access):
+    """Reads pages of trials or candidates that meet a filter."""
 
-    def __init__(self, connection: sa.Connection, sought: Sought) -> None:
-        self.columns = TrialColumns(connection, sought.sweeps)
+    def columns(self, sweep: int | None) -> list[ListedColumn]:
+        """The columns by which a sweep's trials, or all trials, can be filtered; raises NotFoundError."""
+        with self._database.reading() as connection:
+            if sweep is not None:
+                require_sweep(connection, sweep)
+            return TrialColumns(connection, None if sweep is None else {sweep}).listed()
+
+    def tables(self, sweep: int) -> list[dict[str, Any]]:
+        """The tables that a sweep's spec defines; empty if there is no such sweep."""
+        spec = self._scalar(sa.select(schema.sweep.c.spec).where(schema.sweep.c.id == sweep)) or {}
+        return list((spec.get("tables") or {}).values())
+
+    def page(
+        self, wanted: RowQuery, sort: str, metrics: Sequence[str], cursor: str | None, limit: int, *, count: bool
+    ) -> Listing:
+        """A page of trials or candidates; raises InvalidFilterError, NotFoundError.
+
+        `sort` is a column, descending with a leading `-`; `metrics` are the columns to show; `count`: with the total
+        number.
+        """
+        if len(metrics) > MOST_METRICS:
+            raise InvalidFilterError(
+                f"{len(metrics)} metrics as columns; at most {MOST_METRICS} can be shown", 0, "columns"
+            )
+        name, down = sort.removeprefix("-"), sort.startswith("-")
+        with self._database.reading() as connection:
+            wanted.names = (name,)
+            listed = _listed(connection, wanted)
+            by = listed.sorting(name)
+            query = sa.select(listed.rows.c.id, by.label("by")).where(listed.condition)
+            # Expensive rows are computed once, to be counted and sorted: candidates, and filtered trials on Postgres.
+            # SQLite filters twice faster than it stores them; without a filter, both databases count by an index.
+            filtered = any(True for _ in conditions(wanted.where))
+            expensive = wanted.kind == "candidates" or (connection.dialect.name != "sqlite" and filtered)
+            matching = query.cte("matching") if count and expensive else query.subquery("matching")
+            by, number = matching.c.by, matching.c.id
+            way = by.desc() if down else by
+            # Numbers are unique, so that an index gives the newest page. Any other column has nulls last.
+            unique = name == "trial"
+            ordered = sa.select(number, by).order_by(*([way] if unique else [by.is_(None), way, number]))
+            ordered = ordered.limit(limit + 1)
+            if cursor is not None:
+                ordered = ordered.where(_after(cursor, by, number, down=down, unique=unique))
+            counting = sa.select(sa.func.count()).select_from(matching)
+            if count and expensive:
+                ordered = ordered.add_columns(counting.scalar_subquery().label("total"))
+            numbered = connection.execute(ordered).all()
+            total = None
+            if count:
+                total = int(numbered[0].total if expensive and numbered else connection.execute(counting).scalar_one())
+            rows = _Filled(connection, wanted, metrics, listed.columns).rows([row.id for row in numbered[:limit]])
+        following = encode(numbered[limit - 1].by, numbered[limit - 1].id) if len(numbered) > limit else None
+        return Listing(items=rows, next_cursor=following, total=total, metrics=list(metrics))
+
+
+_ITSELF: Final = (
+    trial.c.id, trial.c.sweep_id, trial.c.cell, trial.c.candidate, trial.c.repeat, trial.c.state, trial.c.diverged,
+    trial.c.reused, trial.c.score, trial.c.seconds, trial.c.started, trial.c.ended,
+)  # fmt: skip
+
+
+class ListedRows:
+    """Trials or candidates as an SQL subquery, `rows`, and the condition of a filter on them, `condition`."""
+
+    def __init__(self, connection: sa.Connection, wanted: RowQuery) -> None:
+        self.columns = TrialColumns(connection, wanted.sweeps)
         self._known: dict[str, tuple[Resolved, int]] = {}
-        self._kind = sought.kind
-        said = list(conditions(sought.where))
-        for part in said:
+        self._kind = wanted.kind
+        parts = list(conditions(wanted.where))
+        for part in parts:
             if isinstance(part, Condition):
                 self._have(part.name, part.at, "where")
-        for name in sought.names:
-            self._have(name, 0, sought.path)
-        self._places = self.columns.label_places() if any(isinstance(one, Word) for one in said) else []
+        for name in wanted.names:
+            self._have(name, 0, wanted.path)
+        self._places = self.columns.label_places() if any(isinstance(part, Word) for part in parts) else []
         self._sqlite = connection.dialect.name == "sqlite"
-        self._whole = of_whole(connection, sought.sweeps)
-        shared, rest = self._parted(sought.where)
-        self.rows = self._query(sought.sweeps, shared).subquery("listed")
+        self._whole = of_whole(connection, wanted.sweeps)
+        shared, rest = self._parted(wanted.where)
+        self.rows = self._query(wanted.sweeps, shared).subquery("listed")
         self.condition = self._compiled(self.rows, rest)
 
     def _compiled(self, rows: sa.FromClause, where: Filter) -> sa.ColumnElement[bool]:
         return FilterCompiler(rows, self._known, self._places, sqlite=self._sqlite).condition(where)
 
     def _parted(self, where: Filter) -> tuple[All, All]:
-        """What of a filter trials are asked before candidates are made of them, and the rest of it."""
+        """The parts of a filter to apply to trials before they are grouped to candidates, and the other parts."""
         parts = where.parts if isinstance(where, All) else (where,)
         shared = tuple(part for part in parts if self._kind == "candidates" and self._is_shared(part))
         return All(shared), All(tuple(part for part in parts if part not in shared))
 
     def _is_shared(self, part: Filter) -> bool:
-        """Whether it holds for all trials of a candidate or for none."""
+        """Whether the part is true for all trials of a candidate or for none."""
         return all(
             isinstance(one, Condition)
             and (self.role(one.name) in _SHARED_ROLES or (one.name in _SHARED_NAMES and one.operator != "~"))
@@ -108,29 +175,29 @@ class ListedRows:
             return
         column = self.columns.resolve(name, at, path)
         if self._kind == "candidates" and (column.role == "repeat" or name == "repeat"):
-            raise InvalidFilterError(f"`{name}` tells repeats apart, which a candidate has several of", at, path)
+            raise InvalidFilterError(f"`{name}` differs between the repeats of a candidate", at, path)
         self._known[name] = (column, len(self._known))
 
     def role(self, name: str) -> str:
-        """Of a name that was sought: compare, tune, repeat, metric, fixed or searched."""
+        """The role of a column: compare, tune, repeat, metric, fixed or searched."""
         return self._known[name][0].role
 
     def number(self, name: str) -> sa.ColumnElement[Any] | None:
-        """The number that a row has under a name that was sought."""
+        """SQL for the number of a row in a column."""
         column, at = self._known[name]
         if name in ("score", "seconds", "trial", "sweep", "cell", "candidate", "repeat"):
             return self.rows.c[{"trial": "id", "sweep": "sweep_id"}.get(name, name)]
         return self.rows.c[f"number_of_{at}"] if column.numbers else None
 
     def label(self, name: str) -> sa.ColumnElement[Any] | None:
-        """The label that it has."""
+        """SQL for the label of a row in a column."""
         column, at = self._known[name]
         if name == "state":
             return self.rows.c.state
         return self.rows.c[f"label_of_{at}"] if column.labels else None
 
     def sorting(self, name: str) -> sa.ColumnElement[Any]:
-        """What rows are sorted by; raises InvalidFilterError for a name that they are not sorted by."""
+        """SQL for the values of a column to sort by; raises InvalidFilterError if it cannot be sorted by."""
         column, _ = self._known[name]
         if column.role == "fixed" and name in SORTED:
             return self.rows.c[{"trial": "id", "sweep": "sweep_id"}.get(name, name)]
@@ -139,9 +206,9 @@ class ListedRows:
             return number
         if column.role in ("fixed", "searched") or label is None:
             raise InvalidFilterError(
-                f"rows are not sorted by `{name}`; an axis, a metric or `score` would do", 0, "sort"
+                f"rows are not sorted by `{name}`; sort by an axis, a metric or `score`", 0, "sort"
             )
-        return sa.func.substr(label, 1, SORT_LETTERS)
+        return sa.func.substr(label, 1, _SORT_LETTERS)
 
     def _query(self, sweeps: Collection[int] | None, shared: All) -> sa.Select[Any]:
         labels: dict[str, sa.ColumnElement[Any]] = {
@@ -164,12 +231,7 @@ class ListedRows:
     def _trials(
         self, labels: dict[str, sa.ColumnElement[Any]], numbers: dict[str, sa.ColumnElement[Any]]
     ) -> sa.Select[Any]:
-        table = trial.c
-        whole = (
-            table.id, table.sweep_id, table.cell, table.candidate, table.repeat, table.state, table.diverged,
-            table.reused, table.score, table.seconds, table.started, table.ended,
-        )  # fmt: skip
-        return sa.select(*whole, *(made.label(name) for name, made in (labels | numbers).items()))
+        return sa.select(*_ITSELF, *(made.label(name) for name, made in (labels | numbers).items()))
 
     def _candidates(
         self, trials: sa.Subquery, labels: Iterable[str], numbers: Iterable[str], shared: All
@@ -184,10 +246,10 @@ class ListedRows:
             "score": _mean(table.score), "seconds": _mean(table.seconds),
             "started": func.min(table.started), "ended": func.max(table.ended),
         }  # fmt: skip
-        # A hundred thousand trials are gone through: what nobody names is not made of them.
+        # Only the named columns, since there may be a hundred thousand trials.
         named = {*self._known, *(["diverged"] if "state" in self._known else [])}
         own = [made.label(name) for name, made in whole.items() if name in named]
-        # The mean of ten times 0.1 is not 0.1: what all have the same of is taken as it is.
+        # The mean of ten times 0.1 is not 0.1: a shared number is taken from one trial.
         same = {f"number_of_{at}" for column, at in self._known.values() if column.role in _SHARED_ROLES}
         read = [func.max(table[name]).label(name) for name in labels]
         read += [(func.max(table[name]) if name in same else _mean(table[name])).label(name) for name in numbers]
@@ -199,42 +261,21 @@ def _mean(column: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
     return sa.func.avg(column, type_=sa.Float(53))
 
 
-@dataclass(frozen=True, slots=True)
-class ListedOrder:
-    """By a column of the rows, what lacks it last, and by the number where several have the same."""
-
-    by: sa.ColumnElement[Any]
-    number: sa.ColumnElement[int]
-    down: bool
-    by_number: bool
-    """Whether the column is the number: each row has one of its own, and a page of the newest is read from the end."""
-
-    @property
-    def terms(self) -> list[sa.ColumnElement[Any]]:
-        """What the rows are ordered by."""
-        by = self.by.desc() if self.down else self.by
-        return [by] if self.by_number else [self.by.is_(None), by, self.number]
-
-    def after(self, cursor: str) -> sa.ColumnElement[bool]:
-        """What holds of the rows behind the last one of a page."""
-        value, last = _decode(cursor, self.by)
-        if value is None:
-            return sa.and_(self.by.is_(None), self.number > last)
-        beyond: sa.ColumnElement[bool] = self.by < value if self.down else self.by > value
-        if self.by_number:
-            return beyond
-        return sa.or_(beyond, sa.and_(self.by == value, self.number > last), self.by.is_(None))
-
-
-def encode(value: Any, last: int) -> str:
-    """The cursor behind a row, by the value that it is sorted by and its number."""
-    kept = value.isoformat() if isinstance(value, datetime) else value
-    written = json.dumps([kept, last], ensure_ascii=False)
-    return base64.urlsafe_b64encode(written.encode()).decode().rstrip("=")
+def _after(
+    cursor: str, by: sa.ColumnElement[Any], number: sa.ColumnElement[int], *, down: bool, unique: bool
+) -> sa.ColumnElement[bool]:
+    """The condition for the rows after a cursor."""
+    value, last = _decode(cursor, by)
+    if value is None:
+        return sa.and_(by.is_(None), number > last)
+    beyond: sa.ColumnElement[bool] = by < value if down else by > value
+    if unique:
+        return beyond
+    return sa.or_(beyond, sa.and_(by == value, number > last), by.is_(None))
 
 
 def _decode(cursor: str, by: sa.ColumnElement[Any]) -> tuple[Any, int]:
-    """The last row of the page before; raises NotFoundError for what is not a cursor of this listing."""
+    """The sort value and number of the last row of the page before; raises NotFoundError for an invalid cursor."""
     try:
         value, last = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
         if value is not None:
@@ -252,85 +293,25 @@ def _decode(cursor: str, by: sa.ColumnElement[Any]) -> tuple[Any, int]:
         raise NotFoundError(f"no page at cursor {cursor!r}: pass `next_cursor` of the page before") from error
 
 
-MOST_METRICS: Final = 24
-"""That one listing shows."""
-_SELECTED: Final = ("score", "seconds")
-_Place = tuple[str, int, int]
-"""Kind, sweep and number of what people say something of."""
-
-
-class ListingReader(Access):
-    """Reads listings."""
-
-    def columns(self, sweep: int | None) -> list[ListedColumn]:
-        """The columns of a sweep's trials, or of all trials; raises NotFoundError."""
-        with self._database.reading() as connection:
-            if sweep is not None:
-                require_sweep(connection, sweep)
-            return TrialColumns(connection, None if sweep is None else {sweep}).listed()
-
-    def tables(self, sweep: int) -> list[dict[str, Any]]:
-        """The tables of a sweep's spec; none where there is no such sweep."""
-        query = sa.select(schema.sweep.c.spec).where(schema.sweep.c.id == sweep)
-        with self._database.reading() as connection:
-            spec = connection.execute(query).scalar_one_or_none() or {}
-        return list((spec.get("tables") or {}).values())
-
-    def page(
-        self, sought: Sought, sort: str, metrics: Sequence[str], cursor: str | None, limit: int, *, count: bool
-    ) -> Listing:
-        """A page; `sort` is a column, with a `-` before it downwards. Raises InvalidFilterError, NotFoundError."""
-        if len(metrics) > MOST_METRICS:
-            raise InvalidFilterError(f"{len(metrics)} columns; at most {MOST_METRICS} are shown", 0, "columns")
-        name, down = sort.removeprefix("-"), sort.startswith("-")
-        with self._database.reading() as connection:
-            if sought.sweep is not None:
-                require_sweep(connection, sought.sweep)
-            sought.names = (name,)
-            listed = ListedRows(connection, sought)
-            by = listed.sorting(name)
-            query = sa.select(listed.rows.c.id, by.label("by")).where(listed.condition)
-            # Rows that are dear to find are found once, to be counted and sorted: candidates are made of their trials,
-            # and Postgres reads every trial that a filter asks. SQLite asks them again in less than it takes to keep
-            # them, and without a filter both count by an index.
-            dear = sought.kind == "candidates" or (connection.dialect.name != "sqlite" and sought.filters)
-            matching = query.cte("matching") if count and dear else query.subquery("matching")
-            by, number = matching.c.by, matching.c.id
-            order = ListedOrder(by, number, down, by_number=name == "trial")
-            ordered = sa.select(number, by).order_by(*order.terms).limit(limit + 1)
-            if cursor is not None:
-                ordered = ordered.where(order.after(cursor))
-            counting = sa.select(sa.func.count()).select_from(matching)
-            if count and dear:
-                ordered = ordered.add_columns(counting.scalar_subquery().label("total"))
-            numbered = connection.execute(ordered).all()
-            total = None
-            if count:
-                total = int(numbered[0].total if dear and numbered else connection.execute(counting).scalar_one())
-            rows = _Filled(connection, sought, metrics, listed.columns).rows([row.id for row in numbered[:limit]])
-        following = encode(numbered[limit - 1].by, numbered[limit - 1].id) if len(numbered) > limit else None
-        return Listing(items=rows, next_cursor=following, total=total, metrics=list(metrics))
-
-
 class _Filled:
-    """Rows with all that is shown of them, read for those of one page alone."""
+    """Reads everything that is shown of the rows of one page."""
 
     def __init__(
-        self, connection: sa.Connection, sought: Sought, metrics: Sequence[str], columns: TrialColumns
+        self, connection: sa.Connection, wanted: RowQuery, metrics: Sequence[str], columns: TrialColumns
     ) -> None:
-        self._connection, self._of_candidates = connection, sought.kind == "candidates"
+        self._connection, self._of_candidates = connection, wanted.kind == "candidates"
         self._metrics: dict[str, sa.ColumnElement[Any]] = {}
         for name in metrics:
             column = columns.resolve(name, 0, "columns")
             number = column.number if column.role == "metric" else None
             if number is None:
-                known = [one.name for one in columns.listed() if one.role == "metric"]
-                said = f"`{name[:80]}` is no metric, and every row shows the rest anyhow; {meant(name, known)}"
-                raise InvalidFilterError(said, 0, "columns")
+                known = [listed.name for listed in columns.listed() if listed.role == "metric"]
+                message = f"`{name[:80]}` is no metric, and every row shows the rest anyhow; {suggestion(name, known)}"
+                raise InvalidFilterError(message, 0, "columns")
             self._metrics[name] = number
 
     def rows(self, ids: Sequence[int]) -> list[ListedRow]:
-        """The rows of trials, or of the candidates of these, in this order."""
+        """The rows of these trials, or of their candidates, in this order."""
         if not ids:
             return []
         trials: dict[tuple[int, int, int] | int, list[sa.Row[Any]]] = defaultdict(list)
@@ -342,20 +323,12 @@ class _Filled:
 
     def _query(self, ids: Sequence[int]) -> sa.Select[Any]:
         table = trial.c
-        query = (
+        query = with_labels(
             sa.select(
-                table.id, table.sweep_id, table.cell, table.candidate, table.repeat, table.repeat_labels, table.state,
-                table.diverged, table.reused, table.score, table.seconds, table.started, table.ended,
-                cell.c.labels.label("cell_labels"), candidate.c.labels.label("candidate_labels"),
-                schema.sweep.c.name.label("sweep_name"),
+                *_ITSELF, table.repeat_labels, schema.sweep.c.name.label("sweep_name"),
                 *(number.label(f"metric_{at}") for at, number in enumerate(self._metrics.values())),
-            )
-            .select_from(trial)
-            .join(cell, sa.and_(cell.c.sweep_id == table.sweep_id, cell.c.cell == table.cell))
-            .join(candidate, of_candidate())
-            .join(schema.sweep, schema.sweep.c.id == table.sweep_id)
-            .order_by(table.id)
-        )  # fmt: skip
+            ).select_from(trial)
+        ).join(schema.sweep, schema.sweep.c.id == table.sweep_id).order_by(table.id)  # fmt: skip
         if not self._of_candidates:
             return query.where(table.id.in_(ids))
         first = trial.alias()
@@ -368,31 +341,28 @@ class _Filled:
         first = trials[0]
         numbers = {name: [getattr(row, name) for row in trials] for name in _SELECTED}
         numbers |= {name: [getattr(row, f"metric_{at}") for row in trials] for at, name in enumerate(self._metrics)}
-        means = {name: _mean_of(values) for name, values in numbers.items()}
+        known = {name: [value for value in values if value is not None] for name, values in numbers.items()}
+        means = {name: statistics.fmean(values) if values else None for name, values in known.items()}
+        deviations = {name: statistics.stdev(values) for name, values in known.items() if len(values) > 1}
         states = [str(row.state) for row in trials]
         several = self._of_candidates
         labels = first.cell_labels | first.candidate_labels | ({} if several else first.repeat_labels)
         return ListedRow(
             sweep=first.sweep_id, sweep_name=first.sweep_name, cell=first.cell, candidate=first.candidate,
-            trial=first.id, repeat=None if several else first.repeat, labels=labels, state=_together(states),
+            trial=first.id, repeat=None if several else first.repeat, labels=labels,
+            state=next((state.value for state in _OF_CANDIDATES if state in states), TrialState.FINISHED.value),
             diverged=any(row.diverged for row in trials), reused=all(row.reused for row in trials),
             trials=len(trials), finished=states.count(TrialState.FINISHED), score=means["score"],
-            seconds=means["seconds"], started=_extreme(min, [row.started for row in trials]),
-            ended=_extreme(max, [row.ended for row in trials]), values={name: means[name] for name in self._metrics},
-            deviations=_deviations(numbers) if several else {},
+            seconds=means["seconds"], started=min((row.started for row in trials if row.started), default=None),
+            ended=max((row.ended for row in trials if row.ended), default=None),
+            values={name: means[name] for name in self._metrics}, deviations=deviations if several else {},
             tags=sorted({tag for row in trials for place in _places(row) for tag in said.get(place, ([], ""))[0]}),
             note=next(filter(None, (said.get(_places(row)[0], ([], ""))[1] for row in trials)), ""),
         )  # fmt: skip
 
 
-def _places(row: sa.Row[Any]) -> list[_Place]:
-    """Where a trial's own tags are, its cell's and its sweep's."""
-    sweep = row.sweep_id
-    return [("trial", sweep, row.id), ("cell", sweep, row.cell), ("sweep", sweep, sweep)]
-
-
 def _said(connection: sa.Connection, rows: Sequence[sa.Row[Any]]) -> dict[_Place, tuple[list[str], str]]:
-    """The tags and the note of each place of some rows where there are any."""
+    """The tags and the note of each place of the rows."""
     entities = sorted({place[2] for row in rows for place in _places(row)})
     sweeps = sorted({row.sweep_id for row in rows})
     said: dict[_Place, tuple[list[str], str]] = {}
@@ -405,75 +375,60 @@ def _said(connection: sa.Connection, rows: Sequence[sa.Row[Any]]) -> dict[_Place
     return said
 
 
-def _mean_of(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return statistics.fmean(known) if known else None
+def _places(row: sa.Row[Any]) -> list[_Place]:
+    """The places of a trial's tags: itself, its cell and its sweep."""
+    sweep = row.sweep_id
+    return [("trial", sweep, row.id), ("cell", sweep, row.cell), ("sweep", sweep, sweep)]
 
 
-def _deviations(numbers: Mapping[str, Sequence[float | None]]) -> dict[str, float]:
-    known = {name: [value for value in values if value is not None] for name, values in numbers.items()}
-    return {name: statistics.stdev(values) for name, values in known.items() if len(values) > 1}
-
-
-def _together(states: Sequence[str]) -> str:
-    order = [TrialState.RUNNING, TrialState.WAITING, TrialState.FAILED, TrialState.CANCELLED, TrialState.PRUNED]
-    return next((state.value for state in order if state in states), TrialState.FINISHED.value)
-
-
-def _extreme(which: Any, moments: Sequence[datetime | None]) -> datetime | None:
-    known = [moment for moment in moments if moment is not None]
-    return which(known) if known else None
-
-
-_SPREAD, _RING = 2_654_435_761, 2**32
-"""Knuth's: a row's place in the drawing of lots depends on its number alone, so that the same rows are drawn again."""
+def encode(value: Any, last: int) -> str:
+    """The cursor of the next page, from the sort value and the number of the last row."""
+    kept = value.isoformat() if isinstance(value, datetime) else value
+    written = json.dumps([kept, last], ensure_ascii=False)
+    return base64.urlsafe_b64encode(written.encode()).decode().rstrip("=")
 
 
 class PlotReader(Access):
-    """Reads what plots draw."""
+    """Reads the points of plots of trials or candidates."""
 
-    def points(self, sought: Sought, numbers: Sequence[str], label: str = "") -> Points:
-        """Rows that have all these numbers, as `trial`, `sweep`, `v0`, `v1`, ... and `colour`."""
+    def points(self, wanted: RowQuery, numbers: Sequence[str], label: str = "", labels: Sequence[str] = ()) -> Points:
+        """The points of a plot: rows with all these numbers, as `trial`, `sweep`, `v0`, `v1`, ... and `colour`.
+
+        `label` is the column of the colour; `labels` are further columns, which may be null: `k0`, `k1`, ...
+        """
         with self._database.reading() as connection:
-            listed = _listed(connection, sought)
+            listed = _listed(connection, wanted)
             read = [_number(listed, name) for name in numbers]
-            whole = sa.and_(listed.condition, *(one.is_not(None) for one in read))
+            whole = sa.and_(listed.condition, *(value.is_not(None) for value in read))
             number = listed.rows.c.id
-            lot = (sa.cast(number, sa.BigInteger) * _SPREAD) % _RING
-            columns = [one.label(f"v{at}") for at, one in enumerate(read)]
+            columns = [value.label(f"v{at}") for at, value in enumerate(read)]
+            columns += [_label(listed, name).label(f"k{at}") for at, name in enumerate(labels)]
             query = sa.select(number.label("trial"), listed.rows.c.sweep_id.label("sweep"), *columns).where(whole)
             if label:
                 query = query.add_columns(_label(listed, label).label("colour"))
-            rows = connection.execute(query.order_by(lot).limit(MOST_POINTS + 1)).mappings().all()
+            rows = connection.execute(query.order_by(_lot(number)).limit(MOST_POINTS + 1)).mappings().all()
             total = len(rows)
             if total > MOST_POINTS:
                 counted = sa.select(sa.func.count()).select_from(listed.rows).where(whole)
                 total = int(connection.execute(counted).scalar_one())
         return Points(sorted((dict(row) for row in rows[:MOST_POINTS]), key=lambda row: row["trial"]), total)
 
-    def labelled(self, sought: Sought, number: str, names: Sequence[str]) -> Points:
-        """Rows that have the number, as `v0`, with their labels as `k0`, `k1`, ...: null where a row lacks one."""
-        with self._database.reading() as connection:
-            listed = _listed(connection, sought)
-            value = _number(listed, number)
-            whole = sa.and_(listed.condition, value.is_not(None))
-            labels = [_label(listed, name).label(f"k{at}") for at, name in enumerate(names)]
-            lot = (sa.cast(listed.rows.c.id, sa.BigInteger) * _SPREAD) % _RING
-            query = sa.select(value.label("v0"), *labels).where(whole).order_by(lot).limit(MOST_POINTS)
-            rows = [dict(row) for row in connection.execute(query).mappings()]
-            counted = sa.select(sa.func.count()).select_from(listed.rows).where(whole)
-            return Points(rows, int(connection.execute(counted).scalar_one()))
+    def means(self, wanted: RowQuery, by: Sequence[str], number: str, *further: str) -> Points:
+        """The means of a column over rows with equal labels, for plots.
 
-    def means(self, sought: Sought, by: Sequence[str], number: str) -> Points:
-        """Means of a number over the rows of equal labels, as `k0`, `k1`, ..., `mean`, `std` (none of one) and `n`."""
+        As `k0`, `k1`, ..., `mean`, `std` (null if n is 1) and `n`.
+
+        Means of further numbers are `v1`, `v2`, ...; rows count if they have all numbers.
+        """
         with self._database.reading() as connection:
-            listed = _listed(connection, sought)
-            value = _number(listed, number)
+            listed = _listed(connection, wanted)
+            value, *others = (_number(listed, name) for name in (number, *further))
             keys = [_label(listed, name) for name in by]
-            whole = (listed.condition, value.is_not(None), *(key.is_not(None) for key in keys))
-            mean, square = (sa.func.avg(one, type_=sa.Float(53)) for one in (value, value * value))
+            whole = (listed.condition, *(column.is_not(None) for column in (value, *others, *keys)))
             columns = [key.label(f"k{at}") for at, key in enumerate(keys)]
-            query = sa.select(*columns, mean.label("mean"), square.label("square"), sa.func.count().label("n"))
+            means = [_mean(value).label("mean"), _mean(value * value).label("square")]
+            means += [_mean(other).label(f"v{at}") for at, other in enumerate(others, start=1)]
+            query = sa.select(*columns, *means, sa.func.count().label("n"))
             query = query.where(*whole).group_by(*keys).order_by(*keys).limit(MOST_POINTS)
             rows = [dict(row) for row in connection.execute(query).mappings()]
         for row in rows:
@@ -481,10 +436,10 @@ class PlotReader(Access):
             row["std"] = (spread * count / (count - 1)) ** 0.5 if count > 1 else None
         return Points(rows, sum(row["n"] for row in rows))
 
-    def history(self, sought: Sought, number: str, label: str, *, higher: bool) -> Points:
-        """Rows in the order in which they ended, each with the `best` of its colour until then."""
+    def history(self, wanted: RowQuery, number: str, label: str, *, higher: bool) -> Points:
+        """The rows in the order in which they ended, each with the best value of its colour until then as `best`."""
         with self._database.reading() as connection:
-            listed = _listed(connection, sought)
+            listed = _listed(connection, wanted)
             value, table = _number(listed, number), listed.rows.c
             colour = _label(listed, label)
             order = (table.ended, table.id)
@@ -495,63 +450,61 @@ class PlotReader(Access):
                 best.label("best"), place.label("place"),
             ).where(listed.condition, value.is_not(None), table.ended.is_not(None))  # fmt: skip
             rows = query.subquery("rows")
-            lot = (sa.cast(rows.c.trial, sa.BigInteger) * _SPREAD) % _RING
-            # What made a new best is drawn before others: between two of these the line is level.
-            drawn = sa.select(rows).order_by(sa.case((rows.c.v0 == rows.c.best, 0), else_=1), lot)
+            # New best values come first: between two of them, the line is level.
+            drawn = sa.select(rows).order_by(sa.case((rows.c.v0 == rows.c.best, 0), else_=1), _lot(rows.c.trial))
             points = [dict(row) for row in connection.execute(drawn.limit(MOST_POINTS)).mappings()]
             total = int(connection.execute(sa.select(sa.func.count()).select_from(rows)).scalar_one())
         return Points(sorted(points, key=lambda row: (str(row["colour"]), row["place"])), total)
 
 
-def _listed(connection: sa.Connection, sought: Sought) -> ListedRows:
-    if sought.sweep is not None:
-        require_sweep(connection, sought.sweep)
-    return ListedRows(connection, sought)
+def _lot(number: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
+    return (sa.cast(number, sa.BigInteger) * _SPREAD) % _RING
+
+
+def _listed(connection: sa.Connection, wanted: RowQuery) -> ListedRows:
+    if wanted.sweep is not None:
+        require_sweep(connection, wanted.sweep)
+    return ListedRows(connection, wanted)
 
 
 def _number(listed: ListedRows, name: str) -> sa.ColumnElement[Any]:
     number = listed.number(name)
     if number is None:
-        raise InvalidFilterError(f"`{name}` has no numbers to draw", 0, "plot")
+        raise InvalidFilterError(f"`{name}` has no numbers to draw; choose a metric or an axis of numbers", 0, "plot")
     return number
 
 
 def _label(listed: ListedRows, name: str) -> sa.ColumnElement[Any]:
     label = sa.cast(listed.rows.c.sweep_id, sa.String) if name == "sweep" else listed.label(name)
     if label is None:
-        raise InvalidFilterError(f"`{name}` has no labels to tell rows apart by", 0, "plot")
+        raise InvalidFilterError(f"`{name}` has no labels to group rows by; choose an axis", 0, "plot")
     return label
 
 
-def _its(table: sa.Table) -> tuple[sa.ColumnElement[bool], ...]:
-    return tuple(table.c[name] == sa.bindparam(name) for name in ("kind", "sweep_id", "entity"))
+class Annotations(Access):
+    """Reads and writes the notes and tags that people give sweeps, cells and trials."""
 
-
-_NOTE: Final = sa.select(note).where(*_its(note))
-_TAGS: Final = sa.select(tag.c.tag).where(*_its(tag)).order_by(tag.c.tag)
-
-
-class Remarks(Access):
-    """Reads and writes what people say."""
-
-    def of(self, kind: Remarked, sweep: int, entity: int) -> Remark:
+    def of(self, kind: AnnotatedKind, sweep: int, entity: int) -> Annotation:
         """The note and tags of a sweep, a cell or a trial; raises NotFoundError."""
         with self._database.reading() as connection:
             _require(connection, kind, sweep, entity)
             whose = {"kind": kind, "sweep_id": sweep, "entity": entity}
-            said = connection.execute(_NOTE, whose).one_or_none()
+            row = connection.execute(_NOTE, whose).one_or_none()
             known = list(connection.execute(_TAGS, whose).scalars())
-        if said is None:
-            return Remark(tags=known)
-        return Remark(note=said.text, tags=known, actor=said.actor, changed=said.changed)
+        if row is None:
+            return Annotation(tags=known)
+        return Annotation(note=row.text, tags=known, actor=row.actor, changed=row.changed)
 
     def put(
-        self, where: tuple[Remarked, int, int], text: str | None, tags: TagChange | None, actor: str | None
+        self, where: tuple[AnnotatedKind, int, int], text: str | None, tags: TagChange | None, actor: str | None
     ) -> None:
-        """Set the note, change the tags, or both; an empty note is none. Raises NotFoundError, and ConflictError."""
+        """Replace the note of a sweep, cell or trial (deleted if empty), change its tags, or both.
+
+        Raises NotFoundError, ConflictError.
+        """
         kind, sweep, entity = where
         with self._database.writing() as connection:
-            changes.alone(connection)  # its deletion, or another's remark, comes before or after
+            changes.lock_changes(connection)  # not at the same time as its deletion or another annotation
             if caller().user is not None:
                 require_steered(connection, sweep)
             _require(connection, kind, sweep, entity)
@@ -560,34 +513,37 @@ class Remarks(Access):
             if text is not None and not text:
                 connection.execute(sa.delete(note).where(*_its(note)), keys)
             elif text is not None:
-                said = {"text": text, "actor": actor, "changed": datetime.now(UTC)}
-                adding = insertion(connection, note).values(**keys, **said)
-                connection.execute(adding.on_conflict_do_update(index_elements=list(keys), set_=said))
+                upsert(connection, note, keys, {"text": text, "actor": actor, "changed": datetime.now(UTC)})
             if tags is not None:
                 words = tags.of(list(connection.execute(_TAGS, keys).scalars()))
                 if len(words) > MOST_TAGS:
-                    raise ConflictError(f"there would be {len(words)} tags, and there may be {MOST_TAGS}; remove some")
+                    raise ConflictError(f"{len(words)} tags are more than the allowed {MOST_TAGS}; remove some")
                 connection.execute(sa.delete(tag).where(*_its(tag)), keys)
-                rows = [{**keys, "tag": one} for one in words]
-                if rows:
-                    connection.execute(sa.insert(tag), rows)
+                if words:
+                    connection.execute(sa.insert(tag), [{**keys, "tag": word} for word in words])
             changes.note(connection, ChangeKind(kind), sweep, entity)
             target = f"sweep {sweep}" if kind == "sweep" else f"sweep {sweep}, {kind} {entity}"
-            tell(connection, "remark", target, actor=actor)
+            audit_event(connection, "annotation", target, actor=actor)
 
     def sweep_of(self, number: int) -> int:
-        """The sweep of a trial; raises NotFoundError."""
-        with self._database.reading() as connection:
-            query = sa.select(trial.c.sweep_id).where(trial.c.id == number)
-            sweep = connection.execute(query).scalar_one_or_none()
+        """The number of the sweep that a trial belongs to; raises NotFoundError."""
+        sweep = self._scalar(sa.select(trial.c.sweep_id).where(trial.c.id == number))
         if sweep is None:
             raise NotFoundError(f"no trial {number}")
         return int(sweep)
 
 
-def _require(connection: sa.Connection, kind: Remarked, sweep: int, entity: int) -> None:
+def _require(connection: sa.Connection, kind: AnnotatedKind, sweep: int, entity: int) -> None:
     require_sweep(connection, sweep)
     if kind == "cell":
         query = sa.select(cell.c.cell).where(cell.c.sweep_id == sweep, cell.c.cell == entity)
         if connection.execute(query).first() is None:
             raise NotFoundError(f"sweep {sweep} has no cell {entity}")
+
+
+def _its(table: sa.Table) -> tuple[sa.ColumnElement[bool], ...]:
+    return tuple(table.c[name] == sa.bindparam(name) for name in ("kind", "sweep_id", "entity"))
+
+
+_NOTE: Final = sa.select(note).where(*_its(note))
+_TAGS: Final = sa.select(tag.c.tag).where(*_its(tag)).order_by(tag.c.tag)

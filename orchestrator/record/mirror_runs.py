@@ -1,4 +1,4 @@
-"""What the tracker is to show of sweeps, cells and trials, and its ids of them, each read at one moment."""
+"""Reads what MLflow shows of sweeps, cells and trials, and the ids of its runs."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -15,10 +15,12 @@ from orchestrator.record.trainings import with_source
 from orchestrator.record.trials import first_trial
 
 RunKind = Literal["trial", "cell", "summary"]
+LOSS: Final = "train/loss"
+"""The key of the curve of the loss."""
 
 _EXPERIMENT: Final = sa.select(schema.sweep.c.mlflow_experiment).where(schema.sweep.c.id == sa.bindparam("sweep"))
 _EARLIER_POINT, _EARLIER = metric.alias(), attempt.alias()
-_TOLD = (  # made once: every trial that is told of asks it
+_PASSED = (  # whether an earlier attempt has reported the step
     sa.exists()
     .where(_EARLIER_POINT.c.attempt_id == _EARLIER.c.id, _EARLIER.c.training_id == attempt.c.training_id)
     .where(_EARLIER.c.number < attempt.c.number)
@@ -28,7 +30,7 @@ _TOLD = (  # made once: every trial that is told of asks it
 
 @dataclass(frozen=True, slots=True)
 class CurvePoint:
-    """One value of a curve; its time is fixed when it is recorded, so that a second sending is the same."""
+    """A value of a metric's curve, with the time when it was recorded; sending it again changes nothing."""
 
     key: str
     value: float
@@ -38,7 +40,7 @@ class CurvePoint:
 
 @dataclass(frozen=True, slots=True)
 class SweepRun:
-    """A sweep, for its experiment and its summary run."""
+    """The data of a sweep that MLflow shows, in its experiment and its summary run."""
 
     id: int
     uid: str
@@ -57,7 +59,7 @@ class SweepRun:
 
 @dataclass(frozen=True, slots=True)
 class CellRun:
-    """A cell, for the parent run of its trials."""
+    """The data of a cell that MLflow shows, in the parent run of its trials."""
 
     sweep: SweepRun
     index: int
@@ -65,12 +67,16 @@ class CellRun:
     summary: Mapping[str, Any] | None  # a CellSummary as JSON, once settled
     settled: datetime | None
     run: str | None
-    recipe: Mapping[str, Any] = field(default_factory=dict)  # of its first trial; read for its own run only
+    # Read for its own run only:
+    recipe: Mapping[str, Any] = field(default_factory=dict)  # of its first trial
+    provenance: Mapping[str, Any] = field(default_factory=dict)  # of its first trial
+    model: int | None = None  # the first finished trial of the chosen candidate
+    points: tuple[CurvePoint, ...] = ()  # the curve of the loss of that trial
 
 
 @dataclass(frozen=True, slots=True)
 class TrialRun:
-    """A trial and the training it points to."""
+    """The data of a trial and its training that MLflow shows, in the trial's run."""
 
     cell: CellRun
     id: int
@@ -85,7 +91,7 @@ class TrialRun:
     started: datetime | None
     ended: datetime | None
     run: str | None
-    left: str | None  # the run that it had under older versions, where the tracker is still to be told that it ended
+    left: str | None  # its run of older versions, if the tracker still has to end it
     training: str
     fingerprint: str
     recipe: Mapping[str, Any]
@@ -96,46 +102,55 @@ class TrialRun:
     attempts: int
     error: str | None
     reason: str | None  # why it was pruned
-    source: int | None  # of a reused one: the trial that the training was run for
+    source: int | None  # if reused, the trial for which the training was run
     source_run: str | None
     points: tuple[CurvePoint, ...]  # those not sent before
     last_point: int  # the last metric row among them, or the last sent
 
 
 class MirrorStateReader(Access):
-    """Reads what the tracker is to be told."""
+    """Reads the data that MLflow has to show."""
 
     def sweep(self, sweep: int) -> SweepRun:
-        """A sweep as its summary run shows it."""
+        """The data of a sweep for its MLflow experiment and summary run."""
         with self._database.reading() as connection:
             counts = sa.select(trial.c.state, sa.func.count()).where(trial.c.sweep_id == sweep).group_by(trial.c.state)
             return _sweep_run(connection, sweep, {row[0]: row[1] for row in connection.execute(counts)})
 
     def cell(self, sweep: int, index: int) -> CellRun:
-        """A cell as the parent run of its trials shows it."""
-        first = sa.select(training.c.recipe).join(trial, trial.c.training_id == training.c.id)
-        first = first.where(trial.c.sweep_id == sweep, trial.c.cell == index).order_by(trial.c.position).limit(1)
+        """The data of a cell for the MLflow run that is the parent of its trials."""
+        columns = (trial.c.id, training.c.id.label("training"), training.c.recipe, training.c.result)
+        of_cell = sa.select(*columns).join(trial, trial.c.training_id == training.c.id)
+        of_cell = of_cell.where(trial.c.sweep_id == sweep, trial.c.cell == index).order_by(trial.c.position).limit(1)
         with self._database.reading() as connection:
-            recipe = connection.execute(first).scalar_one_or_none()
-            return replace(_cell_run(connection, sweep, index), recipe=recipe or {})
+            cell = _cell_run(connection, sweep, index)
+            if (first := connection.execute(of_cell).one_or_none()) is None:
+                return cell
+            cell = replace(cell, recipe=first.recipe, provenance=(first.result or {}).get("provenance") or {})
+            chosen = (trial.c.candidate == (cell.summary or {}).get("candidate"), trial.c.state == "finished")
+            model = connection.execute(of_cell.where(*chosen)).one_or_none()
+            if model is None:
+                return cell
+            points, _ = _points(connection, model.training, 0, LOSS)
+            return replace(cell, model=model.id, points=points)
 
     def trial(self, trial: int) -> TrialRun:
-        """A trial as its run shows it, with the points that were not sent yet."""
+        """The data of a trial for its MLflow run, with the points of curves that were not sent yet."""
         with self._database.reading() as connection:
             return _trial_run(connection, trial)
 
 
 class RunReader(Access):
-    """Reads what the tracker calls things."""
+    """Reads the ids of MLflow experiments and runs."""
 
     def experiment(self, sweep: int) -> str | None:
-        """The tracker's id of a sweep's experiment, once it is made."""
-        with self._database.reading() as connection:
-            return connection.execute(_EXPERIMENT, {"sweep": sweep}).scalar_one_or_none()
+        """The id of a sweep's MLflow experiment, or `None`."""
+        experiment: str | None = self._scalar(_EXPERIMENT, {"sweep": sweep})
+        return experiment
 
     def by_key(self, sweep: int, keys: Iterable[str]) -> dict[str, str]:
-        """The tracker's ids of runs of a sweep by their keys; without those that have none."""
-        trial, cell, own = schema.trial, schema.cell, schema.sweep
+        """The ids of MLflow runs of a sweep, by the key that each run has as a tag."""
+        own = schema.sweep
         of_trials = sa.select(trial.c.uid, trial.c.mlflow_run).where(trial.c.sweep_id == sweep)
         found: dict[str, str] = {}
         with self._database.reading() as connection:
@@ -148,23 +163,19 @@ class RunReader(Access):
         return found | ({f"{head.uid}/summary": head.mlflow_run} if head.mlflow_run is not None else {})
 
     def run(self, kind: RunKind, sweep: int, entity: int) -> str | None:
-        """The tracker's id of the run of a trial (by id), a cell (by index) or a sweep's summary, once it is made."""
+        """The id of the MLflow run of a trial (by id), a cell (by index) or a sweep's summary, or `None`."""
+        query = sa.select(schema.sweep.c.mlflow_run).where(schema.sweep.c.id == sweep)
         if kind == "trial":
-            query: sa.Select[Any] = sa.select(schema.trial.c.mlflow_run).where(schema.trial.c.id == entity)
+            query = sa.select(trial.c.mlflow_run).where(trial.c.id == entity)
         elif kind == "cell":
-            its = (schema.cell.c.sweep_id == sweep, schema.cell.c.cell == entity)
-            query = sa.select(schema.cell.c.mlflow_run).where(*its)
-        else:
-            query = sa.select(schema.sweep.c.mlflow_run).where(schema.sweep.c.id == sweep)
-        with self._database.reading() as connection:
-            return connection.execute(query).scalar_one_or_none()
+            query = sa.select(cell.c.mlflow_run).where(cell.c.sweep_id == sweep, cell.c.cell == entity)
+        run: str | None = self._scalar(query)
+        return run
 
     def of_cells(self, sweep: int) -> dict[int, str]:
-        """The tracker's ids of a sweep's cell runs by the cell's index, in one query."""
-        table = schema.cell
-        query = sa.select(table.c.cell, table.c.mlflow_run).where(table.c.sweep_id == sweep)
-        with self._database.reading() as connection:
-            return {row.cell: row.mlflow_run for row in connection.execute(query) if row.mlflow_run is not None}
+        """The ids of the MLflow runs of a sweep's cells, by the index of the cell."""
+        rows = self._rows(sa.select(cell.c.cell, cell.c.mlflow_run).where(cell.c.sweep_id == sweep))
+        return {row.cell: row.mlflow_run for row in rows if row.mlflow_run is not None}
 
 
 def _sweep_run(connection: sa.Connection, sweep: int, counts: Mapping[str, int]) -> SweepRun:
@@ -212,14 +223,18 @@ def _trial_run(connection: sa.Connection, trial_id: int) -> TrialRun:
     )  # fmt: skip
 
 
-def _points(connection: sa.Connection, training_id: int, after: int) -> tuple[tuple[CurvePoint, ...], int]:
-    """Points recorded after the row `after`; a step that an earlier attempt had passed is not told twice."""
+def _points(
+    connection: sa.Connection, training_id: int, after: int, key: str | None = None
+) -> tuple[tuple[CurvePoint, ...], int]:
+    """Points recorded after the row `after`, of one key or all, without steps that an earlier attempt has reported."""
     query = (
-        sa.select(metric, _TOLD.label("told"))
+        sa.select(metric, _PASSED.label("passed"))
         .join(attempt, attempt.c.id == metric.c.attempt_id)
         .where(attempt.c.training_id.in_(with_source(connection, training_id)), metric.c.id > after)
         .order_by(metric.c.id)
     )
+    if key is not None:
+        query = query.where(metric.c.key == key)
     rows = connection.execute(query).all()
-    points = tuple(CurvePoint(row.key, number(row.value), row.step, row.at) for row in rows if not row.told)
+    points = tuple(CurvePoint(row.key, number(row.value), row.step, row.at) for row in rows if not row.passed)
     return points, rows[-1].id if rows else after

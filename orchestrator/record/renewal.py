@@ -1,7 +1,7 @@
-"""Trainings of older versions that are planned anew: their trials move to the training of today's fingerprint."""
+"""Replans trainings that an older release planned: their trials move to trainings with new fingerprints."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
@@ -9,7 +9,7 @@ from typing import Final
 import sqlalchemy as sa
 
 from orchestrator.record.changes import mark_trials, note_trials
-from orchestrator.record.columns import MAX_MESSAGE, storable
+from orchestrator.record.columns import shortened
 from orchestrator.record.database import FencedAccess
 from orchestrator.record.schema import attempt, request, sweep, training, trial
 from orchestrator.record.trainings import Known, Outdated, Shared, project_of_training, wanted_as_evaluation
@@ -17,13 +17,13 @@ from orchestrator.record.trial_rows import take_results, write_needs
 from orchestrator.views.runs import PlannedTrial
 from orchestrator.views.states import TRIAL_ACTIVE, TrialState
 
-RENEW: Final = "renew"
-"""The kind under which a sweep's requests tell of it; nobody asked for it."""
+_RENEW: Final = "renew"
+"""The kind of the request that records a renewal, which nobody requested."""
 
 
 @dataclass(frozen=True, slots=True)
 class Renewed:
-    """What takes the place of an outdated training: a plan of today, or the reason why there is none."""
+    """The new plan of a training that an older release planned, or the reason why it cannot be planned."""
 
     old: Outdated
     plan: PlannedTrial | None
@@ -32,27 +32,26 @@ class Renewed:
 
 @dataclass(slots=True)
 class Tally:
-    """What became of the trials of one sweep."""
+    """The numbers of a sweep's trials that a renewal moved, failed or kept."""
 
     moved: int = 0
-    begun: int = 0  # of these, trials of trainings that had begun
-    failed: int = 0  # trials that cannot be planned under today's versions
-    unevaluated: int = 0  # finished ones that were to have further metrics, under older versions
-    kept: int = 0  # finished ones, whose numbers are of older versions
+    begun: int = 0  # moved trials whose training had begun
+    failed: int = 0  # trials that cannot be planned with today's versions
+    unevaluated: int = 0  # finished trials whose evaluation was of older versions
+    kept: int = 0  # finished trials with numbers of older versions
     stamps: set[str] = field(default_factory=set)
 
 
-Words = Callable[[Tally], str]
-
-
 class TrainingWriter(FencedAccess):
-    """Keeps what an older release planned from being trained by this one under its old name."""
+    """Replaces waiting trainings that an older release planned, so that this release does not train them."""
 
-    def plan_anew(self, renewed: Sequence[Renewed], stamps: Collection[str], say: Words) -> dict[int, str]:
-        """Move the trials of outdated trainings, and note it for each sweep as `say` has it; gives that by sweep.
+    def renew(
+        self, renewed: Sequence[Renewed], stamps: Collection[str], describe: Callable[[Tally], str]
+    ) -> dict[int, str]:
+        """Move the trials of outdated trainings to new ones; returns a description by sweep.
 
-        All in one transaction: done a second time it finds nothing more to do. What runs is stopped by its engine,
-        since no trial wants it any more.
+        `describe` makes the description, which is recorded as a request of the sweep. Idempotent, in one transaction.
+        Running trainings are stopped by their engine, since no trial needs them.
         """
         with self._database.writing() as connection:
             tallies: defaultdict[int, Tally] = defaultdict(Tally)
@@ -72,18 +71,24 @@ class TrainingWriter(FencedAccess):
                     _fail(connection, renewal, tallies)
             for sweep_id, tally in tallies.items():
                 tally.kept = _kept(connection, sweep_id, stamps)
-            said = {sweep_id: say(tally) for sweep_id, tally in tallies.items()}
-            _note(connection, said)
-            return said
+            descriptions = {sweep_id: describe(tally) for sweep_id, tally in tallies.items()}
+            now = datetime.now(UTC)
+            rows = [
+                {"kind": _RENEW, "sweep_id": sweep_id, "created": now, "applied": now, "outcome": shortened(text)}
+                for sweep_id, text in descriptions.items()
+            ]
+            if rows:
+                connection.execute(sa.insert(request), rows)
+            return descriptions
 
 
-def _move(connection: sa.Connection, one: Renewed, heir: Known, tallies: defaultdict[int, Tally]) -> None:
+def _move(connection: sa.Connection, renewal: Renewed, heir: Known, tallies: defaultdict[int, Tally]) -> None:
     now = datetime.now(UTC)
     waits, done = heir.state is TrialState.WAITING, heir.state is TrialState.FINISHED
     left = sa.func.coalesce(trial.c.mlflow_run, trial.c.mlflow_left)
     moved = connection.execute(
         sa.update(trial)
-        .where(trial.c.training_id == one.old.id, trial.c.state.in_(TRIAL_ACTIVE))
+        .where(trial.c.training_id == renewal.old.id, trial.c.state.in_(TRIAL_ACTIVE))
         .values(
             training_id=heir.id, state=heir.state, reused=done, diverged=done and heir.diverged,
             started=None if waits else sa.func.coalesce(trial.c.started, now), ended=now if done else None,
@@ -96,43 +101,43 @@ def _move(connection: sa.Connection, one: Renewed, heir: Known, tallies: default
     mark_trials(connection, [(row.sweep_id, row.id) for row in moved])
     note_trials(connection, [(row.sweep_id, row.id) for row in moved])
     take_results(connection, [row.id for row in moved])
-    begun = connection.execute(sa.select(attempt.c.id).where(attempt.c.training_id == one.old.id)).first()
+    begun = connection.execute(sa.select(attempt.c.id).where(attempt.c.training_id == renewal.old.id)).first()
     for sweep_id, count in Counter(row.sweep_id for row in moved).items():
         tally = tallies[sweep_id]
         tally.moved += count
         tally.begun += count if begun else 0
-        tally.stamps.add(one.old.stamp)
-        if one.plan is not None and one.plan.need is not None:
-            write_needs(connection, [one.plan.need], sweep_id)
-    _leave(connection, one.old.id, heir.id, begun is not None)
+        tally.stamps.add(renewal.old.stamp)
+        if renewal.plan is not None and renewal.plan.need is not None:
+            write_needs(connection, [renewal.plan.need], sweep_id)
+    _leave(connection, renewal.old.id, heir.id, begun is not None)
 
 
-def _fail(connection: sa.Connection, one: Renewed, tallies: defaultdict[int, Tally]) -> None:
-    now, message = datetime.now(UTC), storable(one.error)[:MAX_MESSAGE]
+def _fail(connection: sa.Connection, renewal: Renewed, tallies: defaultdict[int, Tally]) -> None:
+    now, old = datetime.now(UTC), renewal.old
     rows = connection.execute(
         sa.update(trial)
-        .where(trial.c.training_id == one.old.id, trial.c.state.in_(TRIAL_ACTIVE))
+        .where(trial.c.training_id == old.id, trial.c.state.in_(TRIAL_ACTIVE))
         .values(state=TrialState.FAILED, ended=now)
         .returning(trial.c.sweep_id, trial.c.id)
     ).all()
-    mine = sa.update(training).where(training.c.id == one.old.id)
-    connection.execute(mine.values(error=message))  # one that runs is stopped, and ends then
-    waits = training.c.state.in_(TRIAL_ACTIVE) if one.old.evaluated else training.c.state == TrialState.WAITING
+    mine = sa.update(training).where(training.c.id == old.id)
+    connection.execute(mine.values(error=shortened(renewal.error)))  # a running training is stopped and ends later
+    waits = training.c.state.in_(TRIAL_ACTIVE) if old.evaluated else training.c.state == TrialState.WAITING
     connection.execute(mine.where(waits).values(state=TrialState.FAILED, ended=now))
-    if one.old.evaluated:
-        query = sa.select(trial.c.sweep_id, trial.c.id).where(trial.c.evaluation_id == one.old.id)
+    if old.evaluated:
+        query = sa.select(trial.c.sweep_id, trial.c.id).where(trial.c.evaluation_id == old.id)
         rows = connection.execute(query).all()
     mark_trials(connection, [(row.sweep_id, row.id) for row in rows])
     note_trials(connection, [(row.sweep_id, row.id) for row in rows])
     for row in rows:
         tally = tallies[row.sweep_id]
-        tally.unevaluated += one.old.evaluated
-        tally.failed += not one.old.evaluated
-        tally.stamps.add(one.old.stamp)
+        tally.unevaluated += old.evaluated
+        tally.failed += not old.evaluated
+        tally.stamps.add(old.stamp)
 
 
 def _fresh(connection: sa.Connection, training_id: int) -> bool:
-    """Whether a sweep wants the training that takes nothing which was known before."""
+    """Whether a fresh sweep, which reuses no training, wants the training."""
     query = (
         sa.select(sweep.c.spec["fresh"].as_boolean())
         .join(trial, trial.c.sweep_id == sweep.c.id)
@@ -143,7 +148,7 @@ def _fresh(connection: sa.Connection, training_id: int) -> bool:
 
 
 def _leave(connection: sa.Connection, old: int, heir: int, begun: bool) -> None:
-    """What nobody wants any more ends; a training that never began and that no trial shows goes altogether."""
+    """End an unwanted training, or delete it if it never began and no trial shows it."""
     points = sa.or_(trial.c.training_id == old, trial.c.evaluation_id == old)
     shown = connection.execute(sa.select(trial.c.id).where(points).limit(1)).first()
     if not begun and shown is None:
@@ -152,7 +157,7 @@ def _leave(connection: sa.Connection, old: int, heir: int, begun: bool) -> None:
         return
     mine = sa.update(training).where(training.c.id == old)
     connection.execute(mine.values(heir=heir))
-    # One that finished trials are to move to as well is looked at next, and fails with the reason.
+    # An evaluation of finished trials is handled next, and fails with the reason.
     ending = mine.where(training.c.state == TrialState.WAITING, ~wanted_as_evaluation(old))
     connection.execute(ending.values(state=TrialState.CANCELLED, ended=datetime.now(UTC)))
 
@@ -165,13 +170,3 @@ def _kept(connection: sa.Connection, sweep_id: int, stamps: Collection[str]) -> 
         .where(training.c.stamp.in_(list(stamps)))
     )
     return int(connection.execute(query).scalar_one())
-
-
-def _note(connection: sa.Connection, said: Mapping[int, str]) -> None:
-    now = datetime.now(UTC)
-    rows = [
-        {"kind": RENEW, "sweep_id": sweep_id, "created": now, "applied": now, "outcome": storable(text)[:MAX_MESSAGE]}
-        for sweep_id, text in said.items()
-    ]
-    if rows:
-        connection.execute(sa.insert(request), rows)

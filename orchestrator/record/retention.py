@@ -1,4 +1,4 @@
-"""Kept weights and sizes: what may be collected, and what was."""
+"""Which kept weights may be removed and which were; and the sizes of databases, logs and folders."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -10,9 +10,10 @@ from typing import Any, Final
 import sqlalchemy as sa
 
 from orchestrator.host.storage import Folder, Storage
-from orchestrator.record import schema
 from orchestrator.record.database import Access, FencedAccess, chunked, require_sweep
-from orchestrator.record.schema import attempt, collected, request, training, trial
+from orchestrator.record.requests import revival_waits
+from orchestrator.record.schema import attempt, collected, training, trial
+from orchestrator.record.schema import sweep as sweeps
 from orchestrator.views.errors import ConflictError, InvalidSpecError
 from orchestrator.views.operations import CollectedView, CollectionPolicy
 from orchestrator.views.runs import MeasuredTrial
@@ -25,60 +26,59 @@ _CHUNK: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class Collectable:
-    """A training whose weights may go, or whose going is recorded."""
+    """A training whose kept weights may be removed, or are being removed."""
 
     id: int
     uid: str
     attempts: tuple[int, ...]
-    evaluable: bool = False  # it finished ok: further metrics could be told of what it kept
+    evaluable: bool = False  # whether its weights could be evaluated for further metrics
     recipe: Mapping[str, Any] = field(default_factory=dict)
-    metrics: tuple[str, ...] = ()  # that it has, by their names
-    counted: bool = False  # what it had is recorded already
+    metrics: tuple[str, ...] = ()  # the names of its metrics
+    counted: bool = False  # whether the number and size of its files are recorded
 
 
 class CollectionReader(Access):
-    """Reads both."""
+    """Reads which trainings' kept weights may be removed from the storage, and which were."""
 
     def ended(self) -> list[tuple[int, str]]:
-        """The sweeps that have ended, with their names."""
-        table = schema.sweep
-        query = sa.select(table.c.id, table.c.name).where(table.c.state.in_(SWEEP_ENDED)).order_by(table.c.id)
-        with self._database.reading() as connection:
-            return [(row.id, row.name) for row in connection.execute(query)]
+        """The numbers and names of the sweeps that have ended."""
+        query = sa.select(sweeps.c.id, sweeps.c.name).where(sweeps.c.state.in_(SWEEP_ENDED)).order_by(sweeps.c.id)
+        return [(row.id, row.name) for row in self._rows(query)]
 
     def require_ended(self, sweep: int) -> None:
-        """Raise NotFoundError, or ConflictError for a sweep that goes on."""
+        """Raise ConflictError unless the sweep has ended, NotFoundError if it does not exist."""
         with self._database.reading() as connection:
             require_sweep(connection, sweep)
-            state = connection.execute(sa.select(schema.sweep.c.state).where(schema.sweep.c.id == sweep)).scalar_one()
+            state = connection.execute(sa.select(sweeps.c.state).where(sweeps.c.id == sweep)).scalar_one()
         if state not in SWEEP_ENDED:
-            raise ConflictError(f"sweep {sweep} is {state}; only what has ended is collected")
+            raise ConflictError(f"sweep {sweep} is {state}; weights are removed only after a sweep has ended")
 
     def of_sweep(self, sweep: int, policy: CollectionPolicy, kept: Collection[int]) -> list[Collectable]:
-        """The trainings of an ended sweep that a policy takes; `kept` are trials that keep theirs."""
+        """The trainings of an ended sweep whose weights a retention policy removes.
+
+        `kept`: the trials that keep their weights.
+        """
         with self._database.reading() as connection:
-            return collectable(connection, sweep, policy, kept)
+            return _collectable(connection, sweep, policy, kept)
 
     def trainings(self, sweep: int) -> int:
-        """How many trainings with weights of their own the trials of a sweep show, that nobody collected."""
+        """The number of trainings of a sweep whose kept weights were not removed."""
         with self._database.reading() as connection:
-            holders = _holders(connection, sweep)
+            holders = _pointed(connection, trial.c.sweep_id == sweep)
             gone = sa.select(collected.c.training_id)
             return len(holders - set(connection.execute(gone).scalars()))
 
     def begun(self, request_id: int) -> bool:
-        """Whether anything of a request was recorded."""
-        query = sa.select(collected.c.training_id).where(collected.c.request == request_id).limit(1)
-        with self._database.reading() as connection:
-            return connection.execute(query).first() is not None
+        """Whether the removal of weights that a request asked for has begun."""
+        return self._exists(sa.select(collected.c.training_id).where(collected.c.request == request_id))
 
     def left(self, most: int) -> list[Collectable]:
-        """Trainings whose going is recorded and whose files may still be there."""
+        """Trainings whose removal of weights is recorded and whose files may still exist."""
         query = (
             sa.select(training.c.id, training.c.uid, collected.c.files)
             .join(collected, collected.c.training_id == training.c.id)
             .where(collected.c.removed.is_(None))
-            .order_by(collected.c.training_id)  # by `training.id` SQLite would go through all trainings
+            .order_by(collected.c.training_id)  # for `training.id`, SQLite would scan all trainings
             .limit(most)
         )
         with self._database.reading() as connection:
@@ -89,7 +89,7 @@ class CollectionReader(Access):
         ]
 
     def require_kept(self, measured: Iterable[MeasuredTrial], fresh: bool) -> None:
-        """Raise InvalidSpecError where trials are to have further metrics of weights that were collected."""
+        """Raise InvalidSpecError if further metrics need weights that were removed."""
         lost = 0
         with self._database.reading() as connection:
             for chunk in chunked(measured, _CHUNK):
@@ -103,14 +103,13 @@ class CollectionReader(Access):
             )])  # fmt: skip
 
     def outcome(self, request_id: int) -> tuple[int, int, int]:
-        """The trainings, files and bytes of a request."""
-        sums = (sa.func.count(), sa.func.sum(collected.c.files), sa.func.sum(collected.c.bytes))
-        with self._database.reading() as connection:
-            row = connection.execute(sa.select(*sums).where(collected.c.request == request_id)).one()
-        return int(row[0]), int(row[1] or 0), int(row[2] or 0)
+        """The numbers of trainings, files and bytes that a request to remove weights has removed."""
+        query = sa.select(collected.c.files, collected.c.bytes).where(collected.c.request == request_id)
+        rows = self._rows(query)
+        return len(rows), sum(row.files or 0 for row in rows), sum(row.bytes or 0 for row in rows)
 
     def of_trial(self, trial_id: int) -> CollectedView | None:
-        """What was collected of the training that a trial shows, or of the one whose weights that evaluated."""
+        """The removal of the weights that a trial trained or that its training evaluates, or `None`."""
         holder = sa.func.coalesce(training.c.source, training.c.id)
         query = (
             sa.select(collected)
@@ -119,8 +118,7 @@ class CollectionReader(Access):
             .join(collected, collected.c.training_id == holder)
             .where(trial.c.id == trial_id)
         )
-        with self._database.reading() as connection:
-            row = connection.execute(query).one_or_none()
+        row = self._row(query)
         if row is None:
             return None
         return CollectedView(
@@ -129,12 +127,14 @@ class CollectionReader(Access):
         )  # fmt: skip
 
 
-def collectable(
+def _collectable(
     connection: sa.Connection, sweep: int, policy: CollectionPolicy, kept: Collection[int]
 ) -> list[Collectable]:
-    """The same within a transaction. Kept is what another sweep shows too, and what an evaluation waits for."""
-    holders = _holders(connection, sweep)
-    safe = _shown_by(connection, kept) | _elsewhere(connection, sweep)
+    """Without weights that another sweep shows or for which an evaluation waits."""
+    holders = _pointed(connection, trial.c.sweep_id == sweep)
+    safe = _elsewhere(connection, sweep)
+    for chunk in chunked(sorted(kept), _CHUNK):
+        safe |= _pointed(connection, trial.c.id.in_(chunk))
     source = training.alias()
     waits = sa.exists().where(source.c.source == training.c.id, source.c.state.in_(TRIAL_ACTIVE))
     trains = sa.exists().where(attempt.c.training_id == training.c.id, attempt.c.state == "running")
@@ -156,14 +156,14 @@ def collectable(
 
 
 def _coming(connection: sa.Connection, fingerprints: Collection[str]) -> set[str]:
-    """Of these the ones that a training has or will have, whatever became of the weights of another."""
+    """Which fingerprints a training has or will have."""
     query = sa.select(training.c.fingerprint, training.c.state).where(training.c.fingerprint.in_(fingerprints))
-    # Not asked of the database: SQLite would begin by the states, with a year of finished trainings.
+    # Not in the query: SQLite would use the index on the state, with a year of finished trainings.
     return {row.fingerprint for row in connection.execute(query) if row.state in {TrialState.FINISHED, *TRIAL_ACTIVE}}
 
 
 def _lost(connection: sa.Connection, trials: Collection[int]) -> int:
-    """How many of some trials show results of weights that were collected."""
+    """How many of the trials have results whose weights were collected."""
     holder = sa.func.coalesce(training.c.source, training.c.id)
     query = sa.select(sa.func.count()).select_from(trial).join(training, training.c.id == trial.c.training_id)
     query = query.join(collected, collected.c.training_id == holder)
@@ -171,26 +171,8 @@ def _lost(connection: sa.Connection, trials: Collection[int]) -> int:
     return int(connection.execute(query.where(*shows)).scalar_one())
 
 
-def revivals(connection: sa.Connection, sweep: int) -> bool:
-    """Whether something waits that may need what the sweep's trainings kept: an extension, or a retry."""
-    waiting = (request.c.sweep_id == sweep, request.c.applied.is_(None), request.c.kind.in_(["extend", "retry"]))
-    return connection.execute(sa.select(request.c.id).where(*waiting).limit(1)).first() is not None
-
-
-def _holders(connection: sa.Connection, sweep: int) -> set[int]:
-    """The trainings whose files stand behind a sweep's trials: an evaluation has those of its source."""
-    return _pointed(connection, trial.c.sweep_id == sweep)
-
-
-def _shown_by(connection: sa.Connection, trials: Iterable[int]) -> set[int]:
-    found: set[int] = set()
-    for chunk in chunked(sorted(trials), _CHUNK):
-        found |= _pointed(connection, trial.c.id.in_(chunk))
-    return found
-
-
 def _elsewhere(connection: sa.Connection, sweep: int) -> set[int]:
-    """The trainings of this sweep's trials that trials of others show too, or that they evaluate."""
+    """The trainings of this sweep's trials that trials of other sweeps show or evaluate."""
     shared = trial.alias("shared")
     mine = sa.select(shared.c.training_id).where(shared.c.sweep_id == sweep)
     sources = sa.select(training.c.source).where(training.c.id.in_(mine), training.c.source.is_not(None))
@@ -200,7 +182,7 @@ def _elsewhere(connection: sa.Connection, sweep: int) -> set[int]:
 
 
 def _pointed(connection: sa.Connection, which: sa.ColumnElement[bool]) -> set[int]:
-    """The trainings that hold the files of some trials' numbers, those that they have and those that they wait for."""
+    """The trainings with the weights behind trials' numbers and coming evaluations; an evaluation has its source's."""
     found: set[int] = set()
     for column in (trial.c.training_id, trial.c.evaluation_id):
         holder = sa.func.coalesce(training.c.source, training.c.id)
@@ -219,27 +201,23 @@ def _numbers(connection: sa.Connection, trainings: Iterable[int]) -> dict[int, l
 
 
 class SizeReader(Access):
-    """Reads sizes; those of the storage are the storage's to tell."""
+    """Reads the sizes of the database and logs, and which sweeps the storage's folders belong to."""
 
     def database(self) -> int | None:
-        """The bytes of the database; none where it does not tell."""
+        """The size of the database in bytes."""
         engine = self._database.engine
         if self._database.sqlite:
             path = Path(engine.url.database or "")
             files = [path, path.with_name(f"{path.name}-wal")]
             return sum(file.stat().st_size for file in files if file.is_file())
-        query = sa.select(sa.func.pg_database_size(sa.func.current_database()))
-        with self._database.reading() as connection:
-            return int(connection.execute(query).scalar_one())
+        return int(self._scalar(sa.select(sa.func.pg_database_size(sa.func.current_database()))))
 
     def sweeps(self) -> dict[int, str]:
-        """The names of all sweeps."""
-        query = sa.select(schema.sweep.c.id, schema.sweep.c.name)
-        with self._database.reading() as connection:
-            return {row.id: row.name for row in connection.execute(query)}
+        """The names of all sweeps, by number."""
+        return {row.id: row.name for row in self._rows(sa.select(sweeps.c.id, sweeps.c.name))}
 
     def folders(self, sweep: int | None = None) -> Mapping[str, set[int]]:
-        """By the folder of each attempt, the sweeps whose trials its training stands behind."""
+        """The sweeps that show the files of each attempt, by the attempt's folder in the storage."""
         source = training.alias("source")
         query = (
             sa.select(trial.c.sweep_id, sa.func.coalesce(source.c.uid, training.c.uid).label("uid"), attempt.c.number)
@@ -257,7 +235,7 @@ class SizeReader(Access):
         return folders
 
     def logs(self, sweep: int | None = None) -> dict[int, int]:
-        """By sweep, the bytes of its trainings' logs; what several share counts for each. With `sweep`, of it alone."""
+        """The bytes of training logs by sweep. Logs of shared trainings count for each sweep."""
         query = (
             sa.select(trial.c.sweep_id, sa.func.sum(attempt.c.log_bytes).label("size"))
             .join(attempt, attempt.c.training_id == trial.c.training_id)
@@ -265,31 +243,33 @@ class SizeReader(Access):
         )
         if sweep is not None:
             query = query.where(trial.c.sweep_id == sweep)
-        with self._database.reading() as connection:
-            return {row.sweep_id: int(row.size or 0) for row in connection.execute(query)}
+        return {row.sweep_id: int(row.size or 0) for row in self._rows(query)}
 
 
-WEIGHTS: Final = frozenset({".pt", ".pth", ".ckpt"})
-"""What a training keeps beside figures and its spool."""
+WEIGHTS: Final = frozenset({".pt", ".pth", ".ckpt", ".safetensors"})
+"""The suffixes of weights."""
 ALWAYS: Final = frozenset({*KEPT_FILES, "last.pt"})
-"""What our own trainings call their weights, so that they are found without a listing."""
+"""The names that our own trainings give their weights, which are found without a listing."""
 
 
 def kind_of(name: str) -> str:
-    """Whether a file of an attempt is weights, the spool or a figure's."""
+    """The kind of a file in an attempt's folder: `weights`, `spools` or `figures`."""
     if PurePosixPath(name).suffix.lower() in WEIGHTS:
         return "weights"
     return "spools" if name.startswith("spool") and name.endswith(".jsonl") else "figures"
 
 
 class WeightFiles:
-    """Never follows a link: what one leads to is somebody else's. Raises OSError where the storage is away."""
+    """Finds and removes weight files in the storage, without following links; raises OSError."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
 
     def of(self, uid: str, numbers: Iterable[int]) -> list[tuple[str, str, int]]:
-        """The files of a training's attempts, as folder, name and bytes."""
+        """The weight files of a training's attempts, as folder, name and bytes.
+
+        `uid`: of the training; `numbers`: of its attempts.
+        """
         return [
             (folder, name, size)
             for folder in (f"{uid}/{number}" for number in numbers)
@@ -297,7 +277,7 @@ class WeightFiles:
         ]
 
     def _there(self, folder: str) -> dict[str, int]:
-        """The weights in a folder with their bytes. A bucket's listing may be late, so that it is not believed."""
+        """The weights in a folder with their bytes. The sizes are asked for, since a bucket's listing may be late."""
         listed = {name: size for name, size in self._storage.entries(folder) if kind_of(name) == "weights"}
         if isinstance(self._storage, Folder):
             return listed
@@ -308,36 +288,34 @@ class WeightFiles:
         return there
 
     def remove(self, files: Sequence[tuple[str, str, int]]) -> None:
-        """Remove these; one that is gone already changes nothing."""
+        """Remove weight files, if they exist."""
         for folder, name, _ in files:
             self._storage.discard(folder, name)
 
 
 class CollectionWriter(FencedAccess):
-    """Each step may be done a second time after a crash."""
+    """Records the removal of kept weights. Each method may be repeated after a crash."""
 
     def begin(self, sweep: int, policy: CollectionPolicy, kept: Collection[int], request: int) -> int:
-        """Record that the weights of what the policy takes go; how many trainings. Raises ConflictError."""
+        """Record that a policy removes weights of an ended sweep; returns how many trainings. Raises ConflictError."""
         with self._database.writing() as connection:
-            if revivals(connection, sweep):
+            if revival_waits(connection, sweep):
                 raise ConflictError(f"an extension or a retry of sweep {sweep} waits, which may need its weights")
-            going = collectable(connection, sweep, policy, kept)
+            going = _collectable(connection, sweep, policy, kept)
             if going:
                 now = datetime.now(UTC)
-                rows = [
-                    {"training_id": one.id, "request": request, "at": now, "reason": policy.reason} for one in going
-                ]
-                connection.execute(sa.insert(collected), rows)
+                values = {"request": request, "at": now, "reason": policy.reason}
+                connection.execute(sa.insert(collected), [{"training_id": one.id, **values} for one in going])
             return len(going)
 
     def count(self, training: int, files: int, size: int) -> None:
-        """Record what a training had, before any of it goes."""
+        """Record the number and total bytes of a training's weight files before they are removed."""
         with self._database.writing() as connection:
             row = sa.update(collected).where(collected.c.training_id == training, collected.c.files.is_(None))
             connection.execute(row.values(files=files, bytes=size))
 
     def removed(self, trainings: Collection[int]) -> None:
-        """Record that the files of some trainings are gone."""
+        """Record that the weight files of trainings are removed."""
         with self._database.writing() as connection:
             rows = sa.update(collected).where(collected.c.training_id.in_(trainings), collected.c.removed.is_(None))
             connection.execute(rows.values(removed=datetime.now(UTC)))

@@ -1,4 +1,4 @@
-"""The tables of the database: sweeps and what became of them, the cluster, and the accounts."""
+"""The tables of the database: sweeps with their trials and results, the cluster, and the accounts."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -21,20 +21,20 @@ NEED: Final = sa.String(16)  # the key of a need
 UID: Final = sa.String(36)
 DOUBLE: Final = sa.Float(53)
 LABELS: Final = 16
-"""Axes of a sweep by whose labels its trials are found."""
+"""Axes of a sweep whose labels are stored with each trial."""
 NUMBERS: Final = 96
-"""Numbers of a sweep, of its axes and its metrics, by which its trials are found and sorted."""
+"""Numbers of a sweep (axes and metrics) that are stored with each trial."""
 BIG: Final = sa.BigInteger().with_variant(sa.Integer, "sqlite")  # SQLite numbers rows by INTEGER only
 
 
 def places() -> Iterator[sa.Column[Any]]:
-    """Where a trial has its labels and numbers once more, a column each: read in a row, they need no join."""
+    """The columns of `trial` that copy labels and numbers, so that lists filter and sort without a join."""
     yield from (sa.Column(f"label_{at}", sa.String) for at in range(LABELS))
     yield from (sa.Column(f"number_{at}", DOUBLE) for at in range(NUMBERS))
 
 
 MAIN: Final = 1
-"""The project that there always is: of all sweeps that name none."""
+"""The project that always exists, of all sweeps without another project."""
 
 project: Final = sa.Table(
     "project",
@@ -54,8 +54,8 @@ account: Final = sa.Table(
     sa.Column("role", STATE, nullable=False),  # viewer, member, admin
     sa.Column("created", UtcTime, nullable=False),
     sa.Column("disabled", UtcTime),
-    sa.Column("issuer", sa.String(255)),  # who logs it in beside its tokens: a provider of OpenID Connect
-    sa.Column("subject", sa.String(255)),  # by which number or name this provider knows it; none: nobody does
+    sa.Column("issuer", sa.String(255)),  # the OpenID Connect provider through which it logs in
+    sa.Column("subject", sa.String(255)),  # its id at this provider; null: it is not linked
     sa.Index(None, "issuer", "subject", unique=True),
     sqlite_autoincrement=True,
 )
@@ -65,7 +65,7 @@ membership: Final = sa.Table(
     metadata,
     sa.Column("account_id", sa.ForeignKey("account.id"), primary_key=True),
     sa.Column("project_id", sa.ForeignKey("project.id"), primary_key=True),
-    sa.Column("steers", sa.Boolean, nullable=False),  # else it looks
+    sa.Column("steers", sa.Boolean, nullable=False),  # else it is a viewer
     sa.Index(None, "project_id"),
 )
 
@@ -75,12 +75,12 @@ token: Final = sa.Table(
     sa.Column("id", sa.Integer, primary_key=True),
     sa.Column("account_id", sa.ForeignKey("account.id"), nullable=False, index=True),
     sa.Column("name", sa.String(64), nullable=False),
-    sa.Column("hash", sa.String(64), nullable=False, unique=True),  # SHA-256 of what opens, in hexadecimal
+    sa.Column("hash", sa.String(64), nullable=False, unique=True),  # SHA-256 of the secret, in hexadecimal
     sa.Column("scope", STATE, nullable=False),  # read, write, admin, mlflow, metrics
     sa.Column("created", UtcTime, nullable=False),
     sa.Column("expires", UtcTime),
     sa.Column("revoked", UtcTime),
-    sa.Column("browser", sa.Boolean),  # of one that a provider let in: nobody has what it opens with
+    sa.Column("browser", sa.Boolean),  # whether it is a login through a provider, whose secret nobody has
     sqlite_autoincrement=True,
 )
 
@@ -96,7 +96,7 @@ sweep: Final = sa.Table(
     sa.Column("total", sa.Integer, nullable=False),
     sa.Column("actor", sa.String),
     sa.Column("project_id", sa.Integer, nullable=False, default=1, server_default="1"),
-    sa.Column("owner_id", sa.Integer),  # the user that submitted it; null: who holds a token of the server
+    sa.Column("owner_id", sa.Integer),  # the user that submitted it; null: with the server's own token
     sa.Column("priority", sa.Integer, nullable=False, default=0, server_default="0"),  # higher is drawn first
     sa.Column("idempotency_key", sa.String, unique=True),
     sa.Column("body_hash", sa.String, nullable=False),
@@ -106,8 +106,8 @@ sweep: Final = sa.Table(
     sa.Column("started", UtcTime),
     sa.Column("ended", UtcTime),
     sa.Column("error", sa.Text),
-    sa.Column("notice", sa.Text),  # why trials of it wait: no node can hold their slots, or no machine has their data
-    sa.Column("content", sa.JSON(none_as_null=True)),  # of the data that it is planned with, by need; null: undecided
+    sa.Column("notice", sa.Text),  # why its trials wait
+    sa.Column("content", sa.JSON(none_as_null=True)),  # of the data it is planned with, by need; null: undecided
     sa.Column("mlflow_experiment", sa.String),
     sa.Column("mlflow_run", sa.String),  # of the summary run
     sa.Index(None, "started", "state"),
@@ -119,11 +119,11 @@ request: Final = sa.Table(
     metadata,
     sa.Column("id", sa.Integer, primary_key=True),
     sa.Column("kind", sa.String(16), nullable=False),
-    sa.Column("sweep_id", sa.Integer, nullable=False),  # no key: what became of a request outlives its sweep
+    sa.Column("sweep_id", sa.Integer, nullable=False),  # no foreign key: the outcome outlives the sweep
     sa.Column("trial_id", sa.Integer),
     sa.Column("arguments", sa.JSON(none_as_null=True)),
     sa.Column("actor", sa.String),
-    sa.Column("project_id", sa.Integer),  # of its sweep; null: the conductor's own, or before there were projects
+    sa.Column("project_id", sa.Integer),  # of its sweep; null: the conductor's own request
     sa.Column("created", UtcTime, nullable=False),
     sa.Column("applied", UtcTime, index=True),
     sa.Column("outcome", sa.Text),
@@ -152,12 +152,12 @@ candidate: Final = sa.Table(
     sa.Column("cell", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("candidate", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("labels", sa.JSON, nullable=False),
-    # Of a search: what it suggested, and the events of its cell (from 0) at which it was asked and told.
+    # Of a search: the suggested values, and the events of its cell (from 0) at which it was suggested and scored.
     sa.Column("suggested", sa.JSON(none_as_null=True)),
     sa.Column("asked", sa.Integer),
     sa.Column("told", sa.Integer),
-    sa.Column("score", DOUBLE),  # as it was told; null: none
-    sa.Column("pruned", sa.Integer),  # the evaluation after which it was told as pruned
+    sa.Column("score", DOUBLE),  # that the study got
+    sa.Column("pruned", sa.Integer),  # the evaluation after which it was pruned
     sa.ForeignKeyConstraint(["sweep_id", "cell"], ["cell.sweep_id", "cell.cell"]),
 )
 
@@ -174,7 +174,7 @@ training: Final = sa.Table(
     sa.Column("base", sa.String(64), nullable=False, default="", server_default=""),  # fingerprint without metrics
     sa.Column("source", sa.Integer),  # the training whose kept weights are evaluated in place of training
     sa.Column("need", NEED),  # what it reads of a data root; null: nothing
-    sa.Column("shape", sa.String(32)),  # of one that finished, and was not diverged (orchestrator.cost.estimate)
+    sa.Column("shape", sa.String(32)),  # if it finished and did not diverge (orchestrator.cost.estimate)
     sa.Column("state", STATE, nullable=False),
     sa.Column("step", sa.Integer, nullable=False, default=0),
     sa.Column("total_steps", sa.Integer, nullable=False, default=0),
@@ -185,7 +185,7 @@ training: Final = sa.Table(
     sa.Column("best_step", sa.Integer),
     sa.Column("seconds", DOUBLE),
     sa.Column("result", sa.JSON(none_as_null=True)),  # the rest of it: curves, provenance, artifacts
-    sa.Column("origin", sa.Text, nullable=False, default="", server_default=""),  # of data and code, of the result
+    sa.Column("origin", sa.Text, nullable=False, default="", server_default=""),  # of the result's data and code
     sa.Column("error", sa.Text),
     sa.Column("trace", sa.Text),
     sa.Column("started", UtcTime),
@@ -207,7 +207,7 @@ collected: Final = sa.Table(
     sa.Column("reason", sa.Text, nullable=False),
     sa.Column("files", sa.Integer),  # null: not counted yet
     sa.Column("bytes", BIG),
-    sa.Column("removed", UtcTime),  # null: they are still to go, or partly gone
+    sa.Column("removed", UtcTime),  # null: some files may still exist
 )  # fmt: skip
 
 trial: Final = sa.Table(
@@ -231,11 +231,11 @@ trial: Final = sa.Table(
     sa.Column("started", UtcTime),
     sa.Column("ended", UtcTime),
     sa.Column("mlflow_run", sa.String),
-    sa.Column("mlflow_left", sa.String),  # the run that it had under older versions, until the tracker knows that
+    sa.Column("mlflow_left", sa.String),  # its run of older versions, until the tracker has ended it
     sa.Column("mlflow_point", BIG, nullable=False, default=0),  # last metric.id sent
-    sa.Column("score", DOUBLE),  # these two: its training's, once it has finished
+    sa.Column("score", DOUBLE),  # this and `seconds` are copies of its training's
     sa.Column("seconds", DOUBLE),
-    *places(),  # trial_column says which key is where
+    *places(),  # trial_column maps keys to them
     sa.UniqueConstraint("sweep_id", "cell", "candidate", "repeat"),
     sa.UniqueConstraint("sweep_id", "position"),
     sa.ForeignKeyConstraint(
@@ -267,13 +267,13 @@ attempt: Final = sa.Table(
     sa.Column("started", UtcTime, nullable=False),
     sa.Column("ended", UtcTime),
     sa.Column("reason", sa.Text),
-    sa.Column("cause", STATE),  # the kind of its failure; null: it did not fail, or before this was kept
-    # For whom it was claimed, what it holds of a node, and since when; null: before this was kept.
+    sa.Column("cause", STATE),  # the kind of its failure
+    # For whom it was claimed, and what it holds of a node.
     sa.Column("owner_id", sa.Integer),
     sa.Column("project_id", sa.Integer),
     sa.Column("cpus", DOUBLE),
     sa.Column("gpus", DOUBLE),
-    sa.Column("begun", UtcTime),  # null as well: it has no slot yet
+    sa.Column("begun", UtcTime),  # null: it has no slot yet
     sa.UniqueConstraint("training_id", "number"),
     sa.Index(None, "state", "cause"),
     sqlite_autoincrement=True,
@@ -335,9 +335,9 @@ outbox: Final = sa.Table(
 change: Final = sa.Table(
     "change", metadata, sa.Column("id", BIG, primary_key=True),  # in the order in which transactions ended
     sa.Column("kind", sa.String(8), nullable=False),
-    sa.Column("sweep_id", sa.Integer, nullable=False),  # no key: that a sweep was deleted is told after it went
+    sa.Column("sweep_id", sa.Integer, nullable=False),  # no foreign key: it outlives its sweep
     sa.Column("entity", sa.Integer, nullable=False),  # trial id, cell index, request id, or sweep id
-    sa.Column("state", STATE), sqlite_autoincrement=True,  # that a sweep entered; null: it stayed in its own
+    sa.Column("state", STATE), sqlite_autoincrement=True,  # that a sweep entered
 )  # fmt: skip
 
 
@@ -347,12 +347,12 @@ audit: Final = sa.Table(
     sa.Column("id", BIG, primary_key=True),
     sa.Column("at", UtcTime, nullable=False),
     sa.Column("who", sa.String, nullable=False),
-    sa.Column("account_id", sa.Integer),  # no keys: it outlives what it tells of
+    sa.Column("account_id", sa.Integer),  # no foreign keys: it outlives what it refers to
     sa.Column("token_id", sa.Integer),
     sa.Column("what", sa.String(32), nullable=False),
     sa.Column("target", sa.String, nullable=False),
     sa.Column("detail", sa.Text, nullable=False),
-    sa.Column("address", sa.String, nullable=False),  # of whoever asked
+    sa.Column("address", sa.String, nullable=False),  # of the client
     sa.Column("request", sa.String(32), nullable=False),  # X-Request-ID of the answer
     sqlite_autoincrement=True,
 )
@@ -373,9 +373,9 @@ slot: Final = sa.Table(
     sa.Column("node", sa.String, nullable=False),  # the first characters of its node's uid
     sa.Column("host", sa.String, nullable=False),
     sa.Column("resources", sa.JSON, nullable=False),  # what it takes of its node
-    sa.Column("attempt", UID),  # that it trains; null: none
-    sa.Column("usage", sa.JSON(none_as_null=True)),  # what its process takes; null: it has not said so yet
-    sa.Column("lag", DOUBLE),  # seconds that the oldest message which is not recorded has waited; null: there is none
+    sa.Column("attempt", UID),  # that it trains
+    sa.Column("usage", sa.JSON(none_as_null=True)),  # the use of its process; null: not reported yet
+    sa.Column("lag", DOUBLE),  # seconds that its oldest unrecorded message has waited; null: no message waits
     sa.Column("seen", UtcTime, nullable=False),
 )  # fmt: skip
 
@@ -407,11 +407,11 @@ delivery: Final = sa.Table(
     sa.Column("id", BIG, primary_key=True),
     sa.Column("uid", UID, nullable=False, unique=True),  # its webhook-id, the same at every try
     sa.Column("event", STATE, nullable=False),
-    sa.Column("sweep_id", sa.Integer, nullable=False),  # no key: how a sweep ended is told though it was deleted since
-    sa.Column("said", sa.JSON, nullable=False),  # how the sweep was then
+    sa.Column("sweep_id", sa.Integer, nullable=False),  # no foreign key: it outlives its sweep
+    sa.Column("said", sa.JSON, nullable=False),  # the state of the sweep
     sa.Column("created", DOUBLE, nullable=False, default=DatabaseSeconds()),
     sa.Column("state", STATE, nullable=False),  # waiting, delivered, given_up
-    sa.Column("tries", sa.Integer, nullable=False, default=0),  # that were in vain
+    sa.Column("tries", sa.Integer, nullable=False, default=0),  # that failed
     sa.Column("next_try", DOUBLE, nullable=False, default=0.0),
     sa.Column("error", sa.Text),  # of the last try
     sa.Index(None, "state", "next_try", "id"),
@@ -449,8 +449,8 @@ trial_column: Final = sa.Table(
     sa.Column("sweep_id", sa.ForeignKey("sweep.id"), primary_key=True),
     sa.Column("key", sa.String, primary_key=True),  # an axis, or a metric as checkpoint/split/metric
     sa.Column("role", sa.String(8), nullable=False),  # compare, tune, repeat, metric
-    sa.Column("label", sa.Integer),  # n of label_n; null: of a metric, and of an axis past the last place
-    sa.Column("number", sa.Integer),  # n of number_n; null: none of its labels is a number
+    sa.Column("label", sa.Integer),  # n of label_n; null for metrics, and if all columns are taken
+    sa.Column("number", sa.Integer),  # n of number_n; null if no label is a number, or all columns are taken
     sa.Index(None, "key"),
 )
 
@@ -471,7 +471,7 @@ past_attempt: Final = sa.Table(
     "past_attempt",
     metadata,
     sa.Column("id", sa.Integer, primary_key=True),
-    sa.Column("owner_id", sa.Integer, index=True),  # no keys: it outlives what it was of
+    sa.Column("owner_id", sa.Integer, index=True),  # no foreign keys: it outlives what it refers to
     sa.Column("project_id", sa.Integer, index=True),
     sa.Column("cpus", DOUBLE, nullable=False),
     sa.Column("gpus", DOUBLE, nullable=False),
@@ -490,7 +490,7 @@ resolution: Final = sa.Table(
     sa.Column("budget", sa.JSON, nullable=False),
     sa.Column("actor", sa.String),
     sa.Column("begun", UtcTime, nullable=False),
-    sa.Column("position", sa.Integer),  # of the first trial that it added; null: no round was planned yet
+    sa.Column("position", sa.Integer),  # of the first trial that it added
     sa.Column("report", sa.JSON, nullable=False),  # verdicts before, rounds, verdicts after, what was spent and saved
     sa.Column("ended", UtcTime, index=True),  # null: it goes on
     sa.Column("outcome", sa.Text),  # why it ended

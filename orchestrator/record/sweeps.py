@@ -1,4 +1,4 @@
-"""Sweeps: how people see them, and their life as the conductor writes it."""
+"""Reads sweeps for clients, and writes them for the conductor."""
 
 import uuid
 from collections import defaultdict
@@ -6,13 +6,13 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import sqlalchemy as sa
 
 from orchestrator.record import schema, trial_rows
-from orchestrator.record.changes import mark_cell, mark_sweep, note
-from orchestrator.record.columns import MAX_MESSAGE, UtcTime, storable
+from orchestrator.record.changes import mark_sweep, note
+from orchestrator.record.columns import UtcTime, shortened
 from orchestrator.record.database import (
     Access,
     Database,
@@ -21,11 +21,11 @@ from orchestrator.record.database import (
     chunked,
     decode,
     encode,
-    of_candidate,
     require_sweep,
+    with_labels,
 )
 from orchestrator.record.lease import extend
-from orchestrator.record.progress import Headway, Headways
+from orchestrator.record.progress import ProgressReader, SweepProgress
 from orchestrator.record.requests import latest_requests, note_look
 from orchestrator.record.schema import (
     attempt,
@@ -39,15 +39,16 @@ from orchestrator.record.schema import (
     training,
     trial,
 )
+from orchestrator.record.schema import sweep as sweeps
 from orchestrator.record.schema import tag as tags_table
-from orchestrator.record.trainings import evaluation_failed, evaluation_left
-from orchestrator.record.transitions import RETRIED_ALL, cancel_trials, prune_added, retry_trials
+from orchestrator.record.trainings import ENDED_WITHOUT_RESULT, evaluation_failed, evaluation_left
+from orchestrator.record.transitions import cancel_trials, prune_added, retry_trials
 from orchestrator.record.trial_rows import TrialRows, insert
 from orchestrator.record.trials import UNEXPANDED, WRITTEN, is_expanded, unexpanded
 from orchestrator.spec.axes import Slot
 from orchestrator.views.errors import ConflictError, NotFoundError
 from orchestrator.views.pages import Page
-from orchestrator.views.runs import Candidate, Cell, ChangeKind, Extension, PlannedTrial
+from orchestrator.views.runs import Candidate, Cell, ChangeKind, Extension, Labels, PlannedTrial, Statistic
 from orchestrator.views.states import (
     SWEEP_ENDED,
     SWEEP_GOING,
@@ -72,40 +73,24 @@ from orchestrator.views.sweeps import (
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """What goes with a sweep beside its rows."""
+    """The trainings, with their files in the storage, that are deleted with a sweep in addition to its rows."""
 
     trainings: tuple[str, ...]  # uids: folders of the storage
-    busy: bool  # whether one of the trainings is still being stopped, and writes into its folder meanwhile
+    busy: bool  # whether one of the trainings is still being stopped, and writes into its folder
 
 
-def deletion(connection: sa.Connection, sweep: int) -> Deletion | None:
-    """What only this sweep uses; none when there is no such sweep (any more); ConflictError while it goes on."""
-    table = schema.sweep
-    state = connection.execute(sa.select(table.c.state).where(table.c.id == sweep)).scalar_one_or_none()
-    if state is None:
-        return None
-    if state not in SWEEP_ENDED:
-        raise ConflictError(f"sweep {sweep} is {state}; cancel it before it is deleted")
-    uids = connection.execute(sa.select(training.c.uid).where(training.c.id.in_(only_of(sweep)))).scalars()
-    stopping = attempt.c.training_id.in_(only_of(sweep)), attempt.c.state == "running"
-    busy = connection.execute(sa.select(attempt.c.id).where(*stopping).limit(1)).first() is not None
-    return Deletion(tuple(uids), busy)
+def _only_of(sweep: int) -> sa.Select[tuple[int]]:
+    """The ids of the trainings that only trials of this sweep point to, with those that they replaced.
 
-
-def only_of(sweep: int) -> sa.Select[tuple[int]]:
-    """The ids of the trainings that trials of this sweep point to and of no other, with those that they replaced.
-
-    With them go those that evaluate them, and those that they evaluate, where no other sweep shows these. One that is
-    still evaluated stays: its file is what stands behind another one's numbers.
+    Includes the trainings that evaluate them or that they evaluate, unless another sweep shows these. A training stays
+    that another sweep's training evaluates: it needs the weights.
     """
     mine = sa.select(trial.c.training_id.label("id")).where(trial.c.sweep_id == sweep)
     to_be = sa.select(trial.c.evaluation_id).where(trial.c.sweep_id == sweep, trial.c.evaluation_id.is_not(None))
     its = mine.union(to_be).subquery()
     first = sa.select(training.c.id, training.c.source).join(its, its.c.id == training.c.id)
     alone = first.where(~_shown_elsewhere(sweep)).cte(recursive=True)
-    kin = sa.or_(
-        training.c.heir == alone.c.id, training.c.source == alone.c.id, training.c.id == alone.c.source
-    )  # fmt: skip
+    kin = sa.or_(training.c.heir == alone.c.id, training.c.source == alone.c.id, training.c.id == alone.c.source)
     following = sa.select(training.c.id, training.c.source).join(alone, kin).where(~_shown_elsewhere(sweep))
     family = alone.union(following)
     other = training.alias("other_training")
@@ -114,13 +99,13 @@ def only_of(sweep: int) -> sa.Select[tuple[int]]:
 
 
 def _shown_elsewhere(sweep: int) -> sa.ColumnElement[bool]:
-    """Whether a trial of another sweep points to a training, or is to."""
+    """The condition that a trial of another sweep points to a training or will move to it."""
     other = trial.alias("other")
     points = sa.exists().where(other.c.training_id == training.c.id, other.c.sweep_id != sweep)
     return sa.or_(points, sa.exists().where(other.c.evaluation_id == training.c.id, other.c.sweep_id != sweep))
 
 
-# Made once: pages ask them every few seconds.
+# Queries are built once, since pages and the conductor run them every few seconds.
 _THEIRS: Final = trial.c.sweep_id.in_(sa.bindparam("sweeps", expanding=True))
 _GROUPED: Final = (trial.c.sweep_id, trial.c.state, trial.c.reused, trial.c.diverged)
 _COUNTS: Final = sa.select(*_GROUPED, sa.func.count().label("n")).where(_THEIRS).group_by(*_GROUPED)
@@ -131,9 +116,9 @@ _EVALUATED: Final = {
 }
 
 
-def counts_of(connection: sa.Connection, sweeps: Sequence[int]) -> dict[int, Counts]:
-    """Those of each of the sweeps."""
-    by_sweep = {number: Counts() for number in sweeps}
+def _counts(connection: sa.Connection, rows: Sequence[sa.Row[Any]]) -> dict[int, Counts]:
+    by_sweep = {row.id: Counts() for row in rows}
+    sweeps = [row.id for row in rows if is_expanded(row)]
     for row in connection.execute(_COUNTS, {"sweeps": sweeps}):
         counts = by_sweep[row.sweep_id]
         setattr(counts, row.state, getattr(counts, row.state) + row.n)
@@ -145,8 +130,7 @@ def counts_of(connection: sa.Connection, sweeps: Sequence[int]) -> dict[int, Cou
     return by_sweep
 
 
-def grid(connection: sa.Connection, sweep: int, most: int | None) -> list[GridCell]:
-    """All of it; with `most`, the first cells alone, as far as they have so many trials together."""
+def _grid(connection: sa.Connection, sweep: int, most: int | None) -> list[GridCell]:
     place = (trial.c.cell, trial.c.candidate, trial.c.repeat)
     trials = sa.select(*place, trial.c.id, trial.c.state, trial.c.diverged, trial.c.score)
     trials = trials.where(trial.c.sweep_id == sweep).order_by(*place).limit(most)
@@ -162,7 +146,7 @@ def grid(connection: sa.Connection, sweep: int, most: int | None) -> list[GridCe
     cells = cells.where(cell.c.sweep_id == sweep).order_by(cell.c.cell)
     candidates = sa.select(candidate.c.cell, candidate.c.candidate, candidate.c.labels)
     candidates = candidates.where(candidate.c.sweep_id == sweep).order_by(candidate.c.cell, candidate.c.candidate)
-    if count == most:  # the last candidate may be cut, too: it goes, and what is drawn has only whole ones
+    if count == most:  # the last candidate may be incomplete: leave it out
         end = max(squares)
         cells = cells.where(cell.c.cell <= end[0])
         candidates = candidates.where(sa.tuple_(candidate.c.cell, candidate.c.candidate) < sa.tuple_(*end))
@@ -177,56 +161,37 @@ def grid(connection: sa.Connection, sweep: int, most: int | None) -> list[GridCe
     return list(found.values())
 
 
-MAX_PROBLEMS: Final = 100
+_MAX_PROBLEMS: Final = 100
 """Failed and diverged trials that a sweep's page names."""
+_NEW: Final = training.alias()
+_PROBLEMS: Final = with_labels(
+    sa.select(
+        trial.c.id, trial.c.state, trial.c.repeat_labels, trial.c.diverged, training.c.error,
+        _NEW.c.error.label("evaluation_error"), _NEW.c.recipe["metrics"].label("metrics"),
+    )
+    .join(training, training.c.id == trial.c.training_id)
+    .outerjoin(_NEW, _NEW.c.id == trial.c.evaluation_id)
+    .where(trial.c.id.in_(sa.bindparam("trials", expanding=True)))
+    .order_by(trial.c.position)
+    .limit(_MAX_PROBLEMS)
+)  # fmt: skip
 
 
-def _told() -> sa.Select[Any]:
-    """Troubled trials with what their problems are told from."""
-    new = training.alias()
-    return (
-        sa.select(
-            trial.c.id, trial.c.state, trial.c.repeat_labels, trial.c.diverged, training.c.error,
-            cell.c.labels.label("cell_labels"), candidate.c.labels.label("candidate_labels"),
-            trial.c.evaluation_id, new.c.error.label("evaluation_error"), new.c.recipe["metrics"].label("metrics"),
-        )
-        .join(training, training.c.id == trial.c.training_id)
-        .outerjoin(new, new.c.id == trial.c.evaluation_id)
-        .join(cell, sa.and_(cell.c.sweep_id == trial.c.sweep_id, cell.c.cell == trial.c.cell))
-        .join(candidate, of_candidate())
-        .where(trial.c.id.in_(sa.bindparam("trials", expanding=True)))
-        .order_by(trial.c.position)
-        .limit(MAX_PROBLEMS)
-    )  # fmt: skip
-
-
-def _troubled() -> tuple[sa.Select[tuple[int]], ...]:
-    """The first trials that failed, and the first that diverged: each by an index, however many others there are."""
-    columns = sa.select(trial.c.id).where(trial.c.sweep_id == sa.bindparam("sweep")).limit(MAX_PROBLEMS)
+def _problems(connection: sa.Connection, sweep: int) -> list[TrialProblem]:
+    """The first trials that failed, whose evaluation failed, or that diverged: each query has an index."""
+    columns = sa.select(trial.c.id).where(trial.c.sweep_id == sweep).limit(_MAX_PROBLEMS)
     failed = columns.where(trial.c.state == TrialState.FAILED).order_by(trial.c.position)
-    finished, in_order = trial.c.state == TrialState.FINISHED, trial.c.id
+    finished = trial.c.state == TrialState.FINISHED
     diverged = [columns.where(finished, trial.c.reused == reused, trial.c.diverged) for reused in (False, True)]
-    return failed, *(query.order_by(in_order) for query in (columns.where(evaluation_failed()), *diverged))
-
-
-# Made once: pages ask them every few seconds.
-_TOLD: Final = _told()
-_TROUBLED: Final = _troubled()
-
-
-def problems(connection: sa.Connection, sweep: int) -> list[TrialProblem]:
-    """Those of one sweep, in the order of the plan, and so many at most."""
-    troubled = [id_ for query in _TROUBLED for id_ in connection.execute(query, {"sweep": sweep}).scalars()]
+    others = (query.order_by(trial.c.id) for query in (columns.where(evaluation_failed()), *diverged))
+    troubled = [id_ for query in (failed, *others) for id_ in connection.execute(query).scalars()]
     return [
         TrialProblem(
-            trial=row.id,
-            labels={**row.cell_labels, **row.candidate_labels, **row.repeat_labels},
-            state=row.state,
-            message=_trouble(row),
-            log=f"/v1/trials/{row.id}/logs",
+            trial=row.id, labels={**row.cell_labels, **row.candidate_labels, **row.repeat_labels}, state=row.state,
+            message=_trouble(row), log=f"/v1/trials/{row.id}/logs",
         )
-        for row in (connection.execute(_TOLD, {"trials": troubled}) if troubled else ())
-    ]
+        for row in (connection.execute(_PROBLEMS, {"trials": troubled}) if troubled else ())
+    ]  # fmt: skip
 
 
 def _trouble(row: Any) -> str:
@@ -241,23 +206,22 @@ _LISTED = (
     "spec",
 )  # fmt: skip
 
-# Made once, since the conductor asks them at every turn, and pages every few seconds.
-_PROJECT = sa.select(project.c.name).where(project.c.id == schema.sweep.c.project_id).scalar_subquery().label("project")
-_STATE = schema.sweep.c.state
-_GOING = sa.select(schema.sweep.c.id).where(_STATE.in_(SWEEP_GOING)).order_by(schema.sweep.c.id)
-_OPEN = sa.select(schema.sweep.c.id).where(_STATE.in_({*SWEEP_GOING, SweepState.QUEUED})).order_by(schema.sweep.c.id)
-_ACTIVE = sa.select(schema.sweep.c.id).where(_STATE.in_([SweepState.QUEUED, SweepState.RUNNING])).limit(1)
-_QUEUED = sa.select(schema.sweep.c.id, schema.sweep.c.uid, schema.sweep.c.spec, WRITTEN.label("written"))
-_QUEUED = _QUEUED.where(_STATE == SweepState.QUEUED).order_by(schema.sweep.c.id)
+_PROJECT = sa.select(project.c.name).where(project.c.id == sweeps.c.project_id).scalar_subquery().label("project")
+_STATE = sweeps.c.state
+_GOING = sa.select(sweeps.c.id).where(_STATE.in_(SWEEP_GOING)).order_by(sweeps.c.id)
+_OPEN = sa.select(sweeps.c.id).where(_STATE.in_({*SWEEP_GOING, SweepState.QUEUED})).order_by(sweeps.c.id)
+_ACTIVE = sa.select(sweeps.c.id).where(_STATE.in_([SweepState.QUEUED, SweepState.RUNNING])).limit(1)
+_QUEUED = sa.select(sweeps.c.id, sweeps.c.uid, sweeps.c.spec, WRITTEN.label("written"))
+_QUEUED = _QUEUED.where(_STATE == SweepState.QUEUED).order_by(sweeps.c.id)
 _GOES_ON = sa.exists().where(
     trial.c.sweep_id == cell.c.sweep_id, trial.c.cell == cell.c.cell, trial.c.state.in_(TRIAL_ACTIVE)
 )
 _TO_SETTLE = sa.select(cell.c.sweep_id, cell.c.cell, cell.c.open).where(cell.c.settled.is_(None), ~_GOES_ON)
-_TO_SETTLE = _TO_SETTLE.where(~sa.exists().where(schema.sweep.c.id == cell.c.sweep_id, UNEXPANDED))
+_TO_SETTLE = _TO_SETTLE.where(~sa.exists().where(sweeps.c.id == cell.c.sweep_id, UNEXPANDED))
 _TO_SETTLE = _TO_SETTLE.order_by(cell.c.sweep_id, cell.c.cell)
-_ITSELF = schema.sweep.c.id == sa.bindparam("sweep")
-_WHOLE = sa.select(schema.sweep, _PROJECT).where(_ITSELF)
-_TOTAL_OF_GOING = sa.select(schema.sweep.c.total).where(_ITSELF, _STATE.in_(SWEEP_GOING))
+_ITSELF = sweeps.c.id == sa.bindparam("sweep")
+_WHOLE = sa.select(sweeps, _PROJECT).where(_ITSELF)
+_TOTAL_OF_GOING = sa.select(sweeps.c.total).where(_ITSELF, _STATE.in_(SWEEP_GOING))
 _ITS_TRIALS = trial.c.sweep_id == sa.bindparam("sweep")
 _EVALUATION = training.alias()
 _CHANGE = (
@@ -266,11 +230,11 @@ _CHANGE = (
     .group_by(trial.c.state)
     .order_by(trial.c.state),
     sa.select(sa.func.count(trial.c.evaluation_id), sa.func.sum(trial.c.training_id)).where(_ITS_TRIALS),
-    sa.select(_EVALUATION.c.state, sa.func.count())  # one that fails changes nothing of its trial
+    sa.select(_EVALUATION.c.state, sa.func.count())  # a failed evaluation does not change its trial
     .where(_ITS_TRIALS, trial.c.evaluation_id == _EVALUATION.c.id)
     .group_by(_EVALUATION.c.state)
     .order_by(_EVALUATION.c.state),
-    sa.select(_STATE, schema.sweep.c.spec).where(_ITSELF),
+    sa.select(_STATE, sweeps.c.spec).where(_ITSELF),
 )
 _TAGS = sa.select(tags_table.c.sweep_id, tags_table.c.tag).where(
     tags_table.c.kind == "sweep", tags_table.c.sweep_id.in_(sa.bindparam("sweeps", expanding=True))
@@ -280,21 +244,21 @@ _TAGS = _TAGS.order_by(tags_table.c.sweep_id, tags_table.c.tag)
 
 @dataclass(frozen=True, slots=True)
 class QueuedSweep:
-    """A sweep of which not all trials have a row yet."""
+    """A submitted sweep whose trials are not all written yet."""
 
     id: int
     uid: str
     spec: dict[str, Any]
     written: int = 0
-    """Trials that have one: the first of the plan."""
+    """How many trials have a row: the first of the plan."""
 
 
 class SweepReader(Access):
-    """Reads sweeps."""
+    """Reads sweeps for clients and the conductor."""
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
-        self._headways = Headways(database)
+        self._progress = ProgressReader(database)
 
     def page(
         self,
@@ -304,17 +268,20 @@ class SweepReader(Access):
         limit: int = 50,
         tag: str | None = None,
     ) -> Page[SweepSummary]:
-        """Sweeps, newest first; `name` is a part of the name and `tag` a whole tag, in any case of letters."""
-        table = schema.sweep
-        query = (
-            sa.select(*(table.c[column] for column in _LISTED), _PROJECT).order_by(table.c.id.desc()).limit(limit + 1)
-        )
+        """A page of sweeps, newest first.
+
+        `name` is a part of the sweep's name and `tag` a whole tag, both without regard to case.
+        """
+        table, its = sweeps, tags_table.c
+        columns = (table.c[column] for column in _LISTED)
+        query = sa.select(*columns, _PROJECT).order_by(table.c.id.desc()).limit(limit + 1)
         if state is not None:
             query = query.where(table.c.state == state)
         if name is not None:
             query = query.where(table.c.name.icontains(name, autoescape=True))
         if tag is not None:
-            query = query.where(table.c.id.in_(_tagged(tag)))
+            same = sa.func.lower(its.tag) == sa.func.lower(tag)
+            query = query.where(table.c.id.in_(sa.select(its.sweep_id).where(its.kind == "sweep", same)))
         if cursor is not None:
             query = query.where(table.c.id < decode(cursor))
         with self._database.reading() as connection:
@@ -322,31 +289,77 @@ class SweepReader(Access):
             shown = rows[:limit]
             ids = [row.id for row in shown]
             counts, tags = _counts(connection, shown), _tags(connection, ids)
-            headways = self._headways.of(connection, shown, counts)
+            progress = self._progress.of(connection, shown, counts)
             items = [
-                SweepSummary(**_summary(row, counts[row.id], headways[row.id]), tags=tags.get(row.id, []))
+                SweepSummary(**_summary(row, counts[row.id], progress[row.id]), tags=tags.get(row.id, []))
                 for row in shown
             ]
         return Page[SweepSummary](items=items, next_cursor=encode(shown[-1].id) if len(rows) > limit else None)
 
+    def named_before(self, numbers: Collection[int]) -> dict[int, int]:
+        """The latest earlier sweep with the same name, for each sweep that has one."""
+        former = sweeps.alias()
+        same = sa.and_(former.c.name == sweeps.c.name, former.c.id < sweeps.c.id)
+        latest = sa.select(sweeps.c.id, sa.func.max(former.c.id).label("former")).join(former, same)
+        rows = self._rows(latest.where(sweeps.c.id.in_(numbers)).group_by(sweeps.c.id))
+        return {row.id: row.former for row in rows}
+
+    def specs_of(self, numbers: Collection[int]) -> dict[int, dict[str, Any]]:
+        """The stored specs of sweeps, by the sweep's number."""
+        return {
+            row.id: row.spec
+            for row in self._rows(sa.select(sweeps.c.id, sweeps.c.spec).where(sweeps.c.id.in_(numbers)))
+        }
+
+    def settled(self, numbers: Collection[int]) -> dict[int, str]:
+        """A stamp of each sweep that has settled cells, which changes when a cell is settled or reopened."""
+        times = sa.func.count(cell.c.settled).label("n"), sa.func.max(cell.c.settled).label("last")
+        query = sa.select(cell.c.sweep_id, *times).where(cell.c.sweep_id.in_(numbers)).group_by(cell.c.sweep_id)
+        return {row.sweep_id: f"{row.n} {row.last}" for row in self._rows(query) if row.n}
+
+    def best(self, sweep: int, key: str, alike: Sequence[str], *, higher: bool) -> tuple[int, Labels, Statistic] | None:
+        """The cell of a sweep whose best candidate has the best mean of a result key; `None` if none has it.
+
+        `key`: such as `best/test/recall@1`; `alike`: axes on which cells need the label of the sweep's first cell,
+        such as `dataset`; `higher`: higher values are better.
+        """
+        found, first = cell.c.summary["metrics"][key], cell.alias()
+        mean = found["mean"].as_float()
+        its = sa.select(cell.c.cell, cell.c.labels, found.label("statistic")).where(
+            cell.c.sweep_id == sweep, cell.c.summary.is_not(None), mean.is_not(None)
+        )
+        for axis in alike:
+            label = sa.select(first.c.labels[axis].as_string()).where(first.c.sweep_id == sweep).order_by(first.c.cell)
+            its = its.where(cell.c.labels[axis].as_string().is_not_distinct_from(label.limit(1).scalar_subquery()))
+        rows = self._rows(its.order_by(mean.desc() if higher else mean, cell.c.cell).limit(1))
+        return (rows[0].cell, rows[0].labels, Statistic(**rows[0].statistic)) if rows else None
+
     def specs(self, limit: int) -> list[tuple[PartUse, dict[str, Any]]]:
-        """The newest sweeps with their specs."""
-        table = schema.sweep
-        columns = (table.c.id, table.c.name, table.c.state, table.c.created, table.c.spec)
-        query = sa.select(*columns).order_by(table.c.id.desc()).limit(limit)
-        with self._database.reading() as connection:
-            rows = connection.execute(query).all()
+        """The newest `limit` sweeps with their specs."""
+        columns = (sweeps.c.id, sweeps.c.name, sweeps.c.state, sweeps.c.created, sweeps.c.spec)
+        rows = self._rows(sa.select(*columns).order_by(sweeps.c.id.desc()).limit(limit))
         return [(PartUse(id=row.id, name=row.name, state=row.state, created=row.created), row.spec) for row in rows]
 
+    def stamp(self) -> str:
+        """A stamp of the specs of all sweeps, which changes when a sweep is submitted, extended or deleted."""
+        newest = sa.select(sa.func.max(sweeps.c.id)).scalar_subquery()
+        handled = sa.select(sa.func.max(schema.request.c.applied)).scalar_subquery()
+        (row,) = self._rows(sa.select(newest.label("newest"), handled.label("handled")))
+        return f"{row.newest} {row.handled}"
+
+    def reproduces(self) -> bool:
+        """Whether a table of any sweep names a published table."""
+        return self._exists(sa.select(sweeps.c.id).where(sa.cast(sweeps.c.spec, sa.Text).contains('"published": "')))
+
     def get(self, sweep: int) -> SweepView:
-        """One sweep whole; raises NotFoundError."""
+        """The sweep with a number, with all details; raises NotFoundError."""
         with self._database.reading() as connection:
             row = connection.execute(_WHOLE, {"sweep": sweep}).one_or_none()
             if row is None:
                 raise NotFoundError(absence(connection, sweep))
             counts = _counts(connection, [row])
-            summary = _summary(row, counts[sweep], self._headways.of(connection, [row], counts)[sweep])
-            found, asked = problems(connection, sweep) if is_expanded(row) else [], latest_requests(connection, sweep)
+            summary = _summary(row, counts[sweep], self._progress.of(connection, [row], counts)[sweep])
+            found, asked = _problems(connection, sweep) if is_expanded(row) else [], latest_requests(connection, sweep)
             tags = _tags(connection, [sweep]).get(sweep, [])
             reuse = _reuse(connection, sweep) if counts[sweep].reused else None
         return SweepView(
@@ -356,64 +369,68 @@ class SweepReader(Access):
     def grid(self, sweep: int, most: int | None = None) -> list[GridCell]:
         """A sweep's cells with their candidates and trials; raises NotFoundError.
 
-        With `most`, the first cells alone, as far as they have so many trials together; the last one may be cut.
+        With `most`, only the first cells with so many trials together; the last cell may be incomplete.
         """
         with self._database.reading() as connection:
             require_sweep(connection, sweep)
-            return [] if unexpanded(connection, sweep) else grid(connection, sweep, most)
+            return [] if unexpanded(connection, sweep) else _grid(connection, sweep, most)
 
     def change(self, sweep: int) -> str:
-        """What differs once a trial of the sweep, or its evaluation, begins, ends, waits again or gives numbers."""
+        """A hash of a sweep's results, which changes when a trial or evaluation changes its state or numbers."""
         with self._database.reading() as connection:
             parts = [connection.execute(query, {"sweep": sweep}).all() for query in _CHANGE]
         return sha256(repr(parts).encode()).hexdigest()
 
     def trials_of_going(self, sweep: int) -> int:
-        """How many trials are planned in a sweep that goes on; 0 where it has ended, or is not there for who asks."""
-        with self._database.reading() as connection:
-            return int(connection.execute(_TOTAL_OF_GOING, {"sweep": sweep}).scalar_one_or_none() or 0)
+        """The number of planned trials of a sweep; 0 if it has ended or the caller does not see it."""
+        return int(self._scalar(_TOTAL_OF_GOING, {"sweep": sweep}) or 0)
 
     def cell_count(self, sweep: int) -> int:
-        """How many cells a sweep has; none before it is expanded."""
+        """The number of cells of a sweep; 0 before its trials are written."""
         query = sa.select(sa.func.count()).select_from(cell).where(cell.c.sweep_id == sweep)
         with self._database.reading() as connection:
             return 0 if unexpanded(connection, sweep) else int(connection.execute(query).scalar_one())
 
     def deletion(self, sweep: int) -> Deletion | None:
-        """What only this sweep uses; none when there is no such sweep (any more); ConflictError while it goes on."""
+        """The trainings that only this sweep uses, or `None` if there is no such sweep; raises ConflictError.
+
+        ConflictError: the sweep has not ended.
+        """
         with self._database.reading() as connection:
-            return deletion(connection, sweep)
+            state = connection.execute(sa.select(sweeps.c.state).where(sweeps.c.id == sweep)).scalar_one_or_none()
+            if state is None:
+                return None
+            if state not in SWEEP_ENDED:
+                raise ConflictError(f"sweep {sweep} is {state}; cancel it before it is deleted")
+            uids = connection.execute(sa.select(training.c.uid).where(training.c.id.in_(_only_of(sweep)))).scalars()
+            stopping = attempt.c.training_id.in_(_only_of(sweep)), attempt.c.state == "running"
+            busy = connection.execute(sa.select(attempt.c.id).where(*stopping).limit(1)).first() is not None
+            return Deletion(tuple(uids), busy)
 
     def queued(self) -> list[QueuedSweep]:
-        """Sweeps to expand, oldest first."""
-        with self._database.reading() as connection:
-            return [QueuedSweep(row.id, row.uid, row.spec, row.written) for row in connection.execute(_QUEUED)]
+        """The submitted sweeps whose trials have to be written, oldest first."""
+        return [QueuedSweep(row.id, row.uid, row.spec, row.written) for row in self._rows(_QUEUED)]
 
     def active(self) -> bool:
         """Whether any sweep is queued or running."""
-        with self._database.reading() as connection:
-            return connection.execute(_ACTIVE).first() is not None
+        return self._exists(_ACTIVE)
 
     def going(self) -> list[int]:
-        """Sweeps in which something may train."""
-        with self._database.reading() as connection:
-            return list(connection.execute(_GOING).scalars())
+        """The running and paused sweeps."""
+        return [row.id for row in self._rows(_GOING)]
 
     def open(self) -> list[int]:
-        """Sweeps that have not ended: queued, running and paused."""
-        with self._database.reading() as connection:
-            return list(connection.execute(_OPEN).scalars())
+        """The sweeps that have not ended: queued, running and paused."""
+        return [row.id for row in self._rows(_OPEN)]
 
     def cells_to_settle(self) -> list[tuple[int, int]]:
-        """(sweep, cell) of each cell whose trials have all ended and that has no summary yet."""
-        with self._database.reading() as connection:
-            rows = connection.execute(_TO_SETTLE).all()
-        # Not asked of the database: SQLite would begin by those that are not open, the cells of a year.
-        return [(row.sweep_id, row.cell) for row in rows if not row.open]
+        """The cells, as (sweep, cell), whose trials have all ended and whose summary has to be computed."""
+        # `open` is not in the query: SQLite would use its index, with the cells of a year.
+        return [(row.sweep_id, row.cell) for row in self._rows(_TO_SETTLE) if not row.open]
 
 
 def _reuse(connection: sa.Connection, sweep: int) -> Reuse | None:
-    """When the trainings ended that a sweep reuses."""
+    """How many trainings a sweep reuses, and when they ended."""
     reused, ended = sa.case((trial.c.reused, trial.c.training_id)), sa.case((trial.c.reused, training.c.ended))
     trainings, every = sa.func.count(sa.distinct(reused)), sa.func.count(sa.distinct(trial.c.training_id))
     query = sa.select(trainings, every, sa.func.min(ended), sa.func.max(ended))
@@ -422,29 +439,14 @@ def _reuse(connection: sa.Connection, sweep: int) -> Reuse | None:
     return Reuse(trainings=count, of=of, first=first, last=last) if first is not None else None
 
 
-def _counts(connection: sa.Connection, rows: Sequence[sa.Row[Any]]) -> dict[int, Counts]:
-    return {row.id: Counts() for row in rows} | counts_of(connection, [row.id for row in rows if is_expanded(row)])
-
-
-def _summary(row: sa.Row[Any], counts: Counts, headway: Headway) -> dict[str, Any]:
-    said: dict[str, Any] = {column: getattr(row, column) for column in _LISTED if column != "spec"}
-    left = headway.left
-    return said | {
-        "project": row.project,
-        "counts": counts,
-        "steps": headway.steps,
-        "eta_seconds": left and left.seconds,
-        "eta_low_seconds": left and left.low,
-        "eta_high_seconds": left and left.high,
-        "tables": list(row.spec.get("tables") or {}),
-        "figures": list(row.spec.get("figures") or {}),
-    }
-
-
-def _tagged(word: str) -> sa.Select[tuple[int]]:
-    """The numbers of the sweeps that have a tag themselves, in any case of letters."""
-    its = tags_table.c
-    return sa.select(its.sweep_id).where(its.kind == "sweep", sa.func.lower(its.tag) == sa.func.lower(word))
+def _summary(row: sa.Row[Any], counts: Counts, progress: SweepProgress) -> dict[str, Any]:
+    values: dict[str, Any] = {column: getattr(row, column) for column in _LISTED if column != "spec"}
+    left = progress.left
+    return values | {
+        "project": row.project, "counts": counts, "steps": progress.steps, "eta_seconds": left and left.seconds,
+        "eta_low_seconds": left and left.low, "eta_high_seconds": left and left.high,
+        "tables": list(row.spec.get("tables") or {}), "figures": list(row.spec.get("figures") or {}),
+    }  # fmt: skip
 
 
 def _tags(connection: sa.Connection, sweeps: Sequence[int]) -> dict[int, list[str]]:
@@ -454,174 +456,145 @@ def _tags(connection: sa.Connection, sweeps: Sequence[int]) -> dict[int, list[st
     return dict(by_sweep)
 
 
-class SweepRows:
-    """Appends to what is written of a sweep; a `fresh` one shares no training but with itself."""
-
-    def __init__(self, connection: sa.Connection, sweep: int, uid: uuid.UUID, fresh: bool) -> None:
-        self._connection, self._sweep, self._uid, self._fresh = connection, sweep, uid, fresh
-
-    def write(self, cells: Iterable[Cell], candidates: Sequence[Candidate], trials: Iterable[PlannedTrial]) -> None:
-        """Write them in their order, which is that of the plan.
-
-        Cells are open where the sweep has no candidates at all: a search adds them later.
-        """
-        sweep, position = self._sweep, sa.select(sa.func.coalesce(sa.func.max(trial.c.position), -1) + 1)
-        first = self._connection.execute(position.where(trial.c.sweep_id == sweep)).scalar_one()
-        later = first == 0 and not candidates
-        insert(
-            self._connection, cell,
-            ({"sweep_id": sweep, "cell": one.index, "labels": dict(one.labels), "open": later} for one in cells),
-        )  # fmt: skip
-        insert(self._connection, candidate, rows_of(sweep, candidates))
-        TrialRows(self._connection, sweep, self._uid, self._fresh, first, whole=True).write(trials)
+def _insert_plan(
+    connection: sa.Connection, sweep: int, cells: Iterable[Cell], candidates: Iterable[Candidate], *, opened: bool
+) -> None:
+    """Insert cells and candidates; `opened` cells get further candidates from a search."""
+    its = {"sweep_id": sweep, "open": opened}
+    insert(connection, cell, ({**its, "cell": one.index, "labels": dict(one.labels)} for one in cells))
+    its = {"sweep_id": sweep}
+    rows = ({**its, "cell": one.cell, "candidate": one.index, "labels": dict(one.labels)} for one in candidates)
+    insert(connection, candidate, rows)
 
 
-def rows_of(sweep: int, added: Iterable[Candidate]) -> Iterable[dict[str, object]]:
-    """Those of candidates."""
-    return ({"sweep_id": sweep, "cell": one.cell, "candidate": one.index, "labels": dict(one.labels)} for one in added)
-
-
-# Made once, since it is asked at every turn.
-_ITS = trial.c.sweep_id == schema.sweep.c.id
+_ITS = trial.c.sweep_id == sweeps.c.id
 _LEFT = (
     sa.exists().where(_ITS, trial.c.state.in_(TRIAL_ACTIVE)),
-    sa.exists().where(cell.c.sweep_id == schema.sweep.c.id, cell.c.open),
+    sa.exists().where(cell.c.sweep_id == sweeps.c.id, cell.c.open),
     sa.exists().where(_ITS, evaluation_left()),
 )
 _UNSETTLED = (
-    sa.select(schema.sweep.c.id)
-    .where(schema.sweep.c.state == SweepState.RUNNING, *(~one for one in _LEFT))
-    .order_by(schema.sweep.c.id)
+    sa.select(sweeps.c.id).where(sweeps.c.state == SweepState.RUNNING, *(~one for one in _LEFT)).order_by(sweeps.c.id)
 )
 
 
+class PlanRows(NamedTuple):
+    """Cells, candidates and trials of a sweep's plan that are to be written, in order."""
+
+    cells: Sequence[Cell]
+    candidates: Sequence[Candidate]
+    trials: Sequence[PlannedTrial]
+
+
 class SweepWriter(FencedAccess):
-    """Writes sweeps."""
+    """Writes sweeps, as the conductor."""
 
-    def prepare(
-        self,
-        sweep: int,
-        cells: Sequence[Cell],
-        candidates: Sequence[Candidate],
-        trials: Sequence[PlannedTrial],
-        fresh: bool,
-    ) -> None:
-        """Write the next rows of a queued sweep, which nobody is shown and nothing is begun of before it starts.
+    def prepare(self, sweep: int, rows: PlanRows, fresh: bool) -> None:
+        """Write the next cells, candidates and trials of a queued sweep, which stay hidden until it starts.
 
-        Raises ConflictError once it is not queued any more.
+        Raises ConflictError if it is not queued any more.
         """
-        table = schema.sweep
+        queued = sa.select(sweeps.c.uid).where(sweeps.c.id == sweep, sweeps.c.state == SweepState.QUEUED)
         with self._database.writing() as connection:
-            mine = sa.select(table.c.uid).where(table.c.id == sweep, table.c.state == SweepState.QUEUED)
-            uid = _queued(sweep, connection.execute(mine).scalar_one_or_none())
-            SweepRows(connection, sweep, uid, fresh).write(cells, candidates, trials)
+            self._write(connection, sweep, queued, rows, fresh)
             extend(connection)
 
-    def start(
-        self,
-        sweep: int,
-        cells: Sequence[Cell],
-        candidates: Sequence[Candidate],
-        trials: Iterable[PlannedTrial],
-        slot: Slot,
-        fresh: bool,
-    ) -> None:
-        """Write the last rows of a queued sweep; finished trainings are reused at once unless it asks for fresh ones.
+    def start(self, sweep: int, rows: PlanRows, slot: Slot, fresh: bool) -> None:
+        """Write the last trials of a queued sweep and start it.
 
-        Cells of a sweep without candidates are open: a search adds them later.
+        Finished trainings are reused unless it is `fresh`. The cells of a sweep without candidates are open: a search
+        adds candidates. Raises ConflictError unless the sweep is queued.
         """
+        entering = (
+            sa.update(sweeps)
+            .where(sweeps.c.id == sweep, sweeps.c.state == SweepState.QUEUED)
+            .values(state=SweepState.RUNNING, started=datetime.now(UTC), slot=slot.model_dump(mode="json"))
+            .returning(sweeps.c.uid)
+        )
         with self._database.writing() as connection:
-            uid = _enter_running(connection, sweep, slot, datetime.now(UTC))
-            SweepRows(connection, sweep, uid, fresh).write(cells, candidates, trials)
+            self._write(connection, sweep, entering, rows, fresh)
             mark_sweep(connection, sweep, SweepState.RUNNING)
             extend(connection)
 
-    def extend(self, sweep: int, wider: Extension, by: int | None = None) -> None:
-        """Write the added rows and let the sweep go on; finished trainings are reused at once.
+    def _write(self, connection: sa.Connection, sweep: int, queued: sa.Executable, rows: PlanRows, fresh: bool) -> None:
+        """Append rows in the order of the plan; `queued` gives the uid of the queued sweep."""
+        uid = connection.execute(queued).scalar_one_or_none()
+        if uid is None:
+            raise ConflictError(f"sweep {sweep} cannot be started: it is not queued any more")
+        trials = TrialRows(connection, sweep, uuid.UUID(uid), fresh, whole=True)
+        opened = trials.position == 0 and not rows.candidates
+        _insert_plan(connection, sweep, rows.cells, rows.candidates, opened=opened)
+        trials.write(rows.trials)
 
-        The request that it is done for, `by`, keeps where they begin and how many trials had finished by then.
+    def extend(self, sweep: int, wider: Extension, by: int | None = None) -> None:
+        """Write the added trials of an extended sweep and let the sweep continue; finished trainings are reused.
+
+        The request `by` records the position of the first added trial, and how many trials had finished.
         """
-        table = schema.sweep
         with self._database.writing() as connection:
             require_sweep(connection, sweep)
-            columns = (table.c.uid, table.c.state, table.c.started)
-            row = connection.execute(sa.select(*columns).where(table.c.id == sweep)).one()
-            if row.started is None:  # it ended before all of its trials were written: those that are wait as well
-                retry_trials(connection, sweep, RETRIED_ALL, None, None)
-            insert(
-                connection, cell,
-                ({"sweep_id": sweep, "cell": one.index, "labels": dict(one.labels)} for one in wider.cells),
-            )  # fmt: skip
-            insert(connection, candidate, rows_of(sweep, wider.candidates))
-            position = sa.select(sa.func.coalesce(sa.func.max(trial.c.position), -1) + 1)
-            first = connection.execute(position.where(trial.c.sweep_id == sweep)).scalar_one()
+            columns = (sweeps.c.uid, sweeps.c.state, sweeps.c.started)
+            row = connection.execute(sa.select(*columns).where(sweeps.c.id == sweep)).one()
+            if row.started is None:  # it ended before all of its trials were written: the written trials wait
+                retry_trials(connection, sweep, ENDED_WITHOUT_RESULT, None, None)
+            _insert_plan(connection, sweep, wider.cells, wider.candidates, opened=False)
+            fresh = bool(wider.spec.get("fresh"))
+            rows = TrialRows(connection, sweep, uuid.UUID(row.uid), fresh)
+            first = rows.position
             if wider.trials and by is not None:
                 note_look(connection, sweep, by, first)
-            fresh = bool(wider.spec.get("fresh"))
-            TrialRows(connection, sweep, uuid.UUID(row.uid), fresh, first).write(wider.trials)
+            rows.write(wider.trials)
             prune_added(connection, sweep, first)
             trial_rows.measure(connection, sweep, fresh, wider.measured)
-            touched = sorted({one.cell for one in wider.trials})
-            connection.execute(
-                sa.update(cell)
-                .where(cell.c.sweep_id == sweep, cell.c.cell.in_(touched))
-                .values(summary=None, settled=None)
-            )
+            trial_rows.unsettle(connection, sweep, (planned.cell for planned in wider.trials))
             values: dict[str, Any] = {"text": wider.text, "spec": dict(wider.spec), "total": wider.total}
             values["started"] = row.started or datetime.now(UTC)
-            if "slot" in wider.spec:  # which holds for all that waits and has no slot of its own
+            if "slot" in wider.spec:  # for all waiting trials without their own slot
                 values["slot"] = wider.spec["slot"]
-            if not wider.spec.get("slots"):  # it takes back what some trials had of their own
+            if not wider.spec.get("slots"):  # trials lose their own slots
                 connection.execute(
                     sa.update(trial).where(trial.c.sweep_id == sweep, trial.c.slot.is_not(None)).values(slot=None)
                 )
             if row.state in before(SWEEP_STEPS, SweepState.RUNNING) & SWEEP_ENDED:
                 values |= {"state": SweepState.RUNNING, "ended": None, "error": None}
-            connection.execute(sa.update(table).where(table.c.id == sweep).values(**values))
-            for index in touched:
-                mark_cell(connection, sweep, index)
+            connection.execute(sa.update(sweeps).where(sweeps.c.id == sweep).values(**values))
             mark_sweep(connection, sweep)
             extend(connection)
 
     def pause(self, sweep: int) -> bool:
-        """Start nothing more of a running sweep; what trains goes on to its end. Whether that changed anything."""
+        """Pause a running sweep, whose running trainings continue; False if the sweep was not running."""
         return self._turn(sweep, SweepState.RUNNING, SweepState.PAUSED)
 
     def resume(self, sweep: int) -> bool:
-        """Let a paused sweep take its turn again; whether that changed anything."""
+        """Let a paused sweep run; False if the sweep was not paused."""
         return self._turn(sweep, SweepState.PAUSED, SweepState.RUNNING)
 
     def prioritize(self, sweep: int, priority: int) -> None:
-        """Set a sweep's priority; of what already trains nothing is stopped for it."""
-        table = schema.sweep
+        """Set a sweep's priority; running trainings continue."""
         with self._database.writing() as connection:
             require_sweep(connection, sweep)
-            connection.execute(sa.update(table).where(table.c.id == sweep).values(priority=priority))
+            connection.execute(sa.update(sweeps).where(sweeps.c.id == sweep).values(priority=priority))
             mark_sweep(connection, sweep)
 
     def _turn(self, sweep: int, old: SweepState, new: SweepState) -> bool:
-        if old not in before(SWEEP_STEPS, new):
-            raise ValueError(f"{new} does not follow {old}")
-        table = schema.sweep
         with self._database.writing() as connection:
             require_sweep(connection, sweep)
-            moving = sa.update(table).where(table.c.id == sweep, table.c.state == old)
+            moving = sa.update(sweeps).where(sweeps.c.id == sweep, sweeps.c.state == old)
             moved = connection.execute(moving.values(state=new)).rowcount == 1
             if moved:
                 mark_sweep(connection, sweep, new)
             return moved
 
     def fail(self, sweep: int, message: str) -> None:
-        """End a sweep that cannot be run, with the reason; its active trials are cancelled."""
-        table = schema.sweep
+        """Set a sweep that cannot be run to failed, with the reason; its active trials are cancelled."""
         with self._database.writing() as connection:
             cancel_trials(connection, sweep)
             trial_rows.cancel(connection, sweep)
             connection.execute(sa.update(cell).where(cell.c.sweep_id == sweep, cell.c.open).values(open=False))
             failed = connection.execute(
-                sa.update(table)
-                .where(table.c.id == sweep, table.c.state.in_(before(SWEEP_STEPS, SweepState.FAILED)))
-                .values(state=SweepState.FAILED, error=storable(message)[:MAX_MESSAGE], ended=datetime.now(UTC))
+                sa.update(sweeps)
+                .where(sweeps.c.id == sweep, sweeps.c.state.in_(before(SWEEP_STEPS, SweepState.FAILED)))
+                .values(state=SweepState.FAILED, error=shortened(message), ended=datetime.now(UTC))
             )
             if failed.rowcount:
                 mark_sweep(connection, sweep, SweepState.FAILED)
@@ -634,20 +607,18 @@ class SweepWriter(FencedAccess):
     def delete(self, sweep: int, by: int | None = None, outcome: str = "deleted") -> None:
         """Delete an ended sweep's rows, and those of the trainings that no other sweep points to.
 
-        Its requests stay, to say what became of them, without the specs that they carried; `by` is the one that is done
-        with this. It keeps its outcome and, until the tracker has removed the sweep's experiment, the sweep's uid.
-        Raises NotFoundError, and ConflictError for a sweep that goes on.
+        Its requests stay, without their specs. The request `by` is answered with the outcome; it keeps the sweep's uid
+        until the tracker has removed the experiment. Raises NotFoundError, and ConflictError for a going sweep.
         """
-        table = schema.sweep
         with self._database.writing() as connection:
-            note(connection, ChangeKind.SWEEP, sweep, sweep)  # first: nobody remarks on what is just being deleted
+            note(connection, ChangeKind.SWEEP, sweep, sweep)  # first, which locks out annotations
             require_sweep(connection, sweep)
-            head = sa.select(table.c.uid, table.c.mlflow_experiment)
-            ended = head.where(table.c.id == sweep, table.c.state.in_(SWEEP_ENDED))
+            head = sa.select(sweeps.c.uid, sweeps.c.mlflow_experiment)
+            ended = head.where(sweeps.c.id == sweep, sweeps.c.state.in_(SWEEP_ENDED))
             row = connection.execute(ended.with_for_update()).first()
             if row is None:
-                raise ConflictError(f"sweep {sweep} goes on; cancel it before it is deleted")
-            alone = list(connection.execute(only_of(sweep)).scalars())
+                raise ConflictError(f"sweep {sweep} has not ended; cancel it before it is deleted")
+            alone = list(connection.execute(_only_of(sweep)).scalars())
             requests = sa.update(schema.request).where(schema.request.c.sweep_id == sweep)
             connection.execute(requests.values(arguments=None))
             done = requests.where(schema.request.c.id == by, schema.request.c.applied.is_(None))
@@ -666,30 +637,13 @@ class SweepWriter(FencedAccess):
                 for rows in (schema.collected, attempt):
                     connection.execute(sa.delete(rows).where(rows.c.training_id.in_(chunk)))
                 connection.execute(sa.delete(training).where(training.c.id.in_(chunk)))
-            connection.execute(sa.delete(table).where(table.c.id == sweep))
-
-
-def _enter_running(connection: sa.Connection, sweep: int, slot: Slot, now: datetime) -> uuid.UUID:
-    table = schema.sweep
-    uid = connection.execute(
-        sa.update(table)
-        .where(table.c.id == sweep, table.c.state == SweepState.QUEUED)
-        .values(state=SweepState.RUNNING, started=now, slot=slot.model_dump(mode="json"))
-        .returning(table.c.uid)
-    ).scalar_one_or_none()
-    return _queued(sweep, uid)
-
-
-def _queued(sweep: int, uid: str | None) -> uuid.UUID:
-    if uid is None:
-        raise ConflictError(f"sweep {sweep} is not queued")
-    return uuid.UUID(uid)
+            connection.execute(sa.delete(sweeps).where(sweeps.c.id == sweep))
 
 
 def _kept_use(trainings: Collection[Any]) -> sa.Insert:
-    """What attempts that are deleted took of quotas stays counted: else whoever deletes has hours anew."""
+    """Keeps the hours of deleted attempts, so that a deletion does not free hours of quotas."""
     names = ("owner_id", "project_id", "cpus", "gpus", "begun", "ended")
-    # One that never ended was a slot's until now; one without hours of anything is not counted anyway.
+    # An attempt that never ended has held its slot until now.
     ended = sa.func.coalesce(attempt.c.ended, sa.bindparam("now", datetime.now(UTC), UtcTime))
     columns = (*(attempt.c[name] for name in names[:-1]), ended)
     mine = (attempt.c.training_id.in_(trainings), attempt.c.begun.is_not(None), attempt.c.gpus.is_not(None))

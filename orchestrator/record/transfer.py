@@ -1,4 +1,4 @@
-"""Copies of a database of one moment: as a SQLite file, and between SQLite and Postgres."""
+"""Copies a database's snapshot to a SQLite file, and between SQLite and Postgres."""
 
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -15,13 +15,13 @@ from orchestrator.record.schema import metadata
 from orchestrator.views.errors import ConflictError, DamagedError, UnavailableError
 
 Password = Callable[[], str | None]
-"""That of a URL without one."""
+"""Gives the password of a URL without one."""
 _ROWS: Final = 500
-"""At once."""
+"""Rows in one statement."""
 
 
 class _JsonText(sa.types.UserDefinedType[str]):
-    """Postgres' JSON as its text: what is null there and what is absent stay apart, and no number is read."""
+    """Postgres' JSON as text, which keeps the difference between JSON's null and NULL, and all digits."""
 
     cache_ok = True
 
@@ -36,34 +36,36 @@ class _JsonText(sa.types.UserDefinedType[str]):
 
 
 def dump(url: str, file: Path, password: Password) -> None:
-    """Copy a database at one moment into a new SQLite file of this release's schema, while others write to it.
+    """Copy a snapshot of the database into a new SQLite file of this release's schema, while others write to it.
 
-    Raises UnavailableError, also where the database has the schema of another release.
+    Raises UnavailableError, also if the database has another release's schema.
     """
     with closing(Database(url, password)) as source, closing(Database(sqlite_url(file))) as target:
         with source.reading() as reading, target.writing() as writing:
-            _require_ours(reading)
+            if (other := difference(reading)) is not None:
+                advice = "back it up with that release, or upgrade"
+                raise UnavailableError(f"the database is of another release: {other}; {advice}")
             migrate(writing)
             _copy(reading, writing)
         with target.engine.connect() as connection:
             connection.exec_driver_sql("COMMIT")
-            connection.exec_driver_sql("PRAGMA journal_mode=DELETE")  # one file, without a log beside it
+            connection.exec_driver_sql("PRAGMA journal_mode=DELETE")  # one file without a log
             (verdict,) = connection.exec_driver_sql("PRAGMA integrity_check").one()
     if verdict != "ok":
         raise UnavailableError(f"the copy of the database is damaged: {verdict}")
 
 
 def require_empty(url: str, password: Password) -> None:
-    """Raise ConflictError where a database holds anything, UnavailableError where it cannot be reached."""
+    """Raise ConflictError unless a database is empty, UnavailableError if it cannot be reached."""
     with closing(Database(url, password)) as target, target.reading() as reading:
         _require_empty(reading)
 
 
 @contextmanager
 def loading(file: Path, url: str, password: Password) -> Iterator[None]:
-    """Copy a SQLite file into an empty database, all at once when the block ends, and nothing where that raises.
+    """Copy a SQLite file into an empty database, in one transaction that is committed when the block ends.
 
-    An older release's file is brought along. Raises ConflictError where the database holds anything, DamagedError.
+    An older release's file is upgraded. Raises ConflictError unless the database is empty, and DamagedError.
     """
     with closing(Database(sqlite_url(file))) as source, closing(Database(url, password)) as target:
         with _whole(), source.writing() as connection:
@@ -77,14 +79,14 @@ def loading(file: Path, url: str, password: Password) -> Iterator[None]:
 
 
 def require_restorable(file: Path) -> None:
-    """Raise UnavailableError for a SQLite file of a newer release, DamagedError for one that is no database."""
+    """Raise UnavailableError for a SQLite file of a newer release, DamagedError for a file that is no database."""
     with closing(Database(sqlite_url(file))) as source, _whole(), source.reading() as connection:
         refuse_newer(connection)
 
 
 @contextmanager
 def _whole() -> Iterator[None]:
-    """DamagedError for a file that is no database, or holds what no column takes: SQLite keeps anything in any."""
+    """Raise DamagedError for a file that is no database or has values of a wrong type, which SQLite allows."""
     try:
         yield
     except (sa.exc.DatabaseError, UnavailableError, ValueError, TypeError) as error:
@@ -93,24 +95,18 @@ def _whole() -> Iterator[None]:
             raise  # the schema is a newer release's
         if isinstance(cause, sa.exc.OperationalError) and not isinstance(cause.orig, sqlite3.Error):
             raise  # the other database is away
-        said = (str(getattr(cause, "orig", cause)).splitlines() or [type(cause).__name__])[0]
-        raise DamagedError(f"the database of the backup cannot be copied: {said}; nothing was kept") from error
+        first = (str(getattr(cause, "orig", cause)).splitlines() or [type(cause).__name__])[0]
+        raise DamagedError(f"the database of the backup cannot be copied: {first}; nothing was kept") from error
 
 
 def _require_empty(connection: sa.Connection) -> None:
     if sa.inspect(connection).get_table_names():
-        raise ConflictError("the database is not empty; name another one")
-
-
-def _require_ours(connection: sa.Connection) -> None:
-    found = difference(connection)
-    if found is not None:
-        raise UnavailableError(f"the database is of another release: {found}; back it up with that one, or upgrade")
+        raise ConflictError("the target database is not empty; name an empty one")
 
 
 def _copy(reading: sa.Connection, writing: sa.Connection) -> None:
-    """Every row in the order of the keys that refer to them, and how far each table had counted."""
-    for table in reversed(metadata.sorted_tables):  # what the steps of the schema write by themselves
+    """Copy all rows, in the order of the foreign keys, and the counters of ids."""
+    for table in reversed(metadata.sorted_tables):  # delete the rows that migrations insert
         if writing.execute(sa.select(sa.func.count()).select_from(table)).scalar_one():
             writing.execute(sa.delete(table))
     for table in metadata.sorted_tables:
@@ -123,23 +119,21 @@ def _copy(reading: sa.Connection, writing: sa.Connection) -> None:
             copied += len(some)
         there = writing.execute(sa.select(sa.func.count()).select_from(table)).scalar_one()
         if there != copied:
-            raise DamagedError(f"of {copied} rows of the table {table.name} {there} arrived; nothing was kept")
+            raise DamagedError(f"only {there} of {copied} rows of the table {table.name} were copied; nothing was kept")
         if "id" in table.c and isinstance(table.c.id.type, sa.Integer):
             _count_on(writing, table, _counted(reading, table))
 
 
 def _plain(table: sa.Table, connection: sa.Connection) -> sa.Table:
-    """The table with JSON as text: a value is copied as it was written."""
+    """The table with JSON as text, so that values are copied unchanged."""
     text: sa.types.TypeEngine[Any] = sa.Text() if connection.dialect.name == "sqlite" else _JsonText()
-    columns = (
-        sa.Column(one.name, text if isinstance(one.type, sa.JSON) else one.type, primary_key=one.primary_key)
-        for one in table.c
-    )
+    types = ((column, text if isinstance(column.type, sa.JSON) else column.type) for column in table.c)
+    columns = (sa.Column(column.name, kind, primary_key=column.primary_key) for column, kind in types)
     return sa.Table(table.name, sa.MetaData(), *columns)
 
 
 def _counted(connection: sa.Connection, table: sa.Table) -> int:
-    """The highest number that the table ever gave, also to rows that are gone: numbers are given once."""
+    """The highest id that the table ever gave, also to deleted rows: ids are not reused."""
     if connection.dialect.name == "sqlite":
         query = sa.text("SELECT max(seq) FROM sqlite_sequence WHERE name = :name")
         return int(connection.execute(query, {"name": table.name}).scalar() or 0)
@@ -166,9 +160,9 @@ def _count_on(connection: sa.Connection, table: sa.Table, last: int) -> None:
 
 
 def snapshot(url: str, file: Path, password: Password) -> None:
-    """Copy the database at a URL into a new file: SQLite by its online backup, Postgres row by row.
+    """Copy a snapshot of the database at a URL into a new SQLite file; raises UnavailableError.
 
-    Raises UnavailableError.
+    SQLite is copied by its online backup, Postgres row by row.
     """
     parsed = sa.make_url(url)
     if parsed.get_backend_name() != "sqlite" or not parsed.database:
@@ -178,7 +172,7 @@ def snapshot(url: str, file: Path, password: Password) -> None:
         raise UnavailableError(f"there is no database at {parsed.database}")
     try:
         with closing(sqlite3.connect(parsed.database)) as source, closing(sqlite3.connect(file)) as target:
-            source.backup(target)  # in one step: nobody's writing begins it anew
+            source.backup(target)  # in one step, since a write would restart it
             (verdict,) = target.execute("PRAGMA integrity_check").fetchone()
     except sqlite3.Error as error:
         raise UnavailableError(f"the database cannot be copied: {error}") from error

@@ -1,4 +1,4 @@
-"""The dispatch: which order trains on which slot, and what becomes of it."""
+"""The dispatch: assigns orders to slots, and follows each order to its end."""
 
 import time
 from collections.abc import Sequence
@@ -11,78 +11,74 @@ from orchestrator.run.spool import Message
 from orchestrator.spec.axes import Slot
 from orchestrator.views.runs import Failure, FailureKind, Order
 
-STOP_SECONDS: Final = 30.0
-"""An attempt that has not stopped this long after it was asked loses its slot."""
+_STOP_SECONDS: Final = 30.0  # an attempt that has not stopped this long after the request loses its slot
 ROOM_SECONDS: Final = 3600.0
-"""How long a slot may wait for room that something else on its node holds; then it is tried again, on any node."""
+"""How long a new slot may wait for resources that something else on its node holds; then a training tries again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What an engine hears of an attempt and of the slot that trains it."""
+    """The news of an attempt and its slot: new messages, its machine, or that the slot is lost."""
 
     attempt: str
-    said: Sequence[bytes] = ()  # lines of its spool
+    lines: Sequence[bytes] = ()  # lines of its spool
     host: str | None = None
-    worn: str | None = None  # why the slot is to be replaced
-    lost: str | None = None  # why nothing more will be heard of it
+    worn: str | None = None  # why to replace the slot
+    lost: str | None = None  # why no more messages will come
 
 
 class Holder(Protocol):
-    """A slot as its pool hands it out."""
+    """The interface of a slot that can train an order."""
 
     name: str
-    since: float  # by the monotonic clock: when it was made, and later when it was given back
+    since: float  # by the monotonic clock: when it was made, and later when it was released
 
     @property
     def begun(self) -> bool:
-        """Whether it ever was there."""
+        """Whether the process of the slot ever ran."""
 
     def start(self, order: Order, workplace: Workplace) -> None:
-        """Have it train an order; nobody waits for it."""
+        """Make the slot train an order, without waiting for an answer."""
 
     def stop(self, attempt: str) -> None:
-        """Ask it to stop an attempt at its next step."""
+        """Ask the slot to stop an attempt at its next step."""
 
 
 H = TypeVar("H", bound=Holder)
 
 
 class Pool(Protocol[H]):
-    """The slots of a cluster, whatever they are made of."""
+    """The interface of the slots of a cluster."""
 
     def unclaimed(self) -> bool:
-        """Whether a slot trains what no order stands for yet."""
+        """Whether a slot trains an attempt that no order has claimed yet."""
 
     def full(self) -> bool:
-        """True when no order can be taken."""
+        """Whether no slot can take an order now."""
 
     def reap(self) -> None:
-        """End what no order stands for."""
+        """End attempts on slots that no order has claimed."""
 
     def take(self, order: Order) -> H | None:
-        """A free slot, now the order's; none: wait until there is one."""
+        """Assign a free slot to an order; `None` means that none is free yet."""
 
     def possible(self, slot: Slot) -> bool:
-        """Whether what is there could hold such a slot, were it empty."""
+        """Whether the cluster could hold such a slot if it were empty."""
 
     def holding(self, name: str, attempt: str) -> H | None:
-        """The slot of that name if it trains, or has just trained, this attempt.
-
-        Also one that was told to and has not answered yet.
-        """
+        """The slot `name` if it trains this attempt, has just trained it, or was assigned it."""
 
     def there(self, name: str) -> bool:
-        """Whether there is a slot of that name, whatever it trains."""
+        """Whether a slot of this name exists, whatever it trains."""
 
     def release(self, slot: H) -> None:
-        """Give a slot back."""
+        """Make a slot free again after its attempt has ended."""
 
     def replace(self, slot: H, reason: str) -> None:
-        """End a slot between two trainings."""
+        """Replace the process of a slot between two trainings, for a reason that is logged."""
 
     def lost(self, slot: H) -> None:
-        """End a slot that was lost."""
+        """Remove a slot that was lost."""
 
 
 @dataclass(slots=True)
@@ -91,119 +87,115 @@ class Execution(Generic[H]):
 
     order: Order
     slot: H
-    seen: int
-    heard: float  # when it last reported anything
-    asked_to_stop: float | None = None
+    seen: int  # messages recorded
+    last_message: float  # when it last reported
+    stop_requested: float | None = None
 
 
 class Dispatch(Generic[H]):
-    """Joins the broker and the slots."""
+    """Passes orders from the broker to the slots, and reports from the slots to the broker."""
 
     def __init__(self, broker: Broker, pool: Pool[H], workplace: Workplace) -> None:
         self._broker, self._pool, self._workplace = broker, pool, workplace
         self._running: dict[str, Execution[H]] = {}  # by attempt
-        self._begun: list[Execution[H]] = []  # since `begun` was called last
-        self._held: Order | None = None  # claimed, but its slot is not free yet
-
-    @property
-    def held(self) -> Order | None:
+        self._begun: list[Execution[H]] = []  # since the last call of `begun`
+        self.claimed: Order | None = None
         """The order that was claimed and waits for its slot."""
-        return self._held
 
     @property
     def seen(self) -> dict[str, int]:
-        """By attempt that trains, how many of its messages are recorded."""
+        """The number of recorded messages of each running attempt."""
         return {attempt: execution.seen for attempt, execution in self._running.items()}
 
     def busy(self) -> bool:
-        """Whether anything trains or waits for its slot."""
-        return bool(self._running) or self._held is not None
+        """Whether an order trains or waits for its slot."""
+        return bool(self._running) or self.claimed is not None
 
     def begun(self) -> list[Execution[H]]:
-        """Begin orders as far as slots are free; returns what has begun since the last call, to be listened to."""
+        """Start orders while slots are free; return the executions that began since the last call."""
         self._dispatch()
         begun, self._begun = self._begun, []
         return begun
 
     def take(self, report: Report) -> None:
-        """Record what is reported of an attempt; a report of one that has ended changes nothing."""
+        """Record the report of an attempt; a report of an ended attempt changes nothing."""
         execution = self._running.get(report.attempt)
         if execution is None:
             return
         if report.host:
             self._broker.started(execution.order, execution.slot.name, report.host)
-        for message in map(Message.of, report.said):
+        for message in map(Message.of, report.lines):
             if message.seq <= execution.seen:
                 continue
-            execution.seen, execution.heard = message.seq, time.monotonic()
-            if message.kind == "stopped" and execution.asked_to_stop is None and self._broker.wanted(execution.order):
+            execution.seen, execution.last_message = message.seq, time.monotonic()
+            if message.kind == "stopped" and execution.stop_requested is None and self._broker.wanted(execution.order):
                 self._broker.returned(execution.order, "given back by its slot, whose time was up")
             else:
-                self._broker.told(execution.order, message)
+                self._broker.record(execution.order, message)
             if message.final:
                 self._end(execution, report.worn)
         if report.lost:
             self._lose(execution, f"slot lost: {report.lost}")
 
     def watch(self) -> None:
-        """Stop what is no longer wanted; end a slot that does not obey, or whose training reports nothing."""
+        """Stop attempts that are no longer wanted, and end slots that do not obey or whose training is silent."""
         running = list(self._running.values())
-        wanted = self._broker.wanted_of([one.order for one in running if one.asked_to_stop is None]) if running else ()
+        wanted = self._broker.wanted_of([one.order for one in running if one.stop_requested is None]) if running else ()
         for execution in running:
-            if execution.asked_to_stop is None:
+            if execution.stop_requested is None:
                 if execution.order.attempt not in wanted:
-                    execution.asked_to_stop = time.monotonic()
+                    execution.stop_requested = time.monotonic()
                     execution.slot.stop(execution.order.attempt)
                 else:
-                    self._listen(execution)
-            elif time.monotonic() - execution.asked_to_stop > STOP_SECONDS:
+                    self._check_progress(execution)
+            elif time.monotonic() - execution.stop_requested > _STOP_SECONDS:
                 self._lose(execution, "slot lost: it did not stop when asked")
         self._reconsider()
 
     def _reconsider(self) -> None:
-        """What waits for its slot keeps others waiting only while it is wanted and nothing ranks above it."""
-        order = self._held
+        """Give up the waiting order, which blocks others, once it is not wanted or is outranked."""
+        order = self.claimed
         if order is None or order.holder is not None:
             return
         if not self._broker.wanted(order):
-            self._held = None
+            self.claimed = None
             self._broker.stopped(order)
         elif self._broker.outranked(order):
-            self._held = None
+            self.claimed = None
             self._broker.returned(order, "gave way, before it began, to another sweep's priority or to its own's pause")
 
     def _dispatch(self) -> None:
-        """Take orders until none waits, or the first has to wait for its slot."""
+        """Claim orders until there are none, or one has to wait for its slot."""
         while not self._broker.closing():
-            if self._held is None and (self._pool.unclaimed() or not self._pool.full()):
-                self._held = self._broker.next_order()
-                if self._held is None or self._held.holder is None:  # what an earlier conductor left has all come
+            if self.claimed is None and (self._pool.unclaimed() or not self._pool.full()):
+                self.claimed = self._broker.next_order()
+                if self.claimed is None or self.claimed.holder is None:  # an earlier conductor's orders come first
                     self._pool.reap()
-            if self._held is None or not self._settled(self._held):
+            if self.claimed is None or not self._settled(self.claimed):
                 return
-            self._held = None
+            self.claimed = None
 
     def _settled(self, order: Order) -> bool:
-        """Whether the order trains now or has ended; False while its slot is not free."""
+        """Start, adopt or return an order; False while its slot is not free."""
         if order.holder is not None:
             self._adopt(order, order.holder)
         elif (slot := self._pool.take(order)) is not None:
-            self._broker.started(order, slot.name, "")  # refused without the lease: then it never begins
+            self._broker.started(order, slot.name, "")  # raises without the lease, and then the order never begins
             slot.start(order, self._workplace)
             self._begin(order, slot)
-        elif not self._pool.possible(order.slot):  # its node left since it was claimed
+        elif not self._pool.possible(order.slot):  # its node left after the order was claimed
             self._broker.returned(order, "no node that is there can hold its slot any more")
         else:
             return False
         return True
 
     def _adopt(self, order: Order, holder: str) -> None:
-        """Go on with what an earlier conductor claimed; it is never begun here, since it may have begun."""
+        """Follow an order that an earlier conductor claimed. It is never started again, since it may have begun."""
         slot = self._pool.holding(holder, order.attempt) if holder else None
         if slot is not None:
             self._begin(order, slot)
             return
-        unbegun = not holder or self._pool.there(holder)  # no slot was noted, or one that was never told
+        unbegun = not holder or self._pool.there(holder)  # no slot was recorded, or one that did not get the order
         gone = None if unbegun else Failure("infrastructure", f"slot {holder} is gone")
         settle_from_spool(self._broker, order, self._workplace, order.seen, gone)
 
@@ -218,14 +210,14 @@ class Dispatch(Generic[H]):
         else:
             self._pool.release(execution.slot)
 
-    def _listen(self, execution: Execution[H]) -> None:
-        """End what has had no room for long, and what has reported nothing for long since it began."""
+    def _check_progress(self, execution: Execution[H]) -> None:
+        """End an attempt whose slot never got resources, or which has not reported for too long."""
         minutes, now = execution.order.slot.stall_minutes, time.monotonic()
-        if not execution.slot.begun:  # somebody whom the pool does not know holds its room: no fault of the training's
-            execution.heard = now
+        if not execution.slot.begun:  # its resources are used by something that the pool does not know
+            execution.last_message = now
             if now - execution.slot.since > ROOM_SECONDS:
                 self._lose(execution, f"slot lost: its node had no room for {ROOM_SECONDS / 60:g} minutes")
-        elif now - execution.heard > 60 * minutes:
+        elif now - execution.last_message > 60 * minutes:
             self._lose(execution, f"nothing was reported for {minutes:g} minutes (slot.stall_minutes)", "stalled")
 
     def _lose(self, execution: Execution[H], reason: str, kind: FailureKind = "infrastructure") -> None:

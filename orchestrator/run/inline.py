@@ -1,11 +1,11 @@
-"""The inline engine: trains in this process, one after the other; also the researcher's debugger."""
+"""The engine `inline`: trains in this process, one training after another, where a debugger can follow."""
 
 import socket
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
-from orchestrator.run.attempt import Workplace, execute, inspect, release, seen
+from orchestrator.run.attempt import Workplace, execute, inspect, inspection, release
 from orchestrator.run.engine import Broker, Site, settle_from_spool
 from orchestrator.run.slot import Meter
 from orchestrator.run.spool import Message
@@ -14,11 +14,11 @@ from orchestrator.views.operations import Inspected, Node, SlotReport
 from orchestrator.views.runs import Failure, Order
 from workers.catalog import Need
 
-HOLDER: Final = "inline"
+_HOLDER: Final = "inline"
 
 
 class Inline:
-    """Executes each order where it stands."""
+    """Executes each order in this process, one after another."""
 
     def __init__(self, workplace: Workplace) -> None:
         self._workplace = workplace
@@ -29,55 +29,55 @@ class Inline:
     def run(self, broker: Broker) -> None:
         """Execute orders until there are none or the broker is closing."""
         while not broker.closing() and (order := broker.next_order()) is not None:
-            if order.holder is not None:
-                self._settle_lost(broker, order)
-            else:
+            if order.holder is None:
                 self._execute(broker, order)
+            else:
+                failure = Failure("infrastructure", "the process that trained it ended") if order.holder else None
+                settle_from_spool(broker, order, self._workplace, order.seen, failure)
             broker.tick()
 
     def nodes(self) -> None:
-        """Not known: here every slot is this process."""
+        """`None`: this process is the only slot, and no nodes are known."""
 
     def slots(self) -> Sequence[SlotReport]:
-        """This process, while it trains."""
+        """This process as a slot, while it trains."""
         if self._attempt is None:
             return []
-        here = socket.gethostname()
-        return [SlotReport(HOLDER, HOLDER, here, {}, self._attempt, self._meter.usage())]
+        return [SlotReport(_HOLDER, _HOLDER, socket.gethostname(), {}, self._attempt, self._meter.usage())]
 
     def machines(self) -> Sequence[Node]:
-        """This one."""
-        return [Node(HOLDER, socket.gethostname(), {})] if self._workplace.inspect else []
+        """This machine as the only node."""
+        return [Node(_HOLDER, socket.gethostname(), {})] if self._workplace.inspect else []
 
     def inspect(self, machine: Node, needs: Sequence[Need]) -> None:
-        """Look at once."""
-        self._found += seen(machine, needs, lambda: inspect(self._workplace, needs))
+        """Inspect the data sets in the data folder of this machine now."""
+        self._found += inspection(machine, needs, lambda: inspect(self._workplace, needs))
 
     def inspected(self) -> Sequence[Inspected]:
-        """What was found since this was asked last."""
+        """The inspection results since the last call."""
         found, self._found = self._found, []
         return found
 
     def demand(self, waiting: Sequence[Slot]) -> None:
-        """Nobody hears it."""
+        """Do nothing: there is no cluster."""
 
     def rest(self, broker: Broker) -> None:
-        """Nothing is ever left."""
+        """Do nothing: no slot outlives its conductor."""
 
     def leave(self) -> None:
-        """Nothing is held."""
+        """Do nothing: there are no idle slots."""
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: there is no connection."""
 
     def _execute(self, broker: Broker, order: Order) -> None:
-        broker.started(order, HOLDER, socket.gethostname())
+        broker.started(order, _HOLDER, socket.gethostname())
 
         def tell(message: Message) -> None:
-            # a stop that the broker's closing caused leaves the attempt open: the next conductor resumes it
+            # If the attempt was stopped because the broker is closing, the next conductor resumes it.
             if message.kind == "stopped" and broker.wanted(order):
                 return
-            broker.told(order, message)
+            broker.record(order, message)
             broker.tick()
 
         self._attempt = order.attempt
@@ -85,14 +85,10 @@ class Inline:
             execute(order, self._workplace, lambda: broker.closing() or not broker.wanted(order), tell)
         finally:
             self._attempt = None
-        with suppress(RuntimeError):  # a GPU that has failed: the next training on it will say so
+        with suppress(RuntimeError):  # the next training will report a failed GPU
             release(self._workplace.train)
-
-    def _settle_lost(self, broker: Broker, order: Order) -> None:
-        failure = Failure("infrastructure", "the process that trained it ended") if order.holder else None
-        settle_from_spool(broker, order, self._workplace, order.seen, failure)
 
 
 def engine(site: Site) -> Inline:
-    """The engine `inline`."""
+    """Make the engine `inline` for an installation."""
     return Inline(site.workplace)

@@ -1,4 +1,4 @@
-"""Optuna's samplers, pruners and importance, each rebuilt from what was recorded."""
+"""Optuna's samplers, pruners and importances of axes, rebuilt from recorded trials."""
 
 import importlib.util
 import json
@@ -13,17 +13,9 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import optuna
+from optuna import samplers
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.pruners import BasePruner, HyperbandPruner, MedianPruner, SuccessiveHalvingPruner, WilcoxonPruner
-from optuna.samplers import (
-    BaseSampler,
-    BruteForceSampler,
-    CmaEsSampler,
-    GPSampler,
-    QMCSampler,
-    RandomSampler,
-    TPESampler,
-)
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 from optuna.trial import FrozenTrial, Trial, TrialState
@@ -33,14 +25,14 @@ from orchestrator.views.errors import ConflictError
 from orchestrator.views.runs import Dimension
 
 _ABSENT: Final = "–"
-_WIDE: Final = 50  # of the greatest to the least, above which an axis is logarithmic
+_WIDE: Final = 50  # an axis is logarithmic if its greatest value is more than this multiple of its least
 _MOST_LABELS: Final = 100
 
 
 def importances(
     axes: Mapping[str, Sequence[float | str | None]], numbers: Sequence[float], *, higher: bool
 ) -> dict[str, float]:
-    """The share of each axis that varies, the greatest first; they add up to one."""
+    """The importance of each varied axis for the score, the greatest first; they add up to one."""
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     study = optuna.create_study(direction="maximize" if higher else "minimize")
     read = {axis: _read(values) for axis, values in axes.items()}
@@ -58,7 +50,7 @@ def importances(
 
 
 def _read(values: Sequence[float | str | None]) -> tuple[list[Any], Any] | None:
-    """The values of an axis and their distribution; none where all are equal, or too many to be categories."""
+    """The values of an axis and their distribution; `None` if all are equal, or too many to be categories."""
     if len(set(values)) < 2:
         return None
     if all(isinstance(value, float) for value in values):
@@ -72,21 +64,17 @@ def _read(values: Sequence[float | str | None]) -> tuple[list[Any], Any] | None:
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 
-Options = Mapping[str, float]
-"""The options of a rule by name, as `orchestrator.plan.parse` has them."""
+Options = Mapping[str, float]  # the options of a pruning rule, as `orchestrator.spec.axes` defines them
 
 NAME: Final = "cell"
-"""The name of every study: hyperband draws a trial's bracket from it and from the trial's number."""
+"""The name of every study: hyperband draws the bracket of a trial from it and from the trial's number."""
 
 
 class OptunaPruner:
-    """Follows `run.engine.Pruner`."""
+    """Decides which candidates to stop early. The same reports in the same order give the same decisions."""
 
     def __init__(self, rule: str, options: Options, *, higher: bool) -> None:
-        """A pruner by `rule` (median, hyperband, asha or wilcoxon), of scores of which higher or lower ones are better.
-
-        Of hyperband `max_evaluations` is needed.
-        """
+        """`rule`: median, hyperband (which needs `max_evaluations`), asha or wilcoxon. `higher`: scores are better."""
         self._rule, self._options, self._higher = rule, options, higher
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", category=optuna.exceptions.ExperimentalWarning)
@@ -94,29 +82,39 @@ class OptunaPruner:
         self._study = optuna.create_study(
             study_name=NAME,
             direction="maximize" if higher else "minimize",
-            sampler=RandomSampler(seed=0),  # nothing is drawn
+            sampler=samplers.RandomSampler(seed=0),  # not used
             pruner=pruner,
         )
         self._trials: list[Trial] = []
 
     def report(self, candidate: int, number: int, value: float) -> None:
-        """Evaluation `number` (1, 2, 3 ...) of a candidate's training; NaN where it was not a number."""
+        """Record evaluation `number` (1, 2, 3 ...) of a candidate's training; `value` may be NaN."""
         self._trial(candidate).report(value, number)
 
     def decision(self, candidate: int) -> str | None:
-        """Why the candidate is to be pruned at its latest evaluation, with numbers; none: it goes on."""
+        """The reason to prune a candidate after its latest evaluation, with numbers; `None` if it continues."""
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # wilcoxon: repeats that the best candidate has not
+            warnings.simplefilter("ignore")  # wilcoxon: repeats that the best candidate lacks
             pruned = self._trial(candidate).should_prune()
         if not pruned:
             return None
-        one = self._study.get_trials(deepcopy=False)[candidate]
-        if math.isnan(one.intermediate_values[one.last_step or 0]):
+        trial = self._study.get_trials(deepcopy=False)[candidate]
+        step = trial.last_step or 0
+        if math.isnan(trial.intermediate_values[step]):
             return "not a number"
-        return _WHY[self._rule](self, one)
+        if self._rule == "median":
+            return self._by_median(trial, step)
+        if self._rule == "asha":
+            return self._by_rung(trial, step)
+        if self._rule == "hyperband":
+            reduction = f"{self._options['reduction']:g}"
+            return f"not among the best of its bracket at this rung, of which 1 in {reduction} goes on"
+        best = self._study.best_trial
+        of_best = statistics.fmean(best.intermediate_values[step] for step in trial.intermediate_values)
+        return f"the best candidate has {of_best:.4g} there, and p is below {self._options['p']:g}"
 
     def finish(self, candidate: int, score: float) -> None:
-        """The candidate's training ended well, with this score."""
+        """Record the score of a candidate whose training finished."""
         self._study.tell(self._trial(candidate), score)
 
     def _trial(self, candidate: int) -> Trial:
@@ -124,45 +122,34 @@ class OptunaPruner:
             self._trials.append(self._study.ask())
         return self._trials[candidate]
 
-    def _there(self, step: int, *, finished: bool) -> list[float]:
-        """What was reported at a step, the best first."""
+    def _values_at(self, step: int, *, finished: bool) -> list[float]:
+        """The values that all (finished) trials reported at a step, the best first."""
         states = (TrialState.COMPLETE,) if finished else None
         trials = self._study.get_trials(deepcopy=False, states=states)
-        values = (one.intermediate_values[step] for one in trials if step in one.intermediate_values)
+        values = (trial.intermediate_values[step] for trial in trials if step in trial.intermediate_values)
         return sorted((value for value in values if not math.isnan(value)), reverse=self._higher)
 
-    def _by_median(self, one: FrozenTrial) -> str:
-        values = [value for value in one.intermediate_values.values() if not math.isnan(value)]
+    def _by_median(self, trial: FrozenTrial, step: int) -> str:
+        values = [value for value in trial.intermediate_values.values() if not math.isnan(value)]
         best = max(values) if self._higher else min(values)
-        peers = self._there(one.last_step or 0, finished=True)
-        said = f"its best is {best:.4g}, the median of " if len(values) > 1 else "the median of "
-        return f"{said}{_counted(len(peers), 'peer')} {statistics.median(peers):.4g}"
+        peers = self._values_at(step, finished=True)
+        own = f"its best is {best:.4g}, " if len(values) > 1 else ""
+        noun = "peer" if len(peers) == 1 else "peers"
+        return f"{own}the median of {len(peers)} {noun} {statistics.median(peers):.4g}"
 
-    def _by_rung(self, one: FrozenTrial) -> str:
-        step = one.last_step or 0
-        values = self._there(step, finished=False)
-        place = values.index(one.intermediate_values[step]) + 1
+    def _by_rung(self, trial: FrozenTrial, step: int) -> str:
+        values = self._values_at(step, finished=False)
+        place = values.index(trial.intermediate_values[step]) + 1
         further = max(1, len(values) // int(self._options["reduction"]))
         go = "goes" if further == 1 else "go"
         return f"place {place} of {len(values)} at this rung, of which {further} {go} on"
 
-    def _by_bracket(self, one: FrozenTrial) -> str:
-        return f"not among the best of its bracket at this rung, of which 1 in {self._options['reduction']:g} goes on"
-
-    def _by_test(self, one: FrozenTrial) -> str:
-        best = self._study.best_trial
-        of_best = statistics.fmean(best.intermediate_values[step] for step in one.intermediate_values)
-        return f"the best candidate has {of_best:.4g} there, and p is below {self._options['p']:g}"
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
 
 _PRUNERS: Final[Mapping[str, Callable[[Options], BasePruner]]] = {
     "median": lambda given: MedianPruner(
-        # Optuna gives its first decision at the warm-up's last step, ours after it.
-        n_startup_trials=int(given["startup"]), n_warmup_steps=int(given["warmup"]) + 1
+        # Optuna decides for the first time at the last step of the warm-up, we decide after it.
+        n_startup_trials=int(given["startup"]),
+        n_warmup_steps=int(given["warmup"]) + 1,
     ),
     "asha": lambda given: SuccessiveHalvingPruner(
         min_resource=int(given["min_evaluations"]), reduction_factor=int(given["reduction"])
@@ -173,21 +160,14 @@ _PRUNERS: Final[Mapping[str, Callable[[Options], BasePruner]]] = {
         reduction_factor=int(given["reduction"]),
     ),
     "wilcoxon": lambda given: WilcoxonPruner(p_threshold=given["p"], n_startup_steps=int(given["startup"])),
-}  # fmt: skip
-
-_WHY: Final[Mapping[str, Callable[[OptunaPruner, FrozenTrial], str]]] = {
-    "median": OptunaPruner._by_median,
-    "asha": OptunaPruner._by_rung,
-    "hyperband": OptunaPruner._by_bracket,
-    "wilcoxon": OptunaPruner._by_test,
 }
 
 
 class OptunaStudy:
-    """Follows `run.engine.Study`. The seed and the order of questions and answers decide what it suggests."""
+    """Suggests the candidates of one cell. The same seed and the same scores give the same suggestions."""
 
     def __init__(self, sampler: str, dimensions: Sequence[Dimension], seed: int, *, higher: bool) -> None:
-        """A study of one cell; ConflictError when the sampler needs what is not installed here."""
+        """Raises ConflictError if the sampler needs a package that is not installed."""
         self._dimensions = dimensions
         self._study = optuna.create_study(
             sampler=_sampler(sampler, seed), direction="maximize" if higher else "minimize"
@@ -197,9 +177,9 @@ class OptunaStudy:
         self._exhausted = False
 
     def ask(self, recorded: Values | None = None) -> tuple[int, Values] | None:
-        """The next suggestion and its number, or the recorded one as if it had just been suggested.
+        """The number, from 0, and the values of the next candidate, or of the `recorded` one as if just suggested.
 
-        None when every point has been suggested.
+        `None` means that every point has been suggested.
         """
         if self._exhausted and recorded is None:
             return None
@@ -215,9 +195,9 @@ class OptunaStudy:
         return number, values
 
     def tell(self, number: int, score: float | None, pruned: int | None = None) -> None:
-        """The score of a suggestion; none when it failed, diverged or was cancelled.
+        """Record the score of a suggested candidate; `None` if it failed, diverged or was cancelled.
 
-        One that was pruned after evaluation `pruned` has what it had there; none where that was not a number.
+        A suggestion that was pruned after evaluation `pruned` has the score of that evaluation, `None` for NaN.
         """
         trial = self._open.pop(number)
         try:
@@ -229,47 +209,42 @@ class OptunaStudy:
             else:
                 self._study.tell(trial, score)
         except RuntimeError:
-            # brute_force stops the study after its last point, which Optuna allows within `optimize` only.
+            # brute_force stops the study after its last point, which Optuna allows only within `optimize`.
             if not self._study.trials[trial.number].state.is_finished():
                 raise
             self._exhausted = True
 
     def learn(self, values: Values, score: float | None, pruned: int | None = None) -> None:
-        """Take up a recorded suggestion and its score, where asking anew does not give the same."""
+        """Add a recorded candidate with its score, if asking again does not suggest the same one."""
         self._study.add_trial(_trial(self._dimensions, Answer(values, score, open=False, pruned=pruned)))
         self._count += 1
-
-    def export(self) -> optuna.Study:
-        """The study itself, for Optuna's own tools."""
-        return self._study
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A suggestion and what became of it; open while it trains."""
+    """A suggested candidate and its score, which is open while it trains."""
 
     values: Values
     score: float | None
     open: bool
-    pruned: int | None = None
-    """The evaluation after which it was pruned; its score is what it had there."""
+    pruned: int | None = None  # the evaluation after which it was pruned, with the score of that evaluation
 
 
 def write_journal(
     file: Path, name: str, dimensions: Sequence[Dimension], answers: Sequence[Answer], *, higher: bool
 ) -> None:
-    """Write a study as a journal for Optuna's own tools, trials in the order of the suggestions; replaces the file."""
+    """Write the search of a cell as an Optuna journal, which Optuna's tools read; replaces the file."""
     with TemporaryDirectory(dir=file.parent) as folder:
         written = Path(folder) / file.name
         storage = JournalStorage(JournalFileBackend(str(written)))
         study = optuna.create_study(storage=storage, study_name=name, direction="maximize" if higher else "minimize")
-        study.add_trials([_trial(dimensions, one) for one in answers])
+        study.add_trials([_trial(dimensions, answer) for answer in answers])
         written.replace(file)
 
 
 def _trial(dimensions: Sequence[Dimension], answer: Answer) -> FrozenTrial:
     known = _named(dimensions, answer.values)
-    used = {one.name: _distribution(one) for one in dimensions if one.name in known}
+    used = {dimension.name: _distribution(dimension) for dimension in dimensions if dimension.name in known}
     score = None if answer.open else answer.score
     state, reported = TrialState.FAIL if score is None else TrialState.COMPLETE, {}
     if answer.open:
@@ -282,16 +257,17 @@ def _trial(dimensions: Sequence[Dimension], answer: Answer) -> FrozenTrial:
 
 
 def _named(dimensions: Sequence[Dimension], values: Values) -> dict[str, str | float]:
-    """Values by the names of the dimensions that they were drawn from."""
+    """Values by the name of the dimension instead of its axis."""
     found: dict[str, str | float] = {}
     seen: dict[str, str | float] = {}
-    for one in dimensions:
-        if one.axis in values and one.axis not in seen and _applies(one, seen):
-            found[one.name] = seen[one.axis] = values[one.axis]
+    for dimension in dimensions:
+        axis = dimension.axis
+        if axis in values and axis not in seen and _applies(dimension, seen):
+            found[dimension.name] = seen[axis] = values[axis]
     return found
 
 
-def _sampler(name: str, seed: int) -> BaseSampler:
+def _sampler(name: str, seed: int) -> samplers.BaseSampler:
     for module in _NEEDED.get(name, ()):
         if importlib.util.find_spec(module) is None:
             raise ConflictError(f"search '{name}' needs the package {module} where the conductor runs")
@@ -300,40 +276,40 @@ def _sampler(name: str, seed: int) -> BaseSampler:
         return _SAMPLERS[name](seed)
 
 
-_SAMPLERS: Final[Mapping[str, Callable[[int], BaseSampler]]] = {
-    "random": lambda seed: RandomSampler(seed=seed),
-    # By group, since with `when` not every suggestion has all dimensions.
-    "tpe": lambda seed: TPESampler(seed=seed, group=True),
-    "gp": lambda seed: GPSampler(seed=seed, warn_independent_sampling=False),
-    "cmaes": lambda seed: CmaEsSampler(seed=seed, warn_independent_sampling=False),
-    "qmc": lambda seed: QMCSampler(
+_SAMPLERS: Final[Mapping[str, Callable[[int], samplers.BaseSampler]]] = {
+    "random": lambda seed: samplers.RandomSampler(seed=seed),
+    # In groups, since with `when` not every suggestion has all dimensions.
+    "tpe": lambda seed: samplers.TPESampler(seed=seed, group=True),
+    "gp": lambda seed: samplers.GPSampler(seed=seed, warn_independent_sampling=False),
+    "cmaes": lambda seed: samplers.CmaEsSampler(seed=seed, warn_independent_sampling=False),
+    "qmc": lambda seed: samplers.QMCSampler(
         seed=seed, scramble=True, warn_asynchronous_seeding=False, warn_independent_sampling=False
     ),
-    "brute_force": lambda seed: BruteForceSampler(seed=seed, avoid_premature_stop=True),
+    "brute_force": lambda seed: samplers.BruteForceSampler(seed=seed, avoid_premature_stop=True),
 }
 _NEEDED: Final[Mapping[str, tuple[str, ...]]] = {"gp": ("torch",), "cmaes": ("cmaes",)}
 
 
-def _applies(one: Dimension, values: Values) -> bool:
-    return all(str(values.get(axis, "")) in labels for axis, labels in one.when.items())
+def _applies(dimension: Dimension, values: Values) -> bool:
+    return all(str(values.get(axis, "")) in labels for axis, labels in dimension.when.items())
 
 
-def _suggest(trial: Trial, one: Dimension) -> str | float:
-    if one.labels:
-        return str(trial.suggest_categorical(one.name, one.labels))
-    if one.whole:
-        return trial.suggest_int(one.name, int(one.low), int(one.high), step=int(one.step or 1), log=one.log)
-    return trial.suggest_float(one.name, one.low, one.high, step=one.step, log=one.log)
+def _suggest(trial: Trial, of: Dimension) -> str | float:
+    if of.labels:
+        return str(trial.suggest_categorical(of.name, of.labels))
+    if of.whole:
+        return trial.suggest_int(of.name, int(of.low), int(of.high), step=int(of.step or 1), log=of.log)
+    return trial.suggest_float(of.name, of.low, of.high, step=of.step, log=of.log)
 
 
-def _distribution(one: Dimension) -> BaseDistribution:
-    if one.labels:
-        return CategoricalDistribution(one.labels)
-    if one.whole:
-        return IntDistribution(int(one.low), int(one.high), one.log, int(one.step or 1))
-    return FloatDistribution(one.low, one.high, one.log, one.step)
+def _distribution(of: Dimension) -> BaseDistribution:
+    if of.labels:
+        return CategoricalDistribution(of.labels)
+    if of.whole:
+        return IntDistribution(int(of.low), int(of.high), of.log, int(of.step or 1))
+    return FloatDistribution(of.low, of.high, of.log, of.step)
 
 
 if __name__ == "__main__":
-    asked = json.load(sys.stdin)
-    json.dump(importances(asked["axes"], asked["numbers"], higher=asked["higher"]), sys.stdout)
+    given = json.load(sys.stdin)
+    json.dump(importances(given["axes"], given["numbers"], higher=given["higher"]), sys.stdout)

@@ -1,4 +1,4 @@
-"""The spool: messages of an attempt, numbered and kept in the storage until they are recorded."""
+"""The spool: numbered messages of an attempt, kept in the storage until they are recorded."""
 
 import json
 import os
@@ -16,65 +16,59 @@ from orchestrator.views.runs import Failure, Order
 from workers.contract import Progress, Result
 
 MessageKind = Literal["progress", "finished", "failed", "stopped"]
-Said = Progress | Result | Failure | None
-"""What a message says; none: the attempt stopped because it was asked to."""
+Content = Progress | Result | Failure | None  # the content of a message; `None` means that the attempt stopped as asked
 
 _LINE: Final = re.compile(rb'\{"seq": (\d{1,18}), "kind": "(progress|finished|failed|stopped)", "body": \{.*\}\}\n')
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A line, from the process that trains to the conductor's intake the same bytes; `seq` counts from 1.
+    """One message of an attempt as a line of its spool; its body is parsed only where needed."""
 
-    Number and kind are read off its head, for those who only hand it on.
-    """
-
-    seq: int
+    seq: int  # from 1
     kind: MessageKind
     line: bytes
 
     @classmethod
     def made(cls, seq: int, kind: MessageKind, body: Mapping[str, Any]) -> "Message":
-        """The message with this body."""
+        """Make the message with this number, kind and body."""
         line = json.dumps({"seq": seq, "kind": kind, "body": body}, allow_nan=True).encode() + b"\n"
         return cls(seq, kind, line)
 
     @classmethod
     def of(cls, line: bytes) -> "Message":
-        """The message of a whole line; ValueError where the line is none."""
+        """Read the message of a spool's line; raises ValueError for any other line."""
         head = _LINE.fullmatch(line)
         if head is None:
-            raise ValueError(f"no line of a spool: {line[:80]!r}")
+            raise ValueError(f"not a line of a spool: {line[:80]!r}")
         return cls(int(head[1]), cast("MessageKind", head[2].decode()), line)
 
     @property
     def final(self) -> bool:
-        """True for the last message of an attempt."""
+        """Whether this is the last message of an attempt."""
         return self.kind != "progress"
 
     @property
     def body(self) -> Any:
-        """Its body as JSON has it, parsed at each call; raises ValueError where it is damaged."""
-        # Not pydantic's parser, which refuses the half of a surrogate pair that a training may have logged.
+        """The body of the message as JSON, parsed at each call; raises ValueError if it is damaged."""
+        # pydantic's parser would refuse a lone surrogate, which a training may have logged.
         return json.loads(self.line)["body"]
 
-    def said(self) -> Said:
-        """What it says; raises ValueError where it cannot be read."""
+    def content(self) -> Content:
+        """The body as progress, result or error; raises ValueError if it cannot be read."""
         return _READERS[self.kind](self.body)
 
 
-_READERS: Final[Mapping[MessageKind, Callable[[Any], Said]]] = {
+_READERS: Final[Mapping[MessageKind, Callable[[Any], Content]]] = {
     "progress": Progress.model_validate,
     "finished": Result.model_validate,
     "failed": TypeAdapter(Failure).validate_python,
     "stopped": lambda body: None,
 }
 
-
-FILE: Final = "spool.jsonl"
-"""The spool in a folder, which can be appended to."""
+FILE: Final = "spool.jsonl"  # the spool in a folder
 PART: Final = "spool-{first:09d}.jsonl"
-"""The spool in a bucket, where nothing can be appended: in parts, each named after its first message."""
+"""A part of the spool in a bucket, which cannot append to objects; named after its first message."""
 _PART: Final = re.compile(r"spool-(\d{9,18})\.jsonl")
 
 
@@ -84,14 +78,14 @@ def attempt_folder(order: Order) -> str:
 
 
 class Spool:
-    """Numbers messages. Those that are not written yet are held, so that what is written never has a gap."""
+    """Numbers the messages of an attempt, and keeps unwritten ones in memory, so that the spool has no gap."""
 
     def __init__(self) -> None:
         self._seq = 0
         self._held: list[bytes] = []
 
     def append(self, kind: MessageKind, body: dict[str, Any]) -> Message:
-        """Number one message."""
+        """Make the next message of the spool."""
         self._seq += 1
         message = Message.made(self._seq, kind, body)
         self._held.append(message.line)
@@ -99,11 +93,11 @@ class Spool:
 
 
 class FileSpool(Spool):
-    """Appends messages to a file; each is on disk before it is given to anybody, as long as the disk takes it.
+    """Appends messages to a file, each synced to disk before `append` returns it.
 
-    What it does not take (a full disk) is held in memory and written ahead of the next message. Until then it is lost
-    if this process dies, so that a conductor that was away meanwhile learns less, in the worst case not that the
-    training ended: that is then done again from its last checkpoint. The alternative was an attempt that ends, unheard.
+    A message that the disk does not take (it is full) stays in memory and is written before the next one. If the
+    process dies before that, and the conductor was away, the message is lost; if it was the last one, the training is
+    continued from its last checkpoint.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -113,14 +107,14 @@ class FileSpool(Spool):
         self._whole = 0  # bytes of the file up to the end of its last whole line
 
     def append(self, kind: MessageKind, body: dict[str, Any]) -> Message:
-        """Write one message and return it with its number."""
+        """Make the next message of the spool and write it to the file."""
         message = super().append(kind, body)
         with suppress(OSError):
             self._write()
         return message
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file of the spool."""
         if self._file is not None:
             with suppress(OSError):
                 os.close(self._file)
@@ -139,18 +133,17 @@ class FileSpool(Spool):
                 end, lines = end + len(line), lines + 1
         except OSError:
             self._cut(end)
-        os.fsync(self._file)  # what a failed one has kept nobody knows: it is cut off and written once more
+        os.fsync(self._file)  # if this fails, it is unknown what is on disk: the lines are cut off and written again
         self._whole = end
         del self._held[:lines]
 
     def _cut(self, end: int) -> None:
-        """Cut off a line that was written in part."""
         if self._file is not None and os.fstat(self._file).st_size > end:
             os.ftruncate(self._file, end)
 
 
 class PartedSpool(Spool):
-    """Holds messages until `flush` stores them as one more part; one that could not be stored is tried again."""
+    """Spools messages to a bucket: keeps them in memory until `flush` stores them as another part."""
 
     def __init__(self, bucket: Bucket, folder: str) -> None:
         super().__init__()
@@ -158,11 +151,11 @@ class PartedSpool(Spool):
 
     @property
     def flushed(self) -> bool:
-        """Whether nothing is held."""
+        """Whether all messages are stored."""
         return not self._held
 
     def flush(self) -> None:
-        """Store what is held; raises OSError."""
+        """Store the messages in memory as the next part; after an OSError they stay in memory."""
         if self._held:
             first = self._seq - len(self._held) + 1
             self._bucket.write(b"".join(self._held), self._folder, PART.format(first=first))
@@ -170,10 +163,10 @@ class PartedSpool(Spool):
 
 
 def read(storage: Storage, folder: str, seen: int = 0) -> Iterator[Message]:
-    """The messages after number `seen`; a line cut off by a crash, and what follows it, never was. Raises OSError.
+    """The messages of a spool after number `seen`, up to a line that a crash cut off. Raises OSError.
 
-    A listing only says where to begin, since that of a bucket may be late: what it lacks may be there, and what it
-    shows may be gone. The number of a part's last message tells what the next part is called.
+    The listing of a bucket may be out of date, so it only says where to begin: the last message of each part gives the
+    name of the next part.
     """
     if isinstance(storage, Folder) and (content := _content(storage, folder, FILE)) is not None:
         yield from (message for message in _messages(content) if message.seq > seen)
@@ -202,7 +195,6 @@ def _content(storage: Storage, folder: str, name: str) -> bytes | None:
 
 
 def _messages(content: bytes) -> Iterator[Message]:
-    """Those before the first line that is none."""
     for line in content.splitlines(keepends=True):
         try:
             yield Message.of(line)
@@ -211,13 +203,13 @@ def _messages(content: bytes) -> Iterator[Message]:
 
 
 def _beginning(names: Sequence[str], seen: int) -> int:
-    """The first message of the listed part that holds the message after `seen`; 1 where none does."""
+    """The first message of the listed part that holds the message after `seen`; 1 if no part does."""
     parts = [int(found[1]) for name in names if (found := _PART.fullmatch(name))]
     return max((first for first in parts if first <= seen + 1), default=1)
 
 
 def _write_whole(file: int, line: bytes) -> None:
-    """All of a line: a file system that has room for a part of it takes that part first."""
+    # A file system with room for only a part of the line first takes that part.
     left = memoryview(line)
     while left:
         left = left[os.write(file, left) :]

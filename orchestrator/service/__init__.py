@@ -1,1 +1,1 @@
-"""What a client can ask for: what joins plan, record and publish to answer."""
+"""Answers clients; joins plan, record and publish."""

@@ -1,4 +1,4 @@
-"""Backups: the database of one moment and the files of the storage, with hashes; and what is made of one."""
+"""Backups: writes a snapshot of the database and the files of the storage, with hashes, and restores them."""
 
 import hashlib
 import json
@@ -19,16 +19,16 @@ from orchestrator.settings import Secrets, Settings
 from orchestrator.views.errors import ConflictError, DamagedError, MetricsweepError
 
 MANIFEST: Final = "manifest.json"
-"""Written last: a folder without it is no backup, or one that was not finished."""
+"""Written last; a folder without it is not a finished backup."""
 DATABASE: Final = "metricsweep.db"
-STORAGE: Final = "storage"
+_STORAGE: Final = "storage"
 _PIECE: Final = 1024 * 1024
 
-Told = Callable[[str], None]
+Progress = Callable[[str], None]
 
 
 class KeptFile(BaseModel):
-    """A file of a backup."""
+    """A file of a backup, with its size and hash."""
 
     path: str  # below the backup, with slashes
     size: int
@@ -36,25 +36,25 @@ class KeptFile(BaseModel):
 
 
 class Manifest(BaseModel):
-    """What a backup holds."""
+    """The list of the files of a backup."""
 
     version: int = 1
     made: datetime
     files: list[KeptFile]
 
 
-def back_up(settings: Settings, folder: Path, tell: Told) -> Manifest:
-    """Write a backup into a new or empty folder, while the service may run; whatever the database and storage are.
+def back_up(settings: Settings, folder: Path, progress: Progress) -> Manifest:
+    """Write a backup of any database and storage into a new or empty folder; the service may run meanwhile.
 
-    Raises ConflictError where the folder holds something, UnavailableError, OSError of a bucket.
+    Raises ConflictError if the folder is not empty, UnavailableError, OSError of a bucket.
     """
     storage = opened(settings.storage)
     _require_empty(folder)
     own_folder(folder)
     try:
-        return _written(settings, storage, folder, tell)
+        return _written(settings, storage, folder, progress)
     except BaseException:
-        for path in folder.iterdir():  # what was written of it takes room, and would be in the way of another try
+        for path in folder.iterdir():  # the written part takes room, and would make another try fail
             if path.is_dir():
                 shutil.rmtree(path, ignore_errors=True)
             else:
@@ -62,31 +62,31 @@ def back_up(settings: Settings, folder: Path, tell: Told) -> Manifest:
         raise
 
 
-def _written(settings: Settings, storage: Storage, folder: Path, tell: Told) -> Manifest:
-    tell("the database")
-    # First: whatever it names is in the storage by then, and what comes later is not named.
+def _written(settings: Settings, storage: Storage, folder: Path, progress: Progress) -> Manifest:
+    progress("the database")
+    # The database first: every file that it names is in the storage by then.
     snapshot(settings.database, folder / DATABASE, lambda: Secrets(settings).database_password)
     kept = [_hashed(folder, DATABASE)]
     for key in storage.every() if isinstance(storage, Bucket) else _below(storage.root):
-        name = f"{STORAGE}/{key}"
+        name = f"{_STORAGE}/{key}"
         try:
             kept.append(_stored(storage, key, folder, name))
         except FileNotFoundError:
-            continue  # an attempt has removed it since it was listed
-        tell(name)
+            continue  # an attempt removed it after it was listed
+        progress(name)
     made = Manifest(made=datetime.now(UTC), files=kept)
     replace_file(folder / MANIFEST, made.model_dump_json(indent=1).encode(), mode=0o600)
     return made
 
 
-def restore(folder: Path, settings: Settings, tell: Told) -> Manifest:
-    """Put a backup where the settings say: into a new home, an empty Postgres, an empty bucket.
+def restore(folder: Path, settings: Settings, progress: Progress) -> Manifest:
+    """Restore a backup to the places of the settings: a new home, an empty Postgres, an empty bucket.
 
-    The home and the rows of a database are there all at once, when all else is in place. Raises ConflictError where
-    any of them holds something, UnavailableError for a backup of a newer release, DamagedError.
+    The home and the rows of the database appear at once, after everything else. Raises ConflictError if a place is not
+    empty, UnavailableError for a backup of a newer release, DamagedError.
     """
     home, storage = settings.resolved_home, opened(settings.storage)
-    if isinstance(storage, Folder) and storage.root != home / STORAGE:
+    if isinstance(storage, Folder) and storage.root != home / _STORAGE:
         raise ConflictError(
             "the files of a backup become a bucket's or a home's; unset METRICSWEEP_STORAGE_URL, or name a bucket"
         )
@@ -105,17 +105,17 @@ def restore(folder: Path, settings: Settings, tell: Told) -> Manifest:
         shutil.rmtree(aside)  # of a restore that was killed
     own_folder(aside)
     for kept in made.files:
-        tell(kept.path)
+        progress(kept.path)
         if _copied(folder / kept.path, aside, kept.path) != kept:
-            raise DamagedError(f"{kept.path} is not what the backup wrote; nothing was restored")
+            raise DamagedError(f"{kept.path} differs from the file that the backup wrote; nothing was restored")
         if kept.path == DATABASE:
             require_restorable(aside / DATABASE)
         elif isinstance(storage, Bucket):
-            above, _, last = kept.path.removeprefix(f"{STORAGE}/").rpartition("/")
+            above, _, last = kept.path.removeprefix(f"{_STORAGE}/").rpartition("/")
             storage.put(aside / kept.path, above, last)
             (aside / kept.path).unlink()
     if isinstance(storage, Bucket):
-        shutil.rmtree(aside / STORAGE, ignore_errors=True)  # the folders that were passed through
+        shutil.rmtree(aside / _STORAGE, ignore_errors=True)  # empty folders
     if settings.database_url:
         _loaded(aside, home, settings)
     else:
@@ -124,7 +124,7 @@ def restore(folder: Path, settings: Settings, tell: Told) -> Manifest:
 
 
 def _loaded(aside: Path, home: Path, settings: Settings) -> None:
-    """Move what is aside home while its database goes into that of the settings: both, or neither."""
+    """Rename the new home while its database is loaded into that of the settings: both, or neither."""
     try:
         with loading(aside / DATABASE, settings.database, lambda: Secrets(settings).database_password):
             for name in (DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm"):
@@ -132,7 +132,7 @@ def _loaded(aside: Path, home: Path, settings: Settings) -> None:
             _renamed(aside, home)
     except MetricsweepError:
         if not aside.exists():
-            home.rename(aside)  # a home without its rows would be in the way of another try
+            home.rename(aside)  # a home without its rows would make another try fail
         raise
 
 
@@ -146,26 +146,26 @@ def _manifest(folder: Path) -> Manifest:
     try:
         made = Manifest.model_validate(json.loads((folder / MANIFEST).read_text(encoding="utf-8")))
     except FileNotFoundError:
-        raise DamagedError(f"{folder} has no {MANIFEST}: it is no backup, or one that was not finished") from None
+        raise DamagedError(f"{folder} has no {MANIFEST}: it is not a backup, or the backup was not finished") from None
     except (ValueError, ValidationError) as error:
         raise DamagedError(f"{folder / MANIFEST} cannot be read: {str(error).splitlines()[0]}") from None
     for kept in made.files:
         parts = PurePosixPath(kept.path)
-        inside = (parts.parts[:1] == (STORAGE,) and len(parts.parts) > 1) or kept.path == DATABASE
+        inside = (parts.parts[:1] == (_STORAGE,) and len(parts.parts) > 1) or kept.path == DATABASE
         if parts.is_absolute() or ".." in parts.parts or not inside:
             raise DamagedError(f"the manifest names {kept.path[:200]!r}, which is no file of a backup")
-    if DATABASE not in {one.path for one in made.files}:
+    if DATABASE not in {kept.path for kept in made.files}:
         raise DamagedError("the manifest names no database")
     return made
 
 
 def _require_empty(folder: Path) -> None:
     if folder.is_symlink() or (folder.exists() and (not folder.is_dir() or any(folder.iterdir()))):
-        raise ConflictError(f"{folder} is there and not empty; name another folder")
+        raise ConflictError(f"{folder} exists and is not empty; name another folder")
 
 
 def _below(storage: Path) -> Iterator[str]:
-    """The files below a storage in order, by their paths there; no links, nor what lies behind one."""
+    """The relative paths of the files in a storage, sorted, without links and what they lead to."""
     for top, folders, names in os.walk(storage, followlinks=False):
         folders.sort()
         files = (Path(top, name) for name in sorted(names))
@@ -173,28 +173,25 @@ def _below(storage: Path) -> Iterator[str]:
 
 
 def _stored(storage: Storage, key: str, folder: Path, name: str) -> KeptFile:
-    """Copy a file of the storage to a name below a folder; what it held then."""
     if isinstance(storage, Folder):
         return _copied(storage.root / key, folder, name)
-    _make_above(folder, name)
+    _make_parents(folder, name)
     storage.fetch(key, folder / name)
     return _hashed(folder, name)
 
 
 def _copied(source: Path, folder: Path, name: str) -> KeptFile:
-    """Copy a file to a name below a folder; what it held then."""
-    flags = os.O_RDONLY | os.O_NOFOLLOW
-    with os.fdopen(os.open(source, flags), "rb") as reading:
-        target = folder / name
-        _make_above(folder, name)
-        with os.fdopen(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as writing:
+    with os.fdopen(os.open(source, os.O_RDONLY | os.O_NOFOLLOW), "rb") as reading:
+        _make_parents(folder, name)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+        with os.fdopen(os.open(folder / name, flags, 0o600), "wb") as writing:
             kept = _read(reading, name, writing)
             writing.flush()
             os.fsync(writing.fileno())
     return kept
 
 
-def _make_above(folder: Path, name: str) -> None:
+def _make_parents(folder: Path, name: str) -> None:
     for above in reversed(PurePosixPath(name).parents):
         (folder / above).mkdir(mode=0o700, exist_ok=True)
 

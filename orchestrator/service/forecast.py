@@ -1,19 +1,19 @@
-"""What a checked spec would become: how much of it is known already, and what the rest would cost."""
+"""Forecasts of checked specs: how much of a sweep is known already, and what the rest costs."""
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from orchestrator.cost.estimate import Cost, Demand, Slots, Workload, estimate, models, shape, workload
+from orchestrator.host.cache import Cache
 from orchestrator.plan import grid
+from orchestrator.plan.check import Checked
 from orchestrator.plan.grid import Contents
-from orchestrator.plan.validated import Checked
 from orchestrator.settings import Settings
-from orchestrator.spec.axes import Slot
 from orchestrator.spec.spec import Spec
 from orchestrator.views import operations
 from orchestrator.views.accounts import caller
@@ -27,44 +27,52 @@ if TYPE_CHECKING:
     from orchestrator.record.store import Store
 
 
-@dataclass(frozen=True, slots=True)
-class Share:
-    """What one training adds to a sweep's cost."""
-
-    shape: str
-    models: int
-    units: int
-    work: Workload
-    patient: bool
-
-    @classmethod
-    def of(cls, recipe: Recipe, catalog: Catalog) -> "Share":
-        """That of a complete recipe."""
-        number, span = models(recipe), recipe.iterations or recipe.epochs or 0
-        return cls(shape(recipe), number, number * span, workload(recipe, catalog), recipe.patience is not None)
-
-    def add_to(self, demand: Demand, number: int) -> None:
-        """Count so many of it."""
-        demand.trainings += number
-        demand.models += number * self.models
-        demand.units += number * self.units
-        demand.work += self.work.times(number)
+MOST_TRIALS: Final = 2_000
+"""The cost of larger sweeps is not computed, since that would take seconds."""
+SECONDS: Final = 60.0
+"""How old the cost of what is left may be."""
+_KEPT: Final = 256  # sweeps
 
 
-Trials = dict[str, int]
-"""The number of trials by fingerprint."""
-Shares = dict[str, Share]
-"""By fingerprint."""
+class Outlook:
+    """Computes and caches the remaining cost of sweeps; pages ask for it every few seconds."""
+
+    def __init__(self, store: "Store", catalog: Catalog, now: Callable[[], float] = time.monotonic) -> None:
+        self._store, self._catalog = store, catalog
+        self._counted: Cache[tuple[int, int, str], Cost | None] = Cache(_KEPT, SECONDS, 0.0, now)
+
+    def left(self, sweep: SweepView) -> Cost | None:
+        """The remaining cost of a sweep; `None` if it has ended, is large, or its cost cannot be known.
+
+        It cannot be known for a running adaptive search, a running sweep that trains everything anew, and a spec that
+        this release does not understand.
+        """
+        if sweep.state in SWEEP_ENDED or sweep.total > MOST_TRIALS:
+            return None
+        # A sweep may be extended, and a caller reuses only trainings that it sees.
+        return self._counted.get((sweep.id, sweep.total, caller().key), lambda: self._count(sweep))
+
+    def _count(self, sweep: SweepView) -> Cost | None:
+        try:
+            spec = Spec.model_validate(sweep.spec)
+            if (spec.search.adaptive or spec.fresh) and sweep.state is not SweepState.QUEUED:
+                return None
+            contents = Contents.of(self._store.data.planned_content(sweep.id))
+            return forecast(
+                Checked(spec, grid.expand(spec, self._catalog, contents)), self._store, self._catalog, sweep.project
+            ).cost
+        except (ValueError, LookupError):  # of another release, or with own parts that are gone
+            return None
 
 
 def forecast(checked: Checked, store: "Store | None", catalog: Catalog, project: str | None = None) -> Preview:
-    """Counts, known results and cost; without a store nothing is known.
+    """The trial counts, known results and cost of a checked spec; without a store nothing is known.
 
-    Known is what a sweep of the project would reuse: by its name, else of the one that the caller's sweeps are of.
+    Known are results that a sweep of the project (by default the caller's own) would reuse.
     """
     plan, spec = checked.plan, checked.spec
     adaptive = spec.search.adaptive
-    trials, shares = _found_by_search(checked, catalog) if adaptive else _planned(checked, catalog)
+    trials, shares = _by_search(checked, catalog) if adaptive else _planned(checked, catalog)
     reusing = store is not None and not spec.fresh and not adaptive
     within = store.accounts.reusing(project) if store is not None and reusing else 0
     known = store.trainings.known(trials, within) if store is not None and reusing else set[str]()
@@ -74,11 +82,13 @@ def forecast(checked: Checked, store: "Store | None", catalog: Catalog, project:
     for fingerprint, share in shares.items():
         if fingerprint not in known | evaluated:
             share.add_to(demands[share.shape], trials[fingerprint] if adaptive else 1)
-    cost = (
-        estimate(demands, store.trainings.durations(demands), spec.slot.gpus, _slots(spec.slot, store))
-        if store is not None
-        else estimate(demands, {}, spec.slot.gpus)
-    )
+    if store is None:
+        cost = estimate(demands, {}, spec.slot.gpus)
+    else:
+        nodes = store.capacity.nodes(present=True)
+        number = min(operations.capacity(spec.slot, nodes), operations.MOST_SLOTS)
+        slots = Slots(number, operations.shape_of(spec.slot, nodes).gpus > 0)
+        cost = estimate(demands, store.trainings.durations(demands), spec.slot.gpus, slots)
     return Preview(
         name=spec.name,
         cells=len(plan.cells),
@@ -94,65 +104,38 @@ def forecast(checked: Checked, store: "Store | None", catalog: Catalog, project:
     )
 
 
-def _evaluable(checked: Checked, store: "Store | None", known: set[str], project: int) -> tuple[set[str], list[str]]:
-    """The fingerprints of what kept weights can tell, and the keys that they cannot."""
-    if store is None:
-        return set(), []
-    asked = {one.fingerprint: one for one in checked.plan.trials() if one.recipe.metrics}
-    return store.trainings.evaluable([one for fingerprint, one in asked.items() if fingerprint not in known], project)
+@dataclass(frozen=True, slots=True)
+class Share:
+    """The part that one training adds to a sweep's cost."""
+
+    shape: str
+    models: int
+    units: int
+    work: Workload
+    patient: bool
+
+    @classmethod
+    def of(cls, recipe: Recipe, catalog: Catalog) -> "Share":
+        """The cost share of the training of a complete recipe."""
+        number, span = models(recipe), recipe.iterations or recipe.epochs or 0
+        return cls(shape(recipe), number, number * span, workload(recipe, catalog), recipe.patience is not None)
+
+    def add_to(self, demand: Demand, number: int) -> None:
+        """Add `number` trainings with this share to a demand."""
+        demand.trainings += number
+        demand.models += number * self.models
+        demand.units += number * self.units
+        demand.work += self.work.times(number)
 
 
-def _trained_for(keys: Sequence[str]) -> str:
-    few = ", ".join(keys[:3]) + (f" and {len(keys) - 3} more" if len(keys) > 3 else "")
-    return f"trainings that differ by `metrics` alone have finished, but the weights that they keep do not tell {few}"
+Trials = dict[str, int]
+"""The number of trials by fingerprint."""
+Shares = dict[str, Share]
+"""By fingerprint."""
 
 
-def _bounds(checked: Checked, shares: Mapping[str, Share]) -> Iterator[str]:
-    """Why all of it may turn out to be less."""
-    if checked.spec.search.adaptive:
-        yield "a search may propose fewer, or what is trained already"
-    if checked.spec.prune is not None:
-        yield "early stopping leaves out the hopeless"
-    if any(share.patient for share in shares.values()):
-        yield "`patience` may end trainings"
-
-
-def _slots(slot: Slot, store: "Store") -> Slots:
-    nodes = store.capacity.nodes(present=True)
-    return Slots(operations.slots(slot, nodes), operations.shape_of(slot, nodes).gpus > 0)
-
-
-def forecast_here(checked: Checked, settings: Settings, catalog: Catalog) -> Preview:
-    """The same, asking no server: with what the database of the home folder holds, where there is one."""
-    file = Path(settings.database.removeprefix("sqlite:///"))
-    if settings.database_url or not file.is_file():
-        return forecast(checked, None, catalog)
-    from orchestrator.record.store import Store  # only now: without a database nobody waits for its libraries
-
-    try:
-        with closing(Store.of(settings, migrate=False)) as store:
-            return forecast(checked, store, catalog)
-    except UnavailableError:  # another version's, or not to be read
-        return forecast(checked, None, catalog)
-
-
-def _planned(checked: Checked, catalog: Catalog) -> tuple[Trials, Shares]:
-    trials: Trials = {}
-    shares: Shares = {}
-    place, last = (-1, -1), None
-    alike: dict[tuple[str, int | None, int | None, bool], Share] = {}
-    for trial in checked.plan.trials():
-        if last is None or (trial.cell, trial.candidate) != place:  # the repeats of a candidate take as long
-            place, recipe = (trial.cell, trial.candidate), trial.recipe
-            decides = shape(recipe), recipe.iterations, recipe.epochs, recipe.patience is not None
-            last = alike.get(decides) or alike.setdefault(decides, Share.of(recipe, catalog))
-        trials[trial.fingerprint] = trials.get(trial.fingerprint, 0) + 1
-        shares.setdefault(trial.fingerprint, last)
-    return trials, shares
-
-
-def _found_by_search(checked: Checked, catalog: Catalog) -> tuple[Trials, Shares]:
-    """One recipe for each cell, which stands for all that a search would try there."""
+def _by_search(checked: Checked, catalog: Catalog) -> tuple[Trials, Shares]:
+    """One recipe for each cell, which stands for all candidates that a search would try there."""
     trials: Trials = {}
     shares: Shares = {}
     for count, recipe in checked.plan.outlines():
@@ -161,45 +144,54 @@ def _found_by_search(checked: Checked, catalog: Catalog) -> tuple[Trials, Shares
     return trials, shares
 
 
-MOST_TRIALS: Final = 2_000
-"""Of larger sweeps it is not counted: that would take seconds."""
-SECONDS: Final = 60.0
-"""How old it may be."""
-_KEPT: Final = 256  # sweeps
+def _planned(checked: Checked, catalog: Catalog) -> tuple[Trials, Shares]:
+    trials: Trials = {}
+    shares: Shares = {}
+    place, last = (-1, -1), None
+    alike: dict[tuple[str, int | None, int | None, bool], Share] = {}
+    for trial in checked.plan.trials():
+        if last is None or (trial.cell, trial.candidate) != place:  # repeats of a candidate take equally long
+            place, recipe = (trial.cell, trial.candidate), trial.recipe
+            key = shape(recipe), recipe.iterations, recipe.epochs, recipe.patience is not None
+            last = alike.get(key) or alike.setdefault(key, Share.of(recipe, catalog))
+        trials[trial.fingerprint] = trials.get(trial.fingerprint, 0) + 1
+        shares.setdefault(trial.fingerprint, last)
+    return trials, shares
 
 
-class Outlook:
-    """Remembers what it counted, since pages are drawn every few seconds."""
+def _evaluable(checked: Checked, store: "Store | None", known: set[str], project: int) -> tuple[set[str], list[str]]:
+    """The fingerprints of trials that kept weights can evaluate, and the metric keys that they cannot give."""
+    if store is None:
+        return set(), []
+    every = (trial for trial in checked.plan.trials() if trial.further and trial.further.names)
+    trials = {trial.fingerprint: trial for trial in every}
+    unknown = [trial for fingerprint, trial in trials.items() if fingerprint not in known]
+    return store.trainings.evaluable(unknown, project)
 
-    def __init__(self, store: "Store", catalog: Catalog, now: Callable[[], float] = time.monotonic) -> None:
-        self._store, self._catalog, self._now = store, catalog, now
-        self._counted: dict[tuple[int, str], tuple[float, int, Cost | None]] = {}
 
-    def left(self, sweep: SweepView) -> Cost | None:
-        """The cost of what is left; none of a sweep that has ended, of a large one, and where it cannot be known.
+def _bounds(checked: Checked, shares: Shares) -> Iterator[str]:
+    if checked.spec.search.adaptive:
+        yield "a search may propose fewer, or what is trained already"
+    if checked.spec.prune is not None:
+        yield "early stopping leaves out the hopeless"
+    if any(share.patient for share in shares.values()):
+        yield "`patience` may end trainings"
 
-        The last is so of a search that has begun, of one that trains everything anew, and of a spec of another release.
-        """
-        if sweep.state in SWEEP_ENDED or sweep.total > MOST_TRIALS:
-            return None
-        key = sweep.id, caller().key  # what has trained already is counted as far as it is seen
-        at, total, cost = self._counted.get(key, (float("-inf"), -1, None))
-        if self._now() - at > SECONDS or total != sweep.total:  # it may have been extended
-            cost = self._count(sweep)
-            self._counted.pop(key, None)
-            self._counted[key] = (self._now(), sweep.total, cost)
-            while len(self._counted) > _KEPT:
-                self._counted.pop(next(iter(self._counted)), None)
-        return cost
 
-    def _count(self, sweep: SweepView) -> Cost | None:
-        try:
-            spec = Spec.model_validate(sweep.spec)
-            if (spec.search.adaptive or spec.fresh) and sweep.state is not SweepState.QUEUED:
-                return None
-            contents = Contents.of(self._store.data.planned_content(sweep.id))
-            return forecast(
-                Checked(spec, grid.expand(spec, self._catalog, contents)), self._store, self._catalog, sweep.project
-            ).cost
-        except (ValueError, LookupError):  # of another release, or of own parts that are gone
-            return None
+def _trained_for(keys: Sequence[str]) -> str:
+    few = ", ".join(keys[:3]) + (f" and {len(keys) - 3} more" if len(keys) > 3 else "")
+    return f"trainings that differ by `metrics` alone have finished, but the weights that they keep do not tell {few}"
+
+
+def forecast_here(checked: Checked, settings: Settings, catalog: Catalog) -> Preview:
+    """The forecast without a server, from the database of the home folder if there is one."""
+    file = Path(settings.database.removeprefix("sqlite:///"))
+    if settings.database_url or not file.is_file():
+        return forecast(checked, None, catalog)
+    from orchestrator.record.store import Store  # needs libraries that a bare client does not have
+
+    try:
+        with closing(Store.of(settings, migrate=False)) as store:
+            return forecast(checked, store, catalog)
+    except UnavailableError:  # a database of another version, or an unreadable one
+        return forecast(checked, None, catalog)

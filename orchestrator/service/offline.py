@@ -1,150 +1,102 @@
 """What needs no server: edited specs, previews, papers' tables, imported rows, and checks of manuscripts."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from orchestrator.publish import formats
+from orchestrator.plan import csv_import
+from orchestrator.plan.check import read_spec
+from orchestrator.plan.edit import edited as with_values
+from orchestrator.plan.edit import excerpt as subset_of
+from orchestrator.plan.edit import with_figures, with_metrics
+from orchestrator.plan.edit import with_rows as with_imported
+from orchestrator.publish import formats, paper_tables, papers
 from orchestrator.publish.macros import macros_of
 from orchestrator.publish.manuscript import Disagreement, WholeTable, read_manuscript, read_table
 from orchestrator.publish.tables import build
+from orchestrator.service.forecast import forecast_here
+from orchestrator.settings import Settings
 from orchestrator.views.errors import ConflictError, NotFoundError
-from orchestrator.views.evidence import MacroAddress, MacrosView
+from orchestrator.views.evidence import MacroAddress, MacrosView, PublishedSummary
+from orchestrator.views.pages import Rendered
+from orchestrator.views.runs import NO_SWEEP, SweepResults
+from orchestrator.views.states import SweepState
+from orchestrator.views.sweeps import Preview
+from workers import catalog as catalogs
 
-if TYPE_CHECKING:
-    from orchestrator.plan.csv_import import FileRows
-    from orchestrator.settings import Settings
-    from orchestrator.views.evidence import PublishedSummary
-    from orchestrator.views.pages import Rendered
-    from orchestrator.views.sweeps import Preview
+__all__ = ["subset_of", "with_figures", "with_imported", "with_metrics", "with_values"]  # for the commands
 
 
-def preview(body: bytes, settings: "Settings") -> "Preview":
-    """What a spec would become: known and measured is what the home folder's database holds."""
-    from orchestrator.plan.validated import read
-    from orchestrator.publish import papers
-    from orchestrator.service.forecast import forecast_here
-    from workers import catalog as catalogs
-
+def preview(body: bytes, settings: Settings) -> Preview:
+    """The size, known results and cost of the sweep of a spec, from the database of the home folder."""
     catalog = catalogs.load(settings.parts)
-    return forecast_here(read(body, catalog, papers.PrintedLines()), settings, catalog)
+    return forecast_here(read_spec(body, catalog, papers.printed_lines()), settings, catalog)
 
 
-def with_values(body: bytes, assignments: Sequence[str]) -> bytes:
-    """The same spec with `path=value` set for each of `assignments`; raises InvalidSpecError, or TooLargeError."""
-    from orchestrator.plan import edit
-
-    return edit.edited(body, assignments)
-
-
-def with_metrics(body: bytes, spec: Mapping[str, Any], names: Sequence[str]) -> bytes:
-    """The same spec with further metrics in its recipe and its tables; `spec` is what it was read as.
-
-    Raises InvalidSpecError where it has no table, or TooLargeError.
-    """
-    from orchestrator.plan import edit
-
-    return edit.with_metrics(body, spec, names)
-
-
-def subset_of(body: bytes, only: Sequence[str], without: Sequence[str]) -> bytes:
-    """The same spec with each `axis=label,label` added to its `only` and `without`; raises as `with_values` does."""
-    from orchestrator.plan import edit
-
-    return edit.excerpt(body, only, without)
-
-
-def published_tables() -> "list[PublishedSummary]":
-    """The papers' tables that are known."""
-    from orchestrator.publish import paper_tables, papers
-
+def published_tables() -> list[PublishedSummary]:
+    """The papers' tables that metricsweep knows."""
     return [paper_tables.summary(papers.load(name)) for name in papers.names()]
 
 
-def published_file(table_id: str, file_format: str) -> "Rendered":
+def published_file(table_id: str, file_format: str) -> Rendered:
     """One of the papers' tables as a file of its own."""
-    from orchestrator.publish import paper_tables, papers
-
     return paper_tables.render(papers.load(table_id), file_format)
 
 
-def published_like(
-    table_id: str,
-    body: bytes,
-    name: str | None,
-    file_format: str,
-    settings: "Settings",
-) -> "Rendered":
-    """One of the papers' tables in the layout of a spec's table (its first one by default).
+def published_like(table_id: str, body: bytes, name: str | None, file_format: str, settings: Settings) -> Rendered:
+    """One of the papers' tables in the layout of a spec's table (by default its first).
 
-    Raises InvalidSpecError for a wrong spec, NotFoundError where there is no such table or format.
+    Raises InvalidSpecError for a wrong spec, NotFoundError for an unknown table or format.
     """
-    from orchestrator.plan.validated import read
-    from orchestrator.publish import formats, papers
-    from orchestrator.publish.tables import build
-    from orchestrator.views.runs import NO_SWEEP, SweepOutcomes
-    from orchestrator.views.states import SweepState
-    from workers import catalog as catalogs
-
     catalog = catalogs.load(settings.parts)
-    checked = read(body, catalog, papers.PrintedLines())
+    checked = read_spec(body, catalog, papers.printed_lines())
     spec = checked.spec.model_dump(mode="json")
     chosen = name if name is not None else next(iter(spec["tables"]), "")
     if chosen in spec["tables"]:
         spec["tables"][chosen]["published"] = papers.load(table_id).id
     cells, candidates = tuple(checked.plan.cells), tuple(checked.plan.candidates)
-    outcomes = SweepOutcomes(NO_SWEEP, checked.spec.name, SweepState.QUEUED, spec, cells, candidates, ())
-    return formats.render(build.build(outcomes, chosen, catalog, numbers="published"), file_format)
+    results = SweepResults(NO_SWEEP, checked.spec.name, SweepState.QUEUED, spec, cells, candidates, ())
+    return formats.render(build.build(results, chosen, catalog, numbers="published"), file_format)
 
 
-def imported_rows(content: bytes, name: str, **options: Any) -> "FileRows":
-    """Rows of a table out of somebody else's file, by `ImportOptions`; `name` is what messages call the file.
+def imported_rows(content: bytes, name: str, **options: Any) -> csv_import.FileRows:
+    """Rows of a table from another project's file; `options` are those of `ImportOptions`, `name` is for messages.
 
     Raises InvalidImportError with every problem, or TooLargeError.
     """
-    from orchestrator.plan import csv_import
-    from orchestrator.plan.csv_import import ImportOptions
-
-    return csv_import.imported(content, ImportOptions(**options), name)
-
-
-def with_imported(body: bytes, table: str | None, rows: Sequence[Mapping[str, Any]]) -> bytes:
-    """The same spec whose table (its first one by default) has these rows too; raises as `with_values` does."""
-    from orchestrator.plan import edit
-
-    return edit.with_rows(body, table, rows)
+    return csv_import.imported(content, csv_import.ImportOptions(**options), name)
 
 
 Whole = Callable[[int, str], str]
-"""The LaTeX of a sweep's table today; NotFoundError where it is not there."""
+"""The current LaTeX of a sweep's table; raises NotFoundError."""
 Records = Callable[[MacroAddress], MacrosView]
-"""What the table behind some macros says today; NotFoundError where it is not there."""
+"""The current macros of a table; raises NotFoundError."""
 
 
 @dataclass(frozen=True, slots=True)
 class ManuscriptReport:
-    """What became of the numbers of a manuscript."""
+    """The check of a manuscript's numbers against the recorded results."""
 
     files: int
     numbers: int
     used: int
     disagreements: tuple[Disagreement, ...]
     tables: int = 0
-    """Taken in whole."""
+    """Tables that are included whole."""
     outside: tuple[str, ...] = ()
-    """Files of other folders, which were not read."""
+    """Files in other folders, which were not read."""
 
     @property
     def agrees(self) -> bool:
-        """Whether every number that the paper prints is what the records say."""
-        return not any(one.used for one in self.disagreements)
+        """Whether every number that the manuscript prints is the recorded one."""
+        return not any(disagreement.used for disagreement in self.disagreements)
 
 
 def check(paper: Path, records: Records, whole: Whole | None = None) -> ManuscriptReport:
-    """Every macro of a paper, and every table that it takes in, beside the records.
+    """Compare every macro of a paper, and every table that it includes, with the recorded results.
 
-    NotFoundError, ConflictError and DamagedError for what is no paper.
+    Raises NotFoundError, ConflictError or DamagedError if the files are not a paper.
     """
     read = read_manuscript(paper)
     disagreements = [*read.strange()]
@@ -156,7 +108,8 @@ def check(paper: Path, records: Records, whole: Whole | None = None) -> Manuscri
             disagreements.append(Disagreement(f"{file.path}:1", "", f"its numbers are not there: {error}", uses))
             continue
         disagreements += read.compare(file, today)
-    disagreements += [one for table in read.tables for one in _of_table(table, whole)]
+    for table in read.tables:
+        disagreements += _of_table(table, whole)
     names = {name for file in read.files for name in file.numbers}
     return ManuscriptReport(
         len(read.files), len(names), len(names & read.uses.keys()), tuple(disagreements), len(read.tables),
@@ -165,24 +118,23 @@ def check(paper: Path, records: Records, whole: Whole | None = None) -> Manuscri
 
 
 def _of_table(table: WholeTable, whole: Whole | None) -> Iterator[Disagreement]:
-    """Where a table that was taken in whole is not what the records say."""
+    """Where an included table differs from the recorded results."""
     try:
         today = read_table(table.path, whole(table.sweep, table.table)) if whole else None
     except NotFoundError as error:
         yield Disagreement(f"{table.path}:1", "", f"its table is not there: {error}", [str(table.path)])
         return
-    for line, said in table.differences(today) if today else ():
-        yield Disagreement(f"{table.path}:{line}", "", said, [str(table.path)])
+    for line, message in table.differences(today) if today else ():
+        yield Disagreement(f"{table.path}:{line}", "", message, [str(table.path)])
 
 
 def bundled(bundles: Iterable[Path]) -> tuple[Records, Whole]:
-    """The records of some bundles, told apart by the id of their sweeps; raises DamagedError."""
-    from orchestrator.publish.bundle import rebuilding  # pyarrow, which a client of a server lacks
+    """The results of sweeps, read from their bundles; raises DamagedError, and ConflictError for a sweep twice."""
+    from orchestrator.publish.bundle import rebuilding  # needs pyarrow, which a bare client does not have
 
     known = {}
     for path in bundles:
-        with path.open("rb") as source:
-            packed = rebuilding.unpacked(source)
+        packed = rebuilding.unpacked(path)
         if packed.head.uid in known:
             raise ConflictError(
                 f"{path}: two bundles of the same sweep {packed.head.id} ({packed.head.name}); name one"
@@ -193,12 +145,12 @@ def bundled(bundles: Iterable[Path]) -> tuple[Records, Whole]:
         packed = known.get(of.uid)
         if packed is None:
             raise NotFoundError(f"no bundle is of sweep {of.sweep} with the id {of.uid}")
-        return macros_of(packed.outcomes, of.uid, of.table, packed.catalog, of.prefix)
+        return macros_of(packed.results, of.uid, of.table, packed.catalog, of.prefix)
 
     def whole(sweep: int, table: str) -> str:
-        packed = next((one for one in known.values() if one.head.id == sweep), None)
+        packed = next((packed for packed in known.values() if packed.head.id == sweep), None)
         if packed is None:
             raise NotFoundError(f"no bundle is of sweep {sweep}")
-        return formats.render(build.build(packed.outcomes, table, packed.catalog), "latex").content.decode()
+        return formats.render(build.build(packed.results, table, packed.catalog), "latex").content.decode()
 
     return today, whole

@@ -1,8 +1,9 @@
-"""What a client can ask for: submit, look, cancel, retry, export. Reads the store, appends requests, trains nothing."""
+"""The service behind routes and pages. It reads the store and appends requests; it trains nothing."""
 
 from contextlib import suppress
-from typing import Any
+from typing import Any, Final
 
+from orchestrator.host.cache import Cache
 from orchestrator.host.files import own_folder
 from orchestrator.plan import schema
 from orchestrator.publish import figures, paper_tables, papers
@@ -10,27 +11,38 @@ from orchestrator.publish.figures.sketch import Sources
 from orchestrator.publish.verdicts import judge
 from orchestrator.record.figure_files import FigureFiles
 from orchestrator.record.store import Store
-from orchestrator.service import offline
 from orchestrator.service.accounts import AccountQueries, People
-from orchestrator.service.ledgers import LedgerQueries
 from orchestrator.service.operations import Operations, Retention
-from orchestrator.service.sweeps import RemarkQueries, ResolutionCommands, SpecSubmissions, SweepCommands, SweepQueries
-from orchestrator.service.tables import BundleQueries, DriftQueries, FigureQueries, PaperQueries, TableQueries
-from orchestrator.service.trials import CurveQueries, FrameQueries, ListingQueries, PlotQueries, TrialQueries
+from orchestrator.service.sweeps import (
+    AnnotationQueries,
+    ResolutionCommands,
+    SpecSubmissions,
+    SweepCommands,
+    SweepQueries,
+)
+from orchestrator.service.tables import BundleQueries, DiffQueries, FigureQueries, ReproductionQueries, TableQueries
+from orchestrator.service.trials import CurveQueries, FrameQueries, ListingQueries, TrialQueries
 from orchestrator.settings import Settings
-from orchestrator.views.evidence import PublishedSummary, PublishedView
+from orchestrator.views.accounts import caller
+from orchestrator.views.evidence import PublishedView
 from orchestrator.views.operations import DataFinding
+from orchestrator.views.pages import Sections
 from orchestrator.views.sweeps import Links
 from workers import catalog as catalogs
 from workers.catalog import Catalog
 
+_MOST_CALLERS: Final = 1_000
+"""Sets of visible projects whose navigation is cached."""
+
 
 class Service:
-    """What is behind the routes and the pages, by noun; safe to share between threads."""
+    """What routes and pages call; they read `store` directly where nothing is joined. Safe to share between threads."""
 
     def __init__(self, settings: Settings, store: Store, catalog: Catalog) -> None:
-        self._store, self._catalog = store, catalog
-        links, files = Links(settings.mlflow_pages), FigureFiles(store, settings.storage)
+        self.store, self._catalog = store, catalog
+        self._reproduces: Cache[frozenset[int] | None, bool] = Cache(_MOST_CALLERS)
+        self.files = files = FigureFiles(store, settings.storage)
+        links = Links(settings.mlflow_pages)
         queries = judge.source(files.arrays_of)
         sources = Sources(store.curves.of_trials, files.arrays_of, files.pictures_of)
         self.accounts = AccountQueries(store)
@@ -39,55 +51,55 @@ class Service:
         self.commands = SweepCommands(settings, store, catalog)
         self.resolutions = ResolutionCommands(store, catalog, queries)
         self.sweeps = SweepQueries(store, catalog, links)
-        self.changes = store.changes
-        self.trials = TrialQueries(store, catalog, links, files)
-        self.listings = ListingQueries(store)
-        self.remarks = RemarkQueries(store)
-        self.plots = PlotQueries(store, catalog, self.listings)
+        self.trials = TrialQueries(store, catalog, links, files.arrays_of)
+        self.listings = ListingQueries(store, catalog)
+        self.annotations = AnnotationQueries(store)
         self.tables = TableQueries(settings, store, catalog, queries)
         self.figures = FigureQueries(store, catalog, sources)
         self.frames = FrameQueries(store, catalog)
         self.curves = CurveQueries(store, catalog)
-        self.papers = PaperQueries(store, catalog)
-        self.drifts = DriftQueries(store, catalog)
-        self.ledgers = LedgerQueries(store, catalog)
+        self.diffs = DiffQueries(store, catalog)
+        self.reproductions = ReproductionQueries(store, catalog)
         self.bundles = BundleQueries(store, catalog, sources, files)
         self.operations = Operations(settings, store)
         self.retention = Retention(settings, store, catalog)
 
     @classmethod
     def open(cls, settings: Settings) -> "Service":
-        """The service over the settings' database, which is made or migrated if need be."""
+        """The service on the settings' database, which is created or migrated if necessary."""
         own_folder(settings.resolved_home)
         return cls(settings, Store.of(settings), catalogs.LiveCatalog.at(settings.parts))
 
     def close(self) -> None:
         """Close the store."""
-        self._store.close()
-
-    def published(self) -> list[PublishedSummary]:
-        """The papers' tables that own numbers can be compared with."""
-        return offline.published_tables()
+        self.store.close()
 
     def published_table(self, table_id: str) -> PublishedView:
         """One of the papers' tables with all its numbers."""
         return paper_tables.view(papers.load(table_id))
 
     def data(self) -> list[DataFinding]:
-        """What the nodes' data roots have, as they were last seen."""
+        """The state of data sets and weights on the nodes, as last inspected."""
         return [
             DataFinding(
-                host=one.host, node=one.node, data=str(one.need), state=one.finding.state, said=one.finding.said,
-                looked=one.looked,
+                host=inspected.host, node=inspected.node, data=str(inspected.need), state=inspected.finding.state,
+                message=inspected.finding.message, inspected_at=inspected.inspected_at,
             )
-            for one in self._store.data.findings()
+            for inspected in self.store.data.findings()
         ]  # fmt: skip
 
     def catalog(self) -> Catalog:
-        """The parts that exist now; a folder with a part that cannot be read stays as it was."""
+        """The current parts; a folder with an unreadable part keeps its former parts."""
         with suppress(catalogs.PartSourceError):
             self._catalog.refresh()
         return self._catalog
+
+    def sections(self) -> Sections:
+        """Which optional sections of the pages' navigation apply, for the caller."""
+        sweeps = self.store.sweeps
+        # Cached, since it searches every spec, and every page asks.
+        reproduction = self._reproduces.stamped(caller().seen, sweeps.stamp(), sweeps.reproduces)
+        return Sections(reproduction=reproduction, people=self.store.accounts.any())
 
     def json_schema(self) -> dict[str, Any]:
         """The JSON schema of a spec."""

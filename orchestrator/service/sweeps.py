@@ -1,46 +1,62 @@
 """Sweeps: submits, changes, annotates and shows them."""
 
 import hashlib
+import json
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final, Literal
+from typing import Any, Final
+
+from pydantic import ValidationError
 
 from orchestrator.cost.estimate import Cost
 from orchestrator.host import disk
+from orchestrator.host.cache import Cache
 from orchestrator.host.logs import one_line, printable
+from orchestrator.plan.check import Checked, read_spec, refresh
 from orchestrator.plan.data import absences, crowded, shortages
-from orchestrator.plan.edit import with_seeds
+from orchestrator.plan.edit import with_alternatives, with_seeds
 from orchestrator.plan.grid import Contents, agreed, counted, extension, needs
-from orchestrator.plan.validated import Checked, read, refresh
-from orchestrator.plan.yaml import lines
 from orchestrator.publish import figures, papers
 from orchestrator.publish.tables import cell as cells
 from orchestrator.publish.tables.resolution import ResolutionStep, resolution_step
+from orchestrator.publish.tables.select import headline
 from orchestrator.record.requests import ADDED, NewSweep, RequestKind
 from orchestrator.record.store import Store
 from orchestrator.service.forecast import MOST_TRIALS, Outlook, forecast
 from orchestrator.settings import Settings
 from orchestrator.spec.spec import Spec
-from orchestrator.views.accounts import Allowed
 from orchestrator.views.errors import ConflictError, NotFoundError, UnavailableError
-from orchestrator.views.evidence import ResolutionBudget, ResolutionRound, ResolutionView
+from orchestrator.views.evidence import ResolutionBudget, ResolutionView
 from orchestrator.views.operations import Inspected, MirrorView
-from orchestrator.views.pages import LONGEST_NOTE, LONGEST_TAG, Page, Remark, Remarked, TagChange
-from orchestrator.views.runs import QuerySource, SweepOutcomes
+from orchestrator.views.pages import LONGEST_NOTE, LONGEST_TAG, AnnotatedKind, Annotation, Page, TagChange
+from orchestrator.views.runs import Extension, Labels, QuerySource, Statistic, SweepResults
 from orchestrator.views.states import SweepState
-from orchestrator.views.sweeps import GridCell, Links, PartUse, Preview, RequestView, Submitted, SweepSummary, SweepView
+from orchestrator.views.sweeps import (
+    AxisGroup,
+    BestCell,
+    GridCell,
+    Links,
+    PartUse,
+    Preview,
+    RequestView,
+    Submitted,
+    SweepSummary,
+    SweepView,
+)
 from orchestrator.views.tables import CellView, ComparedCell
-from workers.catalog import Catalog, Need, Problem, unknown
+from orchestrator.views.trials import leaves
+from workers.catalog import Catalog, Need, unknown
 
 
 def named(spec: Mapping[str, Any], kind: str, name: str) -> bool:
-    """Of a spec as JSON, of whatever release: what is not understood names nothing."""
+    """Whether a spec as JSON names a part; works for specs of other releases."""
     if kind == "metric":
         shown = (spec.get("tables"), spec.get("figures"), spec.get("select"), (spec.get("recipe") or {}).get("metrics"))
         return any(text.partition("@")[0] == name for block in shown for text in _texts(block))
-    return any(_name(patch.get(kind)) == name for patch in _patches(spec))
+    parts = (patch.get(kind) for patch in _patches(spec))
+    return any((part.get("name") if isinstance(part, Mapping) else part) == name for part in parts)
 
 
 def _patches(spec: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -52,147 +68,129 @@ def _patches(spec: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     yield from (rule.get("patch") or {} for rule in spec.get("rules") or ())
 
 
-def _name(part: Any) -> Any:
-    return part.get("name") if isinstance(part, Mapping) else part
-
-
 def _texts(node: Any) -> Iterator[str]:
     if isinstance(node, str):
         yield node
-    elif isinstance(node, Mapping):
-        for one in node.values():
-            yield from _texts(one)
-    elif isinstance(node, list):
-        for one in node:
-            yield from _texts(one)
+    elif isinstance(node, Mapping | list):
+        for child in node.values() if isinstance(node, Mapping) else node:
+            yield from _texts(child)
 
 
-class RemarkQueries:
-    """Answers and changes."""
+class AnnotationQueries:
+    """Reads and changes the notes and tags of sweeps, cells and trials."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    def of(self, kind: Remarked, number: int, cell: int = 0) -> Remark:
-        """What is said of a sweep, of a cell of it, or of a trial."""
-        return self._store.remarks.of(*self._where(kind, number, cell))
+    def of(self, kind: AnnotatedKind, number: int, cell: int = 0) -> Annotation:
+        """The note and tags of a sweep, of a cell of it, or of a trial."""
+        return self._store.annotations.of(*self._where(kind, number, cell))
 
     def put(
-        self, where: tuple[Remarked, int, int], note: str | None, tags: TagChange | None, actor: str | None
-    ) -> Remark:
-        """Set the note, change the tags, or both: none stays as it is. ConflictError where there would be too many."""
+        self, where: tuple[AnnotatedKind, int, int], note: str | None, tags: TagChange | None, actor: str | None
+    ) -> Annotation:
+        """Set the note, change the tags, or both, of a sweep, cell or trial; raises ConflictError for too many tags."""
         place = self._where(*where)
         text = None if note is None else printable(note.replace("\r\n", "\n").strip())[:LONGEST_NOTE]
-        self._store.remarks.put(place, text, tags and _written_out(tags), actor)
-        return self._store.remarks.of(*place)
+        if tags is not None:
+            whole = None if tags.tags is None else _clean(tags.tags)
+            tags = replace(tags, tags=whole, added=_clean(tags.added), removed=_clean(tags.removed))
+        self._store.annotations.put(place, text, tags, actor)
+        return self._store.annotations.of(*place)
 
-    def _where(self, kind: Remarked, number: int, cell: int) -> tuple[Remarked, int, int]:
+    def _where(self, kind: AnnotatedKind, number: int, cell: int) -> tuple[AnnotatedKind, int, int]:
         if kind == "trial":
-            return kind, self._store.remarks.sweep_of(number), number
+            return kind, self._store.annotations.sweep_of(number), number
         return kind, number, cell if kind == "cell" else number
 
 
-def _written_out(tags: TagChange) -> TagChange:
-    whole = None if tags.tags is None else _words(tags.tags)
-    return replace(tags, tags=whole, added=_words(tags.added), removed=_words(tags.removed))
-
-
-def _words(tags: Sequence[str]) -> list[str]:
+def _clean(tags: Sequence[str]) -> list[str]:
     return [one_line(tag.strip())[:LONGEST_TAG].strip() for tag in tags]
 
 
 class ResolutionCommands:
-    """Appends requests for resolutions, and shows them."""
+    """Requests resolutions, which add seeds until a table is decided, and shows them."""
 
     def __init__(self, store: Store, catalog: Catalog, queries: QuerySource) -> None:
         self._store, self._catalog, self._queries = store, catalog, queries
 
-    def ask(
+    def request(
         self, sweep: int, budget: ResolutionBudget, table: str | None = None, actor: str | None = None
     ) -> RequestView:
-        """Ask that a table (the sweep's first one by default) be decided, as far as the budget goes.
+        """Request that a table (by default the sweep's first) be decided within the budget.
 
-        NotFoundError where there is no such table, ConflictError where the sweep cannot be given seeds, nothing of the
-        table is compared, or another resolution of the sweep goes on.
+        Raises NotFoundError for an unknown table; ConflictError if seeds cannot be added to the sweep, if the table
+        compares nothing, or if another resolution of the sweep goes on.
         """
         if self._store.resolutions.going(sweep):
-            raise ConflictError(f"a resolution of sweep {sweep} goes on; wait for it, or end it: `resolution --halt`")
+            raise ConflictError(f"sweep {sweep} has an active resolution; wait for it, or end it: `resolution --halt`")
         name, step = self._step(sweep, table, budget)
         if not step.judged.pairs:
-            raise ConflictError(f"{step.said()}; say by `verdicts: {{against: ...}}` of table {name} what is")
+            raise ConflictError(f"{step.summary()}; say by `verdicts: {{against: ...}}` of table {name} what is")
         arguments = {"table": name, "budget": budget.model_dump(mode="json", exclude_none=True)}
         number = self._store.submissions.add_request("resolve", sweep, None, actor, arguments)
         return self._store.requests.get(number)
 
     def halt(self, sweep: int, actor: str | None = None) -> RequestView:
-        """Ask that a resolution have no further round; ConflictError where none goes on."""
+        """Request that a resolution have no further round; raises ConflictError if none goes on."""
         if not self._store.resolutions.going(sweep):
             self._store.sweeps.get(sweep)
-            raise ConflictError(f"no resolution of sweep {sweep} goes on")
+            raise ConflictError(f"sweep {sweep} has no active resolution")
         return self._store.requests.get(self._store.submissions.add_request("halt", sweep, None, actor))
 
     def plan(self, sweep: int, budget: ResolutionBudget, table: str | None = None) -> ResolutionView:
-        """What a resolution would begin with, by what is known now; nothing is asked for. Raises as `ask` does."""
+        """The first round that a resolution would have now, without requesting it. Raises as `request` does."""
         name, step = self._step(sweep, table, budget)
-        first = step.next(1, budget)
+        first, message = step.next(1, budget), step.summary()
+        if not first.cells:
+            message += (f": {first.left_out[0].why}" if first.left_out else "") + "; nothing would be trained"
         return ResolutionView(
-            sweep=sweep, table=name, budget=budget, state="planned", said=_planned(step, first),
-            before=step.comparisons(), rounds=[first] if first.cells else [],
+            sweep=sweep, table=name, budget=budget, state="planned", summary=message, before=step.comparisons(),
+            rounds=[first] if first.cells else [],
         )  # fmt: skip
 
     def get(self, sweep: int) -> ResolutionView:
-        """The last one that was asked of a sweep; NotFoundError where nobody asked for any."""
+        """The last resolution of a sweep; NotFoundError if there was none."""
         found = self.latest(sweep)
         if found is None:
             raise NotFoundError(f"sweep {sweep} has no resolution")
         return found
 
     def latest(self, sweep: int) -> ResolutionView | None:
-        """The same; none where nobody asked for any."""
+        """The last resolution of a sweep, or `None`."""
         found = self._store.resolutions.latest(sweep)
         if found is None or found.state == "ended":
             return found
-        return found.model_copy(update={"said": _going(found)})
+        message = "begins once what the sweep trains has ended"
+        if found.rounds:
+            last = found.rounds[-1]
+            trials, compared = f"{last.trials} trial{'s' * (last.trials != 1)}", f"comparison{'s' * (last.open != 1)}"
+            message = f"trains round {last.number}: {trials}, {last.open} {compared} open"
+        return found.model_copy(update={"summary": message})
 
     def _step(self, sweep: int, table: str | None, budget: ResolutionBudget) -> tuple[str, ResolutionStep]:
         view = self._store.sweeps.get(sweep)
         spec = Spec.model_validate(view.spec)
         if spec.search.adaptive:
             raise ConflictError(f"sweep {sweep} searches adaptively, and such a sweep cannot be extended by seeds")
-        with_seeds(view.text.encode(), spec, {}, {})  # raises where seeds cannot be added
-        tables = spec.tables
-        name = table if table is not None else next(iter(tables), "")
-        if name not in tables:
-            raise NotFoundError(f"in sweep {sweep}: {unknown('table', name, tables)}")
-        outcomes = replace(self._store.outcomes.of(sweep), queries=self._queries)
+        with_seeds(view.text.encode(), spec, {}, {})  # raises if seeds cannot be added
+        name = table if table is not None else next(iter(spec.tables), "")
+        if name not in spec.tables:
+            raise NotFoundError(f"in sweep {sweep}: {unknown('table', name, spec.tables)}")
+        results = replace(self._store.trial_results.of(sweep), queries=self._queries)
         looks = self._store.requests.looks(sweep)
-        return name, resolution_step(outcomes, name, looks, self._catalog, budget)
+        return name, resolution_step(results, name, looks, self._catalog, budget)
 
 
-def _planned(step: ResolutionStep, first: ResolutionRound) -> str:
-    if first.cells:
-        return step.said()
-    why = f": {first.left_out[0].why}" if first.left_out else ""
-    return f"{step.said()}{why}; nothing would be trained"
-
-
-def _going(found: ResolutionView) -> str:
-    if not found.rounds:
-        return "begins once what the sweep trains has ended"
-    last = found.rounds[-1]
-    trials, compared = f"{last.trials} trial{'s' * (last.trials != 1)}", f"comparison{'s' * (last.open != 1)}"
-    return f"trains round {last.number}: {trials}, {last.open} {compared} open"
-
-
-def require_disk_room(settings: Settings) -> None:
-    """Raise UnavailableError while a disk has too little room for what a sweep would write."""
+def _require_disk_room(settings: Settings) -> None:
+    """Raise UnavailableError if a disk has too little room for the files of a sweep."""
     if troubles := disk.troubles(settings.places):
-        raise UnavailableError(disk.held(troubles))
+        raise UnavailableError(disk.wait_reason(troubles))
 
 
 LOOK_SECONDS: Final = 5.0
-"""How long a submit waits for the nodes to look at its data."""
-LOOK_PAUSE: Final = 0.1
+"""How long a submit waits for the nodes to inspect its data."""
+_LOOK_PAUSE: Final = 0.1
 
 
 class SpecSubmissions:
@@ -211,11 +209,11 @@ class SpecSubmissions:
     ) -> Submitted:
         """Queue the sweep that `body` specifies, in a project; nothing is stored for a refused spec.
 
-        Raises NotFoundError and NotAllowedError of the project, ConflictError where too many trials of the owner would
+        Raises NotFoundError and NotAllowedError for the project, ConflictError if too many trials of the owner would
         wait, and UnavailableError while a disk has too little room.
         """
         checked = self._read(body)
-        require_disk_room(self._settings)
+        _require_disk_room(self._settings)
         submitted = self._store.submissions.add_sweep(
             NewSweep(
                 name=checked.spec.name,
@@ -231,61 +229,56 @@ class SpecSubmissions:
                 most_waiting=self._settings.owner_trials,
             )
         )
-        told = {"warnings": self._warnings(checked), "notes": list(checked.notes)}
-        if checked.plan.trial_count > MOST_TRIALS:
-            return submitted.model_copy(update=told)
-        found = forecast(checked, self._store, self._catalog, project)
-        return submitted.model_copy(update=told | {"cost": found.cost, "reuse": found.reuse})
+        update: dict[str, Any] = {"warnings": self._warnings(checked), "notes": list(checked.notes)}
+        if checked.plan.trial_count <= MOST_TRIALS:
+            found = forecast(checked, self._store, self._catalog, project)
+            update |= {"cost": found.cost, "reuse": found.reuse}
+        return submitted.model_copy(update=update)
 
     def preview(self, body: bytes, project: str | None = None) -> Preview:
-        """What a spec would become in a project, how much is known already, and what the rest would cost.
+        """The size of the sweep that a spec would become in a project, its known results, and the cost of the rest.
 
-        Raises NotFoundError of the project.
+        Raises NotFoundError for the project.
         """
         checked = self._read(body)
-        told = forecast(checked, self._store, self._catalog, project)
-        return told.model_copy(update={"warnings": self._warnings(checked)})
-
-    def lines(self, body: bytes, problems: Sequence[Problem]) -> list[int | None]:
-        """The line of a refused spec's text that each of its problems is of; none where it cannot be told."""
-        return lines(body, problems)
+        preview = forecast(checked, self._store, self._catalog, project)
+        return preview.model_copy(update={"warnings": self._warnings(checked)})
 
     def _read(self, body: bytes) -> Checked:
-        """The spec checked, also against what the nodes' data hold now, and expanded for that content."""
+        """The spec, checked and expanded for the present content of the nodes' data."""
         refresh(self._catalog)
-        checked = read(body, self._catalog, papers.PrintedLines())
-        wanted = [one for one in needs(checked.spec, self._catalog) if one.held]
+        checked = read_spec(body, self._catalog, papers.printed_lines())
+        wanted = [need for need in needs(checked.spec, self._catalog) if need.reads_data]
         if not wanted:
             return checked
-        found, fresh = self._looked(wanted)
+        found, fresh = self._inspected(wanted)
         catalog = self._catalog.counting(counted(found)) if fresh else self._catalog
-        return read(body, catalog, papers.PrintedLines(), Contents(agreed(found)))
+        return read_spec(body, catalog, papers.printed_lines(), Contents(agreed(found)))
 
-    def _looked(self, wanted: Sequence[Need]) -> tuple[list[Inspected], bool]:
-        """What the nodes have of some needs, and whether they looked just now; else as they saw it last."""
-        keys = {one.key for one in wanted}
+    def _inspected(self, wanted: Sequence[Need]) -> tuple[list[Inspected], bool]:
+        """The nodes' data for some needs, and whether it was inspected just now; otherwise as last inspected."""
+        keys = {need.key for need in wanted}
         looks = self._settings.inspection is not None and self._store.lease.conducted()
-        asked = self._store.submissions.ask_look(wanted) if looks else None
+        asked = self._store.submissions.request_inspection(wanted) if looks else None
         until = time.monotonic() + LOOK_SECONDS
         while True:
-            found = [one for one in self._store.data.findings() if one.need.key in keys]
-            fresh = [one for one in found if asked is not None and one.looked >= asked]
-            if fresh == found and keys <= {one.need.key for one in fresh}:
+            found = [finding for finding in self._store.data.findings() if finding.need.key in keys]
+            fresh = [finding for finding in found if asked is not None and finding.inspected_at >= asked]
+            if fresh == found and keys <= {finding.need.key for finding in fresh}:
                 return found, True
             if asked is None or time.monotonic() > until:
                 return found, False
-            time.sleep(LOOK_PAUSE)
+            time.sleep(_LOOK_PAUSE)
 
     def _warnings(self, checked: Checked) -> list[str]:
-        """What would wait; where trainings run in the conductor's process, every slot is that."""
-        inline = self._settings.engine == "inline"
-        nodes = [] if inline else self._store.capacity.nodes()
+        """Why trials would wait for slots or data. Inline trainings need no slots of nodes."""
+        nodes = [] if self._settings.engine == "inline" else self._store.capacity.nodes()
         slots = [*shortages(checked.spec, nodes), *crowded(checked.spec, checked.plan.trial_count, nodes)]
         return slots + absences(checked.spec, self._catalog, self._store.data.findings())
 
 
 class SweepCommands:
-    """Appends requests."""
+    """Requests changes of sweeps, which the conductor carries out."""
 
     def __init__(self, settings: Settings, store: Store, catalog: Catalog) -> None:
         self._settings, self._store, self._catalog = settings, store, catalog
@@ -293,7 +286,7 @@ class SweepCommands:
     def cancel(
         self, sweep: int, actor: str | None = None, trial: int | None = None, cell: int | None = None
     ) -> RequestView:
-        """Ask for a sweep's trials, those of a cell, or one of them to be cancelled; ConflictError where all ended."""
+        """Cancel a sweep's trials, the trials of a cell, or one trial; raises ConflictError if all have ended."""
         arguments = self._of_cell(sweep, cell)
         self._store.requests.require_going(sweep, "cancelled", trial, cell)
         return self._ask("cancel", sweep, trial, actor, arguments)
@@ -301,59 +294,70 @@ class SweepCommands:
     def retry(
         self, sweep: int, actor: str | None = None, trial: int | None = None, cell: int | None = None, what: str = ""
     ) -> RequestView:
-        """Ask for trials without a result to be tried again; `what`: failed, all, or empty: failed and cancelled."""
+        """Retry trials without a result; `what` is `failed`, `all`, or empty for failed and cancelled trials."""
         arguments = self._of_cell(sweep, cell) | ({"what": what} if what else {})
         return self._ask("retry", sweep, trial, actor, arguments)
 
     def pause(self, sweep: int, actor: str | None = None) -> RequestView:
-        """Ask that no more of a sweep be started; ConflictError when it has ended."""
-        return self._queue("pause", sweep, actor)
+        """Start no more trials of a sweep; raises ConflictError if it has ended."""
+        self._store.requests.require_going(sweep, "paused")
+        return self._ask("pause", sweep, None, actor)
 
     def resume(self, sweep: int, actor: str | None = None) -> RequestView:
-        """Ask that a paused sweep go on; ConflictError when it has ended."""
-        return self._queue("resume", sweep, actor)
+        """Continue a paused sweep; raises ConflictError if it has ended."""
+        self._store.requests.require_going(sweep, "resumed")
+        return self._ask("resume", sweep, None, actor)
 
     def prioritize(self, sweep: int, priority: int, actor: str | None = None) -> RequestView:
-        """Ask that a sweep be drawn before those of lower priority."""
+        """Start the trials of a sweep before those of lower priority."""
         return self._ask("priority", sweep, None, actor, {"priority": priority})
 
     def extend(self, sweep: int, body: bytes, actor: str | None = None) -> RequestView:
-        """Ask that a sweep grow to a wider spec; InvalidSpecError when that lacks or changes what there is.
+        """Extend a sweep to a wider spec; raises InvalidSpecError if the spec lacks or changes trials of the sweep.
 
-        NumbersChangedError where the sweep was trained under older versions, ConflictError where too many trials of the
-        owner would wait, UnavailableError while a disk has too little room.
+        Raises NumbersChangedError if the sweep was trained under older versions, ConflictError if too many trials of
+        the owner would wait, UnavailableError while a disk has too little room.
         """
+        _, wider = self._wider(sweep, body)
+        _require_disk_room(self._settings)
+        added = {"text": wider.text, "spec": wider.spec, ADDED: len(wider.trials)}
+        return self._ask("extend", sweep, None, actor, added)
+
+    def preview_extension(self, sweep: int, body: bytes) -> Preview:
+        """What a sweep would become by an extension, without requesting it; raises as `extend` does."""
+        checked, wider = self._wider(sweep, body)
+        preview = forecast(checked, self._store, self._catalog, self._store.sweeps.get(sweep).project)
+        trials = len(wider.trials)
+        note = f"{trials} of its trials are new to sweep {sweep}"
+        return preview.model_copy(update={"notes": [note, *preview.notes]})
+
+    def with_alternatives(self, sweep: int, added: Mapping[AxisGroup, str]) -> bytes:
+        """The spec of a sweep with further alternatives; raises as `orchestrator.plan.edit.with_alternatives` does."""
+        return with_alternatives(self._store.sweeps.get(sweep).text.encode(), added)
+
+    def _wider(self, sweep: int, body: bytes) -> tuple[Checked, Extension]:
         refresh(self._catalog)
         contents = Contents.of(self._store.data.planned_content(sweep), self._store.data.findings())
-        checked = read(body, self._catalog, papers.PrintedLines(), contents)
+        checked = read_spec(body, self._catalog, papers.printed_lines(), contents)
         spec, text = checked.spec.model_dump(mode="json"), body.decode("utf-8-sig")
         former = self._store.sweeps.get(sweep)
         if former.state is SweepState.QUEUED:
-            raise ConflictError(f"sweep {sweep} is not expanded yet; try again in a moment")
+            raise ConflictError(f"the trials of sweep {sweep} are not all written yet; try again in a moment")
         wider = extension(self._store.trials.keys(sweep), checked.plan, text, spec, self._catalog, former.spec)
         self._store.collection.require_kept(wider.measured, checked.spec.fresh)
-        require_disk_room(self._settings)
-        return self._ask("extend", sweep, None, actor, {"text": text, "spec": spec, ADDED: len(wider.trials)})
+        return checked, wider
 
     def delete(self, sweep: int, confirm: str, actor: str | None = None) -> RequestView:
-        """Ask that an ended sweep be deleted with what only it uses; `confirm` is its name, else ConflictError."""
-        found = self._store.sweeps.get(sweep)
-        if confirm != found.name:
-            raise ConflictError(f"confirm the deletion of sweep {sweep} by its name, {found.name!r}")
+        """Delete an ended sweep and all that only it uses; raises ConflictError unless `confirm` is its name."""
+        name = self._store.sweeps.get(sweep).name
+        if confirm != name:
+            raise ConflictError(f"confirm the deletion of sweep {sweep} by its name, {name!r}")
         self._store.sweeps.deletion(sweep)
         return self._ask("delete", sweep, None, actor)
 
     def mirror(self, sweep: int, actor: str | None = None) -> RequestView:
-        """Ask that MLflow be told of a whole sweep anew."""
+        """Send a whole sweep to MLflow again."""
         return self._ask("mirror", sweep, None, actor)
-
-    def request(self, number: int) -> RequestView:
-        """What became of one request."""
-        return self._store.requests.get(number)
-
-    def requests(self, sweep: int, cursor: str | None, limit: int) -> Page[RequestView]:
-        """What was asked of a sweep, newest first, also of one that was deleted."""
-        return self._store.requests.page(sweep, cursor, limit)
 
     def _ask(
         self,
@@ -366,10 +370,6 @@ class SweepCommands:
         most = self._settings.owner_trials
         return self._store.requests.get(self._store.submissions.add_request(kind, sweep, trial, actor, arguments, most))
 
-    def _queue(self, kind: Literal["pause", "resume"], sweep: int, actor: str | None) -> RequestView:
-        self._store.requests.require_going(sweep, f"{kind}d")
-        return self._ask(kind, sweep, None, actor)
-
     def _of_cell(self, sweep: int, cell: int | None) -> dict[str, Any]:
         if cell is None:
             return {}
@@ -378,40 +378,114 @@ class SweepCommands:
         return {"cell": cell}
 
 
+_UNIMPORTANT: Final = frozenset({"name", "description", "version", "tables", "figures"})
+_MOST_DIFFERENCES: Final = 4
+_LONGEST_VALUE: Final = 60
+_MOST_BEST: Final = 1_000
+"""Sweeps whose best cell is cached."""
+
+
+def _in_short(value: Any) -> str:
+    """A value of a stored spec; of an axis the labels of its alternatives."""
+    if isinstance(value, list) and value and all(isinstance(group, Mapping) and "choices" in group for group in value):
+        return f"[{', '.join(str(choice.get('label')) for group in value for choice in group['choices'])}]"
+    return json.dumps(value)
+
+
+def _differences(spec: Mapping[str, Any], before: int, specs: Mapping[int, Mapping[str, Any]]) -> list[str]:
+    """How a spec differs in what it trains from that of an earlier sweep, a path each."""
+    now, then = (
+        {path: _in_short(value) for path, value in leaves(each) if path.partition(".")[0] not in _UNIMPORTANT}
+        for each in (spec, specs[before])
+    )
+    paths = [path for path in {**now, **then} if now.get(path) != then.get(path)]
+    found = [
+        f"{path}: {now.get(path, 'unset')[:_LONGEST_VALUE]}, {then.get(path, 'unset')[:_LONGEST_VALUE]} in #{before}"
+        for path in paths[:_MOST_DIFFERENCES]
+    ]
+    return found + ([f"{len(paths) - len(found)} more"] if len(paths) > len(found) else [])
+
+
 class SweepQueries:
-    """Answers about sweeps."""
+    """Answers queries about sweeps."""
 
     def __init__(self, store: Store, catalog: Catalog, links: Links) -> None:
         self._store, self._catalog, self._links = store, catalog, links
         self._outlook = Outlook(store, catalog)
+        self._best: Cache[Hashable, tuple[int, Labels, Statistic] | None] = Cache(_MOST_BEST)
 
     def page(
         self, state: str | None, name: str | None, cursor: str | None, limit: int, tag: str | None = None
     ) -> Page[SweepSummary]:
-        """Sweeps, newest first; `name` is a part of the name, `tag` a whole tag of the sweep itself."""
-        return self._store.sweeps.page(state, name, cursor, limit, tag and tag.strip())
+        """Sweeps, newest first; `name` is a part of the name, `tag` a whole tag of the sweep."""
+        found = self._store.sweeps.page(state, name, cursor, limit, tag and tag.strip())
+        numbers = [item.id for item in found.items]
+        before, settled = self._store.sweeps.named_before(numbers), self._store.sweeps.settled(numbers)
+        specs = self._store.sweeps.specs_of({*numbers, *before.values()})
+        items = [
+            item.model_copy(
+                update={
+                    "best": self._best_cell(item.id, specs[item.id], settled),
+                    "differences": _differences(specs[item.id], before[item.id], specs)
+                    if before.get(item.id) in specs
+                    else [],
+                }
+            )
+            for item in found.items
+            if item.id in specs  # not deleted meanwhile
+        ]
+        return found.model_copy(update={"items": items})
+
+    def _best_cell(self, sweep: int, spec: Mapping[str, Any], settled: Mapping[int, str]) -> BestCell | None:
+        """The best cell of a sweep by the first column of its first table; `None` before a cell has ended.
+
+        `settled`: the stamps of sweeps with settled cells, by which the result is cached.
+        """
+        if sweep not in settled:
+            return None
+        try:
+            first = headline(spec, self._catalog)
+        except ValidationError:  # a table of another release must not hide the other sweeps of a list
+            return None
+        if first is None:
+            return None
+        column, alike = first
+        found = self._best.stamped(
+            (sweep, column.key, column.better, *alike),
+            settled[sweep],
+            lambda: self._store.sweeps.best(sweep, column.key, alike, higher=column.better == "higher"),
+        )
+        if found is None:
+            return None
+        number, labels, statistic = found
+        return BestCell(
+            cell=number, labels=dict(labels), metric=column.title.rstrip(" ↑↓"), key=column.key,
+            text=column.text_of(statistic), mean=statistic.mean, std=statistic.std, n=statistic.n,
+        )  # fmt: skip
 
     def get(self, sweep: int) -> SweepView:
-        """One sweep whole."""
+        """The sweep with a number, with all details."""
         found = self._store.sweeps.get(sweep)
         experiment = self._store.runs.experiment(sweep)
-        said = self._store.remarks.of("sweep", sweep, sweep)
-        return found.model_copy(update={"mlflow_url": self._links.to_view(experiment), "remark": said})
-
-    def allowed(self, sweep: int) -> Allowed:
-        """What who asks may do with a sweep: pages offer no more."""
-        return self._store.accounts.allowed(sweep)
+        annotation = self._store.annotations.of("sweep", sweep, sweep)
+        return found.model_copy(
+            update={
+                "mlflow_url": self._links.to_view(experiment),
+                "annotation": annotation,
+                "best": self._best_cell(sweep, found.spec, self._store.sweeps.settled([sweep])),
+            }
+        )
 
     def using(self, kind: str, name: str, newest: int) -> list[PartUse]:
-        """Of the newest sweeps those whose specs name a part, the newest first."""
+        """The sweeps whose specs name a part, newest first, among the `newest` newest sweeps."""
         return [use for use, spec in self._store.sweeps.specs(newest) if named(spec, kind, name)]
 
     def left(self, sweep: SweepView) -> Cost | None:
-        """What is left to train of a sweep that goes on, at most a minute old; none where that is not known."""
+        """The cost of what a sweep has left to train, at most a minute old; `None` if it is unknown."""
         return self._outlook.left(sweep)
 
     def grid(self, sweep: int, most: int | None = None) -> list[GridCell]:
-        """A sweep's trials by cell, candidate and repeat; with `most`, the first cells, up to so many trials."""
+        """A sweep's trials by cell, candidate and repeat; with `most`, the first cells with up to so many trials."""
         experiment, runs = self._store.runs.experiment(sweep), self._store.runs.of_cells(sweep)
         return [
             replace(cell, mlflow_url=self._links.to(experiment, runs.get(cell.index)))
@@ -419,44 +493,41 @@ class SweepQueries:
         ]
 
     def mirror(self, sweep: int | None = None) -> MirrorView:
-        """What MLflow is still to be told of a sweep, or of all; NotFoundError."""
+        """The number of runs that MLflow does not show yet, of a sweep or of all; NotFoundError."""
         if sweep is not None:
             self._store.sweeps.get(sweep)
-        return MirrorView(waiting=self._store.outbox.lag(sweep), error=self._store.outbox.error(sweep))
-
-    def cell_count(self, sweep: int) -> int:
-        """How many cells a sweep has; none before it is expanded."""
-        return self._store.sweeps.cell_count(sweep)
+        backlog = self._store.outbox.backlog(sweep)
+        return MirrorView(waiting=backlog.runs, error=backlog.error)
 
     def cell_figure(self, cell: CellView) -> dict[str, Any] | None:
-        """A cell's candidates by their scores, as a Vega-Lite figure; none where nothing competes."""
+        """A cell's candidates by their scores, as a Vega-Lite figure; `None` if there is nothing to compare."""
         return figures.pages.candidates_chart(cell)
 
     def compared(self, sweep: int, index: int) -> ComparedCell:
-        """A cell of a sweep as it stands beside others; NotFoundError."""
-        found, trial = cells.compared(self._store.outcomes.of(sweep, [index]), index, self._catalog)
+        """A cell of a sweep for a comparison with other cells; NotFoundError."""
+        found, trial = cells.compared(self._store.trial_results.of(sweep, [index]), index, self._catalog)
         if trial is None:
             return found
         recipe = self._store.trials.get(trial.trial).recipe
-        alike = {path: value for path, value in recipe.items() if path not in trial.repeat_labels}
-        return found.model_copy(update={"recipe": alike})
+        shared = {path: value for path, value in recipe.items() if path not in trial.repeat_labels}
+        return found.model_copy(update={"recipe": shared})
 
     def cell(self, sweep: int, index: int) -> CellView:
         """A cell of a sweep with its candidates, their trials and provenance; NotFoundError."""
-        evidence = list(self._store.outcomes.provenance(sweep, index))
+        evidence = list(self._store.trial_results.provenance(sweep, index))
         found = cells.trace(self._around(sweep, index), index, evidence, self._catalog)
-        runs = {one.outcome.trial: one.run for one in evidence if one.run is not None}
+        runs = {trial.result.trial: trial.run for trial in evidence if trial.run is not None}
         own = self._store.runs.run("cell", sweep, index)
         linked = cells.linked(found, self._links, self._store.runs.experiment(sweep), runs, own)
-        return linked.model_copy(update={"remark": self._store.remarks.of("cell", sweep, index)})
+        return linked.model_copy(update={"annotation": self._store.annotations.of("cell", sweep, index)})
 
-    def _around(self, sweep: int, index: int) -> SweepOutcomes:
-        """The outcomes of a cell and of those that decide on its numbers; without it all cells, and no outcomes."""
-        own = self._store.outcomes.of(sweep, [index])
-        if own.cells and cells.alone(own.spec, own.cells[0], self._catalog):
+    def _around(self, sweep: int, index: int) -> SweepResults:
+        """The results of a cell and of the cells that its numbers depend on; if there is no such cell, all cells."""
+        own = self._store.trial_results.of(sweep, [index])
+        if own.cells and cells.is_independent(own.spec, own.cells[0], self._catalog):
             return own
-        among = self._store.outcomes.cells(sweep)
+        among = self._store.trial_results.cells(sweep)
         if not own.cells:
             return replace(own, cells=among)
         wanted = cells.needed(own.spec, among, own.cells[0], self._catalog)
-        return self._store.outcomes.of(sweep, None if len(wanted) == len(among) else wanted)
+        return self._store.trial_results.of(sweep, None if len(wanted) == len(among) else wanted)

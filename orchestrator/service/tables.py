@@ -1,7 +1,7 @@
-"""Tables, figures, macros, table diffs and bundles of sweeps."""
+"""Tables, figures, bundles, table diffs and reproduction reports."""
 
 import re
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -10,15 +10,17 @@ from tempfile import TemporaryFile
 from typing import IO, Any, Final, Literal, cast
 
 from orchestrator.host.cache import Cache
-from orchestrator.publish import figures, formats, macros
+from orchestrator.plan.figures import read_figure
+from orchestrator.publish import figures, formats, reproduction, reproduction_files
 from orchestrator.publish.aggregate import direction, optimism, selection
 from orchestrator.publish.bundle import contents, making, rebuilding
 from orchestrator.publish.bundle.contents import Head
 from orchestrator.publish.bundle.making import Material
 from orchestrator.publish.bundle.rebuilding import RebuildReport
-from orchestrator.publish.drift import TableSource, drift, render
 from orchestrator.publish.figures.sketch import Sources
-from orchestrator.publish.macros import PREFIX, macros_of
+from orchestrator.publish.macros import PREFIX, macros_of, written
+from orchestrator.publish.reproduction import WITHIN, ReproductionFinding, findings, published_tables
+from orchestrator.publish.table_diff import TableSource, diff, render
 from orchestrator.publish.tables import build, compare
 from orchestrator.publish.tables.cells import counts_by_cell, shaded
 from orchestrator.publish.tables.evidence import JudgedTable, judged
@@ -29,203 +31,213 @@ from orchestrator.record.progress import LARGE
 from orchestrator.record.store import Store
 from orchestrator.settings import Settings
 from orchestrator.spec.layouts import Covers
-from orchestrator.views.errors import ConflictError, NotFoundError
-from orchestrator.views.evidence import DriftView, MacroFormat, MacrosView, OptimismView, RunFacts, VerdictsView
+from orchestrator.spec.spec import Spec
+from orchestrator.views.errors import ConflictError, NotFoundError, timely
+from orchestrator.views.evidence import (
+    MacroFormat,
+    OptimismView,
+    ReproductionSummary,
+    ReproductionView,
+    RunFacts,
+    VerdictsView,
+)
 from orchestrator.views.pages import FigureView, Rendered
-from orchestrator.views.runs import QuerySource, SweepOutcomes, TrialProvenance, nowhere
+from orchestrator.views.runs import QuerySource, SweepResults, nowhere
 from orchestrator.views.sweeps import Heat
 from workers.catalog import OWN_CODE, Catalog, PartSourceError, unknown
 
 
 class FigureQueries:
-    """Draws figures."""
+    """Draws the figures of sweeps."""
 
     def __init__(self, store: Store, catalog: Catalog, sources: Sources) -> None:
         self._store, self._catalog, self._sources = store, catalog, sources
 
     def listed(self, sweep: int) -> list[FigureView]:
         """The figures of a sweep."""
-        found = self._store.sweeps.get(sweep)
-        return figures.drawing.listed(sweep, found.name, found.spec)
+        view = self._store.sweeps.get(sweep)
+        return figures.drawing.listed(sweep, view.name, view.spec)
 
     def render(self, sweep: int, name: str, file_format: str, heading: bool = True) -> Rendered:
-        """A figure of a sweep in one of the formats, drawn from what is known now; `heading`: with its words."""
-        outcomes = self._store.outcomes.of(sweep)
-        return figures.rendering.render(
-            figures.drawing.draw(outcomes, name, self._catalog, self._sources, heading=heading), file_format
-        )
+        """A figure of the current results of a sweep in a format, with or without its title and caption."""
+        return self._drawn(self._store.trial_results.of(sweep), name, file_format, heading)
 
+    def draw(self, sweep: int, described: bytes, file_format: str, heading: bool = True) -> Rendered:
+        """A figure that is not in the sweep's spec, from its description; raises InvalidSpecError."""
+        results = self._store.trial_results.of(sweep)
+        figure = read_figure(described, Spec.model_validate(results.spec), self._catalog)
+        spec = {**results.spec, "figures": {"figure": figure.model_dump(mode="json")}}
+        return self._drawn(replace(results, spec=spec), "figure", file_format, heading)
 
-class PaperQueries:
-    """Gives papers their numbers."""
-
-    def __init__(self, store: Store, catalog: Catalog) -> None:
-        self._store, self._catalog = store, catalog
-
-    def macros(self, sweep: int, table: str, prefix: str = PREFIX) -> MacrosView:
-        """A table as macros. Raises NotFoundError for an unknown table, ConflictError for a prefix TeX cannot read."""
-        uid = self._store.sweeps.get(sweep).uid
-        return macros_of(self._store.outcomes.of(sweep), uid, table, self._catalog, prefix)
-
-    def render(self, sweep: int, table: str, file_format: MacroFormat, prefix: str = PREFIX) -> Rendered:
-        """The same as a file of LaTeX or JSON."""
-        view = self.macros(sweep, table, prefix)
-        stem = f"sweep-{sweep}-macros"
-        if file_format == "latex":
-            text = macros.written(view)
-            return Rendered(content=text.encode(), media_type="application/x-tex", filename=f"{stem}.tex")
-        text = view.model_dump_json(indent=2) + "\n"
-        return Rendered(content=text.encode(), media_type="application/json", filename=f"{stem}.json")
+    def _drawn(self, results: SweepResults, name: str, file_format: str, heading: bool) -> Rendered:
+        figure = figures.drawing.draw(results, name, self._catalog, self._sources, heading=heading)
+        return figures.rendering.render(figure, file_format)
 
 
 View = Literal["merge", "difference"]
-_WORDY: Final = ("html", "json")
 MOST_KEPT: Final = 64
-"""Tables, in a page or as a file, that are cached."""
+"""Rendered tables in the cache."""
 
 
 class TableQueries:
-    """Makes tables."""
+    """Makes the tables of sweeps."""
 
     def __init__(self, settings: Settings, store: Store, catalog: Catalog, queries: QuerySource = nowhere) -> None:
         self._settings, self._store, self._catalog, self._queries = settings, store, catalog, queries
         self._cache: Cache[Hashable, Any] = Cache(MOST_KEPT)
 
     def render(
-        self,
-        sweep: int,
-        name: str,
-        file_format: str,
-        show_tuned: bool | None = None,
-        numbers: Numbers = "own",
+        self, sweep: int, name: str, file_format: str, show_tuned: bool | None = None, numbers: Numbers = "own"
     ) -> Rendered:
-        """A table of a sweep in one of the formats, computed from what is known now; see `_cached`.
+        """A table of the current results of a sweep in a format; see `_cached`.
 
-        Of own numbers HTML and JSON say in words whether cells are better than their baselines; other formats have
-        marks for it where the table's `verdicts` ask for them.
+        With own numbers, JSON says whether cells are better than their baselines; other formats have marks if the
+        table's `verdicts` ask for them.
         """
-        key = (sweep, name, file_format, show_tuned, numbers)
-        rendered: Rendered = self._cached(
-            key, sweep, lambda: self._rendered(sweep, name, file_format, show_tuned, numbers)
-        )
+
+        def compute() -> Rendered:
+            results = self._results(sweep, name)
+            built = build.build(results, name, self._catalog, show_tuned=show_tuned, numbers=numbers)
+            wordy = file_format == "json"
+            if numbers == "own" and (wordy or (results.spec["tables"][name].get("verdicts") or {}).get("marks")):
+                built = self._judged(built, results).shown(marks=not wordy)
+            return formats.render(self._addressed(built), file_format)
+
+        rendered: Rendered = self._cached((sweep, name, file_format, show_tuned, numbers), sweep, compute)
         return rendered
 
-    def _rendered(self, sweep: int, name: str, file_format: str, show_tuned: bool | None, numbers: Numbers) -> Rendered:
-        outcomes = self._outcomes(sweep, name)
-        built = build.build(outcomes, name, self._catalog, show_tuned=show_tuned, numbers=numbers)
-        wordy = file_format in _WORDY
-        if numbers == "own" and (wordy or _marks(outcomes, name)):
-            built = self._judged(built, outcomes).shown(marks=not wordy)
-        return formats.render(self._addressed(built, here=False), file_format)
+    def macros(self, sweep: int, table: str, file_format: MacroFormat, prefix: str = PREFIX) -> Rendered:
+        """The macros of a table as a LaTeX or JSON file.
+
+        Raises NotFoundError for an unknown table, ConflictError for a prefix that TeX cannot read.
+        """
+        uid = self._store.sweeps.get(sweep).uid
+        view = macros_of(self._store.trial_results.of(sweep), uid, table, self._catalog, prefix)
+        if file_format == "latex":
+            text, media_type, suffix = written(view), "application/x-tex", "tex"
+        else:
+            text, media_type, suffix = view.model_dump_json(indent=2) + "\n", "application/json", "json"
+        return Rendered(content=text.encode(), media_type=media_type, filename=f"sweep-{sweep}-macros.{suffix}")
 
     def verdicts(self, sweep: int, name: str | None = None, covers: Covers | None = None) -> VerdictsView:
-        """Whether the cells of a table (its sweep's first one by default) are better than their baselines.
+        """Whether the cells of a table (by default the sweep's first) are better than their baselines.
 
-        They cover what the table's spec says, unless `covers` is given. NotFoundError where the sweep or the table is
-        not there.
+        `covers` overrides the table's spec. Raises NotFoundError if there is no such sweep or table; see `_cached`.
         """
-        outcomes = self._of(sweep)
-        chosen = name if name is not None else next(iter(outcomes.spec.get("tables") or {}), "")
-        built = build.build(self._named(outcomes, chosen), chosen, self._catalog)
-        return self._judged(built, outcomes, covers).view({cell.index: cell.labels for cell in outcomes.cells})
+
+        def compute() -> VerdictsView:
+            results = self._results(sweep, name)
+            chosen = name if name is not None else next(iter(results.spec["tables"]))
+            built = build.build(results, chosen, self._catalog)
+            return self._judged(built, results, covers).view({cell.index: cell.labels for cell in results.cells})
+
+        found: VerdictsView = self._cached(("verdicts", sweep, name, covers), sweep, compute)
+        return found
+
+    def answer(self, sweep: int) -> str:
+        """The best cell of the first table and its lead over its baseline, in a sentence; empty if it has none."""
+
+        def compute() -> str:
+            results = self._of(sweep)
+            for name in list(results.spec.get("tables") or {})[:1]:
+                labels = {cell.index: cell.labels for cell in results.cells}
+                return self._judged(build.build(results, name, self._catalog), results).answer(labels)
+            return ""
+
+        sentence: str = self._cached(("answer", sweep), sweep, compute)
+        return sentence
 
     def optimism(self, sweep: int) -> OptimismView:
-        """By how much the best candidate of each cell looks better than it is; NotFoundError."""
-        outcomes = self._store.outcomes.of(sweep)
-        return optimism(outcomes, direction(selection(outcomes.spec).metric, self._catalog))
+        """By how much selection inflates the score of the best candidate of each cell; NotFoundError."""
+        results = self._store.trial_results.of(sweep)
+        return optimism(results, direction(selection(results.spec).metric, self._catalog))
 
-    def html(self, sweep: int, name: str, heat: Heat = "none") -> str:
-        """A table as a fragment of HTML for our own pages: linked, coloured, and marked where bold may rest on noise.
+    def html(self, sweep: int, name: str, heat: Heat = "none", compared: bool = False) -> str:
+        """A table as an HTML fragment for our own pages, with links and colours; cached.
 
-        It is computed anew only when a trial of the sweep has begun or ended since: pages ask every few seconds.
+        If `compared`, cells say whether they are better than their baselines, and bold is marked where its lead is
+        doubtful.
         """
-        page: str = self._cached((sweep, name, heat), sweep, lambda: self._page(sweep, name, heat))
+
+        def compute() -> str:
+            results = self._results(sweep, name)
+            built = build.build(results, name, self._catalog, doubts=compared)
+            if compared:
+                built = self._judged(built, results).shown(marks=False)
+            built = shaded(built, heat, counts_by_cell(results))
+            return formats.render(replace(built, address=""), "html").content.decode()
+
+        page: str = self._cached((sweep, name, heat, compared), sweep, compute)
         return page
 
     def _cached(self, key: Hashable, sweep: int, compute: Callable[[], Any]) -> Any:
-        """Compute a table again once a trial has begun or ended; refresh that of a large sweep in the background."""
+        """Compute a table again once a trial has begun or ended; refresh tables of large sweeps in the background."""
 
         def current() -> Any:
-            return self._cache.stamped(key, self._stamp(sweep), compute)
+            with suppress(PartSourceError):
+                self._catalog.refresh()  # a cell says if own code has changed since
+            state = self._store.sweeps.change(sweep), self._store.requests.looks(sweep), self._catalog.changes
+            return self._cache.stamped(key, " ".join(map(str, state)), compute)
 
-        if self._store.sweeps.trials_of_going(sweep) < LARGE:  # raises where the caller may not see it
+        if self._store.sweeps.trials_of_going(sweep) < LARGE:  # raises if the caller may not see the sweep
             return current()
         return self._cache.get(("large", key), current, current)
 
-    def _stamp(self, sweep: int) -> str:
-        with suppress(PartSourceError):
-            self._catalog.refresh()  # a cell says where own code has changed since
-        state = self._store.sweeps.change(sweep), self._store.requests.looks(sweep), self._catalog.changes
-        return " ".join(map(str, state))
-
-    def _page(self, sweep: int, name: str, heat: Heat) -> str:
-        outcomes = self._outcomes(sweep, name)
-        built = build.build(outcomes, name, self._catalog, doubts=True)
-        built = self._judged(built, outcomes).shown(marks=False)
-        built = shaded(built, heat, counts_by_cell(outcomes))
-        return formats.render(self._addressed(built, here=True), "html").content.decode()
-
     def compare(self, sweeps: Sequence[int], name: str | None, view: View, file_format: str) -> Rendered:
-        """A table of the first sweep's spec (its first one by default) over the cells of all of them.
+        """A table of the first sweep's spec (by default the first) over the cells of all sweeps.
 
-        NotFoundError where a sweep or the table is not there, ConflictError where they do not compare.
+        Raises NotFoundError if there is no such sweep or table, ConflictError if the sweeps cannot be compared.
         """
         if not 2 <= len(sweeps) <= (2 if view == "difference" else compare.MOST):
             most = "two" if view == "difference" else f"2 to {compare.MOST}"
             raise ConflictError(f"the view {view} compares {most} sweeps, not {len(sweeps)}")
-        several = [self._of(sweep) for sweep in sweeps]
-        tables = several[0].spec.get("tables") or {}
-        chosen = name if name is not None else next(iter(tables), "")
-        if chosen not in tables:
-            raise NotFoundError(f"in sweep {sweeps[0]}: {unknown('table', chosen, tables)}")
+        first = self._results(sweeps[0], name)
+        several = [first, *(self._of(sweep) for sweep in sweeps[1:])]
+        chosen = name if name is not None else next(iter(first.spec["tables"]))
         if view == "difference":
-            built = compare.contrasted(several[0], several[1], chosen, self._catalog)
+            built = compare.contrasted(first, several[1], chosen, self._catalog)
         else:
             built = compare.merged(several, chosen, self._catalog)
-        rendered = formats.render(self._addressed(built, here=False), file_format)
+        rendered = formats.render(self._addressed(built), file_format)
         suffix = rendered.filename.rpartition(".")[2]
         stem = "-".join(("compare", *map(str, sweeps), chosen, view))
         return rendered.model_copy(update={"filename": f"{stem}.{suffix}"})
 
-    def _judged(self, built: Table, outcomes: SweepOutcomes, covers: Covers | None = None) -> JudgedTable:
-        return judged(built, outcomes, self._store.requests.looks(outcomes.sweep), covers)
+    def _judged(self, built: Table, results: SweepResults, covers: Covers | None = None) -> JudgedTable:
+        return judged(built, results, self._store.requests.looks(results.sweep), covers)
 
-    def _outcomes(self, sweep: int, name: str) -> SweepOutcomes:
-        return self._named(self._of(sweep), name)
+    def _results(self, sweep: int, name: str | None) -> SweepResults:
+        """The results of a sweep; raises NotFoundError if it has no table `name` (`None` means any)."""
+        results = self._of(sweep)
+        tables = results.spec.get("tables") or {}
+        if name not in tables and (name is not None or not tables):
+            raise NotFoundError(f"in sweep {results.sweep}: {unknown('table', name or '', tables)}")
+        return results
 
-    def _of(self, sweep: int) -> SweepOutcomes:
-        return replace(self._store.outcomes.of(sweep), queries=self._queries)
+    def _of(self, sweep: int) -> SweepResults:
+        return replace(self._store.trial_results.of(sweep), queries=self._queries)
 
-    def _named(self, outcomes: SweepOutcomes, name: str) -> SweepOutcomes:
-        tables = outcomes.spec.get("tables", {})
-        if name not in tables:
-            raise NotFoundError(f"in sweep {outcomes.sweep}: {unknown('table', name, tables)}")
-        return outcomes
-
-    def _addressed(self, table: Table, *, here: bool) -> Table:
-        """The table with links from its cells: within our own pages, or, where this server's address is set, to it."""
-        known = self._settings.address if self._settings.url else None
-        return replace(table, address="" if here else known)
-
-
-def _marks(outcomes: SweepOutcomes, name: str) -> bool:
-    return bool(((outcomes.spec["tables"][name].get("verdicts")) or {}).get("marks"))
+    def _addressed(self, table: Table) -> Table:
+        """The table with links from its cells to this server, if its address is set."""
+        return replace(table, address=self._settings.address if self._settings.url else None)
 
 
 class BundleQueries:
-    """Packs sweeps."""
+    """Packs sweeps into bundles, ZIP files from which their tables can be rebuilt."""
 
     def __init__(self, store: Store, catalog: Catalog, sources: Sources, files: FigureFiles) -> None:
         self._store, self._catalog, self._sources, self._files = store, catalog, sources, files
 
     def make(self, sweep: int) -> IO[bytes]:
-        """A sweep's archive as an open file at its beginning, which is gone once it is closed; NotFoundError."""
+        """The bundle of a sweep as an open temporary file at its beginning; raises NotFoundError."""
         view = self._store.sweeps.get(sweep)
         material = Material(
             head=Head.model_validate(view.model_dump(include=set(Head.model_fields))),
             text=view.text,
-            outcomes=replace(self._store.outcomes.of(sweep, trials=False), queries=judge.source(self._sources.arrays)),
-            evidence=self._store.outcomes.provenance(sweep),
+            results=replace(
+                self._store.trial_results.of(sweep, trials=False), queries=judge.source(self._sources.arrays)
+            ),
+            evidence=self._store.trial_results.provenance(sweep),
             catalog=self._catalog,
             sources=self._sources,
             own_code=lambda trial: self._files.read(trial, OWN_CODE).content,
@@ -242,9 +254,9 @@ class BundleQueries:
 
 
 def rebuild(file: Path, table: str | None = None, file_format: str | None = None) -> RebuildReport:
-    """The tables of a bundle made again, asking no server and no database.
+    """Make the tables of a bundle again without a server or a database, and compare them.
 
-    Raises DamagedError, naming every file that was changed, and NotFoundError where no such table is in it.
+    Raises DamagedError with every changed file, and NotFoundError if the bundle has no such table.
     """
     with file.open("rb") as source:
         return rebuilding.rebuild(source, table, file_format)
@@ -253,23 +265,19 @@ def rebuild(file: Path, table: str | None = None, file_format: str | None = None
 _PLACE: Final = re.compile(r"([1-9][0-9]{0,8})(?:@(.+))?")
 
 
-class DriftQueries:
-    """Compares tables of sweeps, each as it is now or as it was."""
+class DiffQueries:
+    """Compares tables of sweeps, each as it is now or as it was at an earlier time."""
 
     def __init__(self, store: Store, catalog: Catalog) -> None:
         self._store, self._catalog = store, catalog
 
-    def of(self, before: str, after: str, table: str | None = None) -> DriftView:
-        """What changed from one to the other: each a sweep's number, `7`, or it at a time, `7@2026-11-20T12:00`.
-
-        NotFoundError where a sweep or the table is not there, ConflictError for what names no sweep or time.
-        """
-        sources = self._source(before), self._source(after)
-        return drift(*sources, _table(sources, table))
-
     def render(self, before: str, after: str, table: str | None, file_format: str) -> Rendered:
-        """The same as a file."""
-        return render(self.of(before, after, table), file_format)
+        """The changes from one table to the other as a file.
+
+        Each is the number of a sweep, `7`, or a sweep at a time, `7@2026-11-20T12:00`. Raises NotFoundError if there is
+        no such sweep or table, ConflictError for a text that names no sweep or time.
+        """
+        return _diff(self._source(before), self._source(after), table, file_format)
 
     def _source(self, place: str) -> TableSource:
         found = _PLACE.fullmatch(place.strip())
@@ -278,62 +286,102 @@ class DriftQueries:
                 f"{place!r} names no table; say a sweep, such as 7, or 7@2026-11-20T12:00 for that time"
             )
         sweep, moment = int(found[1]), None if found[2] is None else _moment(found[2])
-        outcomes = self._store.outcomes.of(sweep) if moment is None else self._store.outcomes.at(sweep, moment)
-        title = f"sweep {sweep} ({outcomes.name})"
+        results = self._store.trial_results.of(sweep) if moment is None else self._store.trial_results.at(sweep, moment)
+        title = f"sweep {sweep} ({results.name})"
         if moment is not None:
-            title += f" at {moment:%Y-%m-%d %H:%M} UTC{self._whether_known(sweep, moment)}"
-        return TableSource(title, outcomes, self._catalog, lambda trials: self._facts(sweep, trials))
-
-    def _whether_known(self, sweep: int, moment: datetime) -> str:
-        """What to say of a time at which there was nothing to see of a sweep, or not yet."""
-        if moment > datetime.now(UTC):
-            return " (still to come: as it is now)"
-        return " (before it was submitted)" if moment < self._store.sweeps.get(sweep).created else ""
+            title += f" at {moment:%Y-%m-%d %H:%M} UTC"
+            if moment > datetime.now(UTC):
+                title += " (still to come: as it is now)"
+            elif moment < self._store.sweeps.get(sweep).created:
+                title += " (before it was submitted)"
+        return TableSource(title, results, self._catalog, lambda trials: self._facts(sweep, trials))
 
     def _facts(self, sweep: int, trials: Collection[int]) -> Mapping[int, RunFacts]:
-        wanted = set(trials)
-        if not wanted:
-            return {}
-        return {one.outcome.trial: _fact(one) for one in self._store.outcomes.provenance(sweep)
-                if one.outcome.trial in wanted}  # fmt: skip
+        return {
+            trial.result.trial: RunFacts(trial.recipe, trial.commit, trial.data_hash, trial.versions)
+            for trial in (self._store.trial_results.provenance(sweep) if trials else ())
+            if trial.result.trial in trials
+        }
 
 
 def between_bundles(before: Path, after: Path, table: str | None, file_format: str) -> Rendered:
-    """The difference of the tables of two bundles, asking no server; raises DamagedError and NotFoundError."""
-    sources = _packed(before), _packed(after)
-    return render(drift(*sources, _table(sources, table)), file_format)
+    """The changes between the tables of two bundles as a file, without a server; raises DamagedError, NotFoundError."""
+    return _diff(_packed(before), _packed(after), table, file_format)
 
 
 def _packed(file: Path) -> TableSource:
-    with file.open("rb") as source:
-        packed = rebuilding.unpacked(source)
+    packed = rebuilding.unpacked(file)
 
     def facts(trials: Collection[int]) -> Mapping[int, RunFacts]:
-        wanted = set(trials)
-        return {trial: fact for trial, fact in contents.read_facts(packed.trials) if trial in wanted}
+        return {trial: fact for trial, fact in contents.read_facts(packed.trials) if trial in trials}
 
     title = f"the bundle {file.name} of sweep {packed.head.id} ({packed.head.name})"
-    return TableSource(title, packed.outcomes, packed.catalog, facts)
+    return TableSource(title, packed.results, packed.catalog, facts)
 
 
-def _table(sources: tuple[TableSource, TableSource], name: str | None) -> str:
-    """The table that is asked for, or the later one's first that both have."""
-    before, after = ([*map(str, one.outcomes.spec.get("tables") or ())] for one in sources)
-    both = [one for one in after if one in before]
-    wanted = name if name is not None else next(iter(both or after), "")
-    for source, known in zip(sources, (before, after), strict=True):
+def _diff(before: TableSource, after: TableSource, name: str | None, file_format: str) -> Rendered:
+    """The changes of the table `name`, by default the first table of the later source that both have."""
+    old, new = ([*map(str, source.results.spec.get("tables") or ())] for source in (before, after))
+    both = [table for table in new if table in old]
+    wanted = name if name is not None else next(iter(both or new), "")
+    for source, known in ((before, old), (after, new)):
         if wanted not in known:
             raise NotFoundError(f"in {source.title}: {unknown('table', wanted, known)}")
-    return wanted
+    return render(diff(before, after, wanted), file_format)
 
 
 def _moment(text: str) -> datetime:
     try:
         moment = datetime.fromisoformat(text)
         return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-    except (ValueError, OverflowError) as error:  # an offset may lead out of the years that there are
+    except (ValueError, OverflowError) as error:  # an offset may lead beyond the years of datetime
         raise ConflictError(f"{text!r} is no time; write it as 2026-11-20 or 2026-11-20T12:00") from error
 
 
-def _fact(one: TrialProvenance) -> RunFacts:
-    return RunFacts(one.recipe, one.commit, one.data_hash, one.versions)
+MOST_SWEEPS: Final = 10_000
+"""The number of newest sweeps that reports use."""
+MOST_REPRODUCTIONS_KEPT: Final = 256
+"""Sweeps whose findings are cached."""
+
+
+class ReproductionQueries:
+    """Makes reproduction reports; caches the findings of a sweep until one of its trials begins or ends."""
+
+    def __init__(self, store: Store, catalog: Catalog) -> None:
+        self._store, self._catalog = store, catalog
+        self._kept: Cache[tuple[int, float], list[ReproductionFinding]] = Cache(MOST_REPRODUCTIONS_KEPT)
+
+    def summaries(self) -> list[ReproductionSummary]:
+        """Every paper with the number of its numbers by standing."""
+        found = list(self._findings(WITHIN))
+        views = (reproduction.reproduction(paper, found, WITHIN) for paper in reproduction.papers())
+        return [ReproductionSummary(paper=view.paper, citation=view.citation, counts=view.counts) for view in views]
+
+    def of(self, paper: str, within: float = WITHIN) -> ReproductionView:
+        """The report of a paper; NotFoundError suggests a similar name."""
+        return reproduction.reproduction(reproduction.known_paper(paper), self._findings(within), within)
+
+    def render(self, paper: str, file_format: str, within: float = WITHIN) -> Rendered:
+        """The report of a paper as a file; NotFoundError for an unknown paper or format."""
+        return reproduction_files.render(self.of(paper, within), file_format)
+
+    def _findings(self, within: float) -> Iterator[ReproductionFinding]:
+        for use, spec in timely(self._store.sweeps.specs(MOST_SWEEPS)):
+            if published_tables(spec):
+                with suppress(NotFoundError):  # the sweep was deleted meanwhile
+                    yield from self._of_sweep(use.id, within)
+
+    def _of_sweep(self, sweep: int, within: float) -> list[ReproductionFinding]:
+        stamp = self._store.sweeps.change(sweep)
+        return self._kept.stamped(
+            (sweep, within), stamp, lambda: findings(self._store.trial_results.of(sweep), self._catalog, within)
+        )
+
+
+def from_bundles(bundles: Sequence[Path], paper: str, file_format: str, within: float = WITHIN) -> Rendered:
+    """The report of a paper from bundles alone, without a server; raises DamagedError and NotFoundError."""
+    name = reproduction.known_paper(paper)
+    found: list[ReproductionFinding] = []
+    for packed in map(rebuilding.unpacked, bundles):
+        found += findings(packed.results, packed.catalog, within)
+    return reproduction_files.render(reproduction.reproduction(name, found, within), file_format)

@@ -1,4 +1,4 @@
-"""Trials: lists, plots and frames of them, their curves and their pages."""
+"""Trials: their lists, plots, frames, curves and pages."""
 
 import json
 import subprocess
@@ -7,61 +7,83 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+import numpy as np
+from pydantic import BaseModel, Field
+
 from orchestrator.publish import figures, frames
 from orchestrator.publish.aggregate import by_cell, direction, selection, summary_of
-from orchestrator.publish.figures.sketch import averaged, smoothed, thinned, thinned_band
-from orchestrator.publish.labels import metric_better
+from orchestrator.publish.classes import class_scores
+from orchestrator.publish.figures.sketch import averaged, evenly, smoothed, thinned
+from orchestrator.publish.labels import metric_facts
+from orchestrator.publish.verdicts import judge
 from orchestrator.record.attempts import Points
-from orchestrator.record.figure_files import FigureFiles
-from orchestrator.record.listings import Sought
+from orchestrator.record.listings import RowQuery
 from orchestrator.record.store import Store
 from orchestrator.views import filters
 from orchestrator.views.errors import BusyError, ConflictError, NotFoundError
-from orchestrator.views.pages import FigureFile, Page, Rendered
-from orchestrator.views.runs import Labels, SweepOutcomes, TrialOutcome
+from orchestrator.views.pages import each
+from orchestrator.views.runs import Labels, SweepResults, TrialResult
 from orchestrator.views.states import TRIAL_ACTIVE
-from orchestrator.views.sweeps import Links, SweepSummary
+from orchestrator.views.sweeps import Links
 from orchestrator.views.trials import (
     Against,
-    Curve,
+    ClassScores,
     CurveLine,
     CurveLines,
     Listed,
     ListedColumn,
     Listing,
-    LogView,
-    Neighbour,
-    TrialSummary,
     TrialView,
 )
 from workers import catalog as catalogs
 from workers.catalog import Catalog
+from workers.contract import Recipe
 
-MOST_TRACES: Final = 40
-"""Lines of one answer: of more nobody tells them apart."""
+_MOST_TRACES: Final = 40
+"""Lines of one answer; more could not be distinguished."""
 MOST_TRIALS: Final = 400
 """Trials whose curves one answer reads."""
-DEFAULT_POINTS: Final = 400
 
 PLAIN: Final = ("loss", "regularizer", "dataset", "backbone", "head")
-"""Axes whose labels say themselves what they are of."""
-XY = tuple[float, float | None]
+"""Axes whose labels need no axis name."""
+_XY = tuple[float, float | None]
 
 By = Literal["cell", "candidate", "trial"]
 
 
-@dataclass(frozen=True, slots=True)
-class CurvesAsked:
-    """What is asked for: `trials`, or of a `sweep` its cells (all, or some), each `by` its best candidate or finer."""
+_NUMBERS: Final = r"^[0-9]{1,9}(,[0-9]{1,9}){0,199}$"
 
-    trials: Sequence[int] = ()
-    sweep: int | None = None
-    cells: Sequence[int] | None = None
-    by: By = "cell"
-    key: str | None = None
-    x: Against = "step"
-    smoothing: float = 0.0
-    points: int = DEFAULT_POINTS
+
+class LinesQuery(BaseModel):
+    """The query for lines: of `trials` or of a `sweep`, and how to group them."""
+
+    trials: str | None = Field(
+        default=None, pattern=_NUMBERS, description="Trials; each has a line.", examples=["41,42"]
+    )
+    sweep: int | None = Field(default=None, ge=1, le=2**31 - 1, description="A sweep, instead of `trials`.")
+    cells: str | None = Field(default=None, pattern=_NUMBERS, description="Only these cells of it.", examples=["0,3"])
+    by: By = Field(
+        default="cell",
+        description="A line for each cell's best candidate, each candidate (means over runs), or each trial.",
+    )
+    x: Against = Field(default="step", description="The horizontal axis: steps, or seconds of training.")
+    smoothing: float = Field(
+        default=0.0,
+        ge=0,
+        lt=1,
+        description="Weight of earlier values in a debiased exponential moving average; 0 means no smoothing.",
+    )
+    points: int = Field(default=400, ge=4, le=2_000, description="The largest number of points of a line.")
+
+
+class CurvesQuery(LinesQuery):
+    """The query for curves: lines of one key."""
+
+    key: str | None = Field(default=None, max_length=200, pattern=r"^[^\x00]*$", description="Such as `train/loss`.")
+
+
+def _numbers(text: str | None) -> list[int]:
+    return [int(number) for number in text.split(",")] if text else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,25 +92,31 @@ class _Line:
     cell: int
     candidate: int
     labels: Mapping[str, str]
-    trials: Sequence[TrialOutcome]
+    trials: Sequence[TrialResult]
 
 
 class CurveQueries:
-    """Reads curves and makes them fit to be drawn together."""
+    """Reads curves of trials and aligns them to be drawn together."""
 
     def __init__(self, store: Store, catalog: Catalog) -> None:
         self._store, self._catalog = store, catalog
 
-    def traces(self, asked: CurvesAsked) -> CurveLines:
-        """What is asked for; NotFoundError where a trial, sweep or cell is not there."""
-        lines = self._of_trials(asked.trials) if asked.trials else self._of_sweep(asked)
-        shown = lines[:MOST_TRACES]
+    def traces(self, asked: LinesQuery, wanted: str | None = None) -> CurveLines:
+        """The requested curves of a key, by default of the first key with several points.
+
+        Raises NotFoundError for an unknown trial, sweep or cell.
+        Raises ConflictError unless there are either trials or a sweep in the query.
+        """
+        if bool(asked.trials) == (asked.sweep is not None):
+            raise ConflictError("name either `trials` or a `sweep`")
+        lines = self._of_trials(_numbers(asked.trials)) if asked.trials else self._of_sweep(asked)
+        shown = lines[:_MOST_TRACES]
         ids = [trial.trial for line in shown for trial in line.trials][:MOST_TRIALS]
         keys = self._store.curves.keys(ids)
-        wanted = [asked.key] if asked.key else _usual(keys, lines, self._store)
-        held = self._store.curves.of_trials(ids, wanted)
-        several = (one for one in wanted if any(len(found.get(one, [])) > 1 for found in held.values()))
-        key = next(several, wanted[0])  # of one evaluation each there is no curve
+        query = [wanted] if wanted else _default_keys(keys, lines, self._store)
+        held = self._store.curves.of_trials(ids, query)
+        several = (name for name in query if any(len(found.get(name, [])) > 1 for found in held.values()))
+        key = next(several, query[0])  # a single evaluation makes no curve
         curves = {trial: found.get(key, []) for trial, found in held.items()}
         clocks = self._store.curves.clocks(ids) if asked.x == "seconds" else {}
         names = _names([line.labels for line in shown])
@@ -98,181 +126,172 @@ class CurveQueries:
             traces=[_trace(line, name, asked, over) for line, name in zip(shown, names, strict=True)],
         )  # fmt: skip
 
-    def chart(self, found: CurveLines, *, log: bool = False) -> dict[str, Any]:
-        """The same as a Vega-Lite figure."""
-        return figures.pages.lines_chart(found, figures.pages.curve_title(found.key, self._catalog), log=log)
+    def chart(self, found: Sequence[CurveLines], *, log: bool = False, bands: bool = True) -> dict[str, Any]:
+        """The curves as a Vega-Lite figure, a small multiple for each of several keys."""
+        titles = [figures.pages.curve_title(lines.key, self._catalog) for lines in found]
+        return figures.pages.lines_charts(found, titles, log=log, bands=bands)
 
     def _of_trials(self, trials: Sequence[int]) -> list[_Line]:
-        found = []
+        lines = []
         for number in dict.fromkeys(trials):
-            one = self._store.trials.get(number)
-            outcome = TrialOutcome(one.id, one.cell, one.candidate, one.repeat, {}, one.state, one.diverged)
-            labels = {"trial": str(number), **one.labels}
-            found.append(_Line(one.sweep, one.cell, one.candidate, labels, [outcome]))
-        return found
+            trial = self._store.trials.get(number)
+            result = TrialResult(trial.id, trial.cell, trial.candidate, trial.repeat, {}, trial.state, trial.diverged)
+            labels = {"trial": str(number), **trial.labels}
+            lines.append(_Line(trial.sweep, trial.cell, trial.candidate, labels, [result]))
+        return lines
 
-    def _of_sweep(self, asked: CurvesAsked) -> list[_Line]:
+    def _of_sweep(self, asked: LinesQuery) -> list[_Line]:
         assert asked.sweep is not None
-        outcomes = self._store.outcomes.of(asked.sweep, asked.cells)
-        present = {cell.index for cell in outcomes.cells}
-        if missing := [cell for cell in asked.cells or () if cell not in present]:
+        wanted = _numbers(asked.cells)
+        results = self._store.trial_results.of(asked.sweep, wanted or None)
+        present = {cell.index for cell in results.cells}
+        if missing := [cell for cell in wanted if cell not in present]:
             raise NotFoundError(f"no cell {missing[0]} in sweep {asked.sweep}")
         if asked.by == "cell":
-            return list(self._best(outcomes))
-        cells = {cell.index: cell.labels for cell in outcomes.cells}
-        by_place: dict[tuple[int, ...], list[TrialOutcome]] = {}
-        for trial in outcomes.trials:
+            return list(self._best(results))
+        cells = {cell.index: cell.labels for cell in results.cells}
+        by_place: dict[tuple[int, ...], list[TrialResult]] = {}
+        for trial in results.trials:
             place = (trial.cell, trial.candidate) + ((trial.repeat,) if asked.by == "trial" else ())
             by_place.setdefault(place, []).append(trial)
-        tuned = {(one.cell, one.index): one.labels for one in outcomes.candidates}
+        tuned = {(candidate.cell, candidate.index): candidate.labels for candidate in results.candidates}
         return [
             _Line(
-                outcomes.sweep, place[0], place[1],
+                results.sweep, place[0], place[1],
                 {**cells[place[0]], **tuned[place[0], place[1]], **(those[0].repeat_labels if len(place) > 2 else {})},
                 those,
             )
             for place, those in sorted(by_place.items())
         ]  # fmt: skip
 
-    def _best(self, outcomes: SweepOutcomes) -> Iterable[_Line]:
-        """Of each cell the candidate that is selected, or that is ahead, or that has begun."""
-        select = selection(outcomes.spec)
+    def _best(self, results: SweepResults) -> Iterable[_Line]:
+        """The selected candidate of each cell, or else the first that has begun."""
+        select = selection(results.spec)
         better = direction(select.metric, self._catalog)
-        competing = by_cell(outcomes)
-        for cell in outcomes.cells:
+        competing = by_cell(results)
+        for cell in results.cells:
+            candidates = {candidate.index: candidate for candidate in competing[cell.index]}
             chosen = summary_of(cell.index, competing[cell.index], select.key, better).candidate
             if chosen is None:
-                begun = [one.index for one in competing[cell.index] if one.started]
-                chosen = next(iter(begun or [one.index for one in competing[cell.index]]), None)
+                begun = [index for index, candidate in candidates.items() if candidate.started]
+                chosen = next(iter(begun or candidates), None)
             if chosen is None:
                 continue
-            labels = next((one.labels for one in competing[cell.index] if one.index == chosen), {})
-            trials = [one for one in outcomes.trials_of(cell.index) if one.candidate == chosen]
-            yield _Line(outcomes.sweep, cell.index, chosen, {**cell.labels, **labels}, trials)
+            labels = {**cell.labels, **candidates[chosen].labels}
+            trials = [trial for trial in results.trials_of(cell.index) if trial.candidate == chosen]
+            yield _Line(results.sweep, cell.index, chosen, labels, trials)
 
 
-def _trace(line: _Line, name: str, asked: CurvesAsked, over: Mapping[int, Sequence[XY]]) -> CurveLine:
-    runs = (over.get(trial.trial) for trial in line.trials)
-    told = [smoothed(points, asked.smoothing) for points in runs if points]
-    if len(told) > 1:
-        points, band = averaged(told)
-    else:
-        points, band = (told[0] if told else []), []
+def _trace(line: _Line, name: str, asked: LinesQuery, over: Mapping[int, Sequence[_XY]]) -> CurveLine:
+    curves = (over.get(trial.trial) for trial in line.trials)
+    runs = [smoothed(points, asked.smoothing) for points in curves if points]
+    points, band = averaged(runs)
     return CurveLine(
         label=name, sweep=line.sweep, cell=line.cell, candidate=line.candidate,
-        trials=[one.trial for one in line.trials], runs=len(told),
-        running=any(one.state in TRIAL_ACTIVE for one in line.trials),
-        points=thinned(points, asked.points), band=thinned_band(band, asked.points),
+        trials=[trial.trial for trial in line.trials], runs=len(runs),
+        running=any(trial.state in TRIAL_ACTIVE for trial in line.trials),
+        points=thinned(points, asked.points), band=list(evenly(band, asked.points)),
     )  # fmt: skip
 
 
-def _over(points: Points, clock: Sequence[tuple[int, float]] | None) -> list[XY]:
-    """The points over the steps, or over the seconds that a clock tells at steps; none where it tells nothing."""
+def _over(points: Points, clock: Sequence[tuple[int, float]] | None) -> list[_XY]:
+    """The points over steps, or over seconds if the clock of a trial (seconds at steps) is given."""
     if clock is None:
         return [(float(step), value) for step, value in points]
     if not clock:
         return []
-    import numpy as np  # only now: who asks by steps waits for nothing
-
-    steps, seconds = [float(step) for step, _ in clock], [second for _, second in clock]
-    xs = np.interp([float(step) for step, _ in points], steps, seconds)
+    xs = np.interp([step for step, _ in points], [step for step, _ in clock], [seconds for _, seconds in clock])
     return [(float(x), value) for x, (_, value) in zip(xs, points, strict=True)]
 
 
-def _usual(keys: Sequence[str], lines: Sequence[_Line], store: Store) -> list[str]:
-    """What is drawn where nothing is asked for: what the sweep selects by, where it is reported, and the loss."""
-    wanted: list[str] = []
+def _default_keys(keys: Sequence[str], lines: Sequence[_Line], store: Store) -> list[str]:
+    """The curves by default: the metric that the sweep selects by, if it is reported, and the loss."""
+    query: list[str] = []
     if lines:
         select = selection(store.sweeps.get(lines[0].sweep).spec)
-        wanted = [f"{'validation' if select.split == 'validation' else 'test'}/{select.metric}", "train/loss"]
-    return [key for key in wanted if key in keys] or [*keys[:1]] or ["train/loss"]
+        query = [f"{'validation' if select.split == 'validation' else 'test'}/{select.metric}", "train/loss"]
+    return [key for key in query if key in keys] or [*keys[:1]] or ["train/loss"]
 
 
 def _names(every: Sequence[Labels]) -> list[str]:
-    """What tells each of some lines apart from the others, in as few words as do."""
+    """Short names of lines, from the labels in which they differ."""
     axes = list(dict.fromkeys(axis for labels in every for axis in labels))
-    telling = [axis for axis in axes if len({labels.get(axis) for labels in every}) > 1] or axes
-    short = {axis: axis.rpartition(".")[2] for axis in telling}
+    differing = [axis for axis in axes if len({labels.get(axis) for labels in every}) > 1] or axes
+    short = {axis: axis.rpartition(".")[2] for axis in differing}
     return [
-        " · ".join(one if axis in PLAIN else f"{short[axis]} {one}" for axis, one in labels.items() if axis in short)
+        " · ".join(label if axis in PLAIN else f"{short[axis]} {label}" for axis, label in labels.items()
+                   if axis in short)
         for labels in every
-    ]
+    ]  # fmt: skip
 
 
 MEDIA_TYPE: Final = "application/vnd.apache.arrow.stream"
-_PAGE: Final = 200
 
 
 class FrameQueries:
-    """Makes frames; NotFoundError comes before the first piece."""
+    """Makes frames of sweeps and trials as Arrow streams; raises NotFoundError before the first part."""
 
     def __init__(self, store: Store, catalog: Catalog) -> None:
         self._store, self._catalog = store, catalog
 
     def sweeps(self) -> Iterator[bytes]:
-        """Every sweep, newest first."""
-        return frames.sweeps(self._summaries())
+        """A frame of every sweep, newest first."""
+        return frames.sweeps(each(lambda cursor: self._store.sweeps.page(None, None, cursor, 200)))
 
     def trials(self, sweep: int) -> Iterator[bytes]:
-        """A sweep's trials with labels, metrics, recipe and provenance."""
-        return frames.trials(self._store.outcomes.of(sweep, trials=False), self._store.outcomes.provenance(sweep))
+        """A frame of a sweep's trials with labels, metrics, recipe and provenance."""
+        return frames.trials(
+            self._store.trial_results.of(sweep, trials=False), self._store.trial_results.provenance(sweep)
+        )
 
     def candidates(self, sweep: int) -> Iterator[bytes]:
-        """A sweep's candidates with their means."""
-        outcomes = self._store.outcomes.of(sweep)
-        return frames.candidates(outcomes, direction(selection(outcomes.spec).metric, self._catalog))
+        """A frame of a sweep's candidates with their means."""
+        results = self._store.trial_results.of(sweep)
+        return frames.candidates(results, direction(selection(results.spec).metric, self._catalog))
 
     def curves(self, sweep: int, key: str | None = None) -> Iterator[bytes]:
-        """The curves of a sweep's trials, all or one."""
+        """A frame of the curves of a sweep's trials, all curves or those of one key."""
         self._store.sweeps.get(sweep)
-        return frames.curves(self._curves(sweep, key))
-
-    def _curves(self, sweep: int, key: str | None) -> Iterator[tuple[int, list[Curve]]]:
-        for one in self._store.outcomes.provenance(sweep):
-            found = self._store.curves.of(one.outcome.trial)
-            yield one.outcome.trial, [curve for curve in found if key in {None, curve.key}]
-
-    def _summaries(self) -> Iterator[SweepSummary]:
-        cursor: str | None = None
-        while True:
-            page = self._store.sweeps.page(None, None, cursor, _PAGE)
-            yield from page.items
-            cursor = page.next_cursor
-            if cursor is None:
-                return
+        trials = (trial.result.trial for trial in self._store.trial_results.provenance(sweep))
+        return frames.curves(
+            (trial, [curve for curve in self._store.curves.of(trial) if key in {None, curve.key}]) for trial in trials
+        )
 
 
 _USUAL: Final = ("map@r", "recall@1", "nmi", "f1", "norm_var")
-"""Metrics that are shown of several sweeps, where these have them and nobody says which."""
-MOST_USUAL: Final = 6
+"""Metrics that lists of several sweeps show by default."""
+_MOST_USUAL: Final = 6
 
 
 @dataclass(frozen=True, slots=True)
-class ListingWish:
-    """Which rows a client asks for."""
+class ListingQuery:
+    """The query for a list: a filter, and trials or candidates."""
 
     where: str = ""
     of: Listed = "trials"
     sweep: int | None = None
 
-    def sought(self, *names: str, path: str = "sort") -> Sought:
-        """The same for the store; raises InvalidFilterError."""
-        return Sought(where=filters.parse(self.where), kind=self.of, sweep=self.sweep, names=names, path=path)
+    def rows(self, *names: str, path: str = "sort") -> RowQuery:
+        """The query in the form of the store; raises InvalidFilterError."""
+        return RowQuery(where=filters.parse(self.where), kind=self.of, sweep=self.sweep, names=names, path=path)
+
+
+Plot = Literal["scatter", "heat", "slice", "parallel", "importance", "history", "distribution", "norms"]
+MOST_SECONDS: Final = 40
+"""The time that Optuna may take."""
+MOST_COLUMNS: Final = 8
+"""The columns of parallel coordinates."""
 
 
 class ListingQueries:
-    """Answers with listings."""
+    """Lists and plots trials and candidates."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
-
-    def columns(self, sweep: int | None = None) -> list[ListedColumn]:
-        """What the trials of a sweep, or of all, may be filtered by, sorted by and drawn over."""
-        return self._store.listings.columns(sweep)
+    def __init__(self, store: Store, catalog: Catalog) -> None:
+        self._store, self._catalog = store, catalog
 
     def page(
         self,
-        wish: ListingWish,
+        query: ListingQuery,
         sort: str,
         columns: Sequence[str] | None,
         cursor: str | None,
@@ -281,117 +300,97 @@ class ListingQueries:
         count: bool,
     ) -> Listing:
         """A page of trials or candidates; raises InvalidFilterError."""
-        shown = self.usual(wish.sweep) if columns is None else list(dict.fromkeys(columns))
-        return self._store.listings.page(wish.sought(), sort, shown, cursor, limit, count=count)
+        shown = self.usual(query.sweep) if columns is None else list(dict.fromkeys(columns))
+        return self._store.listings.page(query.rows(), sort, shown, cursor, limit, count=count)
 
     def usual(self, sweep: int | None) -> list[str]:
-        """The metrics that are shown where nobody says which: those of a sweep's tables."""
-        known = {column.name for column in self.columns(sweep) if column.role == "metric"}
-        wanted: list[str] = []
-        if sweep is not None:
-            for table in self._store.listings.tables(sweep):
-                wanted += [one if isinstance(one, str) else str(one.get("metric")) for one in table.get("metrics", [])]
-        return [name for name in dict.fromkeys([*wanted, *_USUAL]) if name in known][:MOST_USUAL]
+        """The metrics that a list shows by default: those of a sweep's tables, then the usual metrics."""
+        known = {column.name for column in self._store.listings.columns(sweep) if column.role == "metric"}
+        tables = self._store.listings.tables(sweep) if sweep is not None else ()
+        metrics = (metric for table in tables for metric in table.get("metrics", []))
+        query = [metric if isinstance(metric, str) else str(metric.get("metric")) for metric in metrics]
+        return [name for name in dict.fromkeys([*query, *_USUAL]) if name in known][:_MOST_USUAL]
 
+    def plot(self, plot: Plot, query: ListingQuery, x: str, y: str, colour: str) -> dict[str, Any]:
+        """A plot as Vega-Lite; raises ConflictError if nothing can be drawn, InvalidFilterError."""
+        choice = _Defaults(self._store.listings.columns(query.sweep), query)
+        shade, colour, plots = colour or "score", colour or choice.colour, self._store.plots
+        number = y or "score"
+        match plot:
+            case "scatter" | "norms":
+                across = x or ("norm_var" if plot == "norms" else choice.number)
+                upwards = y or ("recall@1" if plot == "norms" else "score")
+                sought = query.rows(across, upwards, colour, path="plot")
+                points = plots.points(sought, (across, upwards), colour)
+                means = plots.means(sought, (colour,), across, upwards)
+                figure = figures.pages.scatter(points, means, across, upwards, colour)
+            case "distribution":
+                number, colour = x or number, colour if query.sweep else "sweep"
+                points = plots.points(query.rows(number, colour, path="plot"), (number,), colour)
+                figure = figures.pages.distribution(points, number, colour)
+            case "history":
+                sought = query.rows(number, colour, "ended", path="plot")
+                points = plots.history(sought, number, colour, higher=self._higher(number))
+                figure = figures.pages.history(points, number, colour)
+            case "parallel":
+                axes = choice.tuned[: MOST_COLUMNS - 2]
+                numbers = [name for name in dict.fromkeys([x, number]) if name and name not in axes] or ["score"]
+                sought = query.rows(*numbers, *axes, colour, path="plot")
+                points = plots.points(sought, numbers, colour, axes)
+                figure = figures.pages.parallel(points, axes, numbers, colour)
+            case "importance":
+                figure = self._importance(query, choice.tuned, number)
+            case "slice":
+                axis = x or choice.axis
+                points = plots.means(query.rows(axis, number, colour, path="plot"), (axis, colour), number)
+                figure = figures.pages.sliced(points, axis, number, colour)
+            case "heat":
+                axis, other = x or choice.axis, y or choice.other
+                points = plots.means(query.rows(axis, other, shade, path="plot"), (axis, other), shade)
+                figure = figures.pages.heat(points, axis, other, shade)
+        return figure
 
-Plot = Literal["scatter", "norms", "parallel", "sensitivity", "heat", "importance", "history", "distribution"]
-MOST_SECONDS: Final = 40
-"""That Optuna may take."""
-MOST_COLUMNS: Final = 8
-"""Of parallel coordinates."""
-
-
-class PlotQueries:
-    """Answers with Vega-Lite."""
-
-    def __init__(self, store: Store, catalog: Catalog, listings: ListingQueries) -> None:
-        self._store, self._catalog, self._listings = store, catalog, listings
-
-    def draw(self, plot: Plot, wanted: ListingWish, x: str, y: str, colour: str) -> dict[str, Any]:
-        """A plot; ConflictError where there is nothing that it could be drawn over, InvalidFilterError."""
-        choice = _Choice(self._listings.columns(wanted.sweep), wanted)
-        colour = colour or choice.colour
-        if plot in ("scatter", "norms"):
-            across = x or ("norm_var" if plot == "norms" else choice.number)
-            upwards = y or ("recall@1" if plot == "norms" else choice.score)
-            sought = wanted.sought(across, upwards, colour, path="plot")
-            points = self._store.plots.points(sought, (across, upwards), colour)
-            return figures.pages.scatter(points, across, upwards, colour)
-        if plot == "distribution":
-            number, colour = x or y or choice.score, colour if wanted.sweep else "sweep"
-            points = self._store.plots.points(wanted.sought(number, colour, path="plot"), (number,), colour)
-            return figures.pages.distribution(points, number, colour)
-        if plot == "history":
-            number = y or choice.score
-            sought = wanted.sought(number, colour, "ended", path="plot")
-            points = self._store.plots.history(sought, number, colour, higher=self._higher(number))
-            return figures.pages.history(points, number, colour)
-        if plot == "parallel":
-            names = list(dict.fromkeys([*choice.axes, *([x] if x else []), y or choice.score]))[-MOST_COLUMNS:]
-            points = self._store.plots.points(wanted.sought(*names, colour, path="plot"), names, colour)
-            return figures.pages.parallel(points, names, colour)
-        return self._means(plot, wanted, choice, (x, y, colour))
-
-    def _means(self, plot: Plot, wanted: ListingWish, choice: "_Choice", said: tuple[str, str, str]) -> dict[str, Any]:
-        x, y, colour = said
-        if plot == "importance":
-            return self._importance(wanted, choice, y or choice.score)
-        if plot == "sensitivity":
-            axis, number = x or choice.axis, y or choice.score
-            points = self._store.plots.means(wanted.sought(axis, number, colour, path="plot"), (axis, colour), number)
-            return figures.pages.sensitivity(points, axis, number, colour)
-        axis, other = x or choice.axis, y or choice.other
-        sought = wanted.sought(axis, other, choice.score, path="plot")
-        points = self._store.plots.means(sought, (axis, other), choice.score)
-        return figures.pages.heat(points, axis, other, choice.score)
-
-    def _importance(self, wanted: ListingWish, choice: "_Choice", number: str) -> dict[str, Any]:
-        candidates = ListingWish(wanted.where, "candidates", wanted.sweep)
-        axes = choice.tuned
-        points = self._store.plots.labelled(candidates.sought(number, *axes, path="plot"), number, axes)
+    def _importance(self, query: ListingQuery, axes: Sequence[str], number: str) -> dict[str, Any]:
+        candidates = ListingQuery(query.where, "candidates", query.sweep)
+        points = self._store.plots.points(candidates.rows(number, *axes, path="plot"), [number], labels=axes)
         if len(points.rows) < 4:
             raise ConflictError(f"{len(points.rows)} candidates have `{number}`; importance needs four or more")
         columns = {axis: _typed([row[f"k{at}"] for row in points.rows]) for at, axis in enumerate(axes)}
         asked = {"axes": columns, "numbers": [row["v0"] for row in points.rows], "higher": self._higher(number)}
-        shares = _importances(asked)
         of = f"{len(points.rows):,} of {points.total:,}"
-        said = f"PED-ANOVA (Optuna) over the means of {of} candidates; it says what goes with it, not what causes it"
-        return figures.pages.importance(shares, number, points.total, said)
+        note = f"PED-ANOVA (Optuna) over the means of {of} candidates; it says what goes with it, not what causes it"
+        return figures.pages.importance(_importances(asked), number, points.total, note)
 
     def _higher(self, number: str) -> bool:
-        """Whether more of it is better."""
         if number in ("score", "seconds"):
             return number == "score"
-        return metric_better(number.rpartition("/")[2], self._catalog) != "lower"
+        return metric_facts(number.rpartition("/")[2], self._catalog).better != "lower"
 
 
-class _Choice:
-    """What is drawn where nobody says."""
+class _Defaults:
+    """The axes and metrics that are drawn by default."""
 
-    def __init__(self, columns: Sequence[ListedColumn], wanted: ListingWish) -> None:
-        own = [one for one in columns if wanted.of == "trials" or one.role != "repeat"]
-        self.score = "score"
-        self.axes = [one.name for one in own if one.role in ("compare", "tune") and one.numeric]
-        self.tuned = [one.name for one in own if one.role in ("compare", "tune") and one.labelled]
-        metrics = [one.name for one in own if one.role == "metric" and "/" not in one.name]
+    def __init__(self, columns: Sequence[ListedColumn], query: ListingQuery) -> None:
+        own = [column for column in columns if query.of == "trials" or column.role != "repeat"]
+        self.axes = [column.name for column in own if column.role in ("compare", "tune") and column.numeric]
+        self.tuned = [column.name for column in own if column.role in ("compare", "tune") and column.labelled]
+        metrics = (column.name for column in own if column.role == "metric" and "/" not in column.name)
         self.number = (self.axes or [name for name in metrics if name != "score"] or ["seconds"])[0]
-        self._labels = [one.name for one in own if one.labelled]
-        compared = [one.name for one in own if one.role == "compare" and one.labelled]
-        self.colour = (compared or ["sweep"])[0]
+        self._labels = [column.name for column in own if column.labelled]
+        compared = (column.name for column in own if column.role == "compare" and column.labelled)
+        self.colour = next(compared, "sweep")
 
     @property
     def axis(self) -> str:
-        """The axis that a sensitivity is shown of: the first that is tuned by number, else any."""
         if not self._labels:
             raise ConflictError("there is no axis to draw over: no trial here has labels")
         return (self.axes or self._labels)[0]
 
     @property
     def other(self) -> str:
-        """Another one."""
         others = [name for name in self._labels if name != self.axis]
         if not others:
-            raise ConflictError("there is one axis alone; a map takes two")
+            raise ConflictError("these trials have only one axis; a map needs two")
         return others[0]
 
 
@@ -403,15 +402,15 @@ def _typed(labels: Sequence[str | None]) -> list[float | str | None]:
 
 
 def _importances(asked: Mapping[str, Any]) -> dict[str, float]:
-    """In a process of its own: Optuna's libraries stay out of this one, and what takes too long is ended."""
+    """Compute importances in a separate process, which a timeout ends; this process does not import Optuna."""
     command = [sys.executable, "-P", "-m", "orchestrator.run.optuna"]
     try:
         done = subprocess.run(  # noqa: S603 - our own module, its input as data
             command, input=json.dumps(asked), capture_output=True, text=True, timeout=MOST_SECONDS, check=True
         )
     except subprocess.TimeoutExpired:
-        said = f"the importance was not computed within {MOST_SECONDS} seconds; try a narrower filter"
-        raise BusyError(said) from None
+        message = f"the importance was not computed within {MOST_SECONDS} seconds; try a narrower filter"
+        raise BusyError(message) from None
     except subprocess.CalledProcessError as error:
         last = (error.stderr or "").strip().splitlines()[-1:] or ["no reason"]
         raise ConflictError(f"the importance cannot be computed: {last[0][:300]}") from error
@@ -420,53 +419,53 @@ def _importances(asked: Mapping[str, Any]) -> dict[str, float]:
 
 
 class TrialQueries:
-    """Answers about trials."""
+    """Answers about single trials."""
 
-    def __init__(self, store: Store, catalog: Catalog, links: Links, files: FigureFiles) -> None:
-        self._store, self._catalog, self._links, self._files = store, catalog, links, files
-
-    def page(
-        self, sweep: int, state: str | None, cell: int | None, cursor: str | None, limit: int
-    ) -> Page[TrialSummary]:
-        """A sweep's trials in their order."""
-        return self._store.trials.page(sweep, state, cell, cursor, limit)
+    def __init__(self, store: Store, catalog: Catalog, links: Links, arrays: judge.ArrayFiles) -> None:
+        self._store, self._catalog, self._links, self._arrays = store, catalog, links, arrays
 
     def get(self, trial: int) -> TrialView:
-        """One trial whole."""
+        """The trial with a number, with all details."""
         found = self._store.trials.get(trial)
         run = self._store.runs.run("trial", found.sweep, trial)
-        link = self._links.to(self._store.runs.experiment(found.sweep), run) if run else None
-        outdated = [str(one) for one in catalogs.changes(catalogs.stamp(found.recipe), self._catalog)]
-        collected = self._store.collection.of_trial(trial)
-        said = self._store.remarks.of("trial", found.sweep, trial)
-        told = {"mlflow_url": link, "outdated": outdated, "collected": collected, "remark": said}
-        return found.model_copy(update=told)
+        update = {
+            "mlflow_url": self._links.to(self._store.runs.experiment(found.sweep), run) if run else None,
+            "outdated": [str(change) for change in catalogs.changes(catalogs.stamp(found.recipe), self._catalog)],
+            "collected": self._store.collection.of_trial(trial),
+            "annotation": self._store.annotations.of("trial", found.sweep, trial),
+        }
+        return found.model_copy(update=update)
 
-    def curves(self, trial: int) -> list[Curve]:
-        """A trial's curves, one a metric."""
-        return self._store.curves.of(trial)
+    def classes(self, trial: int, split: str = "test") -> ClassScores:
+        """Recall, precision and F1 of each class of a test split; raises NotFoundError if its training kept none."""
+        self._store.trials.get(trial)
+        name = judge.file_of(split)
+        found, missing = self._arrays([trial], name)
+        if trial not in found:
+            raise NotFoundError(missing[trial])
+        try:
+            scores, checkpoint = class_scores(found[trial]), str(found[trial]["checkpoint"])
+        except (KeyError, ValueError, TypeError) as error:
+            raise NotFoundError(f"{name}.npz of trial {trial} has no scores by class: {error}") from error
+        return ClassScores(trial=trial, split=split, checkpoint=checkpoint, classes=scores)
+
+    def classes_figure(self, found: ClassScores) -> dict[str, Any]:
+        """The scores of classes as a Vega-Lite figure."""
+        return figures.pages.classes_chart(found)
 
     def curves_figure(self, trial: int) -> dict[str, Any]:
-        """A trial's curves as a Vega-Lite figure."""
+        """A trial's curves as a Vega-Lite figure, without the usage of its machine."""
         return figures.pages.curves(self._store.curves.of(trial), f"Trial {trial}", self._catalog)
 
-    def neighbours(self, trial: int) -> list[Neighbour]:
-        """The trials that a trial is compared with, and how their recipes differ."""
-        return self._store.neighbours.of(trial)
+    def usage_figure(self, trial: int) -> dict[str, Any]:
+        """CPU, memory and GPU usage over the time trained as a Vega-Lite figure."""
+        found, clock = self._store.curves.of_trials([trial], figures.pages.USAGE), self._store.curves.clocks([trial])
+        usage = {key: _over(points, clock.get(trial)) for key, points in found.get(trial, {}).items()}
+        return figures.pages.usage(usage, f"Usage of trial {trial}")
 
-    def kept(self, trial: int) -> tuple[str, Sequence[str]] | None:
-        """The folder of the storage in which a finished training's files lie, and their names."""
-        found = self._store.artifacts.of_trial(trial)
-        return (found.folder, found.names) if found else None
-
-    def log(self, trial: int, offset: int = 0) -> LogView:
-        """A trial's log from a character offset on."""
-        return self._store.logs.of(trial, offset)
-
-    def files(self, trial: int) -> list[FigureFile]:
-        """The files that a trial's training kept for figures."""
-        return self._files.listed(trial)
-
-    def file(self, trial: int, name: str) -> Rendered:
-        """One of these files."""
-        return self._files.read(trial, name)
+    def defaults(self, trial: TrialView) -> dict[str, Any] | None:
+        """The defaults of a trial's recipe; `None` if one of its parts is unknown now."""
+        try:
+            return catalogs.defaults_for(Recipe.model_validate(trial.recipe), self._catalog)
+        except (LookupError, ValueError):
+            return None

@@ -1,79 +1,38 @@
 """What a spec varies and how: recipe, axes, labels, patches, search, selection, early stopping, slots."""
 
-import json
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, get_args
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    GetCoreSchemaHandler,
-    GetJsonSchemaHandler,
-    JsonValue,
-    field_validator,
-    model_validator,
-)
-from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema, core_schema
+from pydantic import AfterValidator, Field, JsonValue, field_validator, model_validator
 
+from orchestrator.spec.fields import Posted, When, expected, label_of, named
+from workers.catalog import shown
 from workers.contract import PART_FIELDS, Frozen, Part, Recipe, Select
-
-
-def label_of(value: Any) -> str:
-    """A value as the label of the alternative that it is: 0.001 -> 0.001, 1e-5 -> 1e-05, true -> true."""
-    if type(value) is int:
-        return str(value)
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-def number_of(label: str) -> float | None:
-    """The number that a label is; none where it is none."""
-    try:
-        return float(label)
-    except ValueError:
-        return None
-
-
-def flow(labels: Iterable[str]) -> str:
-    """Labels as YAML, ready to copy: `l2`, or `[l2, sec]`."""
-    quoted = [label if re.fullmatch(r"[A-Za-z0-9_.@+-]+", label) else json.dumps(label) for label in labels]
-    return quoted[0] if len(quoted) == 1 else f"[{', '.join(quoted)}]"
-
-
-class Posted:
-    """Narrows the type that it annotates to a form, or by limits of `pydantic.Field`, where validation is strict.
-
-    The plan reads what is posted strictly. What is stored was within the limits of the release that stored it, which
-    may have been wider, or have known more words: it is read as it is.
-    """
-
-    def __init__(self, form: Any = None, **limits: Any) -> None:
-        self._form, self._limits = form, limits
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        form = Annotated[source, Field(**self._limits)] if self._form is None else self._form
-        return core_schema.lax_or_strict_schema(handler(source), handler.generate_schema(form))
-
-    def __get_pydantic_json_schema__(self, schema: Any, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        return handler(schema["strict_schema"])
-
-
-Text = Annotated[str, Posted(max_length=200)]
-"""A short text, or the name of an axis."""
-
 
 Count = Annotated[int, Field(ge=1, le=10_000)]
 Factor = Annotated[int, Field(ge=2, le=100)]
 
 LEAST_RACED: Final = 3
-"""Repeats: with two, a t has one degree of freedom and no power."""
+"""The fewest repeats of a race: a t-test of two has one degree of freedom and no power."""
 
 
-class Median(Frozen):
-    """Stops what at its best is worse than the median of the finished peers at the same evaluation."""
+class Pruning(Posted):
+    """A rule that stops candidates or trainings early, as the `prune` block of a spec."""
+
+    @classmethod
+    def unknown(cls, key: str) -> str:
+        """The message for an unknown option of a pruning rule; it names the rules that have this option."""
+        owners = [name for name, rule in PRUNES.items() if key in rule.model_fields]
+        own = ", ".join(f"`{option}`" for option in cls.model_fields if option != "name")
+        name = get_args(cls.model_fields["name"].annotation)[0]
+        whose = f"is an option of {' and '.join(owners)}; '{name}' takes {own}"
+        return whose if owners else f"{super().unknown(key)}; '{name}' takes {own}"
+
+
+class Median(Pruning):
+    """Prunes by the median: stops a training that scores worse than most finished trainings at the same evaluation."""
 
     name: Literal["median"]
     startup: Count = 5
@@ -82,26 +41,26 @@ class Median(Frozen):
     """Evaluations of a training before the first decision on it."""
 
 
-class Asha(Frozen):
-    """Asynchronous successive halving: of those that reach a rung only the best go on."""
+class Asha(Pruning):
+    """Asynchronous successive halving: of the trainings that reach a rung, only the best continue."""
 
     name: Literal["asha"]
     min_evaluations: Count = 1
-    """The first rung; each further one is `reduction` times as high."""
+    """The first rung, in evaluations; each further rung is `reduction` times as high."""
     reduction: Factor = 4
-    """One in so many goes on."""
+    """A rung keeps one of this many candidates."""
 
 
-class Hyperband(Frozen):
-    """Successive halving in brackets, of which some judge later than others."""
+class Hyperband(Pruning):
+    """Successive halving in brackets that start to judge at different rungs."""
 
     name: Literal["hyperband"]
     min_evaluations: Count = 1
-    """The first rung of the first bracket."""
+    """The first rung of the first bracket, in evaluations."""
     max_evaluations: Count | None = None
-    """The last rung; none: as many as a training has."""
+    """The last rung; `None` means as many as a training has."""
     reduction: Factor = 3
-    """One in so many goes on."""
+    """A rung keeps one of this many candidates."""
 
     @model_validator(mode="after")
     def _room(self) -> "Hyperband":
@@ -111,28 +70,29 @@ class Hyperband(Frozen):
         return self
 
 
-class Wilcoxon(Frozen):
-    """Starts no further repeat of what by a signed-rank test over the repeats is worse than the best candidate."""
+class Wilcoxon(Pruning):
+    """Stops a candidate that a signed-rank test over the repeats finds worse than the best candidate."""
 
     name: Literal["wilcoxon"]
     p: float = Field(default=0.1, gt=0, lt=1)
-    """What the p-value must be below."""
+    """A candidate stops when its p-value is below this."""
     startup: Count = 2
     """Repeats that both must have finished before anything is stopped."""
 
 
-class Race(Frozen):
-    """Trains the candidates of a cell repeat by repeat, and no further repeat of what another candidate has beaten."""
+class Race(Pruning):
+    """Trains the candidates of a cell repeat by repeat, and drops a candidate that another candidate has beaten."""
 
     name: Literal["race"]
     level: float = Field(default=0.05, gt=0, le=0.5)
-    """How probably the candidate of a cell whose true mean is best may be stopped, over all repeats."""
+    """The highest probability, over all repeats, that the truly best candidate of a cell is stopped."""
     first: int = Field(default=3, ge=LEAST_RACED, le=100)
-    """Repeats that all candidates are given before anything is stopped."""
+    """Repeats that every candidate gets before any candidate is stopped."""
 
 
 Prune = Annotated[Median | Hyperband | Asha | Wilcoxon | Race, Field(discriminator="name")]
 
+PruneName = Literal["median", "hyperband", "asha", "wilcoxon", "race"]
 PRUNES: Final[Mapping[str, type[Median | Hyperband | Asha | Wilcoxon | Race]]] = {
     "median": Median,
     "hyperband": Hyperband,
@@ -143,40 +103,37 @@ PRUNES: Final[Mapping[str, type[Median | Hyperband | Asha | Wilcoxon | Race]]] =
 
 
 SearchName = Literal["grid", "random", "tpe", "gp", "cmaes", "qmc", "brute_force"]
+SEARCHES: Final[tuple[str, ...]] = get_args(SearchName)
 
 
-class Search(Frozen):
-    """What proposes candidates; `grid` proposes all of them, the others ask a study of Optuna's, one per cell."""
+class Search(Posted):
+    """How the candidates of a cell are found: `grid` trains all; every other search is an Optuna study per cell."""
 
-    name: SearchName = "grid"
+    name: Annotated[SearchName, named("search", SEARCHES)] = "grid"
     trials: int | None = Field(default=None, ge=1, le=10_000)
     """Candidates of each cell; needed by all but `grid` and `brute_force`."""
     seed: int = Field(default=0, ge=0, le=2**31 - 1)
     parallel: int = Field(default=1, ge=1, le=1_000)
-    """Candidates of one cell that may be open at the same time; 1 follows the study's order strictly."""
+    """Candidates of a cell that may run at the same time; 1 follows the order of the study strictly."""
     reproduce: int = Field(default=0, ge=0, le=1_000)
-    """Further seeds with which the best candidate of a cell is trained once its search has ended (MLRC: 10)."""
+    """Further seeds for the best candidate of a cell once its search has ended (MLRC: 10)."""
 
     @property
     def adaptive(self) -> bool:
-        """Whether candidates are proposed one by one."""
+        """Whether the search chooses each candidate from the results of earlier candidates."""
         return self.name != "grid"
 
 
 Unit = Literal["percent", "fraction", "number"]
 
 
-When = dict[str, list[str]]
-"""The labels of other axes under which something applies; it applies everywhere when empty."""
-
-
 def applies(when: Mapping[str, Collection[str]], labels: Mapping[str, str]) -> bool:
-    """Whether a point with these labels is one of those that `when` names."""
+    """Whether the labels of a point satisfy the condition `when`."""
     return all(labels.get(axis) in wanted for axis, wanted in when.items())
 
 
 def exclusive(one: When, other: When) -> bool:
-    """Whether no point can satisfy both."""
+    """Whether no point of the grid can satisfy both conditions."""
     return any(axis in other and not set(wanted) & set(other[axis]) for axis, wanted in one.items())
 
 
@@ -192,7 +149,7 @@ PatchSources = Annotated[Sources, Field(exclude=True, repr=False)]
 
 
 class Rule(Frozen):
-    """A patch of the cells that several axes decide on."""
+    """A patch that the `rules` of a spec apply to the cells with certain labels on several axes."""
 
     when: When
     patch: Patch
@@ -201,7 +158,7 @@ class Rule(Frozen):
 
 
 def apply(recipe: Mapping[str, Any], patches: Iterable[Mapping[str, Any]]) -> Patch:
-    """A new recipe with the patches of one rank applied: first those that replace parts, then those within parts."""
+    """A copy of a recipe with patches applied: first those that replace a part, then those of a part's options."""
     patched = dict(recipe)
     within: list[tuple[str, Any]] = []
     for patch in patches:
@@ -223,7 +180,7 @@ ROLES: Final[tuple[Role, ...]] = ("compare", "tune", "repeat")
 
 
 class Choice(Frozen):
-    """One alternative of an axis."""
+    """One alternative of an axis: its label and the patch that it applies to the recipe."""
 
     label: str
     patch: Patch
@@ -239,11 +196,19 @@ class Span(Frozen):
     log: bool = False
     step: float | None = Field(default=None, gt=0)
     whole: bool = False
-    """Whether only whole numbers are drawn: so where both ends were posted as such."""
+    """Whether only whole numbers are drawn, which is so if all numbers of the range are whole."""
+
+    def drawn(self, value: float) -> float | int:
+        """Rounds a number that the search has drawn: to a whole number, or to six digits so that tables can print
+        it.
+        """
+        if self.whole:
+            return round(value)
+        return min(max(float(f"{value:.6g}"), self.low), self.high)
 
 
 class Group(Frozen):
-    """Alternatives of an axis, and the cells in which they apply."""
+    """Alternatives of an axis, and the condition under which they apply."""
 
     when: When = Field(default_factory=dict)
     choices: list[Choice]
@@ -256,7 +221,7 @@ Axis = list[Group]
 
 
 def labels_of(axis: Axis) -> list[str]:
-    """The labels of an axis in order."""
+    """The labels of all alternatives of an axis, in the order of the spec."""
     return [choice.label for group in axis for choice in group.choices]
 
 
@@ -273,14 +238,14 @@ PARTS: Final = (*PART_FIELDS, "validation")
 
 
 def base_recipe() -> Patch:
-    """What a recipe holds before anything is posted: the contract's default parts, and no validation."""
+    """The recipe before a spec sets anything: the default parts of the contract, and no validation split."""
     defaults = {name: field.default for name, field in Recipe.model_fields.items()}
     parts: Patch = {name: {"name": part.name} for name, part in defaults.items() if isinstance(part, Part)}
     return parts | {"validation": {"name": "none"}}
 
 
-def held(path: str, recipe: Mapping[str, Any]) -> str | None:
-    """The value that a recipe holds at a path, as a label; none where it holds none."""
+def recipe_label(path: str, recipe: Mapping[str, Any]) -> str | None:
+    """The value at a path of a recipe, as a label; None if the recipe has no value at this path."""
     value: Any = recipe
     for step in path.split("."):
         value = value.get(step) if isinstance(value, Mapping) else None
@@ -290,7 +255,7 @@ def held(path: str, recipe: Mapping[str, Any]) -> str | None:
 
 
 def shared(recipes: Sequence[Mapping[str, Any]]) -> Patch:
-    """What several recipes hold alike: fields of the same value, and of the same part the options that agree."""
+    """The fields that several recipes have in common: equal values, and the equal options of a part that all use."""
     first, *others = recipes
     return {path: _alike(value, [one[path] for one in others])
             for path, value in first.items()
@@ -307,15 +272,15 @@ def _name(value: Any) -> Any:
     return value.get("name") if isinstance(value, Mapping) else value
 
 
-class Selection(Select):
-    """The selection of a spec; what concerns the whole sweep enters no recipe."""
+class Selection(Posted, Select):
+    """How the best checkpoint of a training and the best candidate of a cell are selected."""
 
     budget: int | None = Field(default=None, ge=1, le=10_000, exclude_if=lambda value: value is None)
-    """Candidates of every cell, filled up by learning rates (plan/budget.py); none: as its axes give them."""
+    """Candidates of every cell; learning rates are added until it has that many. `None` means those of its axes."""
 
     @cached_property
     def of_recipes(self) -> Patch:
-        """What each recipe says of it."""
+        """The fields of the selection that are stored in each recipe: all but the budget."""
         return self.model_dump(mode="json", exclude={"budget"})
 
 
@@ -330,31 +295,48 @@ _RESERVED: Final = {
 }
 
 
-class Slot(BaseModel):
-    """The resources of one trial."""
+def _share(gpus: float | str) -> float | str:
+    """A number of GPUs as it is meant: 0.33 and 0.334 are a third; raises ValueError where it fills no GPU."""
+    if isinstance(gpus, str) or (0 <= gpus <= 1024 and float(gpus).is_integer()):
+        return gpus
+    if 0.001 <= gpus < 1 and 0.98 <= gpus * round(1 / gpus) <= 1.005:
+        return 1 / round(1 / gpus)
+    if not 0.001 <= gpus <= 1024:
+        right = "0, a whole number up to 1,024, or a share that fills a GPU, such as 0.5 or 0.25"
+    elif gpus > 1:
+        right = f"a whole number such as {int(gpus)} or {int(gpus) + 1}, or a share that fills a GPU, such as 0.5"
+    else:
+        parts = int(1 / gpus)
+        right = f"a share that fills a GPU (1/k), such as {1 / parts:.4g} or {1 / (parts + 1):.4g}"
+    raise ValueError(f"expected {right}; found {shown(gpus)}")
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+
+_GPUS: Final = "a share of a GPU such as 0.5, a whole number of GPUs, or 'auto'"
+
+
+class Slot(Posted):
+    """The resources that one trial reserves, such as CPUs, GPUs and memory."""
 
     cpus: float = Field(default=1, gt=0, le=1024)
-    gpus: float | Literal["auto"] = "auto"
-    """A share of a GPU, or `auto`: one where the cluster has GPUs, none otherwise."""
+    gpus: Annotated[Annotated[float | Literal["auto"], expected(_GPUS)], AfterValidator(_share)] = "auto"
+    """GPUs or a share of a GPU; `auto` means one GPU if the cluster has any."""
     memory_gb: float | None = Field(default=None, gt=0)
     resources: dict[str, float] = Field(default_factory=dict, max_length=20, exclude_if=lambda value: not value)
     """Custom resources of the cluster by name, such as `a100: 1`."""
     stall_minutes: float = Field(default=60, gt=0, le=100_000)
-    """An attempt that reports nothing for so long is stopped and counts as a failure."""
+    """Minutes without a report after which an attempt is stopped and counts as failed."""
     retries: int = Field(default=1, ge=0, le=100)
-    """How often a training that stalled is tried again, from its last checkpoint."""
+    """How often a training that stalled is tried again from its last checkpoint."""
 
     @field_validator("resources")
     @classmethod
     def _custom(cls, resources: dict[str, float]) -> dict[str, float]:
         for name, amount in resources.items():
             if own := _RESERVED.get(name.lower()):
-                raise ValueError(f"'{name}' is no custom resource; say it as `{own}`")
+                raise ValueError(f"'{name}' is no custom resource; write it as the slot field `{own}`")
             if not _RESOURCE_NAME.fullmatch(name) or name.startswith("node:"):
                 raise ValueError(
-                    f"'{name[:100]}' is no name of a custom resource: letters, digits and _.:- after a letter"
+                    f"'{name[:100]}' cannot name a custom resource; expected a letter, then letters, digits and _.:-"
                 )
             if not 0.0001 <= amount <= 1_000_000:
                 raise ValueError(f"expected 0.0001 to 1,000,000 of '{name}', found {amount:g}")
@@ -362,7 +344,7 @@ class Slot(BaseModel):
 
 
 class SlotRule(Frozen):
-    """What a slot has otherwise for the trials of some labels; later ones apply over earlier ones."""
+    """Slot fields that apply only to trials with certain labels; later rules override earlier rules."""
 
     when: When
     slot: dict[str, JsonValue]

@@ -3,81 +3,101 @@
 import re
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Annotated, Final, Literal
+from typing import Annotated, ClassVar, Final, Literal, get_args
 
-from pydantic import Field
+from pydantic import Field, Tag
 
-from orchestrator.spec.axes import Posted, Text, Unit, When, applies
-from workers.contract import TEST_SET, Frozen
+from orchestrator.spec.axes import Unit
+from orchestrator.spec.fields import (
+    OR_NULL,
+    PLAIN_OR_MAPPING,
+    UNION,
+    Label,
+    Lenient,
+    OneEach,
+    Posted,
+    Printed,
+    Text,
+    When,
+    at_most,
+    expected,
+    named,
+    printable,
+    some,
+)
+from workers.catalog import listed
+from workers.contract import TEST_SET
 
 Kind = Literal["line", "curves", "distribution", "scatter", "bars", "heatmap", "images", "best_of"]
 
 
-class FigureSpec(Frozen):
-    """A figure of a sweep; axes are compare axes, or tune axes where every candidate is to be seen."""
+class FigureSpec(Posted):
+    """A figure in a spec; its axes are compare axes, or tune axes if every candidate is drawn."""
 
-    kind: Annotated[str, Posted(Kind)]
-    metric: str | list[str] | None = None
-    """Of cells, such as `recall@1`; of curves, such as `train/norm_var`. Several are drawn beside one another."""
+    if_missing: ClassVar = {"kind": f"is missing; expected one of {listed(get_args(Kind))}"}
+
+    kind: Annotated[Kind, named("kind", get_args(Kind))]
+    metric: Annotated[str | list[str] | None, expected("a metric or a list of metrics")] = None
+    """A metric of cells, such as `recall@1`, or a curve, such as `train/norm_var`; several get a panel each."""
     data: str | None = None
-    """A figure of the recipe whose data files are drawn: `norms`, or `norms-train` of another split."""
-    show: Annotated[list[str] | None, Posted(min_length=1)] = None
-    """Which of several quantities of `data` are drawn, such as `cos_ap`; none: all."""
+    """A figure of the recipe whose data are drawn: `norms`, or `norms-train` for another split."""
+    show: Annotated[list[str] | None, Field(min_length=1)] = None
+    """The quantities of `data` that are drawn, such as `cos_ap`; `None` means all."""
     x: str | None = None
     y: str | None = None
     colour: str | None = None
-    facet: str | list[str] | None = None
-    """The axis of which each label has a panel of its own; of two the second gives the rows."""
+    facet: Annotated[str | list[str] | None, expected("an axis or a list of two")] = None
+    """The axis whose labels get a panel each; a second axis gives the rows of panels."""
     x_scale: Literal["linear", "log", "category"] | None = None
-    """none: `linear` where all labels are numbers, else `category`."""
+    """`None` means `linear` if all labels are numbers, else `category`."""
     y_scale: Literal["linear", "log"] = "linear"
     when: When = Field(default_factory=dict)
-    """The labels of compare axes of which cells are drawn; all are when empty."""
+    """The labels of compare axes whose cells are drawn; an empty mapping means all."""
     error: Literal["std", "interval", "none"] = "std"
     """What error bars and bands show over repeats: the sample's deviation, or the 95 % interval of the mean."""
     reference: str | None = None
-    """A metric that is marked across each bar, such as a bound."""
+    """A metric that is marked by a line across each bar, such as a bound."""
     unit: Unit | None = None
-    decimals: Annotated[int | None, Posted(ge=0, le=6)] = None
-    bins: Annotated[int | None, Posted(ge=2, le=1000)] = None
-    """The bins that histograms are drawn in; none: those of the files."""
+    decimals: Annotated[int | None, Field(ge=0, le=6)] = None
+    bins: Annotated[int | None, Field(ge=2, le=1000)] = None
+    """The number of bins of histograms; `None` means as many as the data have."""
     moments: bool = False
-    """Whether mean and variance of distributions are written into the panels."""
+    """Whether panels print the mean and the variance of their distributions."""
     windows: bool = False
-    """Whether each window of `direction_variation` has a panel of its own; else all are drawn together."""
-    stages: Annotated[list[Annotated[int, Posted(ge=0)]] | None, Posted(min_length=1)] = None
-    """The stages of `tsne_stages` or `heat_map_stages` that are drawn, of those that the recipe names; none: all."""
-    labels: dict[str, dict[str, Text]] = Field(default_factory=dict)
+    """Whether each window of `direction_variation` gets a panel; otherwise all are drawn together."""
+    stages: Annotated[list[Annotated[int, Field(ge=0)]] | None, Field(min_length=1)] = None
+    """The stages of `tsne_stages` or `heat_map_stages` that are drawn; `None` means all stages of the recipe."""
+    labels: dict[str, dict[str, Printed]] = Field(default_factory=dict)
     """What is printed for the labels of an axis."""
     titles: dict[str, Text] = Field(default_factory=dict)
     """The names of axes and metrics in print."""
     title: Text | None = None
-    caption: Annotated[str | None, Posted(max_length=10_000)] = None
+    caption: Annotated[str | None, Field(max_length=10_000)] = None
 
     @property
     def metrics(self) -> list[str]:
-        """What `metric` names."""
+        """The metrics of the figure, as a list even if the spec names only one."""
         return _several(self.metric)
 
     @property
     def facets(self) -> list[str]:
-        """What `facet` names."""
+        """The axes that divide the figure into panels, as a list even if the spec names only one."""
         return _several(self.facet)
 
     @property
     def axes(self) -> list[str]:
-        """The axes that give place and colour, each once."""
+        """The distinct axes of the figure: those of position, colour and panels."""
         named = (self.x, self.y, self.colour, *self.facets)
         return list(dict.fromkeys(axis for axis in named if axis is not None))
 
     @property
     def column(self) -> str | None:
-        """The axis whose labels stand beside one another as panels."""
+        """The axis whose labels are the columns of the grid of panels; None without panels."""
         return self.facets[0] if self.facets else None
 
     @property
     def row(self) -> str | None:
-        """The axis whose labels stand below one another as panels."""
+        """The axis whose labels are the rows of the grid of panels; None for a single row."""
         return self.facets[1] if len(self.facets) > 1 else None
 
 
@@ -131,226 +151,246 @@ MOST_NUMBERS: Final = 500
 LARGEST: Final = 1e12
 
 Share = Literal["percent", "fraction"]
-"""How shares are written: 65.1 or 0.651."""
+"""The unit of shares: 65.1 or 0.651."""
 
 
-class ImportedNumber(Frozen):
-    """One number of a row."""
+class ImportedNumber(Posted):
+    """One number of an imported row: a metric's mean and, if known, its deviation and number of runs."""
 
     metric: Text
     split: Text = "test"
-    """As of a column of the table."""
-    of: dict[str, str] = Field(default_factory=dict)
-    """The labels of the column axes under which it stands."""
-    mean: Annotated[float, Posted(ge=-LARGEST, le=LARGEST)]
-    std: Annotated[float | None, Posted(ge=0, le=LARGEST)] = None
-    """The sample's deviation (n - 1); none: not given."""
-    n: Annotated[int | None, Posted(ge=1, le=1_000_000)] = None
-    """Runs behind it; none: not given."""
+    """The split of the column that it belongs to."""
+    of: dict[str, Label] = Field(default_factory=dict)
+    """The labels of the column axes above it."""
+    mean: Annotated[float, Field(ge=-LARGEST, le=LARGEST)]
+    std: Annotated[float | None, Field(ge=0, le=LARGEST)] = None
+    """The sample standard deviation (n - 1); `None` means unknown."""
+    n: Annotated[int | None, Field(ge=1, le=1_000_000)] = None
+    """The number of runs; `None` means unknown."""
 
 
-class ImportedRow(Frozen):
-    """A row of numbers that nothing here was trained for."""
+class ImportedRow(Posted):
+    """A table row of numbers that were not measured here, such as those of another paper."""
 
-    label: Annotated[str, Posted(min_length=1, max_length=200)]
-    """What stands beside it."""
-    source: Annotated[str, Posted(min_length=1, max_length=500)]
-    """Where its numbers come from."""
+    label: Annotated[str, Field(min_length=1, max_length=200), printable(200)]
+    """The printed name of the row."""
+    source: Annotated[str, Field(min_length=1, max_length=500), printable(500)]
+    """The source of its numbers, such as a citation."""
     unit: Share
-    """How shares are written in it; norms and singular values are numbers anyway."""
-    against: Annotated[dict[str, str] | None, Posted(min_length=1)] = None
-    """The labels of the own row that it is tested against; none: it is not tested."""
-    numbers: Annotated[list[ImportedNumber], Posted(min_length=1, max_length=MOST_NUMBERS)]
+    """The unit of shares such as recall; norms and singular values are plain numbers in any case."""
+    against: OneEach | None = None
+    """The labels of the row of this sweep that it is tested against; `None` means no test."""
+    numbers: Annotated[
+        list[Lenient[ImportedNumber]], Field(min_length=1, max_length=MOST_NUMBERS), at_most(MOST_NUMBERS, "numbers")
+    ]
 
 
 MOST_METRICS: Final = 200
 """Metrics of a table."""
 
 Spread = Literal["std", "se", "ci95", "none"]
-"""What stands after a mean: the sample deviation, the standard error, or half the 95 % Student-t interval."""
+"""A spread: the sample standard deviation, the standard error, or half the 95 % Student-t interval."""
 Center = Literal["mean", "median", "best"]
-"""What is printed for the runs of a cell."""
+"""The statistic that is printed for the runs of a cell."""
 
 Covers = Literal["seeds", "queries", "both"]
-"""What an interval covers: other seeds on these test queries, other queries of these trainings, or both."""
+"""What an interval covers: other seeds, other test queries, or both."""
 
 PLACE: Final = re.compile(r"\{([^{}]*)\}")
-"""Where a printed label takes in the label of the cell on another axis: `{regularizer.eta}`."""
+"""The place in a printed label for the label of another axis: `{regularizer.eta}`."""
 DELTA: Final = "delta:"
-"""What stands before the metric of a difference."""
+"""The prefix of the key of a difference."""
 
 TestSplit = Annotated[str, Field(pattern=rf"^test_{TEST_SET.pattern}$")]
-"""The split of a test set beside `test`."""
+"""The split of a further test set."""
+Split = Annotated[
+    Literal["test", "test_separated", "validation", "train"] | TestSplit,
+    expected("'test', 'test_separated', 'validation', 'train', or 'test_' with the name of a test set"),
+]
 
-Decimals = Annotated[int, Posted(ge=0, le=6)]
+Decimals = Annotated[int, Field(ge=0, le=6)]
 
 
-class MetricColumn(Frozen):
-    """A metric of a table, with its own heading or form of number."""
+class MetricColumn(Posted):
+    """A metric as a table column, with optional heading, unit and decimals of its own."""
 
     metric: Text
-    split: Annotated[str, Posted(Literal["test", "test_separated", "validation", "train"] | TestSplit)] = "test"
-    """`test_separated`: the mean over the models of a cross-validation, where `test` is of all of them together;
-    `test_lfw`: a test set that the data set has beside `test`."""
-    label: Annotated[str | None, Posted(max_length=100)] = None
-    over: Annotated[str | None, Posted(max_length=100)] = None
-    """What stands above it, and above neighbours that say the same."""
+    split: Split = "test"
+    """`test_separated` is the mean over the models of a cross-validation, where `test` is of their joined embeddings;
+    `test_lfw` is a further test set of the data set."""
+    label: Annotated[str | None, Field(max_length=100)] = None
+    over: Annotated[str | None, Field(max_length=100)] = None
+    """A heading above the column; neighbours with the same heading share it."""
     unit: Unit | None = None
     decimals: Decimals | None = None
     when: When = Field(default_factory=dict)
-    """The labels of column axes under which this column stands; it stands everywhere when empty."""
-    delta: Annotated[dict[str, str] | None, Posted(min_length=1)] = None
-    """The difference to another cell in place of the value: to the one that has these labels, and the others alike."""
+    """The labels of column axes under which the column appears; an empty mapping means everywhere."""
+    delta: OneEach | None = None
+    """Prints the difference from the cell with these labels and otherwise the same labels."""
     signed: bool = False
-    """Whether a number above zero is printed with its plus."""
+    """Whether positive numbers are printed with a plus sign."""
 
     @property
     def separated(self) -> bool:
-        """Whether it is the mean over the models of a cross-validation, not the metric of all of them together."""
+        """Whether the column shows the mean over the models of a cross-validation, not their joined embeddings."""
         return self.split.endswith("_separated")
 
     @property
     def test_set(self) -> str | None:
-        """The test set beside `test` that it is of."""
+        """The additional test set that the column is measured on, such as `lfw`; None for any other split."""
         split = self.split.removesuffix("_separated")
         return split.removeprefix("test_") if split.startswith("test_") else None
 
     @property
     def name(self) -> str:
-        """What stands in the column: the metric or its difference to another cell. No paper has what is separated."""
+        """The column's key in a table: the metric, prefixed by its test set and by `delta:` if it is a difference."""
         apart = ("separated" if self.separated else None, self.test_set)
         name = ":".join([*(one for one in apart if one), self.metric])
         return name if self.delta is None else f"{DELTA}{name}"
 
     def key(self, checkpoint: str) -> str:
-        """The result key of the metric."""
+        """The key of the column's metric in a training's result, such as `best/test/recall@1`."""
         return f"{checkpoint}/{self.split}/{self.metric}"
 
 
-class QuotedRow(Frozen):
-    """A row of a printed table that nothing is trained for, printed among the others."""
+class QuotedRow(Posted):
+    """A table row that is copied from a published table."""
 
-    of: Annotated[dict[str, str], Posted(min_length=1)]
-    """The labels that tell it from the other rows of that table."""
+    of: OneEach
+    """The labels that identify it in that table."""
     label: Text
-    """What stands beside it."""
+    """The printed name of the row."""
     bold: bool = False
-    """Whether what is bold in print is bold here."""
+    """Whether numbers that are bold in print are bold here."""
 
 
-class Deviation(Frozen):
-    """The form of the standard deviations of a table where it is not that of the means."""
+class Deviation(Posted):
+    """The form of the standard deviations of a table, if it differs from the form of the means."""
 
     unit: Unit | None = None
     decimals: Decimals | None = None
 
 
-class VerdictSpec(Frozen):
-    """Which cells of a table are judged against which, and by what."""
+class VerdictSpec(Posted):
+    """Which cells of a table are tested against which baseline, by which metrics and at which level."""
 
-    against: Annotated[dict[str, str] | None, Posted(min_length=1)] = None
-    """The labels of the baseline, the others alike; none: the table's `against`, else the regularizer `none`."""
-    of: Annotated[dict[str, str] | None, Posted(min_length=1)] = None
-    """The labels of the cells that are judged; none: all but the baselines."""
-    metrics: Annotated[list[Text], Posted(max_length=MOST_METRICS)] = Field(default_factory=list)
-    """Of the table's metrics those that are judged; empty: all of which one value is better than another."""
-    margin: Annotated[float | None, Posted(gt=0, le=1_000_000)] = None
-    """The smallest difference of interest in the unit of the column: in points where it is in percent."""
-    level: Annotated[float, Posted(gt=0, le=0.2)] = 0.05
-    """How probable one wrong verdict or more may be in the whole table."""
+    against: OneEach | None = None
+    """The labels of the baseline; `None` means the table's `against`, else the regularizer `none`."""
+    of: OneEach | None = None
+    """The labels of the cells that are judged; `None` means all cells except baselines."""
+    metrics: Annotated[list[Text], Field(max_length=MOST_METRICS)] = Field(default_factory=list)
+    """The metrics that are judged; an empty list means every metric of the table that has a better direction."""
+    margin: Annotated[float | None, Field(gt=0, le=1_000_000)] = None
+    """The smallest difference of interest, in the unit of the column (percentage points for percent)."""
+    level: Annotated[float, Field(gt=0, le=0.2)] = 0.05
+    """The highest probability of at least one wrong verdict in the whole table."""
     looks: Literal["planned", "any"] = "planned"
-    """`planned`: once the plan has ended, and after every extension; `any`: whenever there are three pairs."""
+    """When verdicts are given: `planned` after the plan and each extension has ended, `any` from three pairs on."""
     marks: bool = False
-    """Whether formats for print show marks with a legend."""
+    """Whether printed formats show marks, explained in a legend."""
 
 
-class TableSpec(Frozen):
-    """How cells are laid out; rows and columns name axes or fields of the recipe."""
+Column = Annotated[
+    Annotated[Text, expected("a metric, or a mapping with `metric`"), Tag(f"{UNION}plain")]
+    | Annotated[MetricColumn, Tag(f"{UNION}mapping")],
+    PLAIN_OR_MAPPING,
+]
+"""A metric by its name, or with its own heading or form of number."""
+
+_STD: Final = "true, false or a mapping with `decimals` and `unit`"
+
+
+class TableSpec(Posted):
+    """A table in a spec: its rows, columns and number formats; rows and columns name axes or fields of the recipe."""
 
     published: Text | None = None
-    """The printed table that its cells are compared with."""
-    quoted: Annotated[list[QuotedRow], Posted(max_length=100)] = Field(
+    """The printed table of a paper with which the cells are compared."""
+    quoted: Annotated[list[Lenient[QuotedRow]], at_most(100, "quoted rows")] = Field(
         default_factory=list, exclude_if=lambda value: not value
     )
-    """Rows of that table above the own ones, with the numbers that are printed there."""
-    imported: Annotated[list[ImportedRow], Posted(max_length=MOST_ROWS)] = Field(
+    """Rows of the paper's table that are printed above the rows of this sweep."""
+    imported: Annotated[list[Lenient[ImportedRow]], at_most(MOST_ROWS, "rows"), OR_NULL] = Field(
         default_factory=list, exclude_if=lambda value: not value
     )
-    """Rows of other people's numbers above the own ones."""
-    rows: Annotated[list[Text], Posted(max_length=40)] = Field(default_factory=list)
-    columns: Annotated[list[Text], Posted(max_length=40)] = Field(default_factory=list)
-    metrics: Annotated[list[Text | MetricColumn], Posted(max_length=MOST_METRICS)]
+    """Rows of other people's numbers that are printed above the rows of this sweep."""
+    rows: Annotated[list[Text], Field(max_length=40)] = Field(default_factory=list)
+    columns: Annotated[list[Text], Field(max_length=40)] = Field(default_factory=list)
+    metrics: Annotated[list[Lenient[Column]], some("metric"), at_most(MOST_METRICS, "metrics"), OR_NULL] = Field(
+        default_factory=list
+    )
+    """The metrics of the columns; an empty list means those that all data sets of the sweep declare."""
     unit: Unit = "percent"
     decimals: Decimals | None = None
-    """Of every number; none: two of percents, and as many of other numbers as their deviations have digits for."""
-    bold: Literal["none"] | list[Text] | None = None
-    """The axes that span a block, of which the best is bold; none: the row axes before the last that has headings, and
-    the column axes."""
-    labels: dict[str, dict[str, Text]] = Field(default_factory=dict)
-    """What is printed for the labels of an axis; `{path}` stands for the label of the cell on another axis."""
+    """Decimals of every number; `None` means two for percents, and for others as many as their deviations justify."""
+    bold: Annotated[Literal["none"] | list[Text] | None, expected("'none' or a list of axes")] = None
+    """The axes that span a block, whose best cell is bold; `None` means the column axes and the row axes before the
+    last row axis with headings."""
+    labels: dict[str, dict[str, Printed]] = Field(default_factory=dict)
+    """Printed text for the labels of an axis; `{path}` inserts the label of the cell on another axis."""
     titles: dict[str, Text | None] = Field(default_factory=dict)
-    """The headings of axes; null: the axis tells rows or columns apart without headings of its own."""
+    """The headings of axes; null means that the labels of the axis get no heading."""
     arrows: bool = Field(default=False, exclude_if=lambda value: not value)
-    """Whether each metric's heading says which way is better, by ↑ or ↓; without it only ↓ stands, where that is so."""
+    """Whether every heading shows the better direction by ↑ or ↓; otherwise only ↓ is shown."""
     groups: Literal["always", "several"] = Field(default="always", exclude_if=lambda value: value == "always")
-    """Whether a heading over all columns of a table's only panel stands (`always`), or is left to the caption."""
+    """Whether a heading over all columns of the only panel is printed (`always`), or only named in the caption."""
     lead: Literal["name", "contents"] = Field(default="name", exclude_if=lambda value: value == "name")
-    """What a caption that the spec does not write begins with: the sweep's name, or metrics, data sets and rows."""
+    """What a generated caption begins with: the name of the sweep, or its metrics, data sets and rows."""
     show_tuned: bool = False
-    std: bool | Deviation = True
-    """Whether a spread stands after each number, and in which form."""
+    std: Annotated[
+        Annotated[bool, expected(_STD), Tag(f"{UNION}plain")] | Annotated[Deviation, Tag(f"{UNION}mapping")],
+        PLAIN_OR_MAPPING,
+    ] = True
+    """Whether a spread is printed after each number, and in which form."""
     spread: Spread | None = None
-    """The sample deviation, the standard error or half the 95 % Student-t interval; none: `std` of a mean."""
+    """The kind of spread; `None` means `std` after means, and no spread after medians and best values."""
     covers: Covers = Field(default="seeds", exclude_if=lambda value: value == "seeds")
-    """What `se` and `ci95` behind a number cover, and verdicts."""
+    """What `se`, `ci95` and verdicts hold for: other seeds, other queries, or both."""
     center: Center = "mean"
-    """What is printed for the runs of a cell; tests and verdicts take their means."""
+    """What is printed for the runs of a cell; tests and verdicts use means in any case."""
     counts: Literal["differ", "always", "never"] = "differ"
-    """Where the number of runs stands beside a number: where it is not the usual one, everywhere, or nowhere."""
-    against: Annotated[dict[str, str] | None, Posted(min_length=1)] = None
-    """The labels of the baseline with which every other cell is compared run by run."""
+    """When the number of runs is printed: where it `differ`s from the usual one, `always`, or `never`."""
+    against: OneEach | None = None
+    """The labels of the baseline with which every other cell is compared seed by seed."""
     test: Literal["t", "wilcoxon"] = "t"
     """The paired test of those comparisons."""
     verdicts: VerdictSpec | None = Field(default=None, exclude_if=lambda value: value is None)
-    """What is judged; none: every regularizer against `none`, where words are shown."""
+    """The comparisons that are judged; `None` means every regularizer against `none`."""
     optimism: bool = Field(default=False, exclude_if=lambda value: not value)
-    """Whether the caption says how optimistic the scores are by which candidates were selected."""
-    missing: Annotated[str, Posted(max_length=40)] = "–"
-    """What is printed where there is no number and never will be."""
-    diverged: Annotated[str, Posted(min_length=1, max_length=100)] = "diverged"
-    """What is printed across the metrics of a cell whose every candidate diverged."""
-    caption: Annotated[str | None, Posted(max_length=10_000)] = None
-    selections: Annotated[list[Literal["validation", "test"]], Posted(max_length=2)] = Field(default_factory=list)
-    """On which splits its numbers are selected, beside one another; empty: on the one that `select` says."""
-    flattery: bool = False
-    """Whether it also shows by how much selection on test is above that on validation."""
-    panels: Annotated[list[dict[str, list[str]]] | None, Posted(max_length=200)] = None
-    """The labels of column axes that stand in each panel, from top to bottom; none: one panel of all."""
+    """Whether the caption states how optimistic the selection scores are."""
+    missing: Annotated[str, Field(max_length=40)] = "–"
+    """Printed where there will never be a number."""
+    diverged: Annotated[str, Field(min_length=1, max_length=100)] = "diverged"
+    """Printed for a cell whose candidates all diverged."""
+    caption: Annotated[str | None, Field(max_length=10_000)] = None
+    caption_detail: Literal["short", "full"] = Field(default="short", exclude_if=lambda value: value == "short")
+    """`short` limits a caption to four sentences after its title and folds the rest; `full` prints everything."""
+    selections: Annotated[list[Literal["validation", "test"]], Field(max_length=2)] = Field(default_factory=list)
+    """The splits on which numbers are selected, side by side; an empty list means the split of `select`."""
+    selection_gap: bool = False
+    """Whether it also shows how much higher scores are when selected on test."""
+    panels: Annotated[list[dict[str, list[str]]] | None, Field(max_length=200)] = None
+    """The labels of column axes in each panel, from top to bottom; `None` means one panel with all."""
 
     @cached_property
     def metric_columns(self) -> tuple[MetricColumn, ...]:
-        """The metrics, each as a column."""
+        """The metrics of the table as columns; a bare metric name becomes a column with default settings."""
         return tuple(one if isinstance(one, MetricColumn) else MetricColumn(metric=one) for one in self.metrics)
 
-    def metrics_at(self, labels: Mapping[str, str]) -> list[MetricColumn]:
-        """The metrics under a point of the column axes."""
-        return [column for column in self.metric_columns if applies(column.when, labels)]
-
-    @property
+    @cached_property
     def deviation(self) -> Deviation | None:
-        """The form of the spreads; none: there are none."""
+        """The number format of the table's standard deviations; None if none is printed."""
         if isinstance(self.std, Deviation):
             return self.std
         return Deviation() if self.std else None
 
     @property
     def shown_spread(self) -> Spread:
-        """What stands after a number; what is not the mean has nothing there unless asked for."""
+        """The kind of spread that the table prints after each mean."""
         if self.deviation is None:
             return "none"
         return self.spread or ("std" if self.center == "mean" else "none")
 
     @property
     def covers_queries(self) -> bool:
-        """Whether what stands after a number covers test queries: a standard deviation is of seeds alone."""
+        """Whether the printed spread covers test queries; a standard deviation covers seeds alone."""
         return self.covers != "seeds" and self.shown_spread in {"se", "ci95"}

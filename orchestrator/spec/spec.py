@@ -6,13 +6,14 @@ from typing import Literal
 
 from pydantic import Field
 
-from orchestrator.spec.axes import Axis, Choice, Patch, Prune, Role, Rule, Search, Selection, Slot, SlotRule, When
+from orchestrator.spec.axes import Axis, Choice, Patch, Prune, Role, Rule, Search, Selection, Slot, SlotRule
+from orchestrator.spec.fields import When
 from orchestrator.spec.layouts import FigureSpec, TableSpec
 from workers.contract import Frozen
 
 
 class Spec(Frozen):
-    """A checked spec; its JSON is stored with the sweep, and gives the same plan again."""
+    """A checked spec with all short forms expanded; its JSON is stored with the sweep and gives the same plan again."""
 
     version: Literal[1] = 1
     name: str
@@ -24,27 +25,27 @@ class Spec(Frozen):
     repeat: dict[str, Axis] = Field(default_factory=dict)
     rules: list[Rule] = Field(default_factory=list)
     only: When = Field(default_factory=dict, exclude_if=lambda value: not value)
-    """The labels, by axis, of the trials that were taken of the posted spec; all of them when empty."""
+    """The labels by axis of the trials that were taken from the posted spec; empty means all."""
     without: When = Field(default_factory=dict, exclude_if=lambda value: not value)
-    """The labels whose trials were not; this spec is what was left, and `text` of its sweep holds the rest."""
+    """The labels whose trials were left out; the text of the sweep still holds them."""
     select: Selection = Selection()
     slot: Slot = Slot()
     slots: list[SlotRule] = Field(default_factory=list)
     search: Search = Search()
     prune: Prune | None = Field(default=None, exclude_if=lambda value: value is None)
-    """What stops the hopeless candidates of a cell early; none: all are trained to their end."""
+    """The rule that stops candidates early; None means that all candidates are trained to the end."""
     tables: dict[str, TableSpec] = Field(default_factory=dict)
     figures: dict[str, FigureSpec] = Field(default_factory=dict)
     fresh: bool = False
-    """Whether every training runs anew, though one with its fingerprint may have finished."""
+    """Whether every training runs again, even if a training with its fingerprint has finished."""
 
     def axes(self, role: Role) -> dict[str, Axis]:
-        """The axes of a role by name, in order."""
+        """The spec's axes of one role (compare, tune or repeat) by name, in the order of the spec."""
         axes: dict[str, Axis] = getattr(self, role)
         return axes
 
     def patches(self) -> Iterator[Patch]:
-        """Everything that is set in its recipes: in the base recipe, by the choices of its axes, and by its rules."""
+        """All patches of the spec: its base recipe, the alternatives of all axes, and the rules."""
         yield self.recipe
         for axes in (self.compare, self.tune, self.repeat):
             for groups in axes.values():
@@ -65,7 +66,7 @@ class SeedAxis:
 
 
 def seed_axis(spec: Spec) -> SeedAxis | None:
-    """The axis to which seeds can be added; none where the spec repeats by no seed."""
+    """The repeat axis of a spec to which seeds can be added; None if no axis sets only the seed."""
     for name, groups in spec.repeat.items():
         found = {choice.label: seed for group in groups for choice in group.choices if (seed := seed_of(choice)) >= 0}
         if found and len(found) == len({choice.label for group in groups for choice in group.choices}):
@@ -74,6 +75,6 @@ def seed_axis(spec: Spec) -> SeedAxis | None:
 
 
 def seed_of(choice: Choice) -> int:
-    """The seed that an alternative sets alone; -1 where it sets anything else."""
+    """The seed that an alternative of an axis sets; -1 if it sets anything else."""
     seed = choice.patch.get(_PATH)
     return seed if list(choice.patch) == [_PATH] and type(seed) is int and seed >= 0 else -1

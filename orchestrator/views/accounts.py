@@ -1,4 +1,4 @@
-"""Users, projects, tokens, logins and quotas as clients see them, and who a caller is."""
+"""Users, projects, tokens, logins and quotas as clients see them, and the caller of a request."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -14,48 +14,39 @@ from orchestrator.views.pages import View
 
 
 class Role(StrEnum):
-    """What a user may do at most."""
+    """The role of a user, which limits what the user may do."""
 
-    VIEWER = "viewer"
-    """Look at what its projects have."""
-    MEMBER = "member"
-    """Submit to its projects, and steer what they have."""
-    ADMIN = "admin"
-    """See and steer everything."""
+    VIEWER = "viewer"  # see the sweeps of its projects
+    MEMBER = "member"  # also submit to its projects and change their sweeps
+    ADMIN = "admin"  # see and change everything
 
 
 class Scope(StrEnum):
-    """What a token opens of what its user may do."""
+    """The scope of a token: the part of its user's rights that it has."""
 
     READ = "read"
     WRITE = "write"
     ADMIN = "admin"
-    MLFLOW = "mlflow"
-    """MLflow and nothing else."""
-    METRICS = "metrics"
-    """What Prometheus scrapes, and nothing else."""
+    MLFLOW = "mlflow"  # only MLflow
+    METRICS = "metrics"  # only the metrics for Prometheus
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Somebody who asks. Without a user: who holds a token of the server itself, or a process of its own."""
+    """The sender of a request. Without a user: the holder of the server's own token, or one of its processes."""
 
     user: int | None = None
     name: str | None = None
-    token: int | None = None
-    """By which token, or by a session that began with it; none: a trusted proxy said who it is."""
+    token: int | None = None  # its token, also of a session that began with it; None if a trusted proxy names the user
     role: Role = Role.ADMIN
     scope: Scope = Scope.ADMIN
-    seen: frozenset[int] | None = None
-    """The projects of which it sees the sweeps; none: of all."""
-    steered: frozenset[int] | None = None
-    """The projects to which it may submit, and whose sweeps it may steer; none: all."""
-    everywhere: bool = True
-    """Whether it may steer in every project there is: MLflow, which knows no projects, is open to no others."""
+    seen: frozenset[int] | None = None  # the projects whose sweeps it sees; None means all
+    steered: frozenset[int] | None = None  # the projects in which it may submit and change sweeps; None means all
+    everywhere: bool = True  # whether it may change all projects; MLflow, which has no projects, requires it
 
     @property
     def key(self) -> str:
-        """Tells callers apart who may be answered differently."""
+        """Distinguishes callers that may get different answers."""
         if self.user is None:
             return ""
         seen, steered = (
@@ -65,51 +56,49 @@ class Caller:
 
     @property
     def steers(self) -> bool:
-        """Whether there is anything that it may change."""
+        """Whether the caller may change anything."""
         return self.role is not Role.VIEWER
 
     @property
     def administers(self) -> bool:
-        """Whether it may ask what concerns all projects."""
+        """Whether the caller may manage what concerns all projects."""
         return self.role is Role.ADMIN
 
     @property
     def opens_mlflow(self) -> bool:
-        """Whether MLflow, which knows no projects, is open to it."""
+        """Whether the caller may use MLflow, which has no projects."""
         return self.user is None or (self.steers and self.everywhere)
 
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """What who asks may do with a sweep that it sees."""
+    """What a caller may do with a sweep that it sees."""
 
     steer: bool = True
     delete: bool = True
-    why: str = ""
-    """Why not, in a sentence."""
+    why: str = ""  # why not, in a sentence
 
 
 EVERYTHING: Final = Allowed()
-OWNER: Final = Caller()
-"""Whose service it is."""
+OWNER: Final = Caller()  # the owner of the service
 
 _CALLER: Final[ContextVar[Caller]] = ContextVar("caller", default=OWNER)
 _ADDRESS: Final[ContextVar[str]] = ContextVar("address", default="")
 
 
 def caller() -> Caller:
-    """Who asks, in this thread or task; a process that nobody asks works for its owner."""
+    """The caller of the present request; outside of a request, the owner of the service."""
     return _CALLER.get()
 
 
 def address() -> str:
-    """From where it asks; empty: from within."""
+    """The network address of the caller; empty outside of a request."""
     return _ADDRESS.get()
 
 
 @contextmanager
 def calling(who: Caller, where: str = "") -> Iterator[None]:
-    """Work for somebody who asks from an address; threads and tasks that begin meanwhile do so too."""
+    """Set the caller and its address, also for threads and tasks that begin in this context."""
     before, elsewhere = _CALLER.set(who), _ADDRESS.set(where)
     try:
         yield
@@ -119,53 +108,46 @@ def calling(who: Caller, where: str = "") -> Iterator[None]:
 
 
 SUBJECT: Final = r"^[\x21-\x7e]{1,255}$"
-"""A provider's number or name of somebody: at most 255 ASCII characters (OpenID Connect Core 1.0, section 2)."""
+"""A provider's identifier of a user: at most 255 ASCII characters (OpenID Connect Core 1.0, section 2)."""
 
 ISSUER: Final = r"^(https://[A-Za-z0-9._~-]+|http://(localhost|127\.0\.0\.1|\[::1\]))(:[0-9]{1,5})?(/[!\x22$->@-~]*)?$"
-"""A provider's address, as it names itself: https, or http of this machine, without `?` and `#` (ibid., section 2)."""
+"""A provider's address: https, or http of this machine, without `?` and `#` (ibid., section 2)."""
 
 
 class LoginView(View):
-    """By whom a user is logged in beside its tokens."""
+    """A user's login at an OpenID Connect provider."""
 
-    issuer: str = Field(max_length=255)
-    """The provider's address, as it names itself."""
-    subject: str = Field(max_length=255)
-    """By which number or name it knows the user: its `sub`, which it gives to nobody else."""
+    issuer: str = Field(max_length=255)  # the provider's address
+    subject: str = Field(max_length=255)  # the provider's unique identifier of the user (`sub`)
 
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """What a provider has said of who logged in, after its word was checked."""
+    """A person whose login an OpenID Connect provider has verified."""
 
     issuer: str
     subject: str
-    name: str | None = None
-    """The name that a new user would have; none: it said none that could be one here."""
-    role: Role | None = None
-    """What its groups make it; none: no group decides that."""
+    name: str | None = None  # for a new user; None if the provider gave no valid name
+    role: Role | None = None  # by its groups; None if groups do not decide it
 
 
 @dataclass(frozen=True, slots=True)
 class LoginTerms:
-    """What becomes of those whom a provider logs in."""
+    """The rules for logins through an OpenID Connect provider: who may log in, and with which role."""
 
-    new_users: Role | None = None
-    """With which role somebody becomes a user who is none; none: they are refused."""
-    seconds: float = 12 * 3600.0
-    """After which they log in again."""
+    new_users: Role | None = None  # the role of a new user; None means that new users are refused
+    seconds: float = 12 * 3600.0  # after which a user must log in again
 
 
 ACCOUNT_NAME: Final = r"^[a-z0-9][a-z0-9._@-]{0,63}$"
-"""Names of users, projects and tokens: they stand in paths, logs and headers."""
+"""Names of users, projects and tokens, which appear in paths, logs and headers."""
 
 
 class MembershipView(View):
-    """A user's place in a project."""
+    """A user's role in a project."""
 
     project: str
-    role: Role
-    """`viewer` looks, `member` submits and steers."""
+    role: Role  # `viewer` sees sweeps, `member` also submits and changes them
 
 
 class UserView(View):
@@ -177,11 +159,10 @@ class UserView(View):
     disabled: datetime | None = None
     projects: list[MembershipView] = Field(default_factory=list)
     login: LoginView | None = None
-    """Which provider logs it in; none: none does."""
 
 
 class ProjectView(View):
-    """A project: what is open is seen by every user, and steered by its members."""
+    """A project. The sweeps of an open project are seen by every user, and changed by its members."""
 
     name: str
     open: bool
@@ -190,7 +171,7 @@ class ProjectView(View):
 
 
 class TokenView(View):
-    """A token, without what opens: that is shown once, when it is made."""
+    """A token, without its secret."""
 
     id: int
     user: str
@@ -199,46 +180,38 @@ class TokenView(View):
     created: datetime
     expires: datetime | None = None
     revoked: datetime | None = None
-    browser: bool = False
-    """Whether it is of a browser that a provider logged in: then nobody has what it opens with."""
+    browser: bool = False  # whether it belongs to the session of a browser after a login by a provider
 
 
 class NewTokenView(TokenView):
     """A token that was just made."""
 
-    token: str
-    """What opens; it is shown this once, and kept nowhere."""
+    token: str  # the secret, which is shown once and not stored
 
 
 class CallerView(View):
-    """Who asks, and what they may."""
+    """The caller of a request and its rights."""
 
-    name: str | None = None
-    """None: the token is the server's own."""
+    name: str | None = None  # null for the server's own token
     role: Role
     scope: Scope
-    sees: list[str]
-    """Projects whose sweeps are shown."""
-    steers: list[str]
-    """Projects to which may be submitted, and whose sweeps may be steered."""
+    sees: list[str]  # projects whose sweeps it sees
+    steers: list[str]  # projects in which it may submit and change sweeps
 
 
 class AuditEntry(View):
-    """Who did what; it outlives what it tells of."""
+    """An entry of the audit log; it stays when its target is deleted."""
 
     id: int
     at: datetime
     who: str
-    user: int | None = None
-    """The number of the user; none: who holds a token of the server."""
+    user: int | None = None  # the number of the user; null for the server's own token
     token: int | None = None
     what: str
     target: str
     detail: str = ""
-    address: str = ""
-    """From where it was asked; a command on the machine of the home names that."""
-    request: str = ""
-    """`X-Request-ID` of the answer."""
+    address: str = ""  # of the caller; of a local command, the machine
+    request: str = ""  # `X-Request-ID` of the answer
 
 
 MOST_HOURS: Final = 1e9
@@ -246,32 +219,30 @@ QuotaKind = Literal["user", "project"]
 
 
 class Quota(View):
-    """What a user or a project may have; none: no limit."""
+    """The limits of a user or a project; null means no limit."""
 
-    slots: int | None = Field(default=None, ge=1, le=1_000_000)
-    """Slots at once."""
+    slots: int | None = Field(default=None, ge=1, le=1_000_000)  # at once
     gpu_hours: float | None = Field(default=None, ge=0, le=MOST_HOURS, allow_inf_nan=False)
-    """Hours of GPUs: half of one for two hours is one."""
+    """Half a GPU for two hours counts as one hour."""
     cpu_hours: float | None = Field(default=None, ge=0, le=MOST_HOURS, allow_inf_nan=False)
-    """Hours of CPU cores, of trainings that hold no GPU."""
-    days: int | None = Field(default=None, ge=1, le=36_500)
-    """The hours are those of so many last days; none: of all that was ever trained."""
+    """Hours of CPU cores, of trainings without a GPU."""
+    days: int | None = Field(default=None, ge=1, le=36_500)  # that hours are counted in; null means for ever
 
     @property
     def lacking(self) -> str | None:
-        """What a quota lacks to say anything; none: nothing."""
+        """The message of what an incomplete quota lacks; `None` if it is complete."""
         if self.days is None or (self.gpu_hours, self.cpu_hours) != (None, None):
             return None
         return "days says in which time hours are counted; gpu_hours or cpu_hours is missing"
 
     @property
     def within(self) -> str:
-        """The time that hours are counted in, as it is said behind them."""
+        """The period in which a quota counts hours, as the end of a message."""
         return "" if self.days is None else f" of {self.days} days" if self.days != 1 else " of a day"
 
 
 class QuotaUse(Quota):
-    """A quota, and what is used of it."""
+    """A user's or project's quota and its use."""
 
     kind: QuotaKind
     name: str
@@ -281,12 +252,12 @@ class QuotaUse(Quota):
 
     @property
     def limited(self) -> bool:
-        """Whether there is a quota at all."""
+        """Whether the quota limits anything."""
         return (self.slots, self.gpu_hours, self.cpu_hours) != (None, None, None)
 
     @property
     def amounts(self) -> list[tuple[str, float, float | None]]:
-        """What is used of what, and of how much: slots, then hours of GPUs and of CPUs."""
+        """The name, use and limit of slots, GPU hours and CPU hours."""
         return [
             ("slots", self.used_slots, self.slots),
             (f"GPU hours{self.within}", self.used_gpu_hours, self.gpu_hours),
@@ -296,14 +267,12 @@ class QuotaUse(Quota):
 
 @dataclass(frozen=True, slots=True)
 class QuotaLimits:
-    """What quotas keep from being given out next."""
+    """The limits that quotas set on starting further trainings."""
 
-    users: Mapping[int, int] = field(default_factory=dict)
-    """By number of a user, the most slots at once."""
-    projects: Mapping[int, int] = field(default_factory=dict)
-    """The same by number of a project."""
+    users: Mapping[int, int] = field(default_factory=dict)  # most slots at once by number of a user
+    projects: Mapping[int, int] = field(default_factory=dict)  # the same by number of a project
     spent: Mapping[int, frozenset[str]] = field(default_factory=dict)
-    """By sweep, the slots (their JSON as the database holds it) of the kind whose hours are used up."""
+    """By sweep, the slots, as JSON in the database, of a kind whose hours are used up."""
 
 
 UNLIMITED: Final = QuotaLimits()

@@ -1,4 +1,4 @@
-"""Errors that a client sees, each with where, what and what would be right; and the deadline of a request."""
+"""Errors that clients see, and the deadline of a request."""
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,53 +12,46 @@ if TYPE_CHECKING:
 
 
 class MetricsweepError(Exception):
-    """Any error of ours that is the reader's to act on."""
+    """The base of all errors on which the reader can act."""
 
 
 class InvalidSpecError(MetricsweepError):
-    """A spec with problems; nothing of it was stored."""
+    """A spec with problems, of which nothing was stored."""
 
-    def __init__(self, problems: "Sequence[Problem]") -> None:
+    def __init__(self, problems: "Sequence[Problem]", name: str = "The spec") -> None:
         self.problems = tuple(problems)
         noun = "problem" if len(self.problems) == 1 else "problems"
         lines = "\n".join(f"  {problem}" for problem in self.problems)
-        super().__init__(f"The spec has {len(self.problems)} {noun}.\n{lines}")
+        super().__init__(f"{name} has {len(self.problems)} {noun}.\n{lines}")
 
 
 class InvalidImportError(InvalidSpecError):
-    """A file of somebody else's numbers with problems, each with its line and column."""
-
-    def __init__(self, name: str, problems: "Sequence[Problem]") -> None:
-        super().__init__(problems)
-        noun = "problem" if len(self.problems) == 1 else "problems"
-        lines = "\n".join(f"  {problem}" for problem in self.problems)
-        self.args = (f"{name} has {len(self.problems)} {noun}.\n{lines}",)
+    """An imported file of numbers with problems, each with its line and column."""
 
 
 class InvalidFilterError(MetricsweepError):
-    """A filter, or a column to sort or show by, that says nothing: where, what was found and what would be right."""
+    """A filter that cannot be read, or an unknown column to sort by or to show."""
 
     def __init__(self, message: str, at: int = 0, path: str = "where") -> None:
         self.message, self.at, self.path = message, at, path
-        place = f"at character {at + 1}: " if path == "where" else ""
-        self.said = f"{place}{message}"
-        super().__init__(f"{'The filter' if path == 'where' else path}, {self.said}" if place else f"{path}: {message}")
+        self.detail = f"at character {at + 1}: {message}" if path == "where" else message
+        super().__init__(f"The filter, {self.detail}" if path == "where" else f"{path}: {message}")
 
 
 class TooLargeError(MetricsweepError):
-    """What was sent is over a stated limit."""
+    """The request is over a documented limit."""
 
 
 class NotFoundError(MetricsweepError):
-    """No such sweep, trial or table."""
+    """There is no such sweep, trial or table."""
 
 
 class NotAllowedError(MetricsweepError):
-    """Whoever asks may see what is asked of, and not do this with it."""
+    """The caller may see an object, but not do this with it."""
 
 
 class LoginRefusedError(MetricsweepError):
-    """A provider's word on who somebody is lets nobody in, or not this person: `subject`, where that was proven."""
+    """A login by a provider was refused; `subject` is the user's name there, if it was proven."""
 
     def __init__(self, message: str, subject: str | None = None) -> None:
         self.subject = subject
@@ -66,11 +59,11 @@ class LoginRefusedError(MetricsweepError):
 
 
 class ConflictError(MetricsweepError):
-    """What was asked does not fit the present state, or an idempotency key came with another body."""
+    """The request does not fit the present state, or its idempotency key was used with another body."""
 
 
 class NumbersChangedError(ConflictError):
-    """What was asked would mix numbers of older versions of parts or metrics with today's; `problems` names these."""
+    """The request would mix numbers of older versions of parts or metrics with today's; `problems` names these."""
 
     def __init__(self, message: str, problems: "Sequence[Problem]") -> None:
         self.problems = tuple(problems)
@@ -78,38 +71,39 @@ class NumbersChangedError(ConflictError):
 
 
 class FencedError(MetricsweepError):
-    """Another conductor holds the lease; this one must stop writing."""
+    """Another conductor holds the lease; this conductor must stop writing."""
 
 
 class UnavailableError(MetricsweepError):
-    """A service that is needed (database, Ray, MLflow) does not answer."""
+    """A required service (database, Ray, MLflow) does not answer."""
 
 
 class BusyError(UnavailableError):
-    """The service has too much to do, or was asked for more than it does at once; later it may be otherwise."""
+    """The service is overloaded, or the request takes too much work; a later request may succeed."""
 
 
 class DamagedError(MetricsweepError):
-    """A bundle that is not what its manifest says, or none at all."""
+    """A file is not a bundle, or differs from its manifest."""
 
 
-FOR_ALL: Final = (FencedError, UnavailableError)
-"""What concerns all that a conductor does; any other error is the trouble of the one thing that met it."""
+FATAL: Final = (FencedError, UnavailableError)
+"""Errors that affect all work of a conductor; other errors affect one sweep or trial."""
+
+
+def reason(error: Exception) -> str:
+    """The message of an error for users, with its type if it is not an error of ours."""
+    return str(error) if isinstance(error, MetricsweepError) else f"{type(error).__name__}: {error}"
 
 
 Item = TypeVar("Item")
 
 
 class GoneError(BusyError):
-    """Who asked does not wait for the answer any more."""
-
-
-ENDED: Final = BusyError
-"""What says that nobody waits any more: passed on by those who carry on after other errors."""
+    """The client has left and does not wait for the answer any more."""
 
 
 class Deadline:
-    """One answer that is waited for, up to so many seconds from now."""
+    """The time limit of a request, `seconds` from now."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
@@ -117,11 +111,11 @@ class Deadline:
         self._gone = Event()
 
     def end(self) -> None:
-        """Nobody waits any more; safe to call from another thread."""
+        """End the request, since its client has left; thread-safe."""
         self._gone.set()
 
     def check(self) -> None:
-        """Raise GoneError where nobody waits, BusyError where the time is over."""
+        """Raise GoneError if the client has left, and BusyError after the deadline."""
         if self._gone.is_set():
             raise GoneError("the client has left")
         if time.monotonic() > self._until:
@@ -135,7 +129,7 @@ _current: ContextVar[Deadline | None] = ContextVar("deadline", default=None)
 
 @contextmanager
 def within(deadline: Deadline) -> Iterator[None]:
-    """What is done within is done for this one."""
+    """Set the deadline of the request that this context works for."""
     token = _current.set(deadline)
     try:
         yield
@@ -144,14 +138,14 @@ def within(deadline: Deadline) -> Iterator[None]:
 
 
 def check() -> None:
-    """Whether the work is still wanted; raises GoneError and BusyError. Outside of a request it always is."""
+    """Raise GoneError or BusyError if the present request has ended; long work calls it often."""
     deadline = _current.get()
     if deadline is not None:
         deadline.check()
 
 
 def timely(items: Iterable[Item]) -> Iterator[Item]:
-    """The items, with a look after each whether they are still wanted."""
+    """Yield the items, and check the deadline of the request before each."""
     for item in items:
         check()
         yield item

@@ -1,10 +1,10 @@
-"""What stands behind a table, as clients see it: verdicts, reproduction, differences, macros and resolutions."""
+"""What is behind a table, as clients see it: verdicts, reproduction, table diffs, macros and resolutions."""
 
 from collections import defaultdict, deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, Field
 
@@ -14,12 +14,12 @@ from orchestrator.views.tables import printed
 
 CauseKind = Literal["selected candidate", "seeds", "recipe", "data", "code", "versions", "retrained"]
 Change = Literal["changed", "appeared", "gone", "diverged", "failed", "pending"]
-Loudness = Literal["more than noise", "within noise", "cannot tell"]
+Significance = Literal["more than noise", "within noise", "cannot tell"]
 
 
 @dataclass(frozen=True, slots=True)
 class RunFacts:
-    """What of a training may explain another number."""
+    """Facts of a training, such as its commit and device, that may explain a changed number."""
 
     recipe: Mapping[str, Any] = field(default_factory=dict)
     commit: str | None = None
@@ -27,19 +27,17 @@ class RunFacts:
     versions: Mapping[str, str] = field(default_factory=dict)
 
 
-class DriftCause(BaseModel):
-    """One thing that is not as it was."""
+class DiffCause(BaseModel):
+    """A cause of a changed number in a table diff."""
 
     kind: CauseKind
-    said: str
-    """What it was and what it is."""
+    message: str  # what it was and what it is
 
 
-class DriftNumber(BaseModel):
-    """A number of a cell; shares are fractions."""
+class DiffNumber(BaseModel):
+    """A number of a cell in a table diff; shares are fractions."""
 
-    text: str
-    """As its table prints it."""
+    text: str  # as its table prints it
     mean: float | None
     std: float | None
     n: int
@@ -47,64 +45,53 @@ class DriftNumber(BaseModel):
     cell: int
 
 
-class CellDrift(BaseModel):
-    """One number that is not as it was."""
+class CellDiff(BaseModel):
+    """A number of a table that has changed, with its causes."""
 
     labels: dict[str, str]
     metric: str
     title: str
     change: Change
-    """`gone`: there is no such cell any more; the last three: there is, and this is why it has no number now."""
-    before: DriftNumber | None
-    after: DriftNumber | None
-    difference: float | None
-    """After - before."""
-    shown: str
-    """The same in the unit of the column."""
-    causes: list[DriftCause]
-    loudness: Loudness
-    why: str
-    """By which test, or why there is none."""
-    p: float | None
-    """Two-sided, corrected by Holm's method over all numbers that were tested."""
+    """`gone`: the cell does not exist any more; `diverged`, `failed`, `pending`: why it has no number now."""
+    before: DiffNumber | None
+    after: DiffNumber | None
+    difference: float | None  # after - before
+    shown: str  # the difference in the unit of the column
+    causes: list[DiffCause]
+    significance: Significance
+    why: str  # by which test, or why there is none
+    p: float | None  # two-sided, with Holm's correction over all tested numbers
 
 
-class DriftView(BaseModel):
-    """The difference of two tables."""
+class TableDiff(BaseModel):
+    """The differences between two tables."""
 
     before: str
     after: str
     table: str
-    unchanged: int
-    """Numbers that are as they were, run by run."""
-    said: str
-    cells: list[CellDrift]
+    unchanged: int  # numbers that are the same, run by run
+    summary: str
+    cells: list[CellDiff]
 
 
 class MacroNumber(BaseModel):
-    """One number of a table under the name of its macro; texts are as the table prints them."""
+    """A number of a table under the name of its LaTeX macro; texts are as the table prints them."""
 
-    name: str
-    """Of the macro, without its backslash."""
+    name: str  # of the macro, without its backslash
     labels: dict[str, str]
-    metric: str
-    """As the spec names it."""
-    split: str
-    """On which it is measured."""
-    selection: str
-    """By which split it is selected, where the table shows two; else empty."""
+    metric: str  # as in the spec
+    split: str  # on which it is measured
+    selection: str  # the split that selects it, if the table shows two selections; else empty
     sweep: int
     cell: int
     value: str
-    interval: str
-    """95 % Student-t interval of the mean; a word where there is none."""
+    interval: str  # the 95 % Student-t interval of the mean; a word if there is none
     std: str
-    seeds: int
-    """Runs that it is the mean of."""
+    seeds: int  # runs of the mean
 
 
 class MacroAddress(BaseModel):
-    """Of which table macros are, and with what they begin."""
+    """The table that macros are made of, and the prefix of their names."""
 
     sweep: int
     uid: str
@@ -113,7 +100,7 @@ class MacroAddress(BaseModel):
 
 
 class MacrosView(MacroAddress):
-    """A table as macros."""
+    """A table as LaTeX macros."""
 
     sweep_name: str
     caption: str
@@ -124,208 +111,170 @@ MacroFormat = Literal["latex", "json"]
 
 
 class PublishedSummary(BaseModel):
-    """A published table in a list."""
+    """A table that a paper has published, in a list."""
 
     id: str
     paper: str
     title: str
-    axes: list[str]
-    """The paths of a recipe that tell its rows and data sets apart."""
+    axes: list[str]  # the paths of a recipe that distinguish its rows and data sets
     metrics: list[str]
-    count: int
-    """How many numbers it has."""
+    count: int  # of its numbers
 
 
 class PublishedNumber(BaseModel):
-    """One printed number."""
+    """A printed number of a published table."""
 
-    labels: dict[str, str]
-    """By axis; an axis that does not apply to its row is left out."""
-    tuned: dict[str, str]
-    """What the authors chose in that cell, as far as they say."""
+    labels: dict[str, str]  # by axis, without axes that do not apply to its row
+    tuned: dict[str, str]  # what the authors chose in that cell, as far as they report it
     metric: str
-    printed: str
-    """The characters in the paper, in `unit`."""
-    value: float | None
-    """Shares as fractions; null where a word is printed."""
+    printed: str  # the characters in the paper, in `unit`
+    value: float | None  # shares as fractions; null if a word is printed
     std: float | None
-    bold: bool | None
-    """Null where it is not known."""
+    bold: bool | None  # null if it is not known
     unit: str
     std_unit: str
-    source: str | None
-    """Where the paper took it from; null for its own."""
+    source: str | None  # where the paper took it from; null for its own numbers
 
 
 class PublishedView(PublishedSummary):
-    """One published table whole."""
+    """A table that a paper has published, with its numbers."""
 
     citation: str
     note: str
-    conflicts: dict[str, str]
-    """Contradictions in and between the papers that touch it."""
+    conflicts: dict[str, str]  # contradictions in and between papers that affect it
     numbers: list[PublishedNumber]
 
 
 class CellOptimism(BaseModel):
-    """The selection of one cell; shares are fractions, of the split that is selected by."""
+    """How much selection inflates the score of a cell; shares are fractions, of the split that selects."""
 
     cell: int
     labels: dict[str, str]
-    candidates: int
-    """That finished in every repeat, and so competed."""
-    runs: int
-    """Repeats of each."""
-    best: float | None
-    """The mean score of the selected candidate."""
+    candidates: int  # that finished in every repeat, and so competed
+    runs: int  # repeats of each candidate
+    best: float | None  # the mean score of the selected candidate
     held_out: float | None
-    """The mean, over the repeats, of a repeat's score of the candidate that the others select."""
-    optimism: float | None
-    """By how much `best` is better than that; less than 0 by chance alone."""
-    reason: str
-    """Why there is no such number; else empty."""
+    """The mean, over the repeats, of a repeat's score of the candidate that the other repeats select."""
+    optimism: float | None  # `best` - `held_out`; less than 0 only by chance
+    reason: str  # why there is no such number; else empty
     expected: list[float]
     """The expected best mean score of 1, 2, ... candidates drawn with replacement (Dodge et al. 2019)."""
 
 
 class OptimismView(BaseModel):
-    """The selections of a sweep."""
+    """How much selection inflates the scores of a sweep's cells."""
 
     sweep: int
     sweep_name: str
-    key: str
-    """What candidates are selected by: checkpoint/split/metric."""
-    said: str
+    key: str  # what selects candidates: checkpoint/split/metric
+    summary: str
     cells: list[CellOptimism]
 
 
 class CellVerdictView(BaseModel):
-    """One comparison of a table; differences are fractions, own - baseline."""
+    """A comparison of a cell with its baseline; differences are fractions, own - baseline."""
 
     cell: int
     labels: dict[str, str]
-    baseline: int | None
-    """None: the sweep has no such cell."""
-    metric: str
-    """The result key."""
-    title: str
-    """What stands above its column."""
-    word: Literal["better", "worse", "equivalent", "unresolved", "untested"]
-    said: str
-    """The verdict in a sentence."""
-    reason: str
-    """Why it is untested."""
+    baseline: int | None  # null if the sweep has no such cell
+    metric: str  # the result key
+    title: str  # of its column
+    word: Literal["better", "worse", "equivalent", "no clear difference", "untested"]
+    summary: str  # the verdict with seeds, difference, interval and p
+    reason: str  # why it is untested
     pairs: int
     difference: float | None
-    interval: list[float] | None
-    """Of the difference: it holds for all comparisons of the table and all looks at once."""
-    p: float | None
-    """Of the paired t-test by itself, neither corrected nor sequential."""
-    needs: float | None
-    """Below which p has to be here, after correction and looks."""
-    spent: float
-    """The share of the error level that looks so far may have spent."""
-    looks: int
-    """Looks that the record knows of."""
+    interval: list[float] | None  # of the difference, for all comparisons of the table and all looks at once
+    p: float | None  # of the paired t-test alone, neither corrected nor sequential
+    needs: float | None  # the threshold of p here, after correction and looks
+    spent: float  # the share of the error level that looks so far may have spent
+    looks: int  # recorded looks
     more_seeds: int | None
-    """That would decide it four times of five, if difference and spread are what they seem."""
-    more_hours: float | None
-    """That these take on one slot, where durations are known."""
+    """Seeds that would decide it with a probability of 80 %, if difference and spread are as estimated."""
+    more_hours: float | None  # of these seeds on one slot, if durations are known
+    to_decide: str = ""  # `about 3 more seeds, 2 min`, or why no seeds decide it; empty if it is decided or untested
     covers: Literal["seeds", "queries", "both"] = "seeds"
-    """What interval and word cover: other seeds, other test queries of these trainings, or both."""
-    queries: int | None = None
-    """Test queries that were paired, where it covers them."""
-    classes: int | None = None
-    """Classes of these, by which they are clustered."""
-    error_seeds: float | None = None
-    """The standard error of the difference from the seeds alone, where it covers queries."""
-    error_queries: float | None = None
-    """The same from the queries alone, for these trainings."""
+    """What interval and word hold for: other seeds, other test queries of these trainings, or both."""
+    queries: int | None = None  # test queries that were paired, if it covers them
+    classes: int | None = None  # the classes by which these are clustered
+    error_seeds: float | None = None  # the standard error from the seeds alone, if it covers queries
+    error_queries: float | None = None  # the same from the queries alone, for these trainings
 
 
 class VerdictsView(BaseModel):
-    """The verdicts of a table, all taken together."""
+    """The comparisons of a table's cells with their baselines."""
 
     sweep: int
     table: str
-    against: dict[str, str]
-    """The labels of the baselines; empty: nothing is compared."""
+    against: dict[str, str]  # the labels of the baselines; empty if nothing is compared
     level: float
     margin: float | None
     looks: Literal["planned", "any"]
     covers: Literal["seeds", "queries", "both"] = "seeds"
-    said: str
-    """By what they are given, how many looks there were and what they spent."""
+    summary: str  # the test, how many looks there were and what they spent
     comparisons: list[CellVerdictView]
 
 
-Standing = Literal["reproduced", "not reproduced", "underpowered", "not run"]
-"""What own runs say of a printed number."""
+Standing = Literal["reproduced", "not reproduced", "underpowered", "not run"]  # what own runs show of a printed number
 
 
 class ProtocolDifference(BaseModel):
-    """One thing in which own runs differ from what a paper did, or that it leaves open."""
+    """One difference between the protocol of own runs and that of a paper, which may leave it open."""
 
     what: str
     paper: str
     here: str
 
 
-class LedgerEvidence(BaseModel):
-    """What the runs of one cell say of a printed number; shares are fractions."""
+class ReproductionEvidence(BaseModel):
+    """What the runs of one cell show of a printed number; shares are fractions."""
 
     sweep: int
     sweep_name: str
     cell: int
     standing: Standing
-    why: str
-    """In a sentence."""
+    why: str  # in a sentence
     mean: float | None
     std: float | None
-    n: int
-    """Runs; 0: none."""
-    difference: float | None
-    """Own mean - printed number."""
-    interval: float | None
-    """Half the width of the 95 % interval of the own mean, with half a printed digit."""
+    n: int  # runs
+    difference: float | None  # own mean - printed number
+    interval: float | None  # half the width of the 95 % interval of the own mean, with half a printed digit
     expected: float | None
-    """How far one more run of the same protocol, which the printed number may be, lies from the own mean at most."""
+    """The largest distance from the own mean at which one more run of the same protocol is expected."""
     protocol: list[ProtocolDifference]
 
 
-class LedgerEntry(BaseModel):
-    """One printed number."""
+class ReproductionEntry(BaseModel):
+    """A printed number of a paper and how own runs reproduce it."""
 
     table: str
     labels: dict[str, str]
-    tuned: dict[str, str]
-    """What the authors chose, as far as they say."""
+    tuned: dict[str, str]  # what the authors chose, as far as they report it
     metric: str
     printed: str
     unit: str
-    source: str | None
-    """Where the paper took it from; null for its own."""
+    source: str | None  # where the paper took it from; null for its own numbers
     standing: Standing
-    evidence: list[LedgerEvidence]
-    """The first decides: the one whose protocol differs least, then of most runs, then of the newest sweep."""
+    evidence: list[ReproductionEvidence]
+    """The first decides: the smallest difference of protocol, then the most runs, then the newest sweep."""
 
     @property
     def own_and_difference(self) -> tuple[str, str]:
         """The own mean with half its interval, and its difference from the printed number, in the paper's unit."""
-        one = self.evidence[0] if self.evidence else None
-        if one is None or one.mean is None:
+        first = self.evidence[0] if self.evidence else None
+        if first is None or first.mean is None:
             return "", ""
         unit: Unit = "percent" if self.unit == "percent" else "number"
         decimals = max(2, len(self.printed.partition("±")[0].partition(".")[2]))
-        own = printed(one.mean, unit, decimals)
-        if one.interval is not None:
-            own += f" ± {printed(one.interval, unit, decimals)}"
-        apart = "" if one.difference is None else printed(one.difference, unit, decimals, signed=True)
-        return own, apart
+        own = printed(first.mean, unit, decimals)
+        if first.interval is not None:
+            own += f" ± {printed(first.interval, unit, decimals)}"
+        difference = "" if first.difference is None else printed(first.difference, unit, decimals, signed=True)
+        return own, difference
 
 
-class LedgerCounts(BaseModel):
-    """How many numbers stand how."""
+class ReproductionCounts(BaseModel):
+    """How many printed numbers of a paper are reproduced, not reproduced, not run, and so on."""
 
     reproduced: int = 0
     not_reproduced: int = 0
@@ -334,62 +283,53 @@ class LedgerCounts(BaseModel):
 
     @property
     def total(self) -> int:
-        """All of them."""
-        return self.reproduced + self.not_reproduced + self.underpowered + self.not_run
+        """The number of all printed numbers."""
+        return sum(self.by_standing.values())
 
     @property
     def by_standing(self) -> dict[Standing, int]:
-        """The same under the words."""
-        return {
-            "reproduced": self.reproduced, "not reproduced": self.not_reproduced,
-            "underpowered": self.underpowered, "not run": self.not_run,
-        }  # fmt: skip
+        """The number of printed numbers by standing, such as `reproduced`."""
+        return {standing: getattr(self, standing.replace(" ", "_")) for standing in get_args(Standing)}
 
 
-class LedgerTable(BaseModel):
-    """A printed table of a paper."""
+class ReproductionTable(BaseModel):
+    """A printed table of a paper with the reproduction of its numbers."""
 
     id: str
     title: str
-    counts: LedgerCounts
-    open: list[str]
-    """What the paper contradicts itself in, or leaves open, for this table."""
-    entries: list[LedgerEntry]
+    counts: ReproductionCounts
+    open: list[str]  # what the paper contradicts or leaves open for this table
+    entries: list[ReproductionEntry]
 
 
-class LedgerSummary(BaseModel):
-    """A paper in a list."""
+class ReproductionSummary(BaseModel):
+    """A paper in the list of reproductions."""
 
     paper: str
     citation: str
-    counts: LedgerCounts
+    counts: ReproductionCounts
 
 
-class LedgerView(LedgerSummary):
-    """The ledger of a paper."""
+class ReproductionView(ReproductionSummary):
+    """The reproduction report of a paper."""
 
-    within: float
-    """The largest difference, in points of percent, that still counts as the same."""
-    sweeps: list[int]
-    """From which it is made."""
-    said: str
-    """By which rule numbers stand as they do."""
-    tables: list[LedgerTable]
+    within: float  # the largest difference, in percentage points, that counts as the same
+    sweeps: list[int]  # from which it is made
+    summary: str  # the rule that decides how numbers stand
+    tables: list[ReproductionTable]
 
 
 class ResolutionBudget(View):
-    """What a resolution may take; without any limit it ends where all is decided, or nothing more can be."""
+    """The limits of a resolution of a sweep, which adds seeds; without limits it ends when all is decided."""
 
-    hours: float | None = Field(default=None, gt=0, le=1_000_000)
-    """Of training, on one slot."""
-    seeds: int | None = Field(default=None, ge=1, le=48)
-    """Further ones of any one cell."""
+    hours: float | None = Field(default=None, gt=0, le=1_000_000)  # of training, on one slot
+    seeds: int | None = Field(default=None, ge=1, le=48)  # more seeds of any one cell
     within: float | None = Field(default=None, gt=0, le=1_000_000)
-    """What is known to so much is decided too: half the width of its interval, in the unit of the column."""
+    """A comparison also counts as decided at this half width of its interval, in the unit of the column."""
 
     @property
-    def said(self) -> str:
-        """In words: `40 hours, 12 seeds a cell, known within 0.5`."""
+    def summary(self) -> str:
+        """The budget in words: `40 hours, 12 seeds a cell, known within 0.5`."""
         words = [] if self.hours is None else [f"{self.hours:g} hour{'s' * (self.hours != 1)}"]
         words += [] if self.seeds is None else [f"{self.seeds} seed{'s' * (self.seeds != 1)} a cell"]
         words += [] if self.within is None else [f"known within {self.within:g}"]
@@ -397,7 +337,7 @@ class ResolutionBudget(View):
 
 
 class CellSeeds(View):
-    """The seeds that a cell is given in a round."""
+    """The seeds that a cell gets in a round of a resolution."""
 
     cell: int
     labels: dict[str, str]
@@ -405,7 +345,7 @@ class CellSeeds(View):
 
 
 class LeftOut(View):
-    """A comparison that is given no seeds."""
+    """A comparison that gets no seeds in a round of a resolution, and why."""
 
     cell: int
     labels: dict[str, str]
@@ -414,59 +354,47 @@ class LeftOut(View):
 
 
 class ResolutionRound(View):
-    """What one round trains."""
+    """The cells and seeds that one round of a resolution trains."""
 
-    number: int
-    """From 1."""
+    number: int  # from 1
     cells: list[CellSeeds]
     trials: int
-    hours: float | None
-    """That it was expected to take on one slot; none where no training of such a cell was timed."""
-    open: int
-    """Comparisons that were not decided before it."""
+    hours: float | None  # expected on one slot; null if no training of such a cell was timed
+    open: int  # comparisons that were not decided before it
     left_out: list[LeftOut] = Field(default_factory=list)
-    request: int | None = None
-    """The extension by which the sweep grew; none in a plan."""
+    request: int | None = None  # the extension of the sweep; null in a plan
     begun: datetime | None = None
 
 
 class ResolutionView(View):
-    """A resolution, or the plan of one."""
+    """A resolution of a sweep, which adds seeds in rounds, or the plan of one."""
 
     sweep: int
     table: str
     budget: ResolutionBudget
     state: Literal["planned", "going", "ended"]
-    """`planned`: nothing was asked for; this is what its first round would be."""
-    said: str
-    """What it does, or why it ended."""
+    """`planned`: nothing was requested; this is what its first round would be."""
+    summary: str  # what it does, or why it ended
     actor: str | None = None
     request: int | None = None
     begun: datetime | None = None
     ended: datetime | None = None
     before: list[CellVerdictView] = Field(default_factory=list)
-    """The verdicts before its first round; empty while the sweep still trains what it had."""
+    """The verdicts before its first round; empty while the sweep still trains its own trials."""
     rounds: list[ResolutionRound] = Field(default_factory=list)
-    after: list[CellVerdictView] = Field(default_factory=list)
-    """The verdicts at its end."""
-    trials: int = 0
-    """That its rounds added."""
-    hours_spent: float = 0.0
-    """That these took so far."""
-    saved: int = 0
-    """Trials less than if every compared cell had been given as many seeds as the one that got most."""
+    after: list[CellVerdictView] = Field(default_factory=list)  # the verdicts at its end
+    trials: int = 0  # that its rounds added
+    hours_spent: float = 0.0  # by these trials so far
+    saved: int = 0  # how many trials fewer than if every compared cell had got as many seeds as the one with the most
 
     def title(self, metric: str) -> str:
-        """What stands above the column of a result key."""
-        return next((one.title for one in self.before if one.metric == metric), metric)
+        """The title of the column that shows a result key."""
+        return next((verdict.title for verdict in self.before if verdict.metric == metric), metric)
 
     def changed(self) -> list[tuple[CellVerdictView, CellVerdictView | None]]:
-        """Each verdict before its first round with that at its end, of which there is none while it goes on.
-
-        A table by two selections has two of a cell and metric, in the order of its columns.
-        """
+        """Each verdict before the first round with that at the end, which is `None` while the resolution goes on."""
         after: defaultdict[tuple[int, str], deque[CellVerdictView]] = defaultdict(deque)
-        for one in self.after:
-            after[one.cell, one.metric].append(one)
-        last = [(one, after[one.cell, one.metric]) for one in self.before]
-        return [(one, found.popleft() if found else None) for one, found in last]
+        for last in self.after:  # with two selections there are two of a cell and metric, in the order of the columns
+            after[last.cell, last.metric].append(last)
+        found = [(first, after[first.cell, first.metric]) for first in self.before]
+        return [(first, last.popleft() if last else None) for first, last in found]

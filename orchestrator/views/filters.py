@@ -1,4 +1,4 @@
-r"""The language in which lists of trials are filtered: its text into conditions, or into what is wrong and where.
+r"""The language that filters lists of trials: parses its text into conditions, or reports the place of an error.
 
     filter      = alternative { "or" alternative }
     alternative = part { [ "and" ] part }
@@ -7,10 +7,9 @@ r"""The language in which lists of trials are filtered: its text into conditions
     operator    = ":" | "=" | "!=" | "<" | "<=" | ">" | ">=" | "~"
     name, value, word = characters without blanks, quotes, parentheses and operators, or "a text": \" is a quote in it
 
-A word is looked for in the labels of the axes, in tags and in the sweep's name. `:` and `=` mean the whole of a label,
-in any case of letters, or a number, or one of several (`loss:triplet,semihard`), or a range with its ends
-(`eta:0.1..1`, `eta:0.1..`); `~` means a part of a text. A value may hold operators (`started>2026-11-22T10:30`).
-Whatever is posted, reading it takes one pass; what a name means is told by whoever knows the columns (TrialColumns).
+A word is searched in the labels of the axes, in tags and in the sweep's name. `:` and `=` compare a whole label, in any
+case of letters, or a number, or one of several (`loss:triplet,semihard`), or a range with its ends (`eta:0.1..1`,
+`eta:0.1..`); `~` searches a part of a text. A value may have operators (`started>2026-11-22T10:30`).
 """
 
 import re
@@ -20,28 +19,25 @@ from typing import Final, Literal, TypeAlias
 
 from orchestrator.views.errors import InvalidFilterError
 
-LONGEST: Final = 1_000
-"""Characters of a filter."""
+LONGEST: Final = 1_000  # characters
 MOST_CONDITIONS: Final = 40
-MOST_VALUES: Final = 50
-"""Of one condition."""
-DEEPEST: Final = 8
-"""Parentheses within one another."""
+MOST_VALUES: Final = 50  # of a condition
+DEEPEST: Final = 8  # nested parentheses
 
 Operator = Literal["=", "!=", "<", "<=", ">", ">=", "~"]
 
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A text that some label, tag or name shall contain."""
+    """A word in a filter: text that a label, tag or name must contain."""
 
     text: str
-    at: int  # characters of the filter before it
+    at: int  # its position in the filter
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What a column shall be."""
+    """A condition in a filter: a column, an operator and values."""
 
     name: str
     operator: Operator
@@ -51,21 +47,21 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Not:
-    """The opposite of a part."""
+    """The negation of a part of a filter."""
 
     part: "Filter"
 
 
 @dataclass(frozen=True, slots=True)
 class All:
-    """Every part; of no parts it is what a filter without text means."""
+    """Parts of a filter that all have to hold; an empty filter has none."""
 
     parts: tuple["Filter", ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Either:
-    """One part at least."""
+    """Alternatives in a filter, of which at least one has to hold."""
 
     parts: tuple["Filter", ...]
 
@@ -78,7 +74,7 @@ class _Token:
     kind: Literal["text", "quoted", "operator", "comma", "open", "close", "not", "end"]
     text: str
     at: int
-    spaced: bool  # whether blanks stand before it
+    end: int
 
 
 _QUOTED: Final = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
@@ -88,7 +84,7 @@ _VALUE: Final = re.compile(r'[^\s"(),]+')
 
 
 def parse(text: str) -> Filter:
-    """The conditions of a filter's text; raises InvalidFilterError, which says where what is wrong."""
+    """Parse the text of a filter; raises InvalidFilterError with the position of the error."""
     if len(text) > LONGEST:
         raise InvalidFilterError(f"has {len(text):,} characters; at most {LONGEST:,} are allowed", 0)
     if (at := text.find("\x00")) >= 0:
@@ -96,16 +92,16 @@ def parse(text: str) -> Filter:
     return _Parser(text).whole()
 
 
-def conditions(one: Filter) -> Iterator[Word | Condition]:
-    """Every word and condition of a filter, in order."""
-    match one:
-        case Not(part):
-            yield from conditions(part)
+def conditions(part: Filter) -> Iterator[Word | Condition]:
+    """All words and conditions of a filter, in order."""
+    match part:
+        case Not(inner):
+            yield from conditions(inner)
         case All(parts) | Either(parts):
-            for part in parts:
-                yield from conditions(part)
+            for inner in parts:
+                yield from conditions(inner)
         case _:
-            yield one
+            yield part
 
 
 class _Parser:
@@ -114,17 +110,13 @@ class _Parser:
         self._next, self._conditions = 0, 0
 
     def whole(self) -> Filter:
-        if self._ended:
+        if self._seen.kind == "end":
             return All(())
-        read = self._any(0)
+        parsed = self._any(0)
         left = self._take()
         if left.kind != "end":
             raise InvalidFilterError("a `)` that nothing opened; leave it out, or quote it", left.at)
-        return read
-
-    @property
-    def _ended(self) -> bool:
-        return self._seen.kind == "end"
+        return parsed
 
     @property
     def _seen(self) -> _Token:
@@ -140,7 +132,7 @@ class _Parser:
 
     @property
     def _following(self) -> str:
-        return self._tokens[self._next + 1].kind if self._next + 1 < len(self._tokens) else "end"
+        return self._tokens[self._next + 1].kind
 
     def _any(self, depth: int) -> Filter:
         parts = [self._all(depth)]
@@ -203,47 +195,38 @@ class _Parser:
 
 
 def _wanted(token: _Token) -> str:
-    said = "the filter ends" if token.kind == "end" else f"`{token.text}` stands"
-    return f"{said} where a word or a condition is wanted, such as `loss:triplet` or `map@r>.6`"
+    found = "the filter ends" if token.kind == "end" else f"`{token.text}` stands"
+    return f"{found} where a word or a condition is wanted, such as `loss:triplet` or `map@r>.6`"
 
 
 def _tokens(text: str) -> Iterator[_Token]:
-    at, value = 0, False  # whether a value is wanted here, which may hold operators
+    at, value = 0, False  # `value`: whether a value comes next, which may have operators
     while True:
-        begin = at
         while at < len(text) and text[at].isspace():
             at += 1
-        spaced = at > begin or at == 0
         if at == len(text):
-            yield _Token("end", "", at, spaced)
+            yield _Token("end", "", at, at)
             return
-        token = _token(text, at, spaced, value)
+        token = _token(text, at, value)
         yield token
-        at, value = at + _length(text, token), token.kind in ("operator", "comma")
+        at, value = token.end, token.kind in ("operator", "comma")
 
 
-def _token(text: str, at: int, spaced: bool, value: bool) -> _Token:
+def _token(text: str, at: int, value: bool) -> _Token:
     character = text[at]
     if character in "(),":
         kinds: dict[str, Literal["open", "close", "comma"]] = {"(": "open", ")": "close", ",": "comma"}
-        return _Token(kinds[character], character, at, spaced)
+        return _Token(kinds[character], character, at, at + 1)
     if character == '"':
         quoted = _QUOTED.match(text, at)
         if quoted is None:
             raise InvalidFilterError('a `"` that nothing closes; add another, or write \\" for the sign itself', at)
-        return _Token("quoted", re.sub(r"\\(.)", r"\1", quoted[1], flags=re.DOTALL), at, spaced)
+        return _Token("quoted", re.sub(r"\\(.)", r"\1", quoted[1], flags=re.DOTALL), at, quoted.end())
     if not value and (operator := _OPERATOR.match(text, at)):
-        return _Token("operator", operator[0], at, spaced)
+        return _Token("operator", operator[0], at, operator.end())
     if not value and character == "-" and at + 1 < len(text) and not text[at + 1].isspace():
-        return _Token("not", "-", at, spaced)
+        return _Token("not", "-", at, at + 1)
     word = (_VALUE if value else _NAME).match(text, at)
     if word is None:
         raise InvalidFilterError(f"`{character}` stands where nothing is meant by it; quote it, or leave it out", at)
-    return _Token("text", word[0], at, spaced)
-
-
-def _length(text: str, token: _Token) -> int:
-    if token.kind == "quoted":
-        quoted = _QUOTED.match(text, token.at)
-        return quoted.end() - token.at if quoted else 1
-    return len(token.text)
+    return _Token("text", word[0], at, word.end())

@@ -1,6 +1,6 @@
-"""The cluster as clients see it: nodes, slots, room, collection of weights, deliveries."""
+"""The cluster and its operation as clients see them: nodes, slots, capacity, storage, collection, deliveries."""
 
-from bisect import bisect_right
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,56 +17,50 @@ from orchestrator.views.pages import View
 from orchestrator.views.states import SweepState, TrialState
 from workers.catalog import Finding, Need
 
-ENDED = (TrialState.FINISHED, TrialState.FAILED, TrialState.CANCELLED, TrialState.PRUNED)
-
 
 class CollectionPolicy(View):
-    """Which trainings' weights may go: of sweeps that have ended, by age, state and rank."""
+    """Which weights to remove: of trainings of ended sweeps, by age, state and rank."""
 
-    before: datetime
-    """Those that ended before."""
-    states: list[TrialState] = Field(default_factory=lambda: list(ENDED))
-    keep: int = Field(default=1, ge=1, le=10_000)
-    """So many candidates of each cell, the best by the sweep's own rule, keep theirs."""
+    before: datetime  # the trainings ended before
+    states: list[TrialState] = Field(
+        default_factory=lambda: [TrialState.FINISHED, TrialState.FAILED, TrialState.CANCELLED, TrialState.PRUNED]
+    )
+    keep: int = Field(default=1, ge=1, le=10_000)  # the best candidates of each cell that keep their weights
 
     @property
     def reason(self) -> str:
-        """In words, as it stands beside what went."""
+        """The policy in words, as the reason why weights were removed."""
         states = ", ".join(self.states)
         best = "its best candidate" if self.keep == 1 else f"its {self.keep} best candidates"
         return f"{states}, ended before {self.before:%Y-%m-%d %H:%M} UTC; each cell keeps {best}"
 
 
 class CollectedView(View):
-    """Weights of a training that were collected."""
+    """The removal of a training's kept weights."""
 
     at: datetime
     reason: str
     request: int
     files: int
     bytes: int
-    removed: bool
-    """False: the record is made and the files are still to go."""
+    removed: bool  # False while the files are still to be removed
 
 
 class CollectableSweep(View):
-    """What a policy would take of one sweep."""
+    """The weights that a retention policy removes of one sweep."""
 
     sweep: int
     name: str
     trainings: int
     files: int
     bytes: int
-    kept: int
-    """Trainings of it that keep their weights."""
-    retrained: list[str]
-    """Columns that today would be evaluated of the kept weights, and then would have to be trained for."""
-    request: int | None = None
-    """What the conductor was asked; none: nothing was, it was a dry run."""
+    kept: int  # trainings that keep their weights
+    retrained: list[str]  # columns that could be evaluated from these weights, and then need another training
+    request: int | None = None  # the request to the conductor; null for a dry run
 
 
 class CollectionView(View):
-    """What a policy would take, or was asked to."""
+    """The weights that a retention policy removes."""
 
     dry_run: bool
     sweeps: list[CollectableSweep]
@@ -74,7 +68,7 @@ class CollectionView(View):
 
 
 class SweepStorage(View):
-    """What the trainings of one sweep keep in the storage; what several sweeps share counts for each."""
+    """The bytes that the trainings of a sweep store; shared trainings count for each sweep."""
 
     sweep: int
     name: str
@@ -85,70 +79,64 @@ class SweepStorage(View):
 
 
 class StorageView(View):
-    """What the installation has on disk."""
+    """The bytes that the installation stores, by sweep and kind."""
 
-    database_bytes: int | None
-    """None: the database does not tell."""
+    database_bytes: int | None  # null if it is not known
     weights_bytes: int
     figures_bytes: int
     spools_bytes: int
-    logs_bytes: int
-    """Of trainings, in the database."""
-    decoded_bytes: int | None
-    """Images that lie decoded on the machine of this API."""
-    sweeps: list[SweepStorage]
-    """The largest first."""
+    logs_bytes: int  # of trainings, in the database
+    decoded_bytes: int | None  # decoded images on the machine of this API
+    sweeps: list[SweepStorage]  # the largest first
 
 
 class DeliveryEvent(StrEnum):
-    """What is told."""
+    """The events of which webhook messages notify."""
 
     FINISHED = "sweep.finished"
     FAILED = "sweep.failed"
     CANCELLED = "sweep.cancelled"
-    STALLED = "sweep.stalled"
-    """A training of it was silent for so long that it was stopped (`slot.stall_minutes`)."""
-    HINDERED = "sweep.hindered"
-    """Trials of it wait for a node that can hold their slots, or for data that no machine has."""
+    STALLED = "sweep.stalled"  # one of its trainings was stopped after being silent (`slot.stall_minutes`)
+    HINDERED = "sweep.hindered"  # trials wait for a node that can hold their slots, or for data that no machine has
 
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """One event that is still to be told."""
+    """A webhook message about one event."""
 
     id: int
     uid: str
     event: DeliveryEvent
     sweep: int
-    said: Mapping[str, Any]
+    message: Mapping[str, Any]
     at: datetime
-    tries: int  # that were in vain
-    age: float  # seconds since it was noted, by the database's clock
+    tries: int  # failed attempts
+    age: float  # seconds since it was recorded, by the database's clock
 
 
 @dataclass(frozen=True, slots=True)
 class DeliveryBacklog:
-    """What the webhook was not told."""
+    """The numbers of webhook messages that were not delivered."""
 
     waiting: int
-    seconds: float  # since when the oldest of them waits
-    failing: int  # of which the last try was in vain
-    given_up: int  # within the days for which these are kept
-    error: str | None = None  # of the last one that failed or was given up
+    seconds: float  # the age of the oldest
+    failing: int  # whose last attempt failed
+    given_up: int  # of those that are still kept
+    error: str | None = None  # of the last that failed or was given up
 
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """What the tracker does not show yet."""
+    """The numbers of MLflow runs that do not show their present state."""
 
     runs: int
-    seconds: float  # since when the oldest of them waits
-    failing: int  # of which the last try failed
-    error: str | None = None  # of one of those
+    seconds: float  # the age of the oldest
+    failing: int  # whose last attempt failed
+    error: str | None = None  # of one of these
 
 
 class Check(View):
-    """Whether one thing that the service needs is there."""
+    """The result of checking one thing that the service needs, such as its database."""
 
     name: str
     ok: bool
@@ -156,7 +144,7 @@ class Check(View):
 
 
 class Disk(View):
-    """A folder that fills up, and the disk that it is on."""
+    """A folder that grows, with the free space of its disk."""
 
     name: str
     free_bytes: int
@@ -164,37 +152,34 @@ class Disk(View):
 
 
 class Readiness(View):
-    """Whether the service can do its work."""
+    """Whether the service can do its work, with the checks behind it."""
 
     ok: bool
     checks: list[Check]
 
 
 class MirrorView(BaseModel):
-    """What MLflow is still to be told of a sweep, or of all."""
+    """Runs of a sweep, or of all sweeps, that MLflow does not show yet."""
 
     waiting: int
-    """Runs that it does not show as they are."""
-    error: str | None = None
-    """Why one of them could not be told when it was tried last."""
+    error: str | None = None  # the last error of one of them
 
 
 class DataFinding(BaseModel):
-    """What a node's data root was found to have of what a training needs."""
+    """The state of a data set in the data folder of a node, as last inspected."""
 
     host: str
-    node: str
-    """What tells it from others of that name: Ray's identifier."""
-    data: str
-    """A data set, with those hyper-parameters that decide on its files, and weights."""
+    node: str  # Ray's identifier, since host names may repeat
+    data: str  # a data set, with the hyper-parameters that decide on its files, and weights
     state: Literal["ok", "missing", "wrong", "unknown"]
-    said: str
-    """Where was looked, what was found and how to get it; where it is there, what was passed over and why."""
-    looked: datetime
+    message: (
+        str  # the folder, what was found and how to get the data; if it is there, the files that are ignored and why
+    )
+    inspected_at: datetime
 
 
 class WaitReason(StrEnum):
-    """Why a trial waits."""
+    """The reason why a trial waits."""
 
     SLOT = "slot"
     EVALUATION = "evaluation"
@@ -216,39 +201,38 @@ REASONS: Final[Mapping[WaitReason, str]] = {
     WaitReason.DATA: "for a machine that has its data",
     WaitReason.EXPANSION: "until the conductor takes its sweep up",
 }
-"""What is said of each."""
+"""The reasons in words."""
+
+
+SYSTEM: Final = "system/"
+"""The prefix of curves of a training's usage of its machine; MLflow has a tab of its own for it."""
 
 
 class GpuUsage(View):
-    """One GPU that a slot's process sees, as NVML tells."""
+    """A GPU of a slot's process, as measured by NVML."""
 
     index: int
     name: str
     memory_bytes: int
-    memory_used_bytes: int
-    """By everybody who uses it."""
-    busy: float | None = None
-    """Share of the last moments in which it computed; none: NVML does not tell."""
+    memory_used_bytes: int  # by all processes
+    busy: float | None = None  # the share of the last moments in which it computed, if it is known
 
 
 class ProcessUsage(View):
-    """What a slot's process takes, and what its machine has."""
+    """The usage of a slot's process, and the resources of its machine."""
 
     memory_bytes: int
-    cpus: float
-    """CPUs that it kept busy since it was asked last."""
+    cpus: float  # CPUs in use, the mean since the last measurement
     machine_memory_bytes: int
     machine_memory_free_bytes: int
     machine_cpus: int
-    machine_load: float | None = None
-    """Processes that wanted a CPU, over the last minute."""
-    gpus: list[GpuUsage] | None = None
-    """None: there is no GPU, or nothing that tells of it."""
+    machine_load: float | None = None  # the load average of the last minute
+    gpus: list[GpuUsage] | None = None  # null without a GPU or NVML
 
 
 @dataclass(frozen=True, slots=True)
 class SlotReport:
-    """A slot that is there, as its engine knows it."""
+    """A slot as its engine reports it."""
 
     name: str
     node: str  # the first characters of its node's uid
@@ -256,7 +240,7 @@ class SlotReport:
     resources: Mapping[str, float]
     attempt: str | None = None
     usage: ProcessUsage | None = None
-    lag: float | None = None  # seconds that the oldest message which is not recorded has waited
+    lag: float | None = None  # the age of the oldest message that is not recorded, in seconds
 
 
 class Occupant(View):
@@ -272,7 +256,7 @@ class Occupant(View):
 
 
 class SlotView(View):
-    """A slot and what it does."""
+    """A slot and what it trains."""
 
     name: str
     node: str
@@ -284,24 +268,24 @@ class SlotView(View):
 
     @property
     def short_name(self) -> str:
-        """What tells it from the others of its cluster: a slot of Ray's has its shape and node in its name too."""
+        """The unique part of a slot's name, without the shape and node in names of Ray's slots."""
         parts = self.name.split(":")
         return parts[4] if len(parts) > 4 else self.name
 
 
 class NodeView(View):
-    """A machine of the cluster, what it offers and how much of that its slots hold."""
+    """A machine of the cluster with its resources, and how much of them slots hold."""
 
     uid: str
     host: str
     alive: bool
     resources: dict[str, float]
-    held: dict[str, float]
+    used: dict[str, float]
     seen: datetime
 
 
 class WaitingSweep(View):
-    """A sweep of which trials wait, and why."""
+    """A sweep with waiting trials, and why they wait."""
 
     id: int
     name: str
@@ -313,11 +297,10 @@ class WaitingSweep(View):
 
 
 class ClusterView(View):
-    """Nodes, slots and the queue, as the conductor saw them last."""
+    """Nodes, slots and the queue, as the conductor last reported them."""
 
     conducted: bool
-    heartbeat_seconds: float | None = None
-    """How long ago the conductor renewed its lease; none: there never was one."""
+    heartbeat_seconds: float | None = None  # since the last renewal of the lease; null without any conductor so far
     nodes: list[NodeView]
     slots: list[SlotView]
     queue: list[WaitingSweep]
@@ -325,25 +308,25 @@ class ClusterView(View):
 
 @dataclass(frozen=True, slots=True)
 class Gauges:
-    """What one look at the database says."""
+    """The present values of the database for Prometheus."""
 
     sweeps: Mapping[str, int]  # by state
     trials: Mapping[str, int]  # by state
-    attempts: Mapping[tuple[str, str], int]  # by state and cause; no cause: ""
+    attempts: Mapping[tuple[str, str], int]  # by state and cause ("" without a cause)
     waiting: Mapping[str, int]  # by reason
     slots: Sequence[SlotView]
-    offered: Mapping[str, float]  # by the nodes that are there, by resource
-    held: Mapping[str, float]  # by slots that train, by resource
+    offered: Mapping[str, float]  # by living nodes, by resource
+    used: Mapping[str, float]  # by training slots, by resource
     backlog: Backlog
     deliveries: DeliveryBacklog
     report_lag: float
     heartbeat: float | None
-    quotas: Sequence[QuotaUse] = ()  # of projects that have one; users are not named
+    quotas: Sequence[QuotaUse] = ()  # of projects, without users
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A machine of the cluster and what it offers, whether that is free or not."""
+    """A machine of the cluster with all its resources, free or not."""
 
     uid: str
     host: str
@@ -352,7 +335,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class PlannedContent:
-    """The content of the data that a sweep is planned with."""
+    """The hashes of the data with which a sweep is planned."""
 
     uid: str  # of the sweep
     known: Mapping[str, Mapping[str, str]]  # by the key of the need
@@ -360,44 +343,49 @@ class PlannedContent:
 
 @dataclass(frozen=True, slots=True)
 class Inspected:
-    """What the data root of a node was found to have."""
+    """The state of a data set in the data folder of a node, as inspected for the conductor."""
 
     node: str  # its uid
     host: str
     need: Need
     finding: Finding
-    looked: datetime
+    inspected_at: datetime
 
 
 _GRAIN: Final = 10_000
-"""Ray counts resources in ten-thousandths; three slots of 0.3333 GPUs fit one GPU, of 0.33334 they do not."""
+"""Ray counts resources in ten-thousandths: three slots of 0.3333 GPUs fit one GPU, three of 0.33334 do not."""
 _SLACK: Final = 1e-6
-LACK: Final = "no node of the cluster can hold a slot of"
-"""How a shortage begins."""
-MOST_SLOTS: Final = 1_000
-"""Slots that are counted."""
+LACK: Final = "no node of the cluster can hold a slot of"  # the beginning of a shortage's sentence
+MOST_SLOTS: Final = 1_000  # slots that are counted of a node
 MOST_TRAININGS: Final = 256
-"""Trainings that run at once: on Ray each is followed by a trial of Tune, which has a process of its own."""
+"""Most trainings at once: on Ray each is followed by a trial of Tune, which has its own process."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What one slot takes of a node."""
+    """The amounts of CPUs, GPUs and other resources of one slot."""
 
     cpus: float
     gpus: float  # whole GPUs, or a share 1/k of one
     memory: int  # bytes
     resources: tuple[tuple[str, float], ...] = ()  # custom ones by name, in order
 
+    @classmethod
+    def of(cls, bundle: Mapping[str, float]) -> "Shape":
+        """The shape with the amounts that Ray names."""
+        custom = dict(bundle)
+        cpus, gpus, memory = (custom.pop(name, 0.0) for name in ("CPU", "GPU", "memory"))
+        return cls(cpus, gpus, int(memory), tuple(sorted(custom.items())))
+
     @property
     def bundle(self) -> dict[str, float]:
-        """The amounts by Ray's names."""
+        """The amounts of a slot's resources by Ray's names."""
         amounts = {"CPU": self.cpus, "GPU": self.gpus, "memory": self.memory, **dict(self.resources)}
         return {name: amount for name, amount in amounts.items() if amount}
 
 
 def shape_of(slot: Slot, nodes: Iterable[Node]) -> Shape:
-    """What a slot takes; `auto` is one GPU where a node has any."""
+    """The resources of a slot; `auto` is one GPU if a node has any."""
     if slot.gpus == "auto":
         gpus = 1.0 if any(node.resources.get("GPU", 0.0) >= 1 for node in nodes) else 0.0
     else:
@@ -407,9 +395,9 @@ def shape_of(slot: Slot, nodes: Iterable[Node]) -> Shape:
     return Shape(_grained(slot.cpus), float(gpus), memory, tuple(custom))
 
 
-def holds(node: Node, held: Iterable[Shape], wanted: Shape) -> bool:
-    """Whether a node that holds the shapes `held` has room for one more."""
-    shapes = [*held, wanted]
+def holds(node: Node, used: Iterable[Shape], wanted: Shape) -> bool:
+    """Whether a node on which slots use `used` has room for one more slot."""
+    shapes = [*used, wanted]
     if wanted.gpus and _gpus(shapes) > node.resources.get("GPU", 0.0):
         return False
     return all(
@@ -420,45 +408,25 @@ def holds(node: Node, held: Iterable[Shape], wanted: Shape) -> bool:
 
 
 def possible(slot: Slot, nodes: Sequence[Node]) -> bool:
-    """Whether one of the nodes could hold such a slot, were it empty."""
+    """Whether one of the nodes could hold such a slot if it were empty."""
     wanted = shape_of(slot, nodes)
     return any(holds(node, (), wanted) for node in nodes)
 
 
-def slots(slot: Slot, nodes: Sequence[Node]) -> int:
-    """How many such slots the nodes can hold at once, were they empty."""
-    wanted, total = shape_of(slot, nodes), 0
-    for node in nodes:
-        held: list[Shape] = []
-        while len(held) < MOST_SLOTS and holds(node, held, wanted):
-            held.append(wanted)
-        total += len(held)
-    return min(total, MOST_SLOTS)
-
-
 def capacity(slot: Slot, nodes: Sequence[Node]) -> int:
-    """How many such slots the nodes could hold together, were they empty; counted up to a thousand a node."""
-    wanted = shape_of(slot, nodes)
-    return sum(_most(node, wanted) for node in nodes)
+    """How many such slots the nodes could hold together if they were empty, up to a thousand a node."""
+    wanted, counts = shape_of(slot, nodes), range(MOST_SLOTS)
+    return sum(bisect_left(counts, True, key=lambda held: not holds(node, [wanted] * held, wanted)) for node in nodes)
 
 
 def shortage(slot: Slot, nodes: Sequence[Node]) -> str | None:
-    """Why none of the nodes could hold such a slot, were it empty; none when one can, or none offers a CPU.
-
-    A head and a conductor may offer no CPU: until a worker joins, that says nothing of the cluster.
-    """
-    if not any(node.resources.get("CPU") for node in nodes):
-        return None
-    if possible(slot, nodes):
+    """The reason why no node can hold such a slot even if empty, or `None`."""
+    if possible(slot, nodes) or not any(node.resources.get("CPU") for node in nodes):  # a head may offer no CPU
         return None
     wanted = shape_of(slot, nodes)
-    asked = {"CPU": wanted.cpus, "GPU": wanted.gpus, **wanted.bundle}
-    most = {name: max(node.resources.get(name, 0.0) for node in nodes) for name in asked}
-    return f"{LACK} {_said(asked)}; the most that one has is {_said(most)}"
-
-
-def _most(node: Node, wanted: Shape) -> int:
-    return bisect_right(range(1, 1_001), 0, key=lambda count: 0 if holds(node, [wanted] * (count - 1), wanted) else 1)
+    needed = {"CPU": wanted.cpus, "GPU": wanted.gpus, **wanted.bundle}
+    most = {name: max(node.resources.get(name, 0.0) for node in nodes) for name in needed}
+    return f"{LACK} {_in_words(needed)}; the most that one has is {_in_words(most)}"
 
 
 def _grained(amount: float) -> float:
@@ -466,14 +434,14 @@ def _grained(amount: float) -> float:
 
 
 def _gpus(shapes: Iterable[Shape]) -> int:
-    """The GPUs that the shapes need; shares of one size lie together, since Ray fills the fullest GPU that has room."""
+    """The GPUs that the shapes need. Equal shares are on the same GPUs, since Ray fills the fullest GPU with room."""
     shares = Counter(shape.gpus for shape in shapes if shape.gpus)
     return sum(ceil(count / round(1 / gpus)) if gpus < 1 else ceil(count * gpus) for gpus, count in shares.items())
 
 
-def _said(amounts: Mapping[str, float]) -> str:
-    said = [_amount(name, amount) for name, amount in amounts.items()]
-    return " and ".join(filter(None, [", ".join(said[:-1]), said[-1]]))
+def _in_words(amounts: Mapping[str, float]) -> str:
+    words = [_amount(name, amount) for name, amount in amounts.items()]
+    return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
 
 
 def _amount(name: str, amount: float) -> str:
@@ -486,5 +454,5 @@ def _amount(name: str, amount: float) -> str:
 
 
 def too_large(warnings: Sequence[str]) -> list[str]:
-    """Those of the warnings that are about slots."""
-    return [one for one in warnings if one.startswith(LACK)]
+    """The warnings about slots that no node can hold."""
+    return [warning for warning in warnings if warning.startswith(LACK)]

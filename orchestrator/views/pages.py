@@ -1,4 +1,4 @@
-"""What views are made of: pages of results, files, durations in words, notes and tags."""
+"""Parts of views: pages of lists, files, durations in words, notes and tags."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -11,58 +11,63 @@ Item = TypeVar("Item")
 
 
 class View(BaseModel):
-    """Any of these; pydantic builds what checks one when it is first used, for which the commands do not wait."""
+    """The base class of the models that clients see."""
 
-    model_config = ConfigDict(defer_build=True)
+    model_config = ConfigDict(defer_build=True)  # built at first use, which makes commands start faster
 
 
 class Page(View, Generic[Item]):
-    """Some items and, when there are more, the cursor that asks for the next ones."""
+    """The items of a page of a list and, if there are more, the cursor of the next page."""
 
     items: list[Item]
     next_cursor: str | None = None
 
 
 def each(page: Callable[[str | None], Page[Item]]) -> Iterator[Item]:
-    """All items of a list, whose pages a cursor gives."""
-    cursor: str | None = None
-    while True:
-        some = page(cursor)
-        yield from some.items
-        cursor = some.next_cursor
-        if cursor is None:
-            return
+    """Iterate over all items of a paged list; `page` returns the page of a cursor, and the first page for `None`."""
+    found = page(None)
+    yield from found.items
+    while found.next_cursor is not None:
+        found = page(found.next_cursor)
+        yield from found.items
+
+
+@dataclass(frozen=True, slots=True)
+class Sections:
+    """The optional sections of the pages' navigation."""
+
+    reproduction: bool = False  # a sweep names a published table
+    people: bool = False  # the server has users
 
 
 MINUTE, HOUR, DAY = 60, 3_600, 86_400
 
 
 def duration(seconds: float, parts: int = 2) -> str:
-    """A length of time in its largest units: `45 s`, `4 min 5 s`, `2 h 10 min`, `3 d 4 h`."""
+    """A duration in its largest units: `45 s`, `4 min 5 s`, `2 h 10 min`, `3 d 4 h`."""
     if 0.05 <= seconds < 10 and parts > 1:
         return f"{seconds:.1f} s"
     left = max(0, round(seconds))
-    said: list[tuple[int, str]] = []
+    counts: list[tuple[int, str]] = []
     for size, unit in ((DAY, "d"), (HOUR, "h"), (MINUTE, "min"), (1, "s")):
         count, left = divmod(left, size)
-        if count or said:
-            said.append((count, unit))
-    return " ".join(f"{count} {unit}" for count, unit in said[:parts] if count) or "0 s"
+        if count or counts:
+            counts.append((count, unit))
+    return " ".join(f"{count} {unit}" for count, unit in counts[:parts] if count) or "0 s"
 
 
 def time_left(seconds: float | None, low: float | None, high: float | None) -> str:
-    """What is left with its uncertainty: `about 4 min 5 s left (3 min to 6 min)`; empty where it is not known."""
+    """The remaining time with an interval: `about 4 min 5 s left (3 min to 6 min)`; empty if it is not known."""
     if seconds is None:
         return ""
-    said = f"about {duration(seconds)} left"
+    text = f"about {duration(seconds)} left"
     if low is None or high is None:
-        return said
+        return text
     least, most = duration(low), duration(high)
-    return said if least == most else f"{said} ({least} to {most})"
+    return text if least == most else f"{text} ({least} to {most})"
 
 
-FIGURE_FORMATS: Final = ("json", "svg", "png", "pdf", "csv")
-"""What a figure of a sweep may be written as."""
+FIGURE_FORMATS: Final = ("json", "svg", "png", "pdf", "csv")  # the formats of a figure of a sweep
 
 
 class Rendered(View):
@@ -92,7 +97,7 @@ class FigureFile(View):
     url: str  # /v1/trials/<id>/figures/<name>
 
 
-Remarked = Literal["sweep", "cell", "trial"]
+AnnotatedKind = Literal["sweep", "cell", "trial"]
 LONGEST_NOTE: Final = 4_000
 LONGEST_TAG: Final = 50
 MOST_TAGS: Final = 20
@@ -100,25 +105,23 @@ MOST_TAGS: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class TagChange:
-    """Which tags are set: all of them, where a list is given; then some are added, and some go."""
+    """A change of tags: first they are replaced by `tags`, if given, then some are added, then some are removed."""
 
     tags: Sequence[str] | None = None
     added: Sequence[str] = ()
-    removed: Sequence[str] = ()
-    """In any case of letters, as they are found."""
+    removed: Sequence[str] = ()  # in any case of letters
 
     def of(self, known: Sequence[str]) -> list[str]:
-        """What stands after it, sorted; an empty tag is none."""
+        """The tags of an object after this change, sorted, without empty ones."""
         gone = {tag.casefold() for tag in self.removed}
         wanted = {*(known if self.tags is None else self.tags), *self.added} - {""}
         return sorted(tag for tag in wanted if tag.casefold() not in gone)
 
 
-class Remark(View):
-    """A note and tags."""
+class Annotation(View):
+    """The note and tags that people gave a sweep, cell or trial."""
 
     note: str = ""
     tags: list[str] = Field(default_factory=list)
-    actor: str | None = None
-    """Who changed the note last."""
+    actor: str | None = None  # of the last change
     changed: datetime | None = None

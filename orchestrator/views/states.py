@@ -1,4 +1,4 @@
-"""States of sweeps, trials and attempts, and the steps between them."""
+"""States of sweeps and trials, and the transitions between them."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -6,7 +6,7 @@ from typing import Final, TypeVar
 
 
 class SweepState(StrEnum):
-    """Where a submitted spec stands."""
+    """The state of a sweep."""
 
     QUEUED = "queued"
     RUNNING = "running"
@@ -17,7 +17,7 @@ class SweepState(StrEnum):
 
 
 class TrialState(StrEnum):
-    """Where a trial, or the training it points to, stands."""
+    """The state of a trial, or of the training it points to."""
 
     WAITING = "waiting"
     RUNNING = "running"
@@ -33,14 +33,14 @@ SWEEP_ENDED: Final = frozenset({SweepState.FINISHED, SweepState.FAILED, SweepSta
 TRIAL_ENDED: Final = frozenset({TrialState.FINISHED, TrialState.FAILED, TrialState.CANCELLED, TrialState.PRUNED})
 
 SWEEP_GOING: Final = frozenset({SweepState.RUNNING, SweepState.PAUSED})
-"""Of a sweep in which something may train: what trains in a paused one goes on."""
+"""States in which trials may train; a paused sweep finishes its running trials."""
 TRIAL_ACTIVE: Final = frozenset({TrialState.WAITING, TrialState.RUNNING})
 
 SWEEP_STEPS: Final[Mapping[SweepState, frozenset[SweepState]]] = {
     SweepState.QUEUED: frozenset({SweepState.RUNNING, SweepState.FAILED, SweepState.CANCELLED}),
     SweepState.RUNNING: frozenset({SweepState.PAUSED, SweepState.FINISHED, SweepState.FAILED, SweepState.CANCELLED}),
     SweepState.PAUSED: frozenset({SweepState.RUNNING, SweepState.CANCELLED}),
-    SweepState.FINISHED: frozenset({SweepState.RUNNING}),  # extended, or retried in full
+    SweepState.FINISHED: frozenset({SweepState.RUNNING}),  # extended or retried
     SweepState.FAILED: frozenset({SweepState.RUNNING, SweepState.QUEUED}),  # retried; queued if it has no trials yet
     SweepState.CANCELLED: frozenset({SweepState.RUNNING, SweepState.QUEUED}),  # likewise
 }
@@ -48,10 +48,10 @@ SWEEP_STEPS: Final[Mapping[SweepState, frozenset[SweepState]]] = {
 TRIAL_STEPS: Final[Mapping[TrialState, frozenset[TrialState]]] = {
     TrialState.WAITING: frozenset(
         {TrialState.RUNNING, TrialState.FINISHED, TrialState.FAILED, TrialState.CANCELLED, TrialState.PRUNED}
-    ),  # straight to an end when the training it shares has ended
+    ),  # directly to an end if the training it shares has ended
     TrialState.RUNNING: frozenset(
         {TrialState.WAITING, TrialState.FINISHED, TrialState.FAILED, TrialState.CANCELLED, TrialState.PRUNED}
-    ),  # back to waiting when its slot was lost
+    ),  # back to waiting if its slot was lost
     TrialState.FINISHED: frozenset(),
     TrialState.FAILED: frozenset({TrialState.WAITING, TrialState.FINISHED}),
     TrialState.CANCELLED: frozenset({TrialState.WAITING, TrialState.FINISHED}),
@@ -60,5 +60,5 @@ TRIAL_STEPS: Final[Mapping[TrialState, frozenset[TrialState]]] = {
 
 
 def before(steps: Mapping[State, frozenset[State]], state: State) -> frozenset[State]:
-    """The states from which `state` may be entered: the guard of an UPDATE."""
+    """The states from which `state` may be entered, for the WHERE condition of an UPDATE."""
     return frozenset(old for old, following in steps.items() if state in following)

@@ -1,5 +1,6 @@
-"""Sweeps as clients see them: in a list, whole, as a grid, and with their requests and remarks."""
+"""Sweeps as clients see them: in lists and alone, as a grid, and with their requests and annotations."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Literal
@@ -8,64 +9,60 @@ from pydantic import BaseModel, Field
 
 from orchestrator.cost.estimate import Cost
 from orchestrator.views.accounts import caller
-from orchestrator.views.pages import Remark, View, time_left
+from orchestrator.views.pages import Annotation, View, time_left
 from orchestrator.views.states import SWEEP_ENDED, SweepState, TrialState
 
-VIEW: Final = "metricsweep"
-"""The name of the view of its runs that an experiment keeps for us."""
+VIEW: Final = "metricsweep"  # the name of our view of the runs of an experiment in MLflow
 
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """Builds addresses as MLflow 3's interface routes them; none where no server is known."""
+    """The addresses of a sweep's pages in MLflow 3, `None` without a server."""
 
     server: str
 
     def to(self, experiment: str | None, run: str | None = None) -> str | None:
-        """The page of an experiment, or of a run in it."""
+        """The address of MLflow's page of an experiment, or of a run in it."""
         if not self.server or experiment is None:
             return None
-        if self.server.startswith("/") and not caller().opens_mlflow:  # our gate would refuse it
+        if self.server.startswith("/") and not caller().opens_mlflow:  # our server would refuse it
             return None
         page = f"{self.server.rstrip('/')}/#/experiments/{experiment}/runs"
         return f"{page}/{run}" if run else page
 
     def to_view(self, experiment: str | None) -> str | None:
-        """The classic page of an experiment's runs under the view that it keeps for us."""
+        """The address of MLflow's list of an experiment's runs, in our view."""
         page = self.to(experiment)
         return page and f"{page}?workflowType=machine_learning&viewStateShareKey={VIEW}"
 
 
 REVIVING: Final = frozenset({"retry", "extend", "resolve", "renew"})
-"""Kinds of requests after which a sweep that has ended may go on."""
+"""Kinds of requests after which an ended sweep may continue."""
 
 
 class RequestView(BaseModel):
-    """What somebody asked of a sweep, and what became of it."""
+    """A request to change a sweep, with its state and outcome."""
 
     id: int
     kind: str
-    """cancel, retry, pause, resume, priority, extend, delete, collect, mirror, resolve or halt (of a resolution);
-    renew: of itself, since numbers changed."""
+    """cancel, retry, pause, resume, priority, extend, delete, collect, mirror, resolve, halt (of a resolution) or renew
+    (by the service, since numbers have changed)."""
     sweep: int
     trial: int | None = None
     cell: int | None = None
     actor: str | None = None
     created: datetime
-    state: Literal["waiting", "done", "refused"]
-    """`waiting` for the conductor, `done`, or `refused` by it."""
-    applied: datetime | None = None
-    """When the conductor carried it out or refused it."""
-    outcome: str | None = None
-    """What it changed, or why it was refused."""
+    state: Literal["waiting", "done", "refused"]  # `waiting` for the conductor, `done`, or `refused` by it
+    applied: datetime | None = None  # when the conductor applied or refused it
+    outcome: str | None = None  # what it changed, or why it was refused
 
 
 Heat = Literal["metric", "state", "none"]
-"""By what a page colours a table: its numbers, the states of its trials, or not at all."""
+"""What colours a table on a page: its numbers, the states of its trials, or nothing."""
 
 
 class Counts(View):
-    """A sweep's trials by state; `diverged` and `reused` are part of `finished`."""
+    """The number of a sweep's trials by state; `diverged` and `reused` are part of `finished`."""
 
     waiting: int = 0
     running: int = 0
@@ -75,44 +72,53 @@ class Counts(View):
     pruned: int = 0
     diverged: int = 0
     reused: int = 0
-    evaluations: int = 0
-    """Finished trials of which further metrics are still to be evaluated; they show what they have meanwhile."""
-    evaluations_failed: int = 0
-    """Finished trials of which they could not be; `retry` tries it again."""
+    evaluations: int = 0  # finished trials with further metrics that are still to be evaluated
+    evaluations_failed: int = 0  # finished trials whose evaluation failed; `retry` tries it again
 
     @property
     def total(self) -> int:
-        """All trials of the sweep."""
+        """The number of all trials of the sweep."""
         return self.waiting + self.running + self.ended
 
     @property
     def ended(self) -> int:
-        """Trials that will not change any more unless they are retried."""
+        """The number of trials that do not change any more unless they are retried."""
         return self.done + self.failed + self.cancelled
 
     @property
     def done(self) -> int:
-        """Trials that came to their end with what they are for: what failed or was cancelled never did."""
+        """The number of trials that ended with a result, or were pruned."""
         return self.finished + self.pruned
 
 
 class StepCount(View):
-    """How much of a sweep's work is done: steps of its trials, whose lengths differ; `unit` says if none is known."""
+    """How many training steps of a sweep are done, or how many trials if no trial's length is known."""
 
     unit: Literal["steps", "trials"] = "steps"
     total: int = 0
-    """Of all planned trials; of one that was pruned only what it trained. An unknown length counts as the mean."""
-    done: int = 0
-    """Of the trials that finished or were pruned, and of those that run; what failed or was cancelled is not done."""
-    percent: int = 0
-    """Hundredths that are done, rounded down: 100 means that every trial came to its end with a result."""
+    """Of all planned trials. A pruned trial counts with the steps that it trained, an unknown length as the mean."""
+    done: int = 0  # of finished, pruned and running trials; failed and cancelled trials do not count
+    percent: int = 0  # rounded down: 100 means that every trial ended with a result or was pruned
     shares: dict[str, int] = Field(default_factory=dict)
-    """By kind: finished, diverged, failed, cancelled, pruned, running (what these have trained), waiting (the rest)."""
+    """By kind: finished, diverged, failed, cancelled, pruned, running (steps trained so far), waiting (the rest)."""
 
     @property
-    def said(self) -> str:
-        """In words: `63 % of 24,000 steps`."""
+    def summary(self) -> str:
+        """The done steps in words, such as `63 % of 24,000 steps`."""
         return f"{self.percent} % of {self.total:,} {self.unit.removesuffix('s') if self.total == 1 else self.unit}"
+
+
+class BestCell(View):
+    """The best cell of a sweep by the first column of its first table, among the cells that have ended."""
+
+    cell: int
+    labels: dict[str, str]
+    metric: str  # the title of the column: `R@1`
+    key: str  # the result key: `best/test/recall@1`
+    text: str  # as a table prints it: `95.70 ± 0.86`
+    mean: float
+    std: float | None
+    n: int
 
 
 class SweepSummary(View):
@@ -126,34 +132,32 @@ class SweepSummary(View):
     started: datetime | None = None
     ended: datetime | None = None
     counts: Counts
-    total: int
-    """Trials planned; known before the conductor has written their rows."""
+    total: int  # planned trials, known before the conductor has written their rows
     steps: StepCount = Field(default_factory=StepCount)
-    eta_seconds: float | None = None
-    """Seconds until the last trial, from the steps left and how long steps took; none until some were timed."""
-    eta_low_seconds: float | None = None
-    """Four times of five it takes at least so long,"""
-    eta_high_seconds: float | None = None
-    """and at most so long."""
+    eta_seconds: float | None = None  # until the last trial ends, from the speed so far; null until it is known
+    eta_low_seconds: float | None = None  # the lower end of an 80 % interval
+    eta_high_seconds: float | None = None  # the upper end
     tables: list[str] = Field(default_factory=list)
     figures: list[str] = Field(default_factory=list)
-    tags: list[str] = Field(default_factory=list)
-    """Its own, by which it is found; those of its cells and trials stand with these."""
+    tags: list[str] = Field(default_factory=list)  # its own, without those of its cells and trials
     actor: str | None = None
     project: str = "main"
     priority: int = 0
     error: str | None = None
     notice: str | None = None
-    """Why trials wait, a line for each slot that no node can hold and each data set that no machine has."""
+    """Why trials wait: a line for each slot that no node can hold, and for each data set that no machine has."""
+    best: BestCell | None = None
+    differences: list[str] = Field(default_factory=list)
+    """How its spec differs from that of the sweep of the same name before it: `iterations: 600, 300 in #6`."""
 
     @property
     def left(self) -> str:
-        """The time until the last trial in words; empty where it is not known."""
+        """The time until the last trial ends, in words; empty if it is not known."""
         return time_left(self.eta_seconds, self.eta_low_seconds, self.eta_high_seconds)
 
 
 class PartUse(View):
-    """A sweep that names a part."""
+    """A sweep whose spec names a part."""
 
     id: int
     name: str
@@ -162,7 +166,7 @@ class PartUse(View):
 
 
 class TrialProblem(View):
-    """A failed or diverged trial, and the way to its log."""
+    """A failed or diverged trial, and the address of its log."""
 
     trial: int
     labels: dict[str, str]
@@ -174,7 +178,7 @@ class TrialProblem(View):
 # Not models: a page has thousands of these.
 @dataclass(slots=True)
 class GridTrial:
-    """One square of a sweep's grid."""
+    """A trial in the grid of a sweep."""
 
     trial: int
     repeat: int
@@ -184,7 +188,7 @@ class GridTrial:
 
 @dataclass(slots=True)
 class GridCandidate:
-    """A candidate's row of squares."""
+    """A candidate in the grid of a sweep, with its trials."""
 
     labels: dict[str, str]
     trials: list[GridTrial]
@@ -194,7 +198,7 @@ class GridCandidate:
 
 @dataclass(slots=True)
 class GridCell:
-    """A cell of the grid with its candidates."""
+    """A cell in the grid of a sweep, with its candidates."""
 
     index: int
     labels: dict[str, str]
@@ -203,81 +207,94 @@ class GridCell:
 
 
 class Reuse(View):
-    """What a sweep takes from trainings that had finished before."""
+    """The earlier trainings that a sweep reuses."""
 
     trainings: int
-    of: int
-    """The different trainings of the sweep."""
-    first: datetime
-    """When the oldest of them was trained,"""
-    last: datetime
-    """and the newest."""
+    of: int  # the different trainings of the sweep
+    first: datetime  # when the oldest of them was trained
+    last: datetime  # when the newest was trained
 
     @property
-    def said(self) -> str:
-        """In words, with the way to train them again."""
+    def summary(self) -> str:
+        """The reused trainings in words, with the option that trains them again."""
         days = sorted({f"{self.first:%Y-%m-%d}", f"{self.last:%Y-%m-%d}"})
         when = f"on {days[0]}" if len(days) == 1 else f"between {days[0]} and {days[1]}"
         return f"{self.trainings:,} of {self.of:,} trainings are reused, trained {when}; `fresh: true` trains again"
 
 
 class SweepView(SweepSummary):
-    """One sweep whole."""
+    """A sweep with its state, counts, spec and problems."""
 
     reuse: Reuse | None = None
-    """What it takes from earlier trainings; none where it takes nothing."""
-
     spec: dict[str, Any]
     text: str  # as it was posted
-    requests: list[RequestView] = Field(default_factory=list)
-    """The latest ones, newest first."""
+    requests: list[RequestView] = Field(default_factory=list)  # the latest, newest first
     problems: list[TrialProblem] = Field(default_factory=list)
     mlflow_url: str | None = None
-    remark: Remark = Field(default_factory=Remark)
-    """What people said of it."""
+    annotation: Annotation = Field(default_factory=Annotation)
 
     @property
     def description(self) -> str:
-        """The line for people that its spec has."""
+        """The description in the sweep's spec."""
         return str(self.spec.get("description") or "")
 
     @property
     def is_over(self) -> bool:
-        """Whether it has ended, and no request waits that may start it again."""
-        reviving = any(one.state == "waiting" and one.kind in REVIVING for one in self.requests)
+        """Whether the sweep has ended, and no waiting request may start it again."""
+        reviving = any(request.state == "waiting" and request.kind in REVIVING for request in self.requests)
         return self.state in SWEEP_ENDED and not reviving
 
 
+@dataclass(frozen=True, slots=True)
+class AxisGroup:
+    """Alternatives of an axis that apply together: of the whole axis, or of one group with its own `when`."""
+
+    role: str
+    axis: str
+    at: int  # the position of the group in the axis
+
+    @property
+    def field(self) -> str:
+        """Its name in a form."""
+        return f"{self.role}.{self.axis}[{self.at}]"
+
+
+def axis_groups(spec: Mapping[str, Any]) -> dict[AxisGroup, Mapping[str, Any]]:
+    """The groups of alternatives of a stored spec, each with `when` and `choices`; a search has none."""
+    if (spec.get("search") or {}).get("name", "grid") != "grid":
+        return {}
+    return {
+        AxisGroup(role, axis, at): group
+        for role in ("compare", "tune", "repeat")
+        for axis, groups in (spec.get(role) or {}).items()
+        for at, group in enumerate(groups)
+    }
+
+
 class Preview(View):
-    """What a spec would become, without storing it."""
+    """The sweep that a spec would become, which is not stored."""
 
     name: str
     cells: int
     candidates: int
     trials: int
-    trainings: int
-    """Different recipes among the trials."""
-    cached: int
-    """Trials whose training has finished already."""
-    evaluated: int = 0
-    """Trials that are evaluated of the weights that a training has kept which differs by `metrics` alone."""
-    exact: bool = True
-    """False where a search proposes candidates: then all counts but that of the cells are at most so many."""
+    trainings: int  # different recipes among the trials
+    cached: int  # trials whose training has finished already
+    evaluated: int = 0  # trials that are evaluated from the kept weights of a training with other `metrics`
+    exact: bool = True  # False for a search: then all counts except that of cells are upper limits
     cost: Cost
-    reuse: Reuse | None = None
-    """What would be reused, by the data as it was last looked at; the sweep itself says what was."""
+    reuse: Reuse | None = None  # by the last inspection of the data
     warnings: list[str] = Field(default_factory=list)
-    """Slots that no node which was ever seen can hold and data that no machine has: their trials would wait."""
-    notes: list[str] = Field(default_factory=list)
-    """What the subset that `only` and `without` take can no longer show."""
+    """Slots that no known node can hold, and data that no machine has: their trials would wait."""
+    notes: list[str] = Field(default_factory=list)  # what is not shown because of `only` and `without`
 
     @property
-    def said(self) -> list[str]:
-        """In words: how many of what there would be, what would come of them, and what of it was trained before."""
+    def summary(self) -> list[str]:
+        """The preview in words: the counts, what would be trained or evaluated, and what is reused."""
         most = "" if self.exact else "at most "
         counts = f"{self.cells} cells, {most}{self.candidates} candidates, {most}{self.trials} trials"
         trained = self._evaluated if self.evaluated else f"{most}{self._trained}"
-        return [f"{self.name}: {counts}", trained, *([self.reuse.said] if self.reuse else [])]
+        return [f"{self.name}: {counts}", trained, *([self.reuse.summary] if self.reuse else [])]
 
     @property
     def _evaluated(self) -> str:
@@ -296,16 +313,13 @@ class Preview(View):
 
 
 class Submitted(View):
-    """The answer to a submit; `created` is false when the idempotency key was known."""
+    """The answer to a submit; `created` is false if the idempotency key was known."""
 
     id: int
     uid: str
     created: bool
     warnings: list[str] = Field(default_factory=list)
-    """Slots that no node which was ever seen can hold and data that no machine has: their trials wait."""
-    notes: list[str] = Field(default_factory=list)
-    """What the subset that `only` and `without` take can no longer show."""
-    reuse: Reuse | None = None
-    """What is reused, by the data as it was last looked at; none of more than 2,000 trials."""
-    cost: Cost | None = None
-    """What is still to be trained; none of more than 2,000 trials, of which a preview tells."""
+    """Slots that no known node can hold, and data that no machine has: their trials wait."""
+    notes: list[str] = Field(default_factory=list)  # what is not shown because of `only` and `without`
+    reuse: Reuse | None = None  # by the last inspection of the data; null for more than 2,000 trials
+    cost: Cost | None = None  # of what is still to be trained; null for more than 2,000 trials

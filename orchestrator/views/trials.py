@@ -1,4 +1,4 @@
-"""Trials as clients see them: in lists, whole, with attempts, curves and logs."""
+"""Trials as clients see them: in lists and alone, with attempts, curves and logs."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -8,47 +8,65 @@ from typing import Any, Final, Literal
 from pydantic import Field
 
 from orchestrator.views.operations import CollectedView
-from orchestrator.views.pages import Page, Remark, View
+from orchestrator.views.pages import Annotation, Page, View
 from orchestrator.views.states import TrialState
 
 Against = Literal["step", "seconds"]
-"""What curves are drawn over: the training's steps, or the seconds that it has trained."""
+"""The axis of curves: the steps of the training, or the seconds that it has trained."""
 
 
 class CurveLine(View):
-    """One line: a trial's curve, or the mean over the runs of a candidate."""
+    """The curve of a trial, or the mean curve of the runs of a candidate."""
 
     label: str
     sweep: int
     cell: int
     candidate: int
     trials: list[int]
-    runs: int
-    """How many of the trials have reported anything under the key."""
-    running: bool = False
-    """Whether more may come."""
+    runs: int  # trials that have reported a value of the key
+    running: bool = False  # whether more points may come
     points: list[tuple[float, float | None]]
-    """At most as many as were asked for; of each stretch that is left out the least and the greatest stay."""
+    """At most as many as requested; the least and the greatest of each stretch that is left out stay."""
     band: list[tuple[float, float, float]] = Field(default_factory=list)
-    """x, mean - deviation, mean + deviation (the sample's) where two runs or more are; empty of a single run."""
+    """x, mean - deviation, mean + deviation (the sample's) where there are two runs or more."""
 
 
 class CurveLines(View):
-    """What was asked for."""
+    """Curves of one key."""
 
     key: str
     x: Against
-    smoothing: float
-    """Of an exponential moving average that is corrected for its start (debiased); 0: none."""
-    keys: list[str]
-    """The keys that there are curves of, to choose from."""
+    smoothing: float  # of a debiased exponential moving average; 0 means none
+    keys: list[str]  # all keys that have curves
     traces: list[CurveLine]
-    left_out: int = 0
-    """CurveLines beyond the most that one answer holds."""
+    left_out: int = 0  # lines beyond the most of one answer
+
+
+class ClassScore(View):
+    """How the test queries of one class are recognized by their nearest neighbours."""
+
+    label: int
+    name: str
+    queries: int
+    recall: float  # the share of its queries whose nearest neighbour is of this class
+    precision: float | None = None
+    """The share of the queries with a nearest neighbour of this class that are of it; null if there is no such query,
+    or if the training did not keep the classes of neighbours."""
+    f1: float | None = None  # the harmonic mean of both
+    mistaken_for: str | None = None  # the other class that its queries find most often
+
+
+class ClassScores(View):
+    """The scores of each class, the lowest F1 first."""
+
+    trial: int
+    split: str  # `test`, or a further test set such as `test_lfw`
+    checkpoint: str  # of the weights: `best` or `last`
+    classes: list[ClassScore]
 
 
 class Difference(View):
-    """A value that two recipes do not share; null: only the other one has it."""
+    """A value in which two recipes differ; null means that only the other recipe has it."""
 
     path: str
     own: Any = None
@@ -56,7 +74,7 @@ class Difference(View):
 
 
 class Neighbour(View):
-    """Another trial, why it is looked at, and what it was trained with instead."""
+    """Another trial, why it is compared, and how its recipe differs."""
 
     trial: int
     why: str
@@ -64,7 +82,7 @@ class Neighbour(View):
 
 
 def differences(own: Mapping[str, Any], other: Mapping[str, Any]) -> list[Difference]:
-    """By path, in the order of the own recipe; what nobody chose (`version`, `pins`) is left out."""
+    """The differences of two recipes in the order of the own one, without `version` and `pins`."""
     mine, theirs = dict(leaves(own)), dict(leaves(other))
     paths = [*mine, *(path for path in theirs if path not in mine)]
     return [
@@ -75,7 +93,7 @@ def differences(own: Mapping[str, Any], other: Mapping[str, Any]) -> list[Differ
 
 
 def leaves(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """What a recipe holds by its path, such as `optimizer.lr`."""
+    """The values of a recipe by their paths, such as `optimizer.lr`."""
     for key, held in value.items():
         if isinstance(held, Mapping) and held:
             yield from leaves(held, f"{prefix}{key}.")
@@ -92,8 +110,7 @@ class TrialSummary(View):
     cell: int
     candidate: int
     repeat: int
-    labels: dict[str, str]
-    """The labels of all axes: compare, tune, repeat."""
+    labels: dict[str, str]  # of all axes: compare, tune, repeat
     state: TrialState
     diverged: bool = False
     reused: bool = False
@@ -104,14 +121,13 @@ class TrialSummary(View):
 
 
 class AttemptView(View):
-    """One execution of a trial's training."""
+    """An attempt at a trial's training."""
 
     number: int
     uid: str
     state: str  # running, finished, failed, lost, stopped
     slot: str | None = None
-    asked: dict[str, Any] = Field(default_factory=dict)
-    """The resources that its slot holds, as the spec says them."""
+    requested: dict[str, Any] = Field(default_factory=dict)  # the resources of its slot, as in the spec
     host: str | None = None
     started: datetime
     ended: datetime | None = None
@@ -120,30 +136,26 @@ class AttemptView(View):
 
 
 class EvaluationView(View):
-    """Further metrics of a trial's kept weights that are on their way; until then it shows what it has."""
+    """An evaluation of new metrics from kept weights; until it ends, the trial shows its present numbers."""
 
-    training: str
-    """The training that the trial moves to then."""
+    training: str  # the training that the trial points to afterwards
     state: TrialState
     metrics: list[str]
-    error: str | None = None
-    """Why it failed; `retry` tries it again."""
+    error: str | None = None  # why it failed; `retry` tries it again
     attempts: list[AttemptView] = Field(default_factory=list)
 
 
 class EvaluatedFrom(View):
-    """The training whose kept weights were evaluated, or are to be, in place of training."""
+    """The training whose kept weights are evaluated instead of training."""
 
     training: str
-    trial: int | None = None
-    """The first trial that shows it; none where its trials have moved on, or are deleted."""
+    trial: int | None = None  # the first trial that points to it, if there is one
     sweep: int | None = None
-    metrics: list[str]
-    """What was evaluated; all else is that training's."""
+    metrics: list[str]  # what is evaluated; all else comes from that training
 
 
 class Replaced(View):
-    """A training of older versions whose trials were planned anew; its attempts and checkpoints are not used."""
+    """A training of older versions whose trials were planned again; its attempts and checkpoints are not used."""
 
     training: str
     step: int
@@ -151,34 +163,28 @@ class Replaced(View):
 
 
 class TrialView(TrialSummary):
-    """One trial whole."""
+    """A trial with its recipe, attempts, metrics, error and provenance."""
 
     sweep_name: str
     fingerprint: str
     training: str
     recipe: dict[str, Any]
     attempts: list[AttemptView]
-    metrics: dict[str, float | None]
-    """Result metrics keyed checkpoint/split/metric; null where the value is not a number."""
+    metrics: dict[str, float | None]  # result metrics by checkpoint/split/metric; null if the value is not a number
     best_step: int | None = None
     seconds: float | None = None
     provenance: dict[str, Any] = Field(default_factory=dict)
     outdated: list[str] = Field(default_factory=list)
-    """What has other numbers today than when it was planned, such as `metric 'map' (version 1, now 2)`."""
-    replaced: list[Replaced] = Field(default_factory=list)
-    """Trainings that it had under older versions and that did not finish, the last one first."""
+    """Parts and metrics whose numbers have changed since it was planned: `metric 'map' (version 1, now 2)`."""
+    replaced: list[Replaced] = Field(default_factory=list)  # unfinished trainings of older versions, newest first
     evaluation: EvaluationView | None = None
     evaluated_from: EvaluatedFrom | None = None
-    reused_from: int | None = None
-    """The trial whose training this one shares, when it was known already."""
-    reason: str | None = None
-    """Why it was pruned."""
-    collected: CollectedView | None = None
-    """When and why the weights of its training went; none: they did not."""
+    reused_from: int | None = None  # the earlier trial whose training it shares
+    reason: str | None = None  # why it was pruned
+    collected: CollectedView | None = None  # when and why the weights of its training were removed
     trace: str | None = None
     mlflow_url: str | None = None
-    remark: Remark = Field(default_factory=Remark)
-    """What people said of it."""
+    annotation: Annotation = Field(default_factory=Annotation)
 
 
 class Curve(View):
@@ -189,47 +195,36 @@ class Curve(View):
 
 
 class LogView(View):
-    """Lines of a trial's log from an offset on."""
+    """Lines of a trial's log from an offset."""
 
     trial: int
     text: str
-    offset: int = 0
-    """Where `text` begins, in characters."""
+    offset: int = 0  # of `text`, in characters
     next_offset: int
     complete: bool
 
 
 Listed = Literal["trials", "candidates"]
-FIXED: Final = (
-    "trial", "sweep", "cell", "candidate", "repeat", "state", "score", "seconds", "started", "ended", "reused",
-    "diverged",
-)  # fmt: skip
-"""Columns that every trial has."""
-SEARCHED: Final = ("tag", "note", "error", "name")
-"""What else a filter may name: `name` is the sweep's."""
-SORTED: Final = frozenset(FIXED) - {"reused", "diverged"}
-"""Of the fixed columns those that a listing is sorted by."""
-
-
-MOST_POINTS: Final = 2_000
-"""Rows, or groups of them, that a plot draws."""
+SORTED: Final = ("trial", "sweep", "cell", "candidate", "repeat", "state", "score", "seconds", "started", "ended")
+"""Columns of every trial by which a listing may be sorted."""
+FIXED: Final = (*SORTED, "reused", "diverged")  # columns of every trial
+SEARCHED: Final = ("tag", "note", "error", "name")  # what else a filter may name; `name` is that of the sweep
+MOST_POINTS: Final = 2_000  # rows, or groups of rows, in a plot
 
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """What a plot draws, each point with its fields by name, and how many rows there are in all."""
+    """The points of a plot, each with its fields by name, and the number of all rows."""
 
     rows: list[dict[str, Any]]
     total: int
 
 
 class ListedColumn(View):
-    """A column that trials may be filtered by, sorted by and drawn over: an axis or a metric."""
+    """A column by which trials may be filtered, sorted and drawn: an axis or a metric."""
 
-    key: str
-    """An axis, such as `regularizer.eta`, or a metric, such as `best/test/map@r`."""
-    name: str
-    """As short as it may be written: `eta`, `map@r`."""
+    key: str  # an axis, such as `regularizer.eta`, or a metric, such as `best/test/map@r`
+    name: str  # its short name, such as `eta` or `map@r`
     role: Literal["compare", "tune", "repeat", "metric"]
     numeric: bool
     labelled: bool
@@ -242,35 +237,27 @@ class ListedRow(View):
     sweep_name: str
     cell: int
     candidate: int
-    trial: int
-    """Of a candidate its first one."""
-    repeat: int | None = None
-    """None: of a candidate."""
+    trial: int  # of a candidate, its first trial
+    repeat: int | None = None  # null for a candidate
     labels: dict[str, str]
-    state: str
-    """Of a candidate the state of its trials: one that is active if there is one, else one that is no success."""
+    state: str  # of a candidate, the state of an active trial if there is one, else of one without success
     diverged: bool
     reused: bool
     trials: int = 1
-    finished: int
-    """Of these."""
+    finished: int  # of its trials
     score: float | None
     seconds: float | None
     started: datetime | None
     ended: datetime | None
-    values: dict[str, float | None]
-    """The metrics that were asked for, by the names under which they were; of a candidate the means."""
+    values: dict[str, float | None]  # the requested metrics by the requested names; means for a candidate
     deviations: dict[str, float] = Field(default_factory=dict)
-    """Of a candidate: of what has two values or more, `score` and `seconds` among them."""
+    """Of a candidate: of metrics, `score` and `seconds` with two values or more."""
     note: str = ""
-    tags: list[str] = Field(default_factory=list)
-    """Its own, its cell's and its sweep's."""
+    tags: list[str] = Field(default_factory=list)  # its own, its cell's and its sweep's
 
 
 class Listing(Page[ListedRow]):
-    """A page of it."""
+    """A page of a list of trials or candidates."""
 
-    total: int | None = None
-    """How many rows there are in all, where that was asked for."""
-    metrics: list[str]
-    """The metrics that are shown."""
+    total: int | None = None  # the number of all rows, if requested
+    metrics: list[str]  # the metrics that are shown

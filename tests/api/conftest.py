@@ -62,14 +62,6 @@ def _hurried(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def service(settings: Settings, migrated: Callable[[Path], Path]) -> Iterator[Service]:
-    migrated(settings.resolved_home)
-    opened = Service.open(settings)
-    yield opened
-    opened.close()
-
-
-@pytest.fixture
 def app(service: Service, settings: Settings) -> FastAPI:
     return create_app(service, settings)
 

@@ -286,16 +286,11 @@ def test_a_code_runs_out_and_the_oldest_gives_way(monkeypatch: pytest.MonkeyPatc
 # Guessing
 
 
-@pytest.fixture
-def slow(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wrong ones wait until they are given up."""
+def test_guesses_wait_and_the_right_token_does_not(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sessions, "FIRST_PAUSE", 3600.0)
     monkeypatch.setattr(sessions, "LONGEST_PAUSE", 3600.0)
     monkeypatch.setattr(sessions, "MOST_WAITING", 5)
 
-
-@pytest.mark.usefixtures("slow")
-def test_guesses_wait_and_the_right_token_does_not(app: FastAPI) -> None:
     async def tried() -> None:
         transport = httpx.ASGITransport(app)
         async with httpx.AsyncClient(transport=transport, base_url=URL) as client:

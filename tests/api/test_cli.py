@@ -37,7 +37,7 @@ def test_every_command_has_help_and_an_example() -> None:
     for command, _, _ in COMMANDS:
         answer = metricsweep("", command, "--help")
         assert answer.exit_code == 0, command
-        assert f"Example:  metricsweep {command}" in answer.output, command
+        assert re.search(rf"Example:  .*metricsweep {command}", answer.output), command
         assert f"\n  {command} " in overview, command
 
 
@@ -95,7 +95,7 @@ def test_mlflow_is_told_anew(url: str, spec: Path, conductor: Conductor) -> None
         assert set(shelf.sent[len(first) :]) == set(first), "everything once more"
     with obeying(conductor):
         refused = metricsweep(url, "mlflow", "sync", 1)
-        assert (refused.exit_code, "no MLflow is told of sweeps here" in refused.stderr) == (2, True)
+        assert (refused.exit_code, "sweeps are not mirrored to MLflow here" in refused.stderr) == (2, True)
     assert metricsweep(url, "mlflow", "sync", 7).exit_code == 2
 
 
@@ -113,9 +113,7 @@ def test_a_dry_run_and_an_expansion_agree(url: str, spec: Path, tmp_path: Path) 
     assert json.loads(metricsweep(url, "list", "--json").stdout) == []
 
 
-def test_what_a_sweep_costs_is_said_before_it_starts(
-    url: str, spec: Path, conductor: Conductor, settings: Settings
-) -> None:
+def test_the_cost_of_a_sweep_is_shown_at_submit(url: str, spec: Path, conductor: Conductor, settings: Settings) -> None:
     metricsweep(url, "submit", spec)
     conductor.begin()
     conductor.finish(times=3)
@@ -170,8 +168,8 @@ def test_a_sweep_is_watched_to_its_end(url: str, spec: Path, conductor: Conducto
     metricsweep(url, "submit", spec)
     conductor.begin()
     conductor.finish()
-    assert "0.5000  best/test/recall@1" in metricsweep(url, "show", "--trial", 1).stdout
-    assert json.loads(metricsweep(url, "show", 1, "--trial", "--json").stdout)["sweep"] == 1
+    assert "0.5000  best/test/recall@1" in metricsweep(url, "show", "trial:1").stdout
+    assert json.loads(metricsweep(url, "show", "trial:1", "--json").stdout)["sweep"] == 1
     metricsweep(url, "cancel", 1)
     conductor.obey()
     assert metricsweep(url, "list").stdout.splitlines()[-1].split()[2:7] == ["cancelled", "25", "%", "4", "0"]
@@ -179,7 +177,7 @@ def test_a_sweep_is_watched_to_its_end(url: str, spec: Path, conductor: Conducto
     assert "25 % of 80 steps  1/4 trials  0 running  0 failed  3 cancelled" in watched, "never called done"
     again = metricsweep(url, "cancel", 1)
     assert again.exit_code == 2
-    assert "sweep 1 is cancelled; only what goes on can be cancelled" in again.stderr
+    assert "sweep 1 is cancelled; only an active one can be cancelled" in again.stderr
     metricsweep(url, "retry", 1)
 
     def train() -> None:
@@ -201,12 +199,14 @@ def test_metrics_are_added_to_the_spec_that_a_sweep_has(url: str, spec: Path, co
     conductor.begin()
     conductor.finish(times=4)
     conductor.settle()
-    wider = metricsweep(url, "extend", 1, "--metric", "nmi_sec", "--metric", "recall@16", "--metric", "recall@1")
-    assert (wider.exit_code, "sweep 1 widened: asked to grow" in wider.stdout) == (0, True), wider.output
+    further = ("--metric", "nmi_sec", "--metric", "recall@16", "--metric", "recall@1", "--figure", "tsne")
+    wider = metricsweep(url, "extend", 1, *further)
+    assert (wider.exit_code, "sweep 1 widened: extension requested" in wider.stdout) == (0, True), wider.output
     conductor.obey()
     told = json.loads(metricsweep(url, "show", 1, "--json").stdout)
     assert told["spec"]["tables"]["main"]["metrics"] == ["recall@1", "map@r", "nmi_sec", "recall@16"]
     assert {"nmi_sec", "recall@16"} <= set(told["spec"]["recipe"]["metrics"])
+    assert told["spec"]["recipe"]["figures"] == ["tsne"]
     assert (told["counts"]["finished"], told["requests"][0]["state"]) == (4, "done")
     wrong = metricsweep(url, "extend", 1, "--metric", "recal@1")
     assert wrong.exit_code == 2
@@ -214,7 +214,39 @@ def test_metrics_are_added_to_the_spec_that_a_sweep_has(url: str, spec: Path, co
     for given in ([], ["--metric", "nmi", "--set", "name=x"], [spec, "--metric", "nmi"]):
         answer = metricsweep("", "extend", 1, *given)
         assert answer.exit_code == 2
-        assert "expected FILE, or --metric without FILE" in " ".join(answer.stderr.replace("│", " ").split())
+        assert "expected FILE, or --metric and --figure" in " ".join(answer.stderr.replace("│", " ").split())
+
+
+def test_trials_are_found_and_their_waiting_is_explained(url: str, spec: Path, conductor: Conductor) -> None:
+    metricsweep(url, "submit", spec)
+    conductor.begin()
+    conductor.finish(times=2)
+    found = metricsweep(url, "trials", 1, "--filter", "state:finished", "--sort", "trial").stdout.splitlines()
+    assert len(found) == 3
+    assert found[1].split()[:2] == ["1", "1/0"]
+    assert json.loads(metricsweep(url, "trials", "--filter", "state:finished", "--limit", 1, "--json").stdout)[0][
+        "trial"
+    ]
+    assert metricsweep(url, "trials", "--filter", "state:").exit_code == 2
+    waits = metricsweep(url, "why").stdout
+    assert "1 four-trials" in waits
+    assert "for a free slot" in waits
+    assert "no sweep 9" in metricsweep(url, "why", 9).stderr
+
+
+def test_an_extension_is_previewed_and_the_catalog_needs_no_server(url: str, spec: Path, conductor: Conductor) -> None:
+    metricsweep(url, "submit", spec)
+    conductor.begin()
+    wider = ("extend", 1, spec, "--set", "repeat.seed=[0, 1, 2]")
+    planned = metricsweep(url, *wider, "--dry-run")
+    assert (planned.exit_code, "2 of its trials are new to sweep 1" in planned.output) == (0, True), planned.output
+    assert json.loads(metricsweep(url, "show", 1, "--json").stdout)["requests"] == []
+    assert metricsweep(url, "extend", 1, spec, "--set", "repeat.seed=[1]", "--dry-run").exit_code == 2
+    fresh = metricsweep(url, "submit", spec, "--fresh", "--json")
+    assert (
+        json.loads(metricsweep(url, "show", json.loads(fresh.stdout)["id"], "--json").stdout)["spec"]["fresh"] is True
+    )
+    assert "alpha" in metricsweep(NOWHERE, "catalog", "loss", "proxy_anchor").stdout
 
 
 IMPORTED = (ROOT / "docs" / "papers.md").read_text(encoding="utf-8").partition("\n## Other people's numbers\n")[2]
@@ -232,7 +264,7 @@ def test_the_page_on_imported_numbers_is_followed(
     conductor.finish(times=4)
     conductor.settle()
     answer = metricsweep(url, *command.replace(" 7 ", " 1 ").split())
-    assert (answer.exit_code, "asked to have 2 rows imported" in answer.stdout) == (0, True), answer.output
+    assert (answer.exit_code, "import of 2 rows requested" in answer.stdout) == (0, True), answer.output
     conductor.obey()
     table = json.loads(metricsweep(url, "table", 1, "--format", "json").stdout)
     rows = [row for row in table["panels"][0]["rows"] if row.get("imported")]
@@ -262,7 +294,7 @@ def test_a_command_says_what_became_of_its_request(
     conductor.begin()
     waits = metricsweep(url, "priority", 1, 5)
     assert (waits.exit_code, waits.stdout.splitlines()[-1]) == (
-        0, "request 1: waits for the conductor; `metricsweep requests 1` says what becomes of it",
+        0, "request 1: waits for the conductor; `metricsweep requests 1` shows the result",
     )  # fmt: skip
     monkeypatch.setattr("api.commands.sweeps.PATIENCE_SECONDS", 60.0)
     with obeying(conductor):
@@ -305,11 +337,10 @@ def test_the_catalog(url: str) -> None:
     assert "Triplet" in metricsweep(url, "catalog").stdout
     losses = json.loads(metricsweep(url, "catalog", "loss", "--json").stdout)
     assert {one["kind"] for one in losses} == {"loss"}
-    assert "margin" in metricsweep(url, "catalog", "loss", "triplet").stdout
-    wrong = metricsweep(url, "catalog", "loss", "triplett")
-    assert wrong.exit_code == 2
-    assert "triplet" in wrong.stderr
-    assert metricsweep(url, "catalog", "losses").exit_code == 2
+    assert "  margin: float, default 1.0\n" in metricsweep(url, "catalog", "loss", "triplet").stdout
+    assert "  of: a backbone, " in metricsweep(url, "catalog", "backbone", "frozen").stdout
+    for unknown in (["losses"], ["loss", "triplett"]):
+        assert metricsweep(url, "catalog", *unknown).exit_code == 2
 
 
 def test_without_a_server_a_command_says_how_to_start_one() -> None:
@@ -327,9 +358,9 @@ def test_without_a_server_a_command_says_how_to_start_one() -> None:
 def test_wrong_usage_and_settings_end_with_2(spec: Path, tmp_path: Path) -> None:
     usages = (
         (["nothing"], ""), (["show"], ""), (["show", "x"], ""), (["submit", tmp_path / "nothing.yaml"], ""),
-        (["list", "--state", "x"], ""), (["note", "7/3/1"], "expected such as 7, or 7/3"),
-        (["tag", "0", "x"], "is no number of a sweep"), (["show", "9" * 12], "is no number of a sweep"),
-        (["note", "--trial", "7/3"], "expected the number of a trial"),
+        (["list", "--state", "x"], ""), (["note", "7/3/1"], "expected such as 7 for sweep 7"),
+        (["tag", "0", "x"], "names nothing"), (["show", "9" * 12], "names nothing"),
+        (["note", "trial:7/3"], "or trial:41 for trial 41"),
         (["tag", "7", "--jsn"], "there is no option --jsn"),
     )  # fmt: skip
     for command, said in usages:
@@ -358,14 +389,14 @@ def test_notes_and_tags_are_written_and_shown(url: str, spec: Path, conductor: C
     assert metricsweep(url, "tag", 1, "-wip", "-harder").stdout == "sweep 1: paper\n"
     assert metricsweep(url, "tag", 1).stdout == "sweep 1: paper\n"
     assert metricsweep(url, "tag", "1/1", "best").stdout == "cell 1 of sweep 1: best\n"
-    assert metricsweep(url, "tag", "--trial", 2, "odd, late").stdout == "trial 2: late, odd\n"
-    assert json.loads(metricsweep(url, "note", "--trial", 2, "slow", "--json").stdout)["tags"] == ["late", "odd"]
+    assert metricsweep(url, "tag", "trial:2", "odd, late").stdout == "trial 2: late, odd\n"
+    assert json.loads(metricsweep(url, "note", "trial:2", "slow", "--json").stdout)["tags"] == ["late", "odd"]
     assert "note      eta 1\n          diverges\ntags      paper\n" in metricsweep(url, "show", 1).stdout
     shown = metricsweep(url, "show", "1/1").stdout
     assert "cell      1 of sweep 1 four-trials\nlabels    loss=" in shown
     assert "tags      best\n" in shown
-    assert json.loads(metricsweep(url, "show", "1/1", "--json").stdout)["remark"]["tags"] == ["best"]
-    trial = metricsweep(url, "show", "--trial", 2).stdout
+    assert json.loads(metricsweep(url, "show", "1/1", "--json").stdout)["annotation"]["tags"] == ["best"]
+    trial = metricsweep(url, "show", "trial:2").stdout
     assert "note      slow\ntags      late, odd\n" in trial
     assert metricsweep(url, "list", "--tag", "Paper").stdout.splitlines()[-1].split()[-1] == "paper"
     assert "no sweeps like this" in metricsweep(url, "list", "--tag", "wip").stderr

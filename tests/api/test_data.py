@@ -41,7 +41,7 @@ def settings(settings: Settings) -> Settings:
 def found(host: str, state: str = "missing", said: str = SAID, minutes: float = 0) -> Inspected:
     looked = datetime.now(UTC) - timedelta(minutes=minutes)
     need = Need(dataset=Part(name="cub200"))
-    return Inspected(host, host, need, Finding.model_validate({"state": state, "said": said}), looked)
+    return Inspected(host, host, need, Finding.model_validate({"state": state, "message": said}), looked)
 
 
 def warned(http: TestClient, spec: str = CUB) -> list[str]:
@@ -109,7 +109,7 @@ def test_the_data_of_the_nodes_are_listed(url: str, http: TestClient, conductor:
     assert http.get("/v1/data").json() == []
     assert "no node has looked yet" in metricsweep(url, "data").stderr
     conductor.writer.data.note_findings([found("hall", "ok", ""), found("lab")], ["hall", "lab"])
-    assert [(one["host"], one["data"], one["state"], one["said"]) for one in http.get("/v1/data").json()] == [
+    assert [(one["host"], one["data"], one["state"], one["message"]) for one in http.get("/v1/data").json()] == [
         ("hall", "cub200", "ok", ""), ("lab", "cub200", "missing", SAID),
     ]  # fmt: skip
     rows = metricsweep(url, "data").stdout
@@ -119,7 +119,7 @@ def test_the_data_of_the_nodes_are_listed(url: str, http: TestClient, conductor:
     assert f"on lab: {SAID}" in metricsweep(url, "data", "cub200").stdout
     assert [one["host"] for one in json.loads(metricsweep(url, "data", "--json").stdout)] == ["hall", "lab"]
     wrong = metricsweep(url, "data", "sop")
-    assert (wrong.exit_code, "looked for was cub200" in wrong.stderr) == (2, True)
+    assert (wrong.exit_code, "nodes looked for cub200" in wrong.stderr) == (2, True)
 
 
 def test_run_begins_what_was_missing_when_somebody_looked_last(
@@ -130,7 +130,7 @@ def test_run_begins_what_was_missing_when_somebody_looked_last(
     assert "as of 10 hours ago" in waiting.submissions.preview(CUB.encode()).warnings[0], "the look is not answered"
     waiting.close()
     with Client(url, TOKEN) as client:
-        assert _begun(client, CUB.encode(), alone=True) == 1
+        assert _begun(client, CUB.encode(), local_only=True) == 1
 
 
 def test_run_gives_up_once_nothing_trains_and_the_rest_waits(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,7 +150,7 @@ def test_run_gives_up_once_nothing_trains_and_the_rest_waits(monkeypatch: pytest
     with pytest.raises(MetricsweepError, match="2 of 6 trials are done") as raised:
         patience.look(sweep(0))
     assert ABSENT in str(raised.value)
-    assert "the same command goes on where it was" in str(raised.value)
+    assert "the same command continues" in str(raised.value)
 
 
 WARNING = (
@@ -200,6 +200,6 @@ def test_run_refuses_what_its_one_machine_cannot_hold(url: str, settings: Settin
     seen(settings, conductor).close()
     with Client(url, TOKEN) as client:
         with pytest.raises(MetricsweepError, match="no other will join"):
-            _begun(client, BIG.encode(), alone=True)
+            _begun(client, BIG.encode(), local_only=True)
         assert list(client.sweeps()) == []
-        assert _begun(client, BIG.encode(), alone=False) == 1
+        assert _begun(client, BIG.encode(), local_only=False) == 1

@@ -20,10 +20,11 @@ from api.connection import Unreachable
 from api.discovery import connect
 from api.local.record import write
 from api.main import create_app
-from orchestrator.host.identity import Identity, known_of, made_for
+from orchestrator.host.identity import Identity, ensure_identity, find_identity
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from tests.api.conftest import TOKEN
+from tests.ports import Quiet, running
 from tests.served_app import served
 
 
@@ -40,7 +41,7 @@ class Listener(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_address[1]}"
 
 
-class Handler(BaseHTTPRequestHandler):
+class Handler(Quiet, BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server: Listener
 
@@ -53,18 +54,12 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def log_message(self, *_: object) -> None:
-        pass
-
 
 @contextmanager
 def listening(answers: Callable[[str], tuple[int, str, bytes]]) -> Iterator[Listener]:
-    with Listener(answers) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
+    server = Listener(answers)
+    with running(server):
         yield server
-        server.shutdown()
-        thread.join()
 
 
 def command(*arguments: str, **environment: str) -> Result:
@@ -80,7 +75,7 @@ def note(home: Path, url: str) -> None:
 @pytest.fixture
 def home(settings: Settings, service: Service) -> Path:
     """A home of our own; nobody serves it yet."""
-    made_for(settings.home)
+    ensure_identity(settings.home)
     return settings.home
 
 
@@ -136,7 +131,7 @@ def test_another_home_s_server_is_refused(home: Path, theirs: str) -> None:
 
 
 def test_a_stranger_never_sees_the_token(home: Path) -> None:
-    own = known_of(home)
+    own = find_identity(home)
     assert own is not None
     relayed = json.dumps({"home": own.name, "proof": "0" * 64}).encode()
     for answer, said in (
@@ -144,7 +139,7 @@ def test_a_stranger_never_sees_the_token(home: Path) -> None:
         ((404, "application/problem+json", b"{}"), "no metricsweep answers at"),
         ((200, "application/json", b"[]"), "no metricsweep answers at"),
         ((200, "application/json", b'{"home": 1, "proof": 2}'), "is not that of"),
-        ((200, "application/json", relayed), "passes on"),
+        ((200, "application/json", relayed), "forwards the answers"),
     ):
         with listening(lambda _, answer=answer: answer) as server:
             note(home, server.url)
@@ -159,7 +154,7 @@ def test_a_stranger_never_sees_the_token(home: Path) -> None:
 
 def test_a_relay_is_found_out(app: FastAPI, home: Path) -> None:
     """It asks the home's own server, which listens elsewhere, and passes the answer on."""
-    own = known_of(home)
+    own = find_identity(home)
     assert own is not None
     with served(app) as url:
 
@@ -173,7 +168,7 @@ def test_a_relay_is_found_out(app: FastAPI, home: Path) -> None:
             note(home, server.url)
             refused = command("list", "--home", str(home))
     assert refused.exit_code == 3
-    assert f"what answers at {server.url} passes on what another address says" in refused.stderr
+    assert f"the server at {server.url} forwards the answers of another address" in refused.stderr
     assert len(server.told) == 1
     assert own.secret not in "".join(server.told)
 
@@ -194,7 +189,7 @@ def test_who_takes_the_port_meanwhile_is_told_nothing(app: FastAPI, home: Path) 
 
 def test_a_server_that_closes_after_its_proof_is_told_nothing(home: Path) -> None:
     """The token goes over the connection of the proof, not over one that was made after it."""
-    own = known_of(home)
+    own = find_identity(home)
     assert own is not None
     told: list[bytes] = []
     with socket.create_server(("127.0.0.1", 0)) as listener:

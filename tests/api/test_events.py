@@ -1,5 +1,6 @@
 """Event streams: what they tell, where they go on, and what hostile clients get of them."""
 
+import asyncio
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -12,12 +13,11 @@ from fastapi.testclient import TestClient
 from api import events
 from api.events import MOST_OF_A_CLIENT, Feed
 from orchestrator.record import changes
-from orchestrator.views.runs import ChangeKind, ChangeSpan, ChangeView, Told
+from orchestrator.views.runs import ChangeEvent, ChangeKind, ChangeSpan, ChangeView
 from tests.api.conftest import BEARER, TOKEN
 from tests.api.listening import Listener, listening
 from tests.api.played import SPEC, YAML, Conductor
 from tests.served import until
-from tests.served_app import served
 
 ASKED = f"GET /v1/events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n\r\n".encode()
 
@@ -25,13 +25,6 @@ ASKED = f"GET /v1/events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {T
 @pytest.fixture(autouse=True)
 def _reads_often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(events, "READ_SECONDS", 0.05)
-
-
-@pytest.fixture
-def url(app: FastAPI) -> Iterator[str]:
-    with served(app) as found:
-        yield found
-        app.state.feed.end()
 
 
 def submitted(http: TestClient) -> int:
@@ -79,7 +72,7 @@ def test_who_comes_back_is_told_what_came_meanwhile_each_thing_once(
 ) -> None:
     with listening(url) as heard:
         last = heard.next("hello").id
-    until(lambda: app.state.feed.streams == 0, "the streams are as many")  # what it still read comes in parts
+    until(lambda: not app.state.feed._streams, "the streams are as many")  # what it still read comes in parts
     sweep = submitted(http)
     conductor.begin()
     for priority in (1, 2, 3):
@@ -127,12 +120,12 @@ def test_notes_and_tags_are_told_to_pages_that_show_them(http: TestClient, url: 
     with listening(url) as heard:
         heard.next("hello")
         for place in (f"/v1/sweeps/{sweep}", f"/v1/sweeps/{sweep}/cells/1", "/v1/trials/2"):
-            http.patch(f"{place}/remark", json={"tags": ["paper"]}).raise_for_status()
+            http.patch(f"{place}/annotation", json={"tags": ["paper"]}).raise_for_status()
             told = heard.next()
             assert (told.data["sweep"], told.data["url"]) == (sweep, place)
-        http.patch("/v1/trials/2/remark", json={"tags": ["a,b"]})
-        http.patch("/v1/trials/99/remark", json={"note": "x"})
-        http.patch(f"/v1/sweeps/{sweep}/remark", json={"note": "x"}).raise_for_status()
+        http.patch("/v1/trials/2/annotation", json={"tags": ["a,b"]})
+        http.patch("/v1/trials/99/annotation", json={"note": "x"})
+        http.patch(f"/v1/sweeps/{sweep}/annotation", json={"note": "x"}).raise_for_status()
         assert heard.next().type == "sweep"  # what was refused changed nothing
 
 
@@ -156,7 +149,7 @@ def test_a_client_has_so_many_streams_and_others_still_theirs(url: str, app: Fas
         assert "8 event streams already" in refused.json()["detail"]
         with browsing(url, app) as browser, browser.stream("GET", "/v1/events") as answer:
             assert answer.status_code == 200
-    until(lambda: app.state.feed.streams == 0, "the streams are as many")
+    until(lambda: not app.state.feed._streams, "the streams are as many")
     with listening(url) as again:
         assert again.next().type == "hello"
 
@@ -205,20 +198,34 @@ def test_a_stream_is_guarded_as_any_request(url: str) -> None:
         assert httpx.get(f"{url}/v1/events", headers=headers, trust_env=False).status_code == status, headers
 
 
+def test_a_stream_sends_what_there_is_room_for_and_nothing_after_a_gap_or_its_end() -> None:
+    async def sent(*chunks: bytes) -> list[bytes]:
+        stream = events.Stream(events.Listener("a client", lambda: True), None, b"hello")
+        for chunk in chunks:
+            stream.put(chunk)
+        stream.end()
+        stream.put(b"late")
+        return [chunk async for chunk in stream.chunks()]
+
+    most = b"e" * (events.MOST_UNSENT - len(b"hello"))
+    assert asyncio.run(sent(most)) == [b"hello" + most]
+    assert asyncio.run(sent(most[1:], b"too long", b"!")) == []
+
+
 def test_a_client_that_never_reads_is_dropped_and_fills_no_memory(
     app: FastAPI, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(events, "MOST_UNSENT", 64 * 1024)
     feed: Feed = app.state.feed
     great = ChangeView(type=ChangeKind.SWEEP, sweep=1, url="/v1/sweeps/1", error="e" * 60_000)
-    feed._after = lambda position, most: ChangeSpan(position, position + 1, [Told(position + 1, great)])
+    feed._after = lambda position, most: ChangeSpan(position, position + 1, [ChangeEvent(position + 1, great)])
     host, port = url.removeprefix("http://").split(":")
     with socket.socket() as deaf, listening(url) as other:
         deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         deaf.connect((host, int(port)))
         listened = set(feed._streams)
         deaf.sendall(ASKED)
-        until(lambda: feed.streams == 2, "the streams are as many")
+        until(lambda: len(feed._streams) == 2, "the streams are as many")
         (unread,) = feed._streams - listened
         seen = [other.next("sweep").id]
         while not unread._ended:

@@ -2,22 +2,25 @@
 
 import io
 import json
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from fastapi.testclient import TestClient
-from typer.testing import CliRunner
+from sklearn.metrics import precision_recall_fscore_support
 
-from api.cli import app
 from api.client import Client
 from api.commands.tables import write_figures
 from api.connection import ApiError
 from orchestrator.settings import Settings
 from orchestrator.views import runs
 from orchestrator.views.pages import FIGURE_FORMATS
-from tests.api.conftest import TOKEN, named
+from tests.api.conftest import TOKEN
 from tests.api.played import SPEC, Conductor, result
+from tests.api.test_cli import metricsweep
+from workers.figures.arrays import packed
 
 FIGURES = """\
 figures:
@@ -33,14 +36,18 @@ SIGNS = {
 
 def train(conductor: Conductor, settings: Settings) -> None:
     """The first of the four trainings, with the files that its figures ask for."""
+    arrays: Any = {"edges": np.arange(3.0), "counts": np.array([1, 2]), "mean": 1.0, "variance": 0.25}
+    keep(conductor, settings, {"norms.npz": packed(arrays), "panels.png": b"\x89PNG"})
+
+
+def keep(conductor: Conductor, settings: Settings, files: dict[str, bytes]) -> None:
+    """The next training, which keeps weights and these files."""
     order = conductor.start()
     folder = settings.storage / order.training / str(order.number)
     folder.mkdir(parents=True)
-    stream = io.BytesIO()
-    np.savez_compressed(stream, edges=np.arange(3.0), counts=np.array([1, 2]), mean=1.0, variance=0.25)
-    (folder / "norms.npz").write_bytes(stream.getvalue())
-    (folder / "panels.png").write_bytes(b"\x89PNG")
-    kept = result().model_copy(update={"artifacts": ["best.pt", "norms.npz", "panels.png"]})
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
+    kept = result().model_copy(update={"artifacts": ["best.safetensors", *files]})
     conductor.writer.events.write(runs.Finished(order.attempt, kept))
 
 
@@ -95,11 +102,41 @@ def test_the_files_of_a_trial(http: TestClient, path: str) -> None:
     arrays = np.load(io.BytesIO(http.get(listed[0]["url"]).content), allow_pickle=False)
     assert arrays["counts"].tolist() == [1, 2]
     assert http.get("/v1/trials/2/figures").json() == []
-    for wrong in ("best.pt", "..%2F..%2F..%2Fmetricsweep.db", "%2Fetc%2Fpasswd", "norms.npz%00"):
+    for wrong in ("best.safetensors", "..%2F..%2F..%2Fmetricsweep.db", "%2Fetc%2Fpasswd", "norms.npz%00"):
         assert http.get(f"/v1/trials/1/figures/{wrong}").status_code in (404, 422), wrong
     page = http.get("/trials/1").text
     assert 'href="/v1/trials/1/figures/norms.npz"' in page
     assert 'src="/v1/trials/1/figures/panels.png"' in page
+
+
+def test_the_scores_of_each_class(http: TestClient, conductor: Conductor, settings: Settings) -> None:
+    drawn = np.random.default_rng(0)
+    labels, predicted = (drawn.integers(0, 5, 200, dtype=np.int32) for _ in range(2))
+    predicted[predicted == 4] = 3  # nothing is taken for class 4
+    scores: Any = {"query": np.arange(200), "class": labels, "recall@1": (labels == predicted).astype(np.float32)}
+    about: Any = {"checkpoint": "best", "data": "", "names": ["ant", "bee", "cow", "<dog>", "eel"]}
+    conductor.submit(http)
+    keep(conductor, settings, {"queries.npz": packed({**scores, **about, "predicted": predicted})})
+    keep(conductor, settings, {"queries.npz": packed({**scores, **about})})
+    found = {one["name"]: one for one in http.get("/v1/trials/1/classes").json()["classes"]}
+    expected = precision_recall_fscore_support(labels, predicted, zero_division=0.0)
+    for label, name in enumerate(about["names"]):
+        precision, recall, f1, queries = (column[label] for column in expected)
+        one = found[name]
+        assert (one["label"], one["queries"]) == (label, queries)
+        assert (one["recall"], one["f1"]) == (pytest.approx(recall), pytest.approx(f1))
+        assert one["precision"] == (pytest.approx(precision) if label < 4 else None)
+        others = np.bincount(predicted[(labels == label) & (predicted != label)])
+        assert others[about["names"].index(one["mistaken_for"])] == others.max()
+    assert [one["f1"] for one in found.values()] == sorted(one["f1"] for one in found.values())
+    page = http.get("/trials/1/classes").text
+    assert "&lt;dog&gt;" in page
+    assert "<dog>" not in page
+    older = {one["name"]: one for one in http.get("/v1/trials/2/classes").json()["classes"]}
+    assert {name: one["recall"] for name, one in older.items()} == {name: one["recall"] for name, one in found.items()}
+    assert {one["f1"] for one in older.values()} == {None}
+    for wrong in ("/v1/trials/3/classes", "/v1/trials/1/classes?split=test_lfw", "/v1/trials/9/classes"):
+        assert http.get(wrong).status_code == 404, wrong
 
 
 def test_the_client_and_the_command(url: str, path: str, tmp_path: Path) -> None:
@@ -113,20 +150,18 @@ def test_the_client_and_the_command(url: str, path: str, tmp_path: Path) -> None
         names = [file.name for file in write_figures(client, 1, ["main"], "four trials", tmp_path)]
         assert names == [f"four-trials-figure-main.{name}" for name in FIGURE_FORMATS]
 
-    def figure(*arguments: object) -> tuple[int, str]:
-        asked = ["figure", *(str(one) for one in arguments)]
-        answer = CliRunner().invoke(app, asked, env=named(url))
-        return answer.exit_code, answer.stdout
-
-    assert json.loads(figure(1)[1])["usermeta"]["figure"] == "main"
-    assert figure(1, "main", "--format", "csv", "--no-heading")[1].startswith("quantity,")
+    figure = partial(metricsweep, url, "figure")
+    assert json.loads(figure(1).stdout)["usermeta"]["figure"] == "main"
+    assert figure(1, "main", "--format", "csv", "--no-heading").stdout.startswith("quantity,")
     for option in ("-o", "--output", "--out"):
         file = tmp_path / "out" / f"f{option}.pdf"
-        assert figure(1, "main", option, file)[0] == 0
+        assert figure(1, "main", option, file).exit_code == 0
         assert file.read_bytes().startswith(b"%PDF")
-    assert figure(1, "other")[0] == 2
-    assert figure(1, "--format", "gif")[0] == 2
+    assert figure(1, "{kind: bars, metric: map@r, x: loss}", "--format", "csv").stdout.startswith("quantity,")
+    assert figure(1, "{kind: bars, metric: map@r, x: los}").exit_code == 2
+    assert figure(1, "other").exit_code == 2
+    assert figure(1, "--format", "gif").exit_code == 2
     with Client(url, TOKEN) as client:
         bare = client.submit(SPEC.encode()).id
-    none = CliRunner().invoke(app, ["figure", str(bare)], env=named(url))
+    none = figure(bare)
     assert (none.exit_code, "add one under `figures`" in none.stderr) == (2, True)

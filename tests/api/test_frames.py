@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +19,6 @@ from nbclient.util import run_sync
 
 from api.client import Client
 from api.connection import ApiError, Unreachable
-from orchestrator.views.sweeps import SweepView
 from tests.api.conftest import TOKEN, named
 from tests.api.played import SPEC, Conductor
 
@@ -43,7 +43,7 @@ def sweep(client: Client, conductor: Conductor) -> int:
 
 
 def test_trials_are_rows_with_their_labels_and_metrics(client: Client, sweep: int) -> None:
-    frame = client.notebook(sweep).trials()
+    frame = client.sweep(sweep).trials()
     summaries = list(client.trials(sweep))
     assert list(frame["trial"]) == [one.id for one in summaries]
     assert list(frame["state"]) == [str(one.state) for one in summaries]
@@ -57,7 +57,7 @@ def test_trials_are_rows_with_their_labels_and_metrics(client: Client, sweep: in
 
 
 def test_candidates_are_those_of_the_cells(client: Client, sweep: int) -> None:
-    frame = client.notebook(sweep).candidates()
+    frame = client.sweep(sweep).candidates()
     frame["score"] = frame["score"].astype(object).where(frame["score"].notna(), None)
     found = list(frame[["cell", "candidate", "selected", "score"]].itertuples(index=False, name=None))
     cells = [client.cell(sweep, cell.index) for cell in client.grid(sweep)]
@@ -70,7 +70,7 @@ def test_labels_that_are_numbers_are_numbers(client: Client, conductor: Conducto
     text = SPEC.replace("  loss: [triplet, semihard]\n", compare).replace("repeat:", f"{tune}repeat:")
     made = client.submit(text.replace("rows: [loss]", "rows: [loss, regularizer, embedding]").encode())
     conductor.begin()
-    trials, candidates = client.notebook(made.id).trials(), client.notebook(made.id).candidates()
+    trials, candidates = client.sweep(made.id).trials(), client.sweep(made.id).candidates()
     kinds = {name: trials[name].dtype.kind for name in ("seed", "embedding", "regularizer.eta", "loss")}
     assert kinds == {"seed": "i", "embedding": "i", "regularizer.eta": "f", "loss": "O"}
     assert set(trials["seed"]) == {0, 1}
@@ -79,7 +79,7 @@ def test_labels_that_are_numbers_are_numbers(client: Client, conductor: Conducto
 
 
 def test_curves_are_points(client: Client, sweep: int) -> None:
-    every, one = client.notebook(sweep).curves(), client.notebook(sweep).curves("train/loss")
+    every, one = client.sweep(sweep).curves(), client.sweep(sweep).curves("train/loss")
     expected = [
         (trial.id, curve.key, step, value)
         for trial in client.trials(sweep)
@@ -101,9 +101,9 @@ def test_sweeps_are_rows(client: Client, sweep: int) -> None:
     frame = client.frame()
     assert list(frame["sweep"]) == [second, sweep]
     assert list(frame["finished"]) == [client.sweep(one).counts.finished for one in (second, sweep)]
-    assert client.notebook(second).trials().empty
+    assert client.sweep(second).trials().empty
     with pytest.raises(ApiError, match="no sweep 77"):
-        client.notebook(77).trials()
+        client.sweep(77)
 
 
 def test_a_figure_is_a_chart(client: Client, conductor: Conductor) -> None:
@@ -112,9 +112,35 @@ def test_a_figure_is_a_chart(client: Client, conductor: Conductor) -> None:
     drawn = client.submit(yaml.safe_dump(document).encode()).id
     conductor.begin()
     conductor.finish(0.5)
-    chart = client.notebook(drawn).figure("losses")
+    here = client.sweep(drawn)
+    chart = here.figure("losses")
     assert isinstance(chart, altair.TopLevelMixin)
     assert chart.to_dict()["$schema"] == json.loads(client.figure(drawn, "losses", "json").content)["$schema"]
+    other = here.figure(**{**figures["losses"], "title": "Not in the spec"})
+    assert other.to_dict()["datasets"] == chart.to_dict()["datasets"]
+    assert client.figure(drawn, "{kind: bars, metric: recall@1, x: loss}", "svg").content.startswith(b"<svg")
+    for described, wrong in (
+        ({"kind": "pie", "metric": "recall@1"}, "kind"), ({"kind": "bars", "metric": "recall@1"}, "name one of 'loss'"),
+        ({"kind": "bars", "metric": "recall@1", "x": "los"}, "did you mean 'loss'"), ({}, "kind"),
+        ({"kind": "curves", "metric": "train/loss", "color": "loss"}, "did you mean 'colour'"),
+    ):  # fmt: skip
+        with pytest.raises(ApiError, match=re.escape(wrong)) as refused:
+            here.figure(**described)
+        assert refused.value.status == 422
+
+
+def test_a_table_is_a_frame_of_numbers(client: Client, sweep: int) -> None:
+    here = client.sweep(sweep)
+    assert repr(here) == "<sweep 1 four-trials: 4/4 trials, finished>"
+    assert client.sweep(sweep) == here
+    frame, candidates = here.table().frame(), here.candidates()
+    assert list(frame.columns) == ["loss", "dataset", "recall@1", "recall@1 std", "map@r", "map@r std", "n"]
+    chosen = candidates[candidates["selected"]].set_index("loss")
+    for row in frame[frame["n"].notna()].to_dict("records"):
+        expected = chosen.loc[row["loss"]]
+        assert (row["recall@1"], row["n"]) == (expected["best/test/recall@1"], 2)
+        assert row["recall@1 std"] == expected["best/test/recall@1 std"]
+    assert {frame[name].dtype.kind for name in ("recall@1", "recall@1 std", "n")} == {"f", "i"}
 
 
 def test_waiting_shows_steps_and_survives_a_restart(
@@ -123,18 +149,19 @@ def test_waiting_shows_steps_and_survives_a_restart(
     made = client.submit(SPEC.encode()).id
     conductor.begin()
     steps = iter([lambda: conductor.finish(0.5)] * 4 + [conductor.settle])
-    look, looks = client.sweep, []
+    connection = client._connection
+    ask, looks = connection.fetch, []
 
-    def sweep(number: int) -> SweepView:
-        looks.append(number)
+    def asked(*request: Any) -> Any:
+        looks.append(request)
         if len(looks) == 2:
             raise Unreachable("it is being started again")
-        return look(number)
+        return ask(*request)
 
-    monkeypatch.setattr(client, "sweep", sweep)
+    monkeypatch.setattr(connection, "fetch", asked)
     clock = SimpleNamespace(monotonic=time.monotonic, sleep=lambda seconds: next(steps, int)())
     monkeypatch.setattr("api.notebook.time", clock)
-    assert client.notebook(made).wait().state == "finished"
+    assert client.sweep(made).wait().state == "finished"
     shown = capsys.readouterr().out
     assert "0 %" in shown
     assert "100 %" in shown

@@ -127,7 +127,7 @@ def test_a_backup_without_room_leaves_nothing_and_can_be_tried_again(tmp_path: P
     home = tmp_path / "home"
     Store.open(f"sqlite:///{home}/metricsweep.db").close()
     (home / "storage" / "1").mkdir(parents=True)
-    (home / "storage" / "1" / "best.pt").write_bytes(b"x" * 1_000_000)
+    (home / "storage" / "1" / "best.safetensors").write_bytes(b"x" * 1_000_000)
     with small_disk(tmp_path / "small", "2m") as disk:
         disk.fill(but=900_000)  # the database fits, and not the weights
         wanted = ["backup", str(disk.folder / "backup"), "--home", str(home)]

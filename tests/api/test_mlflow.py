@@ -6,7 +6,6 @@ import os
 import socketserver
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,11 +17,12 @@ from typer.testing import CliRunner
 
 from api.cli import app
 from api.local.processes import Child
-from orchestrator.host.identity import made_for, prove
+from orchestrator.host.identity import ensure_identity, prove
 from orchestrator.settings import Settings
 from orchestrator.views.errors import UnavailableError
 from orchestrator.views.sweeps import Links
 from tests.mlflow_server import TOKEN, Gate, over_socket, told
+from tests.ports import running
 
 
 @pytest.fixture
@@ -34,14 +34,6 @@ def client(gate: Gate) -> Iterator[httpx.Client]:
 @pytest.fixture
 def behind(gate: Gate) -> Iterator[httpx.Client]:
     with gate.behind() as opened:
-        yield opened
-
-
-@pytest.fixture
-def person(gate: Gate) -> Iterator[httpx.Client]:
-    """A browser that logged in."""
-    with httpx.Client(base_url=gate.address, trust_env=False, timeout=60) as opened:
-        assert opened.post("/login", data={"token": TOKEN}).status_code == 303
         yield opened
 
 
@@ -94,16 +86,18 @@ def test_nobody_gets_in_without_a_token(gate: Gate) -> None:
         assert stranger.post("/mlflow/api/2.0/mlflow/experiments/search", json={}).status_code == 401
 
 
-def test_foreign_names_and_pages_are_refused(client: httpx.Client, person: httpx.Client) -> None:
+def test_foreign_names_and_pages_are_refused(client: httpx.Client, gate: Gate) -> None:
     search = "/mlflow/ajax-api/2.0/mlflow/experiments/search"
     body = {"max_results": 5}
     assert client.get("/mlflow/", headers={"Host": "evil.example"}).status_code == 421
-    assert person.post(search, json=body, headers={"Origin": "http://evil.example"}).status_code == 403
-    assert person.post(search, json=body, headers={"Sec-Fetch-Site": "cross-site"}).status_code == 403
-    neighbour = person.base_url.copy_with(port=1)  # another port of this machine: the cookie is sent along
-    assert person.post(search, json=body, headers={"Origin": str(neighbour).rstrip("/")}).status_code == 403
-    own = {"Origin": str(person.base_url).rstrip("/"), "Sec-Fetch-Site": "same-origin"}
-    assert person.post(search, json=body, headers=own).status_code == 200
+    with httpx.Client(base_url=gate.address, trust_env=False, timeout=60) as person:
+        assert person.post("/login", data={"token": TOKEN}).status_code == 303
+        assert person.post(search, json=body, headers={"Origin": "http://evil.example"}).status_code == 403
+        assert person.post(search, json=body, headers={"Sec-Fetch-Site": "cross-site"}).status_code == 403
+        neighbour = person.base_url.copy_with(port=1)  # another port of this machine: the cookie is sent along
+        assert person.post(search, json=body, headers={"Origin": str(neighbour).rstrip("/")}).status_code == 403
+        own = {"Origin": str(person.base_url).rstrip("/"), "Sec-Fetch-Site": "same-origin"}
+        assert person.post(search, json=body, headers=own).status_code == 200
 
 
 def test_a_notebooks_password_opens_mlflow_and_nothing_else(gate: Gate) -> None:
@@ -120,12 +114,10 @@ def test_a_notebooks_password_opens_mlflow_and_nothing_else(gate: Gate) -> None:
 def test_a_tracker_tells_its_password_to_its_own_server_alone(gate: Gate, tmp_path: Path) -> None:
     prove(gate.address, gate.identity)
     with pytest.raises(UnavailableError, match="not the server of this home"):
-        prove(gate.address, made_for(tmp_path))
-    with socketserver.TCPServer(("127.0.0.1", 0), Silent) as other:
-        threading.Thread(target=other.serve_forever, daemon=True).start()
-        with pytest.raises(UnavailableError):
-            prove(f"http://127.0.0.1:{other.server_address[1]}/mlflow", gate.identity)
-        other.shutdown()
+        prove(gate.address, ensure_identity(tmp_path))
+    other = socketserver.TCPServer(("127.0.0.1", 0), Silent)
+    with running(other), pytest.raises(UnavailableError):
+        prove(f"http://127.0.0.1:{other.server_address[1]}/mlflow", gate.identity)
 
 
 class Silent(socketserver.BaseRequestHandler):
@@ -217,7 +209,7 @@ def test_no_file_of_the_serving_user_is_handed_out(client: httpx.Client, stolen:
         answer = client.get(f"/mlflow{asked}", params=query)
         assert answer.status_code == 404, asked
         assert "nobody may read" not in answer.text
-        assert "hands out nothing" in answer.json()["detail"]
+        assert "from which it serves nothing" in answer.json()["detail"]
     query = "query Q($i: MlflowListArtifactsInput!) { mlflowListArtifacts(input: $i) { files { path } } }"
     posted = {"query": query, "variables": {"i": {"runId": run}}}
     assert client.post("/mlflow/graphql", json=posted).status_code == 400

@@ -22,8 +22,9 @@ from tests.api.played import SPEC, YAML, Conductor
 ENDED, GOES = 1, 2
 PAGES = (
     "/", f"/sweeps/{ENDED}", f"/sweeps/{GOES}", f"/sweeps/{ENDED}/cells/0", f"/sweeps/{GOES}/cells/0", "/trials/1",
-    "/trials/5", "/trials", f"/sweeps/{ENDED}/trials", f"/curves?sweep={ENDED}", "/compare?sweep=1&sweep=2", "/submit",
-    "/ledger", "/catalog", "/cluster", "/tokens",
+    "/trials/10", f"/sweeps/{ENDED}/extend?repeat.seed[0]=7", f"/sweeps/{ENDED}/statistics?plan=true", "/trials",
+    f"/sweeps/{ENDED}/trials", f"/curves?sweep={ENDED}", "/compare?sweep=1&sweep=2", "/submit",
+    "/reproduction", "/catalog", "/cluster", "/tokens",
 )  # fmt: skip
 """Of one sweep that ended, with a trial that failed, and one that goes on; both ben's."""
 
@@ -70,13 +71,16 @@ def seen(tmp_path_factory: pytest.TempPathFactory, migrated: Callable[[Path], Pa
     tokens = {name: people.tokens.add(name, "t", Scope.ADMIN, 1).token for name in ("root", "ben", "bob", "vic", "eve")}
     tokens["reader"] = people.tokens.add("ben", "t", Scope.READ, 1).token
     ben = TestClient(app, base_url=URL, headers={"Authorization": f"Bearer {tokens['ben']}"})
+    judged = SPEC.replace("semihard]", "semihard, contrastive]").replace("seed: [0, 1]", "seed: [0, 1, 2]")
+    judged = judged.replace("{rows: [loss]", "{verdicts: {against: {loss: semihard}, looks: any}, rows: [loss]")
     for name in ("four-trials", "goes-on"):
-        spec = SPEC.replace("four-trials", name).replace("iterations: 20", f"iterations: {20 + len(name)}")
+        spec = judged.replace("four-trials", name).replace("iterations: 20", f"iterations: {20 + len(name)}")
         assert ben.post("/v1/sweeps", params={"project": "birds"}, content=spec, headers=YAML).is_success
         conductor.begin()
         if name == "four-trials":
             conductor.fail()
-            conductor.finish(times=3)
+            for value in (0.1, 0.2, 0.1, 0.2, 0.3, 0.2, 0.35, 0.3):
+                conductor.finish(value)
             conductor.settle()
     shown = {}
     for who, token in tokens.items():
@@ -96,8 +100,9 @@ def actions(pages: dict[str, Forms]) -> set[str]:
 
 
 STEERING = {
-    f"/sweeps/N/{verb}" for verb in ("retry", "pause", "priority", "cancel", "resolve", "remark", "cells/N/remark")
-} | {"/trials/N/remark"}  # fmt: skip
+    f"/sweeps/N/{verb}"
+    for verb in ("retry", "pause", "priority", "cancel", "extend", "resolve", "annotation", "cells/N/annotation")
+} | {"/trials/N/annotation"}  # fmt: skip
 
 
 def test_each_is_offered_what_it_may_press(seen: Seen) -> None:
@@ -114,13 +119,13 @@ def test_each_is_offered_what_it_may_press(seen: Seen) -> None:
 
 def test_why_not_is_said(seen: Seen) -> None:
     for who, said in (
-        ("vic", "A viewer looks, and changes nothing."), ("reader", "by a token that may only read."),
-        ("eve", "no member of the project birds"), ("bob", "its owner and administrators may delete it"),
+        ("vic", "viewers may not change anything"), ("reader", "your token may only read"),
+        ("eve", "not a member of its project birds"), ("bob", "its owner and administrators may delete it"),
     ):  # fmt: skip
         headers = {"Authorization": f"Bearer {seen.tokens[who]}", "Accept": "text/html"}
         page = TestClient(seen.app, base_url=URL, headers=headers).get(f"/sweeps/{ENDED}").text
         assert said.lower() in page.lower(), who
-        assert "of the project birds" in page
+        assert "project birds" in page
     disabled = {who: pages["/submit"].disabled for who, pages in seen.pages.items()}
     assert disabled == {"root": 0, "ben": 0, "bob": 0, "eve": 0, "vic": 1, "reader": 1}
 

@@ -68,6 +68,9 @@ class World:
         self.service.close()
 
 
+Worlds = Callable[..., World]
+
+
 def way_back(browser: TestClient, then: str = "/") -> str:
     """The address to which the provider sends a browser that begins a login."""
     begun = browser.get(oidc.PATH, params={"next": then})
@@ -76,9 +79,7 @@ def way_back(browser: TestClient, then: str = "/") -> str:
 
 
 @pytest.fixture
-def world(
-    settings: Settings, played: PlayedProvider, migrated: Callable[[Path], Path]
-) -> Iterator[Callable[..., World]]:
+def world(settings: Settings, played: PlayedProvider, migrated: Callable[[Path], Path]) -> Iterator[Worlds]:
     migrated(settings.resolved_home)
     with ExitStack() as made:
 
@@ -101,7 +102,7 @@ def refuses(answer: httpx.Response, message: str, status: int = 401) -> bool:
     return found[0] == status and message in found[1]
 
 
-def test_a_login_at_a_real_provider(world: Callable[..., World]) -> None:
+def test_a_login_at_a_real_provider(world: Worlds) -> None:
     ada = {"sub": "ada-of-the-lab", "preferred_username": "Ada", "email": "ada@lab.example", "email_verified": True}
     with mock_provider(ada) as issuer:
         there = world(oidc_issuer=issuer, oidc_name="the lab", oidc_domains="lab.example", oidc_hours=2)
@@ -137,7 +138,7 @@ def test_a_login_at_a_real_provider(world: Callable[..., World]) -> None:
 
 
 def test_only_the_browser_that_began_a_login_finishes_it(
-    world: Callable[..., World], played: PlayedProvider, monkeypatch: pytest.MonkeyPatch
+    world: Worlds, played: PlayedProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Otherwise an attacker has a victim work in the attacker's account."""
     there = world()
@@ -176,9 +177,7 @@ WRONG_CLAIMS: Final[tuple[tuple[dict[str, Any], str], ...]] = (
 )  # fmt: skip
 
 
-def test_an_id_token_of_another_login_or_service_is_refused(
-    world: Callable[..., World], played: PlayedProvider
-) -> None:
+def test_an_id_token_of_another_login_or_service_is_refused(world: Worlds, played: PlayedProvider) -> None:
     there = world()
     failed = []
     for changed, message in WRONG_CLAIMS:
@@ -189,9 +188,7 @@ def test_an_id_token_of_another_login_or_service_is_refused(
     assert list(there.service.people.users()) == []
 
 
-def test_an_id_token_that_the_provider_did_not_sign_is_refused(
-    world: Callable[..., World], played: PlayedProvider
-) -> None:
+def test_an_id_token_that_the_provider_did_not_sign_is_refused(world: Worlds, played: PlayedProvider) -> None:
     there = world()
     shared = OctKey.import_key(SECRET, {"kid": "one"})
     none, body = "eyJhbGciOiJub25lIn0", "eyJzdWIiOiIxNyJ9"
@@ -214,7 +211,7 @@ def test_an_id_token_that_the_provider_did_not_sign_is_refused(
     assert there.browser().get("/v1/me").status_code == 401
 
 
-def test_a_new_key_of_the_provider_counts_at_once(world: Callable[..., World], played: PlayedProvider) -> None:
+def test_a_new_key_of_the_provider_counts_at_once(world: Worlds, played: PlayedProvider) -> None:
     there = world()
     assert there.log_in().status_code == 303
     played.signed_by = RSAKey.generate_key(2048, {"kid": "one"})
@@ -222,11 +219,9 @@ def test_a_new_key_of_the_provider_counts_at_once(world: Callable[..., World], p
     assert there.log_in().status_code == 303
 
 
-def test_an_answer_without_a_code_or_of_another_provider_is_refused(
-    world: Callable[..., World], played: PlayedProvider
-) -> None:
+def test_an_answer_without_a_code_or_of_another_provider_is_refused(world: Worlds, played: PlayedProvider) -> None:
     there = world()
-    assert refuses(there.log_in(iss="https://else.example"), "from another provider")
+    assert refuses(there.log_in(iss="https://else.example"), "from another OpenID provider")
     assert there.log_in(iss=played.issuer).status_code == 303
     assert refuses(there.log_in(code=None), "without a code")
     assert refuses(there.log_in(code="x" * 5_000), "the code: it was used")
@@ -235,11 +230,11 @@ def test_an_answer_without_a_code_or_of_another_provider_is_refused(
     assert refuses(there.log_in(error="mismatching_state"), "the provider let nobody in")
     played.discovery = {"authorization_response_iss_parameter_supported": True}
     strict = world()
-    assert refuses(strict.log_in(), "from another provider")
+    assert refuses(strict.log_in(), "from another OpenID provider")
     assert strict.log_in(iss=played.issuer).status_code == 303
 
 
-def test_a_login_leads_to_pages_of_this_server_only(world: Callable[..., World]) -> None:
+def test_a_login_leads_to_pages_of_this_server_only(world: Worlds) -> None:
     there = world()
     for then in ("//evil.example", "https://evil.example/", "/\\evil.example", "x", "/a\nb", "/" + "ä" * 600):
         assert there.log_in(then=then).headers["location"] == "/", then
@@ -264,7 +259,7 @@ USELESS: Final[tuple[tuple[Callable[[], Response], str], ...]] = (
 
 
 def test_a_provider_that_is_away_or_answers_nonsense_is_a_503(
-    world: Callable[..., World], played: PlayedProvider, monkeypatch: pytest.MonkeyPatch,
+    world: Worlds, played: PlayedProvider, monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:  # fmt: skip
     """Tokens still log in, and the log has a line without a traceback or a secret."""
@@ -291,7 +286,7 @@ def test_a_provider_that_is_away_or_answers_nonsense_is_a_503(
 
 
 def test_logins_that_wait_for_the_provider_stop_nothing_else(
-    world: Callable[..., World], played: PlayedProvider, monkeypatch: pytest.MonkeyPatch
+    world: Worlds, played: PlayedProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(oidc, "MOST_WAITING", 4)
     monkeypatch.setattr(oidc, "SECONDS", 120.0)
@@ -319,7 +314,7 @@ UNSAFE: Final[tuple[dict[str, Any], ...]] = (
 )  # fmt: skip
 
 
-def test_a_discovery_document_is_not_trusted(world: Callable[..., World], played: PlayedProvider) -> None:
+def test_a_discovery_document_is_not_trusted(world: Worlds, played: PlayedProvider) -> None:
     there = world()
     for changed in UNSAFE:
         played.discovery = changed
@@ -330,7 +325,7 @@ def test_a_discovery_document_is_not_trusted(world: Callable[..., World], played
     assert there.log_in().status_code == 303
 
 
-def test_new_users(world: Callable[..., World], played: PlayedProvider) -> None:
+def test_new_users(world: Worlds, played: PlayedProvider) -> None:
     """A login without an account is refused until an administrator links it, or gets an account if its name is free."""
     there = world(oidc_new_users="refused")
     there.service.people.add_user("ada", Role.MEMBER, "main")
@@ -372,7 +367,7 @@ DOMAINS: Final = (
 )
 
 
-def test_domains_and_claims_of_the_userinfo_endpoint(world: Callable[..., World], played: PlayedProvider) -> None:
+def test_domains_and_claims_of_the_userinfo_endpoint(world: Worlds, played: PlayedProvider) -> None:
     there = world(oidc_domains="lab.example, other.example")
     played.userinfo = {"sub": "17"}
     for claims, status in DOMAINS:
@@ -384,10 +379,10 @@ def test_domains_and_claims_of_the_userinfo_endpoint(world: Callable[..., World]
     played.userinfo["email_verified"] = True
     assert there.log_in().status_code == 303
     played.userinfo["sub"] = "66"
-    assert refuses(there.log_in(), "about somebody else")
+    assert refuses(there.log_in(), "about another person")
 
 
-def test_groups_decide_who_comes_in_and_the_role(world: Callable[..., World], played: PlayedProvider) -> None:
+def test_groups_decide_who_comes_in_and_the_role(world: Worlds, played: PlayedProvider) -> None:
     roles = "lab=member,chiefs=admin,chiefs=viewer"
     there = world(oidc_groups="lab,guests", oidc_roles=roles, oidc_groups_claim="memberOf")
 
@@ -408,7 +403,7 @@ def test_groups_decide_who_comes_in_and_the_role(world: Callable[..., World], pl
     assert there.audit("role given") == [("OpenID Connect", role) for role in ("member", "admin", "viewer", "member")]
 
 
-def test_a_disabled_user_is_out_at_once(world: Callable[..., World]) -> None:
+def test_a_disabled_user_is_out_at_once(world: Worlds) -> None:
     there = world()
     browser = there.browser()
     assert there.log_in(browser).status_code == 303
@@ -425,7 +420,7 @@ def test_a_disabled_user_is_out_at_once(world: Callable[..., World]) -> None:
     assert other.get("/v1/me").status_code == 401, "a browser that is revoked elsewhere is out, too"
 
 
-def test_behind_a_proxy_with_tls(world: Callable[..., World]) -> None:
+def test_behind_a_proxy_with_tls(world: Worlds) -> None:
     there = world(url="https://sweeps.example", forwarding_proxies="127.0.0.1")
     sent = HTML | {"X-Forwarded-For": "10.0.0.7", "X-Forwarded-Proto": "https", "Host": "sweeps.example"}
     browser = there.browser(client=("127.0.0.1", 50_000), headers=sent)
@@ -442,7 +437,7 @@ def test_behind_a_proxy_with_tls(world: Callable[..., World]) -> None:
     assert there.browser(headers=HTML | {"Host": "evil.example"}).get(oidc.PATH).status_code == 421
 
 
-def test_the_client_secret(world: Callable[..., World], played: PlayedProvider, tmp_path: Path) -> None:
+def test_the_client_secret(world: Worlds, played: PlayedProvider, tmp_path: Path) -> None:
     """A wrong one is named, and never shown; one in a file is exchanged without a restart."""
     file = tmp_path / "secret"
     with pytest.raises(MetricsweepError, match=r"METRICSWEEP_OIDC_CLIENT_SECRET_FILE.*No such file"):
@@ -482,7 +477,7 @@ def test_settings_that_are_wrong() -> None:
             Settings(**{"oidc_client_id": CLIENT} | given)
 
 
-def test_administrators_link_users_and_nobody_else(world: Callable[..., World]) -> None:
+def test_administrators_link_users_and_nobody_else(world: Worlds) -> None:
     there = world()
     people = there.service.people
     for name in ("ada", "ben"):
@@ -506,22 +501,22 @@ def test_administrators_link_users_and_nobody_else(world: Callable[..., World]) 
 def test_sessions_of_a_user_end_and_are_bounded(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(account_admin, "MOST_BROWSERS", 3)
     ada, terms = Person("https://x", "17", "ada"), LoginTerms(Role.VIEWER)
-    numbers = [service.people.logins.enter(ada, terms).token for _ in range(5)]
-    assert [number for number in numbers if service.accounts.of_token(number or 0)] == numbers[2:]
-    with service._store.database.writing() as connection:
+    numbers = [service.store.logins.enter(ada, terms).token for _ in range(5)]
+    assert [number for number in numbers if service.store.accounts.by_token(number or 0)] == numbers[2:]
+    with service.store.database.writing() as connection:
         connection.execute(sa.update(token).values(expires=datetime.now(UTC)))
-    assert service.accounts.of_token(numbers[-1] or 0) is None
-    last = service.people.logins.enter(ada, terms).token
+    assert service.store.accounts.by_token(numbers[-1] or 0) is None
+    last = service.store.logins.enter(ada, terms).token
     assert [one.id for one in service.people.tokens.of("ada")] == [last], "ended sessions are not kept"
 
 
 def test_refusals_in_the_audit_are_bounded(service: Service) -> None:
     now = [0.0]
-    refusing = Logins(service._store, now=lambda: now[0])
+    refusing = Logins(service.store, now=lambda: now[0])
     for number in range(MOST_REFUSED + 50):
         refusing.refused(f"no {number}")
     now[0] = 3_601.0
     refusing.refused("later")
     told = [entry.detail for entry in service.people.audit() if entry.what == "login refused"]
     assert len(told) == MOST_REFUSED + 1
-    assert told[-1] == "later (and 50 before, which were too many to tell)"
+    assert told[-1] == "later (and 50 before, which were too many to record)"

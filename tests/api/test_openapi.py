@@ -23,7 +23,7 @@ from tests.api.conftest import BEARER
 from tests.api.played import Conductor
 
 SPEC_PATHS = ("/v1/sweeps", "/v1/sweeps/{id}/extend")
-FILTERED_PATHS = ("/v1/trials", "/v1/plots/{plot}")
+FILTERED_PATHS = ("/v1/trials", "/v1/plots/{plot}", "/v1/sweeps/{id}/figure")
 HOST = {"Host": "127.0.0.1:8787"} | BEARER
 
 
@@ -60,6 +60,7 @@ EXAMPLES = (
     (pages.Page[sweeps.RequestView], examples.REQUESTS), (list[sweeps.GridCell], examples.GRID),
     (CellView, examples.CELL), (pages.Page[trials.TrialSummary], examples.TRIALS),
     (trials.TrialView, examples.TRIAL), (list[trials.Curve], examples.CURVES), (trials.LogView, examples.LOG),
+    (trials.ClassScores, examples.CLASSES),
     (Readiness, cluster.READINESS), (login.LoginLink, login.LOGIN_LINK), (login.Identified, login.IDENTIFIED),
     (list[pages.FigureView], figures_route.FIGURES), (list[pages.FigureFile], figures_route.FIGURE_FILES),
     (list[evidence.PublishedSummary], tables.PUBLISHED), (evidence.PublishedView, tables.PUBLISHED_TABLE),
@@ -74,21 +75,17 @@ def test_the_examples_hold() -> None:
         assert read.dump_python(read.validate_python(example), mode="json") == example, shape
 
 
-@pytest.fixture
-def _streams_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Streams say where they begin, and end: nobody here goes away by himself."""
+def test_every_edge_of_every_operation_is_as_described(
+    app: FastAPI, http: TestClient, conductor: Conductor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Right and wrong values of each parameter, other methods, no token: with every check that schemathesis has."""
     opening = Stream.__init__
 
     def brief(stream: Stream, *given: Any) -> None:
         opening(stream, *given)
         stream.end()
 
-    monkeypatch.setattr(Stream, "__init__", brief)
-
-
-@pytest.mark.usefixtures("_streams_end")
-def test_every_edge_of_every_operation_is_as_described(app: FastAPI, http: TestClient, conductor: Conductor) -> None:
-    """Right and wrong values of each parameter, other methods, no token: with every check that schemathesis has."""
+    monkeypatch.setattr(Stream, "__init__", brief)  # streams say where they begin, and end
     conductor.submit(http)
     conductor.finish()
     described = schemathesis.openapi.from_asgi("/v1/openapi.json", app, headers=HOST)

@@ -1,4 +1,4 @@
-"""The papers' tables, their ledgers, macros and the check of a paper: over HTTP, from Python and by commands."""
+"""The papers' tables, their reproductions, macros and the check of a paper: over HTTP, from Python and by commands."""
 
 import json
 import re
@@ -9,6 +9,8 @@ from fastapi.testclient import TestClient
 
 from api.client import Client
 from orchestrator.service import tables
+from orchestrator.service.service import Service
+from orchestrator.views.accounts import Role
 from tests.api.conftest import TOKEN
 from tests.api.played import SPEC, YAML, Conductor
 from tests.api.test_cli import NOWHERE, metricsweep
@@ -203,54 +205,67 @@ def ran(http: TestClient, conductor: Conductor) -> None:
     conductor.finish(0.60)
 
 
-def test_ledgers_over_http(http: TestClient, ran: None) -> None:
-    counts = {one["paper"]: one["counts"] for one in http.get("/v1/ledgers").json()}
+def test_reproductions_over_http(http: TestClient, ran: None) -> None:
+    counts = {one["paper"]: one["counts"] for one in http.get("/v1/reproductions").json()}
     assert counts["SEC"] == {"reproduced": 0, "not_reproduced": 0, "underpowered": 1, "not_run": 963}
     assert counts["ISA"]["not_run"] == 72
-    view = http.get("/v1/ledgers/sec").json()
+    view = http.get("/v1/reproductions/sec").json()
     table = next(one for one in view["tables"] if one["id"] == "SEC-T3")
     (entry,) = [one for one in table["entries"] if one["standing"] == "underpowered"]
     assert (entry["printed"], entry["evidence"][0]["mean"], entry["evidence"][0]["n"]) == ("53.34", 0.55, 2)
     assert {"runs", "selection", "backbone"} <= {one["what"] for one in entry["evidence"][0]["protocol"]}
-    known = {"If-None-Match": http.get("/v1/ledgers/SEC").headers["etag"]}
-    assert http.get("/v1/ledgers/SEC", headers=known).status_code == 304
-    assert http.get("/v1/ledgers/SEK").json()["detail"].endswith("did you mean 'SEC'?")
-    assert http.get("/v1/ledgers/SEC?format=pdf").status_code == 404
-    assert http.get("/v1/ledgers/SEC?within=0").status_code == 422
+    known = {"If-None-Match": http.get("/v1/reproductions/SEC").headers["etag"]}
+    assert http.get("/v1/reproductions/SEC", headers=known).status_code == 304
+    assert http.get("/v1/reproductions/SEK").json()["detail"].endswith("did you mean 'SEC'?")
+    assert http.get("/v1/reproductions/SEC?format=pdf").status_code == 404
+    assert http.get("/v1/reproductions/SEC?within=0").status_code == 422
 
 
-def test_ledgers_as_pages(http: TestClient, ran: None) -> None:
-    assert '<a href="/ledger/SEC">SEC</a>' in http.get("/ledger").text
-    text = http.get("/ledger/SEC").text
+def test_the_navigation_has_the_sections_that_apply(http: TestClient, conductor: Conductor, service: Service) -> None:
+    def sections() -> list[str]:
+        page = http.get("/", headers={"Accept": "text/html"}).text
+        return re.findall(r">([A-Z]\w+)</a>", page[page.index('aria-label="Site"') : page.index("</nav>")])
+
+    usual = ["Sweeps", "Trials", "Submit", "Catalog", "Cluster"]
+    conductor.submit(http, SPEC)
+    assert sections() == [*usual, "Docs"]
+    conductor.submit(http, REAL)
+    service.people.add_user("ada", Role.MEMBER, "main")
+    assert sections() == [*usual, "Reproduction", "People", "Docs"]
+
+
+def test_reproductions_as_pages(http: TestClient, ran: None) -> None:
+    assert '<a href="/reproduction/SEC">SEC</a>' in http.get("/reproduction").text
+    text = http.get("/reproduction/SEC").text
     assert '<a href="/sweeps/1/cells/0">sweep 1, cell 0</a>' in text
     assert "selection: here by the validation split; the paper: the test split" in text
     assert "63.10" not in text, "what was not run is listed when it is asked for"
-    assert "65.31" in http.get("/ledger/SEC?standing=not+run").text
-    assert "None of them stands so." in http.get("/ledger/SEC?standing=reproduced").text
-    assert http.get("/ledger/SEK").status_code == 404
+    assert "65.31" in http.get("/reproduction/SEC?standing=not+run").text
+    assert "None of them has this standing." in http.get("/reproduction/SEC?standing=reproduced").text
+    assert http.get("/reproduction/SEK").status_code == 404
 
 
-def test_ledgers_from_python_and_the_command_line(url: str, ran: None, tmp_path: Path) -> None:
+def test_reproductions_from_python_and_the_command_line(url: str, ran: None, tmp_path: Path) -> None:
     with Client(url, TOKEN) as client:
-        assert client.evidence.ledger("SEC", within=0.5).within == 0.5
-    assert "underpowered" in metricsweep(url, "ledger").stdout
-    assert json.loads(metricsweep(url, "ledger", "--json").stdout)[0]["paper"] == "SEC"
-    assert "| SEC-T3 | 0 | 0 | 1 |" in metricsweep(url, "ledger", "SEC").stdout
-    assert metricsweep(url, "ledger", "SEC", "--out", tmp_path / "sec.md").exit_code == 0
+        assert client.evidence.reproduction("SEC", within=0.5).within == 0.5
+    assert "underpowered" in metricsweep(url, "reproduction").stdout
+    assert json.loads(metricsweep(url, "reproduction", "--json").stdout)[0]["paper"] == "SEC"
+    assert "| SEC-T3 | 0 | 0 | 1 |" in metricsweep(url, "reproduction", "SEC").stdout
+    assert metricsweep(url, "reproduction", "SEC", "--out", tmp_path / "sec.md").exit_code == 0
     assert "| SEC-T3 | 0 | 0 | 1 |" in (tmp_path / "sec.md").read_text()
-    assert metricsweep(url, "ledger", "--out", tmp_path / "x.md").exit_code == 2
+    assert metricsweep(url, "reproduction", "--out", tmp_path / "x.md").exit_code == 2
 
 
 def test_from_a_bundle_it_is_the_same_to_the_byte(http: TestClient, url: str, ran: None, tmp_path: Path) -> None:
     file = tmp_path / "out.zip"
     metricsweep(url, "table", 1, "--bundle", file)
     for file_format in ("latex", "json", "markdown", "csv"):
-        alone = metricsweep(NOWHERE, "ledger", "SEC", "--bundle", file, "--format", file_format)
+        alone = metricsweep(NOWHERE, "reproduction", "SEC", "--bundle", file, "--format", file_format)
         assert alone.exit_code == 0, alone.output
-        assert alone.stdout_bytes == http.get(f"/v1/ledgers/SEC?format={file_format}").content
+        assert alone.stdout_bytes == http.get(f"/v1/reproductions/SEC?format={file_format}").content
     report = tables.rebuild(file)
     assert report.identical
-    assert {one.rendering.file for one in report.ledgers} == {
-        f"ledger/sec.{end}" for end in ("json", "csv", "md", "tex")
+    assert {one.file for one in report.made if one.numbers == "reproduction"} == {
+        f"reproduction/sec.{end}" for end in ("json", "csv", "md", "tex")
     }
-    assert "SEC              ledger   latex           identical" in metricsweep(NOWHERE, "rebuild", file).stdout
+    assert "SEC              reproduction latex           identical" in metricsweep(NOWHERE, "rebuild", file).stdout

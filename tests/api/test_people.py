@@ -39,7 +39,10 @@ def test_an_administrator_says_who_there_is(stranger: TestClient, people: People
     assert (made.status_code, made.headers["location"]) == (201, "/v1/users/eve")
     assert made.json()["projects"] == [{"project": "faces", "role": "viewer"}]
     again = stranger.post("/v1/users", json={"name": "eve"}, headers=root)
-    assert (again.status_code, again.json()["detail"]) == (409, "there is a user named 'eve' already")
+    assert (again.status_code, again.json()["detail"]) == (
+        409,
+        "a user named 'eve' exists already; choose another name",
+    )
     assert stranger.post("/v1/users", json={"name": "E!", "role": "boss"}, headers=root).status_code == 422
     assert stranger.post("/v1/users", json={"name": "x", "project": "nowhere"}, headers=root).status_code == 404
     assert stranger.get("/v1/users/x", headers=root).status_code == 404, "nothing is half done"
@@ -136,11 +139,17 @@ def test_everybody_has_tokens_of_their_own(stranger: TestClient, people: People)
 def test_the_database_holds_no_token(stranger: TestClient, people: People, settings: Settings) -> None:
     ada = bearer(people, "ada")
     made = stranger.post("/v1/tokens", json={"name": "laptop"}, headers=ada | {"Idempotency-Key": "once"}).json()
-    kept = b"".join(file.read_bytes() for file in settings.resolved_home.glob("metricsweep.db*"))
+    kept = b"".join(file.read_bytes() for file in settings.resolved_home.rglob("*") if file.is_file())
     assert b"laptop" in kept
     for token in (made["token"], ada["Authorization"].removeprefix("Bearer ")):
         assert token.encode() not in kept
         assert token.removeprefix("msw_").encode() not in kept
+
+
+def test_an_expired_token_opens_nothing(stranger: TestClient, people: People) -> None:
+    for scope in (Scope.READ, Scope.WRITE):
+        token = people.tokens.add("ada", "short", scope, 1e-9).token  # 86 microseconds
+        assert stranger.get("/v1/me", headers={"Authorization": f"Bearer {token}"}).status_code == 401
 
 
 def test_one_key_is_one_token(stranger: TestClient, people: People) -> None:
@@ -243,7 +252,7 @@ def test_pages_of_people_and_tokens(app: FastAPI, people: People) -> None:
     assert people.project("birds").open
     page = root.get("/people").text
     assert all(f'id="{one}"' in page for one in ("user-eve", "project-birds"))
-    assert "there is a user named" in root.post("/people/users", data={"name": "eve"}).text
+    assert "a user named" in root.post("/people/users", data={"name": "eve"}).text
 
     made = ada.post("/tokens", data={"name": "laptop", "scope": "read", "days": "3"})
     secret = re.search(r"msw_[\w-]{43}", made.text)
@@ -320,8 +329,8 @@ def test_quotas_are_set_and_shown(settings: Settings, stranger: TestClient) -> N
         (("users", "quota", "--slots", "1"), "NAME is missing"),
         (("users", "quota", "ada", "--slots", "0"), "--slots"),
         (("users", "quota", "ada", "--gpu-hours", "nan"), "--gpu-hours"),
-        (("users", "quota", "ada", "--days", "30"), "--gpu-hours or --cpu-hours is missing"),
-        (("users", "quota", "ada", "--unlimited", "--slots", "1"), "stands alone"),
+        (("users", "quota", "ada", "--days", "30"), "give --gpu-hours or --cpu-hours"),
+        (("users", "quota", "ada", "--unlimited", "--slots", "1"), "do not combine it"),
     ):
         told = asked(settings, *words)
         assert (told.exit_code in (1, 2), sentence in told.output) == (True, True), told.output

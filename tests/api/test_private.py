@@ -36,7 +36,7 @@ def test_a_home_that_an_earlier_version_left_open_is_closed_and_that_is_said_onc
             assert [mode(path) for path in (home, home / "logs")] == [0o700, 0o700]
             assert {path: mode(path) for path in left if path.exists() and mode(path) & 0o077} == {}
         said = [state for name, state in told if name == "serve"]
-        assert said == [f"closed {home} to other accounts, which an earlier version had left open to them"][:times]
+        assert said == [f"closed {home}, which was open to other accounts"][:times]
 
 
 def test_what_supervised_processes_write_is_closed(tmp_path: Path) -> None:
@@ -55,7 +55,7 @@ def test_a_folder_of_somebody_else_is_refused(tmp_path: Path, monkeypatch: pytes
     (tmp_path / "theirs").mkdir()
     monkeypatch.setattr(os, "getuid", lambda: 54_321)
     for use in (own_folder, lambda folder: Service.open(Settings(home=folder))):
-        with pytest.raises(MetricsweepError, match="belongs to somebody else"):
+        with pytest.raises(MetricsweepError, match="belongs to another user"):
             use(tmp_path / "theirs")
 
 
@@ -65,7 +65,7 @@ def test_a_secret_of_somebody_else_is_refused(tmp_path: Path, monkeypatch: pytes
     with pytest.raises(MetricsweepError, match="is empty; remove it"):
         own_secret(tmp_path / "empty")
     monkeypatch.setattr(os, "getuid", lambda: 54_321)
-    with pytest.raises(MetricsweepError, match="belongs to somebody else"):
+    with pytest.raises(MetricsweepError, match="belongs to another user"):
         own_secret(tmp_path / "secret")
 
 

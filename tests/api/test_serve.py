@@ -25,23 +25,13 @@ import psutil
 import pytest
 from pydantic import SecretStr
 
-from api.local import record
+from api.local import processes, record
 from api.local.doorbell import Doorbell
 from api.local.home import Home
-from api.local.processes import (
-    MARK,
-    Child,
-    ChildSpec,
-    applications,
-    inherited_environment,
-    mlflow_server,
-    own_environments,
-    ray_head,
-    settings_environment,
-)
+from api.local.processes import MARK, ChildSpec
 from api.local.serve import FIRST_DELAY, Stack, Supervision, refuse_open_host, refuse_unknown_names
 from orchestrator.host.slot_environment import MALLOC
-from orchestrator.run.slot import Departure
+from orchestrator.run.slot import Preemption
 from orchestrator.settings import SECRET_FILES, Settings
 from orchestrator.views.errors import ConflictError, MetricsweepError, UnavailableError
 from tests.ports import free_port
@@ -79,12 +69,12 @@ def stand_in(folder: Path, name: str, how: str = "plain", **more: Any) -> ChildS
     if name == "api":
         more = {"health": "/healthz", **more}
     elif name == "conductor":
-        more = {"after": frozenset({"api"}), "needs": frozenset({"ray"}), "says": "standing in", **more}
+        more = {"after": frozenset({"api"}), "needs": frozenset({"ray"}), "ready_text": "standing in", **more}
     return ChildSpec(name, (sys.executable, str(STAND_IN), name, str(folder), how), **more)
 
 
 def ours(folder: Path) -> list[ChildSpec]:
-    return [stand_in(folder, spec.name) for spec in applications()]
+    return [stand_in(folder, spec.name) for spec in processes.applications()]
 
 
 @contextmanager
@@ -147,8 +137,11 @@ def test_it_starts_answers_and_ends_in_order(settings: Settings, tmp_path: Path)
 
 
 def test_mlflow_is_there_until_the_conductor_has_told_it_all(tmp_path: Path, settings: Settings) -> None:
-    services = (mlflow_server(tmp_path, tmp_path / "socket"), ray_head(tmp_path, {"ray": 1}, "", settings))
-    later = {spec.name: set(spec.end_later) for spec in (*services, *applications())}
+    services = (
+        processes.mlflow_server(tmp_path, tmp_path / "socket"),
+        processes.ray_head(tmp_path, {"ray": 1}, "", settings),
+    )
+    later = {spec.name: set(spec.end_later) for spec in (*services, *processes.applications())}
     assert later == {"mlflow": set(), "ray": set(), "api": set(), "conductor": {"mlflow", "ray", "api"}}
 
 
@@ -167,7 +160,7 @@ def test_a_process_on_demand_starts_once_its_doorbell_rings(settings: Settings, 
     assert not bell.ring(), "nobody watches it yet"
     bell.listen()
     assert bell.ring()  # of an earlier run, which was killed
-    beside = replace(stand_in(tmp_path, "beside"), awaited=False, on_demand=True, socket=path, says="standing")
+    beside = replace(stand_in(tmp_path, "beside"), awaited=False, on_demand=True, socket=path, ready_text="standing")
     with begun(settings, [beside, *ours(tmp_path)], told):
         time.sleep(0.5)  # several looks
         assert not told.of("beside")
@@ -191,7 +184,7 @@ def test_a_process_with_a_socket_that_opens_a_tcp_port_is_ended_and_stays_so(
     for how, says in (("open below", "standing"), ("open", "what it never says")):
         folder, told = tmp_path / how / says, Told()
         path = tmp_path / "asked.sock"
-        beside = replace(stand_in(folder, "beside", how), awaited=False, socket=path, says=says)
+        beside = replace(stand_in(folder, "beside", how), awaited=False, socket=path, ready_text=says)
         with begun(settings, [beside, *ours(folder)], told) as stack:
             (refusal,) = wait_until(lambda told=told: [state for state in told.of("beside") if "TCP port" in state])
             assert f"expected the Unix socket {path} alone; ended, and not started again" in refusal
@@ -202,7 +195,7 @@ def test_a_process_with_a_socket_that_opens_a_tcp_port_is_ended_and_stays_so(
 
 
 def test_a_process_that_becomes_ready_during_a_look_is_searched_for_tcp_ports_all_the_same(tmp_path: Path) -> None:
-    class Late(Child):
+    class Late(processes.Child):
         """Opens a TCP port after the first search, and is ready when it is asked for the third time."""
 
         asked, searched = 0, 0
@@ -227,7 +220,7 @@ def test_a_process_that_becomes_ready_during_a_look_is_searched_for_tcp_ports_al
 def test_what_loads_first_begins_at_once_and_goes_on_when_it_is_told(settings: Settings, tmp_path: Path) -> None:
     told, loaded, itself = Told(), tmp_path / "conductor.loaded", tmp_path / "conductor.json"
     conductor = stand_in(tmp_path, "conductor", "loads", loads_first=True)
-    late = stand_in(tmp_path, "api", says="which the test writes into its log")
+    late = stand_in(tmp_path, "api", ready_text="which the test writes into its log")
     went_on = list[bool]()
 
     def let_go_on() -> None:
@@ -235,7 +228,7 @@ def test_what_loads_first_begins_at_once_and_goes_on_when_it_is_told(settings: S
         time.sleep(0.5)  # several looks
         went_on.append(itself.exists())
         with (settings.resolved_home / "logs" / "api.log").open("a") as log:
-            log.write(f"{late.says}\n")
+            log.write(f"{late.ready_text}\n")
 
     threading.Thread(target=let_go_on).start()
     with begun(settings, [late, conductor], told):
@@ -251,7 +244,7 @@ def test_what_loads_first_begins_at_once_and_goes_on_when_it_is_told(settings: S
 
 def test_a_conductor_that_nobody_tells_touches_nothing(tmp_path: Path) -> None:
     own = {**os.environ, "METRICSWEEP_HOME": str(tmp_path / "home"), "METRICSWEEP_ENGINE": "inline"}
-    command = [sys.executable, "-m", "orchestrator", "conduct", "--when-told"]
+    command = [sys.executable, "-m", "orchestrator", "conduct", "--wait-for-start"]
     quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     done = subprocess.run(command, env=own, timeout=120, check=False, **quiet)
     assert done.returncode == 1
@@ -338,14 +331,14 @@ def test_a_secret_s_file_is_named_to_those_alone_who_read_it(tmp_path: Path, mon
     for name, readers in READERS.items():
         settings = Settings(home=tmp_path, **{name: Path("secret")})
         variable = f"METRICSWEEP_{name.upper()}"
-        assert variable not in settings_environment(settings)
-        told = {child: said.get(variable) for child, said in own_environments(settings).items()}
+        assert variable not in processes.settings_environment(settings)
+        told = {child: said.get(variable) for child, said in processes.own_environments(settings).items()}
         assert told == {child: str(tmp_path / "secret") if child in readers else None for child in told}, name
 
 
 def test_a_process_of_which_nothing_is_asked_is_ready_when_it_lives(settings: Settings, tmp_path: Path) -> None:
     told = Told()
-    with begun(settings, [stand_in(tmp_path, "conductor", says=None)], told):
+    with begun(settings, [stand_in(tmp_path, "conductor", ready_text=None)], told):
         pass
     assert told.of("conductor")[:2] == ["starting", "ready"]
 
@@ -374,8 +367,8 @@ def test_the_inline_engine_needs_no_ray(home: Path, tmp_path: Path) -> None:
 def test_nothing_that_was_said_to_mlflow_reaches_our_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_PASSWORD", "of another server")
     monkeypatch.setenv("MLFLOW_ENABLE_REMOTE_ASSISTANT", "true")
-    assert not [name for name in inherited_environment(own_mlflow=True) if "MLFLOW" in name]
-    assert inherited_environment()["MLFLOW_TRACKING_PASSWORD"] == "of another server"
+    assert not [name for name in processes.inherited_environment(own_mlflow=True) if "MLFLOW" in name]
+    assert processes.inherited_environment()["MLFLOW_TRACKING_PASSWORD"] == "of another server"
 
 
 def test_mlflow_has_a_socket_in_a_closed_folder_however_deep_the_home(tmp_path: Path) -> None:
@@ -813,7 +806,7 @@ def test_the_real_services(home: Path, tmp_path: Path, monkeypatch: pytest.Monke
         inherited = psutil.Process(actor).environ()
         assert inherited["METRICSWEEP_DATA"] == str(home / "data")
         assert inherited.items() >= MALLOC.items(), "its slots keep the memory that they free for the next step"
-        assert Departure.named_by(inherited) is not None, "its slots hear that the service ends"
+        assert Preemption.named_by(inherited) is not None, "its slots hear that the service ends"
         assert not {"METRICSWEEP_DATABASE_URL", "METRICSWEEP_TOKEN"} & set(inherited)
 
         first = pid_of(tmp_path, "conductor")

@@ -30,7 +30,7 @@ def ended(http: TestClient, conductor: Conductor, settings: Settings) -> TestCli
         uid = http.get(f"/v1/trials/{trial['id']}").json()["training"]
         folder = settings.resolved_home / "storage" / uid / "1"
         folder.mkdir(parents=True)
-        (folder / "best.pt").write_bytes(bytes(1000))
+        (folder / "best.safetensors").write_bytes(bytes(1000))
     return http
 
 
@@ -42,7 +42,7 @@ def apply(conductor: Conductor, settings: Settings) -> None:
 
 
 def weights(settings: Settings) -> int:
-    return len(list(Path(settings.storage).rglob("best.pt")))
+    return len(list(Path(settings.storage).rglob("best.safetensors")))
 
 
 def test_nothing_goes_unless_it_is_asked_for(ended: TestClient, conductor: Conductor, settings: Settings) -> None:
@@ -95,13 +95,13 @@ def test_the_commands(ended: TestClient, conductor: Conductor, settings: Setting
     assert "recall@k" in said
     assert "3.9 KiB would go; the columns named could then no longer be evaluated. --yes does it" in said
     assert weights(settings) == 8
-    assert "nothing can go" in run("gc")
+    assert "nothing to remove" in run("gc")
     said = run("gc", "--days", "0", "--keep", "1", "--state", "finished", "--yes")
-    assert "asked to go; `metricsweep requests 1`" in said
+    assert "removal requested; `metricsweep requests 1`" in said
     apply(conductor, settings)
     assert weights(settings) == 4
     assert "collected" in run("requests", "1")
-    assert "nothing can go" in run("gc", "--days", "0")
+    assert "nothing to remove" in run("gc", "--days", "0")
 
 
 def test_the_page_of_a_sweep_leads_to_what_it_keeps_and_what_could_go(
@@ -111,13 +111,13 @@ def test_the_page_of_a_sweep_leads_to_what_it_keeps_and_what_could_go(
     page = " ".join(re.sub(r"<[^>]+>", " ", ended.get("/sweeps/1/storage", headers=HTML).text).split())
     sizes = ended.get("/v1/storage?sweep=1").json()["sweeps"][0]
     assert f"weights 8 KiB figures 0 B spools 0 B logs {sizes['logs_bytes']} B together" in page
-    assert "could go 4 KiB : weights and checkpoints of 4 trainings; 4 trainings would keep what they have" in page
+    assert "removable 4 KiB : weights and checkpoints of 4 trainings; 4 trainings would keep their files" in page
     assert weights(settings) == 8
     ended.post("/v1/collections?days=0&dry_run=false&sweep=1")
     apply(conductor, settings)
-    assert "could go nothing" in " ".join(re.sub(r"<[^>]+>", " ", ended.get("/sweeps/1/storage").text).split())
+    assert "removable nothing" in " ".join(re.sub(r"<[^>]+>", " ", ended.get("/sweeps/1/storage").text).split())
     ended.post("/v1/sweeps", content=SPEC.replace("iterations: 20", "iterations: 10"), headers=YAML)
-    assert "nothing while the sweep goes on" in ended.get("/sweeps/2/storage", headers=HTML).text
+    assert "nothing while the sweep is active" in ended.get("/sweeps/2/storage", headers=HTML).text
     assert ended.get("/sweeps/3/storage", headers=HTML).status_code == 404
     conductor.begin()
     conductor.finish()

@@ -47,10 +47,11 @@ def test_every_problem_is_told_at_once_and_nothing_is_stored(http: TestClient) -
     assert answer.status_code == 422
     problem = answer.json()
     assert problem["detail"] == f"The spec has {len(problem['problems'])} problems."
-    said = "\n".join(f"{one['path']}  {one['message']}" for one in problem["problems"])
-    assert "compare.loss[1]" in said
-    assert "semihard" in said
-    assert "widht" in said
+    lines = wrong.splitlines()
+    for path, word in (("compare.loss[1]", "semihart"), ("recipe.backbone.widht", "widht")):
+        (found,) = [one for one in problem["problems"] if one["path"] == path]
+        assert word in found["message"]
+        assert word in lines[found["line"] - 1]
     assert http.get("/v1/sweeps").json()["items"] == []
 
 
@@ -134,12 +135,15 @@ def test_a_request_says_what_became_of_it(http: TestClient, conductor: Conductor
         assert (late.status_code, late.json()["detail"].split(";")[0]) == (
             409, f"sweep {sweep} is about to be deleted, as ada@lab asked (request 3)",
         ) or verb in ("pause", "cancel")  # fmt: skip
+    wider = http.post(f"/v1/sweeps/{sweep}/extend", content=SPEC, headers=YAML)
+    assert (wider.status_code, "is about to be deleted" in wider.json()["detail"]) == (409, True)
     assert http.delete(f"/v1/sweeps/{sweep}?confirm=four-trials").status_code == 409
     conductor.obey()
     assert http.get(deletion.headers["location"]).json()["outcome"] == "deleted"
     gone = http.get(f"/v1/sweeps/{sweep}")
     assert gone.status_code == 404
     assert gone.json()["detail"].startswith(f"no sweep {sweep}: it was deleted at ")
+    assert http.post(f"/v1/sweeps/{sweep}/retry").json()["detail"] == gone.json()["detail"]
     listed = http.get(f"/v1/sweeps/{sweep}/requests?limit=2")
     assert [one["kind"] for one in listed.json()["items"]] == ["delete", "cancel"]
     rest = http.get(f"/v1/sweeps/{sweep}/requests", params={"cursor": listed.json()["next_cursor"]}).json()
@@ -156,7 +160,7 @@ def test_nothing_that_has_ended_is_cancelled(http: TestClient, conductor: Conduc
     first = http.get(f"/v1/sweeps/{sweep}/trials?state=finished").json()["items"][0]["id"]
     one = http.post(f"/v1/sweeps/{sweep}/cancel?trial={first}")
     assert (one.status_code, one.json()["detail"]) == (
-        409, f"trial {first} is finished; only what goes on can be cancelled",
+        409, f"trial {first} is finished; only an active one can be cancelled",
     )  # fmt: skip
     conductor.finish()
     cell = http.post(f"/v1/sweeps/{sweep}/cancel?cell=0")
@@ -177,7 +181,9 @@ def test_a_trial_of_another_sweep_is_not_retried(http: TestClient, conductor: Co
     other = submit(http, SPEC.replace("seed: [0, 1]", "seed: [2, 3]"))
     conductor.begin()
     mine = http.get("/v1/sweeps/1/trials").json()["items"][0]["id"]
-    assert http.post(f"/v1/sweeps/{other}/retry?trial={mine}").status_code == 404
+    answer = http.post(f"/v1/sweeps/{other}/retry?trial={mine}")
+    assert (answer.status_code, answer.json()["detail"]) == (404, f"no trial {mine} in sweep {other}")
+    assert conductor.store.requests.pending() == []
 
 
 def test_a_table_is_asked_to_be_resolved(http: TestClient, conductor: Conductor, url: str) -> None:
@@ -203,9 +209,13 @@ def test_a_table_is_asked_to_be_resolved(http: TestClient, conductor: Conductor,
     assert http.get(answer.headers["location"]).json()["outcome"] == "table main is resolved: 1 hour, 2 seeds a cell"
     assert http.post("/v1/sweeps/2/resolve").status_code == 409, "one goes on"
     assert http.get("/v1/sweeps/2/resolution").json()["state"] == "going"
-    assert "asked that no further round follow" in metricsweep(url, "resolution", 2, "--halt").stdout
+    assert "stop of the resolution requested" in metricsweep(url, "resolution", 2, "--halt").stdout
     conductor.obey()
     assert "ended: ended by request" in metricsweep(url, "resolution", 2).stdout
+    pressed = http.post("/sweeps/2/resolve", data={"table": "main", "seeds": 2}, headers=HTML)
+    assert (pressed.status_code, pressed.headers["location"]) == (303, "/sweeps/2/statistics?table=main")
+    conductor.obey()
+    assert http.get("/v1/sweeps/2/resolution").json()["state"] == "going"
 
 
 def test_a_bound_that_bounds_nothing_is_refused_as_such(http: TestClient, url: str) -> None:
@@ -245,12 +255,12 @@ def test_notes_and_tags_are_kept_and_found_by(http: TestClient, conductor: Condu
     conductor.submit(http)
     conductor.finish()
     said = {"note": "diverges\x1b[31m late ", "tags": ["paper", " b ", "paper"]}
-    put = http.patch("/v1/trials/1/remark", json=said, headers={"X-Actor": "ada"}).raise_for_status().json()
+    put = http.patch("/v1/trials/1/annotation", json=said, headers={"X-Actor": "ada"}).raise_for_status().json()
     assert (put["note"], put["tags"], put["actor"]) == ("diverges\\x1b[31m late", ["b", "paper"], "ada")
-    http.patch("/v1/sweeps/1/cells/1/remark", json={"tags": ["cell"]}).raise_for_status()
-    http.patch("/v1/sweeps/1/remark", json={"note": "whole"}).raise_for_status()
-    assert http.get("/v1/trials/1").json()["remark"]["tags"] == ["b", "paper"]
-    assert http.get("/v1/sweeps/1").json()["remark"]["note"] == "whole"
+    http.patch("/v1/sweeps/1/cells/1/annotation", json={"tags": ["cell"]}).raise_for_status()
+    http.patch("/v1/sweeps/1/annotation", json={"note": "whole"}).raise_for_status()
+    assert http.get("/v1/trials/1").json()["annotation"]["tags"] == ["b", "paper"]
+    assert http.get("/v1/sweeps/1").json()["annotation"]["note"] == "whole"
 
     def found(where: str, of: str = "trials") -> list[int]:
         rows = http.get("/v1/trials", params={"where": where, "sort": "trial", "of": of}).raise_for_status().json()
@@ -265,39 +275,44 @@ def test_notes_and_tags_are_kept_and_found_by(http: TestClient, conductor: Condu
     assert (row["tags"], row["note"]) == (["b", "paper"], "diverges\\x1b[31m late")
     page = http.get("/trials/1", headers=HTML).text
     assert "diverges\\x1b[31m late" in page
-    http.post("/trials/1/remark", data={"note": "", "tags": "x, y,"}, headers=BEARER)
-    assert http.get("/v1/trials/1/remark").json() == {"note": "", "tags": ["x", "y"], "actor": None, "changed": None}
-    form = 'action="/sweeps/1/cells/1/remark"'
+    http.post("/trials/1/annotation", data={"note": "", "tags": "x, y,"}, headers=BEARER)
+    assert http.get("/v1/trials/1/annotation").json() == {
+        "note": "",
+        "tags": ["x", "y"],
+        "actor": None,
+        "changed": None,
+    }
+    form = 'action="/sweeps/1/cells/1/annotation"'
     assert form in http.get("/sweeps/1/cells/1", headers=HTML).text
     said = {"note": "two\r\nlines <b>", "tags": "cell, slow"}
-    answer = http.post("/sweeps/1/cells/1/remark", data=said, headers=BEARER, follow_redirects=False)
-    assert (answer.status_code, answer.headers["Location"]) == (303, "/sweeps/1/cells/1#remark")
-    kept = http.get("/v1/sweeps/1/cells/1").json()["remark"]
+    answer = http.post("/sweeps/1/cells/1/annotation", data=said, headers=BEARER, follow_redirects=False)
+    assert (answer.status_code, answer.headers["Location"]) == (303, "/sweeps/1/cells/1#annotation")
+    kept = http.get("/v1/sweeps/1/cells/1").json()["annotation"]
     assert (kept["note"], kept["tags"]) == ("two\nlines <b>", ["cell", "slow"])
     assert "lines &lt;b&gt;" in http.get("/sweeps/1/cells/1", headers=HTML).text
-    assert http.post("/sweeps/1/cells/7/remark", data=said, headers=BEARER).status_code == 404
+    assert http.post("/sweeps/1/cells/7/annotation", data=said, headers=BEARER).status_code == 404
     assert "recipe" in http.get("/compare?trial=1&trial=3", headers=HTML).text
     assert "takes two trials" in http.get("/compare", headers=HTML).text
 
 
 def test_wrong_ones_are_refused(http: TestClient, conductor: Conductor) -> None:
-    assert http.patch("/v1/sweeps/1/remark", json={"note": "x"}).status_code == 404
+    assert http.patch("/v1/sweeps/1/annotation", json={"note": "x"}).status_code == 404
     conductor.submit(http)
     for wrong in ({"note": "x" * 4001}, {"tags": ["x" * 51]}, {"tags": ["a"] * 21}, {"tags": ["a,b"]}, {"other": 1}):
-        assert http.patch("/v1/sweeps/1/remark", json=wrong).status_code == 422
-    assert http.patch("/v1/trials/9/remark", json={"note": "x"}).status_code == 404
-    assert http.get("/v1/sweeps/1/cells/7/remark").status_code == 404
+        assert http.patch("/v1/sweeps/1/annotation", json=wrong).status_code == 422
+    assert http.patch("/v1/trials/9/annotation", json={"note": "x"}).status_code == 404
+    assert http.get("/v1/sweeps/1/cells/7/annotation").status_code == 404
 
 
 def test_they_go_with_their_sweep(http: TestClient, conductor: Conductor) -> None:
     conductor.submit(http)
-    http.patch("/v1/sweeps/1/remark", json={"note": "x", "tags": ["a"]}).raise_for_status()
-    http.patch("/v1/trials/2/remark", json={"tags": ["a"]}).raise_for_status()
+    http.patch("/v1/sweeps/1/annotation", json={"note": "x", "tags": ["a"]}).raise_for_status()
+    http.patch("/v1/trials/2/annotation", json={"tags": ["a"]}).raise_for_status()
     http.post("/v1/sweeps/1/cancel")
     conductor.obey()
     conductor.settle()
     assert http.delete("/v1/sweeps/1", params={"confirm": "four-trials"}).status_code == 202
-    assert http.patch("/v1/sweeps/1/remark", json={"note": "y"}).status_code == 409
+    assert http.patch("/v1/sweeps/1/annotation", json={"note": "y"}).status_code == 409
     conductor.obey()
     assert http.get("/v1/sweeps/1").status_code == 404
     with conductor.store.database.reading() as connection:
@@ -309,16 +324,16 @@ def test_tags_are_added_and_removed_beside_those_that_others_gave(http: TestClie
     conductor.submit(http)
 
     def put(**change: object) -> list[str]:
-        return http.patch("/v1/sweeps/1/remark", json=change).raise_for_status().json()["tags"]
+        return http.patch("/v1/sweeps/1/annotation", json=change).raise_for_status().json()["tags"]
 
     assert put(added=["paper", "wip"]) == ["paper", "wip"]
     assert put(added=["late"], removed=["WIP", "never there"]) == ["late", "paper"]
     assert put(tags=["x"], added=["y"]) == ["x", "y"]
     assert put(note="only this") == ["x", "y"]
-    http.patch("/v1/sweeps/1/remark", json={"tags": [f"tag {n}" for n in range(20)]}).raise_for_status()
-    refused = http.patch("/v1/sweeps/1/remark", json={"added": ["one more"]})
+    http.patch("/v1/sweeps/1/annotation", json={"tags": [f"tag {n}" for n in range(20)]}).raise_for_status()
+    refused = http.patch("/v1/sweeps/1/annotation", json={"added": ["one more"]})
     assert (refused.status_code, refused.json()["detail"]) == (
-        409, "there would be 21 tags, and there may be 20; remove some",
+        409, "21 tags are more than the allowed 20; remove some",
     )  # fmt: skip
     assert put(added=["one more"], removed=["tag 0"])[0] == "one more"
 
@@ -328,8 +343,8 @@ def test_sweeps_are_listed_by_their_own_tags_page_by_page(http: TestClient, cond
         text = SPEC.replace("name: four-trials", f"name: sweep {number}")
         http.post("/v1/sweeps", content=text, headers=YAML).raise_for_status()
     for number in (1, 3, 5):
-        http.patch(f"/v1/sweeps/{number}/remark", json={"tags": ["Paper", "b & <c>"]}).raise_for_status()
-    http.patch("/v1/sweeps/2/remark", json={"tags": ["paperback"]}).raise_for_status()
+        http.patch(f"/v1/sweeps/{number}/annotation", json={"tags": ["Paper", "b & <c>"]}).raise_for_status()
+    http.patch("/v1/sweeps/2/annotation", json={"tags": ["paperback"]}).raise_for_status()
     first = http.get("/v1/sweeps", params={"tag": "paper", "limit": 2})
     assert [one["id"] for one in first.json()["items"]] == [5, 3]
     assert first.json()["items"][0]["tags"] == ["Paper", "b & <c>"]

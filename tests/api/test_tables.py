@@ -201,22 +201,22 @@ def moment(http: TestClient, conductor: Conductor) -> str:
 
 
 def test_a_sweep_at_two_times(http: TestClient, moment: str) -> None:
-    view = http.get("/v1/drift", params={"before": f"1@{moment}", "after": "1"}).json()
+    view = http.get("/v1/diff", params={"before": f"1@{moment}", "after": "1"}).json()
     assert (view["table"], view["unchanged"]) == ("main", 2)
     assert {(one["labels"]["loss"], one["change"], one["after"]["n"]) for one in view["cells"]} == {
         ("semihard", "appeared", 2)
     }
-    nothing = http.get("/v1/drift", params={"before": "1", "after": "1", "format": "text"}).text
+    nothing = http.get("/v1/diff", params={"before": "1", "after": "1", "format": "text"}).text
     assert "0 numbers of table main changed" in nothing
-    early = http.get("/v1/drift", params={"before": "1@2020-01-01", "after": "1", "format": "text"}).text
+    early = http.get("/v1/diff", params={"before": "1@2020-01-01", "after": "1", "format": "text"}).text
     assert early.startswith("From sweep 1 (four-trials) at 2020-01-01 00:00 UTC (before it was submitted) to sweep 1")
-    late = http.get("/v1/drift", params={"before": "1", "after": "1@2999-01-01", "format": "text"}).text
+    late = http.get("/v1/diff", params={"before": "1", "after": "1@2999-01-01", "format": "text"}).text
     assert late.startswith("From sweep 1 (four-trials) to sweep 1 (four-trials) at 2999-01-01 00:00 UTC (still to come")
 
 
 def at(http: TestClient, moment: str) -> list[tuple[str, str, str, str]]:
     """Cell, metric, and what a number was and is, from a time on."""
-    view = http.get("/v1/drift", params={"before": f"1@{moment}", "after": "1"}).json()
+    view = http.get("/v1/diff", params={"before": f"1@{moment}", "after": "1"}).json()
     return [
         (one["labels"]["loss"], one["metric"], one["change"], one["before"]["text"] if one["before"] else "")
         for one in view["cells"]
@@ -256,10 +256,10 @@ def test_what_names_nothing_is_refused(http: TestClient, url: str, moment: str) 
         ("main", 409, "'main' names no table; say a sweep, such as 7"),
         ("9", 404, "no sweep 9"),
     ):
-        answer = http.get("/v1/drift", params={"before": before, "after": "1"})
+        answer = http.get("/v1/diff", params={"before": before, "after": "1"})
         assert (answer.status_code, says in answer.json()["detail"]) == (status, True), answer.text
-    assert http.get("/v1/drift?before=1&after=1&table=mian").status_code == 404
-    said = metricsweep(url, "drift", f"1@{moment}", "1")
+    assert http.get("/v1/diff?before=1&after=1&table=mian").status_code == 404
+    said = metricsweep(url, "diff", f"1@{moment}", "1")
     assert (said.exit_code, "loss semihard" in said.stdout.lower()) == (0, True), said.output
 
 
@@ -273,14 +273,14 @@ def test_bundles_tell_the_same_as_the_database(
     files = [tmp_path / f"{sweep}.zip" for sweep in (1, 2)]
     for sweep, file in enumerate(files, 1):
         metricsweep(url, "table", sweep, "--bundle", file)
-    view = json.loads(metricsweep(NOWHERE, "drift", *files, "--format", "json").stdout)
-    assert view["cells"] == http.get("/v1/drift?before=1&after=2").json()["cells"]
+    view = json.loads(metricsweep(NOWHERE, "diff", *files, "--format", "json").stdout)
+    assert view["cells"] == http.get("/v1/diff?before=1&after=2").json()["cells"]
     assert len(view["cells"]) == 4
-    assert {cause["said"] for one in view["cells"] for cause in one["causes"]} == {
+    assert {cause["message"] for one in view["cells"] for cause in one["causes"]} == {
         "evaluate_every 2 → 21, iterations 20 → 211"
     }
-    out = tmp_path / "drift.json"
-    assert metricsweep(NOWHERE, "drift", *files, "--out", out).exit_code == 0
+    out = tmp_path / "diff.json"
+    assert metricsweep(NOWHERE, "diff", *files, "--out", out).exit_code == 0
     assert json.loads(out.read_text()) == view
-    assert metricsweep(NOWHERE, "drift", tmp_path / "none.zip", files[0]).exit_code == 2
-    assert metricsweep(NOWHERE, "drift", files[0], "1@2026-11-20").exit_code == 2
+    assert metricsweep(NOWHERE, "diff", tmp_path / "none.zip", files[0]).exit_code == 2
+    assert metricsweep(NOWHERE, "diff", files[0], "1@2026-11-20").exit_code == 2

@@ -5,9 +5,9 @@ import re
 import shutil
 import sqlite3
 import subprocess
-import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -96,15 +96,15 @@ def test_what_waits_says_for_what(
     http: TestClient, conductor: Conductor, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     http.post("/v1/sweeps", content=SPEC, headers=YAML)
-    assert service._store.gauges.read(None).waiting == {"expansion": 4}
+    assert service.store.gauges.read(None).waiting == {"expansion": 4}
     conductor.begin()
     conductor.start()
-    assert service._store.gauges.read(None).waiting == {"slot": 3}
-    assert service._store.gauges.read(1).waiting == {"quota": 3}
+    assert service.store.gauges.read(None).waiting == {"slot": 3}
+    assert service.store.gauges.read(1).waiting == {"quota": 3}
     conductor.writer.capacity.note_nodes([Node("small", "lab", {"CPU": 0.5})])
-    assert service._store.gauges.read(None).waiting == {"resources": 3}
+    assert service.store.gauges.read(None).waiting == {"resources": 3}
     conductor.writer.sweeps.pause(1)
-    assert service._store.gauges.read(None).waiting == {"paused": 3}
+    assert service.store.gauges.read(None).waiting == {"paused": 3}
 
 
 def test_requests_are_told_by_their_routes(http: TestClient) -> None:
@@ -121,37 +121,26 @@ def test_requests_are_told_by_their_routes(http: TestClient) -> None:
         assert said not in text
 
 
-@pytest.fixture
-def _at_one_moment(service: Service) -> None:
-    """Nothing that is remembered grows old, however slow the machine is."""
-    for remembered in (service.operations._gauges, service.operations._ready):
-        remembered._now = lambda: 0.0
-
-
-@pytest.mark.usefixtures("_at_one_moment")
-def test_scrapes_do_not_load_the_server(busy: TestClient, statements: list[str]) -> None:
+def test_scrapes_do_not_load_the_server(busy: TestClient, service: Service, statements: list[str]) -> None:
     """Requests at the same time share one read of the database; readiness needs no token."""
+    for remembered in (service.operations._gauges, service.operations._ready):
+        remembered._now = lambda: 0.0  # nothing grows old, however slow the machine is
     asked = ("/metrics", "/readyz")
     for path in asked:
         before = len(statements)
         busy.get(path)
         assert len(statements) > before, path
     reads = len(statements)
-    threads = [threading.Thread(target=lambda: [busy.get(path) for path in asked * 3]) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(busy.get, asked * 24))
     assert len(statements) == reads
 
 
-def test_without_a_database_the_rest_is_told(
-    http: TestClient, service: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_database_others_stand(http: TestClient, service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     def away(quota: int | None) -> None:
         raise UnavailableError("the database cannot be used: no such file")
 
-    monkeypatch.setattr(service._store.gauges, "read", away)
+    monkeypatch.setattr(service.store.gauges, "read", away)
     http.get("/healthz")
     found = scraped(http)
     assert found[sample("database_up")] == 0
@@ -316,11 +305,11 @@ def test_an_mlflow_that_refuses_is_named(tmp_path: Path, migrated: Callable[[Pat
     settings = Settings(home=tmp_path / "home", mlflow_url="http://127.0.0.1:9")
     migrated(settings.resolved_home)
     service = Service.open(settings)
-    played = Conductor(service._store)
+    played = Conductor(service.store)
     service.submissions.submit(SPEC.encode())
     played.begin()
     played.finish()
-    (first, *_) = service._store.outbox.due(10)
+    (first, *_) = service.store.outbox.due(10)
     played.writer.outbox.postpone(first, "connection refused at http://internal", 60)
     found = {check.name: check for check in service.operations.ready().checks}
     assert (found["mlflow"].ok, found["mlflow"].detail) == (

@@ -1,4 +1,4 @@
-"""What the command line prints: no text of a server, a spec or an option reaches the terminal as a command."""
+"""What the command line prints: no foreign text reaches the terminal as a command; progress; an interrupted run."""
 
 import io
 import json
@@ -11,12 +11,19 @@ from pydantic import BaseModel
 
 from api.client import Client
 from api.commands import terminal
+from api.commands.serve import unfinished
 from api.commands.terminal import Output, print_json, print_markdown, print_rows
-from api.commands.watch import follow
-from tests.api.conftest import HTML
+from api.commands.watch import follow, verdict
+from api.main import create_app
+from orchestrator.service.service import Service
+from orchestrator.settings import Settings
+from tests.api.conftest import HTML, TOKEN
 from tests.api.played import SPEC, Conductor, Into
 from tests.api.test_cli import metricsweep
 from tests.api.test_discovery import listening
+from tests.ports import free_port
+from tests.served import until
+from tests.served_app import served
 
 EVIL = "\x1b]0;owned\x07\x1b[31m\x9b2J\u202e[red]\r"
 
@@ -70,7 +77,7 @@ def lying(http: TestClient, conductor: Conductor) -> Iterator[str]:
 
 def test_the_answers_of_a_server(lying: str) -> None:
     for arguments in (
-        "list", "list --json", "show 1", "show 1 --json", "show 1 --trial", "watch 1", "table 1", "cancel 1",
+        "list", "list --json", "show 1", "show 1 --json", "show trial:1", "watch 1", "table 1", "cancel 1",
     ):  # fmt: skip
         answer = metricsweep(lying, *arguments.split())
         assert harmless(answer.output), repr(answer.output)
@@ -104,19 +111,25 @@ def test_columns_stand_below_one_another(capsys: pytest.CaptureFixture[str]) -> 
     assert capsys.readouterr().out in {"", "\n"}
 
 
-def test_a_narrow_encoding_loses_no_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    raw = io.BytesIO()
-    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(raw, encoding="ascii"))
-    Output().print("λ = 0.1")
-    assert raw.getvalue() == b"\\u03bb = 0.1\n"
+def test_a_dumb_terminal_is_shown_no_colours(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdout", text := io.StringIO())
+    text.isatty = lambda: True  # type: ignore[method-assign]
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    for kind in ("xterm", "dumb"):
+        monkeypatch.setenv("TERM", kind)
+        Output().print(kind, style="bold")
+    assert text.getvalue() == "\x1b[1mxterm\x1b[0m\ndumb\n"
 
 
-def test_json_and_markdown_escape_what_an_encoding_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_text_json_and_markdown_escape_what_an_encoding_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
     raw = io.BytesIO()
     stream = io.TextIOWrapper(raw, encoding="ascii")
     stream.isatty = lambda: True  # type: ignore[method-assign]
     monkeypatch.setattr("sys.stdout", stream)
     monkeypatch.setenv("TERM", "xterm")
+    Output().print("γ = 1")
+    assert raw.getvalue() == b"\\u03b3 = 1\n"
+    raw.truncate(raw.seek(0))
     print_json(SweepName(name="損失 😀 é"))
     stream.flush()
     assert json.loads(raw.getvalue()) == {"name": "損失 😀 é"}
@@ -143,3 +156,74 @@ def test_a_description_is_shown(url: str, spec: Path, http: TestClient) -> None:
     assert "about     What SEC adds,\n          on <digits>." in metricsweep(url, "show", 1).stdout
     page = http.get("/sweeps/1", headers=HTML).text
     assert "on &lt;digits&gt;." in page
+
+
+NAMED = SPEC.replace("four-trials", "'four [red]trials[/red]'")
+
+
+def test_progress_says_what_ends_how(url: str, conductor: Conductor, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")  # a dumb terminal is 80 columns wide whatever is asked for
+    monkeypatch.setenv("COLUMNS", "160")
+    said: dict[bool, str] = {}
+    with Client(url, TOKEN) as client:
+        sweep = client.submit(NAMED.encode()).id
+        conductor.begin()
+        conductor.finish()
+        conductor.finish(diverged=True)
+        for _ in range(2):
+            conductor.fail()
+        conductor.settle()
+        for terminal_there in (True, False):
+            text = io.StringIO()
+            console = Into(text, terminal_there)
+            assert verdict(follow(client, sweep, console), console) == 1
+            said[terminal_there] = text.getvalue()
+        ended, text = client.sweep(sweep), io.StringIO()
+        verdict(ended.model_copy(update={"error": "no room", "problems": 12 * ended.problems[:1]}), Into(text))
+        assert [text.getvalue().count(part) for part in (" no room\n", "  trial ", "and 2 more;")] == [1, 10, 1]
+    for terminal_there, written in said.items():
+        for part in ("50 % of 80 steps", "2/4", "2 failed", "1 diverged", "no such thing"):  # what failed is never done
+            assert part in written, part
+        assert terminal_there == ("\x1b[" in written)
+    assert "[red]trials" in said[True], "a name is no markup"
+
+
+def test_it_polls_where_no_events_come_and_goes_on_listening_where_it_was(
+    service: Service, settings: Settings, conductor: Conductor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("api.connection.AGAIN_SECONDS", 0.05)
+    monkeypatch.setattr("api.connection.REFUSED_SECONDS", 0.05)
+    app, port = create_app(service, settings), free_port()
+    app.state.feed.most = 0  # as where there are as many streams as there may be
+    with served(app, port=port) as url, Client(url, TOKEN) as client:
+        sweep = client.submit(SPEC.encode()).id
+        conductor.begin()
+        with client.changes(sweep) as changes:
+            assert all(changes.due() for _ in range(100))
+            app.state.feed.most = 8
+            until(lambda: not changes.due(), "it listens")
+            conductor.finish()
+            until(changes.due, "it is told")
+    with client.changes(sweep) as changes:
+        assert all(changes.due() for _ in range(100)), "the server is away"
+        with served(create_app(service, settings), port=port):
+            until(lambda: not changes.due(), "it listens")
+        until(lambda: changes.due() and changes.due(), "the server is away again")
+        heard = int(changes._last)
+        with served(create_app(service, settings), port=port):
+            conductor.finish()
+            until(lambda: int(changes._last) > heard, "what came is told after the restart")
+
+
+def test_an_interrupted_run_is_found(url: str, conductor: Conductor) -> None:
+    with Client(url, TOKEN) as client:
+        client.submit(SPEC.replace("[0, 1]", "[2, 3]").encode())
+        assert unfinished(client, "four-trials", SPEC.encode()) is None
+        sweep = client.submit(SPEC.encode()).id
+        assert unfinished(client, "four-trials", SPEC.encode()) == sweep
+        conductor.begin()
+        assert unfinished(client, "four-trials", SPEC.encode()) == sweep
+        conductor.finish(times=4)
+        conductor.finish(times=4)
+        conductor.settle()
+        assert unfinished(client, "four-trials", SPEC.encode()) is None

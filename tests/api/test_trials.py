@@ -146,7 +146,7 @@ def test_a_wrong_filter_is_a_problem_with_its_place(http: TestClient) -> None:
     problem = http.get("/v1/trials", params={"where": "seconds>1 stat:failed"})
     assert problem.status_code == 422
     assert problem.json()["problems"] == [
-        {"path": "query.where", "message": "at character 11: there is no column `stat` here; did you mean 'state'?"}
+        {"path": "query.where", "message": "at character 11: no column `stat` in these sweeps; did you mean 'state'?"}
     ]
     for wrong, path in (({"sort": "-nope"}, "query.sort"), ({"columns": "nope"}, "query.columns")):
         answer = http.get("/v1/trials", params=wrong)
@@ -177,17 +177,19 @@ def trained(http: TestClient, conductor: Conductor) -> None:
 
 
 def test_plots_draw_what_the_filter_leaves(http: TestClient, trained: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    for plot in ("scatter", "norms", "parallel", "sensitivity", "heat", "history", "distribution"):
+    for plot in ("scatter", "norms", "parallel", "slice", "heat", "history", "distribution"):
         for of in ("trials", "candidates"):
             asked = {"where": "loss:triplet", "of": of, "sweep": "1"}
             figure = http.get(f"/v1/plots/{plot}", params=asked).raise_for_status().json()
             assert figure["usermeta"]["total"] == (6 if of == "trials" else 3), (plot, of)
             assert "$schema" in figure
     monkeypatch.setattr(listings, "MOST_POINTS", 3)
-    drawn = [http.get("/v1/plots/scatter", params={"x": "embedding", "y": "map@r"}).json() for _ in range(2)]
+    asked = {"x": "embedding", "y": "map@r", "colour": "state"}
+    drawn = [http.get("/v1/plots/scatter", params=asked).json() for _ in range(2)]
     assert drawn[0] == drawn[1]
-    points = drawn[0]["data"]["values"] if "values" in drawn[0]["data"] else next(iter(drawn[0]["datasets"].values()))
-    assert len(points) == 3
+    points, means = (layer["data"]["values"] for layer in drawn[0]["layer"])
+    assert [point["colour"] for point in points] == ["finished"] * 3
+    assert [(mean["colour"], mean["n"]) for mean in means] == [("finished", 12)], "over all rows"
     assert drawn[0]["usermeta"]["total"] == 12
 
 
@@ -201,17 +203,17 @@ def test_what_spans_decades_is_drawn_by_factors(http: TestClient, conductor: Con
     for at in range(36):
         conductor.finish(0.5 + at / 100)
 
-    def plot(name: str, **asked: str) -> tuple[Any, list[dict[str, Any]]]:
-        figure = http.get(f"/v1/plots/{name}", params=asked).raise_for_status().json()
-        return figure, figure["data"].get("values") or next(iter(figure["datasets"].values()))
+    def plot(name: str, **asked: str) -> Any:
+        return http.get(f"/v1/plots/{name}", params=asked).raise_for_status().json()
 
-    figure, rows = plot("parallel")
-    heights = {row["value"]: row["height"] for row in rows if row["column"].endswith("lr")}
-    assert heights == pytest.approx({1e-4: 0.0, 1e-3: 0.5, 1e-2: 1.0})
-    assert "lr: 0.0001 to 0.01 (log)" in figure["usermeta"]["notes"][0]
-    even = {row["value"]: row["height"] for row in rows if row["column"].endswith("embedding")}
-    assert even == pytest.approx({8.0: 0.0, 16.0: 1 / 3, 32.0: 1.0})
-    encoding = plot("scatter", x="lr", y="map@r")[0]["encoding"]
+    lines, bars, _ = (layer["data"]["values"] for layer in plot("parallel")["layer"])
+    assert {row["column"] for row in lines} == {"loss", "lr", "embedding", "score"}
+    ticks = {(tick["column"], tick["label"]): tick["height"] for tick in bars if tick["column"] != "score"}
+    assert ticks == pytest.approx({
+        ("loss", "triplet"): 0.0, ("loss", "semihard"): 1.0, ("lr", "0.0001"): 0.0, ("lr", "0.001"): 0.5,
+        ("lr", "0.01"): 1.0, ("embedding", "8"): 0.0, ("embedding", "16"): 1 / 3, ("embedding", "32"): 1.0,
+    })  # fmt: skip
+    encoding = plot("scatter", x="lr", y="map@r")["layer"][0]["encoding"]
     assert (encoding["x"]["scale"], encoding["y"]["scale"]) == ({"type": "log"}, {"zero": False})
 
 

@@ -143,5 +143,5 @@ def test_only_so_many_requests_wait_for_a_turn() -> None:
 
     waited, too, refused, first, last = asyncio.run(crowd())
     assert waited == too == "other expensive requests did not end within 0.05 seconds; try again in a moment"
-    assert refused == "the server has as many expensive requests to answer as it takes; try again in a moment"
+    assert refused == "too many expensive requests wait for the server; try again in a moment"
     assert first == last == "done"

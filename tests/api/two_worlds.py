@@ -16,8 +16,7 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from api.main import create_app
-from orchestrator.record.changes import tell_hindered
-from orchestrator.record.resolutions import NewResolution
+from orchestrator.record.changes import queue_delivery_hindered
 from orchestrator.record.schema import past_attempt
 from orchestrator.record.store import Store
 from orchestrator.record.trial_rows import write_needs
@@ -107,19 +106,19 @@ class World:
         people.tokens.add("ben", SECRET, Scope.READ, 1)
         people.set_quota("project", "bens", Quota(slots=3))
         said = {"note": SECRET, "tags": [SECRET]}
-        assert client.patch("/v1/sweeps/2/remark", json=said).status_code == 200
+        assert client.patch("/v1/sweeps/2/annotation", json=said).status_code == 200
         assert client.post("/v1/sweeps/2/pause").status_code == 202
         assert client.post("/v1/sweeps", content=HIS.replace(SECRET, f"{SECRET}-2"), headers=YAML).is_success
         budget = ResolutionBudget(seeds=1)
-        writer.resolutions.begin(NewResolution(2, 3, "main", budget, SECRET))
+        writer.resolutions.begin(2, 3, "main", budget, SECRET)
         need = Need(dataset=Part(name="cub200"))
         now = datetime.now(UTC)
         with self.store.database.writing() as connection:
             write_needs(connection, [need], sweep=2)
-            tell_hindered(connection, 2, SECRET)
+            queue_delivery_hindered(connection, 2, SECRET)
             gone = {"owner_id": 2, "project_id": 4, "cpus": 1.0, "gpus": 0.0, "begun": now, "ended": now}
             connection.execute(sa.insert(past_attempt).values(gone))
-        missing = Finding(state="missing", said=SECRET)
+        missing = Finding(state="missing", message=SECRET)
         writer.data.note_findings([Inspected("lab", "lab", need, missing, now)], ["lab"])
 
     def _play(self, user: str, spec: str, ended: int) -> None:

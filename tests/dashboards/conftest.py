@@ -11,7 +11,7 @@ from fastapi.testclient import TestClient
 from playwright.sync_api import Browser, BrowserContext, Playwright, expect, sync_playwright
 
 import tests.made_once  # noqa: F401 - by being imported
-from orchestrator.host.identity import made_for
+from orchestrator.host.identity import ensure_identity
 from orchestrator.record.store import Store
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
@@ -26,7 +26,7 @@ PATIENCE = 120_000
 """Milliseconds that a page may take on a machine that is busy with other tests."""
 expect.set_options(timeout=PATIENCE)
 
-service, app, url = shared.service, shared.app, shared.url
+app, url = shared.app, shared.url
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def http(app: FastAPI, settings: Settings) -> Iterator[TestClient]:
     """A program that has the token of the home."""
-    told = {"Authorization": f"Bearer {made_for(settings.resolved_home).secret}"}
+    told = {"Authorization": f"Bearer {ensure_identity(settings.resolved_home).secret}"}
     with TestClient(app, base_url="http://127.0.0.1:8787", headers=told, follow_redirects=False) as client:
         yield client
 

@@ -3,33 +3,16 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
-from orchestrator.views.evidence import (
-    CellSeeds,
-    CellVerdictView,
-    LeftOut,
-    ResolutionBudget,
-    ResolutionRound,
-    ResolutionView,
-)
+from orchestrator.views import evidence, sweeps
 from orchestrator.views.pages import FigureFile
 from orchestrator.views.states import SweepState, TrialState
-from orchestrator.views.sweeps import (
-    Counts,
-    GridCandidate,
-    GridCell,
-    GridTrial,
-    StepCount,
-    SweepSummary,
-    SweepView,
-    TrialProblem,
-)
 from orchestrator.views.trials import AttemptView, LogView, TrialView
 
 NOW = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
 HOSTILE = """</script><script>alert(1)</script><img src=x onerror='alert("2")'>{{ 7*7 }}&amp;"""
 MLFLOW = "http://127.0.0.1:5000/#/experiments/3"
 TABLE = '<figure class="metricsweep-table"><table><tbody><tr><td>61.04</td></tr></tbody></table></figure>'
-STEPS = StepCount(
+STEPS = sweeps.StepCount(
     total=1_200, done=540, percent=45,
     shares={"finished": 400, "diverged": 100, "failed": 100, "cancelled": 100, "running": 40, "waiting": 460},
 )  # fmt: skip
@@ -45,16 +28,16 @@ FIGURE: dict[str, Any] = {
 }
 
 
-def summary(state: SweepState = SweepState.RUNNING, **more: Any) -> SweepSummary:
-    return SweepSummary(**_sweep(state) | more)
+def summary(state: SweepState = SweepState.RUNNING, **more: Any) -> sweeps.SweepSummary:
+    return sweeps.SweepSummary(**_sweep(state) | more)
 
 
-def sweep(state: SweepState = SweepState.RUNNING, **more: Any) -> SweepView:
-    return SweepView(**_sweep(state) | {"spec": {}, "text": "name: digits\n"} | more)
+def sweep(state: SweepState = SweepState.RUNNING, **more: Any) -> sweeps.SweepView:
+    return sweeps.SweepView(**_sweep(state) | {"spec": {}, "text": "name: digits\n"} | more)
 
 
 def _sweep(state: SweepState) -> dict[str, Any]:
-    counts = Counts(waiting=2, running=1, finished=5, failed=1, cancelled=1, diverged=1, reused=2)
+    counts = sweeps.Counts(waiting=2, running=1, finished=5, failed=1, cancelled=1, diverged=1, reused=2)
     return {
         "id": 7, "uid": "0b5c", "name": "digits", "state": state, "created": NOW - timedelta(minutes=5),
         "counts": counts, "total": 12, "steps": STEPS, "tables": ["main"], "actor": "ada",
@@ -62,35 +45,51 @@ def _sweep(state: SweepState) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def resolution(state: Literal["going", "ended"] = "going", label: str = "sec") -> ResolutionView:
+def resolution(state: Literal["going", "ended"] = "going", label: str = "sec") -> evidence.ResolutionView:
     """One of a round, with a comparison that it was to decide and one that it left out."""
 
-    def verdict(cell: int, name: str, said: str) -> CellVerdictView:
-        return CellVerdictView(
+    def verdict(cell: int, name: str, said: str) -> evidence.CellVerdictView:
+        return evidence.CellVerdictView(
             cell=cell, labels={"regularizer": name}, baseline=0, metric="best/test/map@r", title="MAP@R",
-            word="unresolved", said=said, reason="", pairs=5, difference=0.01, interval=[-0.01, 0.03], p=0.1,
-            needs=0.02, spent=0.8, looks=1, more_seeds=4, more_hours=0.8,
+            word=said.partition(" (")[0], summary=said, reason="", pairs=5, difference=0.01, interval=[-0.01, 0.03],
+            p=0.1, needs=0.02, spent=0.8, looks=1, more_seeds=4, more_hours=0.8,
         )  # fmt: skip
 
-    before = [verdict(1, label, "unresolved: about 4 more seeds, 48 min"), verdict(2, "svmax", "unresolved")]
-    cells = [CellSeeds(cell=at, labels={"regularizer": name}, seeds=[5, 6]) for at, name in enumerate(("none", label))]
-    left_out = [LeftOut(cell=2, labels={"regularizer": "svmax"}, metric="best/test/map@r", why="needs more")]
-    one = ResolutionRound(number=1, cells=cells, trials=4, hours=0.4, open=2, left_out=left_out, request=3, begun=NOW)
+    undecided = "no clear difference (5 seeds; difference +1.00, between -1.00 and +3.00; p = 0.1)"
+    before = [verdict(1, label, undecided), verdict(2, "svmax", "no clear difference")]
+    cells = [
+        evidence.CellSeeds(cell=at, labels={"regularizer": name}, seeds=[5, 6])
+        for at, name in enumerate(("none", label))
+    ]
+    left_out = [evidence.LeftOut(cell=2, labels={"regularizer": "svmax"}, metric="best/test/map@r", why="needs more")]
+    one = evidence.ResolutionRound(
+        number=1, cells=cells, trials=4, hours=0.4, open=2, left_out=left_out, request=3, begun=NOW
+    )
     ended = state == "ended"
-    return ResolutionView(
-        sweep=7, table="main", budget=ResolutionBudget(hours=2, seeds=12), state=state, actor="ada", request=2,
-        said="1 of 2 comparisons decided, 1 open" if ended else "trains round 1: 4 trials, 2 comparisons open",
+    return evidence.ResolutionView(
+        sweep=7, table="main", budget=evidence.ResolutionBudget(hours=2, seeds=12), state=state, actor="ada", request=2,
+        summary="1 of 2 comparisons decided, 1 open" if ended else "trains round 1: 4 trials, 2 comparisons open",
         begun=NOW, ended=NOW if ended else None, before=before, rounds=[one], trials=4, hours_spent=0.4, saved=2,
         after=[verdict(1, label, "better (7 seeds, p = 0.001)"), before[1]] if ended else [],
     )  # fmt: skip
 
 
-def problem(trial: int, message: str = "ValueError: no", state: TrialState = TrialState.FAILED) -> TrialProblem:
+def verdicts(label: str = "sec") -> evidence.VerdictsView:
+    """Two comparisons, one of them of a cell named `label`."""
+    return evidence.VerdictsView(
+        sweep=7, table="main", against={"regularizer": "none"}, level=0.05, margin=None, looks="any",
+        summary=f"Verdicts against regularizer {label}", comparisons=resolution(label=label).before,
+    )  # fmt: skip
+
+
+def problem(trial: int, message: str = "ValueError: no", state: TrialState = TrialState.FAILED) -> sweeps.TrialProblem:
     labels = {"loss": "triplet", "regularizer.eta": "0.5", "seed": "0"}
-    return TrialProblem(trial=trial, labels=labels, state=state, message=message, log=f"/v1/trials/{trial}/logs")
+    return sweeps.TrialProblem(trial=trial, labels=labels, state=state, message=message, log=f"/v1/trials/{trial}/logs")
 
 
-def grid(cells: int = 2, candidates: int = 1, repeats: int = 3, labels: dict[str, str] | None = None) -> list[GridCell]:
+def grid(
+    cells: int = 2, candidates: int = 1, repeats: int = 3, labels: dict[str, str] | None = None
+) -> list[sweeps.GridCell]:
     """A grid whose squares run through every state."""
     states, made, number = list(TrialState), [], 0
     for index in range(cells):
@@ -99,11 +98,11 @@ def grid(cells: int = 2, candidates: int = 1, repeats: int = 3, labels: dict[str
             squares = []
             for repeat in range(repeats):
                 state, number = states[number % len(states)], number + 1
-                squares.append(GridTrial(trial=number, repeat=repeat, state=state))
+                squares.append(sweeps.GridTrial(trial=number, repeat=repeat, state=state))
             named = {"regularizer.eta": str(candidate)} if candidates > 1 else {}
-            rows.append(GridCandidate(labels=named, selected=candidate == 0, score=0.25, trials=squares))
+            rows.append(sweeps.GridCandidate(labels=named, selected=candidate == 0, score=0.25, trials=squares))
         named = labels or {"loss": f"loss{index}"}
-        made.append(GridCell(index=index, labels=named, mlflow_url=MLFLOW, candidates=rows))
+        made.append(sweeps.GridCell(index=index, labels=named, mlflow_url=MLFLOW, candidates=rows))
     return made
 
 

@@ -4,7 +4,6 @@ import math
 import random
 
 from orchestrator.publish import aggregate
-from orchestrator.record.resolutions import NewResolution
 from orchestrator.record.store import Store
 from orchestrator.service.service import Service
 from orchestrator.views import runs
@@ -121,7 +120,14 @@ class Stage:
             best_step=None if diverged else total * 8 // 10,
             steps=total,
             seconds=8.25,
-            provenance={"device": "cpu", "threads": 1, "git_commit": "b5bef52", "versions": {"torch": "2.6.0"}},
+            artifacts=["queries.npz"],
+            provenance={
+                "device": "cpu",
+                "threads": 1,
+                "git_commit": "b5bef52",
+                "versions": {"torch": "2.6.0"},
+                "queries": {"test": {"file": "queries.npz"}},
+            },
         )
         self.writer.events.write(runs.Finished(order.attempt, result))
         return order
@@ -134,7 +140,7 @@ class Stage:
     def settle(self) -> None:
         """Settle the cells, and then the sweeps, whose trials have all ended."""
         for sweep, cell in self.store.sweeps.cells_to_settle():
-            summary = aggregate.summaries(self.store.outcomes.of(sweep), "higher")[cell]
+            summary = aggregate.summaries(self.store.trial_results.of(sweep), "higher")[cell]
             self.writer.events.write(runs.CellSettled(sweep, summary))
         for sweep in self.writer.sweeps.unsettled():
             self.writer.events.write(runs.SweepSettled(sweep))
@@ -142,8 +148,8 @@ class Stage:
     def resolve(self, sweep: int) -> None:
         """A resolution under way."""
         budget = ResolutionBudget(hours=2, seeds=12)
-        asked = self.service.resolutions.ask(sweep, budget, actor="ada@lab").id
-        self.writer.resolutions.begin(NewResolution(sweep, asked, "main", budget, "ada@lab"))
+        asked = self.service.resolutions.request(sweep, budget, actor="ada@lab").id
+        self.writer.resolutions.begin(sweep, asked, "main", budget, "ada@lab")
         (going,) = self.store.resolutions.going(sweep)
         self.writer.resolutions.grow(going, specimens.resolution(), {})
 

@@ -1,23 +1,29 @@
 """The pages in Chromium: accessible, drawn under the policy in force, current without a reload."""
 
+import json
 import re
 import time
+from html import unescape
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from fastapi import FastAPI
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 from playwright.sync_api import TimeoutError as PageTimeout
 
-from dashboards import catalog
-from orchestrator.host.identity import made_for
+from dashboards import catalog, rendering
+from orchestrator.host.identity import ensure_identity
+from orchestrator.publish.formats import render
 from orchestrator.settings import Settings
 from orchestrator.views.accounts import Role, Scope
 from orchestrator.views.operations import Node, ProcessUsage, SlotReport
 from orchestrator.views.pages import TagChange
 from tests.dashboards.stage import DRAWN_SPEC, SMALL_SPEC, SPEC, Stage
+from tests.publish import shapes
+from workers.figures.arrays import packed
 
 pytestmark = pytest.mark.browser
 
@@ -27,6 +33,11 @@ ALL: Final[dict[str, Any]] = {"resultTypes": ["violations"], "rules": {SIZES: {"
 COLOURS: Final = {**ALL, "runOnly": ["color-contrast"]}
 ON_A_PHONE: Final = {**ALL, "runOnly": [SIZES]}
 RUN: Final = "([theirs, options]) => axe.run({include: ['html'], exclude: [theirs]}, options)"
+QUERIES: Final = packed({
+    "query": np.arange(600), "class": np.arange(600) // 12, "predicted": np.arange(600) // 12 - np.arange(600) % 5 // 3,
+    "checkpoint": np.array("best"), "data": np.array(""), "names": np.array([f"<b>Bird {n}</b>" for n in range(50)]),
+})  # fmt: skip
+"""The scores of 600 queries of 50 classes."""
 FITS: Final = "() => document.documentElement.scrollWidth <= innerWidth"
 
 
@@ -66,17 +77,21 @@ def fits(page: Page) -> bool:
 
 
 def test_pages_are_accessible_and_fit(
-    context: BrowserContext, stage: Stage, sweep: int, site: Path, monkeypatch: pytest.MonkeyPatch
+    context: BrowserContext, stage: Stage, sweep: int, site: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On a desk in light and dark, and on a phone."""
     monkeypatch.setattr(catalog, "GUIDE_FOLDER", site)
-    stage.service.remarks.put(("sweep", sweep, 0), "", TagChange(["paper", "wip"]), None)
+    stage.service.annotations.put(("sweep", sweep, 0), "", TagChange(["paper", "wip"]), None)
     stage.resolve(sweep)
     stage.service.people.add_user("ada", Role.MEMBER, "main")
     for name in ("laptop", "desk"):
         token = stage.service.people.tokens.add("ada", name, Scope.READ, 30)
     stage.service.people.tokens.revoke(token.id)
     occupy(stage)
+    kept = stage.store.artifacts.of_trial(1)
+    assert kept is not None
+    (settings.storage / kept.folder).mkdir(parents=True)
+    (settings.storage / kept.folder / "queries.npz").write_bytes(QUERIES)
     other = stage.submit(SMALL_SPEC)
     page, wrong = context.new_page(), []
 
@@ -100,8 +115,11 @@ def test_pages_are_accessible_and_fit(
 
     for path in (
         "/", f"/sweeps/{sweep}", f"/sweeps/{sweep}/cells/0", f"/sweeps/{sweep}/storage", "/trials/40",
+        f"/sweeps/{sweep}/statistics",
+        f"/sweeps/{sweep}/extend?compare.loss[0]=contrastive&tune.regularizer.eta[0]=0.1&repeat.seed[0]=3",
         "/compare?trial=1&trial=5", f"/compare?cell={sweep}/0&cell={sweep}/4", f"/compare?sweep={sweep}&sweep={other}",
-        "/submit?preset=digits", "/ledger", "/ledger/ISA?standing=not+run", "/catalog", "/catalog/loss/triplet",
+        "/submit?preset=digits", "/reproduction", "/reproduction/ISA?standing=not+run", "/catalog",
+        "/catalog/loss/triplet",
         "/cluster", "/people", "/tokens?user=ada", "/login",
     ):  # fmt: skip
         look(path)
@@ -109,8 +127,9 @@ def test_pages_are_accessible_and_fit(
     look("/docs/guide/", theirs=".sidebar-drawer, .highlight, .announcement")
     for trial in (1, 5, 21):
         look(f"/trials/{trial}", "#drawing svg")
-    look(f"/curves?sweep={sweep}", "#drawing svg")
-    for plot in ("parallel", "sensitivity", "heat", "history", "distribution"):
+    look("/trials/1/classes", "#drawing svg")
+    look(f"/curves?sweep={sweep}&key=train/loss&key=validation/map@r", "#drawing svg")
+    for plot in ("parallel", "slice", "heat", "history", "distribution"):
         look(f"/sweeps/{sweep}/trials?sort=-score&plot={plot}", "#plot svg", axe=plot == "parallel")
     assert wrong == []
 
@@ -171,11 +190,11 @@ def test_an_ended_sweep_has_its_last_figures_and_asks_no_more(context: BrowserCo
     def asks(milliseconds: int) -> bool:
         asked.clear()
         page.clock.run_for(milliseconds)
+        page.wait_for_timeout(500)  # an answer on its way may cause another request
         return any("/sweeps/" in url for url in asked)
 
-    # A change that came while the page refreshed makes it refresh once more.
-    assert not all(asks(10_000) for _ in range(3))
-    assert not asks(120_000)
+    # A change that comes late makes it refresh once more, on a busy machine several times; then it is quiet.
+    assert not all(asks(120_000) for _ in range(6))
     page.goto("/login")
     assert [url for url in asked if "/sweeps/" in url] == []
 
@@ -203,7 +222,7 @@ def test_a_person_cancels_and_retries(context: BrowserContext, sweep: int, stage
     expect(page.get_by_role("button", name="Cancel the sweep")).to_be_hidden()
     page.get_by_text("Cancel…").click()
     page.get_by_role("button", name="Cancel the sweep").click()
-    expect(page.get_by_role("status")).to_contain_text("cancellation is asked for")
+    expect(page.get_by_role("status")).to_contain_text("cancellation is requested")
     stage.obey()
     stage.settle()
     expect(page.locator(".heading .badge").first).to_have_text("cancelled")
@@ -229,7 +248,7 @@ def test_a_person_logs_in_by_a_token_and_out_also_without_scripts(
         page.get_by_label("Token").fill("wrong")
         page.get_by_role("button", name="Log in").click()
         expect(page.get_by_role("alert")).to_contain_text("not the token")
-        page.get_by_label("Token").fill(made_for(settings.resolved_home).secret)
+        page.get_by_label("Token").fill(ensure_identity(settings.resolved_home).secret)
         page.keyboard.press("Enter")
         expect(page).to_have_url(f"{url}/?name=x")
         if not scripts:
@@ -258,7 +277,7 @@ def test_pages_of_a_browser_share_a_stream_and_show_what_it_tells(
         page.on("request", lambda request: request.resource_type == "fetch" and looks.append(request.url))
         page.goto(f"/sweeps/{sweep}")
         expect(page.locator("#main")).to_have_attribute("data-live", "")
-    assert feed.streams == 1
+    assert len(feed._streams) == 1
     stage.writer.sweeps.prioritize(sweep, 42)
     for page in pages:
         page.get_by_text("Priority…").click()
@@ -273,7 +292,7 @@ def test_pages_of_a_browser_share_a_stream_and_show_what_it_tells(
     for page in pages:
         page.close()
     deadline = time.monotonic() + 120
-    while feed.streams:
+    while feed._streams:
         assert time.monotonic() < deadline, "the last page has gone, its stream has not"
         time.sleep(0.05)
 
@@ -316,13 +335,47 @@ def test_curves_stay_zoomed_while_points_come(context: BrowserContext, sweep: in
     page.get_by_role("button", name="Draw").click()
     expect(page.locator("#curves")).to_contain_text("debiased")
     expect(lines.first).to_be_visible()
+    bands = page.locator("#drawing svg .mark-area path")
+    page.goto(f"/curves?sweep={sweep}&key=train/loss")
+    expect(bands).not_to_have_count(0)
+    page.get_by_text("Curves drawn:").click()
+    page.get_by_role("checkbox", name="validation/map@r").check()
+    page.get_by_label("Bands").select_option("hidden")
+    page.get_by_role("button", name="Draw").click()
+    expect(page.locator("#drawing svg .role-title-text")).to_have_text(["Loss", "MAP@R (validation)"])
+    expect(bands).to_have_count(0)
+    assert fits(page)
+
+
+def test_a_view_is_its_address(context: BrowserContext, sweep: int) -> None:
+    page = context.new_page()
+    page.set_viewport_size({"width": 1900, "height": 900})
+    page.goto(f"/sweeps/{sweep}/trials?sort=-score&limit=7")
+    page.get_by_role("link", name="Slice").click()
+    page.get_by_label("group by").select_option("regularizer")
+    page.get_by_role("button", name="Draw").click()
+    page.get_by_text("Metrics shown:").click()
+    page.get_by_role("checkbox", name="nmi", exact=True).uncheck()
+    page.get_by_role("button", name="Show").click()
+    page.get_by_label("Filter").fill("regularizer:sec,l2")
+    page.get_by_role("button", name="Find").click()
+    page.get_by_label("metric").select_option("map@r")
+    page.get_by_role("button", name="Draw").click()
+    for _ in range(2):
+        expect(page.locator("#plot svg")).to_contain_text("regularizer")
+        expect(page.locator("#plot-note")).to_contain_text("map@r over eta")
+        expect(page.locator("tr[data-trial]")).to_have_count(7)
+        assert page.get_by_label("Filter").input_value() == "regularizer:sec,l2"
+        assert not page.get_by_role("columnheader", name="nmi", exact=True).count()
+        assert page.locator("table.found").evaluate("table => table.clientWidth") > 1800
+        page.reload()
 
 
 def test_plots_are_linked_with_the_rows_and_a_listing_is_printed(context: BrowserContext, sweep: int) -> None:
     page = context.new_page()
     page.set_viewport_size({"width": 1280, "height": 1000})
     page.goto(f"/sweeps/{sweep}/trials?where=loss:triplet&sort=-score&plot=norms")
-    points = "#plot svg .mark-symbol.role-mark path"
+    points = "#plot svg .mark-symbol.role-mark path:not([stroke='#8b939c'])"
     expect(page.locator(points)).to_have_count(17)
     page.locator("tr[data-trial] input").first.check()
     expect(page.locator("#chosen")).to_have_text("1 chosen")
@@ -413,3 +466,73 @@ def test_the_cluster_keeps_itself_current(context: BrowserContext, stage: Stage)
     page.get_by_role("navigation", name="Site").get_by_role("link", name="Cluster").focus()
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement !== document.body")
+
+
+READ = """() => [...document.querySelectorAll("table")].map((table) => {
+  const box = (one) => one.getBoundingClientRect();
+  const within = (inner, outer) => inner.left >= outer.left - 0.5 && inner.right <= outer.right + 0.5
+    && inner.top >= outer.top - 0.5 && inner.bottom <= outer.bottom + 0.5;
+  const overlap = (one, two) => one.right > two.left + 0.5 && two.right > one.left + 0.5;
+  const bare = (one) => {
+    const copy = one.cloneNode(true);
+    copy.querySelectorAll("sup, .std").forEach((part) => part.remove());
+    return copy.textContent.trim();
+  };
+  const beside = [...table.querySelectorAll("tbody th")];
+  const over = [...table.querySelectorAll("thead th")];
+  return [...table.querySelectorAll("tbody td")].map((cell) => {
+    const outer = box(cell), x = outer.left + 5, y = (outer.top + outer.bottom) / 2;
+    const rows = beside.filter((one) => box(one).top <= y && y <= box(one).bottom);
+    const columns = over.filter((one) => box(one).left <= x && x <= box(one).right);
+    const signs = [...cell.querySelectorAll("sup")];
+    return {
+      text: bare(cell),
+      headings: rows.sort((a, b) => box(a).left - box(b).left).map((one) => one.textContent),
+      titles: columns.sort((a, b) => box(a).top - box(b).top).map((one) => one.textContent),
+      std: cell.querySelector(".std")?.textContent ?? null,
+      bold: Boolean(cell.querySelector("strong")),
+      signs: signs.map((one) => one.firstChild.textContent).join(""),
+      outside: signs.some((one) => !within(box(one), outer)),
+      overprinted: signs.some((one, at) => signs.slice(at + 1).some((two) => overlap(box(one), box(two)))),
+    };
+  });
+})"""
+
+
+def over(panel: dict, at: int) -> list[str]:
+    """The headings above a column, its title last."""
+    found = []
+    for level in panel["groups"]:
+        texts = [one["text"] for one in level for _ in range(one["span"])]
+        found.append(texts[at])
+    titles = [column["title"] for column in panel["columns"]]
+    return [*found, titles[at]] if not panel["groups"] or any(titles) else found
+
+
+def test_chromium_shows_each_number_under_and_beside_its_headings(browser: Browser) -> None:
+    style = (rendering.static("style.css") or b"").decode()
+    page = browser.new_page()
+    wrong: list[object] = []
+    signs = set()
+    for name, table in shapes.tables().items():
+        page.set_content(f"<style>{style}</style><main>{render(table, 'html').content.decode()}</main>")
+        expected = json.loads(render(table, "json").content)
+        for panel, shown in zip(expected["panels"], page.evaluate(READ), strict=True):
+            places = [
+                (row["headings"], at, cell)
+                for row in panel["rows"]
+                for at, cell in enumerate(row["cells"])
+                if cell["span"]
+            ]
+            assert len(places) == len(shown), name
+            for (headings, at, cell), found in zip(places, shown, strict=True):
+                text = cell["text"].replace("-", "−") if cell["value"] else cell["text"]
+                std = f"±{cell['std_text']}" if cell["std_text"] else None
+                wanted = (headings, over(panel, at), text, std, cell["bold"])
+                read = tuple(found[key] for key in ("headings", "titles", "text", "std", "bold"))
+                wrong += [(name, wanted, read)] if wanted != read else []
+                wrong += [(name, headings, found)] if found["outside"] or found["overprinted"] else []
+                signs.add(unescape(found["signs"]))
+    page.close()
+    assert wrong == []
+    assert len({sign for sign in signs if len(sign) > 1}) > 2, signs

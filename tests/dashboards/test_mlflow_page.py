@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from orchestrator.conduct.mlflow_files import Exhibits
+from orchestrator.conduct.broker import MlflowArtifacts
 from orchestrator.record.mlflow.client import MlflowTracker
 from orchestrator.record.mlflow.mirror import Mirror
 from orchestrator.record.store import Store
@@ -60,8 +60,8 @@ def sweep(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     made = stage.submit(SPEC)
     stage.finish(times=6)
     stage.settle()
-    exhibits = Exhibits(store, catalog.load(), settings.storage)
-    mirror = Mirror(store, stage.writer, lambda: MlflowTracker(gate.mlflow), exhibits.of, gate.address)
+    artifacts = MlflowArtifacts(store, catalog.load(), settings.storage)
+    mirror = Mirror(store, stage.writer, lambda: MlflowTracker(gate.mlflow), artifacts.of, gate.address)
     while mirror.forward(100):
         pass
     assert store.outbox.lag() == 0
@@ -84,9 +84,15 @@ def test_the_best_of_a_sweep_is_two_clicks_away_and_its_pages_are_whole(page: Pa
         scores = {cell["index"]: client.get(f"/v1/sweeps/{sweep}/cells/{cell['index']}").json() for cell in cells}
     best = sorted(scores.values(), key=lambda cell: -max(one["score"] for one in cell["candidates"]))
     assert names == [" · ".join(cell["labels"].values()) for cell in best], "best first, and cells alone"
-    for title in ("recall_at_1", "map_at_r", "map_at_r validation", "loss", "regularizer.eta"):
+    for title in ("recall_at_1", "map_at_r", "best validation/map_at_r", "loss", "regularizer.eta"):
         expect(page.get_by_test_id(f"sort-header-{title}")).to_have_count(1)
     expect(page.get_by_text("Welcome to MLflow")).to_have_count(0)
+    page.goto(f"{page.url}&compareRunsMode=CHART")
+    charts = page.get_by_test_id("experiment-view-compare-runs-chart-area")
+    for title in ("recall_at_1", "map_at_r", "train/loss"):
+        expect(charts.get_by_text(title, exact=True)).to_be_visible()
+    expect(charts.locator(".js-plotly-plot")).to_have_count(3)  # all other sections are closed
+    page.go_back()
     page.get_by_role("link", name=names[0]).click()
     expect(page.get_by_text(f"Cell {best[0]['index']}")).to_be_visible()
     expect(page.get_by_text("recall_at_1 std")).to_have_count(0)  # of one seed there is none

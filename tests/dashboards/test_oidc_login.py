@@ -51,7 +51,7 @@ def test_in_and_out(
         page.get_by_role("button", name="17").click()
         expect(page.get_by_role("link", name="Tokens of ada")).to_be_visible()
         page.goto("/tokens")
-        expect(page.get_by_text("let in by a provider")).to_be_visible()
+        expect(page.get_by_text("from a login through a provider")).to_be_visible()
         page.get_by_role("button", name="Log out").click()
         expect(page.get_by_role("status")).to_contain_text("You are logged out here.")
         page.get_by_role("link", name="Log out of the lab too").click()

@@ -1,4 +1,4 @@
-"""The pages in every state: sound markup, escaped names, and all that a person reads, presses and follows on each."""
+"""The pages in every state: sound markup, escaped names, all that a person reads and presses; and the style sheet."""
 
 import json
 import re
@@ -9,17 +9,12 @@ from typing import Any
 from api import examples
 from api.routes.cluster import EXAMPLE
 from dashboards import rendering
+from dashboards import sweeps as pages
 from dashboards.lists import ListingAddress, cluster_page, listing_page
-from dashboards.sweeps import (
-    BesideSweep,
-    cell_page,
-    login_link_page,
-    login_page,
-    problem_page,
-    sweep_page,
-    sweeps_page,
-    trial_page,
-)
+from dashboards.sweeps import ExtensionContext, StatisticsContext, SweepContext, TrialContext, trial_page
+from orchestrator.publish.figures.pages import usage
+from orchestrator.views.accounts import Allowed
+from orchestrator.views.evidence import ResolutionBudget, VerdictsView
 from orchestrator.views.operations import ClusterView
 from orchestrator.views.pages import Page
 from orchestrator.views.states import SweepState, TrialState
@@ -29,8 +24,10 @@ from orchestrator.views.trials import AttemptView, ListedColumn, ListedRow, List
 from tests.dashboards import specimens
 from tests.dashboards.markup import read
 from tests.dashboards.specimens import FIGURE, HOSTILE, MLFLOW, NOW, TABLE
+from workers.catalog import Problem
 
 NOTICE = "no node of the cluster can hold a slot of 64 CPUs; trials of dataset=<sop> wait until such a node joins"
+VIEWER = Allowed(False, False, "viewers may not change anything")
 COLUMNS = [
     ListedColumn(key="loss", name="loss", role="compare", numeric=False, labelled=True),
     ListedColumn(key="regularizer.eta", name="eta", role="tune", numeric=True, labelled=True),
@@ -40,12 +37,12 @@ COLUMNS = [
 
 
 def listed(*sweeps: SweepSummary, state: str | None = None, name: str | None = None, cursor: str | None = None) -> str:
-    return sweeps_page(Page(items=list(sweeps), next_cursor=cursor), state=state, name=name, now=NOW)
+    return pages.sweeps_page(Page(items=list(sweeps), next_cursor=cursor), state=state, name=name, now=NOW)
 
 
 def one_sweep(grid: Any = (), beside: Any = None, left: Any = (), **more: Any) -> str:
-    shown = beside or BesideSweep()
-    return sweep_page(specimens.sweep(**more), grid, shown, left=left, now=NOW)
+    shown = beside or SweepContext()
+    return pages.sweep_page(specimens.sweep(**more), grid, shown, left=left, now=NOW)
 
 
 def one_trial(state: TrialState = TrialState.FINISHED, figure: Any = None, files: Any = (), **more: object) -> str:
@@ -53,7 +50,7 @@ def one_trial(state: TrialState = TrialState.FINISHED, figure: Any = None, files
 
 
 def cell(**more: Any) -> str:
-    return cell_page(CellView.model_validate({**examples.CELL, **more}))
+    return pages.cell_page(CellView.model_validate({**examples.CELL, **more}))
 
 
 def listed_row(**more: object) -> ListedRow:
@@ -85,18 +82,13 @@ def lists_of_sweeps() -> dict[str, str]:
 
 
 def sweeps() -> dict[str, str]:
-    repeated = {"state": SweepState.FINISHED, "spec": {"repeat": {"seed": []}}}
     causes = [specimens.problem(number, f"ValueError: {number} of 0x{number}f\nmore") for number in range(1, 9)]
     problems = [*causes, specimens.problem(9, "NaN", TrialState.FINISHED)]
     subset = {"only": {"dataset": ["cub200", "sop"], "loss": ["triplet"]}, "without": {"seed": ["2"]}}
-    ended = specimens.resolution("ended")
-    after = [ended.after[0], ended.after[0].model_copy(update={"said": "equal"})]
-    twice = ended.model_copy(update={"before": [ended.before[0]] * 2, "after": after})
-    resolutions = {"going": specimens.resolution(), "ended": ended, "by two selections": twice}
     unborn = {"counts": Counts(), "eta_seconds": None, "steps": StepCount(unit="trials", total=12)}
     return {
         **{state: one_sweep(state=state, started=NOW, ended=NOW) for state in SweepState},
-        "with cells": one_sweep(specimens.grid(), BesideSweep({"main": TABLE})),
+        "with cells": one_sweep(specimens.grid(), SweepContext({"main": TABLE})),
         "nothing failed": one_sweep(state=SweepState.FINISHED, counts=Counts(finished=12)),
         "not expanded": one_sweep(state=SweepState.QUEUED, **unborn),
         "not expanded, and failed": one_sweep(state=SweepState.FAILED, counts=Counts(), error="no such part"),
@@ -106,10 +98,46 @@ def sweeps() -> dict[str, str]:
         "a subset": one_sweep(spec=subset),
         "problems": one_sweep(problems=problems),
         "figures and runs": one_sweep(figures=["main", "norms"], mlflow_url=MLFLOW),
-        "can be resolved": one_sweep(**repeated),
-        **{f"resolution {name}": one_sweep(beside=BesideSweep(resolution=found), **repeated)
-           for name, found in resolutions.items()},
-    }  # fmt: skip
+        "seeds are added": one_sweep(beside=SweepContext(resolution=specimens.resolution())),
+    }
+
+
+def one_statistics(verdicts: VerdictsView | None = None, *, name: str = "digits", **more: Any) -> str:
+    sweep = specimens.sweep(SweepState.FINISHED, spec={"repeat": {"seed": []}}, name=name)
+    budget = ResolutionBudget(hours=2, seeds=12)
+    return pages.statistics_page(sweep, verdicts, StatisticsContext(budget, **more), now=NOW)
+
+
+def statistics() -> dict[str, str]:
+    ended = specimens.resolution("ended")
+    after = [ended.after[0], ended.after[0].model_copy(update={"summary": "equal"})]
+    twice = ended.model_copy(update={"before": [ended.before[0]] * 2, "after": after})
+    resolutions = {"going": specimens.resolution(), "ended": ended, "by two selections": twice}
+    found = specimens.verdicts()
+    return {
+        "no table": one_statistics(),
+        "nothing is compared": one_statistics(found.model_copy(update={"comparisons": []})),
+        "a first round": one_statistics(found, planned=specimens.resolution()),
+        "refused": one_statistics(found, refused="the spec repeats by no seed"),
+        "a viewer": one_statistics(found, planned=specimens.resolution(), may=VIEWER),
+        **{f"resolution {name}": one_statistics(found, resolution=one) for name, one in resolutions.items()},
+    }
+
+
+def extension(label: str = "triplet", name: str = "digits", **more: Any) -> str:
+    spec = {"compare": {"loss": [{"choices": [{"label": label}], "when": {label: [label]}}]}}
+    return pages.extension_page(
+        specimens.sweep(spec=spec, name=name), ExtensionContext({"compare.loss[0]": label}, **more)
+    )
+
+
+def extensions() -> dict[str, str]:
+    return {
+        "planned": extension(planned=["2 of its trials are new"], text="name: digits"),
+        "wrong": extension(problems=[Problem("compare.loss[1]", "no loss named 'tripel'")]),
+        "refused": extension(refused="the sweep is about to be deleted"),
+        "a viewer": extension(may=VIEWER),
+    }
 
 
 def trials() -> dict[str, str]:
@@ -117,10 +145,10 @@ def trials() -> dict[str, str]:
              "retries": 1}  # fmt: skip
     attempts = [
         AttemptView(
-            number=1, uid="a1", state="lost", slot="slot:4:0.5", asked=asked, host="lab", started=NOW, ended=NOW,
+            number=1, uid="a1", state="lost", slot="slot:4:0.5", requested=asked, host="lab", started=NOW, ended=NOW,
             reason="slot lost",
         ),
-        AttemptView(number=2, uid="a2", state="running", slot="slot:1", asked={"cpus": 1.0, "gpus": "auto"},
+        AttemptView(number=2, uid="a2", state="running", slot="slot:1", requested={"cpus": 1.0, "gpus": "auto"},
                     started=NOW, resumed_from="u1/1/last.pt"),
     ]  # fmt: skip
     files = [specimens.figure_file(), specimens.figure_file("panels.png", "image/png")]
@@ -182,17 +210,17 @@ def clusters() -> dict[str, str]:
 
 
 def test_pages_equal_their_golden_files(golden: Callable[[str, bytes], None]) -> None:
-    for made in (lists_of_sweeps, sweeps, trials, cells, listings, clusters):
+    for made in (lists_of_sweeps, sweeps, statistics, extensions, trials, cells, listings, clusters):
         text = "".join(f"===== {name}\n{read(page).outline}\n" for name, page in made().items())
         golden(f"{made.__name__}.txt", text.encode())
 
 
 def test_a_huge_sweep_or_cell_stays_a_page() -> None:
-    page = read(one_sweep(specimens.grid(cells=1_200, candidates=2, repeats=5), BesideSweep(), total=12_000))
+    page = read(one_sweep(specimens.grid(cells=1_200, candidates=2, repeats=5), SweepContext(), total=12_000))
     assert sum(one.get("class", "").startswith("sq ") for one in page.having("a")) == 2_000
     assert "10,000 trials more in 1,000 cells are not drawn" in page.text
     assert page.having("a", href="/v1/sweeps/7/grid")
-    page = read(one_sweep(specimens.grid(1, 3_000, 1), BesideSweep()))
+    page = read(one_sweep(specimens.grid(1, 3_000, 1), SweepContext()))
     assert "1,000 trials more are not drawn" in page.text
 
 
@@ -226,7 +254,7 @@ def hostile_pages() -> dict[str, str]:
         TrialState.FAILED, sweep_name=HOSTILE, labels=named, error=HOSTILE, trace=HOSTILE, metrics={HOSTILE: 1.0},
         recipe={HOSTILE: {"name": HOSTILE, HOSTILE: [HOSTILE]}}, provenance={HOSTILE: HOSTILE}, fingerprint=HOSTILE,
     )  # fmt: skip
-    tables = BesideSweep({HOSTILE: TABLE}, resolution=specimens.resolution(label=HOSTILE))
+    tables = SweepContext({HOSTILE: TABLE}, resolution=specimens.resolution(label=HOSTILE))
     (candidate,) = examples.CELL["candidates"]
     run = {**candidate["trials"][0], "labels": {HOSTILE: HOSTILE}, "device": HOSTILE, "dataset": HOSTILE}
     chosen = {**candidate, "labels": {HOSTILE: HOSTILE}, "trials": [run]}
@@ -241,6 +269,13 @@ def hostile_pages() -> dict[str, str]:
             specimens.grid(2, 2, 3, labels=named), tables, [f"hours: about 2 on {HOSTILE}"], text=HOSTILE,
             problems=problems, notice=HOSTILE, spec=subset, **hard,
         ),
+        "statistics": one_statistics(
+            specimens.verdicts(HOSTILE), name=HOSTILE, planned=specimens.resolution(label=HOSTILE), refused=HOSTILE,
+            resolution=specimens.resolution("ended", label=HOSTILE),
+        ),
+        "extension": extension(
+            HOSTILE, HOSTILE, planned=[HOSTILE], text=HOSTILE, problems=[Problem(HOSTILE, HOSTILE)], refused=HOSTILE
+        ),
         "trial": trial_page(trial, FIGURE, specimens.log(HOSTILE), now=NOW),
         "cell": cell(labels={HOSTILE: HOSTILE}, candidates=[chosen], sweep_name=HOSTILE),
         "listing": listing(row, name=HOSTILE, where=HOSTILE, x=HOSTILE, plot="scatter"),
@@ -250,9 +285,9 @@ def hostile_pages() -> dict[str, str]:
             slots=[{**slot, "host": HOSTILE, "trains": trains, "usage": usage}],
             queue=[{**queued, "name": HOSTILE, "actor": HOSTILE, "notice": HOSTILE}],
         ),
-        "login": login_page(HOSTILE),
-        "login link": login_link_page(HOSTILE, "/", HOSTILE, HOSTILE),
-        "problem": problem_page(422, HOSTILE, f"{HOSTILE}\n{HOSTILE}"),
+        "login": pages.login_page(HOSTILE),
+        "login link": pages.login_link_page(HOSTILE, "/", HOSTILE, HOSTILE),
+        "problem": pages.problem_page(422, HOSTILE, f"{HOSTILE}\n{HOSTILE}"),
     }  # fmt: skip
 
 
@@ -267,3 +302,70 @@ def test_hostile_names_are_text_on_pages_that_are_whole() -> None:
         for address in loaded:
             assert rendering.static(address.removeprefix("/static/").partition("?")[0]), address
             assert "?v=" in address
+
+
+def style() -> str:
+    return (rendering.static("style.css") or b"").decode()
+
+
+def schemes() -> dict[str, dict[str, str]]:
+    light, dark = (
+        dict(re.findall(r"--([\w-]+):\s*(#\w{6})", block)) for block in re.findall(r":root {(.*?)}", style(), re.DOTALL)
+    )
+    return {"light": light, "dark": light | dark}
+
+
+def luminance(colour: str) -> float:
+    channels = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    red, green, blue = (one / 12.92 if one <= 0.04045 else ((one + 0.055) / 1.055) ** 2.4 for one in channels)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def contrast(one: str, other: str) -> float:
+    dark, light = sorted((luminance(one), luminance(other)))
+    return (light + 0.05) / (dark + 0.05)
+
+
+def test_text_and_shapes_have_the_contrast_that_wcag_asks_for() -> None:
+    """All possible pairs: axe checks only those that a page shows."""
+    inks = ("text", "muted", "accent", "alert", "best")
+    pairs = [(ink, ground, 4.5) for ink in inks for ground in ("page", "raised", "soft", "alert-page", "mild-page")]
+    pairs += [("accent-text", "accent", 4.5), ("page", "alert", 4.5)]
+    pairs += [(edge, "raised", 3) for edge in ("finished", "running", "failed", "diverged-edge", "waiting")]
+    pairs += [("sign", filled, 4.5) for filled in ("failed", "diverged")]  # their signs are dark on them
+    poor = [
+        (scheme, *pair)
+        for scheme, colours in schemes().items()
+        for pair in pairs
+        if contrast((colours | {"sign": "#14171a"})[pair[0]], colours[pair[1]]) < pair[2]
+    ]
+    assert poor == []
+
+
+def test_every_kind_has_a_shape() -> None:
+    for kind in {*rendering.KINDS, *SweepState}:
+        assert f".sq.{kind}" in style(), kind
+
+
+def test_nothing_is_loaded_from_elsewhere() -> None:
+    for name in ("style.css", "refresh.js", "figure.js", "sweep_figures.js", "icon.svg"):
+        text = (rendering.static(name) or b"").decode().replace("http://www.w3.org/2000/svg", "")
+        assert not re.search(r"https?://|@import|url\(|eval\(|new Function", text), name
+
+
+def test_paper_is_neither_dark_nor_a_phone() -> None:
+    """A page of A4 is 718 pixels wide between its margins, and the screen may be dark."""
+    for sheet in ("style.css", "listing.css", "catalog.css", "submit.css"):
+        rules = re.findall(r"@media ([^{]+) {", (rendering.static(sheet) or b"").decode())
+        assert [one for one in rules if "screen" not in one and ("width" in one or "color-scheme" in one)] == [], sheet
+
+
+def test_a_trial_shows_its_usage_and_first_the_settings_that_were_chosen() -> None:
+    figure = usage({"system/memory": [(1.5, 0.25), (3.0, 0.75)]}, "Usage")
+    defaults = {"loss": {"margin": 0.1}, "iterations": None, "select": {"metric": "map@r", "split": "validation"}}
+    context = TrialContext(usage=figure, defaults=defaults)
+    text = trial_page(specimens.trial(), None, specimens.log(), context=context, now=NOW)
+    assert "0.2 (default 0.1)" in text
+    assert text.index('id="recipe-chosen" open') < text.index('<details id="recipe-table"><summary>')
+    assert '<th scope="row">Memory (GiB)</th><td>0.5</td><td>0.75</td>' in text
+    assert '"seconds": 1.5' in text

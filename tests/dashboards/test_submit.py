@@ -55,7 +55,7 @@ def test_a_check_says_counts_or_problems_and_stores_nothing(http: TestClient, se
     typed = {"Content-Type": "application/yaml"}
     good = http.post("/submit/check", content=SMALL_SPEC, headers=typed).json()
     assert good["problems"] == []
-    assert "cells" in good["said"][0]
+    assert "cells" in good["summary"][0]
     bad = http.post("/submit/check", content=WRONG, headers=typed).json()
     assert bad["problems"][0]["line"] == line_of(WRONG, "tripplet")
     broken = http.post("/submit/check", content="a: [1\nb: }", headers=typed).json()
@@ -78,12 +78,12 @@ def test_a_sweep_is_cloned_by_its_text(http: TestClient, stage: Stage) -> None:
 
 def test_every_preset_is_in_the_gallery_with_what_it_needs() -> None:
     names = {path.relative_to(ROOT / "sweeps").with_suffix("").as_posix() for path in (ROOT / "sweeps").rglob("*.yaml")}
-    shown = [preset for shelf in catalog.shelves([], CATALOG) for preset, _ in shelf.presets]
+    shown = [preset for presets in catalog.shelves([], CATALOG).values() for preset, _ in presets]
     assert {preset.name for preset in shown} == names
     known = {entry.name for entry in CATALOG.of("dataset")}
     for preset in shown:
-        assert preset.said.get("What"), preset.name
-        assert preset.said.get("Size"), preset.name
+        assert preset.comment.get("What"), preset.name
+        assert preset.comment.get("Size"), preset.name
         assert set(preset.data) <= known, preset.name
     tables = {preset.name: preset.data for preset in shown}
     assert tables["sec_t3"] == ("cars196", "cub200", "inshop", "sop")
@@ -91,10 +91,10 @@ def test_every_preset_is_in_the_gallery_with_what_it_needs() -> None:
 
 def test_a_preset_says_which_data_the_nodes_have() -> None:
     found = [
-        DataFinding(host="a", node="1", data=name, state=state, said="", looked=NOW)
+        DataFinding(host="a", node="1", data=name, state=state, message="", inspected_at=NOW)
         for name, state in (("cub200", "ok"), ("cub200", "missing"), ("sop", "missing"))
     ]
-    data = {preset.name: dict(data) for shelf in catalog.shelves(found, CATALOG) for preset, data in shelf.presets}
+    data = {preset.name: dict(data) for shelf in catalog.shelves(found, CATALOG).values() for preset, data in shelf}
     assert data["sec_t3"] == {
         "cub200": "here", "sop": "missing", "cars196": "not looked at yet", "inshop": "not looked at yet"
     }  # fmt: skip

@@ -4,7 +4,7 @@ import json
 import time
 from typing import Any
 
-from tests.faults.evidence import Found, heard, holders, inspect, rows, same_table
+from tests.faults.evidence import Found, attempts_of, heard, holders, inspect, rows, same_table
 from tests.faults.installation import Installation
 from tests.faults.sweeps import undisturbed
 from tests.faults.trainings import PACE
@@ -114,9 +114,7 @@ def whole(installation: Installation, sweep: int, body: bytes, train: str = COUN
     try:
         installation.until(lambda: installation.client.sweep(sweep).ended is not None, "the sweep ends")
     except AssertionError as error:
-        query = "SELECT training_id, number, state, seen, holder, reason, started, ended FROM attempt ORDER BY id"
-        attempts = "\n".join(str(tuple(row)) for row in rows(installation.settings.database, query))
-        raise AssertionError(f"{error}\n{attempts}") from error
+        raise AssertionError(f"{error}\n{attempts_of(installation)}") from error
     found = inspect(installation, sweep)
     same_table(installation, sweep, undisturbed(body, train))
     return found

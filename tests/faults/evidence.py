@@ -1,4 +1,4 @@
-"""What the database, the ledger and the API say of a sweep after a fault: nothing lost, nothing done twice."""
+"""What the database, the reproduction and the API say of a sweep after a fault: nothing lost, nothing done twice."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from tests.faults.installation import Installation
 from tests.faults.sweeps import FORMATS
-from tests.faults.trainings import EVERY, LEDGER
+from tests.faults.trainings import EVERY, REPRODUCTION
 
 
 @dataclass(frozen=True)
@@ -83,17 +83,37 @@ def inspect(installation: Installation, sweep: int, ends: Mapping[str, int] | No
         *_repeated_points(url, sweep),
     ]
     lost = sum((Counter(deserved) - states).values())
-    ledgers = [steps_of(installation.home, uid) for uid in trainings]
+    reproductions = [steps_of(installation.home, uid) for uid in trainings]
     found = Found(
         trials=len(places),
         lost=lost,
-        twice=sum(twice(steps) for steps in ledgers),
-        repeated=sum(len(steps) - len({step for _, step in steps}) for steps in ledgers),
+        twice=sum(twice(steps) for steps in reproductions),
+        repeated=sum(len(steps) - len({step for _, step in steps}) for steps in reproductions),
         attempts=len(attempts) - len(trainings),
     )
     assert not wrong, wrong
-    assert not found.twice, f"trained twice: {ledgers}"
+    assert not found.twice, f"trained twice: {reproductions}"
     return found
+
+
+def attempts_of(installation: Installation) -> str:
+    """Every attempt, one a line, for the message of a failure."""
+    query = "SELECT training_id, number, state, seen, holder, reason, started, ended FROM attempt ORDER BY id"
+    return "\n".join(str(tuple(row)) for row in rows(installation.settings.database, query))
+
+
+def nothing_requeued(installation: Installation, sweep: int, found: Found) -> None:
+    """Fail if a training of the sweep needed another attempt after it had begun.
+
+    A claim whose answer was lost with the database is given back before it begins, which costs nothing.
+    """
+    query = (
+        "SELECT count(*) FROM attempt WHERE seen = 0 AND reason LIKE 'claimed by a conductor%'"
+        " AND training_id IN (SELECT training_id FROM trial WHERE sweep_id = :sweep)"
+    )
+    unbegun = rows(installation.settings.database, query, sweep=sweep)[0][0]
+    requeued = found.repeated or found.attempts > unbegun
+    assert not requeued, f"a training was requeued:\n{attempts_of(installation)}"
 
 
 def same_table(installation: Installation, sweep: int, undisturbed: Mapping[str, bytes]) -> None:
@@ -106,7 +126,7 @@ def same_table(installation: Installation, sweep: int, undisturbed: Mapping[str,
 
 def steps_of(home: Path, training: str) -> list[tuple[int, int]]:
     """(attempt, step) in the order in which they were taken."""
-    file = home / LEDGER / training
+    file = home / REPRODUCTION / training
     lines = file.read_text().splitlines() if file.exists() else []
     return [(int(attempt), int(step)) for attempt, _, step, _ in map(str.split, lines)]
 
@@ -114,7 +134,7 @@ def steps_of(home: Path, training: str) -> list[tuple[int, int]]:
 def holders(home: Path, since: float) -> list[tuple[str, int]]:
     """(training, process) of the steps noted after a moment, in order."""
     found = []
-    for file in sorted((home / LEDGER).glob("*")):
+    for file in sorted((home / REPRODUCTION).glob("*")):
         for line in file.read_text().splitlines():
             _, pid, _, moment = line.split()
             if float(moment) >= since:

@@ -15,28 +15,15 @@ from pathlib import Path
 import psutil
 
 from api.client import Client
-from api.local.processes import (
-    MARK,
-    Child,
-    ChildSpec,
-    applications,
-    end_processes,
-    has_ray_client,
-    inherited_environment,
-    loopback_past_proxies,
-    marked,
-    mlflow_server,
-    ray_environment,
-    ray_head,
-    settings_environment,
-)
-from orchestrator.host.identity import made_for
+from api.local import processes
+from api.local.processes import Child, ChildSpec, inherited_environment
+from orchestrator.host.identity import ensure_identity
 from orchestrator.settings import Settings
 from tests.ports import free_port
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 180.0
-API, CONDUCT = applications()
+API, CONDUCT = processes.applications()
 LEASE_SECONDS = 3.0
 _CLEAR = """
 import sys, ray
@@ -68,7 +55,7 @@ class Processes:
     def start(self, spec: ChildSpec, environment: Mapping[str, str], again: bool = False) -> Child:
         """Start a process; `again`: whenever it ends, too, once `tend` sees it."""
         child = Child(spec, self.folder / "logs" / f"{spec.name}.log")
-        told = {**environment, **_everywhere(), MARK: self.mark}
+        told = {**environment, **_everywhere(), processes.MARK: self.mark}
         child.start(told)
         self._kept[spec.name] = Kept(child, told, again)
         return child
@@ -100,7 +87,7 @@ class Processes:
         """End a process with all that it started, and do not start it again; `hard`: all at once, by SIGKILL."""
         kept = self._kept.pop(name)
         if hard:
-            end_processes(kept.child.tree(), 0.0)
+            processes.end_processes(kept.child.tree(), 0.0)
         kept.child.end(threading.Event())
 
     def end_all(self) -> None:
@@ -108,7 +95,7 @@ class Processes:
         for name in reversed(list(self._kept)):
             with suppress(psutil.Error):
                 self.end(name)
-        end_processes(marked(self.mark), 0.0)
+        processes.end_processes(processes.marked(self.mark), 0.0)
 
     def log(self, name: str) -> str:
         """All that a process wrote."""
@@ -136,13 +123,14 @@ class RayCluster(Processes):
         super().__init__(folder)
         self._token, self._cpus, self._loopback = secrets.token_hex(32), cpus, loopback
         self.port = free_port()
-        self._ports = {name: self.port if name == "ray" else free_port() for name in _ray_ports()}
-        self.address = f"{'127.0.0.1' if loopback else _address()}:{self.port}"
+        names = ("ray", "ray_client") if processes.has_ray_client() else ("ray",)
+        self._ports = {name: self.port if name == "ray" else free_port() for name in names}
+        self.address = f"{'127.0.0.1' if loopback else node_address()}:{self.port}"
 
     def up(self) -> None:
         """Start the head, at the same port as before."""
         settings = Settings(home=self.folder / "home")
-        spec = ray_head(self.folder / "ray", self._ports, self._token, settings)
+        spec = processes.ray_head(self.folder / "ray", self._ports, self._token, settings)
         command = (*spec.command, "--num-cpus", str(self._cpus))
         environment = {**spec.environment, **self.environment}
         head = self.start(replace(spec, command=command, environment=environment), inherited_environment())
@@ -156,7 +144,7 @@ class RayCluster(Processes):
             *("--min-worker-port", "0", "--max-worker-port", "0", "--log-color", "false"),
             *("--include-log-monitor", "false"),
         )
-        spec = ChildSpec(name, command, environment=self.environment, says="Ray runtime started")
+        spec = ChildSpec(name, command, environment=self.environment, ready_text="Ray runtime started")
         node = self.start(spec, inherited_environment())
         self.until(node.is_ready, f"node {name} is up")
         return node
@@ -173,7 +161,7 @@ class RayCluster(Processes):
     @property
     def environment(self) -> dict[str, str]:
         """What its nodes and its drivers share."""
-        told = ray_environment(self._token)
+        told = processes.ray_environment(self._token)
         return told if self._loopback else {**told, "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "1"}
 
 
@@ -195,13 +183,13 @@ class Installation(Processes):
             "port": free_port(),
         }
         self.settings = Settings(**{**told, **changed})  # type: ignore[arg-type]
-        self.client = Client(f"http://127.0.0.1:{self.settings.port}", made_for(self.home).secret)
+        self.client = Client(f"http://127.0.0.1:{self.settings.port}", ensure_identity(self.home).secret)
 
     @property
     def environment(self) -> dict[str, str]:
         """What every part is told."""
         for_ray = self.ray.environment if self.ray else {}
-        return {**inherited_environment(), **settings_environment(self.settings), **for_ray}
+        return {**inherited_environment(), **processes.settings_environment(self.settings), **for_ray}
 
     def start_api(self) -> None:
         """Start the API, and wait until it answers."""
@@ -222,7 +210,7 @@ class Installation(Processes):
 
     def start_mlflow(self, socket: Path) -> None:
         """Start an MLflow server and wait until it answers."""
-        server = self.start(mlflow_server(self.home, socket), self.environment)
+        server = self.start(processes.mlflow_server(self.home, socket), self.environment)
         self.until(server.is_ready, "MLflow answers")
 
     def kill(self, name: str) -> int:
@@ -230,16 +218,17 @@ class Installation(Processes):
         return self.send(name, signal.SIGKILL)
 
 
-def _ray_ports() -> tuple[str, ...]:
-    return ("ray", "ray_client") if has_ray_client() else ("ray",)
-
-
 def _everywhere() -> dict[str, str]:
     path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
-    return {**loopback_past_proxies(os.environ), "PYTHONPATH": path, "PYTHONUNBUFFERED": "1", "OMP_NUM_THREADS": "1"}
+    return {
+        **processes.loopback_past_proxies(os.environ),
+        "PYTHONPATH": path,
+        "PYTHONUNBUFFERED": "1",
+        "OMP_NUM_THREADS": "1",
+    }
 
 
-def _address() -> str:
+def node_address() -> str:
     """This machine's address that is not loopback: by it Ray's nodes join one another."""
     from ray._private.services import get_node_ip_address
 

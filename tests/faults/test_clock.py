@@ -1,4 +1,7 @@
-"""The machine's clock jumps by an hour under two conductors over SQLite, which judges leases by that clock."""
+"""The clock of the machine jumps by an hour under two conductors over SQLite, which judges leases by that clock.
+
+A module of its own, since only one installation may use a Ray at a time.
+"""
 
 from collections.abc import Callable
 

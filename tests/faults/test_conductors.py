@@ -122,4 +122,4 @@ def test_one_is_killed_while_the_other_stands_by(pair: Installation, note: Note)
     assert max(fences(pair, active(pair))) > fence
     found = whole(pair, sweep, body)
     assert found.attempts == found.repeated == 0
-    note("SIGKILL of the conductor beside a standby", found, seconds=seconds)
+    note("SIGKILL of the conductor next to a standby", found, seconds=seconds)

@@ -51,13 +51,10 @@ def test_mlflow_is_away_for_a_whole_sweep(
     assert len({tuple(sorted(tag.items())) for tag in tags}) == len(runs), "each run once"
     ends = Counter(run["info"]["status"] for run in runs)
     assert ends == {"FINISHED": len(runs)}, ends
-    steps = [ask_history(behind, run["info"]["run_id"]) for run, tag in zip(runs, tags, strict=True) if _is_trial(tag)]
+    trials = [run["info"]["run_id"] for run, tag in zip(runs, tags, strict=True) if tag["metricsweep.kind"] == "trial"]
+    steps = [ask_history(behind, trial) for trial in trials]
     assert steps == [list(range(1, 25))] * 6, "every point once"
     note("MLflow away for the whole sweep", found, seconds=seconds)
-
-
-def _is_trial(tags: dict[str, str]) -> bool:
-    return tags["metricsweep.kind"] == "trial"
 
 
 def ask_history(behind: httpx.Client, run: str) -> list[int]:

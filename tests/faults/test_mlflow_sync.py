@@ -118,7 +118,7 @@ def test_both_ends_are_killed_at_random(tmp_path: Path, monkeypatch: pytest.Monk
                 client.delete_run(run.info.run_id)
             while (fence := store.lease.acquire(f"seed {seed}", 600.0)) is None:
                 time.sleep(0.1)
-            store.writer(fence).outbox.tell_anew(sweep)
+            store.writer(fence).outbox.mirror_again(sweep)
             store.writer(fence).lease.release()
             tell(random.Random(seed))
             assert store.outbox.lag() == 0

@@ -16,6 +16,7 @@ import sqlalchemy as sa
 
 from tests.faults.conftest import Note, moments
 from tests.faults.disturbing import begin, recovery, trains, wait, whole
+from tests.faults.evidence import nothing_requeued
 from tests.faults.installation import LEASE_SECONDS, Installation, RayCluster
 from tests.faults.sweeps import spec
 from tests.record.conftest import new_postgres_database
@@ -145,7 +146,7 @@ def test_postgres_is_restarted(over_postgres: Installation, server: Any, note: N
     server.ensure_postgres_running()
     seconds = recovery(over_postgres, sweep)
     found = whole(over_postgres, sweep, body)
-    assert found.attempts == found.repeated == 0, "nothing is requeued"
+    nothing_requeued(over_postgres, sweep, found)
     assert over_postgres.exits("conductor") == [], "the conductor holds"
     note("Postgres restarted", found, moment=moment, seconds=seconds)
 
@@ -167,6 +168,6 @@ def test_postgres_is_cut_off(over_postgres: Installation, line: Line, note: Note
     line.thaw()
     seconds = recovery(over_postgres, sweep)
     found = whole(over_postgres, sweep, body)
-    assert found.attempts == found.repeated == 0, "nothing is requeued"
+    nothing_requeued(over_postgres, sweep, found)
     assert over_postgres.exits("conductor") == [], "the conductor holds"
     note("Postgres cut off", found, seconds=seconds)

@@ -17,7 +17,7 @@ import pytest
 from orchestrator.run.attempt import ADVICE
 from tests.faults.conftest import Note, moments
 from tests.faults.disturbing import HELD, begin, go_on, goes_on, held, outgrow, recovery, trains, wait, whole
-from tests.faults.evidence import heard, holders, inspect, rows
+from tests.faults.evidence import attempts_of, heard, holders, inspect, rows
 from tests.faults.installation import Installation
 from tests.faults.sweeps import STEPS, poisoned, spec
 
@@ -129,7 +129,7 @@ def test_sqlite_is_locked_by_another_process(standing: Installation, note: Note)
     assert locker.wait() == 0
     seconds = recovery(standing, sweep, before)
     found = whole(standing, sweep, body)
-    assert found.attempts == found.repeated == 0, "nothing is requeued"
+    assert found.attempts == found.repeated == 0, attempts_of(standing)
     note(f"SQLite locked for {LOCKED_SECONDS} s", found, seconds=seconds)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from api.local.processes import ChildSpec
 from orchestrator.run.files.engine import DemandFile
-from orchestrator.run.files.slot import room
+from orchestrator.run.files.slot import slots_folder
 from orchestrator.run.slurm import Keeper, SlotJob
 from orchestrator.views.operations import Shape
 from tests.faults.disturbing import HELD, begin, deafen, held, whole
@@ -83,7 +83,7 @@ def slurm() -> Iterator[SlurmCluster]:
 
 @pytest.fixture(scope="module")
 def on_slurm(slurm: SlurmCluster) -> Iterator[OnSlurm]:
-    with tempfile.TemporaryDirectory(prefix="ms-") as folder:
+    with tempfile.TemporaryDirectory(prefix="ms-", ignore_cleanup_errors=True) as folder:
         installation = OnSlurm(Path(folder), slurm)
         try:
             installation.start_api()
@@ -92,6 +92,7 @@ def on_slurm(slurm: SlurmCluster) -> Iterator[OnSlurm]:
             yield installation
         finally:
             installation.end_all()
+            slurm.end_jobs()  # or they write into the folder while it is removed
 
 
 def test_jobs_that_end_as_soon_as_they_begin_are_told_and_not_submitted_for_ever(
@@ -100,9 +101,9 @@ def test_jobs_that_end_as_soon_as_they_begin_are_told_and_not_submitted_for_ever
     for name in ("SLURM_CONF", "PATH"):
         monkeypatch.setenv(name, slurm.environment[name])
     said: list[str] = []
-    there = room(tmp_path / "storage")
+    there = slots_folder(tmp_path / "storage")
     broken = SlotJob(partition="low", mem="64M", setup=("echo no such module >&2", "exit 3"))
-    DemandFile(there).tell([], [Shape(1, 0, 0)])
+    DemandFile(there).write([], [Shape(1, 0, 0)])
     keeper = Keeper(there, broken, 4, {}, said.append)
     for _ in range(100):
         keeper.turn()

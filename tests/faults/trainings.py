@@ -18,7 +18,7 @@ POISON = 0.5
 """The learning rate whose process kills itself in its third step, in every attempt."""
 GROWTH = 512 * 2**20
 """Bytes that a process takes at once when it is told to grow."""
-LEDGER, PACE = "ledger", "pace.json"
+REPRODUCTION, PACE = "reproduction", "pace.json"
 """Beside the storage folder: a file of steps for each training; how long a step takes, which one none passes, who is
 deaf."""
 
@@ -41,7 +41,7 @@ def counted(recipe: Recipe, place: Place, report: Callable[[Progress], None], re
         time.sleep(pace.get("seconds", 0.0))
         step += 1
         state = int(sha256(f"{seed}:{state}:{step}".encode()).hexdigest()[:12], 16)
-        _note(home / LEDGER, place, step)
+        _note(home / REPRODUCTION, place, step)
         if recipe.optimizer.options["lr"] == POISON and step == 3:
             os.kill(os.getpid(), signal.SIGKILL)
         saves = step % EVERY == 0
@@ -78,7 +78,7 @@ def real(recipe: Recipe, place: Place, report: Callable[[Progress], None], resum
         while progress.checkpoint is not None and _pace(home).get("hold") is not None and not place.stop():
             time.sleep(0.02)
 
-    _note(home / LEDGER, place, 0)
+    _note(home / REPRODUCTION, place, 0)
     return train(recipe, replace(place, checkpoint_seconds=0.5), report_and_wait, resume)
 
 
@@ -96,11 +96,11 @@ def _fraction(state: int) -> float:
     return state / 2**48
 
 
-def _note(ledger: Path, place: Place, step: int) -> None:
+def _note(reproduction: Path, place: Place, step: int) -> None:
     """One line for each step: attempt, process, step and moment."""
-    ledger.mkdir(exist_ok=True)
+    reproduction.mkdir(exist_ok=True)
     line = f"{place.storage.name} {os.getpid()} {step} {time.time():.3f}\n"
-    descriptor = os.open(ledger / place.storage.parent.name, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    descriptor = os.open(reproduction / place.storage.parent.name, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
     try:
         os.write(descriptor, line.encode())
     finally:

@@ -7,7 +7,10 @@
     python -m tests.mutants run --missing     only those without a result: go on after an interruption
 
 A mutant is killed when a test that reaches its function fails, or does not end in time, and passes without the mutant.
-Mutants that no test notices survive. Ends with 1 where no test notices a mutant that results.json has as killed.
+Mutants that no test notices survive; results.json may say why (`survived: only a power cut shows it`). Ends with 1
+where no test notices a mutant that results.json has as killed.
+
+A mutant with a recorded test is first tried with that test alone, which needs no map.
 
 `map` needs Python 3.12 or newer, and the packages of the whole suite there; the other commands run on any Python of the
 project. Arguments of pytest in $PYTEST_ADDOPTS, such as a file of tests, restrict a map.
@@ -21,7 +24,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict
 from pathlib import Path
 from queue import SimpleQueue
@@ -35,12 +38,11 @@ from tests.mutants.mutant import LostError, Mutant
 
 HERE: Final = Path(__file__).parent
 RESULTS: Final = HERE / "results.json"
-SECONDS: Final = 90.0
-"""How long the tests of a mutant take at most, by the map: the shortest tests that reach it; then one whole file."""
 TIMES: Final = 5.0
 """A run that takes this many times as long as expected, plus a minute, has noticed its mutant."""
 UNNOTICED: Final = ("survived", "lost", "unreached", "unsound")
 """How results begin in which no test has noticed a mutant; `unsound`: its tests fail without it, too."""
+_ENDLESS: Final = " did not end"
 COPIED: Final = ("api", "dashboards", "docs", "orchestrator", "sweeps", "tests", "workers", "benchmarks", "docker")
 
 
@@ -53,6 +55,7 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=300)
     parser.add_argument("--half", choices=["first", "second", "both"], default="both", help="of the drawn mutants")
     parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--seconds", type=float, default=90.0, help="of tests a mutant; then one whole file")
     parser.add_argument("--only", default="", help="mutants whose function contains this text")
     parser.add_argument("--missing", action="store_true", help="only mutants that results.json lacks")
     given = parser.parse_args()
@@ -67,7 +70,7 @@ def main() -> int:
     chosen = _chosen(given.half, given.only)
     if given.missing:
         chosen = [one for one in chosen if _key(one) not in _results()]
-    return _run(chosen, given.map, given.processes)
+    return _run(chosen, given.map, given.processes, given.seconds)
 
 
 def _map(folder: Path) -> int:
@@ -90,8 +93,8 @@ def _chosen(half: str, only: str) -> list[Mutant]:
     return [one for one in halves[half] + written if only in one.function]
 
 
-def _run(chosen: list[Mutant], folder: Path, processes: int) -> int:
-    tests, seconds = reached.read(folder)
+def _run(chosen: list[Mutant], folder: Path, processes: int, most: float) -> int:
+    tests, seconds = reached.read(folder) if folder.exists() else ({}, {})
     results = _results()
     escaped = []
     with tempfile.TemporaryDirectory(prefix="mutants-") as scratch, ThreadPoolExecutor(processes) as pool:
@@ -102,15 +105,19 @@ def _run(chosen: list[Mutant], folder: Path, processes: int) -> int:
         def tried(one: Mutant) -> tuple[Mutant, str]:
             tree = trees.get()
             try:
-                return one, _noticed(tree, one, tests, seconds)
+                recorded = results.get(_key(one), "")
+                return one, _still(tree, one, recorded) or _noticed(tree, one, tests, seconds, most)
             finally:
                 trees.put(tree)
 
-        for one, result in tqdm(pool.map(tried, chosen), total=len(chosen), unit="mutant"):
+        waiting = [pool.submit(tried, one) for one in chosen]
+        for done in tqdm(as_completed(waiting), total=len(chosen), unit="mutant"):
+            one, result = done.result()
             key = _key(one)
-            if result.startswith(UNNOTICED) and not results.get(key, result).startswith(UNNOTICED):
+            known = results.get(key, result)
+            if result.startswith(UNNOTICED) and not known.startswith(UNNOTICED):
                 escaped.append(f"{one.name}: {result}; was noticed by {results[key]}")
-            else:
+            elif result != "unreached" and not known.startswith(f"{result}: "):  # else a reason is noted
                 results[key] = result
             RESULTS.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     for line in escaped:
@@ -137,7 +144,21 @@ def _copied(tree: Path) -> Path:
     return tree
 
 
-def _noticed(tree: Path, one: Mutant, tests: Mapping[str, set[str]], seconds: Mapping[str, float]) -> str:
+def _still(tree: Path, one: Mutant, recorded: str) -> str | None:
+    """The recorded test, if it still notices the mutant; no map of the suite is needed for it."""
+    if not (tree / recorded.partition("::")[0]).is_file():
+        return None
+    try:
+        path, before = mutants.apply(tree, one)
+    except LostError:
+        return "lost"
+    try:
+        return recorded if _failure(tree, [recorded.removesuffix(_ENDLESS)], 60.0) else None
+    finally:
+        path.write_text(before, encoding="utf-8")
+
+
+def _noticed(tree: Path, one: Mutant, tests: Mapping[str, set[str]], seconds: Mapping[str, float], most: float) -> str:
     """The first test that fails with a mutant in `tree` and not without it; one of UNNOTICED where none does."""
     try:
         function = mutants.locate(tree, one)
@@ -149,17 +170,17 @@ def _noticed(tree: Path, one: Mutant, tests: Mapping[str, set[str]], seconds: Ma
     taken, total = [], 0.0
     for test in shortest:
         total += seconds.get(test, 0.0)
-        if taken and total > SECONDS:
+        if taken and total > most:
             break
         taken.append(test)
     path, before = mutants.apply(tree, one)
     try:
-        failure = _failure(tree, taken, total) or _failure(tree, [_fullest(shortest)], SECONDS)
+        failure = _failure(tree, taken, total) or _failure(tree, [_fullest(shortest)], most)
     finally:
         path.write_text(before, encoding="utf-8")
     if failure is None:
         return "survived"
-    return f"unsound: {failure.message}" if _failure(tree, failure.tests, SECONDS) else failure.message
+    return f"unsound: {failure.message}" if _failure(tree, failure.tests, most) else failure.message
 
 
 def _fullest(tests: list[str]) -> str:
@@ -190,7 +211,7 @@ def _failure(tree: Path, tests: list[str], expected: float) -> Failure | None:
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, 9)
             process.wait()
-            return Failure(f"{tests[0]} did not end", tests)
+            return Failure(f"{tests[0]}{_ENDLESS}", tests)
         output.seek(0)
         lines = output.read().splitlines()
     if code == 0:

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from orchestrator.plan.check import check
-from orchestrator.plan.yaml import parse
+from orchestrator.plan.problems import spec_document
 from orchestrator.publish import papers
 from orchestrator.spec.spec import Spec
 from orchestrator.views.errors import InvalidSpecError
 from tests.plan.hostile_bodies import RECIPE
 from workers.catalog import Catalog, load
 
-PUBLISHED = papers.PrintedLines()
+PUBLISHED = papers.printed_lines()
 DIGITS = Path(__file__).parents[2] / "sweeps" / "digits.yaml"
 
 DESIGN = b"""
@@ -59,7 +59,7 @@ def catalog() -> Catalog:
 @pytest.fixture
 def design() -> Any:
     """The example of design.md, section 4."""
-    return parse(DESIGN)
+    return spec_document(DESIGN).value
 
 
 @pytest.fixture

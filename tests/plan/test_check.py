@@ -2,16 +2,19 @@ import json
 from copy import deepcopy
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from orchestrator.plan.check import check
 from orchestrator.plan.grid import expand
-from orchestrator.plan.yaml import parse
+from orchestrator.plan.problems import spec_document
 from orchestrator.spec.spec import Spec
 from orchestrator.views.errors import InvalidSpecError
 from tests.plan.conftest import DESIGN, Checked, Small, Told
 from workers.catalog import Catalog
+from workers.contract import Recipe
 
 
 def test_a_spec_is_stored_and_read_again(design: Any, checked: Checked) -> None:
@@ -69,6 +72,13 @@ def test_an_empty_spec_is_told_what_it_needs(told: Told) -> None:
     }  # fmt: skip
 
 
+def test_a_length_is_in_iterations_or_in_epochs(small: Small, told: Told) -> None:
+    both = small(**{"recipe.epochs": 3})
+    assert "leave out one of them" in told(both)[0][1]
+    with pytest.raises(ValidationError, match="one of them, not both"):
+        Recipe.model_validate(both["recipe"])
+
+
 def test_names_are_one_printable_line(small: Small, told: Told) -> None:
     for name in ("", "  ", "x" * 101, "two\nlines", 3, None):
         assert [path for path, _ in told(small(name=name))] == ["name"], name
@@ -79,6 +89,11 @@ def test_empty_blocks_count_as_left_out(small: Small, checked: Checked) -> None:
     assert checked(small(**dict.fromkeys(keys))) == checked(small())
 
 
+def test_a_wrong_name_of_an_axis_hides_no_other_axis(small: Small, told: Told) -> None:
+    document = small(compare={"a\nb": [{"label": 1, "patch": {"embedding": 8}}], "loss": ["tripplet"]})
+    assert {path for path, _ in told(document)} == {"compare.a\nb", "compare.loss[0]"}
+
+
 def test_one_typo_is_one_problem(design: Any, told: Told) -> None:
     design["recipe"]["iteration"] = design["recipe"].pop("iterations")
     assert told(design) == [("recipe.iteration", "a recipe has no field 'iteration'; did you mean 'iterations'?")]
@@ -87,16 +102,11 @@ def test_one_typo_is_one_problem(design: Any, told: Told) -> None:
     assert [path for path, _ in told(design)] == ["compare.los"]
 
 
-def test_a_typo_of_a_field_hides_no_wrong_name_on_its_axis(small: Small, told: Told) -> None:
-    document = small(compare={"loss": ["tripplet", "npair"]})
-    document["recipe"]["los"] = "triplet"
-    assert [path for path, _ in told(document)] == ["recipe.los", "compare.loss[0]"]
-
-
-def test_a_typo_of_a_part_makes_no_option_of_it_wrong(small: Small, told: Told) -> None:
-    document = small(tune={"regularizer.eta": [0.5, 1.0]})
-    document["recipe"]["regularizr"] = "sec"
-    assert [path for path, _ in told(document)] == ["recipe.regularizr"]
+def test_a_typo_of_a_field_hides_no_wrong_name_on_its_axis_and_makes_no_option_wrong(small: Small, told: Told) -> None:
+    los = small(compare={"loss": ["tripplet", "npair"]}, **{"recipe.los": "triplet"})
+    assert [path for path, _ in told(los)] == ["recipe.los", "compare.loss[0]"]
+    regularizr = small(tune={"regularizer.eta": [0.5, 1.0]}, **{"recipe.regularizr": "sec"})
+    assert [path for path, _ in told(regularizr)] == ["recipe.regularizr"]
 
 
 def test_an_alternative_is_blamed_for_what_it_sets(small: Small, told: Told) -> None:
@@ -286,7 +296,7 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 @settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(data=st.data())
 def test_any_change_of_a_sound_spec_is_sound_or_told(data: st.DataObject, catalog: Catalog) -> None:
-    document = deepcopy(parse(DESIGN))
+    document = deepcopy(spec_document(DESIGN).value)
     for _ in range(data.draw(st.integers(1, 2))):
         *above, key = data.draw(st.sampled_from([place for place in places(document) if place]))
         target = document

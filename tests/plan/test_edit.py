@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 import yaml
 
-from orchestrator.plan.edit import edited, with_metrics, with_seeds
-from orchestrator.plan.yaml import parse
+from orchestrator.plan.edit import edited, with_alternatives, with_metrics, with_seeds
+from orchestrator.plan.problems import spec_document
 from orchestrator.views.errors import ConflictError, InvalidSpecError
+from orchestrator.views.sweeps import AxisGroup
 from tests.plan.conftest import DIGITS, Checked, Small
 
 TEXT = b"""# a table
@@ -38,7 +39,7 @@ last: 1  # the end"""
 
 
 def changed(*assignments: str, text: bytes = TEXT) -> Any:
-    return parse(edited(text, assignments))
+    return spec_document(edited(text, assignments)).value
 
 
 def lines(*assignments: str, text: bytes = TEXT) -> tuple[list[str], list[str]]:
@@ -109,9 +110,9 @@ def test_json_stays_json() -> None:
 def test_what_means_nothing_is_refused() -> None:
     cases = [
         ("recipe.seed", "expected PATH=VALUE"), ("=3", "expected PATH=VALUE"), ("recipe.seed=", "expected PATH=VALUE"),
-        ("recipe.seed=[", "the value is no YAML"), ("version.a=1", "version is 1 and has nothing within it"),
-        ("rules[2].patch=1", "rules is a list of 2; expected a position from [0] on"),
-        ("rules.patch=1", "rules is a list of 2"), ("[0]=1", "is no path"),
+        ("recipe.seed=[", "the value is no YAML"), ("version.a=1", "version is 1, which has no fields"),
+        ("rules[2].patch=1", "rules is a list of 2 items; expected a position in it"),
+        ("rules.patch=1", "rules is a list of 2"), ("[0]=1", "is not a path"),
     ]  # fmt: skip
     for assignment, message in cases:
         with pytest.raises(InvalidSpecError) as refused:
@@ -123,7 +124,7 @@ def test_what_means_nothing_is_refused() -> None:
 def test_the_paper_habit_of_the_demo_keeps_every_comment() -> None:
     found = edited(DIGITS.read_bytes(), ["recipe.validation=none", "select.split=test"]).decode()
     assert found.count("#") == DIGITS.read_text().count("#")
-    assert parse(found.encode())["select"] == {"metric": "map@r", "split": "test"}
+    assert spec_document(found.encode()).value["select"] == {"metric": "map@r", "split": "test"}
 
 
 def read(small: dict[str, Any], checked: Checked) -> dict[str, Any]:
@@ -163,10 +164,67 @@ def test_a_column_of_another_split_or_of_a_difference_is_another_column(small: S
 
 
 def test_seeds_are_added_only_where_the_spec_repeats_by_seeds(small: Small, checked: Checked) -> None:
-    with pytest.raises(ConflictError, match="the spec repeats by none"):
+    with pytest.raises(ConflictError, match="no repeat axis sets the seed"):
         with_seeds(b"", checked(small()), {}, {})
 
 
 def test_a_sweep_without_tables_is_refused(small: Small) -> None:
     with pytest.raises(InvalidSpecError, match="has no table"):
         with_metrics(yaml.safe_dump(small()).encode(), {"tables": {}}, ["nmi_sec"])
+
+
+def test_alternatives_are_appended_where_the_spec_lists_them_and_comments_stay() -> None:
+    text = b"""compare:
+  loss: [triplet,  # the baseline
+  ]
+tune:
+  regularizer.eta:
+    - {values: [0.1], when: {regularizer: l2}}
+    - values:
+      - 0.5  # as in the paper
+      when: {regularizer: sec}
+repeat:
+  seed:
+  - 0
+  - 1  # two
+
+last: 1
+"""
+    added = {
+        AxisGroup("compare", "loss", 0): "{name: triplet, margin: 2}, semihard",
+        AxisGroup("tune", "regularizer.eta", 0): "0.2",
+        AxisGroup("tune", "regularizer.eta", 1): "1.0",
+        AxisGroup("repeat", "seed", 0): "2, 3",
+    }
+    assert (
+        with_alternatives(text, added).decode()
+        == """compare:
+  loss: [triplet, {"name": "triplet", "margin": 2}, "semihard",  # the baseline
+  ]
+tune:
+  regularizer.eta:
+    - {values: [0.1, 0.2], when: {regularizer: l2}}
+    - values:
+      - 0.5  # as in the paper
+      - 1.0
+      when: {regularizer: sec}
+repeat:
+  seed:
+  - 0
+  - 1  # two
+  - 2
+  - 3
+
+last: 1
+"""
+    )
+    for group, given, message in (
+        (AxisGroup("compare", "lost", 0), "sec", "lists no alternatives here"),
+        (AxisGroup("repeat", "seed", 1), "2", "lists no alternatives here"),
+        (AxisGroup("repeat", "seed", 0), "2]\nlast: [", "no YAML"),
+        (AxisGroup("repeat", "seed", 0), "2, " * 101, "at most 100"),
+    ):
+        with pytest.raises(InvalidSpecError, match=message):
+            with_alternatives(text, {group: given})
+    with pytest.raises(InvalidSpecError, match="subset by loss"):
+        with_alternatives(text + b"only: {loss: triplet}\n", {AxisGroup("compare", "loss", 0): "sec"})

@@ -9,7 +9,7 @@ import pytest
 from orchestrator.plan import csv_import
 from orchestrator.plan.csv_import import ImportOptions, imported
 from orchestrator.plan.edit import with_rows
-from orchestrator.plan.yaml import parse
+from orchestrator.plan.problems import spec_document
 from orchestrator.views.errors import InvalidImportError, InvalidSpecError, TooLargeError
 from tests.plan.conftest import Cases, Missed
 
@@ -181,12 +181,12 @@ def test_rows_are_put_into_a_spec_and_take_the_place_of_their_former_selves() ->
     once = with_rows(SPEC, None, [ROW])
     assert once.startswith(b"name: x  # mine\ntables:\n  main:\n    rows: [loss]  # the losses\n    imported: [")
     twice = with_rows(once, "main", [{**ROW, "unit": "fraction"}, {**ROW, "label": "B"}])
-    assert [(one["label"], one["unit"]) for one in parse(twice)["tables"]["main"]["imported"]] == [
+    assert [(one["label"], one["unit"]) for one in spec_document(twice).value["tables"]["main"]["imported"]] == [
         ("A", "fraction"), ("B", "percent")
     ]  # fmt: skip
-    assert parse(with_rows(SPEC, "other", [ROW]))["tables"]["other"]["imported"] == [ROW]
+    assert spec_document(with_rows(SPEC, "other", [ROW])).value["tables"]["other"]["imported"] == [ROW]
     for text, table, message in (
-        (b"name: x", None, "the spec names no table that could have rows"),
+        (b"name: x", None, "the spec has no `tables` to import rows into"),
         (SPEC, "mian", "there is no such table; did you mean 'main'?"),
     ):
         with pytest.raises(InvalidSpecError, match=message.replace("?", r"\?")):
@@ -236,10 +236,10 @@ def test_a_subset_keeps_what_stands_under_what_is_left(small: Any, checked: Any)
 
 def test_wrong_rows_of_a_spec_are_told(small: Any, missed: Missed) -> None:
     cases: Cases = [
-        (3, "", "expected a mapping with `label`, `source`, `unit` and `numbers`, found 3"),
+        (3, "", "expected a mapping with `label`, `source`, `unit`, `numbers`, found 3"),
         ({**THEIRS, "unit": "cm"}, ".unit", "expected 'percent' or 'fraction', found 'cm'"),
-        (row(label="a\x07b"), ".label", "expected printable characters on one line"),
-        (row(source="a\nb"), ".source", "expected printable characters on one line"),
+        (row(label="a\x07b"), ".label", "expected 1 to"),
+        (row(source="a\nb"), ".source", "expected 1 to"),
         (row(source=""), ".source", "expected at least one character"),
         (row(numbers=[]), ".numbers", "expected entries, at least 1"),
         (row(weight=1), ".weight", "there is no key 'weight' here; expected one of"),
@@ -254,7 +254,7 @@ def test_wrong_rows_of_a_spec_are_told(small: Any, missed: Missed) -> None:
         ),
         (one(mean=1e300), ".numbers[0].mean", "expected at most 1,000,0"),
         (one(of={}), ".numbers[0]", "names no label of 'iterations'"),
-        (one(of={"iterations": 30}), ".numbers[0].of.iterations", "axis 'iterations' has no alternative 30; expected"),
+        (one(of={"iterations": 30}), ".numbers[0].of.iterations", "axis 'iterations' has no"),
         (one(of={"iterations": 10, "loss": "triplet"}), ".numbers[0].of.loss", "'loss' is no axis of the columns; "),
         (row(numbers=[number(), number()]), ".numbers[1]", "stands under the same column"),
         (one(metric="nmj"), ".numbers[0].metric", "'nmj' is no metric of the table; did you mean 'nmi'?"),
@@ -264,4 +264,4 @@ def test_wrong_rows_of_a_spec_are_told(small: Any, missed: Missed) -> None:
     found = ((document(small, one), f"tables.main.imported[0]{path}", said) for one, path, said in cases)
     assert missed(found, alone=False) == []
     no_list = document(small, imported={"label": "x"})
-    assert missed([(no_list, "tables.main.imported", "expected a list of at most 100 rows, found")]) == []
+    assert missed([(no_list, "tables.main.imported", "expected a list, found")]) == []

@@ -13,10 +13,11 @@ import pytest
 from orchestrator.plan.check import check
 from orchestrator.plan.edit import edited
 from orchestrator.plan.grid import Plan, expand
+from orchestrator.plan.problems import spec_document
 from orchestrator.plan.schema import json_schema
-from orchestrator.plan.yaml import parse
-from orchestrator.publish.papers import held_labels, load, protocol_of
-from orchestrator.publish.tables import layout, other_rows
+from orchestrator.publish.papers import completed_labels, load, protocol_of
+from orchestrator.publish.tables import select
+from orchestrator.spec.axes import applies
 from orchestrator.spec.spec import Spec
 from tests.workers import published
 from workers.catalog import Catalog, complete
@@ -24,7 +25,7 @@ from workers.contract import Recipe, Select
 
 SWEEPS = Path(__file__).parents[2] / "sweeps"
 FINGERPRINTS = Path(__file__).with_name("fingerprints.json")
-DEMOS = {"digits", "omniglot", "cifar10_cpu", "cifar10_gpu", "cub100_cpu", "cub100_frozen", "orl_faces"}
+DEMOS = {"demo", "digits", "omniglot", "cifar10_cpu", "cifar10_gpu", "cub100_cpu", "cub100_frozen", "orl_faces"}
 """Sweeps that show no table of a paper."""
 
 
@@ -75,7 +76,7 @@ class Plans:
         self.of = cache(self._of)
 
     def _of(self, name: str) -> Plan:
-        return expand(check(parse(text(name).encode()), self.catalog), self.catalog)
+        return expand(check(spec_document(text(name).encode()).value, self.catalog), self.catalog)
 
 
 def test_every_preset_is_sound_and_plans_the_trainings_on_record(plans: Plans) -> None:
@@ -134,7 +135,10 @@ def test_presets_select_by_validation_or_give_a_reason_and_quick_variants_have_t
 def test_the_habit_of_the_papers_is_an_option_away(plans: Plans, name: str) -> None:
     split = "last" if name == "svmax_t5" else "test"  # its one measure is taken at the end
     habit = edited(text(name).encode(), ["recipe.validation=none", f"select.split={split}"])
-    assert expand(check(parse(habit), plans.catalog), plans.catalog).trial_count == plans.of(name).trial_count
+    assert (
+        expand(check(spec_document(habit).value, plans.catalog), plans.catalog).trial_count
+        == plans.of(name).trial_count
+    )
 
 
 def identity(recipe: Recipe, catalog: Catalog) -> str:
@@ -143,17 +147,13 @@ def identity(recipe: Recipe, catalog: Catalog) -> str:
     return complete(recipe.model_copy(update=rest), catalog).fingerprint
 
 
-@pytest.fixture(scope="module")
-def printed_settings(plans: Plans, shared: Path) -> set[str]:
+def test_settings_are_those_that_the_papers_print(plans: Plans, shared: Path) -> None:
     recipes = published.every(shared / "published").values()
-    return {identity(Recipe.model_validate(recipe), plans.catalog) for recipe in recipes}
-
-
-def test_settings_are_those_that_the_papers_print(plans: Plans, printed_settings: set[str]) -> None:
+    printed_settings = {identity(Recipe.model_validate(recipe), plans.catalog) for recipe in recipes}
     habit = ["recipe.validation=none", "select.split=test", "repeat.seed=[0]"]
     strange = {}
     for name in {*FULL} - UNCOMPARED:
-        plan = expand(check(parse(edited(text(name).encode(), habit)), plans.catalog), plans.catalog)
+        plan = expand(check(spec_document(edited(text(name).encode(), habit)).value, plans.catalog), plans.catalog)
         strange[name] = sum(identity(one.recipe, plans.catalog) not in printed_settings for one in plan.trials())
     assert {name: count for name, count in strange.items() if count} == UNPRINTED
 
@@ -198,7 +198,8 @@ def test_every_preset_measures_by_the_protocol_of_its_paper(plans: Plans) -> Non
 def test_an_editor_has_nothing_to_mark() -> None:
     validator = jsonschema.Draft7Validator(json_schema())
     found = {
-        name: [one.message for one in validator.iter_errors(parse(text(name).encode()))] for name in [*BOTH, *DEMOS]
+        name: [one.message for one in validator.iter_errors(spec_document(text(name).encode()).value)]
+        for name in [*BOTH, *DEMOS]
     }
     assert {name: errors for name, errors in found.items() if errors} == {}
 
@@ -228,10 +229,14 @@ def test_mlrc_is_compared_with_what_was_quoted_from_it(plans: Plans) -> None:
     table = load("ISA-T2")
     quoted = {cell.labels["loss"]: 0 for cell in plan.cells}
     for name in spec["tables"]:
-        wanted = layout.parse(spec, name)
+        wanted = select.layout_of(spec, name)
         for cell in plan.cells:
-            labels = held_labels(spec, cell.labels, table, plans.catalog)
-            columns = [column for column in wanted.metrics_at(labels) if other_rows.number(table, labels, column.name)]
+            labels = completed_labels(spec, cell.labels, table, plans.catalog)
+            columns = [
+                column
+                for column in wanted.metric_columns
+                if applies(column.when, labels) and select.printed_number(table, labels, column.name)
+            ]
             assert not any(column.separated for column in columns)
             quoted[cell.labels["loss"]] += len(columns) if wanted.published else 0
     own = {"searched proxy_anchor", "searched proxy_isa"}  # single models in the paper

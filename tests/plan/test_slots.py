@@ -3,7 +3,7 @@
 from typing import Any
 
 from orchestrator.plan import grid
-from orchestrator.plan.parse import slot_of, slots
+from orchestrator.plan.points import slot_of, slots
 from orchestrator.spec.axes import Slot
 from orchestrator.spec.spec import Spec
 from orchestrator.views.runs import PlannedTrial
@@ -49,15 +49,16 @@ def test_other_shares_are_told_the_nearest_right_ones(small: Small, missed: Miss
 
 def test_custom_resources_that_cannot_be(small: Small, missed: Missed) -> None:
     cases: list[tuple[Any, str]] = [
-        ({"GPU": 1}, "'GPU' is no custom resource; say it as `gpus`"),
-        ({"memory": 1}, "'memory' is no custom resource; say it as `memory_gb`"),
-        ({"node:10.0.0.1": 1}, "'node:10.0.0.1' is no name of a custom resource"),
-        ({"a b": 1}, "'a b' is no name of a custom resource"),
+        ({"GPU": 1}, "'GPU' is no custom resource; write it as the slot field `gpus`"),
+        ({"memory": 1}, "'memory' is no custom resource; write it as the slot field `memory_gb`"),
+        ({"node:10.0.0.1": 1}, "'node:10.0.0.1' cannot name a custom resource"),
+        ({"a b": 1}, "'a b' cannot name a custom resource"),
         ({"a100": 0}, "expected 0.0001 to 1,000,000 of 'a100', found 0"),
-        ({"a100": "one"}, "expected a number, found 'one'"),
         ([], "expected a mapping, found []"),
     ]
     assert missed((small(slot={"resources": it}), "slot.resources", said) for it, said in cases) == []
+    wrong = small(slot={"resources": {"a100": "one"}})
+    assert missed([(wrong, "slot.resources.a100", "expected a number, found 'one'")]) == []
 
 
 def test_later_entries_apply_over_earlier_ones(small: Small, checked: Checked) -> None:
@@ -103,10 +104,10 @@ def test_what_a_search_suggests_has_its_slot(small: Small, checked: Checked) -> 
 
 def test_entries_that_cannot_be(small: Small, missed: Missed) -> None:
     cases: Cases = [
-        ({}, "slots", "expected a list of mappings with `when`"),
-        ([3], "slots[0]", "expected a list of mappings with `when`"),
+        ({}, "slots", "expected a list, found {}"),
+        ([3], "slots[0]", "expected a mapping with `when`, found 3"),
         ([{"cpus": 2}], "slots[0].when", "expected a mapping from an axis"),
-        ([{"when": {"loss": "triplet"}}], "slots[0]", "names nothing of a slot"),
+        ([{"when": {"loss": "triplet"}}], "slots[0]", "the rule sets no field of the slot"),
         ([{"when": {"los": "triplet"}, "cpus": 2}], "slots[0].when", "no axis 'los' is applied before this; did you"),
         ([{"when": {"seed": 0}, "cpus": 2}], "slots[0].when", "no axis 'seed' is applied before this"),
         ([{"when": {"loss": "tripplet"}, "cpus": 2}], "slots[0].when.loss", "axis 'loss' has no alternative"),

@@ -9,13 +9,13 @@ import numpy as np
 from orchestrator.publish.figures import drawing, style
 from orchestrator.publish.figures.drawing import Figure
 from orchestrator.publish.figures.sketch import Arrays, CurvePoints, Sources
-from orchestrator.views.runs import SweepOutcomes
+from orchestrator.views.runs import SweepResults
 from tests.publish import sweeps
 
 LRS = ("0.0001", "0.001", "0.01")
 
 
-def outcomes(figure: Mapping[str, Any], state: str = "finished", **more: Any) -> SweepOutcomes:
+def results(figure: Mapping[str, Any], state: str = "finished", **more: Any) -> SweepResults:
     """A sweep of two regularizers at three learning rates with one figure, `main`; eta is tuned for SEC."""
     compare = more.pop("compare", {"regularizer": ("none", "sec"), "optimizer.lr": LRS})
     spec = sweeps.spec(
@@ -65,18 +65,6 @@ def _circle(trial: int) -> Arrays:
     return {"xy": np.stack([np.cos(angle), np.sin(angle)], axis=1).round(6), "label": np.array([0, 1, 1])}
 
 
-def _spectrum(trial: int) -> Arrays:
-    return {"singular": np.array([4.0, 2.0, 0.5]) + trial / 100}
-
-
-def _traces(trial: int) -> Arrays:
-    return {"step": np.array([0, 10]), "norm": np.array([[1.0, 2.0], [1.5, 2.5]]) + trial}
-
-
-def _heat_map(trial: int) -> Arrays:
-    return {"cosine": np.array([[1.0, 0.5], [0.5, 1.0]]), "class_cosine": np.array([[np.nan]])}
-
-
 def _plane(trial: int) -> Arrays:
     """t-SNE at two stages, with a star for each of two classes."""
     xy = np.array([[[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]], [[2.0, 2.0], [3.0, 3.0], [2.0, 3.0]]]) + trial
@@ -101,7 +89,9 @@ def _samples(trial: int) -> Arrays:
 
 FILES = {
     "norms": _norms, "cosines": _cosines, "direction_variation": _variation, "unit_circle": _circle, "tsne": _circle,
-    "spectrum": _spectrum, "norm_traces": _traces, "heat_map": _heat_map,
+    "spectrum": lambda trial: {"singular": np.array([4.0, 2.0, 0.5]) + trial / 100},
+    "norm_traces": lambda trial: {"step": np.array([0, 10]), "norm": np.array([[1.0, 2.0], [1.5, 2.5]]) + trial},
+    "heat_map": lambda _: {"cosine": np.array([[1.0, np.nan], [0.5, 1.0]]), "class_cosine": np.array([[np.nan]])},
     "tsne_stages": _plane, "heat_map_stages": _cosines_by_stage, "samples": _samples,
 }  # fmt: skip
 
@@ -117,7 +107,7 @@ SOURCES = Sources(curves, arrays, pictures)
 
 def draw(figure: Mapping[str, Any], sources: Sources = SOURCES, heading: bool = True, **more: Any) -> Figure:
     """The figure of such a sweep."""
-    return drawing.draw(outcomes(figure, **more), "main", sweeps.catalog(), sources, heading=heading)
+    return drawing.draw(results(figure, **more), "main", sweeps.catalog(), sources, heading=heading)
 
 
 def said(figure: Figure) -> str:

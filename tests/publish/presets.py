@@ -7,10 +7,10 @@ import yaml
 
 from orchestrator.plan.check import check
 from orchestrator.plan.grid import expand
-from orchestrator.plan.yaml import parse
+from orchestrator.plan.problems import spec_document
 from orchestrator.publish.tables.build import build
 from orchestrator.publish.tables.table_data import Table
-from orchestrator.views.runs import SweepOutcomes
+from orchestrator.views.runs import SweepResults
 from workers.catalog import Catalog, load
 
 SWEEPS = Path(__file__).parents[2] / "sweeps"
@@ -35,25 +35,25 @@ def printed_tables() -> dict[str, tuple[str, str]]:
 
 
 @cache
-def outcomes(stem: str) -> SweepOutcomes:
+def results(stem: str) -> SweepResults:
     """A sweep of `sweeps/<stem>.yaml` before anything ran."""
-    spec = check(parse((SWEEPS / f"{stem}.yaml").read_bytes()), catalog())
+    spec = check(spec_document((SWEEPS / f"{stem}.yaml").read_bytes()).value, catalog())
     plan = expand(spec, catalog())
     dumped = spec.model_dump(mode="json")
-    return SweepOutcomes(1, spec.name, "queued", dumped, tuple(plan.cells), tuple(plan.candidates), ())
+    return SweepResults(1, spec.name, "queued", dumped, tuple(plan.cells), tuple(plan.candidates), ())
 
 
 @cache
 def replica(id_: str) -> Table:
     """The layout of a printed table, filled with its own numbers."""
     stem, name = printed_tables()[id_]
-    return build(outcomes(stem), name, catalog(), numbers="published")
+    return build(results(stem), name, catalog(), numbers="published")
 
 
 @cache
 def recipes(stem: str) -> list[dict[str, object]]:
     """The recipe of the first trial of each cell, as JSON."""
-    plan = expand(check(parse((SWEEPS / f"{stem}.yaml").read_bytes()), catalog()), catalog())
+    plan = expand(check(spec_document((SWEEPS / f"{stem}.yaml").read_bytes()).value, catalog()), catalog())
     found: dict[int, dict[str, object]] = {}
     for trial in plan.trials():
         if trial.cell not in found:

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from orchestrator.publish.tables.build import build_own
+from orchestrator.publish.tables.build import build
 from orchestrator.publish.tables.table_data import Table
-from orchestrator.views.runs import SweepOutcomes
+from orchestrator.views.runs import SweepResults
 from tests.publish import sweeps
 
 _AXES: Final = {
@@ -15,7 +15,7 @@ _AXES: Final = {
 }  # fmt: skip
 
 
-def _grid(axes: tuple[str, ...], layout: Mapping[str, Any], seeds: int = 4) -> SweepOutcomes:
+def _grid(axes: tuple[str, ...], layout: Mapping[str, Any], seeds: int = 4) -> SweepResults:
     """A ragged grid over some axes: one combination is missing, so that groups of rows differ in length."""
 
     def keep(labels: Mapping[str, str]) -> bool:
@@ -31,7 +31,7 @@ def _grid(axes: tuple[str, ...], layout: Mapping[str, Any], seeds: int = 4) -> S
     )
 
 
-def _uneven() -> SweepOutcomes:
+def _uneven() -> SweepResults:
     """Cells of 12, 11 and 10 runs that lead by little, so that numbers bear all signs at once."""
     layout = {
         "rows": ["loss", "embedding"], "columns": ["dataset"], "counts": "always", "against": {"embedding": "64"},
@@ -42,7 +42,7 @@ def _uneven() -> SweepOutcomes:
     return replace(found, trials=tuple(kept))
 
 
-def _rows(*axes: str, columns: tuple[str, ...] = (), **layout: Any) -> SweepOutcomes:
+def _rows(*axes: str, columns: tuple[str, ...] = (), **layout: Any) -> SweepResults:
     return _grid((*axes, *columns), {"rows": list(axes), "columns": list(columns), **layout})
 
 
@@ -57,4 +57,4 @@ def tables() -> dict[str, Table]:
         "panels": _rows("backbone", "loss", "embedding", columns=("dataset",), panels=panels), "uneven": _uneven(),
         "rich": sweeps.rich(), "svmax": sweeps.svmax(),
     }  # fmt: skip
-    return {name: build_own(outcomes, "main", sweeps.catalog(), doubts=True) for name, outcomes in made.items()}
+    return {name: build(results, "main", sweeps.catalog(), doubts=True) for name, results in made.items()}

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from typing import Any
 
-from orchestrator.views.runs import Candidate, Cell, SweepOutcomes, TrialOutcome
+from orchestrator.views.runs import Candidate, Cell, SweepResults, TrialResult
 from orchestrator.views.states import TrialState
 from workers.catalog import Catalog, Entry
 
@@ -91,7 +91,7 @@ def grid(
     seeds: int = 3,
     state: str = "finished",
     metrics: Sequence[str] = METRICS,
-) -> SweepOutcomes:
+) -> SweepResults:
     """The outcomes of a grid; an axis does not apply where its label is empty, and eta is tuned where it can be."""
     random_ = random.Random(7)
     cells, candidates, trials = [], [], []
@@ -107,7 +107,7 @@ def grid(
                 what = fate(labels, number, repeat)
                 values = {k: v for metric in metrics for k, v in value(random_, metric).items()}
                 trials.append(
-                    TrialOutcome(
+                    TrialResult(
                         trial=len(trials) + 1, cell=index, candidate=number, repeat=repeat,
                         repeat_labels={"seed": str(repeat)},
                         state=TrialState.FINISHED if what in {"ok", "diverged"} else TrialState(what),
@@ -115,15 +115,15 @@ def grid(
                     ),
                 )  # fmt: skip
     name = str(specification.get("name", ""))
-    return SweepOutcomes(7, name, state, specification, tuple(cells), tuple(candidates), tuple(trials))
+    return SweepResults(7, name, state, specification, tuple(cells), tuple(candidates), tuple(trials))
 
 
-def digits(**given: Any) -> SweepOutcomes:
+def digits(**given: Any) -> SweepResults:
     """The demo: 4 losses x 4 regularizers on one data set, complete."""
     return grid({"loss": LOSSES, "regularizer": REGULARIZERS}, spec(**given))
 
 
-def rich() -> SweepOutcomes:
+def rich() -> SweepResults:
     """Two data sets and everything that can become of a cell."""
     table = {
         "rows": ["loss", "regularizer"], "columns": ["dataset"], "metrics": ["nmi", "recall@1", "map@r", "norm_var"],
@@ -172,7 +172,7 @@ SVMAX_LAYOUT: dict[str, Any] = {
 }  # fmt: skip
 
 
-def svmax(**layout: Any) -> SweepOutcomes:
+def svmax(**layout: Any) -> SweepResults:
     """Weights and learning rates as axes of the table, as SVMax prints them; one cell diverged, one is not there."""
 
     def keep(labels: Mapping[str, str]) -> bool:
@@ -187,7 +187,7 @@ def svmax(**layout: Any) -> SweepOutcomes:
     return grid(SVMAX_COMPARE, specification, fate=fate, keep=keep)
 
 
-def tiny() -> SweepOutcomes:
+def tiny() -> SweepResults:
     """One cell, one metric, one seed, nothing tuned, nothing named."""
     table = {"rows": [], "columns": [], "metrics": ["recall@1"]}
     return grid({}, spec(name="one", tables={"main": table}, select={"metric": "recall@1"}), seeds=1)

@@ -4,19 +4,23 @@ import base64
 import csv
 import io
 import json
+import math
+import random
 from typing import Any
 
 import numpy as np
 import pytest
+import vl_convert
 from PIL import Image
 
-from orchestrator.publish.figures import drawing, rendering, style
+from orchestrator.publish.figures import drawing, pages, rendering, sketch, style
 from orchestrator.publish.figures.kinds import curves, distribution, images
-from orchestrator.publish.figures.sample_maps import BINS, LEVELS, levels, strips
-from orchestrator.publish.figures.sketch import Sources
+from orchestrator.publish.figures.kinds.heatmap import BINS, LEVELS, levels, strips
+from orchestrator.publish.figures.sketch import Sources, averaged, evenly, smoothed, thinned
 from orchestrator.views.errors import ConflictError, NotFoundError
+from orchestrator.views.trials import Curve, CurveLine, CurveLines
 from tests.publish import sweeps
-from tests.publish.drawn import LRS, SOURCES, arrays, data, draw, outcomes, said
+from tests.publish.drawn import LRS, SOURCES, arrays, data, draw, results, said
 
 LINE = {"kind": "line", "metric": "recall@1", "x": "optimizer.lr", "x_scale": "log", "colour": "regularizer"}
 ONE_LR = {"optimizer.lr": ["0.001"]}
@@ -104,6 +108,8 @@ def test_the_data_behind_a_figure() -> None:
     assert {row["n"] for row in rows} == {"3"}
     assert all(float(row["low"]) < float(row["mean"]) < float(row["high"]) <= 110 for row in rows)  # percent
     assert rows[0]["trials"] == "1 2 3"
+    cosines = data(draw({"kind": "heatmap", "data": "heat_map", "when": ONE_LR | {"regularizer": ["none"]}}))
+    assert [row["mean"] for row in cosines] == [1.0, None, 0.5, 1.0]
     assert rows[3]["candidate"].startswith("regularizer.eta=")
     odd = {"regularizer": ("=1+1", "sec"), "optimizer.lr": LRS}
     assert "'=1+1" in rendering.render(draw(LINE, compare=odd), "csv").content.decode(), "no formula"
@@ -159,7 +165,11 @@ def test_a_file_that_is_no_picture_of_a_fair_size_is_reported() -> None:
     pixel = style.png(np.zeros((1, 1, 3), np.uint8))
     wide = pixel.replace(b"\0\0\0\1\0\0\0\1", b"\0\1\0\0\0\1\0\0")
     figure = {"kind": "images", "data": "panels", "facet": ["regularizer", "optimizer.lr"]}
-    for content, why in ((b"GIF89a", "no PNG file"), (pixel[:18], "it ends early"), (wide, "at most 40,000,000")):
+    for content, why in (
+        (b"GIF89a", "not a PNG file"),
+        (pixel[:18], "the PNG file is truncated"),
+        (wide, "at most 40,000,000"),
+    ):
         sources = Sources(SOURCES.curves, arrays, lambda trials, file, it=content: (dict.fromkeys(trials, it), {}))
         assert why in said(draw(figure, sources))
 
@@ -230,7 +240,7 @@ def test_each_window_has_a_panel_where_it_is_asked_for() -> None:
 
 def test_a_figure_that_is_not_there() -> None:
     with pytest.raises(NotFoundError, match="no figure named 'other'; expected one of 'main'"):
-        drawing.draw(outcomes(LINE), "other", sweeps.catalog(), SOURCES)
+        drawing.draw(results(LINE), "other", sweeps.catalog(), SOURCES)
     many = {"regularizer": [str(number) for number in range(700)], "optimizer.lr": LRS}
     with pytest.raises(ConflictError, match="2,100 points; at most 2,000"):
         draw(LINE, compare=many, seeds=1)
@@ -241,7 +251,7 @@ def test_a_mean_curve_has_the_steps_that_all_repeats_have() -> None:
     assert [(step, one.mean, one.n) for step, one in found] == [(10, 2.0, 2)]
     assert curves.mean_curve([]) == []
     long = curves.mean_curve([[(step, float(step)) for step in range(5_000)]])
-    thin = curves.thinned(long, 1_000)
+    thin = sketch.evenly(long, 1_000)
     assert (len(thin), thin[0][0], thin[-1][0]) == (1_000, 0, 4_999)
 
 
@@ -321,3 +331,106 @@ def test_a_file_that_is_none_is_told(wrong: dict[str, np.ndarray]) -> None:
     drawn = draw(FIGURE, sources=Sources(SOURCES.curves, broken))
     assert "18 data files are not drawn" in said(drawn)
     assert not drawn.rows
+
+
+def test_what_no_line_leads_to_is_a_dot() -> None:
+    for values, alone in (
+        ([0.5], [True]), ([0.5, 0.6, 0.7], [False, False, False]), ([0.5, -1.0, 0.6], [True, False, True]),
+        ([0.5, None, 0.6, None, 0.7, 0.8], [True, False, True, False, False, False]),
+    ):  # fmt: skip
+        points = [(float(at), value) for at, value in enumerate(values)]
+        line = CurveLine(label="seed 0", sweep=1, cell=0, candidate=0, trials=[1], runs=1, points=points)
+        found = CurveLines(key="validation/map@r", x="step", smoothing=0.0, keys=["validation/map@r"], traces=[line])
+        figure = pages.lines_charts([found], ["MAP@R"], log=True)
+        drawn = [row["alone"] for row in figure["datasets"]["points"] if row["y"] is not None]
+        assert drawn == [one for one, value in zip(alone, values, strict=True) if value is not None and value > 0]
+        seen = figure["layer"][-1]["encoding"]["opacity"]
+        assert [one.get("test") or one.get("param") for one in seen["condition"]] == ["near", "datum.alone"]
+        assert seen["value"] == 0
+
+
+def test_a_chart_has_only_the_data_that_its_layers_show() -> None:
+    """A page replaces data by name, and Vega knows only the names in the layers."""
+    line = CurveLine(label="seed 0", sweep=1, cell=0, candidate=0, trials=[1], runs=1, points=[(0.0, 0.5)])
+    for band in ([], [(0.0, 0.4, 0.6)]):
+        traces = [line.model_copy(update={"band": band})]
+        found = CurveLines(key="validation/map@r", x="step", smoothing=0.0, keys=["validation/map@r"], traces=traces)
+        figure = pages.lines_charts([found], ["MAP@R"])
+        assert set(figure["datasets"]) == {layer["data"]["name"] for layer in figure["layer"]}, band
+
+
+def test_smoothing_is_debiased_and_passes_over_gaps() -> None:
+    level = [(float(x), 5.0) for x in range(4)]
+    assert [y for _, y in smoothed(level, 0.9)] == pytest.approx([5.0] * 4)  # biased it would begin at 0.5
+    found = smoothed([(0.0, 1.0), (1.0, None), (2.0, math.nan), (3.0, 3.0)], 0.5)
+    assert [y for _, y in found[:3]] == [1.0, None, None]
+    assert found[3][1] == pytest.approx((0.5 * 0.5 * 1.0 + 0.5 * 3.0) / 0.75)
+    assert smoothed(level, 0.0) == level
+
+
+def test_runs_are_averaged_where_they_have_come_though_they_report_at_other_moments() -> None:
+    line, band = averaged([[(0.0, 0.0), (10.0, 10.0)], [(0.0, 2.0), (5.0, 7.0)]])
+    assert line == [(0.0, 1.0), (5.0, 6.0), (10.0, 10.0)]
+    assert [x for x, _, _ in band] == [0.0, 5.0]
+    assert band[0] == pytest.approx((0.0, 1.0 - math.sqrt(2), 1.0 + math.sqrt(2)))
+    assert averaged([[(0.0, None)], []]) == ([], [])
+    assert averaged([[(0.0, None), (1.0, 2.0)]]) == ([(0.0, None), (1.0, 2.0)], [])
+
+
+def test_what_is_thinned_keeps_its_ends_and_extremes() -> None:
+    drawn = random.Random(1)
+    points = [(float(x), drawn.random()) for x in range(10_000)]
+    points[4_321] = (4_321.0, 9.0)
+    points[8_000] = (8_000.0, -9.0)
+    kept = thinned(points, 200)
+    assert len(kept) <= 200
+    assert (kept[0], kept[-1]) == (points[0], points[-1])
+    assert (4_321.0, 9.0) in kept
+    assert (8_000.0, -9.0) in kept
+    assert kept == sorted(kept)
+    assert thinned(points[:10], 200) == points[:10]
+
+
+def test_a_gap_stays_a_gap() -> None:
+    points = [(float(x), None if 400 <= x < 500 else 1.0) for x in range(1_000)]
+    kept = thinned(points, 100)
+    assert len(kept) <= 100
+    assert any(y is None for _, y in kept)
+
+
+def test_a_band_is_thinned_evenly() -> None:
+    band = [(float(x), 0.0, 1.0) for x in range(1_000)]
+    kept = evenly(band, 11)
+    assert [x for x, _, _ in kept][:2] == [0.0, 100.0]
+    assert kept[-1] == band[-1]
+
+
+@pytest.fixture
+def found():
+    return [
+        Curve(key="validation/map@r", points=[(100, 0.4), (200, 0.5)]),
+        Curve(key="train/lr", points=[(0, 1e-3), (200, 1e-3)]),
+        Curve(key="train/loss", points=[(0, 2.0), (50, math.nan), (100, None), (200, 1.0)]),
+        Curve(key="validation/norm_var", points=[]),
+    ]
+
+
+def test_one_picture_a_curve_and_training_comes_first(found):
+    specification = pages.curves(found, "Trial 3", sweeps.catalog())
+    sizes = {(multiple["width"], multiple["height"]) for multiple in specification["concat"]}
+    assert sizes == {(250, 140)}, "three fit next to one another on a page"
+    assert [one["title"] for one in specification["concat"]] == ["Loss", "Learning rate", "MAP@R (validation)"]
+    assert {tuple(one["encoding"]["x"]["scale"]["domain"]) for one in specification["concat"]} == {(0, 200)}
+    assert specification["title"] == "Trial 3"
+    assert all(one["encoding"]["tooltip"] for one in specification["concat"])
+
+
+def test_what_is_no_number_breaks_the_line(found):
+    specification = pages.curves(found, "Trial 3")
+    assert [one["value"] for one in specification["concat"][0]["data"]["values"]] == [2.0, None, None, 1.0]
+    json.dumps(specification, allow_nan=False)
+
+
+def test_vega_draws_it(found):
+    drawing = vl_convert.vegalite_to_svg(json.dumps(pages.curves(found, "Trial 3", sweeps.catalog())))
+    assert "MAP@R (validation)" in drawing

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from orchestrator.publish.formats import names, render
-from orchestrator.publish.tables.build import build, build_own
+from orchestrator.publish.tables.build import build
 from orchestrator.publish.tables.evidence import judged
 from orchestrator.views.errors import NotFoundError
 from tests.publish import shapes, sweeps
@@ -17,7 +17,7 @@ MEDIA = {"text/csv", "text/html", "application/json", "application/x-tex", "text
 
 
 def table(example):
-    return build_own(EXAMPLES[example](), "main", sweeps.catalog())
+    return build(EXAMPLES[example](), "main", sweeps.catalog())
 
 
 def test_an_unknown_format_names_those_there_are():
@@ -53,12 +53,12 @@ def everything(numbers):
     }  # fmt: skip
     fates = {("triplet", "l2"): "diverged", ("semihard", "svmax"): "waiting", ("semihard", "none"): "failed"}
     compare = {"dataset": ("cub200", "cars196"), "loss": ("triplet", "semihard"), "regularizer": sweeps.REGULARIZERS}
-    outcomes = sweeps.grid(
+    results = sweeps.grid(
         compare, sweeps.spec(tables={"main": layout}), seeds=5, state="running",
         fate=lambda labels, *_: fates.get((labels["loss"], labels["regularizer"]), "ok"),
     )  # fmt: skip
-    table = build(outcomes, "main", sweeps.catalog(), numbers=numbers)
-    return judged(table, outcomes, ()).shown(marks=True) if numbers == "own" else table
+    table = build(results, "main", sweeps.catalog(), numbers=numbers)
+    return judged(table, results, ()).shown(marks=True) if numbers == "own" else table
 
 
 VIEWS = {"published": True, "both": True, "own": False, "difference": False, "verdict": False}

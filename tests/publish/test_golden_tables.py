@@ -8,15 +8,15 @@ from typing import Any
 from orchestrator.publish.formats import render
 from orchestrator.publish.tables.build import build
 from orchestrator.publish.tables.table_data import Table
-from orchestrator.views.runs import Cell, SweepOutcomes, TrialOutcome
+from orchestrator.views.runs import Cell, SweepResults, TrialResult
 from orchestrator.views.states import TrialState
 from tests.publish import presets, shapes, sweeps
-from tests.publish.test_averaging import outcomes as averaged
-from tests.publish.test_averaging import reproduced, selected
 from tests.publish.test_imported_rows import BARE, QUOTED, THEIRS, compared
-from tests.publish.test_imported_rows import outcomes as with_imported
 from tests.publish.test_imported_rows import quoting as with_quoted
+from tests.publish.test_imported_rows import results as with_imported
 from tests.publish.test_significance import SHIFTS, shifted
+from tests.publish.test_table import reproduced, selected
+from tests.publish.test_table import results as averaged
 
 Made = Callable[[], Table]
 LOSSES, REGULARIZERS = ("triplet", "semihard"), ("none", "sec")
@@ -24,28 +24,28 @@ BOTH_LRS = [{"optimizer.lr": ["0.01"]}, {"optimizer.lr": ["0.001"]}]
 FROZEN = {"name": "frozen", "of": {"name": "mobilenet_v2", "weights": "w.pt"}}
 
 
-def grid(compare: Mapping[str, Sequence[str]], spec: Any = None, **layout: Any) -> SweepOutcomes:
+def grid(compare: Mapping[str, Sequence[str]], spec: Any = None, **layout: Any) -> SweepResults:
     """A sweep over some axes, with one table, of two seeds."""
     table = {"rows": [*compare], "columns": [], "metrics": ["recall@1"], **layout}
     return sweeps.grid(compare, sweeps.spec(tables={"main": table}, **(spec or {})), seeds=2)
 
 
-def shown(given: SweepOutcomes, numbers: Any = "own", real: bool = False, **layout: Any) -> Made:
+def shown(given: SweepResults, numbers: Any = "own", real: bool = False, **layout: Any) -> Made:
     """Its table, with changes to the layout; by the catalog that stays as it is, or by the real one."""
     main = {**given.spec["tables"]["main"], **layout}
     changed = replace(given, spec={**given.spec, "tables": {"main": main}})
     return lambda: build(changed, "main", presets.catalog() if real else sweeps.catalog(), numbers=numbers)
 
 
-def of_spec(given: SweepOutcomes, **spec: Any) -> SweepOutcomes:
+def of_spec(given: SweepResults, **spec: Any) -> SweepResults:
     return replace(given, spec={**given.spec, **spec})
 
 
-def cut(given: SweepOutcomes, kept: Callable[[TrialOutcome], bool]) -> SweepOutcomes:
+def cut(given: SweepResults, kept: Callable[[TrialResult], bool]) -> SweepResults:
     return replace(given, trials=tuple(one for one in given.trials if kept(one)))
 
 
-def changed(given: SweepOutcomes, which: Callable[[TrialOutcome], bool], **values: Any) -> SweepOutcomes:
+def changed(given: SweepResults, which: Callable[[TrialResult], bool], **values: Any) -> SweepResults:
     return replace(given, trials=tuple(replace(one, **values) if which(one) else one for one in given.trials))
 
 
@@ -111,7 +111,7 @@ def metrics() -> dict[str, Made]:
         "metrics of one label": {"metrics": alike},
         "a label that is given": {"metrics": ["nmi", {"metric": "nmi_sec", "label": "NMI of SEC"}]},
         "a label where an axis does not apply": {
-            "labels": {"regularizer.eta": {"": "0"}}, "titles": {"regularizer": None},
+            "labels": {"regularizer.eta": {"": "0"}}, "titles": {"regularizer": None, "optimizer.lr": ""},
         },
         "deviations of the form of the means": {"std": True},
     }  # fmt: skip
@@ -162,7 +162,9 @@ def captions() -> dict[str, Made]:
     return {
         "all that is said": small(digits),
         "a caption of one's own": small(digits, caption="Norms matter"),
+        "everything in the caption": small(digits, caption_detail="full"),
         "selected on test": small(of_spec(digits, **of_test)),
+        "selected on test, which a note says": shown(of_spec(digits, **of_test)),
         "candidates selected on test": small(of_spec(digits, **of_last)),
         "nothing tuned": shown(grid({"loss": LOSSES}, of_last)),
         "pruned": shown(sweeps.grid(pair, raced, fate=fate), metrics=["nmi"]),
@@ -210,8 +212,8 @@ def selections() -> dict[str, Made]:
     return {
         "both selections": shown(given),
         "bold by each": shown(better, bold=["regularizer"]),
-        "by test alone": shown(given, selections=["test"], flattery=False),
-        "by neither": shown(given, selections=[], flattery=False),
+        "by test alone": shown(given, selections=["test"], selection_gap=False),
+        "by neither": shown(given, selections=[], selection_gap=False),
         "differences of the same selection": shown(given, metrics=delta, show_tuned=False),
         "diverged and running": shown(lost),
     }

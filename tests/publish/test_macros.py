@@ -12,7 +12,7 @@ from orchestrator.publish.tables.build import build
 from orchestrator.service.offline import ManuscriptReport, check
 from orchestrator.views.errors import ConflictError, DamagedError, NotFoundError
 from orchestrator.views.evidence import MacrosView
-from orchestrator.views.runs import SweepOutcomes
+from orchestrator.views.runs import SweepResults
 from tests.publish import sweeps
 from tests.publish.test_latex import compiled
 
@@ -26,12 +26,12 @@ over \msMainTripletRecallAtOne[seeds] seeds: \msMainTripletRecallAtOne[all], std
 """
 
 
-def outcomes(seeds: int = 3, **given: object) -> SweepOutcomes:
+def results(seeds: int = 3, **given: object) -> SweepResults:
     return sweeps.grid({"loss": ("triplet", "semihard")}, sweeps.spec(tables={"main": LAYOUT}), seeds=seeds, **given)  # type: ignore[arg-type]
 
 
-def table(given: SweepOutcomes | None = None, prefix: str = "ms") -> MacrosView:
-    return macros_of(given or outcomes(), "uid-7", "main", sweeps.catalog(), prefix)
+def table(given: SweepResults | None = None, prefix: str = "ms") -> MacrosView:
+    return macros_of(given or results(), "uid-7", "main", sweeps.catalog(), prefix)
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def test_names_are_letters_and_each_its_own() -> None:
     ]  # fmt: skip
     assert macro_names("ms", [("è", "nmi_sec", "0.5")]) == ["msENmiSecZeroPointFive"]
     assert macro_names("ms", [("中",), ("文",)]) == ["ms", "msXA"]
-    with pytest.raises(ConflictError, match="'m2' cannot begin macros"):
+    with pytest.raises(ConflictError, match="LaTeX macros cannot begin with 'm2'"):
         checked_prefix("m2")
 
 
@@ -63,9 +63,9 @@ def test_a_number_has_value_interval_deviation_and_seeds() -> None:
     assert (high - low) / 2 == pytest.approx(4.3027 * float(first.std) / 3**0.5, abs=0.01)
     assert float(first.value) == pytest.approx((low + high) / 2, abs=0.01)
     assert float(second.value) < 1, "norms are no percents"
-    alone = table(outcomes(seeds=1)).numbers[0]
+    alone = table(results(seeds=1)).numbers[0]
     assert (alone.interval, alone.std, alone.seeds) == ("one run", "one run", 1)
-    failed = table(outcomes(fate=lambda labels, candidate, repeat: "failed")).numbers[0]
+    failed = table(results(fate=lambda labels, candidate, repeat: "failed")).numbers[0]
     assert (failed.interval, failed.seeds) == ("no number", 0)
 
 
@@ -99,11 +99,11 @@ def test_a_paper_that_agrees(paper: Path) -> None:
 
 
 def test_a_number_that_changed_is_found_where_it_is_printed(paper: Path) -> None:
-    report = checked(paper, table(outcomes(seeds=5)))
+    report = checked(paper, table(results(seeds=5)))
     assert not report.agrees
     (printed,) = [one for one in report.disagreements if one.used]
     assert printed.name == "msMainTripletRecallAtOne"
-    assert "seeds: 3 in the paper, 5 now" in printed.said
+    assert "seeds: 3 in the paper, 5 now" in printed.message
     assert printed.used[0] == f"{paper}:4"
     assert len(report.disagreements) == 4, "what is not printed is told, too"
 
@@ -123,21 +123,21 @@ def test_a_metric_of_two_splits_is_two_numbers(paper: Path) -> None:
 def test_what_is_gone_edited_foreign_or_undefined_is_found(paper: Path) -> None:
     numbers = paper.parent / "numbers.tex"
     text = numbers.read_text()
-    given = outcomes()
+    given = results()
     fewer = replace(
         given, cells=given.cells[1:], candidates=given.candidates[1:],
         trials=tuple(one for one in given.trials if one.cell),
     )  # fmt: skip
-    assert checked(paper, table(fewer)).disagreements[0].said == "the table has no such number any more"
+    assert checked(paper, table(fewer)).disagreements[0].message == "the table has no such number any more"
     value = table().numbers[0].value
     numbers.write_text(text.replace(f"AtOne}}{{{value}}}", "AtOne}{99.99}", 1))
     edited = checked(paper)
-    assert [(one.said, bool(one.used)) for one in edited.disagreements] == [("its line was edited by hand", True)]
+    assert [(one.message, bool(one.used)) for one in edited.disagreements] == [("its line was edited by hand", True)]
     numbers.write_text(text.replace("uid-7", "uid-8"))
-    assert "is another one there: its id is uid-7, not uid-8" in checked(paper).disagreements[0].said
+    assert "is another one there: its id is uid-7, not uid-8" in checked(paper).disagreements[0].message
     numbers.write_text(text)
     paper.write_text(PAPER.replace("std \\msMainTriplet", "std \\msMainTriplett"))
-    assert checked(paper).disagreements[0].said == "no file of macros defines it"
+    assert checked(paper).disagreements[0].message == "no file of macros defines it"
     assert not checked(paper).agrees
 
 
@@ -150,16 +150,16 @@ def test_names_that_no_file_can_have_and_braces_that_never_close_are_harmless(pa
 
 
 def test_what_is_no_paper_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(NotFoundError, match="there is no file"):
+    with pytest.raises(NotFoundError, match="no LaTeX file"):
         checked(tmp_path / "none.tex")
     (tmp_path / "plain.tex").write_text("\\documentclass{article}")
-    with pytest.raises(ConflictError, match="takes in no file of macros"):
+    with pytest.raises(ConflictError, match="includes neither a macro file"):
         checked(tmp_path / "plain.tex")
     (tmp_path / "spec.yaml").write_text("version: 1")
     with pytest.raises(ConflictError, match="a spec is checked by `metricsweep submit --dry-run"):
         checked(tmp_path / "spec.yaml")
     with pytest.raises(NotFoundError):
-        macros_of(outcomes(), "uid-7", "mian", sweeps.catalog())
+        macros_of(results(), "uid-7", "mian", sweeps.catalog())
 
 
 def test_a_number_below_zero_has_a_minus(paper: Path) -> None:
@@ -211,14 +211,14 @@ def test_a_table_taken_in_whole_agrees_or_says_which_cells_do_not(tabled: Path) 
     (one,) = changed.disagreements
     line = next(at for at, line in enumerate(text.splitlines(), 1) if number[1] in line)
     assert one.where == f"{tabled.parent / 'main_table.tex'}:{line}"
-    assert one.said.startswith("Triplet None, R@1: ")
-    assert f"{number[1]}±" in one.said
-    assert "12.34±" in one.said
+    assert one.message.startswith("Triplet None, R@1: ")
+    assert f"{number[1]}±" in one.message
+    assert "12.34±" in one.message
 
 
 def test_rows_that_come_and_go_and_other_sweeps_are_told(tabled: Path) -> None:
     def said(today: str) -> list[str]:
-        return [one.said for one in of_tables(tabled, today).disagreements]
+        return [one.message for one in of_tables(tabled, today).disagreements]
 
     fewer = said(whole(losses=("triplet",)))
     assert [one for one in fewer if "no such row" in one] == [
@@ -234,14 +234,14 @@ def test_rows_that_come_and_go_and_other_sweeps_are_told(tabled: Path) -> None:
         raise NotFoundError(f"no sweep {sweep}, {name}")
 
     (gone,) = check(tabled, lambda of: table(), away).disagreements
-    assert gone.said == "its table is not there: no sweep 7, main"
+    assert gone.message == "its table is not there: no sweep 7, main"
 
 
 def test_a_cell_that_diverged_since_is_told(tabled: Path) -> None:
     def fate(labels: dict[str, str], candidate: int, repeat: int) -> str:
         return "diverged" if labels == {"loss": "triplet", "regularizer": "none", "dataset": "digits"} else "ok"
 
-    found = [one.said for one in of_tables(tabled, whole(fate=fate)).disagreements]
+    found = [one.message for one in of_tables(tabled, whole(fate=fate)).disagreements]
     assert any("Triplet None, R@1: " in one and one.endswith("diverged now") for one in found)
 
 

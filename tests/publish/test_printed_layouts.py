@@ -9,7 +9,7 @@ from functools import cache
 from importlib.resources import files
 
 from orchestrator.publish.tables.table_data import TableCell
-from tests.publish.presets import catalog, outcomes, printed_tables, recipes, replica
+from tests.publish.presets import catalog, printed_tables, recipes, replica, results
 
 PUBLISHED = files("orchestrator.publish") / "published"
 INDEX = tomllib.loads((PUBLISHED / "index.toml").read_text(encoding="utf-8"))["tables"]
@@ -93,7 +93,7 @@ def meant(id_: str, line: dict[str, str]) -> int:
     """The cell of the sweep whose labels and whose recipe are those of a printed line."""
     stem, _ = printed_tables()[id_]
     found = []
-    for cell, recipe in zip(outcomes(stem).cells, recipes(stem), strict=True):
+    for cell, recipe in zip(results(stem).cells, recipes(stem), strict=True):
         if all(agrees(cell.labels, recipe, axis, line[axis]) for axis in axes(id_)):
             found.append(cell.index)
     assert len(found) == 1, (line, found)
@@ -175,4 +175,4 @@ def test_nothing_else_is_shown():
         ]
         assert len(numbers) == sum(cell.statistic is not None for cell in everything)
         others = {cell.text for cell in everything if cell.statistic is None and cell.mark is None}
-        assert others <= {outcomes(stem).spec["tables"][name]["missing"]}
+        assert others <= {results(stem).spec["tables"][name]["missing"]}

@@ -13,7 +13,7 @@ import pytest
 from orchestrator.publish.aggregate import half_interval, statistic
 from orchestrator.publish.bundle import contents
 from orchestrator.publish.formats import render
-from orchestrator.publish.tables.build import build_own
+from orchestrator.publish.tables.build import build
 from orchestrator.publish.tables.evidence import judged
 from orchestrator.publish.verdicts.judge import Evidence, half_width, judge, source, spread
 from orchestrator.publish.verdicts.significance import ANY, MIN_PAIRS, planned
@@ -60,7 +60,7 @@ def test_one_run_covers_queries_and_not_both():
     found = spread([np.arange(20) * 0.1], np.ones(20))
     assert half_width(found, "queries") > 0
     assert half_width(found, "both") is None
-    with pytest.raises(ValueError, match="its queries are of 1 class: 2 are needed"):
+    with pytest.raises(ValueError, match="the queries have 1 class; a spread needs at least 2"):
         spread([[3.0]], [5])
 
 
@@ -103,7 +103,7 @@ def test_tables_without_a_difference_are_hardly_ever_given_one():
         for place, (sums, sizes) in enumerate(found):
             queries = None if covers == "seeds" else spread(sums[:runs], sizes)
             means = (sums[:runs].sum(1) / sizes.sum()).tolist()
-            evidence[place] = Evidence(means, ANY, covers=covers, beside=queries)
+            evidence[place] = Evidence(means, ANY, covers=covers, spread=queries)
         return any(one.word in {"better", "worse"} for one in judge(evidence, 0.05).values())
 
     assert wrong("both") <= 4
@@ -111,7 +111,7 @@ def test_tables_without_a_difference_are_hardly_ever_given_one():
 
 
 def evidence(covers, differences, found, **more):
-    return Evidence(differences, **{"spending": planned(5), "covers": covers, "beside": found, **more})
+    return Evidence(differences, **{"spending": planned(5), "covers": covers, "spread": found, **more})
 
 
 def test_verdicts_that_cover_queries_need_more_than_those_of_seeds():
@@ -122,7 +122,7 @@ def test_verdicts_that_cover_queries_need_more_than_those_of_seeds():
         covers: judge({0: evidence(covers, differences, None if covers == "seeds" else found)}, 0.05)[0]
         for covers in ("seeds", "queries", "both")
     }
-    assert [one.word for one in words.values()] == ["better", "unresolved", "unresolved"]
+    assert [one.word for one in words.values()] == ["better", "no clear difference", "no clear difference"]
     assert (words["both"].more, words["queries"].more) == (None, None), "no seed takes away what queries add"
     assert words["both"].interval[0] < 0 < words["both"].interval[1]
     assert words["seeds"].needs == words["both"].needs
@@ -134,7 +134,7 @@ def test_seeds_are_asked_for_only_where_they_would_tell():
     sums = 30 + random_.standard_normal((4, 100)) + 12 * random_.standard_normal((4, 1))
     found = spread(sums, np.full(100, 100.0))
     one = judge({0: evidence("both", list(sums.sum(1) / 10_000), found, spending=ANY)}, 0.05)[0]
-    assert one.word == "unresolved"
+    assert one.word == "no clear difference"
     assert one.more
     assert one.more > 0
 
@@ -163,12 +163,12 @@ def answers(recall, seed, *, classes=CLASSES, data="v1", checkpoint="best"):
 def sweep(*, seeds=5, covers="both", metrics=("recall@1", "nmi"), gain=0.2, files=None, **more):
     """`none` and `sec` on one loss, of which `sec` finds so many more; with the files of their trainings."""
     table = {"rows": ["loss", "regularizer"], "columns": [], "metrics": list(metrics), "covers": covers, **more}
-    outcomes = sweeps.grid(
+    results = sweeps.grid(
         {"loss": ("triplet",), "regularizer": ("none", "sec")},
         sweeps.spec(tables={"main": table}, select={"metric": "recall@1", "split": "validation"}),
         seeds=seeds, metrics=metrics,
     )  # fmt: skip
-    kept = [one for one in outcomes.trials if one.candidate == 0]
+    kept = [one for one in results.trials if one.candidate == 0]
     random_ = random.Random(3)
     trials, held = [], {}
     for at, one in enumerate(kept):
@@ -184,21 +184,21 @@ def sweep(*, seeds=5, covers="both", metrics=("recall@1", "nmi"), gain=0.2, file
         return found, {one: f"the training of trial {one} kept no {name}.npz" for one in asked if one not in found}
 
     return replace(
-        outcomes, trials=tuple(trials), queries=source(read),
-        candidates=tuple(one for one in outcomes.candidates if one.index == 0),
+        results, trials=tuple(trials), queries=source(read),
+        candidates=tuple(one for one in results.candidates if one.index == 0),
     )  # fmt: skip
 
 
-def verdicts_of(outcomes, covers=None):
-    return judged(build_own(outcomes, "main", sweeps.catalog()), outcomes, (), covers)
+def verdicts_of(results, covers=None):
+    return judged(build(results, "main", sweeps.catalog()), results, (), covers)
 
 
-def view(outcomes, covers=None):
-    return verdicts_of(outcomes, covers).view({cell.index: cell.labels for cell in outcomes.cells})
+def view(results, covers=None):
+    return verdicts_of(results, covers).view({cell.index: cell.labels for cell in results.cells})
 
 
-def recall(outcomes, covers=None):
-    return next(one for one in view(outcomes, covers).comparisons if one.metric == KEY)
+def recall(results, covers=None):
+    return next(one for one in view(results, covers).comparisons if one.metric == KEY)
 
 
 def test_a_table_covers_seeds_unless_it_says_otherwise_and_reads_no_file_then():
@@ -208,40 +208,40 @@ def test_a_table_covers_seeds_unless_it_says_otherwise_and_reads_no_file_then():
     plain = replace(sweep(covers="seeds"), queries=refuse)
     one = recall(plain)
     assert (one.covers, one.queries, one.error_queries) == ("seeds", None, None)
-    assert "covers" not in json.loads(render(build_own(plain, "main", sweeps.catalog()), "json").content)
-    assert "query" not in verdicts_of(plain).said()
+    assert "covers" not in json.loads(render(build(plain, "main", sweeps.catalog()), "json").content)
+    assert "query" not in verdicts_of(plain).summary()
 
 
 def test_verdicts_say_what_they_cover():
     both, queries = (recall(sweep(), covers) for covers in ("both", "queries"))
     assert (both.word, both.covers, both.queries, both.classes, both.pairs) == ("better", "both", 600, 20, 5)
-    assert both.said.startswith("better (5 seeds x 600 queries of 20 classes, p = ")
+    assert both.summary.startswith("better (5 seeds x 600 queries of 20 classes; difference +")
     assert both.error_seeds > 0 < both.error_queries
     assert queries.covers == "queries"
-    said = view(sweep()).said
+    said = view(sweep()).summary
     assert "two-sided t-test paired by seed and query, crossed, queries clustered by class" in said
     assert "It covers other seeds and other test queries, of other such classes." in said
-    assert "not other seeds" in view(sweep(), "queries").said
+    assert "not other seeds" in view(sweep(), "queries").summary
 
 
 def test_one_seed_is_enough_for_its_queries_alone():
     one = recall(sweep(seeds=1, covers="queries"))
     assert (one.word, one.pairs) == ("better", 1)
-    assert one.said.startswith("better (1 seed x 600 queries of 20 classes")
+    assert one.summary.startswith("better (1 seed x 600 queries of 20 classes")
     assert recall(sweep(seeds=1)).reason == "1 seed that both have, 3 are needed"
-    unresolved = recall(sweep(seeds=1, covers="queries", gain=0.0))
-    assert unresolved.said == "unresolved: more test queries than there are, whatever the seeds"
+    undecided = recall(sweep(seeds=1, covers="queries", gain=0.0))
+    assert undecided.to_decide == "more test queries; seeds alone do not decide it"
 
 
 def test_a_plan_of_one_seed_spends_its_share_once_however_often_it_is_extended():
-    outcomes = sweep(seeds=4, covers="queries")
-    order = sorted(outcomes.trials, key=lambda one: (one.repeat, one.cell))
+    results = sweep(seeds=4, covers="queries")
+    order = sorted(results.trials, key=lambda one: (one.repeat, one.cell))
     spent = []
     for seeds in range(1, 5):
         trials = tuple(replace(one, position=at) for at, one in enumerate(order[: 2 * seeds]))
-        grown = replace(outcomes, trials=trials)
+        grown = replace(results, trials=trials)
         looks = [SweepLook(datetime(2026, 1, 1, tzinfo=UTC), 2 * at, 2 * at) for at in range(1, seeds)]
-        found = judged(build_own(grown, "main", sweeps.catalog()), grown, looks)
+        found = judged(build(grown, "main", sweeps.catalog()), grown, looks)
         one = next(verdict for place, verdict in found.verdicts.items() if place[2] == KEY)
         assert one.pairs == seeds
         spent.append(one.needs)
@@ -250,14 +250,14 @@ def test_a_plan_of_one_seed_spends_its_share_once_however_often_it_is_extended()
 
 
 def test_fewer_seeds_than_a_look_at_any_time_takes_are_said_and_not_blamed_on_the_queries():
-    outcomes = sweep(seeds=2, covers="queries", verdicts={"looks": "any"})
-    assert (recall(outcomes).word, recall(outcomes).reason) == ("untested", "2 seeds that both have, 3 are needed")
+    results = sweep(seeds=2, covers="queries", verdicts={"looks": "any"})
+    assert (recall(results).word, recall(results).reason) == ("untested", "2 seeds that both have, 3 are needed")
     assert recall(sweep(seeds=3, covers="queries", verdicts={"looks": "any"})).word == "better"
 
 
 def test_what_is_no_mean_over_queries_is_not_judged_by_them():
-    outcomes = sweep()
-    nmi = next(one for one in view(outcomes).comparisons if one.metric.endswith("nmi"))
+    results = sweep()
+    nmi = next(one for one in view(results).comparisons if one.metric.endswith("nmi"))
     assert (nmi.word, nmi.reason) == ("untested", "nmi is no mean over queries: only seeds can be covered")
 
 
@@ -269,10 +269,13 @@ TROUBLES = {
     "other weights": (answers(0.5, 0, checkpoint="last"), "trial {0} kept scores per query of its last weights"),
     "another's": (answers(0.1, 0), "the scores per query of trial {0} have the mean 0.1000"),
     "no metric": ({**answers(0.5, 0), "recall@1": None}, "trial {0} is not as it should be"),
-    "damaged": ({**answers(0.5, 0), "class": CLASSES[:5]}, "600 queries have 5 classes"),
-    "not whole": ({**answers(0.5, 0), "query": np.zeros((2, 3))}, "'query' has the shape [2, 3] of float64"),
-    "not finite": ({**answers(0.5, 0), "recall@1": np.full(600, np.nan)}, "or no numbers"),
-    "no weights": (answers(0.5, 0, checkpoint="\x1b[2J"), "its scores are neither of the best weights nor of the last"),
+    "damaged": ({**answers(0.5, 0), "class": CLASSES[:5]}, "the array `query` has 600 entries, but `class` has 5"),
+    "not whole": ({**answers(0.5, 0), "query": np.zeros((2, 3))}, "the array 'query' is float64 [2, 3]"),
+    "not finite": ({**answers(0.5, 0), "recall@1": np.full(600, np.nan)}, "expected numbers [600]"),
+    "no weights": (
+        answers(0.5, 0, checkpoint="\x1b[2J"),
+        "scores of neither the best nor the last checkpoint",
+    ),
     "nested": ({**answers(0.5, 0), "recall@1": np.zeros((600, 2))}, "has the shape [600, 2]"),
 }
 
@@ -289,18 +292,18 @@ def test_queries_of_one_class_tell_nothing():
     plain = sweep()
     values = {one.trial: one.values[KEY] for one in plain.trials}
     alone = {trial: answers(value, trial, classes=ONE) for trial, value in values.items()}
-    assert recall(sweep(files=alone)).reason == "its queries are of 1 class: 2 are needed"
+    assert recall(sweep(files=alone)).reason == "the queries have 1 class; a spread needs at least 2"
 
 
 def test_a_spread_behind_a_number_covers_what_the_table_says():
     def cells(covers, **more):
-        return json.loads(render(build_own(sweep(covers=covers, **more), "main", sweeps.catalog()), "json").content)
+        return json.loads(render(build(sweep(covers=covers, **more), "main", sweeps.catalog()), "json").content)
 
     widths, captions = {}, {}
     for covers in ("seeds", "queries", "both"):
         found = cells(covers, spread="ci95")
         widths[covers] = float(found["panels"][0]["rows"][0]["cells"][0]["std_text"])
-        captions[covers] = found["caption"]
+        captions[covers] = " ".join([found["caption"], *found["notes"]])
     assert widths["both"] > max(widths["seeds"], widths["queries"]) * 0.99
     assert "half the 95 % Student-t interval over 5 seeds" in captions["seeds"]
     assert "over other test queries (clustered by class), of these trainings over 5 seeds" in captions["queries"]
@@ -310,7 +313,7 @@ def test_a_spread_behind_a_number_covers_what_the_table_says():
     nmi = cells("both", spread="ci95")["panels"][0]["rows"][0]["cells"][1]
     assert nmi["std_text"] is None
     assert nmi["note"].endswith("; no spread: nmi is no mean over queries: only seeds can be covered")
-    assert " No spread: nmi is no mean over queries: only seeds can be covered." in captions["both"]
+    assert "No spread: nmi is no mean over queries: only seeds can be covered." in captions["both"]
     assert "No spread" not in captions["seeds"]
     assert cells("both", spread="se")["panels"][0]["rows"][0]["cells"][0]["queries"]["classes"] == 20
     alone = cells("queries", spread="ci95", seeds=1)
@@ -319,13 +322,13 @@ def test_a_spread_behind_a_number_covers_what_the_table_says():
 
 
 def test_a_bundle_holds_what_was_asked_and_gives_the_same_words():
-    outcomes = sweep(files={})
-    recorded = contents.RecordedSums(outcomes.queries)
+    results = sweep(files={})
+    recorded = contents.RecordedSums(results.queries)
     assert recorded.file() is None
-    first = view(replace(outcomes, queries=recorded))
-    again = view(replace(outcomes, queries=contents.source(recorded.file())))
+    first = view(replace(results, queries=recorded))
+    again = view(replace(results, queries=contents.source(recorded.file())))
     assert again.model_dump_json() == first.model_dump_json()
-    missing = sweep(files={outcomes.trials[0].trial: None})
+    missing = sweep(files={results.trials[0].trial: None})
     recorded = contents.RecordedSums(missing.queries)
     told = recall(replace(missing, queries=recorded))
     assert recall(replace(missing, queries=contents.source(recorded.file()))) == told

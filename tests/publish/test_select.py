@@ -9,34 +9,34 @@ from itertools import product
 import pytest
 
 from orchestrator.publish.aggregate import direction, expected_best, optimism, selection, summaries
-from orchestrator.publish.tables.build import build_own
+from orchestrator.publish.tables.build import build
 from orchestrator.views.errors import ConflictError
-from orchestrator.views.runs import Candidate, Cell, SweepOutcomes, TrialOutcome
+from orchestrator.views.runs import Candidate, Cell, SweepResults, TrialResult
 from orchestrator.views.states import TrialState
 from tests.publish import sweeps
 
 KEY = "best/validation/map@r"
 
 
-def outcomes(*candidates, spec=None):
+def results(*candidates, spec=None):
     """One cell; a candidate is a list of repeats: a score, or the name of a trial state, or `diverged`."""
     trials = []
     for number, repeats in enumerate(candidates):
         for repeat, what in enumerate(repeats):
             finished = isinstance(what, float) or what == "diverged"
             trials.append(
-                TrialOutcome(
+                TrialResult(
                     trial=len(trials), cell=0, candidate=number, repeat=repeat, repeat_labels={"seed": str(repeat)},
                     state=TrialState.FINISHED if finished else TrialState(what), diverged=what == "diverged",
                     values={KEY: what, "best/test/map@r": what / 2} if isinstance(what, float) else {},
                 ),
             )  # fmt: skip
     found = tuple(Candidate(0, number, {"eta": str(number)}) for number in range(len(candidates)))
-    return SweepOutcomes(1, "s", "running", spec or sweeps.spec(), (Cell(0, {}),), found, tuple(trials))
+    return SweepResults(1, "s", "running", spec or sweeps.spec(), (Cell(0, {}),), found, tuple(trials))
 
 
 def test_the_best_mean_score_wins_and_its_test_metrics_are_shown():
-    found = summaries(outcomes([0.5, 0.7], [0.6, 0.8], [0.9, 0.1]), "higher")[0]
+    found = summaries(results([0.5, 0.7], [0.6, 0.8], [0.9, 0.1]), "higher")[0]
     assert (found.status, found.candidate, found.labels) == ("complete", 1, {"eta": "1"})
     assert found.score.mean == pytest.approx(0.7)
     assert found.score.std == pytest.approx(0.1 * math.sqrt(2))
@@ -45,16 +45,16 @@ def test_the_best_mean_score_wins_and_its_test_metrics_are_shown():
 
 
 def test_lower_may_be_better():
-    assert summaries(outcomes([0.5], [0.4], [0.6]), "lower")[0].candidate == 1
+    assert summaries(results([0.5], [0.4], [0.6]), "lower")[0].candidate == 1
 
 
 def test_a_tie_goes_to_the_earlier():
-    assert [summaries(outcomes([0.5], [0.5]), better)[0].candidate for better in ("higher", "lower")] == [0, 0]
+    assert [summaries(results([0.5], [0.5]), better)[0].candidate for better in ("higher", "lower")] == [0, 0]
 
 
 def test_a_candidate_with_a_repeat_that_did_not_finish_ok_is_not_eligible():
     for bad in ("failed", "diverged", "pruned"):
-        found = summaries(outcomes([0.5, 0.5], [0.9, bad]), "higher")[0]
+        found = summaries(results([0.5, 0.5], [0.9, bad]), "higher")[0]
         assert (found.status, found.candidate, found.candidates) == ("complete", 0, 2), bad
 
 
@@ -68,20 +68,20 @@ def test_how_far_a_cell_has_come():
         ([["diverged"], ["running"]], "partial", None), ([["failed"], ["cancelled"]], "failed", None),
         ([["diverged"], ["cancelled"]], "missing", None), ([[], []], "missing", None),
     ):  # fmt: skip
-        found = summaries(outcomes(*candidates), "higher")[0]
+        found = summaries(results(*candidates), "higher")[0]
         assert (found.status, found.candidate) == (status, selected), candidates
         assert (found.score is None) == (selected is None)
         assert found.candidates == len(candidates)
 
 
 def test_a_score_that_is_no_number_is_not_eligible():
-    assert summaries(outcomes([math.nan, 0.9], [0.1, 0.2]), "higher")[0].candidate == 1
-    both = summaries(outcomes([math.nan], [math.nan]), "higher")[0]
+    assert summaries(results([math.nan, 0.9], [0.1, 0.2]), "higher")[0].candidate == 1
+    both = summaries(results([math.nan], [math.nan]), "higher")[0]
     assert (both.status, both.candidate, both.undefined) == ("failed", None, (KEY,))
 
 
 def test_a_metric_that_one_repeat_lacks_has_no_mean():
-    whole = outcomes([0.5, 0.7])
+    whole = results([0.5, 0.7])
     first, second = whole.trials
     cut = replace(second, values={KEY: 0.7, "best/test/map@r": math.nan})
     found = summaries(replace(whole, trials=(first, cut)), "higher")[0]
@@ -117,7 +117,7 @@ def _of_no_query(etas: tuple[str, ...]):
         trials += [
             replace(one, candidate=n, trial=100 + one.repeat) for one in trials if one.cell == 0 and one.candidate == 0
         ]
-    return build_own(replace(found, candidates=candidates, trials=tuple(trials)), "main", sweeps.catalog())
+    return build(replace(found, candidates=candidates, trials=tuple(trials)), "main", sweeps.catalog())
 
 
 def test_a_metric_of_no_query_says_so_beside_the_numbers_that_there_are():
@@ -126,7 +126,7 @@ def test_a_metric_of_no_query_says_so_beside_the_numbers_that_there_are():
     assert [(one.text, one.mark) for one in cells[:2]] == [("–", None), ("–", None)]
     assert cells[2].statistic is not None
     assert cells[0].note == "best/test/recall@1 has no value"
-    assert table.notes == (
+    assert table.words.below == (
         "R@1 and MAP@R have no value in Triplet: no class has two test images, so that there is no query.",
     )
 
@@ -136,36 +136,34 @@ def test_where_nothing_can_be_selected_for_want_of_values_the_table_says_so():
     cells = table.panels[0].rows[0].cells
     assert {(one.text, one.mark) for one in cells} == {("–", None)}
     assert "best/validation/map@r has no value" in cells[0].note
-    assert "No candidate can be selected in Triplet: MAP@R has no value in any of them." in table.notes
+    assert "No candidate can be selected in Triplet: MAP@R has no value in any of them." in table.words.below
     assert all(entry.symbol != "failed" for entry in table.legend)
 
 
 def test_a_searched_winner_stays_it_whatever_its_reproductions_give():
     spec = sweeps.spec(search={"name": "gp", "trials": 2, "reproduce": 2})
-    worse = summaries(outcomes([0.5], [0.6, 0.1, 0.2], spec=spec), "higher")[0]
+    worse = summaries(results([0.5], [0.6, 0.1, 0.2], spec=spec), "higher")[0]
     assert (worse.candidate, worse.status, worse.score.mean) == (1, "complete", 0.6)
     assert (worse.metrics[KEY].n, worse.metrics[KEY].mean) == (3, pytest.approx(0.3))
-    running = summaries(outcomes([0.5], [0.6, 0.1, "running"], spec=spec), "higher")[0]
+    running = summaries(results([0.5], [0.6, 0.1, "running"], spec=spec), "higher")[0]
     assert (running.candidate, running.status, running.metrics[KEY].n) == (1, "partial", 2)
-    failed = summaries(outcomes([0.5], [0.6, 0.1, "failed"], spec=spec), "higher")[0]
+    failed = summaries(results([0.5], [0.6, 0.1, "failed"], spec=spec), "higher")[0]
     assert (failed.candidate, failed.status, failed.metrics[KEY].n) == (1, "complete", 2)
 
 
 SCORE = "best/validation/map@r"
 
 
-def sweep(scores: list[list[float]]) -> SweepOutcomes:
+def sweep(scores: list[list[float]]) -> SweepResults:
     """One cell with a candidate a row and a repeat a column."""
     trials = tuple(
-        TrialOutcome(
-            at * 100 + repeat, 0, at, repeat, {"seed": str(repeat)}, TrialState.FINISHED, values={SCORE: value}
-        )
+        TrialResult(at * 100 + repeat, 0, at, repeat, {"seed": str(repeat)}, TrialState.FINISHED, values={SCORE: value})
         for at, row in enumerate(scores)
         for repeat, value in enumerate(row)
     )
     candidates = tuple(Candidate(0, at, {"eta": str(at)}) for at in range(len(scores)))
     spec = {"select": {"metric": "map@r", "split": "validation"}}
-    return SweepOutcomes(7, "s", "finished", spec, (Cell(0, {"loss": "triplet"}),), candidates, trials)
+    return SweepResults(7, "s", "finished", spec, (Cell(0, {"loss": "triplet"}),), candidates, trials)
 
 
 def only(scores: list[list[float]], better: str = "higher"):  # type: ignore[no-untyped-def]
@@ -211,12 +209,12 @@ def test_the_estimate_is_right_on_the_mean(spread: float, bound: float) -> None:
     assert sum(told) / len(told) == pytest.approx(sum(true) / len(true), abs=bound)
 
 
-def test_a_caption_says_it_where_that_is_asked_for() -> None:
+def test_a_note_says_it_where_that_is_asked_for() -> None:
     def caption(seeds: int = 2, **layout: object) -> str:
         table = {"rows": ["loss", "regularizer"], "columns": [], "metrics": ["recall@1"], **layout}
         compare = {"loss": ("triplet", "semihard"), "regularizer": ("none", "sec")}
         made = sweeps.grid(compare, sweeps.spec(tables={"main": table}), seeds=seeds)
-        return build_own(made, "main", sweeps.catalog()).caption
+        return " ".join(build(made, "main", sweeps.catalog()).words.below)
 
     lead = "How optimistic the selected candidates' MAP@R on the validation split is, by leaving each repeat out:"
     assert lead not in caption()

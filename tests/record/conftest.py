@@ -5,13 +5,18 @@ import tempfile
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pytest
 import sqlalchemy as sa
 
 from orchestrator.record.store import Store, Writer
 from tests.record.sample import lease
+
+if TYPE_CHECKING:  # most of the tests here need no MLflow
+    from mlflow import MlflowClient
+
+    from tests.mlflow_server import Another, Gate
 
 DATABASES: Final = ["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)]
 ON_BOTH: Final = pytest.mark.parametrize("database_url", DATABASES, indirect=True)
@@ -112,3 +117,21 @@ def another(database_url: str) -> Iterator[Callable[[], Store]]:
     yield open_another
     for one in opened:
         one.close()
+
+
+@pytest.fixture
+def another_tracker(gate: "Gate", monkeypatch: pytest.MonkeyPatch) -> "Another":
+    """Makes trackers of a real MLflow behind our gate."""
+    from orchestrator.record.mlflow.client import MlflowTracker
+    from tests.mlflow_server import TOKEN
+
+    monkeypatch.setenv("MLFLOW_TRACKING_TOKEN", TOKEN)
+    return lambda: MlflowTracker(gate.mlflow)
+
+
+@pytest.fixture
+def client(another_tracker: "Another", gate: "Gate") -> "MlflowClient":
+    """MLflow's own client, with the same token."""
+    from mlflow import MlflowClient
+
+    return MlflowClient(tracking_uri=gate.mlflow, registry_uri=gate.mlflow)

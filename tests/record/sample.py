@@ -6,6 +6,7 @@ from typing import Any
 
 from orchestrator.record.requests import NewSweep
 from orchestrator.record.store import Store
+from orchestrator.record.sweeps import PlanRows
 from orchestrator.spec.axes import Slot
 from orchestrator.views.runs import Candidate, Cell, Failed, Failure, Finished, Order, PlannedTrial, Progressed, Started
 from workers.contract import Progress, Recipe, Result
@@ -58,7 +59,7 @@ def planned(losses: Sequence[str] = ("triplet", "semihard"), seeds: Sequence[int
 def started(store: Store, fence: int, name: str = "sample", fresh: bool = False, **plan: Any) -> int:
     """A sweep that runs; returns its id."""
     sweep = store.submissions.add_sweep(new_sweep(name)).id
-    store.writer(fence).sweeps.start(sweep, **planned(**plan), slot=SLOT, fresh=fresh)
+    store.writer(fence).sweeps.start(sweep, PlanRows(**planned(**plan)), slot=SLOT, fresh=fresh)
     return sweep
 
 
@@ -79,7 +80,7 @@ def result(score: float = 0.5, outcome: str = "ok", **more: Any) -> Result:
         "steps": 100,
         "seconds": 8.0,
         "provenance": {"git_commit": "abc123", "device": "cpu", "versions": {"torch": "2.6"}},
-        "artifacts": ["best.pt"],
+        "artifacts": ["best.safetensors"],
     }
     return Result(**(values | more))
 

@@ -42,8 +42,9 @@ class Shelf:
         self.experiments.pop(self.sweeps.pop(uid, ""), None)
 
     def unite(self, experiment: str, known: Callable[[Iterable[str]], Mapping[str, str]]) -> int:
-        """It has each key once."""
+        """It has each key once; the run that was sent last, the summary, must be known by now."""
         assert experiment in self.experiments
+        assert known(self.sent[-1:]).get(self.sent[-1]) == self.ids[self.sent[-1]]
         return 0
 
     def mirror(self, experiment: str, run: RunMirror) -> str:

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 
 from orchestrator.record import schema
 from orchestrator.record.store import Store, Writer
+from orchestrator.record.sweeps import PlanRows
 from orchestrator.views.runs import AttemptStopped, CellSettled, CellSummary, Failed, Failure, Finished, SweepSettled
 from tests.record.invariants import check
 from tests.record.oracle import Attempt, Key, Oracle
@@ -33,7 +34,7 @@ class Recorded:
     def start(self, losses: list[str], seeds: list[int]) -> None:
         sweep = self._store.submissions.add_sweep(new_sweep()).id
         self._sweeps.append(sweep)
-        self._writer.sweeps.start(sweep, **planned(losses, seeds), slot=SLOT, fresh=False)
+        self._writer.sweeps.start(sweep, PlanRows(**planned(losses, seeds)), slot=SLOT, fresh=False)
 
     def claim(self) -> Attempt | None:
         order = self._writer.claims.next()
@@ -53,7 +54,7 @@ class Recorded:
         self._writer.events.write(AttemptStopped(self._uids[attempt]))
 
     def wanted(self, attempt: Attempt) -> bool:
-        return self._store.claims.wanted(self._uids[attempt])
+        return bool(self._store.claims.wanted_of([self._uids[attempt]]))
 
     def cancel(self, number: int, trial: int | None = None) -> None:
         sweep = self._sweeps[number]

@@ -32,13 +32,22 @@ def finished(store: Store, tmp_path: Path) -> tuple[FigureFiles, Path]:
     fence = lease(store)
     started(store, fence)
     order = claimed(store, fence)
-    names = ["best.pt", "norms.npz", "panels.png", "../secret.npz", "/etc/passwd", "link.npz", "a b.svg", ".hidden"]
+    names = [
+        "best.safetensors",
+        "norms.npz",
+        "panels.png",
+        "../secret.npz",
+        "/etc/passwd",
+        "link.npz",
+        "a b.svg",
+        ".hidden",
+    ]
     store.writer(fence).events.write(Started(order.attempt, "slot-0", "lab"))
     store.writer(fence).events.write(Finished(order.attempt, result(artifacts=names)))
     root = tmp_path / "storage"
     folder = root / order.training / str(order.number)
     folder.mkdir(parents=True)
-    for name in ("best.pt", ".hidden"):
+    for name in ("best.safetensors", ".hidden"):
         (folder / name).write_bytes(b"weights")
     (folder / "norms.npz").write_bytes(packed(edges=np.arange(3.0), counts=np.array([1, 2])))
     (folder / "panels.png").write_bytes(PNG)
@@ -49,7 +58,7 @@ def finished(store: Store, tmp_path: Path) -> tuple[FigureFiles, Path]:
 
 def test_nothing_else_is(finished: tuple[FigureFiles, Path]) -> None:
     for name in (
-        "best.pt",
+        "best.safetensors",
         ".hidden",
         "../secret.npz",
         "..",
@@ -125,9 +134,7 @@ def test_the_attempt_that_finished_keeps_the_files(store: Store, fence: int, wri
     assert (kept.folder, kept.names) == (f"{first.training}/2", ("norms.npz",))
 
 
-def test_a_store_that_is_away_hides_no_page(
-    finished: tuple[FigureFiles, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_absent_store_hides_no_page(finished: tuple[FigureFiles, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     files, _ = finished
 
     def away(*_: object) -> int:

@@ -1,23 +1,16 @@
 """One conductor at a time: the lease, its fence, and what a conductor that lost it may still do (nothing)."""
 
-import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from orchestrator.conduct.lease import Standby
-from orchestrator.record.lease import Held
+from orchestrator.record.lease import HeldLease
 from orchestrator.record.store import Store
+from orchestrator.record.sweeps import PlanRows
+from orchestrator.views import runs
 from orchestrator.views.errors import FencedError, UnavailableError
-from orchestrator.views.runs import (
-    AttemptStopped,
-    CellSettled,
-    CellSummary,
-    Finished,
-    Progressed,
-    Started,
-    SweepSettled,
-)
 from tests.record.conftest import ON_BOTH
 from tests.record.sample import SLOT, claimed, lease, new_sweep, planned, progress, result, started, states
 
@@ -77,12 +70,12 @@ def test_a_holder_that_renews_is_never_taken_for_dead(store: Store) -> None:
 
 def test_a_standby_judges_by_its_own_clock(store: Store) -> None:
     moment = [100.0]
-    standby, held = Standby(store, 15.0, lambda: moment[0]), Held(3, 5_000_000.0, 15.0)
+    standby, held = Standby(store, 15.0, lambda: moment[0]), HeldLease(3, 5_000_000.0, 15.0)
     assert standby.lapsed(None) is None
     assert standby.lapsed(held) is None
     moment[0] += 15
     assert standby.lapsed(held) is None
-    renewed = Held(3, 5_000_010.0, 15.0)
+    renewed = HeldLease(3, 5_000_010.0, 15.0)
     moment[0] += 1
     assert standby.lapsed(renewed) is None, "it was renewed"
     moment[0] += 16
@@ -92,7 +85,7 @@ def test_a_standby_judges_by_its_own_clock(store: Store) -> None:
 def test_a_standby_outlives_a_database_that_does_not_answer(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     held, left = store.lease.held, iter([1])
 
-    def refusing() -> Held | None:
+    def refusing() -> HeldLease | None:
         if next(left, None):
             raise UnavailableError("the database cannot be used: a test")
         return held()
@@ -106,12 +99,8 @@ def test_a_standby_outlives_a_database_that_does_not_answer(store: Store, monkey
 @ON_BOTH
 def test_of_many_that_want_the_lease_one_gets_it(store: Store, another: Callable[[], Store]) -> None:
     stores = [another() for _ in range(4)]
-    got: list[int | None] = []
-    threads = [threading.Thread(target=lambda one=one: got.append(one.lease.acquire("x", 600))) for one in stores * 2]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(8) as pool:
+        got = list(pool.map(lambda one: one.lease.acquire("x", 600), stores * 2))
     assert sorted(fence for fence in got if fence is not None) == [1]
 
 
@@ -125,11 +114,11 @@ def test_a_fenced_conductor_writes_nothing(store: Store, another: Callable[[], S
     other = another()
     new = lease(other, "conductor-2")
     dirty = store.outbox.due(10)[0]
-    summary = CellSummary(0, "complete", 0, {}, "key", None, {}, 1)
+    summary = runs.CellSummary(0, "complete", 0, {}, "key", None, {}, 1)
     former = store.writer(old)
     refused: list[Callable[[], object]] = [
         former.claims.next,
-        lambda: former.sweeps.start(queued, **planned(), slot=SLOT, fresh=False),
+        lambda: former.sweeps.start(queued, PlanRows(**planned()), slot=SLOT, fresh=False),
         lambda: former.sweeps.fail(queued, "no"),
         lambda: former.requests.applied(request, "done"),
         lambda: former.trials.cancel(sweep),
@@ -140,12 +129,12 @@ def test_a_fenced_conductor_writes_nothing(store: Store, another: Callable[[], S
         *(
             lambda event=event: former.events.write(event)
             for event in (
-                Started(order.attempt, "slot", "host"),
-                Progressed(order.attempt, 1, progress(1, metrics={"train/loss": 1.0})),
-                Finished(order.attempt, result()),
-                AttemptStopped(order.attempt),
-                CellSettled(sweep, summary),
-                SweepSettled(sweep),
+                runs.Started(order.attempt, "slot", "host"),
+                runs.Progressed(order.attempt, 1, progress(1, metrics={"train/loss": 1.0})),
+                runs.Finished(order.attempt, result()),
+                runs.AttemptStopped(order.attempt),
+                runs.CellSettled(sweep, summary),
+                runs.SweepSettled(sweep),
             )
         ),
     ]
@@ -160,21 +149,11 @@ def test_a_fenced_conductor_writes_nothing(store: Store, another: Callable[[], S
 @ON_BOTH
 def test_threads_never_claim_the_same_training(store: Store, fence: int, another: Callable[[], Store]) -> None:
     sweep = started(store, fence, seeds=list(range(40)))
-    claimed_by: list[list[str]] = [[] for _ in range(8)]
 
-    def claim(mine: list[str], own: Store) -> None:
-        while (order := own.writer(fence).claims.next()) is not None:
-            mine.append(order.training)
+    def claim(own: Store) -> list[str]:
+        return [order.training for order in iter(own.writer(fence).claims.next, None)]
 
-    shared = another()
-    threads = [
-        threading.Thread(target=claim, args=(mine, store if number % 2 else shared))
-        for number, mine in enumerate(claimed_by)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    every = [training for mine in claimed_by for training in mine]
+    with ThreadPoolExecutor(8) as pool:
+        every = [training for mine in pool.map(claim, [store, another()] * 4) for training in mine]
     assert len(every) == len(set(every)) == 80
     assert states(store, sweep) == ["running"] * 80

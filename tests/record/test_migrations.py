@@ -1,6 +1,7 @@
 """The schema's versions, and connections to Postgres."""
 
-import threading
+import shutil
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
+from orchestrator.record import migrations
 from orchestrator.record.database import Database
 from orchestrator.record.migrations import migrate
 from orchestrator.record.schema import metadata
@@ -27,7 +29,7 @@ def differences(url: str) -> list[object]:
 
 
 @ON_BOTH
-def test_the_steps_give_the_schema(database_url: str) -> None:
+def test_a_new_database_has_the_schema(database_url: str) -> None:
     Store.open(database_url).close()
     assert differences(database_url) == []
     Store.open(database_url).close()  # a second time changes nothing
@@ -36,25 +38,37 @@ def test_the_steps_give_the_schema(database_url: str) -> None:
     with engine.begin() as connection:
         connection.execute(sa.text("ALTER TABLE sweep DROP COLUMN error"))
     engine.dispose()
-    assert differences(database_url) != [], "a column without a step is found"
+    assert differences(database_url) != [], "a missing column is found"
+
+
+@ON_BOTH
+def test_a_database_of_an_older_version_is_upgraded(
+    database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Store.open(database_url).close()
+    folder = tmp_path / "migrations"
+    shutil.copytree(Path(migrations.__file__).parent, folder)
+    (folder / "versions" / "0002_wider.py").write_text(
+        'import sqlalchemy as sa\nfrom alembic import op\n\nrevision, down_revision = "0002", "0001"\n\n\n'
+        'def upgrade() -> None:\n    op.add_column("lease", sa.Column("wider", sa.Integer()))\n'
+    )
+    monkeypatch.setattr(migrations, "_FOLDER", folder)
+    migrations._newest.cache_clear()
+    try:
+        Store.open(database_url).close()
+    finally:
+        migrations._newest.cache_clear()
+    engine = sa.create_engine(database_url)
+    assert "wider" in {column["name"] for column in sa.inspect(engine).get_columns("lease")}
+    with engine.connect() as connection:
+        assert connection.execute(sa.text("SELECT version_num FROM alembic_version")).scalar() == "0002"
+    engine.dispose()
 
 
 @ON_BOTH
 def test_many_that_open_at_once_migrate_once(database_url: str) -> None:
-    failures: list[BaseException] = []
-
-    def open_it() -> None:
-        try:
-            Store.open(database_url).close()
-        except BaseException as error:
-            failures.append(error)
-
-    threads = [threading.Thread(target=open_it) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failures == []
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: Store.open(database_url).close(), range(4)))
     assert differences(database_url) == []
 
 
@@ -89,7 +103,7 @@ def test_a_database_of_a_newer_version_is_refused(database_url: str) -> None:
 
 
 def test_a_database_that_does_not_answer_is_said_so(tmp_path: Path) -> None:
-    with pytest.raises(UnavailableError, match="the database cannot be used"):
+    with pytest.raises(UnavailableError, match="the database cannot be used: connection"):
         Store.open("postgresql+psycopg://nobody@127.0.0.1:1/none")
     store = Store.open(f"sqlite:///{tmp_path / 'a folder'}/metricsweep.db")
     store.ping()

@@ -7,42 +7,25 @@ from typing import Any
 import pytest
 from mlflow.tracking import MlflowClient
 
-from orchestrator.record.mlflow.client import KEY_TAG, MlflowTracker
+from orchestrator.record.mlflow.client import KEY_TAG
 from orchestrator.record.mlflow.mirror import Mirror
-from orchestrator.record.mlflow.tracker import RunMirror, Tracker
+from orchestrator.record.mlflow.tracker import RunMirror
 from orchestrator.record.store import Store, Writer
 from orchestrator.views.errors import FencedError
 from orchestrator.views.runs import Finished, Progressed, Started
 from tests.inline_conductor import Killed
-from tests.mlflow_server import TOKEN, Gate
+from tests.mlflow_server import Another
 from tests.record.sample import claimed, lease, progress, result, run_all, started
 from tests.record.test_recorder import forward_all, rested, settle
 
 Shown = dict[str, tuple[Any, ...]]
 """By key what a run shows: status, times, params, tags, curves."""
+Mirrored = Callable[[int], Mirror]
 
 
 @pytest.fixture
-def address(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A real server, behind our gate."""
-    monkeypatch.setenv("MLFLOW_TRACKING_TOKEN", TOKEN)
-    return gate.mlflow
-
-
-@pytest.fixture
-def client(address: str) -> MlflowClient:
-    return MlflowClient(tracking_uri=address, registry_uri=address)
-
-
-@pytest.fixture
-def tracker(address: str) -> Callable[[], Tracker]:
-    """Makes a tracker that knows nothing of what others sent."""
-    return lambda: MlflowTracker(address)
-
-
-@pytest.fixture
-def mirrored(store: Store, tracker: Callable[[], Tracker]) -> Callable[[int], Mirror]:
-    return lambda fence: Mirror(store, store.writer(fence), tracker)
+def mirrored(store: Store, another_tracker: Another) -> Mirrored:
+    return lambda fence: Mirror(store, store.writer(fence), another_tracker)
 
 
 def shown(client: MlflowClient, store: Store, sweep: int) -> Shown:
@@ -65,7 +48,7 @@ def shown(client: MlflowClient, store: Store, sweep: int) -> Shown:
 
 
 def test_a_deleted_run_is_made_anew(
-    store: Store, fence: int, writer: Writer, client: MlflowClient, mirrored: Callable[[int], Mirror]
+    store: Store, fence: int, writer: Writer, client: MlflowClient, mirrored: Mirrored
 ) -> None:
     sweep = started(store, fence, losses=["triplet"], seeds=[0])
     order, mirror = claimed(store, fence), mirrored(fence)
@@ -83,7 +66,7 @@ def test_a_deleted_run_is_made_anew(
 
 
 def test_a_wiped_mlflow_is_filled_anew(
-    store: Store, fence: int, writer: Writer, client: MlflowClient, mirrored: Callable[[int], Mirror]
+    store: Store, fence: int, writer: Writer, client: MlflowClient, mirrored: Mirrored
 ) -> None:
     first, second = (started(store, fence, name=name, fresh=True, losses=["triplet"]) for name in ("first", "second"))
     run_all(store, fence)
@@ -96,7 +79,7 @@ def test_a_wiped_mlflow_is_filled_anew(
     for sweep in (first, second):  # a wiped MLflow gives the numbers of its experiments out again
         client.delete_experiment(store.runs.experiment(sweep))
     for sweep in (second, first):
-        assert writer.outbox.tell_anew(sweep) == 4
+        assert writer.outbox.mirror_again(sweep) == 4
         forward_all(mirror)
     assert {sweep: shown(client, store, sweep) for sweep in (first, second)} == before
 
@@ -105,8 +88,8 @@ def test_a_wiped_mlflow_is_filled_anew(
 def test_killed_at_any_moment_it_tells_every_run_once(
     store: Store,
     client: MlflowClient,
-    mirrored: Callable[[int], Mirror],
-    tracker: Callable[[], Tracker],
+    mirrored: Mirrored,
+    another_tracker: Another,
     monkeypatch: pytest.MonkeyPatch,
     seed: int,
 ) -> None:
@@ -121,10 +104,10 @@ def test_killed_at_any_moment_it_tells_every_run_once(
     for run in client.search_runs([store.runs.experiment(sweep)]):
         if drawn.random() < 0.6:
             client.delete_run(run.info.run_id)
-    store.writer(fence).outbox.tell_anew(sweep)
+    store.writer(fence).outbox.mirror_again(sweep)
     kills, told = 0, False
     while not told:
-        told_by: Any = tracker()
+        told_by: Any = another_tracker()
         asked = told_by._client
         for name in ("create_run", "log_batch", "set_terminated", "search_runs", "delete_run", "set_experiment_tag"):
             monkeypatch.setattr(asked, name, mortal(getattr(asked, name), drawn, kills))
@@ -134,7 +117,7 @@ def test_killed_at_any_moment_it_tells_every_run_once(
         except Killed:
             kills += 1
             if drawn.random() < 0.3:
-                store.writer(fence).outbox.tell_anew(sweep)
+                store.writer(fence).outbox.mirror_again(sweep)
     assert kills
     assert store.outbox.lag() == 0
     assert shown(client, store, sweep) == whole
@@ -156,7 +139,7 @@ def mortal(call: Callable[..., Any], drawn: random.Random, kills: int) -> Callab
 
 
 def test_what_is_sent_after_the_lease_is_sent_anew_by_the_next(
-    store: Store, fence: int, client: MlflowClient, tracker: Callable[[], Tracker], monkeypatch: pytest.MonkeyPatch
+    store: Store, fence: int, client: MlflowClient, another_tracker: Another, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It stood still with a request on its way; MLflow knows no fence, and shows what it was sent last."""
     sweep = started(store, fence, losses=["triplet"], seeds=[0])
@@ -167,7 +150,7 @@ def test_what_is_sent_after_the_lease_is_sent_anew_by_the_next(
     ):
         store.writer(fence).events.write(event)
     rested(store)
-    stalled: Any = tracker()
+    stalled: Any = another_tracker()
     real = type(stalled).mirror
     next_fence: list[int] = []
 
@@ -176,7 +159,7 @@ def test_what_is_sent_after_the_lease_is_sent_anew_by_the_next(
             store.writer(fence).lease.release()
             next_fence.append(lease(store, "next"))
             store.writer(next_fence[0]).events.write(Finished(order.attempt, result()))
-            forward_all(Mirror(store, store.writer(next_fence[0]), tracker))
+            forward_all(Mirror(store, store.writer(next_fence[0]), another_tracker))
         return real(self, experiment, run)
 
     monkeypatch.setattr(type(stalled), "mirror", late)
@@ -188,8 +171,8 @@ def test_what_is_sent_after_the_lease_is_sent_anew_by_the_next(
     assert mirror.forward() == 0
     assert len(store.requests.pending()) == 1, "asked for once"
     writer = store.writer(next_fence[0])
-    writer.outbox.tell_anew(asked.sweep)
-    forward_all(Mirror(store, writer, tracker))
+    writer.outbox.mirror_again(asked.sweep)
+    forward_all(Mirror(store, writer, another_tracker))
     (trial,) = store.trials.page(sweep).items
     assert client.get_run(store.runs.run("trial", sweep, trial.id)).info.status == "FINISHED"
 
@@ -198,7 +181,7 @@ def test_what_was_sent_while_all_was_to_be_told_anew_is_not_noted(store: Store, 
     sweep = started(store, fence, losses=["triplet"], seeds=[0])
     run_all(store, fence)
     (sent,) = [one for one in store.outbox.due(100) if one.kind == "trial"]
-    writer.outbox.tell_anew(sweep)
+    writer.outbox.mirror_again(sweep)
     writer.outbox.sent(sent, "in the MLflow that was wiped", 7)
     assert store.runs.run("trial", sweep, sent.entity) is None
     assert [point.step for point in store.mirror_states.trial(sent.entity).points] == [10, 20]

@@ -2,7 +2,6 @@
 
 import math
 import socket
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,44 +12,19 @@ from mlflow.entities import Run, ViewType
 from mlflow.tracking import MlflowClient
 
 from orchestrator.record.mirror_runs import CurvePoint
+from orchestrator.record.mlflow import tracker as tracking
 from orchestrator.record.mlflow.client import KEY_TAG, NOT_FINITE_TAG, SWEEP_TAG, MlflowTracker
-from orchestrator.record.mlflow.tracker import (
-    DatasetMirror,
-    ExperimentGoneError,
-    RunGoneError,
-    RunMirror,
-    Tracker,
-    TrackerRefusedError,
-)
+from orchestrator.record.mlflow.tracker import RunGoneError, RunMirror, Tracker
 from orchestrator.views.errors import UnavailableError
-from tests.mlflow_server import TOKEN, Gate
+from tests.mlflow_server import Another
 from tests.ports import free_port
 
-Another = Callable[[], Tracker]
 STARTED = datetime(2026, 1, 2, 3, 4, 5, 678_000, tzinfo=UTC)
 
 
 @pytest.fixture
-def server(gate: Gate, monkeypatch: pytest.MonkeyPatch) -> str:
-    """MLflow through our own gate, with the token as its client reads it."""
-    monkeypatch.setenv("MLFLOW_TRACKING_TOKEN", TOKEN)
-    return gate.mlflow
-
-
-@pytest.fixture
-def another(server: str) -> Another:
-    """A tracker that knows nothing of what others sent, each time that it is called."""
-    return lambda: MlflowTracker(server)
-
-
-@pytest.fixture
-def tracker(another: Another) -> Tracker:
-    return another()
-
-
-@pytest.fixture
-def client(server: str) -> MlflowClient:
-    return MlflowClient(tracking_uri=server, registry_uri=server)
+def tracker(another_tracker: Another) -> Tracker:
+    return another_tracker()
 
 
 @pytest.fixture
@@ -85,9 +59,9 @@ def everything(client: MlflowClient, run_id: str) -> tuple[object, ...]:
 
 
 def test_a_trial_is_shown_once(
-    another: Another, client: MlflowClient, experiment: str, capfd: pytest.CaptureFixture[str]
+    another_tracker: Another, client: MlflowClient, experiment: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    trial, tracker = a_trial(files={"log.txt": b"lines"}), another()
+    trial, tracker = a_trial(files={"log.txt": b"lines"}), another_tracker()
     run_id = tracker.mirror(experiment, trial)
     run = client.get_run(run_id)
     assert run.info.run_name == "triplet · sec · seed 0"
@@ -101,7 +75,9 @@ def test_a_trial_is_shown_once(
     assert [(m.step, m.timestamp - 1767323045678) for m in history] == [(s, 1000 * s) for s in range(1, 6)]
     before = everything(client, run_id)
     assert tracker.mirror(experiment, replace(trial, run=run_id)) == run_id
-    assert another().mirror(experiment, trial) == run_id, "found by its key"
+    assert another_tracker().mirror(experiment, trial) == run_id, "found by its key"
+    client.update_run(run_id, status="RUNNING")  # as a server that was restored from a backup shows it
+    assert tracker.mirror(experiment, trial) == run_id
     assert everything(client, run_id) == before
     assert len(client.search_runs([experiment])) == 1
     assert capfd.readouterr().out == ""
@@ -163,44 +139,40 @@ def test_files_are_artifacts(
     assert Path(client.download_artifacts(run_id, "tables/main.png")).read_bytes() == b"\x89PNG\x00"
     assert Path(client.download_artifacts(run_id, "table.tex")).read_bytes() == b"\\toprule"
     assert list(tmp_path.iterdir()) == []  # no ./mlruns beside whoever runs it
-    with pytest.raises(ValueError, match="stays within its run"):
+    with pytest.raises(ValueError, match="out of its MLflow run"):
         tracker.mirror(experiment, a_trial(files={"../out": b""}))
 
 
-def test_a_missing_run_is_an_error(another: Another, client: MlflowClient, experiment: str) -> None:
+def test_a_missing_run_is_an_error(another_tracker: Another, client: MlflowClient, experiment: str) -> None:
     trial = a_trial()
-    tracker = another()
+    tracker = another_tracker()
     run_id = tracker.mirror(experiment, trial)
     client.delete_run(run_id)
     for gone in (replace(trial, run=run_id), replace(trial, run=uuid4().hex), replace(trial, run=run_id, points=())):
         with pytest.raises(RunGoneError, match="is gone from MLflow"):
-            another().mirror(experiment, gone)
+            another_tracker().mirror(experiment, gone)
     again = tracker.mirror(experiment, trial)
     assert again != run_id
     assert client.get_run(again).data.metrics["train/loss"] == 0.2
 
 
-def test_a_missing_experiment_is_an_error(another: Another, client: MlflowClient, experiment: str) -> None:
+def test_a_missing_experiment_is_an_error(another_tracker: Another, client: MlflowClient, experiment: str) -> None:
     sweep = client.get_experiment(experiment).tags[SWEEP_TAG]
-    tracker = another()
+    tracker = another_tracker()
     assert tracker.mirror(experiment, a_trial(sweep=sweep))
     for elsewhere, whose in ((experiment, str(uuid4())), ("987654321", sweep)):
-        with pytest.raises(ExperimentGoneError):
+        with pytest.raises(tracking.ExperimentGoneError):
             tracker.mirror(elsewhere, a_trial(sweep=whose))
     assert len(client.search_runs([experiment])) == 1, "nothing goes into an experiment that is another sweep's"
 
 
-def test_a_run_of_a_former_shape_is_made_anew(another: Another, client: MlflowClient, experiment: str) -> None:
-    trial = a_trial()
-    former = client.create_run(experiment, tags={KEY_TAG: trial.key}).info.run_id
-    run_id = another().mirror(experiment, trial)
-    assert run_id != former
-    assert [run.info.run_id for run in client.search_runs([experiment])] == [run_id]
-
-
-def test_a_cell_that_chose_otherwise_gets_another_run(another: Another, client: MlflowClient, experiment: str) -> None:
-    cell = a_trial(kind="cell", params={"loss": "triplet"}, dataset=DatasetMirror("digits", "sha256:" + "a" * 64))
-    tracker = another()
+def test_a_cell_that_chose_otherwise_gets_another_run(
+    another_tracker: Another, client: MlflowClient, experiment: str
+) -> None:
+    cell = a_trial(
+        kind="cell", params={"loss": "triplet"}, dataset=tracking.DatasetMirror("digits", "sha256:" + "a" * 64)
+    )
+    tracker = another_tracker()
     run_id = tracker.mirror(experiment, cell)
     settled = replace(cell, run=run_id, params={"loss": "triplet", "eta": "0.5"})
     assert tracker.mirror(experiment, settled) == run_id
@@ -208,15 +180,17 @@ def test_a_cell_that_chose_otherwise_gets_another_run(another: Another, client: 
     (data,) = client.get_run(run_id).inputs.dataset_inputs
     assert (data.dataset.name, data.dataset.digest) == ("digits", "sha256:" + "a" * 29)
     other = replace(settled, params={"loss": "triplet", "eta": "1.0"})
-    with pytest.raises(RunGoneError, match="for other choices: eta"):
+    with pytest.raises(RunGoneError, match="other params and is replaced: eta"):
         tracker.mirror(experiment, other)
     again = tracker.mirror(experiment, replace(other, run=None))
     assert [run.info.run_id for run in client.search_runs([experiment])] == [again]
     assert client.get_run(again).data.params == {"loss": "triplet", "eta": "1.0"}
 
 
-def test_of_two_runs_of_a_key_the_known_one_stays(another: Another, client: MlflowClient, experiment: str) -> None:
-    tracker, keys = another(), [str(uuid4()) for _ in range(3)]
+def test_of_two_runs_of_a_key_the_known_one_stays(
+    another_tracker: Another, client: MlflowClient, experiment: str
+) -> None:
+    tracker, keys = another_tracker(), [str(uuid4()) for _ in range(3)]
     made = {key: [client.create_run(experiment, tags={KEY_TAG: key}).info.run_id for _ in range(2)] for key in keys}
     client.create_run(experiment, tags={"somebody's": "own"})
     known = {keys[0]: made[keys[0]][0], keys[1]: made[keys[1]][1]}
@@ -265,7 +239,7 @@ def test_a_server_that_is_down_is_unavailable() -> None:
 
 def test_a_deleted_experiment_is_refused(tracker: Tracker, client: MlflowClient, experiment: str) -> None:
     client.delete_experiment(experiment)
-    with pytest.raises(TrackerRefusedError, match=f"{experiment} must be in the 'active' state"):
+    with pytest.raises(tracking.TrackerRefusedError, match=f"{experiment} must be in the 'active' state"):
         tracker.mirror(experiment, a_trial())
 
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 from orchestrator.record.store import Store, Writer
+from orchestrator.record.sweeps import PlanRows
 from orchestrator.record.transitions import PruningDecision
 from orchestrator.views.runs import AttemptStopped, Candidate, Cell, Finished, PlannedTrial, Progressed
 from orchestrator.views.states import TrialState
@@ -18,7 +19,7 @@ def two_candidates(store: Store, fence: int, **more: Any) -> int:
         PlannedTrial(0, one, repeat, {"seed": str(repeat)}, whole, whole.fingerprint) for one, repeat, whole in made
     ]
     candidates = [Candidate(0, one, {"embedding": str(one)}) for one in range(2)]
-    store.writer(fence).sweeps.start(sweep, [Cell(0, {})], candidates, planned, slot=SLOT, fresh=False)
+    store.writer(fence).sweeps.start(sweep, PlanRows([Cell(0, {})], candidates, planned), slot=SLOT, fresh=False)
     return sweep
 
 
@@ -40,7 +41,7 @@ def test_pruning_ends_what_is_active_and_says_why(store: Store, fence: int, writ
         store.trials.get(second.id).reason
         == f"pruned with trial {first.id}, after evaluation 2: validation/map@r 0.25; too low"
     )
-    assert not store.claims.wanted(order.attempt)
+    assert not store.claims.wanted_of([order.attempt])
     writer.events.write(AttemptStopped(order.attempt))
     assert writer.pruning.prune(verdict(sweep, 0, first.id)) == 0, "a second time in vain"
     competitors = store.pruning.competitors(sweep, 0)
@@ -84,6 +85,6 @@ def test_pruning_does_not_stop_a_training_that_another_sweep_wants(store: Store,
     first, second = two_candidates(store, fence), two_candidates(store, fence)
     order = claimed(store, fence)
     writer.pruning.prune(verdict(first, 0, store.trials.page(first).items[0].id))
-    assert store.claims.wanted(order.attempt)
+    assert store.claims.wanted_of([order.attempt])
     run(store, fence, order)
     assert (states(store, first)[0], states(store, second)[0]) == ("pruned", "finished")

@@ -8,24 +8,11 @@ import sqlalchemy as sa
 
 from orchestrator.record.mlflow.content import DESCRIPTION_TAG
 from orchestrator.record.mlflow.mirror import Mirror
-from orchestrator.record.mlflow.tracker import Exhibit
+from orchestrator.record.mlflow.tracker import Artifacts, DatasetMirror
 from orchestrator.record.schema import outbox
 from orchestrator.record.store import Store, Writer
-from orchestrator.views.runs import (
-    AskedEvaluation,
-    CellSettled,
-    CellSummary,
-    Extension,
-    Failed,
-    Failure,
-    Finished,
-    MeasuredTrial,
-    PlannedTrial,
-    Progressed,
-    Started,
-    Statistic,
-    SweepSettled,
-)
+from orchestrator.views import runs
+from orchestrator.views.runs import Finished, Progressed, Started
 from tests.record.conftest import ON_BOTH
 from tests.record.sample import KEY, claimed, fail, new_sweep, progress, recipe, result, run, run_all, started
 from tests.record.shelf import Shelf
@@ -50,10 +37,10 @@ def rested(store: Store) -> None:
 
 def settle(store: Store, fence: int, sweep: int) -> None:
     for one, cell in store.sweeps.cells_to_settle():
-        statistics = {KEY: Statistic(0.5, 0.01, 2), "best/test/recall@1": Statistic(0.4, None, 1)}
-        summary = CellSummary(cell, "complete", 0, {"eta": "0.5"}, KEY, statistics[KEY], statistics, 3)
-        store.writer(fence).events.write(CellSettled(one, summary))
-    store.writer(fence).events.write(SweepSettled(sweep))
+        statistics = {KEY: runs.Statistic(0.5, 0.01, 2), "best/test/recall@1": runs.Statistic(0.4, None, 1)}
+        summary = runs.CellSummary(cell, "complete", 0, {"eta": "0.5"}, KEY, statistics[KEY], statistics, 3)
+        store.writer(fence).events.write(runs.CellSettled(one, summary))
+    store.writer(fence).events.write(runs.SweepSettled(sweep))
 
 
 @pytest.fixture
@@ -67,11 +54,11 @@ def test_a_sweep_is_mirrored_whole(store: Store, fence: int, writer: Writer, she
     uid = store.sweeps.get(sweep).uid
     asked: list[int] = []
 
-    def exhibits(one: int, ended: bool) -> Exhibit:
+    def artifacts(one: int, ended: bool) -> Artifacts:
         asked.extend([one] if ended else [])
-        return Exhibit(selected_by=KEY, files={"main.tex": b"table"} if ended else {})
+        return Artifacts(selected_by=KEY, files={"main.tex": b"table"} if ended else {})
 
-    mirror = Mirror(store, writer, lambda: shelf, exhibits, URL + "/")
+    mirror = Mirror(store, writer, lambda: shelf, artifacts, URL + "/")
     assert forward_all(mirror) == 1
     assert list(shelf.experiments.values()) == [f"sample #{sweep}"]
     assert shelf.runs[f"{uid}/summary"].status == "RUNNING"
@@ -89,7 +76,9 @@ def test_a_sweep_is_mirrored_whole(store: Store, fence: int, writer: Writer, she
     assert shelf.sent.index(f"{uid}/cell/0") < shelf.sent.index(first.uid)
     assert shelf.ids[first.uid] == store.runs.run("trial", sweep, first.id)
     writer.events.write(Progressed(order.attempt, 2, progress(20, metrics={"validation/map@r": 0.5})))
-    writer.events.write(Finished(order.attempt, result()))
+    kept = result()
+    read = {**kept.provenance, "manifest": "sha256:12"}  # of data whose content nobody knew before
+    writer.events.write(Finished(order.attempt, kept.model_copy(update={"provenance": read})))
     run_all(store, fence)
     settle(store, fence, sweep)
     forward_all(mirror)
@@ -98,21 +87,22 @@ def test_a_sweep_is_mirrored_whole(store: Store, fence: int, writer: Writer, she
     assert asked == [sweep]
     summary = shelf.runs[f"{uid}/summary"]
     assert (summary.status, summary.files) == ("FINISHED", {"main.tex": b"table"})
-    assert summary.metrics["trials finished"] == 4
-    assert summary.metrics["trials failed"] == 0
+    assert (summary.metrics["trials finished"], summary.metrics["trials failed"]) == (4, 0)
     assert store.runs.run("summary", sweep, sweep) == shelf.ids[f"{uid}/summary"]
     assert store.runs.experiment(sweep) == "experiment-0"
     assert store.runs.of_cells(sweep) == {index: shelf.ids[f"{uid}/cell/{index}"] for index in (0, 1)}
     shown = shelf.runs[first.uid]
-    assert shown.status == "FINISHED"
-    assert shown.ended is not None
+    assert (shown.status, shown.ended is None) == ("FINISHED", False)
     assert shelf.points[first.uid] == [("train/loss", 10, 2.0), ("validation/map@r", 20, 0.5)]
-    assert shown.metrics["map@r validation"] == 0.5
+    assert shown.metrics["best validation/map@r"] == 0.5
+    assert f"]({URL}/v1/trials/{first.id}/model)" in shown.tags[DESCRIPTION_TAG]
     cell = shelf.runs[f"{uid}/cell/0"]
     assert (cell.name, cell.status) == ("triplet", "FINISHED")
     assert cell.params == {"loss": "triplet", "eta": "0.5"}
-    assert cell.metrics == {"recall@1": 0.4, "map@r validation": 0.5, "map@r validation std": 0.01}
+    assert cell.metrics == {"recall@1": 0.4, "best validation/map@r": 0.5, "std/best validation map@r": 0.01}
     assert "eta = 0.5" in cell.tags[DESCRIPTION_TAG]
+    assert shelf.points[f"{uid}/cell/0"] == [("train/loss", 10, 2.0)], "the loss of its first trial"
+    assert (shown.dataset, cell.dataset) == (cell.dataset, DatasetMirror("digits", "sha256:12"))
     assert shown.tags["metricsweep.selected"] == "true"
 
 
@@ -149,7 +139,7 @@ def test_a_reused_trial_names_its_source(store: Store, fence: int, writer: Write
     source, reused = store.trials.page(one).items[0], store.trials.page(two).items[0]
     shown = shelf.runs[reused.uid]
     assert (shown.status, shown.points) == ("FINISHED", ())
-    assert shown.metrics["map@r validation"] == 0.5
+    assert shown.metrics["best validation/map@r"] == 0.5
     assert f"[trial {source.id}](/trials/{source.id})" in shown.tags[DESCRIPTION_TAG]
     assert shelf.ids[source.uid] in shown.tags[DESCRIPTION_TAG]
 
@@ -161,7 +151,7 @@ def test_repeated_points_are_sent_once(store: Store, fence: int, writer: Writer,
     for seq, step in enumerate((10, 20), start=1):
         writer.events.write(Progressed(first.attempt, seq, progress(step, metrics={"train/loss": float(step)})))
     forward_all(mirror)
-    writer.events.write(Failed(first.attempt, Failure("infrastructure", "lost"), requeue=True))
+    writer.events.write(runs.Failed(first.attempt, runs.Failure("infrastructure", "lost"), requeue=True))
     forward_all(mirror)
     second = claimed(store, fence)
     for seq, step in enumerate((20, 30), start=1):
@@ -176,7 +166,7 @@ def test_a_retried_trials_run_runs_again(store: Store, fence: int, writer: Write
     sweep = started(store, fence, losses=["triplet"], seeds=[0])
     mirror = Mirror(store, writer, lambda: shelf)
     order = claimed(store, fence)
-    writer.events.write(Failed(order.attempt, Failure("recipe", "ValueError: no"), requeue=False))
+    writer.events.write(runs.Failed(order.attempt, runs.Failure("recipe", "ValueError: no"), requeue=False))
     forward_all(mirror)
     uid = store.trials.page(sweep).items[0].uid
     assert shelf.runs[uid].status == "FAILED"
@@ -197,12 +187,12 @@ def test_an_evaluated_trials_run_gets_the_metric(store: Store, fence: int, write
     before = store.trials.get(one.id)
     (run_before,) = [run for run in shelf.runs.values() if run.kind == "trial"]
     wider = recipe(metrics=["nmi_sec"])
-    plan = PlannedTrial(0, 0, 0, {"seed": "0"}, wider, wider.fingerprint)
-    asked = MeasuredTrial(one.id, plan)
+    plan = runs.PlannedTrial(0, 0, 0, {"seed": "0"}, wider, wider.fingerprint)
+    asked = runs.MeasuredTrial(one.id, plan)
     spec = new_sweep().spec
-    writer.sweeps.extend(sweep, Extension("text", spec, 1, [], [], [], [asked]))
+    writer.sweeps.extend(sweep, runs.Extension("text", spec, 1, [], [], [], [asked]))
     order = claimed(store, fence)
-    assert order.evaluation == AskedEvaluation(f"{before.training}/1/best.pt", ("nmi_sec",))
+    assert order.evaluation == runs.RequestedEvaluation(f"{before.training}/1/best.safetensors", ("nmi_sec",))
     told = Result(outcome="ok", metrics={"best/test/nmi_sec": 0.25}, steps=0, seconds=0.1)
     writer.events.write(Finished(order.attempt, told))
     settle(store, fence, sweep)
@@ -255,7 +245,7 @@ def test_a_run_being_sent_is_sent_again_once_ended(store: Store, fence: int, wri
     if end == "cancelled":
         writer.trials.cancel(sweep)
     else:
-        writer.events.write(CellSettled(sweep, CellSummary(0, "complete", 1, {}, KEY, None, {}, 1)))
+        writer.events.write(runs.CellSettled(sweep, runs.CellSummary(0, "complete", 1, {}, KEY, None, {}, 1)))
     writer.outbox.sent(told, "run-1", 0)
     assert "trial" in {one.kind for one in store.outbox.due(100)}
 
@@ -286,6 +276,7 @@ def test_one_bad_run_does_not_keep_the_others(
     assert not {first.uid, second.uid} & set(shelf.runs)
     assert store.outbox.lag() == 2
     assert "too long" in caplog.text
+    assert (store.outbox.backlog(sweep).error, store.outbox.backlog(sweep + 1).error) == ("ValueError: too long", None)
     shelf.poison.clear()
     shelf.refused.clear()
     deadline = time.monotonic() + 60
@@ -320,7 +311,7 @@ def test_a_killed_deletion_leaves_no_experiment(store: Store, fence: int, writer
     """Killed right after the deletion, and the next one while MLflow is away: the third removes it."""
     sweep, other = ended(store, fence), ended(store, fence)
     forward_all(Mirror(store, writer, lambda: shelf, url=URL))
-    assert len(shelf.experiments) == 2
+    assert (len(shelf.experiments), store.outbox.lag()) == (2, 0)
     deleted(store, fence, sweep)
     shelf.away = True
     assert Mirror(store, writer, lambda: shelf, url=URL).forward() == 0

@@ -83,7 +83,7 @@ def test_what_clients_write_asks_whose_it_is() -> None:
             text = ast.unparse(method)
             asks = "require_steered(" in text or "chosen_project(" in text
             # A look of the nodes at their data is nobody's.
-            assert ".writing()" not in text or asks or method.name == "ask_look", method.name
+            assert ".writing()" not in text or asks or method.name == "request_inspection", method.name
 
 
 @ON_BOTH

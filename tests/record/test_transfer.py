@@ -56,14 +56,12 @@ def rows(url: str) -> dict[str, list[Any]]:
     return found
 
 
-def test_what_is_restored_is_what_was_there(
-    played: str, postgres_server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_all_is_restored(played: str, postgres_server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A backup of a Postgres becomes a Postgres, and as well a home with a file."""
     for name in ("DATABASE_URL", "STORAGE_URL"):
         monkeypatch.delenv(f"METRICSWEEP_{name}", raising=False)
     home = Settings(home=tmp_path / "home", database_url=played)
-    kept = home.resolved_home / "storage" / "a" / "1" / "best.pt"
+    kept = home.resolved_home / "storage" / "a" / "1" / "best.safetensors"
     kept.parent.mkdir(parents=True)
     kept.write_bytes(b"weights")
     before = rows(played)
@@ -79,7 +77,7 @@ def test_what_is_restored_is_what_was_there(
     for target in (there, file):
         restore(tmp_path / "backup", target, print)
         assert rows(target.database) == before
-        assert (target.resolved_home / "storage" / "a" / "1" / "best.pt").read_bytes() == b"weights"
+        assert (target.resolved_home / "storage" / "a" / "1" / "best.safetensors").read_bytes() == b"weights"
         store = Store.open(target.database)
         assert store.submissions.add_sweep(new_sweep("next")).id == 3, "the number of what is gone is not given again"
         fence = store.lease.acquire("another", 60.0)
@@ -134,9 +132,7 @@ def test_a_database_of_another_release_is_not_copied(played: str, tmp_path: Path
         snapshot(played, tmp_path / "copy.db", no_password)
 
 
-def test_no_home_is_left_where_rows_are_refused(
-    played: str, postgres_server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_home_is_left(played: str, postgres_server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The connection is lost at the commit: a home without its rows would be in the way of the next restore."""
     for name in ("DATABASE_URL", "STORAGE_URL"):
         monkeypatch.delenv(f"METRICSWEEP_{name}", raising=False)

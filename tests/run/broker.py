@@ -66,9 +66,9 @@ class MemoryBroker:
         self.starts.append(order.training)
         self.holders[order.attempt] = holder
 
-    def told(self, order: Order, message: Message) -> None:
+    def record(self, order: Order, message: Message) -> None:
         self.lines.setdefault(order.attempt, []).append(message.line)
-        match message.said():
+        match message.content():
             case Progress() as progress:
                 self.messages.setdefault(order.attempt, []).append(message.seq)
                 self.last[order.training] = progress

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from orchestrator.run.files import engine, pool
-from orchestrator.run.files.slot import HERE, Box, FileSlot, room, state_of
+from orchestrator.run.files.slot import HERE, FileSlot, Mailbox, slots_folder, state_of
 from orchestrator.views.runs import Order
 from tests.conftest import ROOT
 
@@ -32,8 +32,8 @@ def file_slot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FileS
     """A slot with one CPU that has joined the storage of a test by files; in a thread; both sides hurry."""
     monkeypatch.setattr(pool, "LOOK_SECONDS", 0.01)
     monkeypatch.setattr(engine, "TURN_SECONDS", 0.01)
-    there = room(tmp_path / "storage")
-    box = Box(there / HERE / uuid.uuid4().hex)
+    there = slots_folder(tmp_path / "storage")
+    box = Mailbox(there / HERE / uuid.uuid4().hex)
     slot = FileSlot(box, there.parent, state_of({"CPU": 1.0, "memory": 2.0**30}, "", ""), idle=600, poll=0.01)
     thread = threading.Thread(target=slot.run, daemon=True)
     thread.start()

@@ -14,9 +14,9 @@ from orchestrator.run import workdir
 from orchestrator.run.attempt import ADVICE, Workplace, execute, explained, out_of_memory
 from orchestrator.run.spool import Message, read
 from orchestrator.views.errors import UnavailableError
-from orchestrator.views.runs import AskedEvaluation, Order
+from orchestrator.views.runs import Order, RequestedEvaluation
 from tests.disk_limits import files_of_at_most
-from tests.object_store import ObjectStore, bucket_at, bucket_url, object_store  # noqa: F401 - fixtures
+from tests.object_store import ObjectStore, bucket_at, bucket_url, object_store, put  # noqa: F401 - fixtures
 from tests.run.broker import order
 from tests.workers.recipes import recipe
 from workers.contract import Progress, Result
@@ -71,16 +71,7 @@ def log_of(told: list[Message]) -> str:
 def damage(where: Path | str, folder: str) -> None:
     """Cut the last checkpoint of an attempt in half."""
     whole = opened(where).content(folder, "last.pt")
-    put(where, folder, "last.pt", whole[: len(whole) // 2])
-
-
-def put(where: Path | str, folder: str, name: str, content: bytes) -> None:
-    storage = opened(where)
-    if isinstance(storage, Bucket):
-        storage.write(content, folder, name)
-    else:
-        (storage.root / folder).mkdir(parents=True, exist_ok=True)
-        (storage.root / folder / name).write_bytes(content)
+    put(opened(where), folder, "last.pt", whole[: len(whole) // 2])
 
 
 def stopped_after(steps: int) -> Callable[[], bool]:
@@ -106,7 +97,7 @@ def test_a_damaged_checkpoint_gives_way_to_an_earlier_attempts(where: Path | str
     fourth = replace(first, number=4, resume=f"{first.training}/3/last.pt")  # the third has finished and has none
     told = ran(fourth, where)
     assert f"checkpoint {fourth.resume} is gone\n" in log_of(told)
-    assert "starting anew\ntraining from step 0" in log_of(told)
+    assert "starting from the beginning\ntraining from step 0" in log_of(told)
     assert told[-1].body["metrics"] == whole.body["metrics"]
 
 
@@ -118,7 +109,7 @@ def test_an_attempt_on_a_full_disk_is_heard(tmp_path: Path) -> None:
     assert told[-1].kind == "failed"
     assert told[-1].body["kind"] == "infrastructure"
     assert told[-1].body["message"].startswith("OSError: [Errno 27] File too large: ")
-    assert told[-1].body["message"].endswith("best.pt'")
+    assert told[-1].body["message"].endswith("best.safetensors'")
     assert [message.seq for message in told] == list(range(1, len(told) + 1))
     for message in read(opened(tmp_path / "storage"), f"{each.training}/1"):
         assert message == told[message.seq - 1]
@@ -152,16 +143,14 @@ def test_a_store_that_is_away_for_a_while_stops_no_training(
     assert not list(own_scratch.glob("attempts/*/1"))
 
 
-def test_a_store_that_stays_away_is_a_failure_of_the_machine(
-    store: ObjectStore, bucket_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lost_store_fails_the_machine(store: ObjectStore, bucket_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workdir, "AT_THE_END", (0.1,))
     each = replace(order(), recipe=recipe().model_dump(mode="json"))
     told = ran(each, bucket_url, after=lambda message: store.halt() if message.seq == 8 else None)
     store.go_on()
     failure: dict[str, Any] = told[-1].body
     assert (told[-1].kind, failure["kind"]) == ("failed", "infrastructure")
-    assert failure["message"].startswith(f"OSError: {each.training}/1/best.pt in s3://")
+    assert failure["message"].startswith(f"OSError: {each.training}/1/best.safetensors in s3://")
     assert bucket_at(bucket_url).size(f"{each.training}/1", "last.pt") > 0, "what was stored before stays"
     again = ran(replace(each, number=2, resume=f"{each.training}/1/last.pt"), bucket_url)
     assert again[-1].kind == "finished"
@@ -208,22 +197,20 @@ def test_only_what_lies_in_its_folder_is_sent(bucket_url: str, own_scratch: Path
     each, bucket = order(), bucket_at(bucket_url)
     place = workdir.RemoteWorkDirectory(bucket, each, own_scratch, lambda: False)
     place.open()
-    (place.folder / "best.pt").write_text("weights")
+    (place.folder / "best.safetensors").write_text("weights")
     (place.folder.parent / "secret").write_text("not theirs")
     (place.folder / "link.npz").symlink_to(place.folder.parent / "secret")
     strays = ["../secret", str(place.folder.parent / "secret"), "link.npz", "gone.npz"]
-    place.keep(Result(outcome="ok", steps=1, seconds=0, artifacts=["best.pt", *strays]))
-    assert bucket.names(f"{each.training}/1") == ["best.pt"]
+    place.keep(Result(outcome="ok", steps=1, seconds=0, artifacts=["best.safetensors", *strays]))
+    assert bucket.names(f"{each.training}/1") == ["best.safetensors"]
     assert bucket.names(each.training) == []
     said = place.report(Progress(step=1, total=2, checkpoint="../secret")).body
     assert said["checkpoint"] is None
-    assert "checkpoint not stored: [Errno 22] not in the attempt's folder: '../secret'; going on" in said["log"]
+    assert f"[Errno 22] the checkpoint is outside of the attempt's folder {place.folder}: '../secret'" in said["log"]
     place.end("stopped", {})
 
 
-def test_a_checkpoint_goes_only_after_the_end_is_stored(
-    bucket_url: str, own_scratch: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_checkpoint_goes_after_the_end(bucket_url: str, own_scratch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     each, bucket = order(), bucket_at(bucket_url)
     place = workdir.RemoteWorkDirectory(bucket, each, own_scratch, lambda: True)
     place.open()
@@ -238,14 +225,12 @@ def test_a_checkpoint_goes_only_after_the_end_is_stored(
     assert bucket.size(f"{each.training}/1", "last.pt") == 1, "nobody may ever hear of this end"
 
 
-def test_a_scratch_folder_that_somebody_else_prepared_fails_the_attempt_with_a_sentence(
-    where: Path | str, own_scratch: Path, tmp_path: Path
-) -> None:
+def test_a_scratch_folder_of_another_fails_the_attempt(where: Path | str, own_scratch: Path, tmp_path: Path) -> None:
     (tmp_path / "prepared").mkdir()
     own_scratch.symlink_to(tmp_path / "prepared")
     (last,) = ran(order(), where, QUICK)
     assert (last.kind, last.body["kind"]) == ("failed", "recipe"), "another attempt would meet it again"
-    assert "is a link, and whoever made it says what is read there" in last.body["message"]
+    assert "is a link, so that its owner decides what is read there" in last.body["message"]
     assert list((tmp_path / "prepared").iterdir()) == []
 
 
@@ -277,11 +262,16 @@ def greedy(*given: object) -> None:
 
 
 def test_kept_weights_are_evaluated_in_either_storage(where: Path | str) -> None:
-    put(where, "source/1", "best.pt", b"0.25")
-    asked = [AskedEvaluation(f"source/1/{name}.pt", ("nmi_sec",)) for name in ("best", "gone")]
+    put(opened(where), "source/1", "best.safetensors", b"0.25")
+    asked = [RequestedEvaluation(f"source/1/{name}.safetensors", ("nmi_sec",)) for name in ("best", "gone")]
     good, gone = (ran(replace(order(), evaluation=one), where, QUICK)[-1].body for one in asked)
+    other = ran(replace(order(), evaluation=asked[0]), where, HASTY)[-1].body
     assert good["metrics"] == {"best/test/nmi_sec": 0.25}
-    assert (gone["kind"], gone["message"]) == ("kept_weights", "kept weights: source/1/gone.pt is gone")
+    assert (gone["kind"], gone["message"]) == (
+        "kept_weights",
+        "kept weights: the kept weights source/1/gone.safetensors are not in the storage any more",
+    )
+    assert (other["kind"], f"the module of {HASTY} has no function" in other["message"]) == ("kept_weights", True)
 
 
 def test_an_attempt_lets_a_store_that_does_not_answer_rest(store: ObjectStore, bucket_url: str) -> None:

@@ -8,6 +8,7 @@ import time
 from collections import deque
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -16,7 +17,7 @@ from orchestrator.run.engine import Engine, Site, engine_named
 from orchestrator.run.spool import FILE, attempt_folder
 from orchestrator.views.errors import NotFoundError
 from orchestrator.views.operations import Inspected
-from orchestrator.views.runs import AskedEvaluation, Order
+from orchestrator.views.runs import Order, RequestedEvaluation
 from tests.run.broker import MemoryBroker, order
 from workers.catalog import Need
 from workers.contract import Part
@@ -96,16 +97,16 @@ def test_a_machine_says_what_its_data_root_has(engine: Engine, tmp_path: Path) -
     (tmp_path / "data" / "blind").touch()
     engine.inspect(machine, [cub])
     (blind,) = heard(engine, 1)
-    assert (blind.finding.state, "PermissionError" in blind.finding.said) == ("unknown", True)
+    assert (blind.finding.state, "PermissionError" in blind.finding.message) == ("unknown", True)
 
 
 def test_kept_weights_are_evaluated_in_place_of_training(engine: Engine, tmp_path: Path) -> None:
     kept = tmp_path / "storage" / "source" / "1"
     kept.mkdir(parents=True)
-    (kept / "best.pt").write_text("0.25")
-    (kept / "damaged.pt").write_text("none")
+    (kept / "best.safetensors").write_text("0.25")
+    (kept / "damaged.safetensors").write_text("none")
     good, bad, gone = (
-        replace(order(), evaluation=AskedEvaluation(f"source/1/{name}.pt", ("nmi_sec", "recall@16")))
+        replace(order(), evaluation=RequestedEvaluation(f"source/1/{name}.safetensors", ("nmi_sec", "recall@16")))
         for name in ("best", "damaged", "gone")
     )
     broker = broker_of(good, bad, gone)
@@ -113,8 +114,8 @@ def test_kept_weights_are_evaluated_in_place_of_training(engine: Engine, tmp_pat
     assert broker.results[good.training].metrics == {"best/test/nmi_sec": 0.25, "best/test/recall@16": 0.25}
     assert not (tmp_path / "storage" / good.training / "steps.txt").exists(), "nothing was trained"
     assert sorted((failure.kind, failure.message) for failure in broker.failures) == [
-        ("kept_weights", "kept weights: checkpoint damaged.pt is damaged"),
-        ("kept_weights", "kept weights: source/1/gone.pt is gone"),
+        ("kept_weights", "kept weights: checkpoint damaged.safetensors is damaged"),
+        ("kept_weights", "kept weights: the kept weights source/1/gone.safetensors are not in the storage any more"),
     ]
 
 
@@ -177,12 +178,6 @@ def test_a_wrong_name_is_refused_with_what_is_wrong(tmp_path: Path) -> None:
             engine_named(name, Site(Workplace("tests.run.trainings:quick", tmp_path, tmp_path), tmp_path))
 
 
-class Halfway:
+def no_engine(site: Site) -> SimpleNamespace:
     """Has a part of what an engine has."""
-
-    def close(self) -> None:
-        """Nothing is held."""
-
-
-def no_engine(site: Site) -> Halfway:
-    return Halfway()
+    return SimpleNamespace(close=print)

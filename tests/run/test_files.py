@@ -9,32 +9,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import pytest
 
 from orchestrator.run.attempt import Workplace, execute
 from orchestrator.run.dispatch import Dispatch, Execution
 from orchestrator.run.engine import settle_from_spool
 from orchestrator.run.files import pool as rosters
-from orchestrator.run.files.engine import MOST_BYTES, STALE_SECONDS, Demanded, DemandFile, FileSlots, Listening
-from orchestrator.run.files.pool import Allegiance, FilePool, JoinedSlot, Roster
-from orchestrator.run.files.slot import (
-    DEMAND,
-    HERE,
-    LEFT_SECONDS,
-    ORDER,
-    OWNER,
-    SILENT_SECONDS,
-    STATE,
-    Allocation,
-    Box,
-    FileSlot,
-    Instruction,
-    State,
-    boxes,
-    room,
-    state_of,
-    tidy,
-)
+from orchestrator.run.files import slot as slots
+from orchestrator.run.files.engine import MOST_BYTES, STALE_SECONDS, DemandFile, DemandReader, FileSlots, Listening
+from orchestrator.run.files.pool import FilePool, JoinedSlot, Ownership, SlotRegistry
+from orchestrator.run.files.slot import HERE, STATE, Allocation, FileSlot, Instruction, Mailbox, State, mailboxes
 from orchestrator.run.spool import FILE, Message, attempt_folder
 from orchestrator.spec.axes import Slot
 from orchestrator.views.errors import MetricsweepError
@@ -49,16 +34,17 @@ class Clock:
     """Seconds that pass as a test says."""
 
     def __init__(self) -> None:
-        self.now = 1000.0
+        self.now, self.asked = 1000.0, 0
 
     def __call__(self) -> float:
+        self.asked += 1
         return self.now
 
 
 @pytest.fixture
 def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(rosters, "LOOK_SECONDS", 1e-9)
-    return room(tmp_path / "storage")
+    return slots.slots_folder(tmp_path / "storage")
 
 
 @pytest.fixture
@@ -68,11 +54,11 @@ def join(there: Path) -> Iterator[Callable[..., FileSlot]]:
 
     def joining(name: str = "slot", *, idle: float = 600, edition: str = "", now: Clock | None = None) -> FileSlot:
         given = {"idle": idle, "poll": 0.01} | ({"now": now} if now else {})
-        slot = FileSlot(Box(there / HERE / name), there.parent, state_of(OFFER, edition, ""), **given)
+        slot = FileSlot(Mailbox(there / HERE / name), there.parent, slots.state_of(OFFER, edition, ""), **given)
         thread = threading.Thread(target=slot.run, daemon=True)
         thread.start()
         joined.append((slot, thread))
-        until(lambda: boxes(there))
+        until(lambda: mailboxes(there))
         return slot
 
     yield joining
@@ -93,27 +79,25 @@ def work_at(there: Path) -> Workplace:
     return Workplace("tests.run.trainings:quick", there.parent, there)
 
 
-def greeted(there: Path, fence: int, edition: str = "") -> Roster:
+def greeted(there: Path, fence: int, edition: str = "") -> SlotRegistry:
     """The slots once they have answered a conductor of this lease."""
-    roster = Roster(there, Allegiance("ours", fence, edition))
-    until(roster.mustered)
-    return roster
+    registry = SlotRegistry(there, Ownership("ours", fence, edition))
+    until(registry.complete)
+    return registry
 
 
-def test_a_slot_obeys_no_conductor_whose_lease_another_one_has_taken(
-    join: Callable[..., FileSlot], there: Path
-) -> None:
+def test_a_slot_obeys_no_conductor_that_lost_its_lease(join: Callable[..., FileSlot], there: Path) -> None:
     join()
     (former,) = greeted(there, 4)
-    roster = greeted(there, 5)
-    (slot,) = roster
+    registry = greeted(there, 5)
+    (slot,) = registry
     former.start(order(), work_at(there))
     wanted, work = order(), work_at(there)
-    taken = FilePool(roster, 9).take(wanted)
+    taken = FilePool(registry, 9).take(wanted)
     assert taken is slot
     slot.start(wanted, work)
     former.stop(wanted.attempt)  # which writes over what stands there
-    until(lambda: roster.refresh() or (slot.answers and slot.state.attempt))
+    until(lambda: registry.refresh() or (slot.answers and slot.state.attempt))
     assert slot.state.attempt == wanted.attempt
     assert former.begun is False
 
@@ -123,58 +107,58 @@ def test_what_trains_though_no_order_stands_for_it_is_stopped(join: Callable[...
     left = order("waits", iterations=9)
     (former,) = greeted(there, 1)
     former.start(left, work_at(there))
-    until(lambda: Box(there / HERE / "slot").state().busy)
-    roster = greeted(there, 2)
-    pool = FilePool(roster, 9)
+    until(lambda: Mailbox(there / HERE / "slot").state().busy)
+    registry = greeted(there, 2)
+    pool = FilePool(registry, 9)
     assert pool.unclaimed()
     assert pool.take(order()) is None, "it is not free"
     pool.reap()
-    until(lambda: roster.refresh() or not pool.full())
+    until(lambda: registry.refresh() or not pool.full())
     assert not pool.unclaimed()
 
 
 def test_a_slot_that_tells_nothing_is_lost_and_one_that_nobody_listened_to_is_not(there: Path) -> None:
-    clock, box = Clock(), Box(there / HERE / "slot")
+    clock, box = Clock(), Mailbox(there / HERE / "slot")
     box.make(State(beat=1, resources=OFFER))
     slot = JoinedSlot(box, Instruction(fence=1), clock)
-    slot.look()
-    clock.now += SILENT_SECONDS - 1
-    slot.look()
+    slot.refresh()
+    clock.now += slots.SILENT_SECONDS - 1
+    slot.refresh()
     assert [slot.gone] == [None]
     clock.now += 2
-    slot.look()
-    assert slot.gone == "it has told nothing for 60 s"
-    roster = Roster(there, Allegiance("ours", 1, ""), clock)
-    roster.refresh()
-    clock.now += 10 * SILENT_SECONDS  # nothing ran meanwhile
-    roster.refresh()
-    assert [one.gone for one in roster] == [None]
+    slot.refresh()
+    assert slot.gone == "it has not written for 60 s"
+    registry = SlotRegistry(there, Ownership("ours", 1, ""), clock)
+    registry.refresh()
+    clock.now += 10 * slots.SILENT_SECONDS  # nothing ran meanwhile
+    registry.refresh()
+    assert [one.gone for one in registry] == [None]
     for _ in range(30):
         clock.now += 3
-        roster.refresh()
-    assert boxes(there) == [], "it was listened to, and said nothing"
+        registry.refresh()
+    assert mailboxes(there) == [], "it was listened to, and said nothing"
 
 
 def test_a_slot_without_its_storage_gives_up_before_it_is_given_up(join: Callable[..., FileSlot], there: Path) -> None:
     clock = Clock()
     slot = join(now=clock)
+    until(lambda: clock.asked > 20)
+    assert Mailbox(there / HERE / "slot").state().beat == 1, "nothing has changed since it joined"
     (there / HERE / "slot" / "order.json").write_text("damaged")
     time.sleep(0.05)
     assert slot.why is None
 
     def gave_up() -> bool:  # when it sees the damage is its own affair
-        clock.now += SILENT_SECONDS / 2 + 1
+        clock.now += slots.SILENT_SECONDS / 2 + 1
         return bool(slot.why)
 
     until(gave_up)
     assert "does not answer" in str(slot.why)
 
 
-def test_a_slot_that_was_struck_off_ends_and_one_that_is_idle_leaves(
-    join: Callable[..., FileSlot], there: Path
-) -> None:
+def test_a_slot_that_was_struck_off_ends_and_an_idle_slot_leaves(join: Callable[..., FileSlot], there: Path) -> None:
     struck = join("struck")
-    Box(there / HERE / "struck").remove()
+    Mailbox(there / HERE / "struck").remove()
     until(lambda: struck.why == "it was given up")
     idle = join("idle", idle=0.05)
     until(lambda: idle.why)
@@ -183,15 +167,13 @@ def test_a_slot_that_was_struck_off_ends_and_one_that_is_idle_leaves(
 
 def test_a_slot_of_other_code_trains_nothing_and_ends(join: Callable[..., FileSlot], there: Path) -> None:
     slot = join(edition="older")
-    roster = greeted(there, 1, "newer")
-    assert FilePool(roster, 9).take(order()) is None
-    until(lambda: roster.refresh() or slot.why)
+    registry = greeted(there, 1, "newer")
+    assert FilePool(registry, 9).take(order()) is None
+    until(lambda: registry.refresh() or slot.why)
     assert slot.why == "it was asked to"
 
 
-def test_an_order_that_a_slot_gives_back_waits_again(
-    join: Callable[..., FileSlot], there: Path, tmp_path: Path
-) -> None:
+def test_an_order_that_a_slot_returns_waits_again(join: Callable[..., FileSlot], there: Path, tmp_path: Path) -> None:
     slot, each = join(), order("waits", iterations=9)
     engine = FileSlots(Workplace("tests.run.trainings:quick", there.parent, tmp_path), None, linger=0.3)
 
@@ -204,30 +186,30 @@ def test_an_order_that_a_slot_gives_back_waits_again(
     until(lambda: engine.rest(broker) or engine.nodes())
     engine.run(broker)
     assert (broker.given_back, broker.failures, broker.ended) == ([each.training], [], [])
-    until(lambda: (engine.rest(broker), not boxes(there))[1])  # a slot that has left is forgotten at a next look
+    until(lambda: (engine.rest(broker), not mailboxes(there))[1])  # a slot that has left is forgotten at a next look
 
 
 @pytest.mark.parametrize(
     ("fence", "installation", "said"), [(3, "theirs", "another installation"), (2, "ours", "an older copy")]
 )
 def test_slots_of_others_are_left_alone(there: Path, fence: int, installation: str, said: str) -> None:
-    Allegiance("ours", 3, "").claim(there)
+    Ownership("ours", 3, "").claim(there)
     with pytest.raises(MetricsweepError, match=said):
-        Roster(there, Allegiance(installation, fence, ""))
+        SlotRegistry(there, Ownership(installation, fence, ""))
 
 
 def test_the_demand_counts_what_an_offer_holds_and_grows_old(there: Path) -> None:
     told, heard = Clock(), Clock()
-    tells, hears = DemandFile(there, told), Demanded(there, heard)
+    tells, hears = DemandFile(there, told), DemandReader(there, heard)
     assert hears.slots(OFFER) is None, "nobody has told anything"
     small, large = Shape(1, 0, 0), Shape(1, 1, 0)
-    tells.tell([small], [small, large, Shape(1, 0, 2**40)])
+    tells.write([small], [small, large, Shape(1, 0, 2**40)])
     assert hears.slots(OFFER) == 2
     assert hears.slots({**OFFER, "GPU": 1.0}) == 3
     heard.now += STALE_SECONDS + 1
     assert hears.slots(OFFER) is None, "its conductor is gone"
     told.now += STALE_SECONDS + 1
-    tells.tell([], [])
+    tells.write([], [])
     assert hears.slots(OFFER) == 0
 
 
@@ -239,16 +221,19 @@ def test_a_slot_offers_what_its_job_was_given() -> None:
     assert Allocation(told).resources() == {"CPU": 4.0, "GPU": 1.0, "memory": 2.0**31}
     assert Allocation(told).job == "12_3r2"
     assert Allocation({**told, "CUDA_VISIBLE_DEVICES": "0,3"}).resources()["GPU"] == 2.0
+    assert Allocation({**told, "SLURM_MEM_PER_NODE": "1024"}).resources()["memory"] == 2.0**30
+    assert Allocation({}).resources()["memory"] == psutil.virtual_memory().total
     assert Allocation({}).job == ""
 
 
 def test_an_order_goes_to_the_smallest_slot_that_holds_it_and_whose_host_has_its_data(there: Path) -> None:
     for name, cpus, gpus, host in (("a", 8, 0, "one"), ("b", 2, 0, "two"), ("c", 2, 1, "one"), ("d", 2, 0, "one")):
         offer = {"CPU": cpus, "GPU": gpus, "memory": 2.0**30}
-        Box(there / HERE / name).make(State(beat=1, fence=1, host=host, resources=offer))
-    roster = Roster(there, Allegiance("ours", 1, ""))
-    pool = FilePool(roster, 3)
-    assert pool.take(replace(order(), lacking=("d",))).name == "b"
+        Mailbox(there / HERE / name).make(State(beat=1, fence=1, host=host, resources=offer))
+    Mailbox(there / HERE / "e").make(State(beat=1, fence=1, resources={**OFFER, "CPU": 1.0}, worn="it has grown"))
+    registry = SlotRegistry(there, Ownership("ours", 1, ""))
+    pool = FilePool(registry, 3)
+    assert pool.take(replace(order(), lacking=("d",))).name == "b", "the smaller one has grown, and trains nothing more"
     assert pool.take(replace(order(), slot=Slot(gpus=1))).name == "c"
     assert pool.take(replace(order(), slot=Slot(cpus=4, gpus=0))).name == "a"
     assert pool.full(), "three is the limit"
@@ -267,11 +252,11 @@ def test_what_was_given_back_while_nobody_conducted_is_no_failure(tmp_path: Path
 def test_what_a_former_conductor_began_is_followed_where_it_trains(join: Callable[..., FileSlot], there: Path) -> None:
     join("first")
     join("second")
-    until(lambda: len(boxes(there)) == 2)
+    until(lambda: len(mailboxes(there)) == 2)
     left, work = order("waits", iterations=9), work_at(there)
     former = greeted(there, 1)
     former.get("first").start(left, work)
-    until(lambda: Box(there / HERE / "first").state().busy)
+    until(lambda: Mailbox(there / HERE / "first").state().busy)
     # The conductor died between noting the slot and sending the order to it, or before it noted a slot.
     never = [replace(order(), holder=holder) for holder in ("second", "")]
     broker = MemoryBroker(deque([replace(left, holder="first"), *never]))
@@ -279,7 +264,7 @@ def test_what_a_former_conductor_began_is_followed_where_it_trains(join: Callabl
     (execution,) = dispatch.begun()
     assert (execution.slot.name, broker.failures) == ("first", [])
     assert broker.given_back == [one.training for one in never]
-    assert Box(there / HERE / "second").state().attempt is None, "two slots would write one spool"
+    assert Mailbox(there / HERE / "second").state().attempt is None, "two slots would write one spool"
     execution.slot.stop(left.attempt)
 
 
@@ -295,29 +280,29 @@ HOSTILE = [
 
 def test_a_damaged_file_is_silence_and_not_the_end_of_who_reads_it(there: Path) -> None:
     for number, content in enumerate(HOSTILE):
-        folder, clock = room(there.parent / str(number) / "storage"), Clock()
-        box = Box(folder / HERE / "slot")
+        folder, clock = slots.slots_folder(there.parent / str(number) / "storage"), Clock()
+        box = Mailbox(folder / HERE / "slot")
         box.make(State(beat=1, resources=OFFER))
-        roster = Roster(folder, Allegiance("ours", 1, ""), clock)
-        roster.refresh()
-        (slot,) = roster
-        for name in (STATE, ORDER):
+        registry = SlotRegistry(folder, Ownership("ours", 1, ""), clock)
+        registry.refresh()
+        (slot,) = registry
+        for name in (STATE, slots.ORDER):
             (box.folder / name).write_bytes(content)
-        (folder / DEMAND).write_bytes(content)
-        roster.look({})
+        (folder / slots.DEMAND).write_bytes(content)
+        registry.reports({})
         clock.now += 1
-        roster.refresh()
-        assert Demanded(folder, clock).slots(OFFER) is None, content
+        registry.refresh()
+        assert DemandReader(folder, clock).slots(OFFER) is None, content
         assert slot.state.resources == OFFER or slot.gone == "it is of another release", content
         if slot.gone is None:
             assert box.instruction().fence == 1, f"what is damaged is written anew: {content!r}"
-        (folder / OWNER).write_bytes(content)
-        with pytest.raises(MetricsweepError, match=r"installation.json is damaged: .*remove it"):
-            Roster(folder, Allegiance("ours", 1, ""))
+        (folder / slots.OWNER).write_bytes(content)
+        with pytest.raises(MetricsweepError, match=r"installation.json is damaged: .*remove the file"):
+            SlotRegistry(folder, Ownership("ours", 1, ""))
 
 
 def test_a_file_that_is_huge_is_not_read_whole(there: Path) -> None:
-    box = Box(there / HERE / "slot")
+    box = Mailbox(there / HERE / "slot")
     box.make(State())
     with (box.folder / STATE).open("r+b") as file:
         file.truncate(2**40)
@@ -327,24 +312,28 @@ def test_a_file_that_is_huge_is_not_read_whole(there: Path) -> None:
 
 def test_a_slot_that_is_told_what_it_cannot_read_leaves(join: Callable[..., FileSlot], there: Path) -> None:
     slot = join()
-    Box(there / HERE / "slot").instruct(Instruction(fence=1, number=1, do="train", order={"attempt": 7}, workplace={}))
+    Mailbox(there / HERE / "slot").instruct(
+        Instruction(fence=1, number=1, do="train", order={"attempt": 7}, workplace={})
+    )
     until(lambda: slot.why)
     assert "cannot be read" in str(slot.why)
 
 
 def test_a_line_longer_than_a_look_is_heard_whole(there: Path) -> None:
     long = order()
-    box = Box(there / HERE / "slot")
-    box.make(State(beat=1, fence=1, resources=OFFER, attempt=long.attempt, busy=True))
+    box = Mailbox(there / HERE / "slot")
+    box.make(State(beat=1, fence=1, host="hall", resources=OFFER, attempt=long.attempt, busy=True))
     slot = JoinedSlot(box, Instruction(fence=1))
-    slot.look()
+    slot.refresh()
     spool = there.parent / attempt_folder(long) / FILE
     spool.parent.mkdir(parents=True)
     line = Message.made(1, "progress", {"log": "x" * (2 * MOST_BYTES + 7)}).line
     spool.write_bytes(line + Message.made(2, "progress", {}).line)
     listening = Listening(there.parent)
     listening.follow(Execution(long, slot, 0, 0.0))
-    assert next(one for report in (*listening.reports(), *listening.reports()) for one in report.said) == line
+    reports = [*listening.reports(), *listening.reports()]
+    assert next(one for report in reports for one in report.lines) == line
+    assert [report.host for report in reports] == ["hall"], "which is told once"
 
 
 def test_what_was_never_put_in_its_place_is_removed(there: Path) -> None:
@@ -352,22 +341,22 @@ def test_what_was_never_put_in_its_place_is_removed(there: Path) -> None:
     old.mkdir()
     (old / STATE).write_text("{}")
     new.write_text("{}")
-    os.utime(old, (1, time.time() - LEFT_SECONDS - 1))
-    Box(there / HERE / "slot").make(State())
-    tidy(there)
-    assert (old.exists(), new.exists(), len(boxes(there))) == (False, True, 1)
+    os.utime(old, (1, time.time() - slots.LEFT_SECONDS - 1))
+    Mailbox(there / HERE / "slot").make(State())
+    slots.tidy(there)
+    assert (old.exists(), new.exists(), len(mailboxes(there))) == (False, True, 1)
     assert json.loads(new.read_text()) == {}
 
 
 def test_a_slot_whose_removal_failed_does_not_join_again(there: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    Box(there / HERE / "slot").make(State(beat=1, fence=1, taken=3, resources=OFFER))
-    roster = Roster(there, Allegiance("ours", 1, ""))
-    roster.refresh()
-    (slot,) = roster
+    Mailbox(there / HERE / "slot").make(State(beat=1, fence=1, taken=3, resources=OFFER))
+    registry = SlotRegistry(there, Ownership("ours", 1, ""))
+    registry.refresh()
+    (slot,) = registry
     with monkeypatch.context() as away:
-        away.setattr(Box, "remove", lambda self: None)
-        roster.give_up(slot)
-        roster.refresh()
-    assert list(roster) == []
-    roster.refresh()
-    assert boxes(there) == []
+        away.setattr(Mailbox, "remove", lambda self: None)
+        registry.give_up(slot)
+        registry.refresh()
+    assert list(registry) == []
+    registry.refresh()
+    assert mailboxes(there) == []

@@ -1,6 +1,10 @@
-"""The slot actor without Ray: each end of its thread is reported, how its memory grows, and what it uses."""
+"""The slot actor without Ray: each end of its thread is reported, what it uses, and what it gives back at an end."""
 
 import gc
+import os
+import shutil
+import subprocess
+import sys
 import threading
 import time
 import weakref
@@ -16,11 +20,13 @@ import pytest
 from orchestrator.run import slot
 from orchestrator.run.attempt import GIB, Allowance, Workplace
 from orchestrator.run.ray.pool import _lag
-from orchestrator.run.slot import Meter, SlotActor
+from orchestrator.run.slot import REASON, VARIABLE, Meter, Preemption, SlotActor
 from orchestrator.run.spool import Message
 from orchestrator.spec.axes import Slot
 from orchestrator.views.runs import Order
 from tests.run.broker import order
+from tests.run.conftest import played
+from tests.run.test_files import until
 
 
 def _slot() -> SlotActor:
@@ -43,13 +49,6 @@ def test_no_thread_dies_silently(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     assert actor.describe()["busy"] is False
 
 
-def until_true(true: Callable[[], bool]) -> None:
-    hang = time.monotonic() + 60
-    while not true():
-        assert time.monotonic() < hang, "waited in vain"
-        time.sleep(0.005)
-
-
 class Clock:
     """The time that a slot has, which passes only as the test says; `looked` counts how often the slot woke up."""
 
@@ -66,18 +65,12 @@ class Clock:
     def passes(self, seconds: float) -> None:
         """So much time, after which the slot has looked whether it is alone."""
         self.now += seconds
-        until = self.looked + 2
-        until_true(lambda: self.looked >= until)
+        enough = self.looked + 2
+        until(lambda: self.looked >= enough)
 
 
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    clock = Clock()
-    monkeypatch.setattr(slot, "time", clock)
-    return clock
-
-
-def test_a_slot_that_nobody_asks_ends_itself(tmp_path: Path, clock: Clock) -> None:
+def test_a_slot_that_nobody_asks_ends_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slot, "time", clock := Clock())
     left, go = threading.Event(), tmp_path / "go"
     actor = SlotActor(10.0, lambda code: left.set())
     each = order("waits", iterations=6)
@@ -85,7 +78,7 @@ def test_a_slot_that_nobody_asks_ends_itself(tmp_path: Path, clock: Clock) -> No
     clock.passes(30.0)
     assert not left.is_set(), "it trains"
     go.touch()
-    until_true(lambda: not actor.describe()["busy"])
+    until(lambda: not actor.describe()["busy"])
     for _ in range(3):
         actor.describe()
         clock.passes(9.0)
@@ -158,9 +151,7 @@ def train(tmp_path: Path) -> Callable[..., SlotActor]:
     return train
 
 
-def test_a_slot_above_its_declared_memory_says_so_where_a_new_one_would_be_below(
-    train: Callable[..., SlotActor],
-) -> None:
+def test_a_slot_above_its_declared_memory_says_so_where_a_new_slot_is_below(train: Callable[..., SlotActor]) -> None:
     small, tiny = _slot(), replace(order(), slot=Slot(gpus=0, memory_gb=0.001))
     for _ in range(2):
         train(small, tiny, "leaking")
@@ -173,9 +164,7 @@ def test_a_slot_above_its_declared_memory_says_so_where_a_new_one_would_be_below
     assert "its slot asked for" in str(fits.describe()["worn"])
 
 
-def test_a_slot_whose_memory_cannot_be_given_back_is_worn(
-    train: Callable[..., SlotActor], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_slot_that_keeps_its_memory_is_worn(train: Callable[..., SlotActor], monkeypatch: pytest.MonkeyPatch) -> None:
     def release() -> dict[str, int]:
         raise RuntimeError("CUDA error: device-side assert triggered")
 
@@ -183,9 +172,7 @@ def test_a_slot_whose_memory_cannot_be_given_back_is_worn(
     assert "device-side assert" in train(_slot()).describe()["worn"]
 
 
-def test_a_gpus_memory_counts_as_the_processs_own(
-    train: Callable[..., SlotActor], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_gpus_memory_counts_as_the_process(train: Callable[..., SlotActor], monkeypatch: pytest.MonkeyPatch) -> None:
     reserved = iter([GIB, GIB, 3 * GIB])
     monkeypatch.setattr("tests.run.trainings.release", lambda: {"memory on GPU 0": next(reserved)}, raising=False)
     actor = _slot()
@@ -206,6 +193,17 @@ def test_a_process_says_what_it_takes() -> None:
     assert after.machine_memory_bytes == psutil.virtual_memory().total
     assert 0 < after.machine_memory_free_bytes < after.machine_memory_bytes
     assert after.cpus >= 0
+
+
+def test_a_training_reports_the_usage_of_its_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slot, "time", Clock())
+    actor, each = _slot(), order(iterations=4)
+    assert actor.start(each, Workplace("tests.run.trainings:dawdling", tmp_path, tmp_path), 1)
+    while not Message.of(actor.poll(each.attempt, 0, 30)[-1]).final:
+        pass
+    reported = [Message.of(line).body.get("metrics", {}) for line in actor.poll(each.attempt, 0, 0)]
+    (points,) = [points for points in reported if "system/cpu" in points]  # at most once a second
+    assert 0 < points["system/memory"] < psutil.virtual_memory().total / 2**30
 
 
 def test_without_a_gpu_nothing_is_said_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -252,7 +250,7 @@ def test_who_follows_an_attempt_hears_at_once_that_it_has_ended(tmp_path: Path) 
     assert actor.start(first, workplace, 1)
     with ThreadPoolExecutor(1) as reader:
         answer = reader.submit(actor.follow, first.attempt, 0, 600.0)
-        until_true(lambda: actor.describe()["said"] == 5)
+        until(lambda: actor.describe()["said"] == 5)
         assert not answer.done(), "it trains"
         (tmp_path / "go").touch()
         assert Message.of(answer.result(60)[-1]).kind == "finished"
@@ -270,7 +268,7 @@ def test_a_slot_refuses_a_conductor_that_lost_its_lease(tmp_path: Path) -> None:
     wanted = order()
     assert actor.start(wanted, workplace, 3)
     assert (actor.describe()["attempt"], actor.describe()["fence"]) == (wanted.attempt, 3)
-    until_true(lambda: not actor.describe()["busy"])
+    until(lambda: not actor.describe()["busy"])
 
 
 def test_the_end_of_an_attempt_can_be_polled_after_the_next_began(tmp_path: Path) -> None:
@@ -282,5 +280,107 @@ def test_the_end_of_an_attempt_can_be_polled_after_the_next_began(tmp_path: Path
         while (lines := actor.poll(each.attempt, seen, 30)) and not Message.of(lines[-1]).final:
             seen += len(lines)
     (last,) = map(Message.of, actor.poll(first.attempt, 2, 0))
-    assert (last.kind, last.said().metrics["best/test/map@r"]) == ("finished", 0.0)
+    assert (last.kind, last.content().metrics["best/test/map@r"]) == ("finished", 0.0)
     assert actor.poll(first.attempt, last.seq, 0) == []
+
+
+@pytest.fixture
+def preemption(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Preemption:
+    monkeypatch.setenv(VARIABLE, str(tmp_path))
+    found = Preemption.named_by(os.environ)
+    assert found is not None
+    found.prepare()
+    return found
+
+
+def heard(actor: SlotActor, attempt: str) -> list[Message]:
+    """Everything that an attempt says, to its end."""
+    messages: list[Message] = []
+    while not messages or not messages[-1].final:
+        messages += [Message.of(line) for line in actor.poll(attempt, len(messages), 30)]
+    return messages
+
+
+def test_what_trains_is_given_back_and_nothing_more_is_begun(preemption: Preemption, tmp_path: Path) -> None:
+    actor, place = SlotActor(leave=lambda code: None), Workplace("tests.run.trainings:quick", tmp_path, tmp_path)
+    first = order("waits", iterations=9)
+    assert actor.start(first, place, 1)
+    until((tmp_path / first.training / "steps.txt").exists)
+    assert not preemption.quiet()
+    preemption.announce()
+    said = heard(actor, first.attempt)
+    assert [message.kind for message in said[-2:]] == ["progress", "stopped"]
+    assert said[-2].body["checkpoint"] == "last.pt"
+    until(preemption.quiet)
+    assert actor.describe()["worn"] == REASON
+    late = order(iterations=9)
+    assert actor.start(late, place, 1)
+    assert [message.kind for message in heard(actor, late.attempt)] == ["stopped"]
+    assert not (tmp_path / late.training).exists(), "its data were not even opened"
+    until(preemption.quiet)  # a slot says its last word before it lets go
+
+
+def test_a_node_that_is_told_of_nothing_trains_on(preemption: Preemption, tmp_path: Path) -> None:
+    actor, each = SlotActor(leave=lambda code: None), order(iterations=3)
+    assert actor.start(each, Workplace("tests.run.trainings:quick", tmp_path, tmp_path), 1)
+    assert heard(actor, each.attempt)[-1].kind == "finished"
+    assert actor.describe()["worn"] is None
+    assert Preemption.named_by({}) is None
+
+
+def test_a_process_that_is_killed_keeps_nobody_waiting(preemption: Preemption, tmp_path: Path) -> None:
+    code = f"""if True:
+        import sys
+        from pathlib import Path
+        from orchestrator.run.slot import Preemption
+        with Preemption(Path({str(tmp_path)!r})).training():
+            print("trains", flush=True)
+            sys.stdin.read()"""
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"trains\n"
+        with preemption.training():
+            assert not preemption.quiet()
+        assert not preemption.quiet(), "another one still trains"
+        process.kill()
+    assert preemption.quiet()
+
+
+@pytest.mark.ray
+@pytest.mark.soak
+def test_a_node_of_ray_that_is_told_to_end_costs_no_step(tmp_path: Path) -> None:
+    said = played("tests.run.departing_node", str(tmp_path))
+    assert "nothing trains any more" in said.pop("log")
+    assert said == {"exit": 0, "results": 2, "failures": [], "given back": [1, 1], "whole": [True, True]}
+
+
+NODE = """
+import sys
+from pathlib import Path
+from orchestrator.run.ray.__main__ import RayNode
+sys.exit(RayNode(sys.argv[2:], Path(sys.argv[1]), 1.0).run())
+"""
+
+
+def test_a_node_exits_as_its_ray_does(tmp_path: Path) -> None:
+    failing = ["sh", "-c", "sleep 0.2; exit 3"]
+    assert subprocess.call([sys.executable, "-c", NODE, str(tmp_path), *failing], timeout=60) == 3
+
+
+def test_a_node_does_not_outlive_its_raylet(tmp_path: Path) -> None:
+    """A raylet whose agent was killed ends with 0, and `ray start --block` stays."""
+    (tmp_path / "raylet").symlink_to(shutil.which("sleep") or "sleep")
+    staying = ["sh", "-c", f"{tmp_path}/raylet 3; sleep 600"]
+    assert subprocess.call([sys.executable, "-c", NODE, str(tmp_path), *staying], timeout=60) == 1
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing tells a process of its parent's death")
+def test_the_ray_of_a_node_that_is_killed_ends_too(tmp_path: Path) -> None:
+    """Else it would keep its port, and `serve` could not start another one."""
+    node = psutil.Process(subprocess.Popen([sys.executable, "-c", NODE, str(tmp_path), "sleep", "600"]).pid)
+    until(lambda: bool(node.children()))
+    (ray,) = node.children()
+    until(lambda: ray.name() == "sleep")
+    node.kill()
+    until(lambda: not ray.is_running() or ray.status() == psutil.STATUS_ZOMBIE)
+    node.wait()

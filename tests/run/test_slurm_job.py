@@ -1,14 +1,16 @@
 """What is asked of Slurm for a slot, and what of our own is kept from it."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from orchestrator.run import slurm
 from orchestrator.run.files.engine import DemandFile
-from orchestrator.run.files.slot import HERE, Box, State, boxes, room
-from orchestrator.run.slurm import KEPT, PLENTY, Graves, JobLogs, Keeper, Queue, Queued, SlotJob, _without_secrets
+from orchestrator.run.files.slot import HERE, Mailbox, State, mailboxes, slots_folder
+from orchestrator.run.slurm import KEPT, PLENTY, JobLogs, Keeper, LostJobs, Queue, Queued, SlotJob, _without_secrets
+from orchestrator.views.operations import Shape
 
 JOB = SlotJob(partition="gpu", account="lab", gres="gpu:a100:2", cpus=4, mem="16G", time="4:00:00", more=("--nice",))
 
@@ -52,41 +54,41 @@ def test_no_secret_goes_into_a_job() -> None:
 
 
 def test_slots_of_jobs_that_are_no_more_are_struck_off_at_the_second_look(tmp_path: Path) -> None:
-    there = room(tmp_path)
-    graves = Graves(there)
+    there = slots_folder(tmp_path)
+    lost = LostJobs(there)
     for name in ("7_1-aaaaaaaa", "7_2-bbbbbbbb", "9_1-cccccccc", "7_3-dddddddd", "7_3r1-eeeeeeee"):
-        Box(there / HERE / name).make(State())
+        Mailbox(there / HERE / name).make(State())
     running = [Queued(f"7_{index}", "RUNNING", "None") for index in (1, 2, 3)]
-    graves.bury(running)
-    assert len(boxes(there)) == 5
+    lost.remove(running)
+    assert len(mailboxes(there)) == 5
     for _ in range(2):
-        graves.bury([running[0], Queued("7_2", "PENDING", "BeginTime"), running[2]])
-    left = {box.name for box in boxes(there)}
+        lost.remove([running[0], Queued("7_2", "PENDING", "BeginTime"), running[2]])
+    left = {box.name for box in mailboxes(there)}
     assert left == {"7_1-aaaaaaaa", "9_1-cccccccc", "7_3r1-eeeeeeee"}, "nobody saw 9_1: another keeper's, maybe"
 
 
-def test_a_slot_that_still_tells_is_struck_off_by_nobody_and_its_job_not_cancelled(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_slot_that_reports_keeps_its_place_and_its_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A slurmctld that was killed goes on from what it had saved: of a job that runs it may say that it waits."""
-    there, cancelled = room(tmp_path), list[str]()
-    box = Box(there / HERE / "7_1-aaaaaaaa")
+    there, cancelled, submitted = slots_folder(tmp_path), list[str](), list[Sequence[str]]()
+    box = Mailbox(there / HERE / "7_1-aaaaaaaa")
     box.make(State())
-    said = [[Queued("7_1", "RUNNING", "None")], *[[Queued("7_1", "PENDING", "None"), Queued("7_2", "PENDING", "")]] * 4]
+    said = [[Queued("7_1", "RUNNING", "None")], *[[Queued("7_1", "PENDING", "None"), Queued("7_2", "PENDING", "")]] * 5]
     monkeypatch.setattr(Queue, "jobs", lambda self: said.pop(0))
     monkeypatch.setattr(Queue, "cancel", lambda self, jobs: cancelled.extend(job.number for job in jobs))
-    keeper = Keeper(there, SlotJob(), 4, {}, lambda line: None)
-    DemandFile(there).tell([], [])
+    monkeypatch.setattr(Queue, "submit", lambda self, options, script: submitted.append(options))
+    keeper, demand = Keeper(there, SlotJob(), 4, {}, lambda line: None), DemandFile(there)
+    demand.write([], [])
     for beat in range(5):
-        box.tell(State(beat=beat))
+        box.put_state(State(beat=beat))
         keeper.turn()
-    assert boxes(there), "it trains"
-    assert set(cancelled) == {"7_2"}
+    assert mailboxes(there), "it trains"
+    assert (set(cancelled), submitted) == ({"7_2"}, [])
+    demand.write([], [Shape(1, 0, 0)] * 9)
+    keeper.turn()
+    assert "--array=1-2" in submitted[0], "four are wanted at most, and two are there"
 
 
-def test_logs_of_jobs_that_are_done_are_kept_for_a_while_and_none_grows_for_ever(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_logs_of_ended_jobs_stay_a_while_and_do_not_grow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(slurm, "MOST_BYTES", 1_000)
     kept = JobLogs(tmp_path / "logs")
     for index in range(KEPT + 5):

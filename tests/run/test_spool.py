@@ -86,9 +86,7 @@ def test_a_bucket_has_the_spool_in_parts(bucket_url: str) -> None:
         assert list(read(bucket, "t/1", seen)) == told[seen:]
 
 
-def test_what_a_store_did_not_take_is_in_the_next_part(
-    object_store: ObjectStore, bucket_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_failed_is_sent_later(object_store: ObjectStore, bucket_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("orchestrator.host.storage.REQUEST_SECONDS", 3.0)
     bucket = bucket_at(bucket_url)
     spool = PartedSpool(bucket, "t/1")

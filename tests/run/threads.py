@@ -63,7 +63,7 @@ class Threads(Inline):
         if message.final:
             running.remove(one)
         if not (message.kind == "stopped" and broker.wanted(one.order)):  # else the next conductor resumes it
-            broker.told(one.order, message)
+            broker.record(one.order, message)
 
 
 def engine(site: Site) -> Threads:

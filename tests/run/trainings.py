@@ -9,17 +9,9 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from workers import contract
 from workers.catalog import Finding, Need
-from workers.contract import (
-    CheckpointError,
-    DataDamagedError,
-    DataMissingError,
-    Place,
-    Progress,
-    Recipe,
-    Result,
-    Stopped,
-)
+from workers.contract import Place, Progress, Recipe, Result, Stopped
 
 
 def quick(recipe: Recipe, place: Place, report: Callable[[Progress], None], resume: Path | None = None) -> Result:
@@ -50,9 +42,9 @@ def quick(recipe: Recipe, place: Place, report: Callable[[Progress], None], resu
         if recipe.loss.name == "raises":
             raise ValueError("alpha must be positive")
         if recipe.loss.name == "lacks":
-            raise DataMissingError("cub200 is missing")
+            raise contract.DataMissingError("cub200 is missing")
         if recipe.loss.name == "damages":
-            raise DataDamagedError("cub200 has 3 images, expected 4")
+            raise contract.DataDamagedError("cub200 has 3 images, expected 4")
         if recipe.loss.name == "exits":
             sys.exit("no such file")
         if recipe.loss.name == "dies" and step == 2 and start == 0:
@@ -73,7 +65,7 @@ def evaluate(
     try:
         value = float(weights.read_text())
     except ValueError:
-        raise CheckpointError(f"checkpoint {weights.name} is damaged") from None
+        raise contract.CheckpointError(f"checkpoint {weights.name} is damaged") from None
     return Result(outcome="ok", metrics={f"best/test/{name}": value for name in names}, steps=0, seconds=0.0)
 
 
@@ -155,7 +147,7 @@ def lingering(recipe: Recipe, place: Place, report: Callable[[Progress], None], 
 def reading(recipe: Recipe, place: Place, report: Callable[[Progress], None], resume: Path | None = None) -> Result:
     """As `scripted`, but first it looks for a folder named after its data set."""
     if recipe.dataset.name != "digits" and not (place.data_root / recipe.dataset.name).is_dir():
-        raise DataMissingError(f"{recipe.dataset.name} is missing: looked in {place.data_root}")
+        raise contract.DataMissingError(f"{recipe.dataset.name} is missing: looked in {place.data_root}")
     return scripted(recipe, place, report, resume)
 
 
@@ -168,8 +160,10 @@ def looking(needs: Sequence[Need], root: Path, scratch: Path, parts: Path | None
         name = need.dataset.name if need.dataset else ""
         folder = root / name
         if (folder / "wrong").exists():
-            return Finding(state="wrong", said=f"{name} has 3 images, expected 4")
-        return Finding() if folder.is_dir() else Finding(state="missing", said=f"{name} is missing: looked in {root}")
+            return Finding(state="wrong", message=f"{name} has 3 images, expected 4")
+        return (
+            Finding() if folder.is_dir() else Finding(state="missing", message=f"{name} is missing: looked in {root}")
+        )
 
     return [finding(need) for need in needs]
 

@@ -1,19 +1,27 @@
 """What a person can set, run or ask for stands in README.md or docs/; what these name and link to is there."""
 
+import json
 import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
+import jsonschema
 import pytest
-from typer import Context
-from typer.main import get_command
+import yaml
 
-from api.cli import COMMANDS, app
+from api.cli import COMMANDS
 from api.main import create_app
+from benchmarks.performance import BEGIN, END, GOALS, KEPT, PAGE, RUNS, Figures, Goal, table
+from orchestrator.plan.check import check
+from orchestrator.plan.read import KEYS
+from orchestrator.plan.schema import json_schema
 from orchestrator.settings import Settings
+from tests import pages
 from tests.state_diagram import diagrams
+from workers.catalog import load
+from workers.contract import Recipe
 
 ROOT = Path(__file__).parents[2]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
@@ -36,32 +44,44 @@ def test_every_command(documents: str) -> None:
 
 
 def test_every_option(documents: str) -> None:
-    commands = get_command(app)
-    parameters = [
-        (name, parameter)
-        for name, _, _ in COMMANDS
-        for parameter in commands.get_command(Context(commands), name).params  # type: ignore[attr-defined]
-    ]
-    options = {(name, option) for name, one in parameters for option in one.opts if option.startswith("--")}
+    options = {
+        (name, option)
+        for name, command in pages.METRICSWEEP.items()
+        for parameter in command.params
+        for option in parameter.opts
+        if option.startswith("--")
+    }
     assert {(name, option) for name, option in options if not re.search(rf"{option}(?![\w-])", documents)} == set()
 
 
-def test_every_command_line_that_is_shown_is_accepted() -> None:
-    commands = get_command(app)
+def test_every_command_in_a_sentence_has_its_options() -> None:
     known = {
         name: {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
-        for name, command in commands.commands.items()  # type: ignore[attr-defined]
+        for name, command in pages.METRICSWEEP.items()
     }
     wrong = []
-    for page in PAGES:
-        code = re.findall(r"```.*?```|`[^`\n]+`", page.read_text(encoding="utf-8"), flags=re.DOTALL)
-        for line in re.findall(
-            r"(?:^|[`(\"$]) *metricsweep ([a-z].*?)(?:[`#|;&>)\n]|$)", "\n".join(code), re.MULTILINE
-        ):
+    for page, text in pages.PAGES.items():
+        for line in re.findall(r"`metricsweep ([a-z][^`|\n]*)", text):
             name, *words = line.split()
             options = {word.partition("=")[0] for word in words if word.startswith("--")}
-            strange = options - known[name] - {"--help"} if name in known else {name}
-            wrong += [(_name(page), line, option) for option in sorted(strange)]
+            wrong += [(page, line)] if name not in known or options - known[name] - {"--help"} else []
+    assert wrong == []
+
+
+def test_every_spec_is_valid_and_every_part_of_a_spec_satisfies_the_schema() -> None:
+    """Other tests train the specs of two pages; docs/operating.md has a file of Prometheus."""
+    catalog, whole = load(), yaml.safe_load((ROOT / "sweeps" / "digits.yaml").read_text("utf-8"))
+    schema = jsonschema.Draft7Validator(json_schema(catalog))
+    wrong = []
+    for page in pages.PAGES.keys() - {"docs/tutorial.md", "docs/add-a-part.md", "docs/operating.md"}:
+        for block in pages.blocks(pages.PAGES[page], "yaml"):
+            part = yaml.safe_load(block.replace(", ...", "").replace("[...]", "[0.5]"))
+            if "version" in part:
+                check(part, catalog)
+            elif not part.keys() <= set(KEYS):
+                part = {"recipe": part} if part.keys() <= Recipe.model_fields.keys() else {"tables": {"main": part}}
+            recipe = whole["recipe"] | part.get("recipe", {})
+            wrong += [(page, block, error.message) for error in schema.iter_errors({**whole, **part, "recipe": recipe})]
     assert wrong == []
 
 
@@ -125,3 +145,29 @@ def test_every_module_that_is_run_is_there() -> None:
         and not (path / "__main__.py").exists()
     ]
     assert missing == []
+
+
+@pytest.fixture(scope="module")
+def kept() -> dict[str, Figures]:
+    found: dict[str, Figures] = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.is_file() else {}
+    return found
+
+
+def test_the_page_shows_what_is_kept(kept: dict[str, Figures]) -> None:
+    shown = PAGE.read_text(encoding="utf-8").partition(BEGIN)[2].partition(END)[0]
+    assert shown.strip() == table(kept)
+
+
+def test_every_goal_has_its_benchmark(kept: dict[str, Figures]) -> None:
+    assert set(kept) <= set(RUNS) == {goal.run for goal in GOALS}
+
+
+def test_a_missed_goal_names_its_reason() -> None:
+    goal = Goal("to be fast", "start", lambda figures: float(figures["s"]), 2, "it waits")
+    assert goal.line({"each": [{"s": 2}]}) == "| to be fast | 2 | one run | 2 | met |"
+    assert (
+        goal.line({"each": [{"s": 2}, {"s": 3}, {"s": 2.5}]})
+        == "| to be fast | 2.5 | 2 to 3 of 3 | 2 | **missed**: it waits |"
+    )
+    of_medians = {"each": [{"s": 2}, {"s": 3}], "medians": {"s": 1.75}}
+    assert goal.line(of_medians) == "| to be fast | 1.75 | 2 to 3 of 2 | 2 | met |"

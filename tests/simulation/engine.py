@@ -9,7 +9,7 @@ from orchestrator.run.engine import Broker
 from orchestrator.run.inline import Inline
 from orchestrator.run.ray.pool import SlotPool
 from orchestrator.spec.axes import Slot
-from orchestrator.views.operations import Node, SlotReport
+from orchestrator.views.operations import MOST_TRAININGS, Node, SlotReport
 from tests.simulation.cluster import Cluster
 
 TURN, WATCH, LINGER = 0.5, 1.0, 4.0
@@ -37,7 +37,7 @@ class Simulated(Inline):
 
     def run(self, broker: Broker) -> None:
         """Execute orders until there have been none for a while, or the broker is closing."""
-        self._pool = SlotPool(broker, None, self._workplace.edition)
+        self._pool = SlotPool(broker, MOST_TRAININGS, self._workplace.edition)
         dispatch = self._dispatch = Dispatch(broker, self._pool, self._workplace)
         relays: dict[str, Relay] = {}
         busy = watched = self._world.now
@@ -72,10 +72,10 @@ class Simulated(Inline):
             relay.told = True
             if self._world.chance(self.unheard):
                 self._world.faults["reports that come twice"] += 1
-                yield Report(attempt, said=lines, host=host)
+                yield Report(attempt, lines=lines, host=host)
             elif lines:
                 relay.seen += len(lines)
-            yield Report(attempt, said=lines, host=host)
+            yield Report(attempt, lines=lines, host=host)
             if actor.attempt != attempt or (not actor.busy and relay.seen >= len(actor.messages)):
                 relays.pop(attempt, None)
 
@@ -85,7 +85,7 @@ class Simulated(Inline):
 
     def slots(self) -> Sequence[SlotReport]:
         """The slots that this conductor knows."""
-        return [] if self._pool is None else self._pool.look(self._dispatch.seen if self._dispatch else {})
+        return [] if self._pool is None else self._pool.reports(self._dispatch.seen if self._dispatch else {})
 
     def demand(self, waiting: Sequence[Slot]) -> None:
         """What waits, for the pool: nobody makes nodes here."""
@@ -96,7 +96,7 @@ class Simulated(Inline):
     def rest(self, broker: Broker) -> None:
         """End in time what an earlier conductor left idle."""
         if self._pool is None:
-            self._pool = SlotPool(broker, None, self._workplace.edition)
+            self._pool = SlotPool(broker, MOST_TRAININGS, self._workplace.edition)
             self._pool.reap()
 
     def leave(self) -> None:

@@ -6,7 +6,6 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import sqlalchemy as sa
 
@@ -41,7 +40,7 @@ class Ground:
         self._outside: sqlite3.Connection | None = None
         engine = self.database.engine
         sa.event.remove(engine, "begin", product._sqlite_begin)
-        sa.event.listen(engine, "do_connect", _roomy)
+        sa.event.listen(engine, "do_connect", lambda *given: given[3].update(cached_statements=_STATEMENTS))
         sa.event.listen(engine, "connect", self._clocked)
 
     def cleared(self, world: World) -> Path:
@@ -94,7 +93,3 @@ class Ground:
     def _clocked(self, connection: object, record: object) -> None:
         assert self._world is not None
         connection.create_function("julianday", 1, self._world.julianday)  # type: ignore[attr-defined]
-
-
-def _roomy(dialect: Any, record: Any, arguments: Any, named: dict[str, Any]) -> None:
-    named["cached_statements"] = _STATEMENTS

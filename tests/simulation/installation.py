@@ -14,12 +14,12 @@ from orchestrator.conduct.upkeep import Finalization, Retries, SlotWatch
 from orchestrator.conduct.waiting import Availability, Capacity
 from orchestrator.host.cache import Cache
 from orchestrator.record import schema
-from orchestrator.record.mlflow.tracker import Exhibit
+from orchestrator.record.mlflow.tracker import Artifacts
 from orchestrator.record.store import Store
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.files.engine import FileSlots
 from orchestrator.run.files.pool import JoinedSlot
-from orchestrator.run.ray.pool import HeldSlot
+from orchestrator.run.ray.pool import PooledSlot
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.errors import FencedError, MetricsweepError
@@ -84,11 +84,11 @@ HARSH = Trouble(unacknowledged=0.002, outlived=0.003, regrets=0.05, unbegun=0.03
 QUIET = Trouble(*(0.0 for _ in fields(Trouble)))
 
 
-class NoExhibits:
+class NoArtifacts:
     """Tables and figures are drawn from the same rows elsewhere: what a run shows is none of a world's business."""
 
     def __init__(self, *given: object) -> None:
-        self.of: Callable[[int, bool], Exhibit] = lambda sweep, ended: Exhibit()
+        self.of: Callable[[int, bool], Artifacts] = lambda sweep, ended: Artifacts()
 
 
 class Installation:
@@ -123,11 +123,11 @@ class Installation:
             self.transactions.laws(),
             self.cluster.reached(),
             patch(f"{conduct}.conductor.Heartbeat", heartbeats.of(self.world, self.world.process)),
-            patch(f"{conduct}.broker.Exhibits", NoExhibits),
+            patch(f"{conduct}.broker.MlflowArtifacts", NoArtifacts),
             self.shelf.reached(self.settings.home / "scratch") if self.shelf else nullcontext(),
             self.joining.laws() if self.joining else nullcontext(),
             patch.multiple(f"{conduct}.expansion", PIECE=self._piece, TURN=self._turn),
-            self._between(HeldSlot),
+            self._between(PooledSlot),
             self._between(JoinedSlot),
         ):
             try:
@@ -135,11 +135,11 @@ class Installation:
             finally:
                 self.world.end()
 
-    def _between(self, holder: type[HeldSlot | JoinedSlot]) -> AbstractContextManager[object]:
+    def _between(self, holder: type[PooledSlot | JoinedSlot]) -> AbstractContextManager[object]:
         """Have a conductor that has noted an attempt stop, or stand still, before it tells the slot to begin it."""
         real: Callable[..., None] = holder.start
 
-        def start(slot: HeldSlot | JoinedSlot, order: Order, workplace: Workplace) -> None:
+        def start(slot: PooledSlot | JoinedSlot, order: Order, workplace: Workplace) -> None:
             self.world.point("before it tells a slot to begin")
             if self.world.chance(self._unbegun):
                 seconds = self.world.drawn.choice([4.0, 12.0, 25.0])

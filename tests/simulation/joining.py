@@ -9,13 +9,13 @@ from unittest.mock import patch
 
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.files.engine import DemandFile
-from orchestrator.run.files.pool import JoinedSlot, Roster
-from orchestrator.run.files.slot import HERE, Box, FileSlot, State, room
+from orchestrator.run.files.pool import JoinedSlot, SlotRegistry
+from orchestrator.run.files.slot import HERE, FileSlot, Mailbox, State, slots_folder
 from orchestrator.views.runs import Order
 from tests.simulation.cluster import Actor, Cluster
 from tests.simulation.world import Process, World
 
-CLOCKED: Final = (DemandFile, JoinedSlot, Roster)
+CLOCKED: Final = (DemandFile, JoinedSlot, SlotRegistry)
 SLOTS: Final = 3
 SILENT: Final = 20.0
 """Seconds after which a slot counts as lost, a third of the product's: longer than any stands still here."""
@@ -102,9 +102,9 @@ class Joining:
         self._world.begin(process, "", lambda: self._serve(process), after)
 
     def _serve(self, process: Process) -> None:
-        there = room(self._storage)
+        there = slots_folder(self._storage)
         state = State(host="hall", resources=OFFER)
-        box = Box(there / HERE / process.name.replace(" ", "-"))
+        box = Mailbox(there / HERE / process.name.replace(" ", "-"))
         slot = FileSlot(box, there.parent, state, idle=1e9, poll=1.0, now=self._world.monotonic)
         turn = slot._turn
 

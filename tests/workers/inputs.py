@@ -1,6 +1,7 @@
 """Batches of embeddings for the tests of losses, regularizers and metrics."""
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,8 @@ from torch import Tensor
 import workers
 from workers.catalog import load
 from workers.contract import FOLDERS, Part
+from workers.evaluation.evaluate import Evaluation
+from workers.evaluation.measures import Measures
 from workers.registry import build
 
 CLASSES, PER_CLASS, WIDTH = 4, 3, 8
@@ -30,6 +33,14 @@ def part(kind: str, name: str, *, classes: int = CLASSES, dim: int = WIDTH, **op
     torch.manual_seed(0)  # for a loss that owns parameters
     built = build(kind, Part(name=name, **options), classes=classes, dim=dim, images=CLASSES * PER_CLASS).double()
     return built.eval() if kind == "loss" else built
+
+
+def value_and_gradient(built: Any, embeddings: Tensor, *labels: Tensor) -> tuple[Tensor, Tensor]:
+    """What a loss or a regularizer gives, and its gradient by the embeddings."""
+    embeddings = embeddings.clone().requires_grad_()
+    value = built(embeddings, *labels)
+    (gradient,) = torch.autograd.grad(value, embeddings)
+    return value.detach(), gradient
 
 
 def golden_embeddings(n: int, d: int) -> Tensor:
@@ -58,6 +69,11 @@ def random_batch(
     means = torch.randn(classes, width, generator=generator, dtype=torch.float64)
     scatter = torch.randn(len(labels), width, generator=generator, dtype=torch.float64)
     return scatter + separation * means[labels], labels
+
+
+def evaluate(embeddings: Tensor, labels: Tensor, names: Sequence[str], **how: Any) -> dict[str, float]:
+    """The metrics `names` of raw embeddings [n, d] with labels [n]; `how` are options of `Evaluation`."""
+    return Measures(names).of(Evaluation(embeddings, labels, **how), names)
 
 
 def degenerate_batches() -> dict[str, tuple[Tensor, Tensor]]:

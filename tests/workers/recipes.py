@@ -11,6 +11,7 @@ from workers.contract import Place, Progress, Recipe, Result
 from workers.data.batches import Batches
 from workers.tasks.retrieval import Retrieval
 from workers.train import train
+from workers.training import checkpoint
 from workers.training.session import Session
 
 DIGITS: dict[str, Any] = {
@@ -86,12 +87,13 @@ def flat(modules: Mapping[str, Mapping[str, Any]]) -> dict[str, torch.Tensor]:
 
 def weights(path: Path) -> dict[str, torch.Tensor]:
     """The weights in a kept checkpoint."""
-    return flat(torch.load(path, weights_only=True)["modules"])
+    (only,) = checkpoint.kept(path)[0]
+    return flat(only)
 
 
 def weights_of_folds(path: Path) -> list[dict[str, torch.Tensor]]:
     """Those of each fold."""
-    return [flat(one) for one in torch.load(path, weights_only=True)["modules"]]
+    return [flat(one) for one in checkpoint.kept(path)[0]]
 
 
 def same(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> bool:

@@ -13,17 +13,8 @@ from PIL import Image, ImageEnhance
 from workers import catalog, registry
 from workers.contract import Part
 from workers.data import augmentation
-from workers.data.augmentation import (
-    IMAGENET,
-    PRESETS,
-    SIGNED,
-    Augment,
-    Preprocess,
-    Preset,
-    distorted,
-    random_boxes,
-    resized_crop,
-)
+from workers.data import augmentation as augmenting
+from workers.data.augmentation import IMAGENET, PRESETS, SIGNED, Augment, Preprocess, distorted
 from workers.samplers import Sampler
 from workers.samplers.balanced import Balanced
 from workers.samplers.shuffle import Shuffle
@@ -31,7 +22,7 @@ from workers.samplers.shuffle import Shuffle
 SIZES = torch.tensor([[64, 85], [75, 64], [64, 64], [100, 64], [64, 200]])
 
 
-def generator(seed: int = 0) -> torch.Generator:
+def seeded(seed: int = 0) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
@@ -56,10 +47,10 @@ def array(image: torch.Tensor) -> np.ndarray:
 @pytest.mark.parametrize("side", [24, 57, 90])
 def test_crop_resize_and_flip_equal_pil(side: int) -> None:
     batch, pictures = noise()
-    drawn = torch.rand(len(batch), 22, generator=generator(side), dtype=torch.float64)
-    boxes = random_boxes(SIZES, (0.16, 1.0), (3 / 4, 4 / 3), drawn)
+    drawn = torch.rand(len(batch), 22, generator=seeded(side), dtype=torch.float64)
+    boxes = augmenting.random_boxes(SIZES, (0.16, 1.0), (3 / 4, 4 / 3), drawn)
     flipped = torch.tensor([True, False, True, False, True])
-    found = resized_crop(batch, boxes, flipped, side)
+    found = augmenting.resized_crop(batch, boxes, flipped, side)
     for number, picture in enumerate(pictures):
         top, left, h, w = (int(place[number]) for place in boxes)
         expected = picture.crop((left, top, left + w, top + h)).resize((side, side), Image.Resampling.BILINEAR)
@@ -88,8 +79,8 @@ def naive_box(height: int, width: int, drawn: list[float]) -> list[int]:
 
 def test_boxes_equal_a_loop() -> None:
     for sizes in (torch.tensor([[256, 341]]), torch.tensor([[400, 90]]), torch.tensor([[31, 200]])):
-        drawn = torch.rand(500, 22, generator=generator(), dtype=torch.float64)
-        boxes = random_boxes(sizes.expand(500, 2), (0.16, 1.0), (3 / 4, 4 / 3), drawn)
+        drawn = torch.rand(500, 22, generator=seeded(), dtype=torch.float64)
+        boxes = augmenting.random_boxes(sizes.expand(500, 2), (0.16, 1.0), (3 / 4, 4 / 3), drawn)
         height, width = sizes[0].tolist()
         expected = [naive_box(height, width, numbers) for numbers in drawn.tolist()]
         assert torch.stack(list(boxes), dim=1).tolist() == expected
@@ -100,13 +91,13 @@ def test_the_same_state_gives_the_same_bits_and_each_image_its_own() -> None:
     one = noise(torch.tensor([[64, 64]]))[0].expand(8, -1, -1, -1)
     for preset in PRESETS:
         worker = Augment(preset, stored=64, crop=40)
-        first, again, other = (worker.train(batch, generator(seed), SIZES) for seed in (1, 1, 2))
+        first, again, other = (worker.train(batch, seeded(seed), SIZES) for seed in (1, 1, 2))
         assert first.shape == (5, 3, 40, 40)
         assert torch.equal(first, again)
         assert torch.equal(first, other) == (preset == "none")
         assert float(first.min()) >= 0
         assert float(first.max()) <= 255.01
-        alone, *others = worker.train(one, generator())
+        alone, *others = worker.train(one, seeded())
         equal = [torch.equal(alone, another) for another in others]
         assert any(equal) == (preset in {"none", "flip"}), preset
 
@@ -121,14 +112,14 @@ def test_an_evaluation_cuts_the_centre() -> None:
         assert np.array_equal(array(image), np.asarray(picture.crop((left, top, left + 57, top + 57))))
     dense = batch[:, :, :64, :64]
     assert torch.equal(Augment("none", stored=64).test(dense), dense)
-    assert torch.equal(Augment("none", stored=64).train(dense, generator()), dense)
+    assert torch.equal(Augment("none", stored=64).train(dense, seeded()), dense)
     assert Augment("crop_flip", stored=64).test(dense[:0], SIZES[:0]).shape == (0, 3, 64, 64)
 
 
 def test_a_flip_alone_keeps_the_bytes() -> None:
     batch, _ = noise(torch.tensor([[32, 32]] * 64))
     augment = Augment("flip", stored=32)
-    found = augment.train(batch, generator(), torch.tensor([[32, 32]] * 64))
+    found = augment.train(batch, seeded(), torch.tensor([[32, 32]] * 64))
     assert found.dtype == torch.uint8
     same, turned = (
         (found == other).flatten(1).all(dim=1) for other in (augment.test(batch), augment.test(batch).flip(-1))
@@ -190,7 +181,7 @@ def test_hues_equal_pythons(shift: float) -> None:
 def test_distortion_by_its_probabilities() -> None:
     batch, _ = colours()
     many = batch[:1].expand(400, -1, -1, -1)
-    drawn = torch.rand(400, 10, generator=generator(), dtype=torch.float64)
+    drawn = torch.rand(400, 10, generator=seeded(), dtype=torch.float64)
     preset = PRESETS["simclr"]
     found = distorted(many, preset, drawn)
     grey = (found[:, 0] == found[:, 1]).flatten(1).all(dim=1)
@@ -206,7 +197,7 @@ def test_the_order_of_the_operations_differs() -> None:
     one = torch.tensor([[0.0, 0.9, 0.1, 0.9, 0.9, 0.1, 0.2, 0.3, 0.4, 1.0]], dtype=torch.float64)
     other = one.clone()
     other[0, 5:9] = one[0, 5:9].flip(0)
-    preset = Preset(crop=0, jitter=0.5)
+    preset = augmenting.Preset(crop=0, jitter=0.5)
     assert not torch.allclose(distorted(batch[:1], preset, one), distorted(batch[:1], preset, other), atol=0.5)
     factor = 1 + 0.4 * (2 * 0.9 - 1)
     expected = augmentation._brightness(batch[:1], torch.full((1, 1, 1, 1), factor))
@@ -222,9 +213,9 @@ def test_the_order_of_the_operations_differs() -> None:
 def test_a_gpu_gives_the_same(preset: str) -> None:
     batch, _ = noise()
     worker = Augment(preset, stored=64, crop=40)
-    found = worker.train(batch.cuda(), generator(), SIZES)
+    found = worker.train(batch.cuda(), seeded(), SIZES)
     assert found.is_cuda
-    assert torch.allclose(found.float().cpu(), worker.train(batch, generator(), SIZES).float(), atol=0.05)
+    assert torch.allclose(found.float().cpu(), worker.train(batch, seeded(), SIZES).float(), atol=0.05)
 
 
 RED = torch.tensor([255, 0, 51], dtype=torch.uint8)[None, :, None, None].expand(2, 3, 4, 4)  # red, green, blue
@@ -248,10 +239,6 @@ def test_what_backbones_make_of_bytes() -> None:
     assert SIGNED(grey).shape == (2, 1, 4, 4)
     with pytest.raises(ValueError, match="images have 4 channels, expected 1 or 3"):
         IMAGENET(torch.zeros(1, 4, 2, 2, dtype=torch.uint8))
-
-
-def seeded(seed: int = 0) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
 
 
 @given(

@@ -10,13 +10,19 @@ from xml.etree import ElementTree
 import pytest
 
 from workers import registry
-from workers.catalog import load, metric_problem
+from workers.catalog import Need, load, metric_problem
 from workers.catalog.inventory import given
 from workers.catalog.source import Entry, Parameter, PartSourceError, read
-from workers.contract import FOLDERS, KINDS
+from workers.contract import FOLDERS, KINDS, Pins
 
 WORKERS = Path(registry.__file__).parent
 ENTRIES = load().entries
+
+
+def test_a_need_for_other_content_is_another_need() -> None:
+    need = Need(files=("birds.npz",))
+    keys = [need.key, *(need.holding(Pins(content=content)).key for content in ("sha256:1", "sha256:2"))]
+    assert len(set(keys)) == 3
 
 
 def test_every_kind_has_parts_and_every_file_is_one() -> None:
@@ -215,11 +221,11 @@ def test_a_part_may_say_nothing(tmp_path: Path) -> None:
         (init("*, a: Literal['x', 'y'] = 'z'"), "expected one of 'x', 'y', found 'z'"),
         (init("**options"), "no *args and no **kwargs"),
         (init("*sizes"), "no *args and no **kwargs"),
-        (part("label = NAME"), "`label` must be written out"),
+        (part("label = NAME"), "`label` must be a literal value"),
         (part("label = 3"), "`label` must be a text, found 3"),
         (part("version = '1'"), "`version` must be a whole number, found '1'"),
         (part("version = True"), "`version` must be a whole number, found true"),
-        (part("added = LATER"), "`added` must be written out"),
+        (part("added = LATER"), "`added` must be a literal value"),
         (part("added = 'unit'"), "`added` must be a list of hyper-parameters; none has a default; found 'unit'"),
         (part("added = ('a',)\n    def __init__(self, *, a: int, b: int = 1): pass"), "with a default, 'b'; found"),
     ],

@@ -138,7 +138,7 @@ def test_killed_by_the_system(tmp_path: Path) -> None:
     resumed, reports = run(what, tmp_path / "end", tmp_path / "killed" / "last.pt")
     assert reports[0].step > 20
     assert numbers(resumed) == numbers(whole)
-    assert same(weights(tmp_path / "end/best.pt"), weights(tmp_path / "whole/best.pt"))
+    assert same(weights(tmp_path / "end/best.safetensors"), weights(tmp_path / "whole/best.safetensors"))
 
 
 def test_resumed_from_an_older_checkpoint(tmp_path: Path) -> None:
@@ -158,7 +158,9 @@ def test_resumed_from_an_older_checkpoint(tmp_path: Path) -> None:
         resumed, reports = run(what, tmp_path / f"end{step}", tmp_path / f"{step}.pt")
         assert f"from step {step} " in reports[0].log
         assert numbers(resumed) == numbers(whole), step
-        assert same(weights(tmp_path / f"end{step}/best.pt"), weights(tmp_path / "whole/best.pt")), step
+        assert same(weights(tmp_path / f"end{step}/best.safetensors"), weights(tmp_path / "whole/best.safetensors")), (
+            step
+        )
 
 
 def test_a_stop_says_where_it_can_go_on(tmp_path: Path) -> None:
@@ -268,7 +270,7 @@ def test_checkpoints_come_again_once_there_is_room(tmp_path: Path) -> None:
     expected = f"no checkpoint at step 4: File too large ({tmp_path}/short/last.pt); going on without\n"
     assert lost[0].log == expected
     assert numbers(result) == numbers(run(recipe(), tmp_path / "long")[0]), "as if there had been room"
-    assert sorted(path.name for path in (tmp_path / "short").iterdir()) == ["best.pt", "queries.npz"]
+    assert sorted(path.name for path in (tmp_path / "short").iterdir()) == ["best.safetensors", "queries.npz"]
 
 
 def test_a_checkpoint_before_the_disk_was_full_can_be_resumed(tmp_path: Path) -> None:

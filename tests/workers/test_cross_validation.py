@@ -8,23 +8,14 @@ import pytest
 import torch
 from pydantic import ValidationError
 
-from tests.workers.recipes import (
-    DIGITS,
-    batches,
-    numbers,
-    place,
-    recipe,
-    retrieval,
-    run,
-    same,
-    weights,
-    weights_of_folds,
-)
+from tests.workers import recipes as samples
+from tests.workers.inputs import evaluate
+from tests.workers.recipes import batches, numbers, recipe, run, same, weights, weights_of_folds
 from tests.workers.test_checkpoint import cut_and_resumed
 from tests.workers.test_optimization import OWN
 from workers import catalog, geometry
 from workers.contract import ClassHoldout, Recipe, Result, Select
-from workers.evaluation.evaluate import evaluate
+from workers.training import checkpoint
 from workers.training.folds import fold_recipes
 from workers.training.session import Session
 
@@ -64,13 +55,13 @@ def test_separated_metrics_are_means_over_the_models(whole: tuple[Result, Path],
 
 def test_concatenated_metrics_are_of_the_joined_unit_embeddings(whole: tuple[Result, Path], tmp_path: Path) -> None:
     result, folder = whole
-    kept = torch.load(folder / "best.pt", weights_only=True)
-    assert {path.name for path in folder.iterdir()} == {"best.pt", "queries.npz"}
+    kept, _ = checkpoint.kept(folder / "best.safetensors")
+    assert {path.name for path in folder.iterdir()} == {"best.safetensors", "queries.npz"}
     parts = []
-    one = Session(fold_recipes(recipe(**FOLDS))[0], place(tmp_path), torch.device("cpu"))
-    for model in kept["modules"]:
-        retrieval(one).loaded(model)
-        parts.append(geometry.unit(retrieval(one).embed(batches(one).splits.test)))
+    one = Session(fold_recipes(recipe(**FOLDS))[0], samples.place(tmp_path), torch.device("cpu"))
+    for model in kept:
+        one.load(model)
+        parts.append(geometry.unit(samples.retrieval(one).embed(batches(one).splits.test)))
     joined = torch.cat(parts, dim=1)
     assert joined.shape[1] == 3 * 16
     assert geometry.norms(joined).sub(math.sqrt(3)).abs().max() < 1e-5
@@ -96,7 +87,9 @@ def test_cut_in_any_fold(whole: tuple[Result, Path], cuts: list[int], tmp_path: 
     expected, folder = whole
     assert numbers(result) == numbers(expected)
     assert result.provenance["folds"] == expected.provenance["folds"]
-    models = zip(weights_of_folds(tmp_path / "end/best.pt"), weights_of_folds(folder / "best.pt"), strict=True)
+    models = zip(
+        weights_of_folds(tmp_path / "end/best.safetensors"), weights_of_folds(folder / "best.safetensors"), strict=True
+    )
     assert all(same(ours, theirs) for ours, theirs in models)
 
 
@@ -115,7 +108,7 @@ def test_a_loss_with_parameters_and_patience_go_on_too(tmp_path: Path) -> None:
 
 def test_the_last_weights_where_these_are_selected(tmp_path: Path) -> None:
     result, _ = run(recipe(**{**FOLDS, "select": {"split": "last"}}), tmp_path)
-    assert result.artifacts == ["final.pt", "queries.npz"]
+    assert result.artifacts == ["final.safetensors", "queries.npz"]
     assert {"last/test/map@r", "last/test_separated/map@r", "last/validation/map@r"} <= set(result.metrics)
     assert recipe(select={"split": "last"}).select.key in result.metrics
 
@@ -149,7 +142,7 @@ def test_it_is_refused_without_selection_by_validation() -> None:
     for split in ("test", "last"):
         with pytest.raises(ValidationError, match="only for `split: validation`"):
             Select.model_validate({"split": split, "beside": "test"})
-        found = catalog.problems({**DIGITS, "select": {"split": split, "beside": "test"}}, catalog.load())
+        found = catalog.problems({**samples.DIGITS, "select": {"split": split, "beside": "test"}}, catalog.load())
         said = f"is only for `split: validation`, but split is '{split}'; leave it out"
         assert [(one.path, one.message) for one in found] == [("select.beside", said)]
 
@@ -160,7 +153,7 @@ def test_the_training_and_its_honest_choice_stay_as_they_are(whole_beside: tuple
     assert {key: value for key, value in result.metrics.items() if not key.startswith("best_test/")} == plain.metrics
     assert {key: points for key, points in result.curves.items() if not key.startswith("test/")} == plain.curves
     assert (result.best_step, result.artifacts) == (plain.best_step, plain.artifacts)
-    assert same(weights(folder / "best.pt"), weights(tmp_path / "best.pt"))
+    assert same(weights(folder / "best.safetensors"), weights(tmp_path / "best.safetensors"))
 
 
 def test_the_other_choice_is_what_selection_on_the_test_split_would_keep(
@@ -180,7 +173,7 @@ def test_cut_anywhere_beside(whole_beside: tuple[Result, Path], tmp_path: Path) 
     expected, folder = whole_beside
     for index, cuts in enumerate([[expected.best_step or 1], [3, 20, 16]]):
         assert numbers(cut_and_resumed(recipe(**BESIDE), tmp_path / str(index), cuts)) == numbers(expected), cuts
-        assert same(weights(tmp_path / str(index) / "end/best.pt"), weights(folder / "best.pt")), cuts
+        assert same(weights(tmp_path / str(index) / "end/best.safetensors"), weights(folder / "best.safetensors")), cuts
 
 
 def test_patience_waits_for_the_honest_choice(tmp_path: Path) -> None:

@@ -325,7 +325,7 @@ def test_a_damaged_file_is_named(
             except Exception as error:
                 faults.append(f"{file} {damage}: {type(error).__name__}: {error}")
             (found,) = inspect([need], tmp_path, scratch)
-            if found.state == "ok" or not found.said:
+            if found.state == "ok" or not found.message:
                 faults.append(f"{file} {damage}: a node says {found}")
         path.write_bytes(whole)
     assert faults == []
@@ -338,7 +338,7 @@ def test_an_error_that_nobody_expected_is_a_problem(tmp_path: Path, monkeypatch:
     trees.cub(tmp_path)
     monkeypatch.setattr("workers.data.listing.read_text", fail)
     (found,) = inspect([Need(dataset=Part(name="cub200"))], tmp_path, tmp_path / "scratch")
-    assert (found.state, found.said) == ("wrong", "cub200: RuntimeError: the disk spoke in tongues")
+    assert (found.state, found.message) == ("wrong", "cub200: RuntimeError: the disk spoke in tongues")
 
 
 def test_a_small_file_does_not_expand_without_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 import getpass
 import multiprocessing
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -22,7 +23,7 @@ from workers import registry
 from workers.contract import DataDamagedError, DataMissingError, Part, Recipe, Stopped
 from workers.data import decoded as decoded_module
 from workers.data import images
-from workers.data.decoded import SETTING, Decoded, Encoded, decoded, digest, encoded, limit, stored
+from workers.data.decoded import SETTING, Encoded, decoded, digest, encoded, limit, stored
 from workers.data.images import Images
 from workers.data.pictures import Form, Picture, key
 from workers.data.scratch import UnsafeFolderError, opened, private, scratch
@@ -258,6 +259,35 @@ def test_damaged_images_are_told_before_a_step(tmp_path: Path) -> None:
         encoded("mine", [Picture(files[2])], Form("keep"), tmp_path)
 
 
+def test_damaged_images_are_skipped_the_same_way_decoded_or_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = sorted(photographs(tmp_path).rglob("*.*"))
+    whole = folder(tmp_path, on_error="skip")
+    assert whole.content == folder(tmp_path).content
+    files[2].write_bytes(files[2].read_bytes()[:-200])
+    files[9].write_bytes(b"no image")
+    found = folder(tmp_path, on_error="skip")
+    assert (found.train.skipped, found.test.skipped) == ((str(files[2]),), (str(files[9]),))
+    assert (len(found.train), len(found.test)) == (7, 7)
+    files[2].write_bytes(b"no image")
+    assert folder(tmp_path, on_error="skip").notes == ()  # of two equal files that are left out
+    monkeypatch.setenv(SETTING, "0")
+    shutil.rmtree(tmp_path / "scratch")
+    kept = folder(tmp_path, on_error="skip")
+    assert kept.train.undecoded is not None
+    assert (kept.content, kept.train.skipped) == (found.content, found.train.skipped)
+    files[0].chmod(0)
+    if os.getuid():  # root may read it
+        with pytest.raises(PermissionError):
+            folder(tmp_path, on_error="skip")
+    for path in files[:8]:
+        path.chmod(0o600)
+        path.write_bytes(b"no image")
+    with pytest.raises(DataDamagedError, match="no image of a split can be decoded"):
+        folder(tmp_path, on_error="skip")
+
+
 def recipe(**changes: Any) -> Recipe:
     dataset = {"name": "image_folder", "folder": "mine", "side": 16, "train_classes": 3}
     sampler = {"name": "balanced", "classes": 2, "per_class": 2}
@@ -278,8 +308,8 @@ def test_a_training_is_the_same_and_goes_on_either_way(tmp_path: Path, monkeypat
         found[gigabytes], _ = run(what, tmp_path / gigabytes)
     assert numbers(found["0"]) == numbers(found["1"])
     assert found["0"].provenance["manifest"] == found["1"].provenance["manifest"]
-    whole = weights(tmp_path / "0" / "best.pt")
-    assert same(whole, weights(tmp_path / "1" / "best.pt"))
+    whole = weights(tmp_path / "0" / "best.safetensors")
+    assert same(whole, weights(tmp_path / "1" / "best.safetensors"))
     for begun, ended in (("0", "1"), ("1", "0")):  # on a machine with another setting too
         monkeypatch.setenv(SETTING, begun)
         images._kept.clear()
@@ -293,7 +323,7 @@ def test_a_training_is_the_same_and_goes_on_either_way(tmp_path: Path, monkeypat
         images._kept.clear()
         result, _ = run(what, place, resume=place / "last.pt")
         assert numbers(result) == numbers(found["0"])
-        assert same(weights(place / "best.pt"), whole)
+        assert same(weights(place / "best.safetensors"), whole)
 
 
 SOMEBODY = 12_345
@@ -389,32 +419,25 @@ def test_files_behind_links_are_not_read(tmp_path: Path) -> None:
         opened(tmp_path / "absent")
 
 
-def decoded_birds(root: Path) -> tuple[list[Picture], Decoded, Path]:
-    for number in range(6):
-        trees.picture(root / f"{number}.jpg", number * 40, (60 + number, 40))
-    pictures = [Picture(root / f"{number}.jpg") for number in range(6)]
-    found = decoded("birds", pictures, Form("square", 16), scratch())
-    (folder,) = (path for path in (scratch() / "decoded").iterdir() if path.is_dir())
-    return pictures, found, folder
-
-
 def test_decoded_images_that_were_exchanged_are_noticed(tmp_path: Path) -> None:
     """Even where their hash fits; and the comparison draws from no generator of a training."""
-    pictures, found, folder = decoded_birds(tmp_path)
+    files = pictures(tmp_path, 6)
+    found = decoded("birds", files, Form("square", 16), scratch())
+    (folder,) = folders(scratch())
     torch.manual_seed(0)
     before, shapes = torch.get_rng_state(), found.shapes.numpy()
-    assert torch.equal(decoded("birds", pictures, Form("square", 16), scratch()).pixels, found.pixels)
+    assert torch.equal(decoded("birds", files, Form("square", 16), scratch()).pixels, found.pixels)
     assert torch.equal(torch.get_rng_state(), before)
     swapped = np.random.default_rng(0).integers(0, 256, len(found.pixels), np.uint8)
     (folder / "pixels").write_bytes(swapped.tobytes())
     about = (folder / "about.json").read_text()
     (folder / "about.json").write_text(about.replace(found.digest, digest(swapped, shapes)))
     with pytest.raises(DataDamagedError, match=r"holds another image than .*\.jpg; somebody exchanged"):
-        decoded("birds", pictures, Form("square", 16), scratch())
+        decoded("birds", files, Form("square", 16), scratch())
     (folder / "pixels").rename(tmp_path / "pixels")
     (folder / "pixels").symlink_to(tmp_path / "pixels")
     with pytest.raises(UnsafeFolderError, match="is a link"):
-        decoded("birds", pictures, Form("square", 16), scratch())
+        decoded("birds", files, Form("square", 16), scratch())
 
 
 RECIPE: Final = """\

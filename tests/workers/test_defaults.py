@@ -6,7 +6,7 @@ import pytest
 
 from tests.workers.recipes import DIGITS
 from tests.workers.specimens import CATALOG, RECIPE
-from workers.catalog import Catalog, Parameter, changes, complete, load, need_of, problems, stamp
+from workers.catalog import Catalog, Parameter, changes, complete, defaults_for, load, need_of, problems, stamp
 from workers.contract import Recipe
 
 
@@ -26,6 +26,15 @@ def test_defaults_and_pins_are_filled_in() -> None:
         "task", "loss", "regularizer", "dataset", "backbone", "head", "sampler", "optimizer", "schedule",
         "eta_schedule",
     }  # fmt: skip
+
+
+def test_the_defaults_of_a_recipe_are_those_of_its_own_parts() -> None:
+    recipe = completed(loss={"name": "triplet", "margin": 0.7}, evaluate_every=7, seed=3)
+    default = defaults_for(recipe, CATALOG)
+    assert "name" not in default["loss"], "a recipe must choose a loss"
+    assert default["loss"]["margin"] == completed(loss="triplet").loss.options["margin"]
+    assert (default["seed"], default["evaluate_every"], default["head"]["name"]) == (0, 30, "fc")
+    assert default["select"] == recipe.select.model_dump(mode="json")
 
 
 def test_a_tenth_of_the_iterations() -> None:
@@ -213,9 +222,9 @@ def nested(depth: int, innermost: Any) -> Any:
         ("a" * 1_000_000, "backbone.of", "expected a backbone by its name, or a mapping with `name` and its hyper-"),
         (OF | {"a" * 1_000_000: 1}, f"backbone.of.{'a' * 68}", "backbone 'mobilenet_v1' has no hyper-parameter 'aaa"),
         (OF | {"weights": "a" * 1_000_000}, "backbone.of.weights", "expected a text of at most 1,000 characters"),
-        ({"name": "resnet18\x1b[2J"}, "backbone.of", "its hyper-parameters; found {\"name\": \"resnet18\\u001b[2J\"}"),
+        ({"name": "resnet18\x1b[2J"}, "backbone.of", 'its hyper-parameters; found {"name": "resnet18\\u001b[2J"}'),
     ],
-)  # fmt: skip
+)
 def test_what_is_hostile_is_refused_in_a_short_sentence(of: Any, path: str, message: str) -> None:
     ((place, found),) = said(of).items()
     assert place.startswith(path)

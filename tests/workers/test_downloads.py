@@ -6,7 +6,6 @@ import io
 import os
 import pickle
 import tarfile
-import threading
 import zipfile
 from collections import OrderedDict
 from collections.abc import Iterator
@@ -21,8 +20,9 @@ from safetensors.torch import save_file
 from torch import nn
 from torchvision.models import get_model_weights
 
+from tests.ports import Quiet, running
 from workers.__main__ import main
-from workers.backbones._torchvision import PUBLISHED
+from workers.backbones._shared import PUBLISHED
 from workers.contract import DataDamagedError, DataMissingError
 from workers.data import published_weights, weights
 from workers.data.download import Archive, Checksum, DownloadError, download, fetch
@@ -42,10 +42,7 @@ class Server:
         self.files = {"/file": CONTENT}
         served = self
 
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def log_message(self, *_: object) -> None:
-                pass
-
+        class Handler(Quiet, http.server.BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 given = self.headers.get("Range", "")
                 served.asked.append((self.path, given))
@@ -64,15 +61,13 @@ class Server:
 
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.address = f"http://127.0.0.1:{self.server.server_port}"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
 
 @pytest.fixture
 def server() -> Iterator[Server]:
     made = Server()
-    yield made
-    made.server.shutdown()
-    made.server.server_close()
+    with running(made.server):
+        yield made
 
 
 class TestDownloads:
@@ -159,7 +154,7 @@ class TestCommands:
         assert (code, said.splitlines()[1].startswith(f"error: {path} has SHA-256")) == (1, True)
         path.unlink()
         code, said = commanded(capsys, "verify", "resnet18", *data)
-        assert (code, "not there: " + own.name in said) == (1, True)
+        assert (code, "missing weights: " + own.name in said) == (1, True)
         assert commanded(capsys, "verify", *data) == (0, f"no published file is in {tmp_path / 'data'}\n")
         code, said = commanded(capsys, "fetch", "resnet19", *data)
         assert (code, said) == (1, f"error: no file of weights is named 'resnet19'; there are resnet18 ({own.name})\n")

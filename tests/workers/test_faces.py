@@ -23,7 +23,7 @@ from workers.contract import DataDamagedError, DataMissingError, Part
 from workers.data import images
 from workers.data.faces import SETS, read_records
 from workers.data.images import Images
-from workers.evaluation import identify
+from workers.evaluation import verification
 
 
 def load(name: str, root: Path, **options: Any) -> Any:
@@ -423,7 +423,7 @@ def naive(found: dict[str, np.ndarray[Any, Any]], size: int, lists: Path, wrong:
 def test_rates_equal_brute_force(
     noise: str, block: int, tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(identify, "BLOCK", block)
+    monkeypatch.setattr(verification, "BLOCK", block)
     out, found = features_of(tmp_path)
     copied, of = "3/a@b/3.jpg", "Ann/Ann_0.jpg"  # as near to its mates as it is itself
     found[copied] = found[of]
@@ -456,7 +456,7 @@ HARMS: dict[str, Callable[[Path], object]] = {
 def test_a_wrong_file_is_told_before_anything_is_computed(
     tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(identify, "Identification", None)
+    monkeypatch.setattr(verification, "Identification", None)
     missed = {}
     for said, harm in HARMS.items():
         out, _ = features_of(tmp_path)

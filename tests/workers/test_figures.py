@@ -50,7 +50,7 @@ def test_figures_are_of_the_split_that_they_name(tmp_path: Path) -> None:
     asked = ["norms", {"name": "norms", "split": "train"}, {"name": "norms", "split": "validation"}, "spectrum"]
     result, _ = run(recipe(figures=asked), tmp_path)
     assert result.artifacts == [
-        "best.pt", "norms.npz", "norms-train.npz", "norms-validation.npz", "spectrum.npz", "queries.npz",
+        "best.safetensors", "norms.npz", "norms-train.npz", "norms-validation.npz", "spectrum.npz", "queries.npz",
     ]  # fmt: skip
     assert {path.name for path in tmp_path.iterdir()} == set(result.artifacts)
     for file, key in (("norms", "test"), ("norms-train", "train"), ("norms-validation", "validation")):
@@ -76,11 +76,12 @@ def test_direction_variation_and_norms_are_of_the_images_that_are_followed(tmp_p
     assert float(held["direction_variation_angle_mean"]) == pytest.approx(angles.mean())
     np.testing.assert_allclose(held["window_var"], held["angle"].var(axis=1))
     np.testing.assert_array_equal(held["counts"], np.histogram(angles, bins=50)[0])
-    traces, task = read(tmp_path / "norm_traces.npz"), retrieval(begun(what, tmp_path))
+    traces, session = read(tmp_path / "norm_traces.npz"), begun(what, tmp_path)
+    task = retrieval(session)
     assert traces["step"].tolist() == [0, 3, 6, 9, 12]
     index = torch.from_numpy(traces["index"])
     np.testing.assert_array_equal(traces["norm"][0], geometry.norms(task.look(index)).numpy())
-    task.loaded(kept_weights.read(tmp_path / "best.pt").models[0])
+    session.load(kept_weights.read(tmp_path / "best.safetensors").models[0])
     if result.best_step in traces["step"]:
         seen = traces["norm"][traces["step"].tolist().index(result.best_step)]
         np.testing.assert_allclose(seen, geometry.norms(task.look(index)).numpy(), rtol=1e-5)
@@ -130,7 +131,7 @@ def test_cross_validation_has_the_figures_of_every_fold(tmp_path: Path) -> None:
     result, _ = run(what, tmp_path / "whole")
     kinds = ["norms.npz", "norms-validation.npz", "panels.npz", "panels.png", "direction_variation.npz"]
     expected = [f"{Path(kind).stem}-fold{fold}{Path(kind).suffix}" for fold in range(3) for kind in kinds]
-    assert result.artifacts == ["best.pt", *expected, "queries.npz"]
+    assert result.artifacts == ["best.safetensors", *expected, "queries.npz"]
     for fold, one in enumerate(fold_recipes(what)):
         run(one, tmp_path / str(fold))
         for kind in kinds:
@@ -175,7 +176,7 @@ def test_stages_show_images_beside_the_class_vectors_of_that_moment(tmp_path: Pa
     assert heat["cosine"].shape == (2, 6, 3)
     assert heat["label"].tolist() == np.repeat(heat["proxy_label"], 2).tolist()
     assert not np.allclose(heat["cosine"][0], heat["cosine"][1], atol=1e-3)
-    kept = kept_weights.read(tmp_path / "best.pt")
+    kept = kept_weights.read(tmp_path / "best.safetensors")
     assert kept.models[0]["loss"]["loss.proxies"].shape[1] == kept.recipe.embedding, "kept weights hold them too"
 
 
@@ -204,7 +205,7 @@ def test_feature_maps_are_the_most_active_channels_of_what_the_network_sees(tmp_
     assert {"feature_maps.npz", "feature_maps.png"} < set(result.artifacts)
     held = read(tmp_path / "feature_maps.npz")
     session = Session(what, place(tmp_path), CPU)
-    session.load(kept_weights.read(tmp_path / "final.pt").models[0])
+    session.load(kept_weights.read(tmp_path / "final.safetensors").models[0])
     task = retrieval(session)
     images = batches(session).splits.test
     index = torch.from_numpy(held["index"])
@@ -427,11 +428,11 @@ def test_every_image_stands_in_its_place() -> None:
     for line, row in enumerate(ROWS):
         for column, index in enumerate([row.query, *row.nearest]):
             assert (tile(pixels, column, line)[4:-4, 4:-4] == 10 * index).all()
-    wide = sheet([RetrievalRow(20, [10], [True], [1.0])], shape=(10, 20, 3))
-    inner = tile(wide, 1, 0)[4:-4, 4:-4]
-    assert (inner[8:24] == 100).all(), "it keeps its proportions"
-    assert (inner[:8] == 255).all()
-    assert (inner[24:] == 255).all()
+    for shape in ((10, 20, 3), (20, 10, 3)):
+        inner = tile(sheet([RetrievalRow(20, [10], [True], [1.0])], shape), 1, 0)[4:-4, 4:-4]
+        across = inner if shape[0] < shape[1] else inner.swapaxes(0, 1)
+        assert (across[8:24] == 100).all(), "it keeps its proportions"
+        assert (np.delete(across, slice(8, 24), 0) == 255).all()
 
 
 def test_right_and_wrong_differ_without_colour() -> None:

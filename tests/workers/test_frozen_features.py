@@ -14,9 +14,9 @@ import pytest
 import torch
 
 from tests.workers import recipes
-from tests.workers.recipes import numbers, place, run, same, weights
+from tests.workers.recipes import batches, begun, numbers, place, retrieval, run, same, weights
 from tests.workers.test_checkpoint import stopping_after
-from workers import registry
+from workers import model, registry
 from workers import train as training
 from workers.contract import CheckpointError, Part, Place, Progress, Recipe, Result, Stopped
 from workers.data import features, scratch
@@ -25,6 +25,7 @@ from workers.data.images import DataSet, Images, load
 from workers.data.scratch import UnsafeFolderError
 from workers.data.weights import WeightsError
 from workers.train import train
+from workers.training import determinism, kept_weights
 
 CPU = torch.device("cpu")
 
@@ -269,15 +270,22 @@ def test_numbers_do_not_depend_on_how_many_processors_there_are(home: Path, monk
 def test_a_training_resumes_to_the_same_bits(home: Path) -> None:
     what = frozen(regularizer={"name": "sec_ema", "eta": 0.5})
     whole, _ = run(what, home)
-    kept = weights(home / "best.pt")
+    kept = weights(home / "best.safetensors")
     with pytest.raises(Stopped):
         run(what, home, stop=stopping_after(5))
     resumed, _ = run(what, home, resume=home / "last.pt")
     assert numbers(resumed) == numbers(whole)
-    assert same(weights(home / "best.pt"), kept)
+    assert same(weights(home / "best.safetensors"), kept)
     further = what.model_copy(update={"metrics": ["recall@3"]})
-    found = training.evaluate(further, place(home), lambda _: None, home / "best.pt", ["recall@3"])
+    found = training.evaluate(further, place(home), lambda _: None, home / "best.safetensors", ["recall@3"])
     assert 0 < found.metrics["best/test/recall@3"] <= 1, "kept weights give further metrics"
+    loaded = model.load(home / "best.safetensors", "cpu", threads=1, data=home / "data")
+    session = begun(what, home)
+    session.load(kept_weights.read(home / "best.safetensors").models[0])
+    pictures = batches(session).pictures.test.images.permute(0, 2, 3, 1).numpy()
+    with determinism.applied(torch.device("cpu"), 1):
+        expected = retrieval(session).embed(batches(session).splits.test).numpy()
+    assert np.array_equal(loaded.embed(pictures), expected), "the frozen network is computed first"
 
 
 def test_what_was_trained_on_other_features_is_not_gone_on_with(home: Path) -> None:
@@ -289,7 +297,9 @@ def test_what_was_trained_on_other_features_is_not_gone_on_with(home: Path) -> N
     run(frozen(), home)
     weights_file(home, seed=2)
     with pytest.raises(CheckpointError, match="the weights do not fit their recipe: it was trained on features of"):
-        training.evaluate(frozen(metrics=["recall@3"]), place(home), lambda _: None, home / "best.pt", ["recall@3"])
+        training.evaluate(
+            frozen(metrics=["recall@3"]), place(home), lambda _: None, home / "best.safetensors", ["recall@3"]
+        )
 
 
 def test_weights_outside_of_the_data_folder_are_refused(home: Path) -> None:

@@ -11,13 +11,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from tests.workers.inputs import EMBEDDED, block_labels, golden_embeddings, part, part_names, random_batch
+from tests.workers.inputs import EMBEDDED, block_labels, evaluate, golden_embeddings, part, part_names, random_batch
 from workers import geometry
 from workers.catalog import load
 from workers.catalog.inventory import parse_metric
 from workers.eta_schedules.linear import Linear
 from workers.eta_schedules.min_ramp import MinRamp
-from workers.evaluation.evaluate import evaluate
 from workers.geometry import masks
 from workers.losses.angular import Angular
 from workers.losses.batch_hard import BatchHard

@@ -7,29 +7,12 @@ from typing import Any
 
 import pytest
 import torch
-from pytorch_metric_learning.losses import (
-    AngularLoss,
-    ArcFaceLoss,
-    IntraPairVarianceLoss,
-    MultiSimilarityLoss,
-    NTXentLoss,
-    ProxyNCALoss,
-    TupletMarginLoss,
-)
+from pytorch_metric_learning import losses as reference
 from pytorch_metric_learning.miners import MultiSimilarityMiner
 from torch import Tensor
 
-from tests.workers import naive_pairs
-from tests.workers.inputs import (
-    CLASSES,
-    PER_CLASS,
-    block_labels,
-    degenerate_batches,
-    golden_embeddings,
-    part,
-    part_names,
-    random_batch,
-)
+from tests.workers import inputs, naive_pairs
+from tests.workers.inputs import CLASSES, PER_CLASS, part, random_batch, value_and_gradient
 from tests.workers.naive_pairs import directions, dot, euclid, mean, ordered_pairs, others
 from tests.workers.naive_proxies import NAIVE_PROXIES, cosines, proxy_nca
 from workers import geometry
@@ -39,7 +22,7 @@ from workers.losses.semihard import Semihard
 from workers.losses.soft_triple import SoftTriple
 from workers.losses.triplet import Triplet
 
-LOSSES = part_names("loss")
+LOSSES = inputs.part_names("loss")
 
 
 def _naive_triplet(embeddings: Tensor, labels: Tensor, margin: float = 1.0) -> float:
@@ -101,21 +84,14 @@ NAIVE: dict[str, Callable[[Tensor, Tensor], float]] = {
 }
 
 
-def _value_and_gradient(loss: Any, embeddings: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    embeddings = embeddings.clone().requires_grad_()
-    value = loss(embeddings, labels)
-    (gradient,) = torch.autograd.grad(value, embeddings)
-    return value.detach(), gradient
-
-
 def check_gradients(name: str) -> None:
     """A scalar with a gradient in every float, which is that of finite differences, and along which it falls."""
     embeddings, labels = random_batch()
     loss = part("loss", name)
-    expected, slope = _value_and_gradient(loss, embeddings, labels)
+    expected, slope = value_and_gradient(loss, embeddings, labels)
     assert expected.shape == ()
     for dtype, tolerance in {torch.float32: 1e-4, torch.bfloat16: 0.2, torch.float16: 0.02}.items():
-        value, gradient = _value_and_gradient(part("loss", name).float(), embeddings.to(dtype), labels)
+        value, gradient = value_and_gradient(part("loss", name).float(), embeddings.to(dtype), labels)
         assert (value.dtype, gradient.dtype) == (torch.float32, dtype)
         assert gradient.isfinite().all()
         assert value.item() == pytest.approx(expected.item(), rel=tolerance)
@@ -145,8 +121,8 @@ def check_order(loss: Any) -> None:
 
 
 def check_degenerate(name: str) -> None:
-    for case, batch in degenerate_batches().items():
-        value, gradient = _value_and_gradient(part("loss", name).float(), *batch)
+    for case, batch in inputs.degenerate_batches().items():
+        value, gradient = value_and_gradient(part("loss", name).float(), *batch)
         assert value.isfinite(), case
         assert gradient.isfinite().all(), case
         assert gradient.abs().max() < 1e8, case  # not what 1 / 1e-12 leaves behind
@@ -171,22 +147,25 @@ def test_equals_the_library_where_its_form_is_the_papers() -> None:
     f, y = random_batch()
     unit = geometry.unit(f)
     for name, options, theirs in (
-        ("tuplet", {}, NTXentLoss(temperature=1 / 25)),
-        ("tuplet", {}, TupletMarginLoss(margin=0, scale=25)),
-        ("nt_xent", {}, NTXentLoss(temperature=0.5)),
-        ("tuplet_margin", {"intra": 0.0}, TupletMarginLoss(margin=math.degrees(0.1), scale=64)),
-        ("angular", {"pairs": "all"}, AngularLoss(alpha=45)),
+        ("tuplet", {}, reference.NTXentLoss(temperature=1 / 25)),
+        ("tuplet", {}, reference.TupletMarginLoss(margin=0, scale=25)),
+        ("nt_xent", {}, reference.NTXentLoss(temperature=0.5)),
+        ("tuplet_margin", {"intra": 0.0}, reference.TupletMarginLoss(margin=math.degrees(0.1), scale=64)),
+        ("angular", {"pairs": "all"}, reference.AngularLoss(alpha=45)),
     ):
         torch.testing.assert_close(part("loss", name, **options)(f, y), theirs(unit, y), rtol=1e-9, atol=0)
     apart = part("loss", "tuplet_margin")(f, y) - part("loss", "tuplet_margin", intra=0.0)(f, y)
-    torch.testing.assert_close(apart, 0.5 * IntraPairVarianceLoss(pos_eps=0.01, neg_eps=0.01)(unit, y))
+    torch.testing.assert_close(apart, 0.5 * reference.IntraPairVarianceLoss(pos_eps=0.01, neg_eps=0.01)(unit, y))
     for margin in (0.0, 0.45, 1.2):
-        ours, library = part("loss", "arcface", margin=margin), ArcFaceLoss(4, 8, margin=math.degrees(margin), scale=64)
+        ours, library = (
+            part("loss", "arcface", margin=margin),
+            reference.ArcFaceLoss(4, 8, margin=math.degrees(margin), scale=64),
+        )
         library.W.data = ours.weight.data.T.contiguous()
         torch.testing.assert_close(ours(f, y), library(f, y))
     ours, proxy_library = (
         part("loss", "proxy_nca", scale=8.0, positive="included"),
-        ProxyNCALoss(4, 8, softmax_scale=8.0),
+        reference.ProxyNCALoss(4, 8, softmax_scale=8.0),
     )
     proxy_library.proxies.data = ours.proxies.data.clone()
     torch.testing.assert_close(ours(f, y), proxy_library(f, y))
@@ -211,7 +190,7 @@ def test_semihard_falls_back_to_the_farthest_negative() -> None:
     angles = torch.tensor([0.0, 120.0, 30.0, 60.0], dtype=torch.float64).deg2rad()
     embeddings, labels = torch.stack([angles.cos(), angles.sin()], dim=1), torch.tensor([0, 0, 1, 1])
     assert Semihard()(embeddings, labels).item() == pytest.approx(_naive_semihard(embeddings, labels), rel=1e-12)
-    embeddings = golden_embeddings(9, 6)  # unequal classes
+    embeddings = inputs.golden_embeddings(9, 6)  # unequal classes
     labels = torch.tensor([2, 0, 2, 2, 1, 0, 5, 2, 1])
     assert Semihard()(embeddings, labels).item() == pytest.approx(_naive_semihard(embeddings, labels), rel=1e-12)
 
@@ -223,7 +202,7 @@ def test_multi_similarity_leaves_out_copies(repeated: dict[int, int]) -> None:
         embeddings[copy] = 2.5 * embeddings[image]  # the direction is what counts
     expected = _naive_multi_similarity(embeddings, labels)
     assert part("loss", "multi_similarity")(embeddings, labels).item() == pytest.approx(expected, rel=1e-9)
-    library = MultiSimilarityLoss(alpha=2, beta=40, base=0.5)
+    library = reference.MultiSimilarityLoss(alpha=2, beta=40, base=0.5)
     mined = library(geometry.unit(embeddings), labels, MultiSimilarityMiner(epsilon=0.1)(embeddings, labels))
     kept = part("loss", "multi_similarity", copies=True)
     torch.testing.assert_close(kept(embeddings, labels), mined)
@@ -236,7 +215,7 @@ def test_multi_similarity_leaves_out_copies(repeated: dict[int, int]) -> None:
 def test_normalized_npair_in_its_other_forms() -> None:
     loss, (embeddings, labels) = NormalizedNPair(), random_batch(per_class=4)
     firsts = torch.arange(len(labels)).view(-1, 4)[:, :2].flatten()  # the first two of each class count
-    torch.testing.assert_close(loss(embeddings, labels), loss(embeddings[firsts], block_labels(CLASSES, 2)))
+    torch.testing.assert_close(loss(embeddings, labels), loss(embeddings[firsts], inputs.block_labels(CLASSES, 2)))
     expected = _naive_normalized_npair(embeddings, labels, 64.0)
     assert NormalizedNPair(scale=64.0)(embeddings, labels).item() == pytest.approx(expected, rel=1e-9)
     for per_class in (2, 3):  # equation 3 of the paper

@@ -11,12 +11,13 @@ from sklearn.metrics import mutual_info_score
 from sklearn.metrics.cluster import pair_confusion_matrix
 from torch import Tensor
 
-from tests.workers.inputs import degenerate_batches, random_batch
+from tests.workers.inputs import degenerate_batches, evaluate, random_batch
 from tests.workers.recipes import recipe, run
 from workers import geometry, registry
-from workers.contract import Part
-from workers.evaluation.evaluate import Evaluation, evaluate
+from workers.contract import Distance, Part
+from workers.evaluation.evaluate import Evaluation
 from workers.evaluation.measures import Measures, QueryScores
+from workers.evaluation.neighbours import CHUNK
 from workers.geometry import Directions, batch_statistics, direction_variation, unit
 from workers.metrics.ami import AdjustedMutualInformation
 from workers.metrics.f1 import PairF1
@@ -142,7 +143,7 @@ def test_a_metric_is_the_mean_of_its_queries() -> None:
     embeddings, labels = images()
     labels[3] = 99  # alone in its class: no query
     values, scores = noted(Evaluation(embeddings, labels), [*MEANS, "norm_mean"])
-    assert list(scores) == ["query", "class", *MEANS]
+    assert list(scores) == ["query", "class", "predicted", *MEANS]
     assert 3 not in scores["query"]
     assert torch.equal(scores["class"], labels[scores["query"].long()].int())
     for name in MEANS:
@@ -155,7 +156,23 @@ def test_queries_among_a_gallery_are_those_that_have_one_of_their_class_there() 
     evaluation = Evaluation(embeddings, labels, gallery=gallery)
     values, scores = noted(evaluation, ["recall@1"])
     assert torch.equal(scores["query"].long(), (labels < 5).nonzero()[:, 0])
+    cosines = torch.nn.functional.normalize(embeddings) @ torch.nn.functional.normalize(gallery[0]).T
+    assert torch.equal(scores["predicted"].long(), gallery[1][cosines.argmax(dim=1)][labels < 5])
     assert float(scores["recall@1"].double().mean()) == pytest.approx(values["recall@1"], abs=1e-7)
+
+
+@pytest.mark.parametrize("distance", ["cosine", "euclidean"])
+def test_the_class_of_the_nearest_image_is_predicted(distance: Distance) -> None:
+    embeddings, labels = images()
+    distances = torch.cdist(*2 * (embeddings if distance == "euclidean" else geometry.unit(embeddings),))
+    expected = labels[distances.fill_diagonal_(torch.inf).argmin(dim=1)]
+    for chunk in (1, CHUNK):
+        found = Evaluation(embeddings, labels, distance=distance, chunk=chunk)
+        assert torch.equal(found.predicted, expected)
+        hits = (found.predicted == labels).double()
+        assert torch.equal(hits, found.neighbours.hit_rate(1))
+    same = Evaluation(torch.ones(6, 2), torch.tensor([0, 0, 1, 1, 2, 2]))
+    assert same.predicted.tolist() == [0] * 6  # of equally near images, the first
 
 
 def test_what_is_no_mean_or_has_no_value_leaves_nothing() -> None:
@@ -175,7 +192,7 @@ def test_a_training_keeps_them_and_says_so(tmp_path: Path) -> None:
     assert said["classes"] == len(set(arrays["class"].tolist()))  # type: ignore[index,call-overload]
     for name in said["metrics"]:  # type: ignore[index,call-overload]
         assert arrays[name].astype(float).mean() == pytest.approx(result.metrics[f"best/test/{name}"], abs=1e-7)
-    assert {"recall@1", "map@r", "r_precision"} <= arrays.keys()
+    assert {"recall@1", "map@r", "r_precision", "predicted", "names"} <= arrays.keys()
     assert "nmi" not in arrays
     assert (str(arrays["checkpoint"]), str(arrays["data"])) == ("best", result.provenance["manifest"] or "")
     assert (tmp_path / "queries.npz").stat().st_size < 40_000

@@ -22,9 +22,8 @@ from workers.evaluation.probe import Samples
 from workers.metrics.high_quality import HighQuality
 from workers.metrics.modes import Modes
 from workers.metrics.reverse_kl import ReverseKL
-from workers.tasks._ahead import Parameters, ahead
 from workers.tasks.counting import Counting
-from workers.tasks.two_player import TwoPlayer
+from workers.tasks.two_player import TwoPlayer, _ahead, _Parameters
 from workers.training.session import Session
 
 RAW: dict[str, Any] = {
@@ -173,10 +172,10 @@ def test_the_unrolled_gradient_is_that_of_a_naive_double_loop() -> None:
     before = {name: one.clone() for name, one in module.state_dict().items()}
     x, aim = torch.randn(7, 2).double(), torch.randn(7, 3).double().requires_grad_()
 
-    def loss(now: Parameters) -> Tensor:
+    def loss(now: _Parameters) -> Tensor:
         return (x @ now["weight"].T + now["bias"] - aim).square().mean()
 
-    found = ahead(module, optimizer, loss, steps)
+    found = _ahead(module, optimizer, loss, steps)
     wanted = naive(module, optimizer, x, aim, steps)
     torch.testing.assert_close(tuple(found.values()), wanted, rtol=1e-9, atol=1e-12)
     slopes = [torch.autograd.grad(sum(one.square().sum() for one in ends), aim)[0] for ends in (found.values(), wanted)]
@@ -191,10 +190,10 @@ def test_ahead_is_where_the_optimizer_itself_would_be(kind: str) -> None:
     module, optimizer = stepped(kind)
     x, aim = torch.randn(7, 2).double(), torch.randn(7, 3).double().requires_grad_()
 
-    def loss(now: Parameters) -> Tensor:
+    def loss(now: _Parameters) -> Tensor:
         return (x @ now["weight"].T + now["bias"] - aim).square().mean()
 
-    through, constant = (ahead(module, optimizer, loss, 3, through=one) for one in (True, False))
+    through, constant = (_ahead(module, optimizer, loss, 3, through=one) for one in (True, False))
     for _ in range(3):
         optimizer.zero_grad()
         loss(dict(module.named_parameters())).backward()
@@ -216,7 +215,9 @@ def test_a_dead_unit_makes_no_nan_of_the_gradient() -> None:
     module(torch.randn(4, 2)).sum().backward()
     optimizer.step()
     x = torch.randn(4, 2, requires_grad=True)
-    found = ahead(module, optimizer, lambda now: torch.func.functional_call(module, dict(now), (x,)).square().mean(), 3)
+    found = _ahead(
+        module, optimizer, lambda now: torch.func.functional_call(module, dict(now), (x,)).square().mean(), 3
+    )
     (slope,) = torch.autograd.grad(torch.func.functional_call(module, dict(found), (x,)).sum(), x)
     assert bool(slope.isfinite().all())
     assert float(slope.abs().max()) > 0
@@ -228,7 +229,7 @@ def test_the_unrolled_game_moves_the_generator_otherwise(tmp_path: Path) -> None
     for task in ({}, {"unrolled": 3, "through": False}, {"unrolled": 3}):
         made, game = session(tmp_path, **task)
         for terms in made.turns():
-            made.descend(terms)
+            made.players[terms.player].down(terms.total)
         moved.append(next(iter(game.generator.parameters())).detach().clone())
     assert len({float(one.double().sum()) for one in moved}) == 3
 
@@ -289,7 +290,7 @@ def test_metrics_of_samples() -> None:
 
 def test_the_figure_has_a_look_before_the_first_iteration_and_at_each_that_is_due(tmp_path: Path) -> None:
     result, _ = run(recipe({"figures": [{"name": "samples", "every": 2, "points": 30}]}, unrolled=1), tmp_path)
-    assert result.artifacts == ["final.pt", "samples.npz"]
+    assert result.artifacts == ["final.safetensors", "samples.npz"]
     with np.load(tmp_path / "samples.npz", allow_pickle=False) as drawn:
         assert drawn["step"].tolist() == [0, 2, 4]
         assert drawn["xy"].shape == (3, 30, 2)

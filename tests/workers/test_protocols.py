@@ -12,9 +12,8 @@ from sklearn.model_selection import KFold
 from threadpoolctl import threadpool_limits
 from torch import Tensor
 
+from tests.workers.inputs import evaluate
 from workers.evaluation import clustering
-from workers.evaluation.clustering import Protocol
-from workers.evaluation.evaluate import evaluate
 from workers.evaluation.probe import Classified, Features, Probe, Schedule
 from workers.evaluation.verification import Roc, Scores
 from workers.metrics.eer import EqualErrorRate
@@ -125,7 +124,7 @@ def test_votes_equal_a_naive_loop(k: int) -> None:
     assert float(found.hits(1).mean()) == pytest.approx(expected)
 
 
-FEW = Protocol(starts=3)
+FEW = 3
 
 
 def groups(classes: int, each: int, width: int, seed: int = 0, apart: float = 1.0) -> tuple[Tensor, Tensor]:
@@ -160,8 +159,8 @@ def test_over_seeds_it_scores_what_scikit_learn_scores() -> None:
 def test_each_start_ends_where_comparing_all_with_all_ends() -> None:
     points, _ = groups(classes=15, each=30, width=6)
     centred = points - points.mean(dim=0)
-    start = centred[clustering.first_centres(centred, 15, 1, torch.Generator().manual_seed(3))[0]]
-    clusters, found = clustering._Descent(centred, start).run(300, 0.0)
+    start = centred[clustering._first_centres(centred, 15, 1, torch.Generator().manual_seed(3))[0]]
+    clusters, found = clustering._Descent(centred, start).run(0.0)
     theirs = KMeans(15, init=start.numpy(), n_init=1, max_iter=300, tol=0, algorithm="lloyd").fit(centred)
     assert torch.equal(clusters.int(), torch.from_numpy(theirs.labels_).int())
     assert found == pytest.approx(theirs.inertia_, rel=1e-5)

@@ -11,10 +11,10 @@ from PIL import Image
 from torch import nn
 
 from tests.workers import published
+from tests.workers.inputs import evaluate
 from tests.workers.published.printed import settings
 from workers import catalog, registry
 from workers.contract import Part, Recipe
-from workers.evaluation.evaluate import evaluate
 from workers.heads.bn_fc import BnFc
 from workers.training.optimization import Optimization, length
 

@@ -138,9 +138,9 @@ def test_an_own_part_states_its_ranges_likewise(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("argument", "message"),
     [
-        ("t: Annotated[float, Gte(0)] = 1.0", r"hyper-parameter `t`: Gte\(0\) is no range; expected Gt, Ge, Lt, Le"),
+        ("t: Annotated[float, Gte(0)] = 1.0", r"hyper-parameter `t`: Gte\(0\) is not a range; expected Gt, Ge, Lt, Le"),
         ("t: Annotated[float, Ge(LEAST)] = 1.0", "the end of a range must be a number, .*; found LEAST"),
-        ("t: Annotated[str, Ge(0)] = 'a'", "str is no number, so it has no range"),
+        ("t: Annotated[str, Ge(0)] = 'a'", "str is not a number, so it has no range"),
         ("t: Annotated[float | None, Ge(0)] = None", r"write it at the number itself: `Annotated\[int, Ge\(1\)\] \|"),
         ("t: Annotated[float, Ge(0)] = -1.0", "the default of `t`, -1.0: expected a number of at least 0; found -1.0"),
     ],

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from tests.workers.inputs import random_batch
-from workers.evaluation.evaluate import Evaluation, evaluate
+from tests.workers.inputs import evaluate, random_batch
+from workers.evaluation.evaluate import Evaluation
 from workers.evaluation.neighbours import ROUNDING, Neighbours, Similarity, neighbours, tie_tolerance, tied_hit_rate
 from workers.geometry import unit
 

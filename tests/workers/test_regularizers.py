@@ -2,14 +2,21 @@
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
 from tests.workers import naive_pairs
-from tests.workers.inputs import WIDTH, block_labels, degenerate_batches, part, part_names, random_batch
+from tests.workers.inputs import (
+    WIDTH,
+    block_labels,
+    degenerate_batches,
+    part,
+    part_names,
+    random_batch,
+    value_and_gradient,
+)
 from tests.workers.recipes import DIGITS
 from workers import catalog, geometry
 from workers.geometry import masks
@@ -24,10 +31,6 @@ WEIGHTED = [name for name in REGULARIZERS if name != "none"]
 
 def _lengths(embeddings: Tensor) -> list[float]:
     return [math.sqrt(sum(x * x for x in row)) for row in embeddings.tolist()]
-
-
-def _naive_l2(embeddings: Tensor) -> float:
-    return sum(length**2 for length in _lengths(embeddings)) / len(embeddings)
 
 
 def _naive_sec(embeddings: Tensor) -> float:
@@ -52,20 +55,13 @@ def _naive_svmax(embeddings: Tensor) -> float:
 
 NAIVE: dict[str, Callable[[Tensor], float]] = {
     "none": lambda _: 0.0,
-    "l2": _naive_l2,
+    "l2": lambda embeddings: sum(length**2 for length in _lengths(embeddings)) / len(embeddings),
     "sec": _naive_sec,
     "sec_ema": _naive_sec,  # on its first batch
     "svmax": _naive_svmax,
     "svmax_unbounded": lambda embeddings: -_s_mu(embeddings),
     **naive_pairs.REGULARIZERS,
 }
-
-
-def _value_and_gradient(regularizer: Any, embeddings: Tensor) -> tuple[Tensor, Tensor]:
-    embeddings = embeddings.clone().requires_grad_()
-    value = regularizer(embeddings)
-    (gradient,) = torch.autograd.grad(value, embeddings)
-    return value.detach(), gradient
 
 
 def test_every_regularizer_equals_its_naive_loop() -> None:
@@ -84,12 +80,12 @@ def test_every_regularizer_conforms(name: str) -> None:
     assert regularizer.label
     assert regularizer.version >= 1
     assert (regularizer.eta, part("regularizer", name, eta=0.25).eta) == (1.0, 0.25)
-    expected, slope = _value_and_gradient(regularizer, embeddings)
+    expected, slope = value_and_gradient(regularizer, embeddings)
     assert expected.shape == ()
     along = (slope * embeddings).sum(dim=1).abs().max()
     assert along > 1e-3 if getattr(regularizer, "norms", False) else name != "svmax" or along < 1e-9
     for dtype, tolerance in {torch.float32: 1e-5, torch.bfloat16: 0.05, torch.float16: 0.01}.items():
-        value, gradient = _value_and_gradient(part("regularizer", name).float(), embeddings.to(dtype))
+        value, gradient = value_and_gradient(part("regularizer", name).float(), embeddings.to(dtype))
         assert value.dtype == torch.float32
         assert gradient.isfinite().all()
         assert value.item() == pytest.approx(expected.item(), rel=tolerance)
@@ -98,7 +94,7 @@ def test_every_regularizer_conforms(name: str) -> None:
     still = part("regularizer", name).eval()
     assert torch.autograd.gradcheck(still, random_batch()[0].requires_grad_(), fast_mode=True)
     for case, (rows, _) in degenerate_batches().items():
-        value, gradient = _value_and_gradient(part("regularizer", name).float(), rows)
+        value, gradient = value_and_gradient(part("regularizer", name).float(), rows)
         assert value.isfinite(), case
         assert gradient.isfinite().all(), case
     for bad in (math.nan, math.inf):
@@ -121,7 +117,7 @@ def test_sec_ema_follows_a_loop_over_batches() -> None:
 def test_sec_ema_holds_mu_constant_in_the_gradient() -> None:
     regularizer, f = SecEma(rho=0.5).double(), random_batch(1)[0]
     regularizer(random_batch(0)[0] * 3)
-    _, gradient = _value_and_gradient(regularizer, f)
+    _, gradient = value_and_gradient(regularizer, f)
     lengths = f.norm(dim=1, keepdim=True)
     torch.testing.assert_close(gradient, 2 / len(f) * (lengths - regularizer.mu) * f / lengths)
 

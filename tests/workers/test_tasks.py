@@ -205,7 +205,7 @@ def test_players_take_turns(tmp_path: Path) -> None:
     seen = []
     for terms in session.turns():
         before = session.weights()
-        session.descend(terms)
+        session.players[terms.player].down(terms.total)
         after = session.weights()
         moved = {name for name in after if not same(after[name], before[name])}
         assert moved == {terms.player}
@@ -257,7 +257,7 @@ def test_labels_never_reach_what_is_trained(tmp_path: Path, monkeypatch: pytest.
 
     monkeypatch.setattr("workers.data.batches.splits", shuffled)
     other, _ = run(probed(), tmp_path / "other")
-    assert same(weights(tmp_path / "one" / "final.pt"), weights(tmp_path / "other" / "final.pt"))
+    assert same(weights(tmp_path / "one" / "final.safetensors"), weights(tmp_path / "other" / "final.safetensors"))
     assert whole.curves["train/loss"] == other.curves["train/loss"]
     assert whole.metrics["last/test/top@1"] > other.metrics["last/test/top@1"] + 0.2
 
@@ -313,7 +313,7 @@ def test_probes_of_the_best_and_of_the_last_weights_are_those_of_what_is_kept(tm
         assert numbers(resumed) == numbers(whole), turn
     pieces = [STEPS + 2, 1, 0]  # an attempt is asked once more before it goes on where no iteration is left
     assert numbers(cut_and_resumed(what, tmp_path / "pieces", pieces)) == numbers(whole)
-    kept = kept_weights.read(tmp_path / "whole/best.pt")
+    kept = kept_weights.read(tmp_path / "whole/best.safetensors")
     best = {key: value for key, value in whole.metrics.items() if key.startswith("best/")}
     assert kept_weights.evaluate(kept, ["top@1", "knn@200"], place(tmp_path)) == best
 
@@ -343,7 +343,7 @@ class Drawn(Task):
         return {"point": self.point}
 
     def optimized(self):
-        return {"model": Optimized(self.modules())}
+        return {"model": Optimized(self.modules(), rate=0.5)}
 
     def step(self, batch, at):
         loss = self.point.weight.square().sum()
@@ -383,6 +383,7 @@ def test_what_a_task_draws_at_the_end_goes_on_too(tmp_path: Path) -> None:
     written = {"task": "drawn", "iterations": 2, "optimizer": {"name": "adam", "lr": 0.1}}
     what, parts, stops = recipes.completed(written, tmp_path / "parts"), tmp_path / "parts", count()
     whole, _ = run(what, tmp_path / "whole", parts=parts, stop=lambda: next(stops) < 0)
+    assert begun(what, tmp_path, parts=parts).players["model"].rates == [0.05], "the task's factor on the rate"
     asked = next(stops)
     assert asked == 2 + 1 + 3
     for cuts in (*([turn] for turn in range(asked)), [4, 1, 0]):
@@ -453,7 +454,7 @@ def test_what_does_not_fit_is_a_problem_before_anything_runs(tmp_path: Path) -> 
         assert said in recipes.problems(probing(**changes))[path]
     probe: dict[str, Any]
     for probe, said in (
-        ({"probe_lr": [1.0, 2.0]}, "2 learning rates and no images to choose one by; hold images out"),
+        ({"probe_lr": [1.0, 2.0]}, "2 learning rates, but no held-out images to choose one by; hold images out"),
         ({"probe_lr": []}, "at least one learning rate"),
         ({"probe_at": [4]}, "there are 4"),
     ):

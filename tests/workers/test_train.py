@@ -1,7 +1,6 @@
 """A training on real digits: what it gives, that it repeats, and how it ends."""
 
 import gc
-import json
 import math
 import os
 import subprocess
@@ -18,16 +17,16 @@ import pytest
 import torch
 
 from tests.workers import recipes
+from tests.workers.inputs import evaluate
 from tests.workers.recipes import batches, flat, numbers, own_part, place, recipe, retrieval, run, same, weights
 from workers import catalog
 from workers.contract import Pins, Progress, Result, Stopped
 from workers.data import batches as data_batches
 from workers.data.batches import Batches
 from workers.data.images import Images, Prefetcher
-from workers.evaluation.evaluate import evaluate
 from workers.tasks import Diverged
 from workers.train import train
-from workers.training import loop, session
+from workers.training import checkpoint, loop, session
 from workers.training.loop import ProgressLog
 from workers.training.session import Session, check
 
@@ -90,7 +89,7 @@ def test_all_declared_metrics_at_both_checkpoints_and_splits(plain: tuple[Result
     expected |= {f"{which}/train/{name}" for which in ("best", "last") for name in ("norm_mean", "norm_var")}
     assert set(result.metrics) == expected
     assert all(math.isfinite(value) for value in result.metrics.values())
-    assert result.artifacts == ["best.pt", "norms.npz", "spectrum.npz", "queries.npz"]
+    assert result.artifacts == ["best.safetensors", "norms.npz", "spectrum.npz", "queries.npz"]
     assert {path.name for path in folder.iterdir()} == set(result.artifacts)
     held = np.load(folder / "norms.npz")
     assert held["mean"] == pytest.approx(result.metrics["best/test/norm_mean"], rel=1e-5)
@@ -128,11 +127,11 @@ def test_the_best_weights_are_those_of_the_best_step(tmp_path: Path) -> None:
     scores = dict(result.curves["validation/map@r"])
     assert result.best_step == max(scores, key=lambda step: scores[step])
     assert result.metrics["best/validation/map@r"] == max(scores.values())
-    assert result.artifacts == ["best.pt", "queries.npz"]
+    assert result.artifacts == ["best.safetensors", "queries.npz"]
     assert {path.name for path in tmp_path.iterdir()} == set(result.artifacts)
-    kept = torch.load(tmp_path / "best.pt", weights_only=True)
-    assert kept["step"] == result.best_step
-    assert json.loads(kept["recipe"])["loss"]["name"] == "triplet"
+    _, kept = checkpoint.kept(tmp_path / "best.safetensors")
+    assert kept["steps"] == [result.best_step]
+    assert kept["recipe"]["loss"]["name"] == "triplet"
 
 
 def test_a_metric_that_is_better_lower_selects_its_lowest(tmp_path: Path) -> None:
@@ -150,7 +149,7 @@ def test_a_metric_that_is_better_lower_selects_its_lowest(tmp_path: Path) -> Non
 
 def test_selecting_the_last_keeps_the_last(tmp_path: Path) -> None:
     result, _ = run(recipe(select={"split": "last"}, validation={"name": "none"}), tmp_path)
-    assert result.artifacts == ["final.pt", "queries.npz"]
+    assert result.artifacts == ["final.safetensors", "queries.npz"]
     assert result.best_step is None
     assert {key.split("/")[0] for key in result.metrics} == {"last"}
     assert [step for step, _ in result.curves["test/map@r"]] == [5, 10, 12]
@@ -210,7 +209,7 @@ def test_a_reused_process_gives_what_a_fresh_one_gives(tmp_path: Path) -> None:
     assert not torch.are_deterministic_algorithms_enabled()
     result, _ = run(recipe(seed=3), tmp_path / "same")
     assert numbers(result) == numbers(expected)
-    assert same(weights(tmp_path / "same/best.pt"), weights(tmp_path / "fresh/best.pt"))
+    assert same(weights(tmp_path / "same/best.safetensors"), weights(tmp_path / "fresh/best.safetensors"))
 
 
 def test_embeddings_that_explode_at_an_evaluation_are_an_outcome(tmp_path: Path) -> None:

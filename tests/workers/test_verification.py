@@ -127,7 +127,7 @@ def test_queries_are_searched_among_the_distractors_that_a_data_set_lists(
         ({"first": torch.tensor([0, -1, 1, 2])}, "a pair names image -1, and there are"),
         ({"same": torch.tensor([False] * 4)}, "expected pairs of one class and of two, found 0 and 4"),
         ({"same": torch.tensor([True] * 4)}, "expected pairs of one class and of two, found 4 and 0"),
-        ({"fold": torch.tensor([2] * 4)}, "expected two folds of pairs at least, since each is told by the others"),
+        ({"fold": torch.tensor([2] * 4)}, "expected two folds of pairs at least, since each is judged by the others"),
     ],
 )
 def test_pairs_that_nothing_can_be_told_of_are_refused_before_the_training(
@@ -155,7 +155,7 @@ def test_models_of_folds_are_joined_by_the_mean_of_their_cosines(tmp_path: Path)
     folds = {"name": "cross_validation", "folds": 3}
     what = recipe(task="verification", iterations=4, validation=folds)
     result, _ = run(what, tmp_path)
-    kept = kept_weights.read(tmp_path / "best.pt")
+    kept = kept_weights.read(tmp_path / "best.safetensors")
     session = Session(fold_recipes(what)[0], place(tmp_path), torch.device("cpu"))
     test = batches(session).splits.test
     asked = pairs(test.labels)
@@ -233,7 +233,9 @@ def test_the_weights_are_judged_on_each(parts: Path, tmp_path: Path) -> None:
     result, _ = run(made(parts, ["half", "all"]), tmp_path, parts=parts)
     assert result.metrics["last/test_all/recall@1"] == result.metrics["last/test/recall@1"]
     assert result.metrics["last/test_half/recall@1"] != result.metrics["last/test/recall@1"]
-    found = kept_weights.evaluate(kept_weights.read(tmp_path / "final.pt"), ["recall@1"], place(tmp_path, parts=parts))
+    found = kept_weights.evaluate(
+        kept_weights.read(tmp_path / "final.safetensors"), ["recall@1"], place(tmp_path, parts=parts)
+    )
     assert found == result.metrics
     plain, _ = run(made(parts, []), tmp_path / "plain", parts=parts)
     assert plain.metrics == {"last/test/recall@1": result.metrics["last/test/recall@1"]}
@@ -313,4 +315,4 @@ def test_a_column_names_a_test_set(parts: Path) -> None:
     nothing = "no data set of this sweep has a test set 'half'; none of them is asked for any"
     assert spec(parts, [], "test_half")[0] == [(path, nothing)]
     expected = "expected 'test', 'test_separated', 'validation', 'train', or 'test_' with the name of a test set"
-    assert spec(parts, ["half"], "tests")[0] == [(path, expected)]
+    assert spec(parts, ["half"], "tests")[0] == [(path, f"{expected}, found 'tests'")]

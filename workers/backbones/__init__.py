@@ -1,6 +1,8 @@
-"""Backbones: from images to features; one file a backbone. Here is what the pretrained ones share."""
+"""Backbones: modules whose `forward` turns images into features [b, features]; one file a backbone.
 
-from abc import ABC, abstractmethod
+Images are [b, c, h, w], after the backbone's `preprocess`. This module has what convolutional backbones share.
+"""
+
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -15,51 +17,60 @@ from workers.data.weights import fill, read
 Pool = Literal["avg", "max", "avg+max"]
 
 
-class ConvNet(nn.Module, ABC):
-    """A network of three channels that ends in maps, which `pool` makes features: one value of each map."""
+class ConvNet(nn.Module):
+    """A network for images of three channels that ends in maps; `pool` turns each map into one feature."""
 
+    net: nn.Module
     features: int
     preprocess: Preprocess = IMAGENET
-    """What turns batches of bytes into this backbone's input; it also gives grey images their three channels."""
-    origin: str = "random"
-    """Where the weights come from: `random`, `sha256:...` of a file, or the hub's name for them."""
+    """Turns batches of bytes into the input of the network; it also gives grey images their three channels."""
+    origin: str = "random"  # the source of the weights: `random`, `sha256:...` of a file, or the hub's name for them
 
     def __init__(self, channels: int, pool: Pool, *, pretrained: bool = False, weights: str | None = None) -> None:
         super().__init__()
         if channels not in {1, 3}:
-            raise ValueError(f"the backbone takes images of 3 channels, or grey ones; found {channels} channels")
+            raise ValueError(f"the backbone takes images of 3 channels, or grey images of 1; found {channels} channels")
         if pretrained and weights is not None:
-            raise ValueError("give `pretrained: true` or a file of `weights`, not both")
+            raise ValueError("the backbone has both `pretrained: true` and a file of `weights`; give one of them")
         self._pool: Pool = pool
         self._frozen: list[_BatchNorm] = []
 
-    @abstractmethod
     def maps(self, images: Tensor) -> Tensor:
-        """Images [b, 3, h, w] to maps [b, features, h', w']."""
+        """Computes the feature maps [b, features, h', w'] of preprocessed images [b, 3, h, w]."""
+        maps: Tensor = self.net(images)
+        return maps
 
     def forward(self, images: Tensor) -> Tensor:
-        """Preprocessed images [b, 3, h, w] to features [b, features]."""
         return pooled(self.maps(images), self._pool)
 
-    def fill_from(
+    def load(
         self,
         root: Path,
-        path: str,
+        path: str | None,
         *,
-        net: nn.Module,
-        unused: tuple[str, ...] = (),
+        unused: tuple[str, ...],
         known: Mapping[str, str] | None = None,
+        freeze_bn: bool = False,
     ) -> Mapping[str, Any]:
-        """Fill `net` with a file under the data root; gives what the file says of itself. Raises WeightsError."""
-        weights = read(root, path, known)
-        fill(net, weights.state, path, unused)
-        self.origin = weights.origin
-        return weights.meta
+        """Fill the network with weights of the file `path` under the data root, if given, and freeze batch norm if
+        asked to.
+
+        Returns the metadata of the file. Raises WeightsError.
+        """
+        meta: Mapping[str, Any] = {}
+        if path is not None:
+            weights = read(root, path, known)
+            fill(getattr(self, "net", self), weights.state, path, unused)
+            self.origin, meta = weights.origin, weights.meta
+        if freeze_bn:
+            self.freeze_batch_norm()
+        return meta
 
     def freeze_batch_norm(self) -> None:
-        """Keep every batch norm as it is from now on, whatever `train` and `requires_grad_` are told.
+        """Freeze the statistics and parameters of all batch norms, whatever `train` and `requires_grad_` are called
+        with.
 
-        Weight and bias become buffers: no optimizer has them, and the names of the state stay the same.
+        Its weight and bias become buffers, so that no optimizer has them; the names in the state stay the same.
         """
         self._frozen = [layer for layer in self.modules() if isinstance(layer, _BatchNorm)]
         for layer in self._frozen:
@@ -69,7 +80,7 @@ class ConvNet(nn.Module, ABC):
         self.train(self.training)
 
     def train(self, mode: bool = True) -> "ConvNet":
-        """As in PyTorch, but a frozen batch norm stays in evaluation."""
+        """As in PyTorch, but a frozen batch norm stays in evaluation mode."""
         super().train(mode)
         for layer in self._frozen:
             layer.eval()
@@ -77,25 +88,25 @@ class ConvNet(nn.Module, ABC):
 
 
 def convolved(net: nn.Module, images: Tensor) -> dict[str, Tensor]:
-    """What comes out of each ReLU behind a convolution in the order of `net`, by names: conv1, conv2 and so on."""
-    found: dict[str, Tensor] = {}
-    behind = False
-    for layer in (one for one in net.modules() if not [*one.children()]):
+    """The output of the ReLU after each convolution of a sequential `net`, by the names conv1, conv2 and so on."""
+    outputs: dict[str, Tensor] = {}
+    after_convolution = False
+    for layer in (module for module in net.modules() if not [*module.children()]):
         images = layer(images)
-        behind = behind or isinstance(layer, nn.Conv2d)
-        if behind and isinstance(layer, nn.ReLU):
-            found[f"conv{len(found) + 1}"], behind = images, False
-    return found
+        after_convolution = after_convolution or isinstance(layer, nn.Conv2d)
+        if after_convolution and isinstance(layer, nn.ReLU):
+            outputs[f"conv{len(outputs) + 1}"], after_convolution = images, False
+    return outputs
 
 
 def averaged(maps: Tensor, side: int) -> Tensor:
-    """Maps [b, c, h, w] to [b, c, side, side] as adaptive pooling does; its gradient is deterministic on a GPU, too."""
+    """Adaptive average pooling of maps [b, c, h, w] to [b, c, side, side], with a deterministic gradient on a GPU."""
     rows, columns = (_bins(maps, length, side) for length in maps.shape[2:])
     return rows @ maps @ columns.T
 
 
 def _bins(like: Tensor, length: int, side: int) -> Tensor:
-    """What share each of `length` values has in each of `side` means, [side, length]."""
+    """The weight of each of `length` values in each of `side` means, [side, length]."""
     bins, places = torch.arange(side, device=like.device)[:, None], torch.arange(length, device=like.device)
     first, end = bins * length // side, -((bins + 1) * length // -side)
     inside = ((places >= first) & (places < end)).to(like.dtype)
@@ -103,14 +114,14 @@ def _bins(like: Tensor, length: int, side: int) -> Tensor:
 
 
 def check_side(name: str, side: int, least: int) -> None:
-    """Raise ValueError where images of `side` would leave the backbone `name` no map to pool."""
+    """Raise ValueError if images of `side` are too small for the backbone `name`."""
     if side < least:
         raise ValueError(f"{name} cannot take images of side {side}; it needs {least} at least: set `resize`")
 
 
 def pooled(maps: Tensor, pool: Pool) -> Tensor:
-    """Maps [b, c, h, w] to [b, c]: global average (GAP), global maximum (GMP), or the sum of both (Proxy-Anchor)."""
-    # Unlike adaptive pooling, a mean and a maximum have a deterministic gradient on a GPU.
+    """Pools maps [b, c, h, w] to features [b, c]: by average, maximum, or the sum of both (Proxy-Anchor)."""
+    # Unlike adaptive pooling, mean and maximum have a deterministic gradient on a GPU.
     if pool == "avg":
         return maps.mean(dim=(2, 3))
     if pool == "max":

@@ -9,7 +9,7 @@ from annotated_types import Ge
 from torch import Tensor, nn
 
 from workers.backbones import ConvNet, averaged, check_side, convolved
-from workers.backbones._torchvision import network, trunk
+from workers.backbones._shared import network, trunk
 from workers.data.augmentation import IMAGENET
 
 _CONNECTED: Final = frozenset({"1", "2", "4", "5"})
@@ -20,8 +20,8 @@ _SIDE: Final = 6
 class Alexnet(ConvNet):
     """torchvision's AlexNet up to its last convolution: 256 features. Input: RGB by ImageNet's mean and deviation.
 
-    `connected` hands on what its two fully connected layers of 4,096 make of the flattened maps, which are averaged to
-    6 x 6 as there; there is no dropout, and no `pool` plays a part.
+    `connected` gives the output of its two fully connected layers of 4,096 on the maps, averaged to 6 x 6 as there,
+    without dropout; then `pool` has no effect.
     """
 
     label = "AlexNet"
@@ -53,21 +53,18 @@ class Alexnet(ConvNet):
             self.net.add_module("classifier", nn.Sequential(OrderedDict(layers)))
             self.features, unused = 4096, "classifier.6."
         self.preprocess = replace(IMAGENET, side=resize)
-        if weights is not None:
-            self.fill_from(root, weights, net=self.net, unused=(unused,))
+        self.load(root, weights, unused=(unused,))
 
     def maps(self, images: Tensor) -> Tensor:
-        """Images [b, 3, h, w] to maps [b, 256, h', w']."""
+        """Computes the maps [b, 256, h', w'] of images [b, 3, h, w]."""
         maps: Tensor = self.net.get_submodule("features")(images)
         return maps
 
     def forward(self, images: Tensor) -> Tensor:
-        """Preprocessed images [b, 3, h, w] to features [b, features]."""
         if not self._connected:
             return super().forward(images)
         features: Tensor = self.net.get_submodule("classifier")(averaged(self.maps(images), _SIDE).flatten(1))
         return features
 
     def convolved(self, images: Tensor) -> dict[str, Tensor]:
-        """The maps of each convolution by name, conv1 to conv5."""
         return convolved(self.net.get_submodule("features"), images)

@@ -15,21 +15,20 @@ from workers.data.augmentation import Preprocess
 from workers.data.weights import fill, from_hub, into_cache
 
 _URL: Final = "http://data.lip6.fr/cadene/pretrainedmodels/bn_inception-52deb4733.pth"
-"""Where the weights come from, whichever way they took."""
+"""The origin of pretrained weights, also if they come from the data root."""
 
 
 @dataclass(frozen=True)
 class _Block:
-    """One inception block; each width is that of a branch, 0 where the block lacks it. Branches are concatenated."""
+    """The widths of the concatenated branches of an inception block; 0 means that it lacks the branch."""
 
     one: int  # 1x1
     three: tuple[int, int]  # 1x1, then 3x3
     double: tuple[int, int]  # 1x1, then two 3x3 of the second width
-    project: int  # 3x3 pooling, then 1x1; 0 passes the pooled input on, and the block halves the side
+    project: int  # 3x3 pooling, then 1x1; with 0 the pooled input itself, and the block halves the side
 
     @property
     def width(self) -> int:
-        """The channels that the branches add up to, without a passed-on input."""
         return self.one + self.three[1] + self.double[1] + self.project
 
 
@@ -46,7 +45,7 @@ _BLOCKS: Final = {
     "5a": _Block(352, (192, 320), (160, 224), 128),
     "5b": _Block(352, (192, 320), (192, 224), 128),
 }  # fmt: skip
-_MAX_POOLED: Final = "5b"  # the one block that keeps the side and pools by the maximum
+_MAX_POOLED: Final = "5b"  # the only block that keeps the side and uses max pooling
 
 
 class BnInception(ConvNet):
@@ -88,12 +87,9 @@ class BnInception(ConvNet):
             wide, width, kernel, stride = shape
             self.add_module(name, nn.Conv2d(wide, width, kernel, stride, padding=kernel // 2))
             self.add_module(f"{name}_bn", nn.BatchNorm2d(width, momentum=bn_momentum))
-        if weights is not None:
-            self.fill_from(root, weights, net=self, unused=("last_linear.",))
         if pretrained:
             self._fetch(root)
-        if freeze_bn:
-            self.freeze_batch_norm()
+        self.load(root, weights, unused=("last_linear.",), freeze_bn=freeze_bn)
 
     def _fetch(self, root: Path) -> None:
         def fetch() -> dict[str, Tensor]:
@@ -104,7 +100,7 @@ class BnInception(ConvNet):
         self.origin = _URL
 
     def maps(self, images: Tensor) -> Tensor:
-        """Images [b, 3, h, w] to maps [b, 1024, h/32, w/32]."""
+        """Computes the maps [b, 1024, h/32, w/32] of images [b, 3, h, w]."""
         maps = _halved(self._unit(images, "conv1_7x7_s2"))
         maps = self._unit(self._unit(maps, "conv2_3x3_reduce"), "conv2_3x3")
         maps = _halved(maps)
@@ -113,7 +109,6 @@ class BnInception(ConvNet):
         return maps
 
     def _unit(self, maps: Tensor, name: str) -> Tensor:
-        """Convolution, batch norm and ReLU."""
         normalized = self.get_submodule(f"{name}_bn")(self.get_submodule(name)(maps))
         return functional.relu(normalized, inplace=True)
 
@@ -133,7 +128,7 @@ class BnInception(ConvNet):
 
 
 def _convolutions() -> Iterator[tuple[str, tuple[int, int, int, int]]]:
-    """The name of each convolution with its (channels in, channels out, kernel, stride)."""
+    """The name of each convolution, and its (channels in, channels out, kernel, stride)."""
     yield "conv1_7x7_s2", (3, 64, 7, 2)
     yield "conv2_3x3_reduce", (64, 64, 1, 1)
     yield "conv2_3x3", (64, _STEM, 3, 1)
@@ -157,11 +152,8 @@ def _halved(maps: Tensor) -> Tensor:
 
 
 def _check_side(side: int) -> None:
-    """In a halving block a strided convolution rounds the side up and Caffe's pooling down: only even ones agree."""
-    left = side
-    left = (left + 1) // 2  # conv1
-    left = left // 2  # each ceil-mode pooling of 3x3, stride 2
-    left = left // 2
+    """Refuse sides that are odd before a halving block: its strided convolution rounds up and its pooling down."""
+    left = (side + 1) // 2 // 2 // 2  # conv1, and two poolings of 3x3 with stride 2
     if left < 4 or left % 4:
         below, above = side // 32 * 32, side // 32 * 32 + 32
         near = f"{below} and {above}" if below else str(above)

@@ -12,8 +12,8 @@ from workers.data.features import NetworkIdentity
 class FrozenBackbone(nn.Module):
     """The features of the backbone `of`, which must have weights; heads, losses and regularizers train on them.
 
-    The trainer computes the features of every image once, as an evaluation sees it (the centre), and gives them in
-    place of images; nothing of the backbone changes, its batch norm neither. So nothing can be augmented.
+    The trainer computes the features of every image once, as an evaluation sees it (the centre), and uses them in place
+    of images. Nothing of the backbone changes, also not its batch norm, and nothing can be augmented.
     """
 
     label = "Frozen features"
@@ -28,18 +28,17 @@ class FrozenBackbone(nn.Module):
         self._digest = network.digest
 
     def preprocess(self, rows: Tensor) -> Tensor:
-        """Features as they are."""
         return rows
 
     def forward(self, rows: Tensor) -> Tensor:
-        """Features in the place of images [b, features, 1, 1] to features [b, features]."""
+        """Flattens features [b, features, 1, 1], which the trainer gives in place of images, to [b, features]."""
         return rows.flatten(1)
 
     def get_extra_state(self) -> Tensor:
-        """Of which network the features are: what is trained on them is worth nothing on those of another."""
+        """The hash of the frozen network's weights, kept in checkpoints: trained heads fit only its features."""
         return torch.tensor([*bytes.fromhex(self._digest)], dtype=torch.uint8)
 
     def set_extra_state(self, state: object) -> None:
-        """Raise ValueError where the state is of another network."""
+        """Raise ValueError if a checkpoint was trained on features of a network with other weights."""
         if not isinstance(state, Tensor) or not torch.equal(state.cpu(), self.get_extra_state()):
             raise ValueError(f"it was trained on features of {self.of.name} with other weights than are here now")

@@ -4,14 +4,11 @@ from pathlib import Path
 from typing import Annotated
 
 from annotated_types import Ge, Lt
-from torch import Tensor, nn
 
-from workers.backbones import ConvNet
-from workers.backbones._improved_residual import features, network
-from workers.data.augmentation import Preprocess
+from workers.backbones._shared import FaceResNet
 
 
-class Ir18(ConvNet):
+class Ir18(FaceResNet):
     """18 layers without squeeze and excitation up to the last maps: each value, after batch norm and dropout.
 
     With the head `{name: fc_bn, gain: false, init: kaiming}` it is InsightFace's network with output E. Input: RGB in
@@ -32,20 +29,6 @@ class Ir18(ConvNet):
         weights: str | None = None,
         resize: Annotated[int, Ge(1)] | None = None,
     ) -> None:
-        super().__init__(channels, "avg")
-        self.net = network((2, 2, 2, 2), squeeze=False)
-        self.dropout = nn.Dropout(dropout)
-        self.features = features(resize or side)
-        self.preprocess = Preprocess(mean=(127.5 / 128,) * 3, scale=128.0, side=resize)
-        if weights is not None:
-            self.fill_from(root, weights, net=self.net, unused=("fc.", "features."))
-
-    def maps(self, images: Tensor) -> Tensor:
-        """Images [b, 3, h, w] to maps [b, 512, h/16, w/16], rounded up."""
-        maps: Tensor = self.net(images)
-        return maps
-
-    def forward(self, images: Tensor) -> Tensor:
-        """Preprocessed images [b, 3, h, w] to features [b, features]."""
-        values: Tensor = self.dropout(self.maps(images)).flatten(1)
-        return values
+        super().__init__(
+            channels, side, root, units=(2, 2, 2, 2), squeeze=False, dropout=dropout, weights=weights, resize=resize
+        )

@@ -24,7 +24,6 @@ class Mlp(nn.Module):
         self.features = widths[-1]
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
-        """Images [b, c, h, w] to features [b, features]."""
         features: torch.Tensor = self.layers(images)
         return features
 

@@ -1,16 +1,15 @@
 """MobileNet v1 as TensorFlow trains it: a pretrained network that a CPU can train."""
 
 from collections import OrderedDict
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 from annotated_types import Ge, Gt, Le
-from torch import Tensor, nn
+from torch import nn
 
 from workers.backbones import ConvNet
-from workers.backbones._same_padding import SameConv2d
+from workers.backbones._shared import SameConv2d
 from workers.data.augmentation import SIGNED
 
 _STEM: Final = 32
@@ -27,9 +26,7 @@ class MobilenetV1(ConvNet):
     label = "MobileNetV1"
     paper = "Howard et al., 2017"
     version = 1
-    known_weights = {  # noqa: RUF012 - read as a fact
-        "mobilenet_v1_0.25_128_qat.pt": "95784845b8179735a400c8abb9d060b4ed4b9c2673eab85311225a2e6d0a4e56",
-    }
+    known_weights = {"mobilenet_v1_0.25_128_qat.pt": "95784845b8179735a400c8abb9d060b4ed4b9c2673eab85311225a2e6d0a4e56"}
 
     def __init__(
         self,
@@ -49,20 +46,11 @@ class MobilenetV1(ConvNet):
             after = _scaled(at_one, width)
             layers += [_unit(before, before, kernel=3, stride=stride, groups=before), _unit(before, after)]
             before = after
-        # One level more than needed, so that the names are those of torchvision's mobilenet_v2 and of the files.
+        # One level more than needed, for the names of torchvision's mobilenet_v2 and of the files.
         self.net = nn.Sequential(OrderedDict(features=nn.Sequential(*layers)))
         self.features = before
         self.preprocess = replace(SIGNED, mean=(1.0, 1.0, 1.0), side=resize)
-        if weights is not None:
-            known: Mapping[str, Any] = self.known_weights
-            self.fill_from(root, weights, net=self.net, unused=("classifier.",), known=known)
-        if freeze_bn:
-            self.freeze_batch_norm()
-
-    def maps(self, images: Tensor) -> Tensor:
-        """Images [b, 3, h, w] to maps [b, features, h/32, w/32]."""
-        maps: Tensor = self.net(images)
-        return maps
+        self.load(root, weights, unused=("classifier.",), known=self.known_weights, freeze_bn=freeze_bn)
 
 
 def _unit(wide: int, width: int, *, kernel: int = 1, stride: int = 1, groups: int = 1) -> nn.Sequential:
@@ -71,5 +59,5 @@ def _unit(wide: int, width: int, *, kernel: int = 1, stride: int = 1, groups: in
 
 
 def _scaled(channels: int, width: float) -> int:
-    """TensorFlow's rule: a share of the channels, but 8 at least."""
+    """A share of the channels, at least 8, as in TensorFlow."""
     return max(int(channels * width), 8)

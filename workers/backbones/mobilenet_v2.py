@@ -1,17 +1,15 @@
 """MobileNet v2, of SVMax's ablations."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from annotated_types import Ge, Gt, Le
-from torch import Tensor, nn
+from torch import nn
 
 from workers.backbones import ConvNet
-from workers.backbones._same_padding import pad_same
-from workers.backbones._torchvision import network, trunk
+from workers.backbones._shared import network, pad_same, trunk
 from workers.data.augmentation import IMAGENET, SIGNED
 from workers.data.weights import WeightsError
 
@@ -26,9 +24,7 @@ class MobilenetV2(ConvNet):
     label = "MobileNetV2"
     paper = "Sandler et al., CVPR 2018"
     version = 1
-    known_weights = {  # noqa: RUF012 - read as a fact
-        "mobilenet_v2_1.0_224_ptq.pt": "993d9c3809130f3b702b71f5583980eccedaaade8c913f404de331085d3c2675",
-    }
+    known_weights = {"mobilenet_v2_1.0_224_ptq.pt": "993d9c3809130f3b702b71f5583980eccedaaade8c913f404de331085d3c2675"}
 
     def __init__(  # noqa: PLR0913 - hyper-parameters
         self,
@@ -55,15 +51,6 @@ class MobilenetV2(ConvNet):
             pad_same(self.net)
         ours = replace(SIGNED, mean=(1.0, 1.0, 1.0)) if tensorflow else IMAGENET
         self.preprocess = replace(ours, side=resize)
-        if weights is not None:
-            known: Mapping[str, Any] = self.known_weights
-            meta = self.fill_from(root, weights, net=self.net, unused=("classifier.",), known=known)
-            if meta.get("padding") == "tf_same" and not tensorflow:
-                raise WeightsError(f"weights {weights} are TensorFlow's: write `flavour: tensorflow`")
-        if freeze_bn:
-            self.freeze_batch_norm()
-
-    def maps(self, images: Tensor) -> Tensor:
-        """Images [b, 3, h, w] to maps [b, features, h/32, w/32]."""
-        maps: Tensor = self.net(images)
-        return maps
+        meta = self.load(root, weights, unused=("classifier.",), known=self.known_weights, freeze_bn=freeze_bn)
+        if meta.get("padding") == "tf_same" and not tensorflow:
+            raise WeightsError(f"weights {weights} are TensorFlow's: write `flavour: tensorflow`")

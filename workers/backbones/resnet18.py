@@ -1,14 +1,13 @@
-"""ResNet-18: what self-supervised learning takes on small images where ResNet-50 is too much."""
+"""ResNet-18, for self-supervised learning on small images."""
 
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
 from annotated_types import Ge
-from torch import Tensor
 
 from workers.backbones import ConvNet
-from workers.backbones._torchvision import residual
+from workers.backbones._shared import residual
 from workers.data.augmentation import IMAGENET
 
 
@@ -38,12 +37,4 @@ class Resnet18(ConvNet):
         self.net, self.origin = residual("resnet18", stem, pretrained=pretrained, root=root)
         self.features = 512
         self.preprocess = replace(IMAGENET, side=resize)
-        if weights is not None:
-            self.fill_from(root, weights, net=self.net, unused=("fc.",))
-        if freeze_bn:
-            self.freeze_batch_norm()
-
-    def maps(self, images: Tensor) -> Tensor:
-        """Images [b, 3, h, w] to maps [b, 512, h/32, w/32], or an eighth of the side with the stem for CIFAR."""
-        maps: Tensor = self.net(images)
-        return maps
+        self.load(root, weights, unused=("fc.",), freeze_bn=freeze_bn)

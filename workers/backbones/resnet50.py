@@ -5,10 +5,9 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from annotated_types import Ge
-from torch import Tensor
 
 from workers.backbones import ConvNet
-from workers.backbones._torchvision import residual
+from workers.backbones._shared import residual
 from workers.data.augmentation import IMAGENET
 
 
@@ -39,12 +38,4 @@ class Resnet50(ConvNet):
         self.net, self.origin = residual("resnet50", stem, pretrained=pretrained, root=root)
         self.features = 2048
         self.preprocess = replace(IMAGENET, side=resize)
-        if weights is not None:
-            self.fill_from(root, weights, net=self.net, unused=("fc.",))
-        if freeze_bn:
-            self.freeze_batch_norm()
-
-    def maps(self, images: Tensor) -> Tensor:
-        """Images [b, 3, h, w] to maps [b, 2048, h/32, w/32], or an eighth of the side with the stem for CIFAR."""
-        maps: Tensor = self.net(images)
-        return maps
+        self.load(root, weights, unused=("fc.",), freeze_bn=freeze_bn)

@@ -11,16 +11,16 @@ from torch import nn
 from workers.backbones import convolved
 from workers.data.augmentation import SIGNED, Preprocess
 
-_HALVED = 4  # the least side that is halved: below it nothing would be left to convolve
+_HALVED = 4  # the least side that is halved
 
 
 class SmallCnn(nn.Module):
     """`blocks` of 3x3 convolution, batch norm and ReLU, then global average pooling.
 
     A block halves the side while it is at least 4. The first has `width` channels, each further one twice as many;
-    `widths` names the channels of each block instead. Without `norm`, `halve` or `padding` a block has no batch norm,
-    no pooling, or loses its border; `bias` gives convolutions one. `pool: flatten` hands on every value of the last
-    maps, and `hidden` layers of so many units with ReLU follow. Pixels are [-1, 1], or [0, 1] where not `centred`.
+    `widths` gives the channels of each block instead. Without `norm`, `halve` or `padding` a block has no batch norm,
+    no pooling, or loses its border; `bias` gives convolutions a bias. With `pool: flatten` the features are all values
+    of the last maps, followed by `hidden` layers with ReLU. Pixels are [-1, 1], or [0, 1] unless `centred`.
     """
 
     label = "Small CNN"
@@ -63,16 +63,13 @@ class SmallCnn(nn.Module):
         self.features = [pooled, *hidden][-1]
 
     def maps(self, images: torch.Tensor) -> torch.Tensor:
-        """Images [b, c, h, w] to maps [b, channels, h', w']."""
         maps: torch.Tensor = self.layers(images)
         return maps
 
     def convolved(self, images: torch.Tensor) -> dict[str, torch.Tensor]:
-        """The maps of each block by name: conv1, conv2 and so on."""
         return convolved(self.layers, images)
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
-        """Images [b, c, h, w] to features [b, features]."""
         maps = self.maps(images)
         # Unlike adaptive pooling, a mean has a deterministic gradient on a GPU.
         features: torch.Tensor = self.hidden(maps.flatten(1) if self.pool == "flatten" else maps.mean(dim=(2, 3)))

@@ -1,4 +1,4 @@
-"""Any network of timm by its name, so that a vision transformer or DINOv2 can stand in a table."""
+"""Any network of timm by its name, such as a vision transformer or DINOv2."""
 
 import difflib
 from pathlib import Path
@@ -18,9 +18,9 @@ _CLASSIFIERS: Final = ("classifier.", "fc.", "head.", "head_drop.", "last_linear
 class TimmModel(ConvNet):
     """timm's network `architecture` without its classifier, such as `vit_small_patch14_dinov2.lvd142m`.
 
-    `pool: own` takes what the network itself pools: a transformer's class token, a convolutional one's average. Other
-    pools act on its maps or patch tokens. Mean, deviation and, where the network is made for one side only, the side
-    of its input are timm's; a `resize` comes before these.
+    `pool: own` uses the network's own pooling: a transformer's class token, a convolutional network's average. Other
+    pools act on its maps or patch tokens. Mean, deviation and, if the network has a fixed input size, the side of its
+    input are timm's, unless `resize` is given.
     """
 
     label = "timm"
@@ -49,10 +49,7 @@ class TimmModel(ConvNet):
         fixed = self.net.pretrained_cfg.get("fixed_input_size")
         side = resize or (int(config["input_size"][-1]) if fixed else None)
         self.preprocess = Preprocess(mean=tuple(config["mean"]), std=tuple(config["std"]), side=side)
-        if weights is not None:
-            self.fill_from(root, weights, net=self.net, unused=_CLASSIFIERS)
-        if freeze_bn:
-            self.freeze_batch_norm()
+        self.load(root, weights, unused=_CLASSIFIERS, freeze_bn=freeze_bn)
 
     def _network(self, architecture: str, pretrained: bool) -> Any:
         if not pretrained:
@@ -62,14 +59,15 @@ class TimmModel(ConvNet):
         return from_hub(what, lambda: timm.create_model(architecture, num_classes=0, pretrained=True))
 
     def forward(self, images: Tensor) -> Tensor:
-        """Preprocessed images [b, 3, h, w] to features [b, features]."""
         if self._own:
             features: Tensor = self.net(images)
             return features
         return super().forward(images)
 
     def maps(self, images: Tensor) -> Tensor:
-        """Images [b, 3, h, w] to maps [b, features, h', w'], of a transformer [b, features, patches, 1]."""
+        """Computes the maps [b, features, h', w'] of images [b, 3, h, w]; for a transformer [b, features, patches,
+        1].
+        """
         maps: Tensor = self.net.forward_features(images)
         if maps.ndim == 3:
             return maps[:, self._prefix :].transpose(1, 2)[..., None]

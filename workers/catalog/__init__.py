@@ -1,6 +1,7 @@
-"""What exists and what is wrong with a recipe: the face of the catalog, which imports no part and no torch."""
+"""The public interface of the catalog, free of torch: which parts exist, and what is wrong with a recipe."""
 
-from workers.catalog.compatibility import NEEDS, STARTS, Clustering, stated
+from workers.catalog.compatibility import NEEDS, STARTS, Clustering, clustering_of
+from workers.catalog.documents import Document, DocumentError, DocumentTooLargeError, load_document, nodes
 from workers.catalog.inventory import Catalog, LiveCatalog, load, metric_entry, metric_problem, parse_metric
 from workers.catalog.own_code import FILE as OWN_CODE
 from workers.catalog.recipe import (
@@ -11,16 +12,16 @@ from workers.catalog.recipe import (
     Holdings,
     Inspect,
     Need,
-    asked_of,
     changes,
     complete,
     computed_alike,
     decisive,
+    defaults_for,
     edition,
     further_metrics,
+    further_of_recipe,
     holds,
     need_of,
-    out_of_reach,
     selected,
     stamp,
     undeclared,
@@ -28,72 +29,20 @@ from workers.catalog.recipe import (
     without_further,
 )
 from workers.catalog.source import LONGEST_LIST, LONGEST_TEXT, Bounds, Entry, Parameter, PartSourceError
-from workers.catalog.validation import BATCH, RecipeValidation, meant_of_parts, problems
+from workers.catalog.validation import BATCH, RecipeValidation, problems, suggested_part_field
 from workers.catalog.wording import (
+    MOST_REPORTED,
+    Findings,
     Problem,
     brief,
     comparing,
+    counted,
     listed,
-    meant,
     near,
     not_computed,
     sentence,
     shown,
+    suggestion,
     unknown,
 )
-
-__all__ = [
-    "BATCH",
-    "LONGEST_LIST",
-    "LONGEST_TEXT",
-    "NEEDS",
-    "OWN_CODE",
-    "STARTS",
-    "UNKNOWN",
-    "Bounds",
-    "Catalog",
-    "Change",
-    "Clustering",
-    "Entry",
-    "Finding",
-    "FurtherMetrics",
-    "Holdings",
-    "Inspect",
-    "LiveCatalog",
-    "Need",
-    "Parameter",
-    "PartSourceError",
-    "Problem",
-    "RecipeValidation",
-    "asked_of",
-    "brief",
-    "changes",
-    "comparing",
-    "complete",
-    "computed_alike",
-    "decisive",
-    "edition",
-    "further_metrics",
-    "holds",
-    "listed",
-    "load",
-    "meant",
-    "meant_of_parts",
-    "metric_entry",
-    "metric_problem",
-    "near",
-    "need_of",
-    "not_computed",
-    "out_of_reach",
-    "parse_metric",
-    "problems",
-    "selected",
-    "sentence",
-    "shown",
-    "stamp",
-    "stated",
-    "undeclared",
-    "unknown",
-    "usual_needs",
-    "without_further",
-]
+from workers.figures.options import figure_of

@@ -1,4 +1,4 @@
-"""The source that a researcher's own part depends on: its file, what it imports from the own folder, and its hash."""
+"""The source of own parts: a part's file, what it imports from the folder of own parts, and the hash of these."""
 
 import ast
 import hashlib
@@ -12,18 +12,18 @@ from typing import Final
 from workers.contract import FOLDERS
 
 PACKAGE: Final = "metricsweep_parts"
-"""The package that the own folder is while its parts are loaded: `from ._ranges import positive` finds its modules."""
-_PASSED_OVER: Final = frozenset({"__pycache__", "site-packages", "node_modules"})
+"""The package under which own parts are imported, so that `from ._ranges import positive` finds their modules."""
+_SKIPPED: Final = frozenset({"__pycache__", "site-packages", "node_modules"})
 
 FILE: Final = "own_code.zip"
-"""The file with the own code of a training, which it keeps."""
+"""The artifact of a training with the source of its own parts."""
 
 Stamp = tuple[tuple[str, int, int], ...]
-"""Every Python file below the own folder with its size and time: equal stamps stand for equal sources."""
+"""Path, size and time of every Python file in the folder of own parts; equal stamps mean equal sources."""
 
 
 def stamp(parts: Path) -> Stamp:
-    """The Python files of the own folder; hidden folders and installed packages are passed over."""
+    """The sizes and times of the Python files in the folder of own parts, to notice changes; skips hidden folders."""
     return tuple(sorted(_files(str(parts))))
 
 
@@ -35,36 +35,35 @@ def _files(folder: str) -> Iterator[tuple[str, int, int]]:
         return
     for entry in found:
         if entry.is_dir(follow_symlinks=False):
-            if entry.name not in _PASSED_OVER:
+            if entry.name not in _SKIPPED:
                 yield from _files(entry.path)
         elif entry.name.endswith(".py"):
             try:
                 status = entry.stat()
-            except OSError:  # removed since, or a link to nothing
+            except OSError:  # removed meanwhile, or a broken link
                 continue
             yield entry.path, status.st_size, status.st_mtime_ns
 
 
 def sources(path: Path, parts: Path) -> dict[str, bytes]:
-    """The sources that the own part in the file `path` depends on, by their paths below the own folder.
+    """The source files that the own part in the file `path` depends on, by their paths below the folder `parts`.
 
-    These are its file, the modules of the own folder that it imports, directly or by way of others, and the own parts
-    that it names in a text. What a part loads in another way is not seen. Raises OSError, SyntaxError.
+    These are its file, the modules of the folder that it imports directly or indirectly, and the own parts that a
+    string in them names. What a part loads in another way is not found. Raises OSError, SyntaxError.
     """
     found: dict[str, bytes] = {}
     waiting = [path]
     while waiting:
-        one = waiting.pop()
-        name = one.relative_to(parts).as_posix()
-        if name in found:
-            continue
-        found[name] = one.read_bytes()
-        waiting += _used(ast.parse(found[name], str(one)), one, parts)
+        file = waiting.pop()
+        name = file.relative_to(parts).as_posix()
+        if name not in found:
+            found[name] = file.read_bytes()
+            waiting += _used(ast.parse(found[name], str(file)), file, parts)
     return dict(sorted(found.items()))
 
 
 def digest(found: Mapping[str, bytes]) -> str:
-    """One hash of some sources and their paths."""
+    """The hash of source files and their paths."""
     whole = hashlib.sha256()
     for name, content in sorted(found.items()):
         whole.update(f"{name}\0{hashlib.sha256(content).hexdigest()}\n".encode())
@@ -72,7 +71,7 @@ def digest(found: Mapping[str, bytes]) -> str:
 
 
 def packed(found: Mapping[str, bytes]) -> bytes:
-    """Some sources as a zip archive: the same sources give the same bytes."""
+    """Packs source files into a ZIP archive; equal sources give equal bytes."""
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in sorted(found.items()):
@@ -81,27 +80,26 @@ def packed(found: Mapping[str, bytes]) -> bytes:
 
 
 def _used(tree: ast.Module, path: Path, parts: Path) -> Iterator[Path]:
-    """The files of the own folder that a module uses."""
     for node in ast.walk(tree):
         match node:
             case ast.Import(names=names):
-                for one in names:
-                    yield from _module(parts, one.name)
+                for alias in names:
+                    yield from _module(parts, alias.name)
             case ast.ImportFrom(module=module, names=names, level=level):
                 above = path.parents[level - 1] if 0 < level <= len(path.parents) else parts
                 if above == parts or parts in above.parents:
                     yield from _module(above, module or "")
-                    for one in names:
-                        yield from _module(above, f"{module}.{one.name}" if module else one.name)
+                    for alias in names:
+                        yield from _module(above, f"{module}.{alias.name}" if module else alias.name)
             case ast.Constant(value=str(text)) if text.isidentifier():
                 named = (parts / folder / f"{text}.py" for folder in FOLDERS.values())
-                yield from (one for one in named if one != path and one.is_file())
+                yield from (file for file in named if file != path and file.is_file())
 
 
 def _module(folder: Path, name: str) -> Iterator[Path]:
-    """The files that an import of the module `name` runs, as far as they lie below the own folder `folder`."""
+    """The files below `folder` that an import of the module `name` runs."""
     names = name.removeprefix(f"{PACKAGE}.").split(".") if name else []
     for depth in range(len(names) + 1):
         below = folder.joinpath(*names[:depth])
         candidates = [below / "__init__.py", *([below.with_suffix(".py")] if depth else [])]
-        yield from (one for one in candidates if one.is_file())
+        yield from (file for file in candidates if file.is_file())

@@ -11,9 +11,9 @@ from pydantic_core import ErrorDetails
 
 from workers.catalog.compatibility import Chosen, RecipeDraft, disagreements
 from workers.catalog.inventory import Catalog, filled, holders
-from workers.catalog.recipe import PATHS, below_root, holds, need_of, not_held, selected
+from workers.catalog.recipe import PATHS, below_root, holds, need_of, selected, unused_or_missing
 from workers.catalog.source import Entry, Parameter
-from workers.catalog.wording import Problem, listed, meant, sentence, shown, unknown
+from workers.catalog.wording import Problem, listed, sentence, shown, suggestion, unknown
 from workers.contract import (
     DEFAULT_TASK,
     PART_FIELDS,
@@ -25,27 +25,214 @@ from workers.contract import (
     Pins,
     Recipe,
     Select,
-    Validation,
 )
 from workers.figures.options import MODELS
 
 BATCH: Final = ("batch_size", "batchsize", "batch")
-"""What the size of a batch is called elsewhere; here it is the sampler's."""
+"""Names of the batch size elsewhere; here the sampler decides it."""
+
+_MOST_PROBLEMS: Final = 100  # reported for one part, or for one field of a recipe
+_ANY: Final = Part(name="any")
+_LENGTHS: Final = ("iterations", "epochs")  # a recipe gives one of them
+_EXAMPLE: Final = "expected a mapping such as {{name: class_holdout}} or {{name: none}}, found {found}"
+_MESSAGES: Final = {
+    "model_attributes_type": _EXAMPLE,
+    "union_tag_not_found": _EXAMPLE,
+    "union_tag_invalid": "expected one of {expected_tags}, found {tag}",
+}
+_MESSAGES_OF_FIGURES: Final = {
+    "model_attributes_type": "expected a figure such as norms or {{name: panels, depth: 5}}, found {found}",
+    "union_tag_not_found": "expected a figure such as {{name: panels, depth: 5}}, found {found}",
+}
 
 
-def meant_of_parts(name: str, catalog: Catalog) -> str | None:
-    """What would be right for a field of the recipe that is a hyper-parameter of parts; None where it is none."""
+class RecipeValidation:
+    """Checks many similar recipes: a field or part object that was checked before is not checked again.
+
+    So the values of a recipe must not be changed in place between two checks.
+    """
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._fields: dict[tuple[Any, ...], tuple[Any, _Fields]] = {}
+        self._parts: dict[tuple[Any, ...], tuple[Any, tuple[list[Problem], Chosen | None]]] = {}
+        self._wholes: dict[int, tuple[Any, Any]] = {}
+
+    def problems(self, recipe: Mapping[str, Any]) -> list[Problem]:
+        fields = self._check_fields(recipe)
+        problems = list(fields.problems)
+        parts: dict[str, Chosen] = {}
+        task = _meant_task(recipe.get("task", DEFAULT_TASK), self._catalog)
+        problems += unused_or_missing(task, recipe, fields.draft.rest, self._catalog)
+        held = holds(task)
+        for kind in PART_FIELDS:
+            value = recipe[kind] if kind in recipe else getattr(fields.draft.rest, kind)
+            absent = value is None and (kind not in held.must or kind not in recipe)
+            if kind not in fields.faulty and kind in held.must | held.may and not absent:
+                wrong, chosen = self._check_part(kind, value)
+                problems += wrong
+                if chosen:
+                    parts[kind] = chosen
+        draft = fields.draft
+        select = selected(draft.select, task) if draft.select else None
+        return problems + list(disagreements(replace(draft, parts=parts, select=select)))
+
+    def _check_fields(self, recipe: Mapping[str, Any]) -> "_Fields":
+        key = tuple([(name, None if name in PART_FIELDS else id(value)) for name, value in recipe.items()])
+        if key not in self._fields:
+            kept = tuple(recipe.values())  # so that no other object gets the id of one of these
+            given = {name: value if name in PART_FIELDS else self._whole(value) for name, value in recipe.items()}
+            self._fields[key] = kept, _fields(given, self._catalog)
+        return self._fields[key][1]
+
+    def _whole(self, value: Any) -> Any:
+        if id(value) not in self._wholes:  # once for all recipes of a spec, since a list may have 100,000 items
+            self._wholes[id(value)] = value, _whole(value)
+        return self._wholes[id(value)][1]
+
+    def _check_part(self, kind: str, value: Any) -> tuple[list[Problem], Chosen | None]:
+        mapping = isinstance(value, Mapping)
+        key = (kind, *((option, id(given)) for option, given in value.items())) if mapping else (kind, id(value))
+        if key not in self._parts:
+            kept = (value, *value.values()) if mapping else value
+            wrong = list(islice(_part_problems(kind, value, self._catalog), _MOST_PROBLEMS))
+            self._parts[key] = kept, (wrong, None if wrong else _chosen_part(kind, value, self._catalog))
+        return self._parts[key][1]
+
+
+class _Fields(NamedTuple):
+    problems: list[Problem]
+    faulty: set[str]
+    draft: RecipeDraft
+
+
+def _meant_task(value: Any, catalog: Catalog) -> Entry:
+    """The named task, whatever its hyper-parameters; the default task if it does not exist."""
+    name, _ = _read(value)
+    named = catalog.get("task", name) if isinstance(name, str) else None
+    return named or _chosen_part("task", DEFAULT_TASK, catalog).entry
+
+
+def _read(value: Any) -> tuple[Any, dict[str, Any]]:
+    """The name and the hyper-parameters of a part, as the recipe gives them."""
+    if isinstance(value, Part):
+        return value.name, value.options
+    if isinstance(value, Mapping):
+        return value.get("name"), {str(option): given for option, given in value.items() if option != "name"}
+    return value, {}
+
+
+def _chosen_part(kind: str, value: Any, catalog: Catalog) -> Chosen:
+    """A part that has no problems, with its defaults."""
+    name, options = _read(value)
+    entry = catalog.get(kind, name)
+    assert entry is not None
+    return _with_counts(Chosen(entry, filled(entry, options, catalog)), catalog)
+
+
+def _with_counts(chosen: Chosen, catalog: Catalog) -> Chosen:
+    """Gives a data set that states no counts those that were found in its files."""
+    if chosen.entry.kind != "dataset" or not catalog.counts or "classes" in chosen.entry.facts:
+        return chosen
+    need = need_of(Part.model_validate({"name": chosen.entry.name, **chosen.options}), None, catalog)
+    found = catalog.counts.get(need.key) if need is not None else None
+    if not found:
+        return chosen
+    facts = {name: {split: counts[name] for split, counts in found.items()} for name in ("classes", "images")}
+    return replace(chosen, entry=chosen.entry.model_copy(update={"facts": {**chosen.entry.facts, **facts}}))
+
+
+def problems(recipe: Mapping[str, Any], catalog: Catalog) -> list[Problem]:
+    """The problems of a recipe as the user wrote it; empty if it can be completed and trained."""
+    return RecipeValidation(catalog).problems({str(name): value for name, value in recipe.items()})
+
+
+def _fields(given: Mapping[str, Any], catalog: Catalog) -> _Fields:
+    found = list(_field_problems(given, catalog))
+    faulty = {problem.path.partition(".")[0] for problem in found}
+    sound = {name: _without_parts(name, value) for name, value in given.items() if name not in faulty}
+    lengths = {name: sound.pop(name) for name in _LENGTHS if name in sound}
+    measured = not faulty.intersection(_LENGTHS)
+    rest = Recipe.model_validate(sound | (lengths if measured else {"iterations": 1}))
+    validation = None if "validation" in faulty else rest.validation
+    select = None if "select" in faulty else rest.select
+    length = (rest.iterations or rest.epochs) if measured else None
+    return _Fields(found, faulty, RecipeDraft({}, validation, select, rest, length, catalog))
+
+
+def _field_problems(given: Mapping[str, Any], catalog: Catalog) -> Iterator[Problem]:
+    lengths = {name for name in _LENGTHS if given.get(name) is not None}
+    reported: Counter[int | str] = Counter()
+    try:
+        Recipe.model_validate({name: _without_parts(name, value) for name, value in given.items()}, strict=True)
+    except ValidationError as error:
+        for details in error.errors(include_url=False):
+            if details["loc"] and reported[details["loc"][0]] < _MOST_PROBLEMS:
+                reported[details["loc"][0]] += 1
+                yield Problem(path=_path(details), message=_message(details, catalog))
+    # The contract checks this too, but only once every single field is valid.
+    if len(lengths) > 1 and not lengths.intersection(map(str, reported)):
+        yield Problem(path="epochs", message="`iterations` is given too; leave out one of them")
+    if not lengths:
+        yield Problem(path="iterations", message="is missing; expected a whole number of at least 1, or `epochs`")
+
+
+def _without_parts(name: str, value: Any) -> Any:
+    """Replaces a part by a valid one: parts are checked against the catalog instead."""
+    return _ANY if name in PART_FIELDS else value
+
+
+def _path(error: ErrorDetails) -> str:
+    location = [str(step) for step in error["loc"]]
+    if location[0] == "validation":
+        del location[1:2]  # the member of the union, which the user did not write
+    if location[0] == "figures":
+        del location[2:3]  # likewise
+    return ".".join(location)
+
+
+def _message(error: ErrorDetails, catalog: Catalog) -> str:
+    name = str(error["loc"][-1])
+    if error["type"] == "extra_forbidden":
+        if len(error["loc"]) == 1 and (right := suggested_part_field(name, catalog)):
+            return f"a recipe has no field {shown(name)}; {right}"
+        owner = "a recipe" if len(error["loc"]) == 1 else f"`{error['loc'][0]}`"
+        owner = f"figure {error['loc'][2]!r}" if error["loc"][0] == "figures" else owner
+        return f"{owner} has no field {shown(name)}; {suggestion(name, sorted(_siblings(error)))}"
+    return sentence(error, _MESSAGES | (_MESSAGES_OF_FIGURES if error["loc"][0] == "figures" else {}))
+
+
+def suggested_part_field(name: str, catalog: Catalog) -> str | None:
+    """Advice for an unknown field of a recipe that is a hyper-parameter of some part; None for another field."""
     if name in BATCH:
         return "the batch is `sampler.classes` x `sampler.per_class`, or `sampler.batch` of sampler 'shuffle'"
-    kinds = [kind for kind in PART_FIELDS if any(one.parameter(name) for one in catalog.of(kind))]
+    kinds = [kind for kind in PART_FIELDS if any(entry.parameter(name) for entry in catalog.of(kind))]
     return f"did you mean {' or '.join(repr(f'{kind}.{name}') for kind in kinds)}?" if kinds else None
 
 
-def part_problems(kind: str, value: Any, catalog: Catalog, path: str = "") -> Iterator[Problem]:
-    """What is wrong with one part as it was written: a name, or a mapping with `name` and hyper-parameters.
+def _siblings(error: ErrorDetails) -> list[str]:
+    place = error["loc"][:-1]
+    if place[:1] == ("figures",):
+        return list(MODELS[str(place[2])].model_fields)
+    owners: dict[tuple[int | str, ...], type[BaseModel]] = {(): Recipe, ("select",): Select, ("pins",): Pins}
+    for model in (NoValidation, ClassHoldout, CrossValidation, ImageHoldout):
+        owners["validation", model.model_fields["name"].default] = model
+    return list(owners[place].model_fields)
 
-    It stands at `path` of the recipe; where none is given, at its kind.
-    """
+
+def _whole(value: Any, depth: int = 4) -> Any:
+    """The value with 3.0 as 3: all numbers of the recipe's own fields are whole. No field is nested deeper."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, list) and depth:
+        return [_whole(inner, depth - 1) for inner in value]
+    if isinstance(value, Mapping) and depth:
+        return {str(name): _whole(inner, depth - 1) for name, inner in value.items()}
+    return value
+
+
+def _part_problems(kind: str, value: Any, catalog: Catalog, path: str = "") -> Iterator[Problem]:
+    """What is wrong with a part, given by its name or as a mapping; `path` is its place in the recipe, or its kind."""
     path = path or kind
     name, options = _read(value)
     if not isinstance(name, str):
@@ -61,13 +248,15 @@ def part_problems(kind: str, value: Any, catalog: Catalog, path: str = "") -> It
         try:
             if parameter is None:
                 known = [parameter.name for parameter in entry.parameters]
-                suggestion = meant(option, sorted(known)) if known else "it has none"
+                advice = suggestion(option, sorted(known)) if known else "it has none"
                 if kind == "sampler" and option in BATCH and entry.parameter("per_class"):
-                    suggestion = "the batch is `classes` x `per_class`"
-                raise ValueError(f"{kind} {name!r} has no hyper-parameter {shown(option)}; {suggestion}")
+                    advice = "the batch is `classes` x `per_class`"
+                raise ValueError(f"{kind} {name!r} has no hyper-parameter {shown(option)}; {advice}")
             value = parameter.cast(given)
-            if option in PATHS and "root" in entry.asks and not entry.own and isinstance(value, str):
-                _require_below_root(value)
+            confined = option in PATHS and "root" in entry.asks and not entry.own
+            if confined and isinstance(value, str) and not below_root(value):
+                right = "such as 'birds/images'; the data root is METRICSWEEP_DATA, or HOME/data"
+                raise ValueError(f"expected a path below the data root, {right}; found {shown(value)}")
         except ValueError as error:
             yield Problem(path=f"{path}.{option}", message=str(error))
             continue
@@ -79,233 +268,12 @@ def part_problems(kind: str, value: Any, catalog: Catalog, path: str = "") -> It
             yield Problem(path=f"{path}.{parameter.name}", message=message)
 
 
-def _require_below_root(path: str) -> None:
-    if not below_root(path):
-        right = "such as 'birds/images'; the data root is METRICSWEEP_DATA, or HOME/data"
-        raise ValueError(f"expected a path below the data root, {right}; found {shown(path)}")
-
-
 def _inner_problems(entry: Entry, holder: Parameter, given: Any, catalog: Catalog) -> Iterator[Problem]:
-    """What is wrong with a part that another one holds, which holds none itself."""
+    """What is wrong with a part that is a hyper-parameter of another part. It must not hold a part itself."""
     name, _ = _read(given)
     path, within = f"{entry.kind}.{holder.name}", catalog.get(holder.kind, name)
     if within and holders(within):
-        fitting = listed(one.name for one in catalog.of(holder.kind) if not holders(one))
+        fitting = listed(other.name for other in catalog.of(holder.kind) if not holders(other))
         yield Problem(path=path, message=f"{within.kind} {name!r} holds a part itself; expected one of {fitting}")
         return
-    yield from part_problems(holder.kind, given, catalog, path)
-
-
-def meant_task(value: Any, catalog: Catalog) -> Entry:
-    """The task that is named, whatever is wrong with its hyper-parameters; the default where there is no such one."""
-    name, _ = _read(value)
-    named = catalog.get("task", name) if isinstance(name, str) else None
-    return named or chosen_part("task", DEFAULT_TASK, catalog).entry
-
-
-def _read(value: Any) -> tuple[Any, dict[str, Any]]:
-    """The name and the hyper-parameters of a part as it was written."""
-    if isinstance(value, Part):
-        return value.name, value.options
-    if isinstance(value, Mapping):
-        return value.get("name"), {str(option): given for option, given in value.items() if option != "name"}
-    return value, {}
-
-
-def chosen_part(kind: str, value: Any, catalog: Catalog) -> Chosen:
-    """A part without problems, with its defaults."""
-    name, options = _read(value)
-    entry = catalog.get(kind, name)
-    if entry is None:
-        raise LookupError(f"{kind} {name!r} has problems")
-    return _counted(Chosen(entry, filled(entry, options, catalog)), catalog)
-
-
-def _counted(chosen: Chosen, catalog: Catalog) -> Chosen:
-    """A data set that states no counts has those that were found in its files."""
-    if chosen.entry.kind != "dataset" or not catalog.counts or "classes" in chosen.entry.facts:
-        return chosen
-    need = need_of(Part.model_validate({"name": chosen.entry.name, **chosen.options}), None, catalog)
-    found = catalog.counts.get(need.key) if need is not None else None
-    if not found:
-        return chosen
-    facts = {name: {split: one[name] for split, one in found.items()} for name in ("classes", "images")}
-    return replace(chosen, entry=chosen.entry.model_copy(update={"facts": {**chosen.entry.facts, **facts}}))
-
-
-MOST_PROBLEMS: Final = 100
-"""Problems that are told of one part, or of the fields of a recipe."""
-
-
-class RecipeValidation:
-    """Judges recipes that have most in common: fields and parts that stood in an earlier one are not judged again.
-
-    What is the same object is the same value: a recipe must not be changed in place between two judgements.
-    """
-
-    def __init__(self, catalog: Catalog) -> None:
-        self._catalog = catalog
-        self._wholes: dict[int, tuple[Any, Any]] = {}
-        self._fields: dict[tuple[Any, ...], tuple[Any, _Fields]] = {}
-        self._parts: dict[tuple[Any, ...], tuple[Any, tuple[list[Problem], Chosen | None]]] = {}
-
-    def problems(self, recipe: Mapping[str, Any]) -> list[Problem]:
-        """Everything that is wrong with a recipe as it was written; empty when it can be completed and trained."""
-        fields = self._of_fields(recipe)
-        problems = list(fields.problems)
-        parts: dict[str, Chosen] = {}
-        task = meant_task(recipe.get("task", DEFAULT_TASK), self._catalog)
-        problems += not_held(task, recipe, fields.rest, self._catalog)
-        held = holds(task)
-        for kind in PART_FIELDS:
-            value = recipe[kind] if kind in recipe else getattr(fields.rest, kind)
-            spared = value is None and (kind not in held.must or kind not in recipe)
-            if kind not in fields.faulty and kind in held.must | held.may and not spared:
-                wrong, chosen = self._of_part(kind, value)
-                problems += wrong
-                if chosen:
-                    parts[kind] = chosen
-        select = selected(fields.select, task) if fields.select else None
-        draft = RecipeDraft(parts, fields.validation, select, fields.rest, fields.length)
-        return problems + list(disagreements(draft, self._catalog))
-
-    def _of_fields(self, recipe: Mapping[str, Any]) -> "_Fields":
-        key = tuple([(name, None if name in PART_FIELDS else id(value)) for name, value in recipe.items()])
-        if key not in self._fields:
-            kept = tuple(recipe.values())  # so that no other object gets the identity of one of these
-            given = {name: one if name in PART_FIELDS else self._whole(one) for name, one in recipe.items()}
-            self._fields[key] = kept, _fields(given, self._catalog)
-        return self._fields[key][1]
-
-    def _whole(self, value: Any) -> Any:
-        if id(value) not in self._wholes:
-            self._wholes[id(value)] = value, _whole(value)
-        return self._wholes[id(value)][1]
-
-    def _of_part(self, kind: str, value: Any) -> tuple[list[Problem], Chosen | None]:
-        whole = isinstance(value, Mapping)
-        key = (kind, *((option, id(given)) for option, given in value.items())) if whole else (kind, id(value))
-        if key not in self._parts:
-            kept = (value, *value.values()) if whole else value
-            wrong = list(islice(part_problems(kind, value, self._catalog), MOST_PROBLEMS))
-            self._parts[key] = kept, (wrong, None if wrong else chosen_part(kind, value, self._catalog))
-        return self._parts[key][1]
-
-
-def problems(recipe: Mapping[str, Any], catalog: Catalog) -> list[Problem]:
-    """Everything that is wrong with a recipe as it was written; empty when it can be completed and trained."""
-    return RecipeValidation(catalog).problems({str(name): value for name, value in recipe.items()})
-
-
-class _Fields(NamedTuple):
-    """What is known of the fields of a recipe without its parts."""
-
-    problems: list[Problem]
-    faulty: set[str]
-    rest: Recipe
-    validation: Validation | None
-    select: Select | None
-    length: int | None
-
-
-def _fields(given: Mapping[str, Any], catalog: Catalog) -> _Fields:
-    found = list(_field_problems(given, catalog))
-    faulty = {problem.path.partition(".")[0] for problem in found}
-    sound = {name: _judged(name, value) for name, value in given.items() if name not in faulty}
-    lengths = {name: sound.pop(name) for name in _LENGTHS if name in sound}
-    measured = not faulty.intersection(_LENGTHS)
-    rest = Recipe.model_validate(sound | (lengths if measured else {"iterations": 1}))
-    validation = None if "validation" in faulty else rest.validation
-    select = None if "select" in faulty else rest.select
-    return _Fields(found, faulty, rest, validation, select, (rest.iterations or rest.epochs) if measured else None)
-
-
-# The recipe's own fields
-
-_ANY: Final = Part(name="any")
-_LENGTHS: Final = ("iterations", "epochs")
-"""The fields of which a recipe gives one."""
-
-
-def _judged(name: str, value: Any) -> Any:
-    """What the contract is to judge: not the parts, which are checked one by one against the catalog."""
-    return _ANY if name in PART_FIELDS else value
-
-
-def _whole(value: Any, depth: int = 4) -> Any:
-    """The value with 3.0 as 3, since all numbers of the contract's own fields are whole; no field of it is deeper."""
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    if isinstance(value, list) and depth:  # YAML can write a list that holds itself
-        return [_whole(inner, depth - 1) for inner in value]
-    if isinstance(value, Mapping) and depth:
-        return {str(name): _whole(inner, depth - 1) for name, inner in value.items()}
-    return value
-
-
-def _field_problems(given: Mapping[str, Any], catalog: Catalog) -> Iterator[Problem]:
-    lengths = {name for name in _LENGTHS if given.get(name) is not None}
-    told: Counter[int | str] = Counter()
-    try:
-        Recipe.model_validate({name: _judged(name, value) for name, value in given.items()}, strict=True)
-    except ValidationError as error:
-        for details in error.errors(include_url=False):
-            if details["loc"] and told[details["loc"][0]] < MOST_PROBLEMS:
-                told[details["loc"][0]] += 1
-                yield Problem(path=_path(details), message=_message(details, catalog))
-    # The contract says so too, but only once every field by itself is right.
-    if len(lengths) > 1 and not lengths.intersection(map(str, told)):
-        yield Problem(path="epochs", message="`iterations` is given too; leave out one of them")
-    if not lengths:
-        yield Problem(path="iterations", message="is missing; expected a whole number of at least 1, or `epochs`")
-
-
-def _path(error: ErrorDetails) -> str:
-    location = [str(step) for step in error["loc"]]
-    if location[0] == "validation":
-        del location[1:2]  # pydantic names the member of the union here, which no reader wrote
-        if error["type"] == "value_error":
-            location.append("fold")  # the one field that is judged beside another
-    if location[0] == "figures":
-        del location[2:3]  # likewise, of a figure in the list
-    return ".".join(location)
-
-
-_EXAMPLE: Final = "expected a mapping such as {{name: class_holdout}} or {{name: none}}, found {found}"
-_SAID: Final = {
-    "model_attributes_type": _EXAMPLE,
-    "union_tag_not_found": _EXAMPLE,
-    "union_tag_invalid": "expected one of {expected_tags}, found {tag}",
-}
-_SAID_OF_FIGURES: Final = {
-    "model_attributes_type": "expected a figure such as norms or {{name: panels, depth: 5}}, found {found}",
-    "union_tag_not_found": "expected a figure such as {{name: panels, depth: 5}}, found {found}",
-}
-"""What is said of a recipe's fields that have several forms."""
-
-
-def _message(error: ErrorDetails, catalog: Catalog) -> str:
-    name = str(error["loc"][-1])
-    if error["type"] == "extra_forbidden":
-        if len(error["loc"]) == 1 and (right := meant_of_parts(name, catalog)):
-            return f"a recipe has no field {shown(name)}; {right}"
-        owner = "a recipe" if len(error["loc"]) == 1 else f"`{error['loc'][0]}`"
-        owner = f"figure {error['loc'][2]!r}" if error["loc"][0] == "figures" else owner
-        return f"{owner} has no field {shown(name)}; {meant(name, sorted(_siblings(error)))}"
-    return sentence(error, _SAID | (_SAID_OF_FIGURES if error["loc"][0] == "figures" else {}))
-
-
-def _siblings(error: ErrorDetails) -> list[str]:
-    """The fields that exist where an unknown one was found."""
-    owners: Mapping[tuple[int | str, ...], type[BaseModel]] = {
-        (): Recipe,
-        ("select",): Select,
-        ("pins",): Pins,
-        ("validation", "none"): NoValidation,
-        ("validation", "class_holdout"): ClassHoldout,
-        ("validation", "cross_validation"): CrossValidation,
-        ("validation", "image_holdout"): ImageHoldout,
-    }
-    place = error["loc"][:-1]
-    owner = MODELS[str(place[2])] if place[:1] == ("figures",) else owners[place]
-    return list(owner.model_fields)
+    yield from _part_problems(holder.kind, given, catalog, path)

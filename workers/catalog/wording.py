@@ -1,28 +1,28 @@
-"""The words of messages: values as they are shown, lists, and suggestions for misspelt names."""
+"""The wording of messages: values, lists, and suggestions for misspelt names."""
 
 import itertools
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from functools import lru_cache
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from pydantic_core import ErrorDetails
 
-_NEAR: Final = 0.6  # of the characters that two names have in common, as difflib counts them
-_LONGEST_COMPARED: Final = 100  # characters of a name that is compared
-_MANY: Final = 500  # names among which one is looked for
+_NEAR: Final = 0.6  # the least similarity of two names, as difflib measures it
+_LONGEST_COMPARED: Final = 100  # characters of a name
+_MOST_COMPARED: Final = 500  # names
 
 _left: ContextVar[list[int] | None] = ContextVar("left", default=None)
 
 
 @contextmanager
 def comparing(most: int) -> Iterator[None]:
-    """Within, compare so many pairs of characters at the most; after that nothing is near any more."""
+    """Limit the number of character pairs that `near` compares within the block; above it, no similar name is found."""
     token = _left.set([most])
     try:
         yield
@@ -31,22 +31,21 @@ def comparing(most: int) -> Iterator[None]:
 
 
 def near(name: str, known: Iterable[str]) -> str | None:
-    """The name that was probably meant, in whichever case it was written; none where nothing is near."""
+    """The known name most similar to a misspelt name, ignoring case; None if none is similar."""
     if len(name) > _LONGEST_COMPARED:
         return None
     try:
-        return _nearest(name.casefold(), tuple(islice(known, _MANY)))
+        return _nearest(name.casefold(), tuple(islice(known, _MOST_COMPARED)))
     except _ExhaustedError:
         return None
 
 
 class _ExhaustedError(Exception):
-    """What may be compared was compared; what was not found so is nothing to remember."""
+    """The limit of `comparing` is reached. Raised so that the incomplete search is not cached."""
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=1024)  # the same mistake is in all recipes of a sweep
 def _nearest(folded: str, names: tuple[str, ...]) -> str | None:
-    """Looked for once, since the same mistake stands in all recipes of a sweep."""
     matcher = SequenceMatcher(None, "", folded)
     nearest: tuple[float, str] | None = None
     for name in names:
@@ -74,28 +73,61 @@ _FEW: Final = 30  # values that a message lists
 
 @dataclass(frozen=True, order=True)
 class Problem:
-    """One thing wrong with a recipe or a spec, at a path such as `loss.alpha`; "" is the whole."""
+    """A mistake in a recipe or a spec at a path such as `loss.alpha`; the path "" is the whole document."""
 
     path: str
     message: str
+    line: int | None = field(default=None, compare=False)
+    """The line of the document, from 1 on; None if it is not known."""
 
     def __str__(self) -> str:
-        return f"{self.path}  {self.message}" if self.path else self.message
+        line = f"line {self.line}: " if self.line else ""
+        return f"{line}{self.path}  {self.message}" if self.path else self.message
 
 
-def brief(told: str, most: int = _LONGEST) -> str:
-    """A text of which no more than `most` characters stand in a message."""
-    return told if len(told) <= most else f"{told[: most - 3]}..."
+MOST_REPORTED: Final = 200
+"""Problems that are reported; the others are counted."""
+
+_KEPT: Final = 1_000
+_FURTHER: Final = Problem("", "one of many more problems")
+
+
+class Findings(list[Problem]):
+    """A list of problems that keeps the first thousand and only counts further problems."""
+
+    def append(self, problem: Problem) -> None:
+        super().append(problem if len(self) < _KEPT else _FURTHER)
+
+    def extend(self, problems: Iterable[Problem]) -> None:
+        for problem in problems:
+            self.append(problem)
+
+    def __iadd__(self, problems: Iterable[Problem]) -> Self:  # type: ignore[override,misc]
+        self.extend(problems)
+        return self
+
+    def report(self, order: Any = None) -> list[Problem]:
+        """The distinct problems, sorted by the key `order` or as found, and a note on how many were left out."""
+        kept = self[:_KEPT]
+        unique = list(dict.fromkeys(kept))
+        ordered = unique if order is None else sorted(unique, key=order)
+        more = len(ordered[MOST_REPORTED:]) + len(self) - len(kept)
+        return [*ordered[:MOST_REPORTED], *([Problem("", f"and {more:,} more problems")] if more else [])]
+
+
+def brief(text: str, most: int = _LONGEST) -> str:
+    """Cuts a text for a message after `most` characters."""
+    return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
 def shown(value: Any) -> str:
-    """A value as a message shows it: a text in quotes, the rest as JSON, never long, however huge it is."""
+    """A value for a message: a text in quotes, anything else as JSON, always short."""
     seen = _outline(value, [_LONGEST])
     return brief(repr(seen) if isinstance(value, str) else json.dumps(seen, default=str, ensure_ascii=False))
 
 
 def _outline(value: Any, room: list[int]) -> Any:
-    """As much of a value as can be seen: every item of it takes at least one character of the `room`."""
+    """The part of a value that a message can show; every item takes at least one character of the `room`."""
     room[0] -= 1
     if isinstance(value, str):
         return value[:_LONGEST]
@@ -108,14 +140,14 @@ def _outline(value: Any, room: list[int]) -> Any:
 
 
 def listed(values: Iterable[Any]) -> str:
-    """Values as a message lists them, the first of many: `'a', 'b'`."""
-    several = list(values)
-    more = f" and {len(several) - _FEW:,} more" if len(several) > _FEW else ""
-    return ", ".join(shown(value) for value in several[:_FEW]) + more
+    """The first of several values for a message: `'a', 'b'`."""
+    every = list(values)
+    more = f" and {len(every) - _FEW:,} more" if len(every) > _FEW else ""
+    return ", ".join(shown(value) for value in every[:_FEW]) + more
 
 
-def meant(name: str, known: Iterable[str]) -> str:
-    """What would be right instead of `name`: the near miss, else all that is known, as `known` orders it."""
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """Advice for a wrong name: a similar known name, or all known names."""
     names = list(known)
     if (close := near(name, names)) is not None:
         return f"did you mean {close!r}?"
@@ -123,24 +155,24 @@ def meant(name: str, known: Iterable[str]) -> str:
 
 
 def unknown(what: str, name: str, known: Iterable[str]) -> str:
-    """Nothing of that kind has this name: `no loss named 'tripplet'; did you mean 'triplet'?`."""
-    return f"no {what} named {shown(name)}; {meant(name, sorted(known))}"
+    """The message for an unknown name: `no loss named 'tripplet'; did you mean 'triplet'?`."""
+    return f"no {what} named {shown(name)}; {suggestion(name, sorted(known))}"
 
 
 def not_computed(dataset: str, metric: str, declared: Iterable[str]) -> str:
-    """Why there is no value of a metric on a data set, and how there would be one."""
-    right = meant(metric, sorted(declared))
+    """The message that trainings on a data set do not compute a metric, and how to get its value."""
+    right = suggestion(metric, sorted(declared))
     right = right if right.endswith("?") else f"{right}."
     return f"{dataset} does not compute {metric!r}; {right} `metrics: [{metric}]` in the recipe adds it"
 
 
 def counted(number: int, noun: str) -> str:
-    """`1 class`, `3 classes`, `2 images`."""
+    """A number with its noun: `1 class`, `3 classes`, `2 images`."""
     plural = f"{noun}es" if noun.endswith("s") else f"{noun}s"
     return f"{number:,} {noun if number == 1 else plural}"
 
 
-_SAID: Final[Mapping[str, str]] = {
+_MESSAGES: Final[Mapping[str, str]] = {
     "missing": "is missing",
     "string_type": "expected a text, found {found}",
     "int_type": "expected a whole number, found {found}",
@@ -163,18 +195,16 @@ _SAID: Final[Mapping[str, str]] = {
     "string_too_short": "expected at least one character",
     "value_error": "{error}",
 }
-"""The errors of pydantic in the words of this project."""
+"""The messages for the types of pydantic's errors."""
 
 
 def sentence(error: ErrorDetails, otherwise: Mapping[str, str] | None = None) -> str:
-    """What pydantic found wrong with a value; `otherwise` has other words for some kinds of errors."""
-    said = {**_SAID, **(otherwise or {})}.get(error["type"], f"{error['msg']}, found {{found}}")
+    """The message for an error of pydantic; `otherwise` replaces the messages of some error types."""
+    message = {**_MESSAGES, **(otherwise or {})}.get(error["type"], f"{error['msg']}, found {{found}}")
     context = error.get("ctx", {})
-    # A bound on a fractional number reads as the whole number that it is.
-    limits = {key: int(limit) if _is_whole(limit) else limit for key, limit in context.items()}
+    # The limit 1.0 of a fractional number reads `1`.
+    limits = {
+        key: int(value) if isinstance(value, float) and value.is_integer() else value for key, value in context.items()
+    }
     limits |= {"tag": shown(context["tag"])} if "tag" in context else {}
-    return said.format(found=shown(error["input"]), **limits)
-
-
-def _is_whole(limit: Any) -> bool:
-    return isinstance(limit, float) and limit.is_integer()
+    return message.format(found=shown(error["input"]), **limits)

@@ -1,8 +1,9 @@
-"""What is done to images between the data set and the network: normalization, crops, flips and colours."""
+"""Augmentation and preprocessing of images: crops, flips, colours, normalization."""
 
 import math
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import product
 from typing import Final, NamedTuple
 
 import torch
@@ -11,111 +12,16 @@ from torch.nn import functional
 
 from workers.data.images import onto
 
-
-@dataclass(frozen=True)
-class Preprocess:
-    """(pixel / scale - mean) / std for each channel, after a resize to `side` and a turn of RGB into BGR.
-
-    A backbone declares it as its attribute `preprocess`; the embedder applies it to whole batches on their device.
-    """
-
-    mean: tuple[float, ...]
-    """By channel in the backbone's own order, after the division by `scale`; one value stands for all channels."""
-    std: tuple[float, ...] = (1.0,)
-    scale: float = 255.0
-    bgr: bool = False
-    """Whether the backbone wants blue first; images come with red first."""
-    side: int | None = None
-    """The side that images are resized to, bilinear and antialiased; none leaves them as they come."""
-
-    def __post_init__(self) -> None:
-        if not self.mean or len(self.std) not in {1, len(self.mean)}:
-            raise ValueError(f"preprocess: {len(self.mean)} means and {len(self.std)} deviations do not fit together")
-        if min(*self.std, self.scale) <= 0:
-            raise ValueError("preprocess: scale and deviations must be above 0")
-        if self.side is not None and self.side < 1:
-            raise ValueError(f"preprocess: images cannot be resized to a side of {self.side}")
-
-    def __call__(self, images: Tensor) -> Tensor:
-        """Images [b, c, h, w] of values 0..255, bytes or floats, to float32; grey ones get the channels of `mean`."""
-        channels = images.shape[1]
-        if channels > 1 and len(self.mean) not in {1, channels}:
-            raise ValueError(f"preprocess: images have {channels} channels, expected 1 or {len(self.mean)}")
-        pixels = (images.flip(1) if self.bgr and channels > 1 else images).float()
-        if self.side is not None and pixels.shape[-2:] != (self.side, self.side):
-            size = (self.side, self.side)
-            pixels = functional.interpolate(pixels, size, mode="bilinear", align_corners=False, antialias=True)
-        mean, std = _constants(self, pixels.device)
-        # A grey image becomes one of three equal channels here, by broadcasting.
-        centred = (pixels / self.scale) - mean
-        return centred if set(self.std) == {1.0} else centred.div_(std)
-
-
-@lru_cache(maxsize=64)
-def _constants(preprocess: Preprocess, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Mean and deviation [c, 1, 1], copied to a device once and not in every step."""
-    with torch.inference_mode(False):
-        mean = torch.tensor(preprocess.mean, device=device)[:, None, None]
-        std = torch.tensor(preprocess.std, device=device)[:, None, None]
-    return mean, std
-
-
-SIGNED: Final = Preprocess(mean=(1.0,), scale=127.5)
-"""Bytes to [-1, 1]: of backbones that declare nothing, of TensorFlow's networks and of GoogLeNet."""
-
-IMAGENET: Final = Preprocess(mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225))
-"""torchvision's, and so that of most weights."""
-
-
 _ATTEMPTS = 10  # at a crop of the wanted area and shape, before the largest one of the centre is taken (torchvision)
 _CHUNK = 64  # images resampled at a time, four times as many on a GPU; bounds the float32 intermediates
 _GREY = (0.299, 0.587, 0.114)  # ITU-R 601, as PIL's "L"
 
 
-@dataclass(frozen=True)
-class Preset:
-    """A named augmentation: how a training image is cropped, flipped and coloured."""
-
-    crop: int
-    """The side of a crop in pixels; 0 takes the whole stored side."""
-    scale: tuple[float, float] | None = None
-    """The least and largest share of the area that a crop covers; none crops the centre."""
-    ratio: tuple[float, float] = (3 / 4, 4 / 3)
-    """The least and largest width / height of a crop."""
-    flip: float = 0.0
-    """The probability of a horizontal flip."""
-    jitter: float = 0.0
-    """The strength s of SimCLR's colour distortion: brightness, contrast and saturation by .8 s, hue by .2 s."""
-    distort: float = 0.8
-    """The probability of the colour distortion."""
-    grey: float = 0.0
-    """The probability that all colour goes."""
-
-
-PRESETS: Final = {
-    "none": Preset(crop=0),
-    "flip": Preset(crop=0, flip=0.5),  # InsightFace, whose images are cropped and aligned
-    "crop_flip": Preset(crop=227, scale=(0.16, 1.0), flip=0.5),  # SEC, MLRC
-    "proxy_anchor": Preset(crop=224, scale=(0.08, 1.0), flip=0.5),  # Proxy-Anchor, Proxy-ISA: torchvision's defaults
-    "simclr": Preset(crop=224, scale=(0.08, 1.0), flip=0.5, jitter=0.5, grey=0.2),  # SimCLR on CIFAR: no blur
-}
-"""What a recipe's `augment` may name."""
-
-
-class Boxes(NamedTuple):
-    """The crop of each image in whole pixels, int64 [b] each."""
-
-    top: Tensor
-    left: Tensor
-    height: Tensor
-    width: Tensor
-
-
 class Augment:
-    """A preset at work on images whose shorter side is `stored`.
+    """Augments images whose shorter side is `stored` pixels, by a preset of crops, flips and colours.
 
-    The crop has `crop` pixels a side, else the preset's, and never more than `stored`. Raises ValueError for an unknown
-    preset and for a `crop` that the images cannot fill.
+    Crops have `crop` pixels a side, by default those of the preset, at most `stored`. Raises ValueError for an unknown
+    preset or a crop larger than the images.
     """
 
     def __init__(self, preset: str, *, stored: int, crop: int | None = None) -> None:
@@ -127,7 +33,7 @@ class Augment:
         self.side = crop or min(self.preset.crop or stored, stored)
 
     def test(self, images: Tensor, sizes: Tensor | None = None) -> Tensor:
-        """The centre of each image, uint8 [b, c, side, side]: a copy of its bytes, as torchvision's CenterCrop."""
+        """The centre of each image, uint8 [b, c, side, side], as torchvision's CenterCrop."""
         sizes = _whole(images) if sizes is None else sizes.cpu()
         # Python's round, half to even, is what torchvision uses.
         corners = [(round((h - self.side) / 2), round((w - self.side) / 2)) for h, w in sizes.tolist()]
@@ -142,10 +48,11 @@ class Augment:
 
     @torch.no_grad()
     def train(self, images: Tensor, generator: torch.Generator, sizes: Tensor | None = None) -> Tensor:
-        """Each image by random parameters of its own; the same images and generator state give the same bits.
+        """Augments each image with random parameters of its own; the same images and generator state give the same
+        bits.
 
         Equals PIL's crop, resize (bilinear, antialiased) and flip within one of 255 levels. Float32 [b, c, side, side],
-        or the uint8 of `test` where the preset has no random crop.
+        or the uint8 of `test` if the preset has no random crop.
         """
         preset = self.preset
         if preset.scale is None:
@@ -166,9 +73,27 @@ class Augment:
         return result
 
 
-def mirrored(images: Tensor, which: Tensor) -> Tensor:
-    """Images [b, c, h, w], those that bool [b] says flipped from left to right."""
-    return torch.where(onto(images.device, which)[:, None, None, None], images.flip(-1), images)
+@dataclass(frozen=True)
+class Preset:
+    """An augmentation preset: how training images are cropped, flipped and coloured."""
+
+    crop: int  # the side of crops in pixels; 0 means the whole stored side
+    scale: tuple[float, float] | None = None  # the least and largest share of the area of a crop; None crops the centre
+    ratio: tuple[float, float] = (3 / 4, 4 / 3)  # the least and largest width / height of a crop
+    flip: float = 0.0  # the probability of a horizontal flip
+    jitter: float = 0.0
+    """The strength s of SimCLR's colour distortion: brightness, contrast and saturation by .8 s, hue by .2 s."""
+    distort: float = 0.8  # the probability of the colour distortion
+    grey: float = 0.0  # the probability of conversion to grey
+
+
+PRESETS: Final = {
+    "none": Preset(crop=0),
+    "flip": Preset(crop=0, flip=0.5),  # InsightFace, whose images are cropped and aligned
+    "crop_flip": Preset(crop=227, scale=(0.16, 1.0), flip=0.5),  # SEC, MLRC
+    "proxy_anchor": Preset(crop=224, scale=(0.08, 1.0), flip=0.5),  # Proxy-Anchor, Proxy-ISA: torchvision's defaults
+    "simclr": Preset(crop=224, scale=(0.08, 1.0), flip=0.5, jitter=0.5, grey=0.2),  # SimCLR on CIFAR: no blur
+}
 
 
 def _whole(images: Tensor) -> Tensor:
@@ -176,8 +101,22 @@ def _whole(images: Tensor) -> Tensor:
     return torch.tensor(images.shape[-2:]).expand(len(images), 2)
 
 
+def mirrored(images: Tensor, which: Tensor) -> Tensor:
+    """Flips images [b, c, h, w] from left to right where `which` [b] is true."""
+    return torch.where(onto(images.device, which)[:, None, None, None], images.flip(-1), images)
+
+
+class Boxes(NamedTuple):
+    """The crop boxes of images in pixels, int64 [b] each."""
+
+    top: Tensor
+    left: Tensor
+    height: Tensor
+    width: Tensor
+
+
 def random_boxes(sizes: Tensor, scale: tuple[float, float], ratio: tuple[float, float], drawn: Tensor) -> Boxes:
-    """A crop of each image by torchvision's RandomResizedCrop, from uniform numbers `drawn` [b, 22]."""
+    """Random crop boxes as of torchvision's RandomResizedCrop, from uniform numbers `drawn` [b, 22]."""
     height, width = sizes[:, 0, None].double(), sizes[:, 1, None].double()
     share = scale[0] + (scale[1] - scale[0]) * drawn[:, :_ATTEMPTS]
     low, high = math.log(ratio[0]), math.log(ratio[1])
@@ -199,10 +138,11 @@ def random_boxes(sizes: Tensor, scale: tuple[float, float], ratio: tuple[float, 
 
 
 def resized_crop(images: Tensor, boxes: Boxes, flipped: Tensor, side: int) -> Tensor:
-    """The boxes of images uint8 [b, c, h, w], resized to float32 [b, c, side, side] and flipped where bool [b] says so.
+    """The boxes of images uint8 [b, c, h, w], resized to float32 [b, c, side, side] and flipped where `flipped` [b] is
+    true.
 
-    Two matrix products with the weights of PIL's bilinear filter, which widens as an image shrinks. PIL rounds to bytes
-    between and after; this does not.
+    Two matrix products with the weights of PIL's bilinear filter, which widens as an image shrinks. Unlike PIL, this
+    does not round to bytes.
     """
     done = []
     places = onto(images.device, torch.stack([*boxes, flipped.long()]))
@@ -222,7 +162,7 @@ def resized_crop(images: Tensor, boxes: Boxes, flipped: Tensor, side: int) -> Te
 
 
 def _filter(start: Tensor, length: Tensor, side: int, extent: int) -> Tensor:
-    """The weights [b, side, extent] by which `side` pixels are made of those from `start` on, `length` of them."""
+    """The weights [b, side, extent] by which `side` pixels are computed from `length` pixels from `start` on."""
     scale = length.float()[:, None] / side
     centre = start[:, None] + (torch.arange(side, device=start.device) + 0.5) * scale  # [b, side]
     place = torch.arange(extent, device=start.device)
@@ -236,8 +176,8 @@ def _filter(start: Tensor, length: Tensor, side: int, extent: int) -> Tensor:
 def distorted(images: Tensor, preset: Preset, drawn: Tensor) -> Tensor:
     """SimCLR's colour distortion of images [b, c, h, w] in 0..255, from uniform numbers `drawn` [b, 10].
 
-    Brightness, contrast, saturation and hue in an order of the image's own, then grey; of images without colour only
-    brightness and contrast. Like torchvision's on floats: PIL rounds to bytes after each.
+    Brightness, contrast, saturation and hue in a random order, then grey; grey images only get brightness and contrast.
+    As torchvision's on floats; PIL rounds to bytes after each.
     """
     strength = 0.8 * preset.jitter
     factors = 1 + strength * (2 * drawn[:, 1:4] - 1)
@@ -247,37 +187,35 @@ def distorted(images: Tensor, preset: Preset, drawn: Tensor) -> Tensor:
     applied = drawn[:, 0] < preset.distort
     operations = (_brightness, _contrast, _saturation, _hue)[: 4 if images.shape[1] == 3 else 2]
     bleaching = drawn[:, 9] < preset.grey if images.shape[1] == 3 else torch.zeros_like(applied)
-    turns = [(place, number) for place in range(4) for number in range(len(operations))]
-    every = [(applied & (order[:, place] == number)).nonzero()[:, 0] for place, number in turns]
-    every.append(bleaching.nonzero()[:, 0])
-    *each, bleached = torch.split(onto(images.device, torch.cat(every)), [len(chosen) for chosen in every])
     result = images.clone()
-    for (_, number), chosen in zip(turns, each, strict=True):
+    for place, (number, operation) in product(range(4), enumerate(operations)):
+        chosen = onto(images.device, (applied & (order[:, place] == number)).nonzero()[:, 0])
         if len(chosen):
-            result[chosen] = operations[number](result[chosen], amounts[chosen, number, None, None, None])
+            result[chosen] = operation(result[chosen], amounts[chosen, number, None, None, None])
+    bleached = onto(images.device, bleaching.nonzero()[:, 0])
     if len(bleached):
         result[bleached] = _luminance(result[bleached]).expand(-1, 3, -1, -1)
     return result
-
-
-def _luminance(images: Tensor) -> Tensor:
-    """The grey of images [b, c, h, w] as [b, 1, h, w]."""
-    if images.shape[1] != 3:
-        return images
-    red, green, blue = images.unbind(1)
-    return (_GREY[0] * red + _GREY[1] * green + _GREY[2] * blue)[:, None]
-
-
-def _blend(images: Tensor, other: Tensor | float, factor: Tensor) -> Tensor:
-    return (factor * images + (1 - factor) * other).clamp(0, 255)
 
 
 def _brightness(images: Tensor, factor: Tensor) -> Tensor:
     return _blend(images, 0.0, factor)
 
 
+def _blend(images: Tensor, other: Tensor | float, factor: Tensor) -> Tensor:
+    return (factor * images + (1 - factor) * other).clamp(0, 255)
+
+
 def _contrast(images: Tensor, factor: Tensor) -> Tensor:
     return _blend(images, _luminance(images).mean(dim=(1, 2, 3), keepdim=True), factor)
+
+
+def _luminance(images: Tensor) -> Tensor:
+    """The grey values of images [b, c, h, w], [b, 1, h, w]."""
+    if images.shape[1] != 3:
+        return images
+    red, green, blue = images.unbind(1)
+    return (_GREY[0] * red + _GREY[1] * green + _GREY[2] * blue)[:, None]
 
 
 def _saturation(images: Tensor, factor: Tensor) -> Tensor:
@@ -285,7 +223,7 @@ def _saturation(images: Tensor, factor: Tensor) -> Tensor:
 
 
 def _hue(images: Tensor, shift: Tensor) -> Tensor:
-    """The hue turned by `shift` of a full turn."""
+    """Shifts the hue by `shift` of a full turn."""
     red, green, blue = images.unbind(1)
     value, spread = images.amax(dim=1), images.amax(dim=1) - images.amin(dim=1)
     safe = spread.clamp(min=1e-6)
@@ -295,3 +233,57 @@ def _hue(images: Tensor, shift: Tensor) -> Tensor:
     offset = torch.arange(5.0, 0.0, -2.0, device=images.device)[:, None, None]
     along = torch.remainder(offset + hue[:, None], 6)
     return value[:, None] - spread[:, None] * torch.minimum(along, 4 - along).clamp(0, 1)
+
+
+@dataclass(frozen=True)
+class Preprocess:
+    """Normalizes images to (pixel / scale - mean) / std, after an optional resize to `side` and conversion of RGB to
+    BGR.
+
+    A backbone declares it as its attribute `preprocess`; the embedder applies it to batches on their device.
+    """
+
+    mean: tuple[float, ...]
+    """For each channel in the backbone's order, after the division by `scale`; a single value is for all channels."""
+    std: tuple[float, ...] = (1.0,)
+    scale: float = 255.0
+    bgr: bool = False  # whether the backbone takes blue first; images have red first
+    side: int | None = None  # the side to which images are resized, bilinear and antialiased; None keeps their size
+
+    def __post_init__(self) -> None:
+        if not self.mean or len(self.std) not in {1, len(self.mean)}:
+            raise ValueError(f"preprocess: {len(self.mean)} means and {len(self.std)} deviations do not fit together")
+        if min(*self.std, self.scale) <= 0:
+            raise ValueError("preprocess: scale and deviations must be above 0")
+        if self.side is not None and self.side < 1:
+            raise ValueError(f"preprocess: images cannot be resized to a side of {self.side}")
+
+    def __call__(self, images: Tensor) -> Tensor:
+        """Preprocesses images [b, c, h, w] of values 0..255 to float32; grey images get the channels of `mean`."""
+        channels = images.shape[1]
+        if channels > 1 and len(self.mean) not in {1, channels}:
+            raise ValueError(f"preprocess: images have {channels} channels, expected 1 or {len(self.mean)}")
+        pixels = (images.flip(1) if self.bgr and channels > 1 else images).float()
+        if self.side is not None and pixels.shape[-2:] != (self.side, self.side):
+            size = (self.side, self.side)
+            pixels = functional.interpolate(pixels, size, mode="bilinear", align_corners=False, antialias=True)
+        mean, std = _constants(self, pixels.device)
+        # A grey image becomes one of three equal channels here, by broadcasting.
+        centred = (pixels / self.scale) - mean
+        return centred if set(self.std) == {1.0} else centred.div_(std)
+
+
+@lru_cache(maxsize=64)
+def _constants(preprocess: Preprocess, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Mean and deviation [c, 1, 1], copied to a device only once."""
+    with torch.inference_mode(False):
+        mean = torch.tensor(preprocess.mean, device=device)[:, None, None]
+        std = torch.tensor(preprocess.std, device=device)[:, None, None]
+    return mean, std
+
+
+SIGNED: Final = Preprocess(mean=(1.0,), scale=127.5)
+"""Bytes to [-1, 1]: the default of backbones, and for TensorFlow's networks and GoogLeNet."""
+
+IMAGENET: Final = Preprocess(mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225))
+"""torchvision's normalization, and that of most weights."""

@@ -1,4 +1,4 @@
-"""Class folders: which files of a folder are images, of which class, and what is passed over and why."""
+"""Folders with a folder of images for each class: their images, and what is skipped and why."""
 
 import os
 from collections import Counter, defaultdict
@@ -9,43 +9,42 @@ from typing import Final, Literal, NamedTuple
 
 from PIL import Image
 
+from workers.catalog.wording import counted
 from workers.contract import DataDamagedError, DataMissingError
 from workers.data.file_content import note_folder
 from workers.data.listing import Listed
 from workers.data.pictures import Picture, shown
 
-LEFTOVERS: Final = frozenset({
+_LEFTOVERS: Final = frozenset({
     "@eadir", "@recently-snapshot", "@recycle", "@sharebin", "@tmp", "#recycle", "#snapshot", "~snapshot",
     "$recycle.bin", "__macosx", "desktop.ini", "ehthumbs.db", "lost+found", "network trash folder",
     "system volume information", "temporary items", "thumbs.db",
 })  # fmt: skip
-"""Names, in lower case, under which network storage and operating systems leave thumbnails, copies and notes."""
+"""Names, in lower case, of thumbnails, copies and notes of network storage and operating systems."""
 
 _NO_PICTURES: Final = frozenset({"BUFR", "EPS", "FITS", "FLI", "GRIB", "HDF5", "IPTC", "MPEG", "PDF", "WMF"})
-"""Formats of Pillow that are no pictures, or that another program draws."""
+"""Formats of Pillow that are no pictures, or that another program would draw."""
 _FOREIGN: Final = frozenset({
     ".arw", ".avif", ".cr2", ".cr3", ".dng", ".eps", ".heic", ".heif", ".jxl", ".nef", ".orf", ".raf", ".rw2", ".svg",
 })  # fmt: skip
-"""Suffixes of images, of which this machine's Pillow may read some."""
+"""Suffixes of images, not all of which Pillow can read."""
 _HALVES: Final = frozenset({"train", "training", "test", "testing", "val", "valid", "validation", "eval"})
 _SHOWN: Final = 3  # examples of what is passed over
 _Kind = Literal["folder", "file", "nowhere", "other"]
 
 
 class ClassFolders(NamedTuple):
-    """What a folder of class folders holds."""
+    """The images found in a folder with a folder for each class, with notes on skipped files."""
 
-    classes: dict[str, list[Listed]]
-    """The images of each class in the order of their paths; classes by name."""
-    notes: tuple[str, ...]
-    """What was passed over, by reason with numbers and examples, and what looks like a mistake."""
+    classes: dict[str, list[Listed]]  # by class in order of the names, images in order of their paths
+    notes: tuple[str, ...]  # what was skipped, by reason with numbers and examples, and what looks like a mistake
 
 
 def class_folders(folder: Path) -> ClassFolders:
-    """The images of a folder with a folder for each class, at any depth in it; links to files and folders count.
+    """Lists the images of a folder with a folder for each class, at any depth; links are followed.
 
-    Raises DataMissingError where the folder is not there or links in it lead nowhere, DataDamagedError where it holds
-    fewer than two classes.
+    Raises DataMissingError if the folder is missing or a link in it is broken, DataDamagedError if it has fewer than
+    two classes.
     """
     if not folder.is_dir():
         raise DataMissingError(
@@ -68,27 +67,25 @@ def class_folders(folder: Path) -> ClassFolders:
     walk.refuse_links(sorted(without))
     notes = (*walk.notes(), *_hints(folder, list(classes), without))
     if len(classes) < 2:
-        said = f"; {'; '.join(notes)}" if notes else ""
-        raise DataDamagedError(
-            f"{shown(folder)}: expected folders of images, one a class; found {len(classes)} with images{said}"
-        )
+        found = f"found {len(classes)} with images{'; ' if notes else ''}{'; '.join(notes)}"
+        raise DataDamagedError(f"{shown(folder)}: expected folders of images, one a class; {found}")
     return ClassFolders(classes, notes)
 
 
 @cache
 def suffixes() -> frozenset[str]:
-    """The suffixes, in lower case, of the images that Pillow reads on this machine."""
+    """The lower-case file suffixes of images that Pillow can read on this machine."""
     known = Image.registered_extensions()
-    return frozenset(one for one, form in known.items() if form in Image.OPEN and form not in _NO_PICTURES)
+    return frozenset(suffix for suffix, form in known.items() if form in Image.OPEN and form not in _NO_PICTURES)
 
 
 class _Walk:
-    """The way through a folder: what is read, and what is passed over."""
+    """Walks through a folder, and records what it skips."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         above = (folder.resolve(), *folder.resolve().parents)
-        self._above = {identity for one in above if (identity := _identity(one)) is not None}
+        self._above = {identity for parent in above if (identity := _identity(parent)) is not None}
         self._seen: set[tuple[int, int]] = set()
         self.passed: dict[str, list[str]] = defaultdict(list)
         """Paths by the reason for which they are passed over, a key of `_WORDS`."""
@@ -96,7 +93,7 @@ class _Walk:
         """Links whose target is not there."""
 
     def entries(self, folder: str) -> list[os.DirEntry[str]]:
-        """What is in a folder, by name, without what is passed over by its name."""
+        """The entries of a folder by name, without those that are skipped by their name."""
         note_folder(folder)
         kept = []
         try:
@@ -105,7 +102,7 @@ class _Walk:
         except OSError as error:
             raise DataDamagedError(f"{shown(folder)} cannot be listed ({error.strerror})") from error
         for entry in every:
-            if entry.name.lower() in LEFTOVERS:
+            if entry.name.lower() in _LEFTOVERS:
                 self.passed["leftover"].append(entry.path)
             elif entry.name.startswith("."):
                 self.passed["hidden"].append(entry.path)
@@ -114,7 +111,7 @@ class _Walk:
         return kept
 
     def images(self, folder: str) -> Iterator[str]:
-        """The images of a class folder; a million files are listed in seconds, where pathlib takes a minute."""
+        """The images of a class folder. It uses os.scandir, since pathlib is slow for a million files."""
         self._seen = set(self._above)
         yield from self._images(folder)
 
@@ -136,21 +133,21 @@ class _Walk:
                 self.passed["foreign" if suffix in _FOREIGN and kind == "file" else "other"].append(entry.path)
 
     def refuse_links(self, without: Sequence[str]) -> None:
-        """Raise DataMissingError where links lead nowhere: images that should be there are not."""
+        """Raise DataMissingError for broken links: images are missing."""
         if not self.nowhere:
             return
         count, first = len(self.nowhere), self.nowhere[0]
-        lost = {Path(one).relative_to(self._folder).parts[0] for one in self.nowhere}
-        whole = [one for one in without if one in {shown(name) for name in lost}]
+        lost = {Path(path).relative_to(self._folder).parts[0] for path in self.nowhere}
+        whole = [name for name in without if name in {shown(part) for part in lost}]
         classes = f", and of {_listed(whole)} nothing else is there" if whole else ""
         target = shown(Path(first).readlink())
         raise DataMissingError(
-            f"{shown(self._folder)}: {_counted(count, 'link')} {'leads' if count == 1 else 'lead'} nowhere, the first "
+            f"{shown(self._folder)}: {counted(count, 'link')} {'leads' if count == 1 else 'lead'} nowhere, the first "
             f"is {shown(first)} (to {target}){classes}; mount what they lead to, or remove them"
         )
 
     def notes(self) -> Iterator[str]:
-        """What was passed over, a text for each reason."""
+        """A text for each reason to skip files."""
         for reason, words in _WORDS.items():
             if paths := self.passed.get(reason):
                 singular, plural, advice = words
@@ -169,7 +166,7 @@ _WORDS: Final = {
     "leftover": ("entry of a NAS or an operating system", "entries of a NAS or an operating system", ""),
     "hidden": ("hidden file or folder", "hidden files or folders", ""),
 }
-"""Why a path is passed over: words for one, words for several, what helps."""
+"""For each reason to skip a path: words for one, words for several, and advice."""
 
 
 def _hints(folder: Path, names: Sequence[str], without: Sequence[str]) -> Iterator[str]:
@@ -189,12 +186,8 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names[:_SHOWN]) + more
 
 
-def _counted(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
-
-
 def _kinds(paths: Sequence[str]) -> str:
-    """`.heic 3, .txt 1`, the most frequent first."""
+    """Such as `.heic 3, .txt 1`, the most frequent first."""
     counts = Counter(_suffix(path) or "no suffix" for path in paths)
     return ", ".join(f"{shown(suffix)} {count:,}" for suffix, count in counts.most_common(_SHOWN))
 

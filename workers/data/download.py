@@ -1,4 +1,4 @@
-"""Fetches data sets: downloads with resumption and checked hashes, and archives unpacked safely."""
+"""Downloads of data sets: resumed downloads with checksums, and safe unpacking."""
 
 import hashlib
 import http.client
@@ -10,8 +10,9 @@ import urllib.request
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from filelock import FileLock
 from tqdm import tqdm  # type: ignore[import-untyped]
@@ -19,22 +20,19 @@ from tqdm import tqdm  # type: ignore[import-untyped]
 from workers.contract import DataDamagedError, DataMissingError
 
 _BLOCK: Final = 2**20
-_PATIENCE: Final = 60  # seconds without a byte
-_QUICKLY: Final = 5  # seconds in which a server answers whether it has a file
-_PARTIAL: Final = 206  # HTTP: the rest of a file
-_BEYOND: Final = 416  # HTTP: there is no rest
-_UNASKED: Final = (405, 501)  # HTTP: this server says nothing of a file but the file
+_TIMEOUT: Final = 60  # seconds without a byte
+_SHORT_TIMEOUT: Final = 5  # seconds for the answer whether a server has a file
+_UNSUPPORTED: Final = (HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.NOT_IMPLEMENTED)  # of HEAD requests
 
 
 class Checksum(NamedTuple):
-    """What a file's publishers state of it: a hash, or its beginning."""
+    """The checksum (or its beginning) that the publishers of a file state."""
 
-    algorithm: str
-    """`md5`, which guards against damage alone, or `sha256`."""
+    algorithm: str  # `md5`, which only protects against damage, or `sha256`
     digest: str
 
     def of(self, path: Path) -> str:
-        """The same hash of a file, whole."""
+        """Computes the full checksum of a file by the same hash function."""
         with path.open("rb") as file:
             return hashlib.file_digest(file, lambda: hashlib.new(self.algorithm, usedforsecurity=False)).hexdigest()
 
@@ -43,19 +41,19 @@ class Checksum(NamedTuple):
 
 
 class DownloadError(OSError):
-    """No address gave the file; the message names each with its reason."""
+    """No address provided the file; the message has the reason for each address."""
 
 
 def download(addresses: Sequence[str], path: Path, checksum: Checksum) -> None:
-    """Have the file at `path`, whole or not at all: what is not yet checked lies aside, and a later try goes on there.
+    """Download a file to `path`, completely or not at all; a partial file is kept elsewhere and resumed later.
 
-    Raises DownloadError where no address answers, DataDamagedError where one gave another file.
+    Raises DownloadError if no address answers, DataDamagedError if one gave a wrong file.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     aside = path.with_name(f".{path.name}.part")
     with FileLock(path.with_name(f".{path.name}.lock")):
         if path.is_file() and checksum.of(path).startswith(checksum.digest):
-            return  # another process has fetched it meanwhile
+            return  # another process has downloaded it meanwhile
         troubles: list[Exception] = []
         for address in addresses:
             try:
@@ -63,34 +61,36 @@ def download(addresses: Sequence[str], path: Path, checksum: Checksum) -> None:
                 aside.replace(path)
                 return
             except (OSError, http.client.HTTPException, DataDamagedError) as error:
-                troubles.append(error if isinstance(error, DataDamagedError) else OSError(f"{address}: {_said(error)}"))
-    damaged = next((one for one in troubles if isinstance(one, DataDamagedError)), None)
+                troubles.append(
+                    error if isinstance(error, DataDamagedError) else OSError(f"{address}: {_reason(error)}")
+                )
+    damaged = next((trouble for trouble in troubles if isinstance(trouble, DataDamagedError)), None)
     if damaged and len(addresses) == 1:
         raise damaged
     raise DownloadError("; ".join(map(str, troubles)))
 
 
 def offered(addresses: Sequence[str]) -> str:
-    """Empty where one of the addresses says that it has its file, which is not fetched; else each with its reason."""
+    """Why none of the addresses offers its file, checked without downloading it; empty if one does."""
     troubles = []
     for address in addresses:
         request = urllib.request.Request(address, method="HEAD")  # noqa: S310 - see below
         try:
-            urllib.request.urlopen(request, timeout=_QUICKLY).close()  # noqa: S310
+            urllib.request.urlopen(request, timeout=_SHORT_TIMEOUT).close()  # noqa: S310
             return ""
         except (OSError, http.client.HTTPException) as error:
-            if isinstance(error, urllib.error.HTTPError) and error.code in _UNASKED:
+            if isinstance(error, urllib.error.HTTPError) and error.code in _UNSUPPORTED:
                 return ""
-            troubles.append(f"{address}: {_said(error)}")
+            troubles.append(f"{address}: {_reason(error)}")
     return "; ".join(troubles)
 
 
 def _fetched(address: str, aside: Path, checksum: Checksum) -> None:
-    """The whole file aside; what a broken connection left stays for the next try, a wrong file goes."""
+    """The complete file; a partial one is kept for the next try, a wrong one is deleted."""
     resumed = aside.is_file() and aside.stat().st_size > 0
     _receive(address, aside)
     found = checksum.of(aside)
-    if not found.startswith(checksum.digest) and resumed:  # the part may be of another file
+    if not found.startswith(checksum.digest) and resumed:  # the partial file may have been another one
         aside.unlink()
         _receive(address, aside)
         found = checksum.of(aside)
@@ -101,45 +101,41 @@ def _fetched(address: str, aside: Path, checksum: Checksum) -> None:
 
 
 def _receive(address: str, aside: Path) -> None:
-    """Take in what is missing of the file."""
+    """Download the missing part of the file."""
     known = aside.stat().st_size if aside.is_file() else 0
     print(f"fetching {address}{f' from byte {known:,} on' if known else ''}", file=sys.stderr, flush=True)
     headers = {"Range": f"bytes={known}-"} if known and address.startswith("http") else {}
     # The addresses stand in our tables, or are what the person who types the command gives.
     request = urllib.request.Request(address, headers=headers)  # noqa: S310
     try:
-        reply = urllib.request.urlopen(request, timeout=_PATIENCE)  # noqa: S310
+        reply = urllib.request.urlopen(request, timeout=_TIMEOUT)  # noqa: S310
     except urllib.error.HTTPError as error:
-        if error.code == _BEYOND and known:
+        if error.code == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE and known:
             return
         raise
     with reply:
-        goes_on = getattr(reply, "status", None) == _PARTIAL
+        goes_on = getattr(reply, "status", None) == HTTPStatus.PARTIAL_CONTENT
         known = known if goes_on else 0
         length = reply.headers.get("Content-Length")
         total = known + int(length) if length and length.isdigit() else None
-        _write(reply, aside, "ab" if goes_on else "wb", known, total)
+        bar = tqdm(total=total, initial=known, unit="B", unit_scale=True, disable=None)
+        with aside.open("ab" if goes_on else "wb") as file, bar:
+            while block := reply.read(_BLOCK):
+                file.write(block)
+                bar.update(len(block))
     if total is not None and aside.stat().st_size < total:
         raise OSError(f"the connection ended after {aside.stat().st_size:,} of {total:,} bytes; try again to go on")
 
 
-def _write(reply: Any, aside: Path, mode: str, known: int, total: int | None) -> None:
-    bar = tqdm(total=total, initial=known, unit="B", unit_scale=True, disable=None)
-    with aside.open(mode) as file, bar:
-        while block := reply.read(_BLOCK):
-            file.write(block)
-            bar.update(len(block))
-
-
-def _said(error: BaseException) -> str:
-    """The reason in a few words: that of a URLError stands within it."""
+def _reason(error: BaseException) -> str:
+    """The reason in a few words; a URLError contains it."""
     reason = getattr(error, "reason", None)
     return str(reason or error) or type(error).__name__
 
 
 @dataclass(frozen=True)
 class Archive:
-    """A file to download into the folder `into` of the data root, and to unpack there where it is an archive."""
+    """A file of a data set to download into the folder `into` of the data root, and to unpack if it is an archive."""
 
     url: str
     md5: str
@@ -147,12 +143,11 @@ class Archive:
 
     @property
     def name(self) -> str:
-        """The name of the file, without what follows a question mark."""
         return self.url.partition("?")[0].rpartition("/")[2]
 
     @property
     def checksum(self) -> Checksum:
-        """What the authors publish; it guards against damage, not against malice."""
+        """The checksum that the authors state, which only protects against damage."""
         return Checksum("md5", self.md5)
 
 
@@ -206,7 +201,7 @@ SOURCES: Final[Mapping[str, tuple[Archive, ...]]] = {
         ),
     ),
 }
-"""The files of each data set that anyone may fetch."""
+"""The files of each data set that everyone may download."""
 
 BY_HAND: Final = {
     "cars196": "its authors' site no longer offers it; put a copy of yours in the data root, in one of the layouts "
@@ -221,34 +216,33 @@ BY_HAND: Final = {
     "packed": "it is a file of yours",
     "image_folder": "it is a folder of yours",
 }
-"""Why each of the others is fetched by hand."""
+"""Why each of the other data sets must be provided by hand."""
 
 
 def fetch(name: str, root: Path, sources: Mapping[str, tuple[Archive, ...]] = SOURCES) -> list[Path]:
-    """Download and unpack a data set into the data root; gives the files and folders that are there now.
+    """Download and unpack a data set into the data root; returns the files and folders.
 
-    Raises DataMissingError where it cannot be fetched so, OSError where the network fails, and DataDamagedError where
-    a file has another checksum.
+    Raises DataMissingError if it cannot be downloaded, OSError if the network fails, DataDamagedError for a wrong
+    checksum.
     """
     if name not in sources:
         why = BY_HAND.get(name, f"no source of it is known; there are sources of {', '.join(sorted(sources))}")
         raise DataMissingError(f"{name} cannot be fetched: {why}")
-    return [_fetched_source(archive, root / archive.into) for archive in sources[name]]
-
-
-def _fetched_source(archive: Archive, folder: Path) -> Path:
-    path = folder / archive.name
-    if not path.is_file() or archive.checksum.of(path) != archive.md5:
-        download([archive.url], path, archive.checksum)
-    return _unpack(path, folder)
+    unpacked = []
+    for archive in sources[name]:
+        path = root / archive.into / archive.name
+        if not path.is_file() or archive.checksum.of(path) != archive.md5:
+            download([archive.url], path, archive.checksum)
+        unpacked.append(_unpack(path, path.parent))
+    return unpacked
 
 
 def _extract(tar: tarfile.TarFile, folder: Path) -> None:
-    """Extract what lies within the folder, owned by us; raises TarError for what would not."""
+    """Extract members that stay within the folder, owned by us; raises TarError for others."""
     if hasattr(tarfile, "data_filter"):
         tar.extractall(folder, filter="data")
         return
-    # Python before 3.11.4, such as Debian 12's, has no such filter: here links are refused wherever they lead.
+    # Python before 3.11.4, such as Debian 12's, has no such filter; here all links are refused.
     for member in tar.getmembers():
         inside = (folder / member.name).resolve().is_relative_to(folder.resolve())
         if not inside or not (member.isreg() or member.isdir()):
@@ -259,7 +253,7 @@ def _extract(tar: tarfile.TarFile, folder: Path) -> None:
 
 
 def _unpack(path: Path, folder: Path) -> Path:
-    """Unpack an archive beside itself, never outside; a file that is none stays as it is."""
+    """Unpack an archive into the folder; other files stay as they are."""
     try:
         if path.name.endswith((".tgz", ".tar.gz")):
             with tarfile.open(path) as tar:

@@ -1,4 +1,4 @@
-"""Faces: InsightFace's records and `.bin` files, and pairs to verify in lists as LFW prints its own."""
+"""Faces: InsightFace's records and `.bin` files, and pairs of images in LFW's format."""
 
 import hashlib
 import pickle
@@ -19,7 +19,7 @@ from workers.data.images import Images, PairSet
 from workers.data.pictures import Form, Picture, check_steps, mapped, read_text, reading
 
 MAGIC: Final = 0xCED7230A
-"""What stands at the beginning of each part of a record; in its content it divides parts."""
+"""The magic number before each part of a record; parts are split where it occurs in the content."""
 
 _PART: Final = struct.Struct("<II")  # the magic number; the kind of part in three bits, its length in the others
 _HEADER: Final = struct.Struct("<IfQQ")  # how many labels follow (0: none but this one), the label, two numbers
@@ -30,20 +30,19 @@ _LEAST: Final = _PART.size + _HEADER.size  # bytes of a record
 
 
 class Record(NamedTuple):
-    """What the file holds under one number."""
+    """An image record of InsightFace's `train.rec`."""
 
     number: int
-    offset: int
-    """The byte where it begins."""
+    offset: int  # the byte where it begins
     labels: tuple[float, ...]
     content: memoryview
 
 
 def read_records(path: Path) -> list[Record]:
-    """The records of `path` that the index beside it (`.idx`) lists, in the order of their numbers.
+    """Reads the records of the file `path` that its index (`.idx`) lists, ordered by number.
 
-    The file is mapped: a content is a view of it, and all of the file is looked at here but these. Raises
-    DataMissingError, and DataDamagedError that names the file and the byte where it is not as it must be.
+    The file is mapped, and the contents are views of it. Raises DataMissingError, and DataDamagedError that names the
+    file and the byte.
     """
     whole = mapped(path)
     records, end = [], 0
@@ -56,7 +55,7 @@ def read_records(path: Path) -> list[Record]:
 
 
 def _index(path: Path, size: int) -> list[tuple[int, int]]:
-    """(offset, number) of each record, of a file of `size` bytes."""
+    """(offset, number) of each record, for a file of `size` bytes."""
     note(path)
     try:
         with path.open("rb") as file:
@@ -85,7 +84,7 @@ def _index(path: Path, size: int) -> list[tuple[int, int]]:
 
 
 def _record(path: Path, whole: memoryview, offset: int, number: int) -> tuple[Record, int]:
-    """The record that begins at a byte, and the byte where it ends."""
+    """The record at a byte, and the byte where it ends."""
     content, end = _content(path, whole, offset)
     if len(content) < _HEADER.size:
         _refuse(path, offset, f"record {number} has {len(content)} bytes, and its header {_HEADER.size}")
@@ -97,7 +96,7 @@ def _record(path: Path, whole: memoryview, offset: int, number: int) -> tuple[Re
 
 
 def _content(path: Path, whole: memoryview, offset: int) -> tuple[memoryview, int]:
-    """The bytes of a record, its parts joined by the magic number that divided them, and where it ends."""
+    """The content of a record, with its parts joined by the magic number, and the byte where it ends."""
     parts: list[memoryview] = []
     at = offset
     while True:
@@ -133,32 +132,27 @@ _SAME, _APART = 3, 4  # fields of a line: a person and two numbers; a person and
 
 @dataclass(frozen=True)
 class PairSource:
-    """What a set of pairs is called, where it lies and what it must hold."""
+    """Where the files of a verification set are, and how many pairs it has."""
 
     name: str
-    files: tuple[str, ...]
-    """The names that its `.bin` has."""
-    folders: tuple[str, ...]
-    """Else the folders that may hold `pairs.txt` and the images of each person."""
-    pairs: int
-    """How many there are officially, half of them of one person."""
+    files: tuple[str, ...]  # the names of its `.bin` file
+    folders: tuple[str, ...]  # folders that may have `pairs.txt` and the images of each person instead
+    pairs: int  # the official number, half of them of one person
 
 
 SETS: Final = {
-    one.name: one
-    for one in (
+    source.name: source
+    for source in (
         PairSource("lfw", ("lfw.bin",), ("lfw", "lfw_112x112", "lfw-deepfunneled"), 6000),
         PairSource("agedb30", ("agedb_30.bin", "agedb30.bin"), ("agedb_30", "agedb30"), 6000),
         PairSource("cfp_fp", ("cfp_fp.bin",), ("cfp_fp",), 7000),
     )
 }
-"""The sets that SEC verifies on, by the names of their parts."""
+"""The sets on which SEC verifies, by the names of their parts."""
 
 
 @dataclass(frozen=True)
 class _Drawn:
-    """A set of pairs as it lies on disk."""
-
     path: Path
     pictures: list[Picture]
     labels: list[int]
@@ -166,9 +160,10 @@ class _Drawn:
 
 
 def load(name: str, root: Path, scratch: Path, side: int, official: bool = True) -> tuple[Images, str]:
-    """The images of one of SETS, each once, with its pairs, and the hash of both; as many as there are officially.
+    """Loads the images and pairs of the verification set `name`, and their hash; each image is loaded once.
 
-    Raises DataMissingError, and DataDamagedError where the files are not what they must be.
+    Raises DataMissingError, and DataDamagedError if the files are wrong or, unless `official` is false, have another
+    number of pairs.
     """
     source = SETS[name]
     drawn = _drawn(source, root)
@@ -177,17 +172,18 @@ def load(name: str, root: Path, scratch: Path, side: int, official: bool = True)
         counts = f"has {len(drawn.pairs.same):,} pairs, {same:,} of them of one person"
         wanted = f"expected {source.pairs:,} and {source.pairs // 2:,}"
         raise DataDamagedError(f"{drawn.path} {counts}; {wanted}, or set its `official: false` to take what is there")
-    pixels = stored(source.name, drawn.pictures, Form("square", side), scratch)
+    form = Form("square", side)
+    pixels = stored(source.name, drawn.pictures, form, scratch)
     content = hashlib.sha256(pixels.digest.encode())
     for column in drawn.pairs:
         content.update(column.numpy().astype("<i8").tobytes())
     every = range(len(drawn.pictures))
     images = pixels.split(every, torch.tensor(drawn.labels, dtype=torch.int64))
-    return replace(images, pairs=drawn.pairs), f"sha256:{content.hexdigest()}"
+    return replace(images, pairs=drawn.pairs, form=form), f"sha256:{content.hexdigest()}"
 
 
 def none(side: int) -> Images:
-    """The training images of a set that has none."""
+    """The empty training split of a data set without training images."""
     return Images(torch.zeros(0, 3, side, side, dtype=torch.uint8), torch.zeros(0, dtype=torch.int64))
 
 
@@ -205,7 +201,7 @@ def _drawn(source: PairSource, root: Path) -> _Drawn:
 
 
 def _pickled(path: Path) -> _Drawn:
-    """The pairs of a `.bin`; an image that several pairs show is one image. Nobody is named, so each is of its own."""
+    """The pairs of a `.bin`; equal images are one image. It names no people, so each image has its own label."""
     contents, same = _unpickled(path)
     places: dict[bytes, int] = {}
     pictures: list[Picture] = []
@@ -215,21 +211,22 @@ def _pickled(path: Path) -> _Drawn:
         if place == len(pictures):
             pictures.append(Picture(path, content, f"image {number} of {path}"))
         shown.append(place)
-    return _Drawn(path, pictures, [*range(len(pictures))], _pairs(shown, same, _folds(len(same))))
+    # Ten folds in the order of the file; the first ones have one more if they cannot be equal.
+    folds = [fold for fold, part in enumerate(np.array_split(np.arange(len(same)), _FOLDS)) for _ in part]
+    return _Drawn(path, pictures, [*range(len(pictures))], _pairs(shown, same, folds))
 
 
 class _PlainUnpickler(pickle.Unpickler):
-    """Makes what the language writes itself (bytes, lists, tuples, booleans) and never looks up a class or function."""
+    """Loads bytes, lists, tuples and booleans, but never a class or function."""
 
     def find_class(self, module_name: str, global_name: str, /) -> NoReturn:
-        """Refuse: whatever a pickle can run, it finds by this."""
         raise pickle.UnpicklingError(f"it names {module_name}.{global_name}, which is not loaded")
 
 
 def _unpickled(path: Path) -> tuple[list[bytes], list[bool]]:
-    """The contents of the images, two for each pair, and whether both show one person; of Python 2 or 3.
+    """The images, two for each pair, and whether both show one person; from Python 2 or 3.
 
-    Raises DataMissingError, and DataDamagedError for a file that holds anything else.
+    Raises DataMissingError, and DataDamagedError for a file with other content.
     """
     wanted = "expected (list of images as bytes, list of booleans, one for each two images)"
     with reading(path, f"{wanted}, as InsightFace pickles them"):
@@ -239,20 +236,13 @@ def _unpickled(path: Path) -> tuple[list[bytes], list[bool]]:
     if not isinstance(found, tuple | list) or len(found) != 2 or not all(isinstance(part, list) for part in found):
         raise DataDamagedError(f"{path}: {wanted}, found something else")
     images, same = found
-    for place, image in enumerate(images):
-        if not isinstance(image, bytes):
-            raise DataDamagedError(f"{path}: {wanted}; image {place} is {type(image).__name__}")
-    for place, answer in enumerate(same):
-        if not isinstance(answer, bool):
-            raise DataDamagedError(f"{path}: {wanted}; pair {place} is {type(answer).__name__}")
+    for what, values, kind in (("image", images, bytes), ("pair", same, bool)):
+        for place, value in enumerate(values):
+            if not isinstance(value, kind):
+                raise DataDamagedError(f"{path}: {wanted}; {what} {place} is {type(value).__name__}")
     if not same or len(images) != 2 * len(same):
         raise DataDamagedError(f"{path}: {wanted}; found {len(images):,} images and {len(same):,} booleans")
     return images, same
-
-
-def _folds(count: int) -> list[int]:
-    """Ten folds in the order of the file, the first ones larger by one where they cannot be equal."""
-    return [fold for fold, part in enumerate(np.array_split(np.arange(count), _FOLDS)) for _ in part]
 
 
 def _pairs(shown: Sequence[int], same: Sequence[bool], fold: Sequence[int]) -> PairSet:
@@ -261,7 +251,7 @@ def _pairs(shown: Sequence[int], same: Sequence[bool], fold: Sequence[int]) -> P
 
 
 def _listed(folder: Path) -> _Drawn:
-    """The pairs of a list: in each fold so many of one person, then as many of two."""
+    """The pairs of a list: in each fold, pairs of one person, then as many of two."""
     path = folder / _LIST
     each, rows = _rows(path)
     places: dict[Path, int] = {}
@@ -290,14 +280,14 @@ def _listed(folder: Path) -> _Drawn:
 
 
 def _rows(path: Path) -> tuple[int, list[list[str]]]:
-    """How many pairs of either kind a fold has, and the fields of each line."""
+    """The number of pairs of each kind in a fold, and the fields of each line."""
     header, *rows = [line.split() for line in read_text(path).splitlines() if line.strip()] or [[]]
-    if len(header) != 2 or not all(one.isascii() and one.isdecimal() and int(one[:9]) > 0 for one in header):
+    if len(header) != 2 or not all(field.isascii() and field.isdecimal() and int(field[:9]) > 0 for field in header):
         raise DataDamagedError(
             f"{path}: line 1: expected how many folds there are and how many pairs of either kind "
             f"each has, as `10 300`; found {' '.join(header)[:80]!r}"
         )
-    folds, each = (int(one[:9]) for one in header)
+    folds, each = (int(field[:9]) for field in header)
     if len(rows) != 2 * folds * each:
         wanted = f"line 1 promises {folds} folds of {each} + {each} pairs"
         raise DataDamagedError(f"{path}: {wanted}, and {len(rows):,} lines follow")
@@ -305,16 +295,16 @@ def _rows(path: Path) -> tuple[int, list[list[str]]]:
 
 
 def _named(path: Path, number: int, fields: list[str], alike: bool) -> list[tuple[str, int]]:
-    """The person and the number of both pictures of a line."""
+    """Person and number of both pictures of a line."""
     numbers = fields[1:] if alike else fields[1::2]
-    fits = len(fields) == (_SAME if alike else _APART) and all(one.isascii() and one.isdecimal() for one in numbers)
-    if not fits or any("/" in one or one.startswith(".") for one in fields):
+    fits = len(fields) == (_SAME if alike else _APART) and all(text.isascii() and text.isdecimal() for text in numbers)
+    if not fits or any("/" in field or field.startswith(".") for field in fields):
         wanted = "a person and the numbers of two pictures" if alike else "a person and a number, and another two"
         raise DataDamagedError(f"{path}: line {number + 2}: expected {wanted}, found {' '.join(fields)[:80]!r}")
     return [(fields[0], int(numbers[0][:9])), (fields[0] if alike else fields[2], int(numbers[1][:9]))]
 
 
 def _file(folder: Path, person: str, number: int) -> Path | None:
-    """The picture of a person with a number, whatever its suffix."""
+    """The picture of a person with a number, with any suffix."""
     paths = (folder / person / f"{person}_{number:04}{suffix}" for suffix in _SUFFIXES)
     return next((path for path in paths if path.is_file()), None)

@@ -1,4 +1,4 @@
-"""What the files of a data set hold: noted while they are read, hashed once for as long as they stay the same."""
+"""The content of the files of a data set: which files are read, and their hashes, stored until files change."""
 
 import hashlib
 import os
@@ -15,25 +15,24 @@ from typing import Final
 from workers.contract import DataMissingError
 from workers.data.scratch import private
 
-_TOGETHER: Final = 1_000
-"""Files that are hashed before their hashes are kept: a look that is given up has not been in vain."""
+_TOGETHER: Final = 1_000  # files that are hashed before their hashes are stored, so that an interrupted run is not lost
 _SETTLED: Final = 2 * 10**9
-"""Nanoseconds: the hash of a file that was written later than so long ago is not kept, since a second change within the
-clock's resolution would not show."""
+"""Nanoseconds. The hash of a file changed less than this ago is not stored: another change might not show in its time.
+"""
 
 State = tuple[int, int, int]
-"""Of a file or a folder: size, time of the last change, inode."""
+"""Size, time of the last change and inode of a file or folder."""
 
 
 @dataclass
 class Reading:
-    """The files and folders that were read while it was noted."""
+    """The files and folders that were read while a data set was loaded."""
 
     files: set[str] = field(default_factory=set)
     folders: set[str] = field(default_factory=set)
 
     def states(self) -> dict[str, State | None]:
-        """How all of them are now: while that stays as it is, the same is read again."""
+        """The current states (size, time, inode) of the files and folders; while they are equal, the content is too."""
         return {path: _state(path) for path in (*self.files, *self.folders)}
 
 
@@ -42,7 +41,7 @@ _current: ContextVar[Reading | None] = ContextVar("reading", default=None)
 
 @contextmanager
 def noting() -> Iterator[Reading]:
-    """Note what is read while it lasts, also for whoever notes around it."""
+    """Record the files and folders that are read within the block, also for an outer block."""
     outer, reading = _current.get(), Reading()
     token = _current.set(reading)
     try:
@@ -55,14 +54,14 @@ def noting() -> Iterator[Reading]:
 
 
 def note(*paths: Path) -> None:
-    """Say that files are read."""
+    """Record that these files are read."""
     reading = _current.get()
     if reading is not None:
         reading.files.update(map(str, paths))
 
 
 def note_folder(path: Path | str) -> None:
-    """Say that a folder is listed."""
+    """Record that the folder is listed."""
     reading = _current.get()
     if reading is not None:
         reading.folders.add(str(path))
@@ -75,9 +74,9 @@ def below(root: Path, names: Iterable[str]) -> Reading:
         place = root / name
         if place.is_dir():
             for folder, inner, files in os.walk(place, followlinks=True):
-                inner[:] = sorted(one for one in inner if not one.startswith("."))
+                inner[:] = sorted(entry for entry in inner if not entry.startswith("."))
                 reading.folders.add(folder)
-                reading.files.update(f"{folder}{os.sep}{one}" for one in files if not one.startswith("."))
+                reading.files.update(f"{folder}{os.sep}{file}" for file in files if not file.startswith("."))
         elif place.is_file():
             reading.files.add(str(place))
         else:
@@ -89,9 +88,9 @@ def below(root: Path, names: Iterable[str]) -> Reading:
 
 
 def content(files: Iterable[str], scratch: Path) -> str:
-    """One hash of files and of their places below the folder that holds them all, wherever that lies.
+    """The hash of files and their paths relative to their common folder.
 
-    Raises OSError where one cannot be read.
+    Raises OSError if one cannot be read.
     """
     found = digests(files, scratch)
     shared = os.path.commonpath([os.path.dirname(path) for path in found]) if found else ""  # noqa: PTH120 - many
@@ -102,7 +101,7 @@ def content(files: Iterable[str], scratch: Path) -> str:
 
 
 def digests(files: Iterable[str], scratch: Path) -> dict[str, str]:
-    """The SHA-256 of each file. Size, time and inode only say whether it must be read again; raises OSError."""
+    """The SHA-256 of each file, read again only if its size, time or inode has changed; raises OSError."""
     paths = sorted({os.path.abspath(path) for path in files})
     states = {path: _stated(path) for path in paths}
     with _Kept(scratch) as kept:
@@ -118,7 +117,7 @@ def digests(files: Iterable[str], scratch: Path) -> dict[str, str]:
 
 
 class _Kept:
-    """The hashes that this machine knows, in a file of the scratch folder; without it all files are read."""
+    """The hashes that this machine has stored in the scratch folder; does nothing if the database cannot be used."""
 
     def __init__(self, scratch: Path) -> None:
         self._connection: sqlite3.Connection | None = None
@@ -137,7 +136,7 @@ class _Kept:
                 self._connection.commit()
 
     def of(self, states: Mapping[str, State]) -> dict[str, str]:
-        """The hashes of those files that are as they were when they were hashed."""
+        """The hashes of files that have not changed."""
         found: dict[str, str] = {}
         if self._connection is None:
             return found
@@ -150,7 +149,6 @@ class _Kept:
         return found
 
     def add(self, made: Mapping[str, tuple[State, str]]) -> None:
-        """Keep some hashes."""
         if self._connection is not None:
             rows = [(os.fsencode(path), *state, digest) for path, (state, digest) in made.items()]
             with suppress(sqlite3.Error):
@@ -159,7 +157,7 @@ class _Kept:
 
 
 def _hash(path: str) -> tuple[str, State | None]:
-    """The SHA-256 of a file, and how the file was then; no state where it may change without showing it."""
+    """The SHA-256 of a file, and its state, or None if it may have changed without showing it."""
     before = _stated(path)
     with open(path, "rb") as file:  # noqa: PTH123 - a million of them
         digest = hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,6 +1,7 @@
-"""The inspection of a data root: what it has of the needs of trainings, in the words that a training would use."""
+"""Inspects a data root: whether it satisfies the needs of trainings, with the messages that a training would give."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -11,48 +12,50 @@ from workers.data import file_content, weights
 from workers.data.download import BY_HAND, SOURCES
 from workers.data.images import faults, looking, notes
 
-_LONGEST: Final = 1000  # characters of an error that nobody expected
+_LONGEST: Final = 1000  # characters of an unexpected error
 
 
 def inspect(needs: Sequence[Need], root: Path, scratch: Path, parts: Path | None = None) -> list[Finding]:
-    """What the data root has of each need, by the very code that a training reads it with; nothing is decoded."""
+    """Whether the data root satisfies each need, checked by the code that trainings use; decodes nothing."""
     return [_finding(need, root, scratch, parts) for need in needs]
 
 
 def _finding(need: Need, root: Path, scratch: Path, parts: Path | None) -> Finding:
-    """All that is not as it must be: whoever mounts a folder wants to know of the weights, too."""
-    looked = [_judged(look, need.dataset) for look in _looks(need, root, scratch, parts)]
-    if said := [one for one in looked if one.state != "ok"]:
-        state = "wrong" if any(one.state == "wrong" for one in said) else "missing"
-        return Finding(state=state, said="; and ".join(one.said for one in said))
-    found = {name: digest for one in looked for name, digest in one.content.items()}
-    counts = {split: numbers for one in looked for split, numbers in one.counts.items()}
-    if wrong := [_differing(need, name, root, found) for name in need.content if need.content[name] != found.get(name)]:
-        return Finding(state="wrong", said="; and ".join(wrong), content=found, counts=counts)
-    return Finding(said="; ".join(one.said for one in looked if one.said), content=found, counts=counts)
+    """Everything that is wrong, of data set and weights."""
+    findings = [_judged(look, need.dataset) for look in _looks(need, root, scratch, parts)]
+    if faults := [finding for finding in findings if finding.state != "ok"]:
+        state = "wrong" if any(fault.state == "wrong" for fault in faults) else "missing"
+        return Finding(state=state, message="; and ".join(fault.message for fault in faults))
+    content = {name: digest for finding in findings for name, digest in finding.content.items()}
+    counts = {split: numbers for finding in findings for split, numbers in finding.counts.items()}
+    if wrong := [
+        _differing(need, name, root, content) for name in need.content if need.content[name] != content.get(name)
+    ]:
+        return Finding(state="wrong", message="; and ".join(wrong), content=content, counts=counts)
+    return Finding(
+        message="; ".join(finding.message for finding in findings if finding.message), content=content, counts=counts
+    )
 
 
 def _differing(need: Need, name: str, root: Path, found: Mapping[str, str]) -> str:
-    """That the files are not those that a sweep was planned with."""
+    """The message for files that are not those of the planned sweep."""
     here = f"content {found[name][:15]}, expected {need.content[name][:15]}" if name in found else "they cannot be read"
     advice = "put these back, or submit the sweep again to train on what is there now"
     return f"{need} in {root.absolute()}: other files than when the sweep was planned ({here}); {advice}"
 
 
 def _looks(need: Need, root: Path, scratch: Path, parts: Path | None) -> Iterator[Callable[[], Finding]]:
-    path, loaded, stored = need.weights, need.pretrained, need.stored
     if need.dataset is not None or need.files:
-        yield lambda: _look(need, root, scratch, parts)
-    if path is not None:
+        yield partial(_look, need, root, scratch, parts)
+    if (path := need.weights) is not None:
         yield lambda: Finding(content={"weights": weights.look(root, path, scratch)})
-    if loaded is not None:
-        yield lambda: _silent(lambda: weights.look_at_pretrained(root, loaded, reach=True))
-    if stored is not None:
-        yield lambda: _silent(lambda: weights.look_at_pretrained(root, stored, reach=False))
+    for part, reach in ((need.pretrained, True), (need.stored, False)):
+        if part is not None:
+            yield partial(_look_at_pretrained, root, part, reach)
 
 
-def _silent(look: Callable[[], None]) -> Finding:
-    look()
+def _look_at_pretrained(root: Path, part: Part, reach: bool) -> Finding:
+    weights.look_at_pretrained(root, part, reach=reach)
     return Finding()
 
 
@@ -60,23 +63,20 @@ def _judged(look: Callable[[], Finding], dataset: Part | None) -> Finding:
     try:
         return look()
     except weights.WeightsMissingError as error:
-        return Finding(state="missing", said=str(error))
+        return Finding(state="missing", message=str(error))
     except DataMissingError as error:
-        return Finding(state="missing", said=f"{error}{_advice(dataset)}")
+        return Finding(state="missing", message=f"{error}{_advice(dataset)}")
     except DataDamagedError as error:
-        return Finding(state="wrong", said=str(error))
+        return Finding(state="wrong", message=str(error))
     except (DataOptionError, weights.WeightsError, registry.UnknownPart):
-        return Finding()  # the recipe is at fault, and the training says it better
-    except Exception as error:  # nothing that a training would meet too may count as "ok"
-        return Finding(state="wrong", said=f"{_named(dataset)}{type(error).__name__}: {error}"[:_LONGEST])
-
-
-def _named(dataset: Part | None) -> str:
-    return f"{dataset.name}: " if dataset else ""
+        return Finding()  # the recipe is wrong, and the training has a better message
+    except Exception as error:  # a training would fail, too
+        named = f"{dataset.name}: " if dataset else ""
+        return Finding(state="wrong", message=f"{named}{type(error).__name__}: {error}"[:_LONGEST])
 
 
 def _look(need: Need, root: Path, scratch: Path, parts: Path | None) -> Finding:
-    """Raise DataMissingError or DataDamagedError where a training would; else what the files hold."""
+    """What the files contain; raises DataMissingError or DataDamagedError if a training would."""
     reading, counts = file_content.below(root, need.files), dict[str, dict[str, int]]()
     said: tuple[str, ...] = ()
     if (part := need.dataset) is not None:
@@ -89,11 +89,11 @@ def _look(need: Need, root: Path, scratch: Path, parts: Path | None) -> Finding:
         splits = {"train": dataset.train, "test": dataset.test}
         counts = {name: {"classes": split.classes, "images": len(split)} for name, split in splits.items()}
     content = {"data": file_content.content(reading.files, scratch)} if reading.files else {}
-    return Finding(said="; ".join(said), content=content, counts=counts)
+    return Finding(message="; ".join(said), content=content, counts=counts)
 
 
 def _advice(part: Part | None) -> str:
-    """How a data set is come by."""
+    """How to get a data set."""
     if part is None:
         return ""
     if part.name in SOURCES:

@@ -1,4 +1,4 @@
-"""From a list of labelled image files to a data set; CIFAR's files too."""
+"""Data sets from lists of labelled image files, and from CIFAR's files."""
 
 import hashlib
 import io
@@ -15,7 +15,7 @@ import numpy.typing as npt
 import torch
 
 from workers.contract import DataDamagedError, DataMissingError
-from workers.data.decoded import stored
+from workers.data.decoded import damaged_among, stored
 from workers.data.file_content import digests
 from workers.data.images import Images, miscounts
 from workers.data.pictures import Form, Picture, check_steps, find, read_jpegs, read_labels, read_text, reading
@@ -24,50 +24,43 @@ _MOST_DIGITS: Final = 18
 
 
 class Listed(NamedTuple):
-    """An image and the class that its data set gives it, however that numbers or names its classes."""
+    """An image file in a list, with its class as the data set numbers or names it."""
 
     picture: Picture
     label: int | str
     query: bool | None = None
-    name: str | None = None
-    """What people call the class; none: as the data set does."""
-
-
-class Content(NamedTuple):
-    """A data set as it was read."""
-
-    train: Images
-    test: Images
-    content: str
-    notes: tuple[str, ...]
-    """What is remarkable, such as images that are in both splits."""
+    name: str | None = None  # the name of the class for people; None means the label
 
 
 @dataclass(frozen=True)
 class Source:
-    """What decides how a list is loaded."""
+    """How the images of a list are decoded and checked."""
 
     name: str
     form: Form
     scratch: Path
-    declaring: object = None
-    """The data set's class, which states the official counts."""
-    official: bool = False
-    """Whether other counts than these are refused."""
+    declaring: object = None  # the data set's class, which states the official counts
+    official: bool = False  # whether other counts are refused
+    on_error: Literal["stop", "skip"] = "stop"
+    """Whether images that cannot be decoded are an error, or are left out."""
 
 
-def load(source: Source, train: Sequence[Listed], test: Sequence[Listed]) -> Content:
-    """Decode both splits; images lie class by class, labels run from 0 in the order of the classes.
+def load(
+    source: Source, train: Sequence[Listed], test: Sequence[Listed]
+) -> tuple[Images, Images, str, tuple[str, ...]]:
+    """Decodes the listed images of both splits; returns them, their hash, and notes such as on images in both.
 
-    Raises DataDamagedError where counts differ from the official ones, before anything is decoded, and what
-    `decoded` raises.
+    Images are ordered by class, and labels count from 0 in the order of the classes. Raises DataDamagedError for
+    unofficial counts, before anything is decoded, and what `decoded` raises unless damaged images are skipped.
     """
     (first, second), content = _load(source, {"train": train, "test": test})
-    return Content(first, second, content, () if source.official else tuple(_shared(train, test, source.scratch)))
+    skipped = {*first.skipped, *second.skipped}
+    train, test = ([image for image in half if str(image.picture) not in skipped] for half in (train, test))
+    return first, second, content, () if source.official else tuple(_shared(train, test, source.scratch))
 
 
 def load_half(source: Source, name: Literal["train", "test"], listed: Sequence[Listed]) -> tuple[Images, str]:
-    """The same of one split, where the other comes from elsewhere or there is none: its images, and their hash."""
+    """Decodes the listed images of a single split; returns them and their hash."""
     (only,), content = _load(source, {name: listed})
     return only, content
 
@@ -79,34 +72,43 @@ def _load(source: Source, halves: Mapping[str, Sequence[Listed]]) -> tuple[list[
     if wrong:
         advice = "fetch the data set again, or set its `official: false` to train on a part of it"
         raise DataDamagedError(f"{source.name}: {'; '.join(wrong)}; {advice}")
-    ordered = [sorted(split, key=lambda one: one.label) for split in halves.values()]
-    pixels = stored(source.name, [one.picture for split in ordered for one in split], source.form, source.scratch)
+    every = [sorted(split, key=lambda image: image.label) for split in halves.values()]
+    damaged = frozenset[str]()
+    if source.on_error == "skip":
+        listed = [image.picture for split in every for image in split]
+        damaged = damaged_among(source.name, listed, source.form, source.scratch)
+    ordered = [[image for image in split if str(image.picture) not in damaged] for split in every]
+    if not all(ordered):
+        raise DataDamagedError(f"{source.name}: no image of a split can be decoded; fetch the data set again")
+    pixels = stored(source.name, [image.picture for split in ordered for image in split], source.form, source.scratch)
     labels = [_labels(split) for split in ordered]
     content = hashlib.sha256(pixels.digest.encode())
     for numbers in labels:
         content.update(f"{len(numbers)}".encode() + numbers.numpy().astype("<i8").tobytes())
     images, first = [], 0
-    for split, numbers in zip(ordered, labels, strict=True):
+    for whole, split, numbers in zip(every, ordered, labels, strict=True):
         rows = range(first, first + len(split))
-        images.append(replace(pixels.split(rows, numbers, _queries(split)), names=_names(split)))
+        skipped = tuple(str(image.picture) for image in whole if str(image.picture) in damaged)
+        labelled = pixels.split(rows, numbers, _queries(split))
+        images.append(replace(labelled, names=_names(split), skipped=skipped, form=source.form))
         first = rows.stop
     return images, f"sha256:{content.hexdigest()}"
 
 
 def _shared(train: Sequence[Listed], test: Sequence[Listed], scratch: Path) -> Iterator[str]:
-    """That files have the same content in both splits, by the hash of their bytes."""
-    lying = digests({str(one.picture.path) for one in (*train, *test) if one.picture.content is None}, scratch)
+    """A warning about files with equal content in both splits."""
+    lying = digests({str(image.picture.path) for image in (*train, *test) if image.picture.content is None}, scratch)
 
     def digest(picture: Picture) -> str:
         if picture.content is None:
             return lying[os.path.abspath(picture.path)]
         return hashlib.sha256(picture.content).hexdigest()
 
-    yield from shared(*([(digest(one.picture), str(one.picture)) for one in split] for split in (train, test)))
+    yield from shared(*([(digest(image.picture), str(image.picture)) for image in split] for split in (train, test)))
 
 
 def shared(train: Iterable[tuple[str, str]], test: Iterable[tuple[str, str]]) -> Iterator[str]:
-    """That images, (hash, name) each, have the same hash in both splits."""
+    """A warning on images, (hash, name) each, that occur with equal hashes in both splits."""
     trained = dict(train)
     both = [(name, trained[digest]) for digest, name in test if digest in trained]
     if both:
@@ -115,30 +117,30 @@ def shared(train: Iterable[tuple[str, str]], test: Iterable[tuple[str, str]]) ->
 
 
 def _counts(split: Sequence[Listed]) -> dict[str, int]:
-    queries = sum(bool(one.query) for one in split)
-    return {"classes": len({one.label for one in split}), "images": len(split), "queries": queries}
+    queries = sum(bool(image.query) for image in split)
+    return {"classes": len({image.label for image in split}), "images": len(split), "queries": queries}
 
 
 def _labels(split: Iterable[Listed]) -> torch.Tensor:
-    """Contiguous labels from 0, int64 [n], of images in the order of their classes."""
+    """Labels from 0, int64 [n], of images ordered by class."""
     numbers: dict[int | str, int] = {}
-    return torch.tensor([numbers.setdefault(one.label, len(numbers)) for one in split], dtype=torch.int64)
+    return torch.tensor([numbers.setdefault(image.label, len(numbers)) for image in split], dtype=torch.int64)
 
 
 def _names(split: Iterable[Listed]) -> tuple[str, ...]:
-    """The names of the classes of images in the order of the classes."""
-    return tuple({one.label: one.name or str(one.label) for one in split}.values())
+    """The names of the classes of images ordered by class."""
+    return tuple({image.label: image.name or str(image.label) for image in split}.values())
 
 
 def _queries(split: Sequence[Listed]) -> torch.Tensor | None:
-    """Which images are queries, bool [n]; None where all are both query and searched."""
-    if all(one.query is None for one in split):
+    """Which images are queries, bool [n]; None if all are both query and searched."""
+    if all(image.query is None for image in split):
         return None
-    return torch.tensor([bool(one.query) for one in split])
+    return torch.tensor([bool(image.query) for image in split])
 
 
 def folder(root: Path, names: Sequence[str], holding: str) -> Path:
-    """The first of the folders `names` of the data root, or the root itself, that holds the file or folder `holding`.
+    """The first of the folders `names` of the data root, or the root itself, that contains `holding`.
 
     Raises DataMissingError.
     """
@@ -152,9 +154,9 @@ def folder(root: Path, names: Sequence[str], holding: str) -> Path:
 
 
 def rows(path: Path, fields: int, skip: int = 0) -> list[list[str]]:
-    """The lines of a list file divided at blanks into `fields` fields, after `skip` lines of header.
+    """The lines of a list file after `skip` lines, split at blanks into `fields` fields.
 
-    Raises DataMissingError, and DataDamagedError with the line that is not so.
+    Raises DataMissingError, and DataDamagedError with the line.
     """
     table = []
     for number, line in enumerate(read_text(path).splitlines()[skip:], skip + 1):
@@ -169,7 +171,7 @@ def rows(path: Path, fields: int, skip: int = 0) -> list[list[str]]:
 
 
 def joined(path: Path, labels: Mapping[str, str], names: Mapping[str, str]) -> list[tuple[str, int]]:
-    """(name, whole number) of each identifier; raises DataDamagedError where `path` and another list disagree."""
+    """Joins two lists to the (name, class number) of each identifier; DataDamagedError if they disagree."""
     if labels.keys() != names.keys():
         other = sorted(labels.keys() ^ names.keys())[0]
         raise DataDamagedError(f"{path}: image {other} is in one list only; fetch the data set again")
@@ -177,14 +179,13 @@ def joined(path: Path, labels: Mapping[str, str], names: Mapping[str, str]) -> l
 
 
 def number(path: Path, text: str) -> int:
-    """A class number of a list; raises DataDamagedError."""
+    """Parses a class number in the list file `path`; raises DataDamagedError."""
     if not text.isdecimal() or len(text) > _MOST_DIGITS:
         raise DataDamagedError(f"{path}: expected the number of a class, found {text[:40]!r}")
     return int(text)
 
 
 HALVES: Final = ("train", "test")
-"""The official halves."""
 
 _PIXELS: Final = 3 * 32 * 32
 _MOST_TUPLES: Final = 100  # an array takes four
@@ -205,7 +206,7 @@ def hundred(root: Path, half: str) -> Images:
 
 
 def jpegs(root: Path, name: str, scratch: Path) -> Images:
-    """A half from a pack of JPEG files; raises DataMissingError, DataDamagedError."""
+    """Loads one split of CIFAR-10 from a pack of JPEG files; raises DataMissingError, DataDamagedError."""
     path = find(root, [name])
     labels = read_labels(path)
     pictures = read_jpegs(path, len(labels))
@@ -214,7 +215,7 @@ def jpegs(root: Path, name: str, scratch: Path) -> Images:
 
 
 def _half(root: Path, python: str, names: Sequence[str], binary: str, *, label: bytes, before: int) -> Images:
-    """The images of the files `names`; `before` is how many labels precede an image in a binary file, fine last."""
+    """The images of the files `names`; in a binary file, `before` labels precede an image, the fine one last."""
     if (root / python).is_dir():
         paths, read = [root / python / name for name in names], partial(_pickled, label=label)
     elif (root / binary).is_dir():
@@ -230,7 +231,7 @@ def _half(root: Path, python: str, names: Sequence[str], binary: str, *, label: 
 
 
 def contiguous(labels: npt.NDArray[Any]) -> torch.Tensor:
-    """Labels renumbered from 0 in the order of their numbers, int64 [n]."""
+    """Labels renumbered from 0 in their order, int64 [n]."""
     return torch.from_numpy(np.unique(labels, return_inverse=True)[1].astype(np.int64))
 
 
@@ -258,7 +259,7 @@ def _pickled(content: bytes, label: bytes) -> tuple[npt.NDArray[Any], npt.NDArra
 
 
 class _Arrays(pickle.Unpickler):
-    """Makes nothing but arrays: a pickle could otherwise run what its author likes."""
+    """Loads only arrays, since pickles can run code."""
 
     def find_class(self, module: str, name: str) -> Any:
         if name == "_reconstruct" and module in {"numpy.core.multiarray", "numpy._core.multiarray"}:

@@ -21,8 +21,8 @@ _PROBES: Final = "facescrub_features_list.json"
 _OFFICIAL: Final = (80, 3530)  # people, and probes of them
 
 
-class SoughtFace(NamedTuple):
-    """A face that is looked for."""
+class Probe(NamedTuple):
+    """A face of MegaFace that is searched for among distractors."""
 
     path: str
     label: int
@@ -30,15 +30,14 @@ class SoughtFace(NamedTuple):
 
 
 class DevkitLists(NamedTuple):
-    """Where the lists lie."""
+    """The folders of MegaFace's devkit lists in a data root."""
 
-    folder: Path
-    """Of the whole data set, with the lists of wrong images."""
+    folder: Path  # that of the whole data set, with the lists of wrong images
     lists: Path
 
     @classmethod
     def of(cls, root: Path) -> "DevkitLists":
-        """Those of a data root; raises DataMissingError."""
+        """Finds the devkit lists in a data root; raises DataMissingError."""
         for folder in (*(root / name for name in _FOLDERS), root):
             for lists in (folder / name for name in _LISTS):
                 if (lists / _PROBES).is_file():
@@ -48,57 +47,48 @@ class DevkitLists(NamedTuple):
             "set METRICSWEEP_DATA (or --data) to the folder that holds it"
         )
 
-    def probes(self, noise: Noise, *, official: bool) -> list[SoughtFace]:
-        """The probes, person by person; raises DataMissingError, DataDamagedError."""
-        return _probes(self.folder, self.lists / _PROBES, dropped=noise == "dropped", official=official)
+    def probes(self, noise: Noise, *, official: bool) -> list[Probe]:
+        """Reads the list of probes, person by person; raises DataMissingError, DataDamagedError."""
+        path = self.lists / _PROBES
+        held = _read(path)
+        paths = _paths(path, held)
+        people = held.get("id", [Path(image).parent.name for image in paths])
+        named = [person for person in people if person and isinstance(person, str)] if isinstance(people, list) else []
+        if not isinstance(people, list) or not len(named) == len(paths) == len(people):
+            found = f"{sum(map(bool, people)):,} names" if isinstance(people, list) else "no list"
+            expected = f"expected in `id` whom each of the {len(paths):,} probes shows"
+            raise DataDamagedError(f"{path}: {expected}; found {found}")
+        numbers = {person: number for number, person in enumerate(sorted(set(named)))}
+        if official and (len(numbers), len(paths)) != _OFFICIAL:
+            wanted = f"expected {_OFFICIAL[1]:,} of {_OFFICIAL[0]}, or set its `official: false`"
+            raise DataDamagedError(f"{path} lists {len(paths):,} probes of {len(numbers):,} people; {wanted}")
+        wrong = self.folder / "facescrub_noises.txt"
+        noisy = _noise(wrong) if noise == "dropped" else frozenset()
+        pairs = zip(paths, named, strict=True)
+        probes = [Probe(image, numbers[name], name) for image, name in pairs if Path(image).name not in noisy]
+        if len({probe.label for probe in probes}) != len(numbers):
+            raise DataDamagedError(f"{wrong} drops every probe of some people; fetch it again")
+        return sorted(probes, key=lambda probe: probe.label)
 
     def strangers(self, sizes: Sequence[int], draw: int, noise: Noise) -> dict[int, list[str]]:
-        """The paths of the distractors of each size; raises DataMissingError, DataDamagedError, DataOptionError."""
-        return _strangers(self.folder, self.lists, sizes, draw, dropped=noise == "dropped")
+        """The paths of the distractors for each size; raises DataMissingError, DataDamagedError, DataOptionError."""
+        if not sizes or list(sizes) != sorted(set(sizes)) or sizes[0] < 1 or draw < 1:
+            found = f"found {[*sizes]} and {draw}"
+            raise DataOptionError(f"dataset.sizes, dataset.draw: expected rising numbers from 1 on, {found}")
+        noisy = _noise(self.folder / "megaface_noises.txt") if noise == "dropped" else frozenset()
+        strangers = {}
+        for size in sizes:
+            path = self.lists / f"megaface_features_list.json_{size}_{draw}"
+            paths = _paths(path, _read(path))
+            if len(paths) != size or len(set(paths)) != size:
+                raise DataDamagedError(f"{path}: expected {size:,} different images, found {len(set(paths)):,}")
+            strangers[size] = [image for image in paths if _tail(image) not in noisy]
+        return strangers
 
 
 def every(strangers: Mapping[int, Sequence[str]]) -> list[str]:
-    """All distractors, each once."""
+    """The paths of all distractors, each once."""
     return list(dict.fromkeys(path for paths in strangers.values() for path in paths))
-
-
-def _probes(folder: Path, path: Path, *, dropped: bool, official: bool) -> list[SoughtFace]:
-    held = _read(path)
-    paths = _paths(path, held)
-    people = held.get("id", [Path(one).parent.name for one in paths])
-    if (
-        not isinstance(people, list)
-        or len(people) != len(paths)
-        or not all(one and isinstance(one, str) for one in people)
-    ):
-        named = f"{sum(map(bool, people)):,} names" if isinstance(people, list) else "no list"
-        raise DataDamagedError(f"{path}: expected in `id` whom each of the {len(paths):,} probes shows; found {named}")
-    numbers = {person: number for number, person in enumerate(sorted(set(people)))}
-    if official and (len(numbers), len(paths)) != _OFFICIAL:
-        wanted = f"expected {_OFFICIAL[1]:,} of {_OFFICIAL[0]}, or set its `official: false`"
-        raise DataDamagedError(f"{path} lists {len(paths):,} probes of {len(numbers):,} people; {wanted}")
-    noisy = _noise(folder / "facescrub_noises.txt") if dropped else frozenset()
-    every = [SoughtFace(one, numbers[person], person) for one, person in zip(paths, people, strict=True)]
-    kept = sorted((one for one in every if Path(one.path).name not in noisy), key=lambda one: one.label)
-    if len({one.label for one in kept}) != len(numbers):
-        raise DataDamagedError(f"{folder / 'facescrub_noises.txt'} drops every probe of some people; fetch it again")
-    return kept
-
-
-def _strangers(folder: Path, lists: Path, sizes: Sequence[int], draw: int, *, dropped: bool) -> dict[int, list[str]]:
-    if not sizes or list(sizes) != sorted(set(sizes)) or sizes[0] < 1 or draw < 1:
-        raise DataOptionError(
-            f"dataset.sizes, dataset.draw: expected rising numbers from 1 on, found {[*sizes]} and {draw}"
-        )
-    noisy = _noise(folder / "megaface_noises.txt") if dropped else frozenset()
-    found = {}
-    for size in sizes:
-        path = lists / f"megaface_features_list.json_{size}_{draw}"
-        paths = _paths(path, _read(path))
-        if len(paths) != size or len(set(paths)) != size:
-            raise DataDamagedError(f"{path}: expected {size:,} different images, found {len(set(paths)):,}")
-        found[size] = [one for one in paths if _tail(one) not in noisy]
-    return found
 
 
 def _read(path: Path) -> dict[str, object]:
@@ -113,57 +103,56 @@ def _read(path: Path) -> dict[str, object]:
 
 
 def _paths(path: Path, held: Mapping[str, object]) -> list[str]:
-    """The images that a list of the devkit names, below the folder of all of them."""
+    """The images of a list, relative to their common folder."""
     paths = held.get("path")
-    if not isinstance(paths, list) or not paths or not all(isinstance(one, str) for one in paths):
+    if not isinstance(paths, list) or not paths or not all(isinstance(image, str) for image in paths):
         raise DataDamagedError(f"{path}: expected a list of images in `path`")
     try:
-        return [inside(one) for one in paths]
+        return [inside(image) for image in paths]
     except ValueError as error:
         raise DataDamagedError(f"{path}: {error}") from error
 
 
 def _noise(path: Path) -> frozenset[str]:
-    """What a list of wrong images names: the second field of each line that is no comment, or the only one."""
+    """The images of a list of wrong images: the second field of each line, or the only one; comments are skipped."""
     missing = (
         ": it names the images that InsightFace found to be wrong; put it there, or set the data set's `noise: kept`"
     )
     lines = read_text(path, missing).splitlines()
     fields = [line.strip().split("\t") for line in lines if line.strip() and not line.startswith("#")]
-    return frozenset(_tail(one[1] if len(one) > 1 else one[0]) for one in fields)
+    return frozenset(_tail(row[1] if len(row) > 1 else row[0]) for row in fields)
 
 
 def _tail(path: str) -> str:
-    """The end of a path by which InsightFace's lists know an image."""
+    """The end of a path, by which InsightFace's lists identify an image."""
     return "/".join(path.split("/")[-3:])
 
 
 _HEADER: Final = struct.Struct("<4i")  # rows, columns, bytes of a value, OpenCV's number of its type
 _FLOAT: Final = (4, 5)  # CV_32F
 _WIDEST: Final = 65_536
-_SHOWN: Final = 3  # files that are told of those that are missing or wrong
+_SHOWN: Final = 3  # missing or wrong files that a message names
 
 
 class FeatureFiles(NamedTuple):
-    """A folder of them, as InsightFace writes it: `facescrub/PERSON/IMAGE` and `megaface/A/B/IMAGE`, and an ending."""
+    """A folder of feature files as InsightFace writes it: `facescrub/PERSON/IMAGE` and `megaface/A/B/IMAGE`, and an
+    ending.
+    """
 
     folder: Path
-    ending: str
-    """What follows an image's name, such as `_insightface.bin`."""
+    ending: str  # what follows an image's name, such as `_insightface.bin`
 
-    def of_probes(self, probes: Sequence[SoughtFace]) -> list[Path]:
-        """The file of each probe."""
-        return [self.folder / "facescrub" / f"{one.path}{self.ending}" for one in probes]
+    def of_probes(self, probes: Sequence[Probe]) -> list[Path]:
+        return [self.folder / "facescrub" / f"{probe.path}{self.ending}" for probe in probes]
 
     def of_strangers(self, paths: Iterable[str]) -> list[Path]:
-        """The file of each distractor."""
-        return [self.folder / "megaface" / f"{one}{self.ending}" for one in paths]
+        return [self.folder / "megaface" / f"{path}{self.ending}" for path in paths]
 
 
-def ending(folder: Path, probe: SoughtFace) -> str:
-    """What the name of every feature file ends with, as that of one image shows; raises DataMissingError."""
+def ending(folder: Path, probe: Probe) -> str:
+    """The common ending of all feature files, found from one image; raises DataMissingError."""
     image = folder / "facescrub" / probe.path
-    names = sorted(one.name for one in image.parent.iterdir()) if image.parent.is_dir() else []
+    names = sorted(file.name for file in image.parent.iterdir()) if image.parent.is_dir() else []
     found = [name.removeprefix(image.name) for name in names if name.startswith(image.name) and name.endswith(".bin")]
     if len(found) == 1:
         return found[0]
@@ -172,10 +161,9 @@ def ending(folder: Path, probe: SoughtFace) -> str:
 
 
 def checked(paths: Sequence[Path]) -> int:
-    """The width of the features in these files, which each of them has.
+    """The common width of the features in these files.
 
-    Raises DataMissingError and DataDamagedError, which name the first that are missing or wrong; a second reading of
-    the files finds what this one saw.
+    Raises DataMissingError and DataDamagedError, which name the first files that are missing or wrong.
     """
     missing, wrong, width = list[Path](), list[str](), 0
     for path in paths:
@@ -203,13 +191,13 @@ def read(paths: Sequence[Path]) -> Tensor:
 
 
 def blocks(paths: Sequence[Path], size: int) -> Iterator[tuple[Tensor, Tensor]]:
-    """The places of some files among these and their features, `size` at a time."""
+    """Reads feature files `size` at a time: their indices among `paths`, and their features."""
     for places in torch.split(torch.arange(len(paths)), size):
         yield places, read([paths[place] for place in places.tolist()])
 
 
 def _feature(path: Path) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
-    """What a file holds; raises OSError, or ValueError which goes on where the name of the file ends."""
+    """The content of a file; raises OSError, or ValueError whose message continues the name of the file."""
     content = path.read_bytes()
     if len(content) < _HEADER.size:
         raise ValueError(f"has {len(content)} bytes, and its header alone has {_HEADER.size}; write it again")

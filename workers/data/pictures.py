@@ -1,4 +1,4 @@
-"""Files of images: decoded pictures, packs of arrays and JPEG files, with errors that say what to do."""
+"""Image files: decoded pictures, packs of arrays and of JPEG files, with errors that give advice."""
 
 import gzip
 import hashlib
@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from io import BytesIO
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple, TypeVar, cast
+from typing import Any, Final, Literal, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -34,27 +34,27 @@ GB: Final = 10**9
 
 
 def disk_limit(setting: str, usual: float, range_: str, within: Callable[[float], bool]) -> float:
-    """The bytes that `setting` allows, `usual` gigabytes where it says nothing.
+    """A limit in bytes from the environment variable `setting`, by default `usual` gigabytes.
 
-    Raises ValueError where it is no number that is `within` its range, which `range_` says in words.
+    Raises ValueError if it is not a number `within` the range that `range_` describes.
     """
-    said = os.environ.get(setting) or str(usual)
+    text = os.environ.get(setting) or str(usual)
     try:
-        found = float(said)
+        gigabytes = float(text)
     except ValueError:
-        found = math.nan
-    if not within(found):
-        raise ValueError(f"{setting}: expected a number of gigabytes {range_}, found {said[:40]!r}")
-    return found * GB
+        gigabytes = math.nan
+    if not within(gigabytes):
+        raise ValueError(f"{setting}: expected a number of gigabytes {range_}, found {text[:40]!r}")
+    return gigabytes * GB
 
 
 Resize = Literal["shorter", "square", "box", "keep"]
 
 UNREADABLE: Final = Exception
-"""What PIL raises of a file that is no image or is cut off: a damaged file can make its readers raise anything."""
+"""A damaged file can make PIL's readers raise anything."""
 
 MOST_PIXELS: Final = 2**28
-"""The most pixels of an image, 268 megapixels: a file of a few kilobytes can declare any number of them."""
+"""The maximal pixels of an image, 268 megapixels: a file of a few kilobytes can declare any number."""
 Image.MAX_IMAGE_PIXELS = MOST_PIXELS
 
 _LARGE: Final = 2**26  # pixels from which on images are decoded one at a time, so that memory is bounded
@@ -72,28 +72,36 @@ _R = TypeVar("_R")
 
 
 class RefusedError(ValueError):
-    """An image that would lose what it shows, or takes too much memory; `fault` and `advice` say why and what to do."""
+    """An image cannot be used, since decoding would lose detail or take too much memory; `fault` and `advice` explain
+    it.
+    """
 
     def __init__(self, fault: str, advice: str) -> None:
         super().__init__(f"it {fault}; {advice}")
         self.fault, self.advice = fault, advice
 
 
+class UnreadableError(DataDamagedError):
+    """Images cannot be decoded; `damaged` has the names of those whose own content is the reason."""
+
+    def __init__(self, message: str, damaged: frozenset[str]) -> None:
+        super().__init__(message)
+        self.damaged = damaged
+
+
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """An image as it lies on disk."""
+    """An image file, or an image within a pack file."""
 
     path: Path
-    content: bytes | memoryview | None = None
-    """Its bytes where `path` holds many images."""
-    name: str = ""
-    """What a message calls it, where it is not the path."""
+    content: bytes | memoryview | None = None  # its bytes, if `path` contains many images
+    name: str = ""  # its name in messages, if not the path
 
     def __str__(self) -> str:
         return shown(self.name or self.path)
 
     def open(self) -> Image.Image:
-        """The image, not decoded yet; raises RefusedError where it has too many pixels."""
+        """Opens the image without decoding it; raises RefusedError if it has too many pixels."""
         image = Image.open(self.path if self.content is None else BytesIO(self.content))
         if image.width * image.height > MOST_PIXELS:
             image.close()
@@ -103,46 +111,51 @@ class Picture:
 
 @dataclass(frozen=True)
 class Form:
-    """How an image is decoded: `shorter` brings its shorter side to `side` pixels, `square` both; `keep` neither.
+    """How an image is decoded: `shorter` resizes its shorter side to `side` pixels, `square` and `box` both sides,
+    `keep` none.
 
-    Resized by PIL's antialiased bilinear filter, sides rounded down, as torchvision's Resize; with `box` both sides, by
-    the mean of the pixels that fall on each. The mode `ink` is grey with dark strokes made bright.
+    The filter is PIL's antialiased bilinear one, with sides rounded down as in torchvision's Resize; `box` averages the
+    pixels that fall on each. The mode `ink` is grey with dark strokes made bright.
     """
 
     resize: Resize
     side: int = 0
     mode: Literal["RGB", "L", "ink"] = "RGB"
-    upright: bool = False
-    """Whether an image is turned as the orientation in its EXIF data says."""
+    upright: bool = False  # whether images are rotated by the orientation in their EXIF data
 
     @property
     def channels(self) -> int:
-        """3 of colour, 1 of grey."""
         return 3 if self.mode == "RGB" else 1
 
     def shape(self, picture: Picture) -> tuple[int, int]:
-        """The height and width that the image gets; reads no more than its header."""
+        """The height and width of the decoded image, from its header alone."""
         if self.resize in {"square", "box"}:
             return self.side, self.side
         with picture.open() as image:
-            width, height = image.size
-            if self.upright and _orientation(image) in _SIDEWAYS:
-                width, height = height, width
+            return self._shape(image)
+
+    def pixels(self, image: Image.Image) -> np.ndarray:
+        """Decodes an open image to pixels uint8 [channels, height, width]; raises RefusedError."""
+        height, width = self._shape(image)
+        return self._pixels(image, (width, height))
+
+    def _shape(self, image: Image.Image) -> tuple[int, int]:
+        if self.resize in {"square", "box"}:
+            return self.side, self.side
+        width, height = image.size
+        if self.upright and _orientation(image) in _SIDEWAYS:
+            width, height = height, width
         if self.resize == "keep":
             return height, width
-        if width <= height:
-            found = int(self.side * height / width), self.side
-        else:
-            found = self.side, int(self.side * width / height)
-        if found[0] * found[1] > MOST_PIXELS:
-            raise RefusedError(
-                f"has {width}x{height} pixels, which a shorter side of {self.side} makes {found[1]}x{found[0]}",
-                "crop it, or set `resize: square`",
-            )
-        return found
+        tall = self.side if width > height else int(self.side * height / width)
+        wide = self.side if width <= height else int(self.side * width / height)
+        if tall * wide > MOST_PIXELS:
+            fault = f"has {width}x{height} pixels, which a shorter side of {self.side} makes {wide}x{tall}"
+            raise RefusedError(fault, "crop it, or set `resize: square`")
+        return tall, wide
 
     def decode(self, picture: Picture, into: np.ndarray) -> None:
-        """Write the pixels to `into`, uint8 [channels, height, width]."""
+        """Decodes an image into the array `into`, uint8 [channels, height, width]."""
         with picture.open() as image:
             large = image.width * image.height > _LARGE
             with _large if large else nullcontext():
@@ -163,10 +176,10 @@ class Form:
 
 
 def eight_bit(image: Image.Image, mode: Literal["RGB", "L"]) -> Image.Image:
-    """The image with 8 bits a channel, in colour or grey, as a viewer shows it: what is transparent lies on white.
+    """Converts an image to 8 bits a channel, in colour or grey, with white behind transparent pixels.
 
-    16-bit grey is scaled by the range of its format. Raises RefusedError where the range is not known, or where
-    different pixels would become equal.
+    16-bit grey is scaled by the range of its format. Raises RefusedError if the range is not known, or if different
+    pixels would become equal.
     """
     if image.mode == "F" or (image.mode == "I" and image.format not in {"PNG", "PPM"}):  # PNG, PPM: 16 bits
         values = "floating-point numbers" if image.mode == "F" else "32-bit integers"
@@ -177,7 +190,7 @@ def eight_bit(image: Image.Image, mode: Literal["RGB", "L"]) -> Image.Image:
         image = _scaled(image)
     elif image.has_transparency_data:
         image = _on_white(image)
-    if mode == "L" and image.mode not in {"1", "L"}:  # not every mode can be turned into grey at once
+    if mode == "L" and image.mode not in {"1", "L"}:  # not every mode can be converted to grey directly
         image = image.convert("RGB")
     return image if image.mode == mode else image.convert(mode)
 
@@ -206,13 +219,12 @@ def _on_white(image: Image.Image) -> Image.Image:
 
 
 def _orientation(image: Image.Image) -> int:
-    """The orientation that the EXIF data say, 1 where they say nothing; nothing is decoded for it."""
-    if image.format == "TIFF":  # which PIL always turns itself
+    """The orientation in the EXIF data, 1 by default; decodes nothing."""
+    # PIL always rotates TIFF itself; for PNG without EXIF it would decode the image to search after the pixels.
+    if image.format == "TIFF" or (image.format == "PNG" and "exif" not in image.info):
         return 1
-    if image.format == "PNG" and "exif" not in image.info:  # PIL would decode the image to look behind its pixels
-        return 1
-    found = image.getexif().get(_ORIENTATION, 1)
-    return found if isinstance(found, int) else 1
+    orientation = image.getexif().get(_ORIENTATION, 1)
+    return orientation if isinstance(orientation, int) else 1
 
 
 def _too_large(found: str) -> RefusedError:
@@ -222,17 +234,17 @@ def _too_large(found: str) -> RefusedError:
 
 
 def shown(path: str | Path) -> str:
-    r"""A path as text that can be printed and stored: a byte that is not UTF-8 stands as `\xe9`."""
+    """A path as text that can be printed and stored; a byte that is not UTF-8 becomes an escape."""
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
 def key(pictures: Sequence[Picture], form: Form, scratch: Path) -> str:
-    """What decoded pictures depend on: a hash of the form and of each file's name and content."""
+    """A hash of everything that decoded images depend on: the form, and each file's name and content."""
     paths, missing = dict.fromkeys(picture.path for picture in pictures), []
     for path in paths:
         try:
             path.stat()
-        except (OSError, ValueError):  # a list may hold a name that no file can have
+        except (OSError, ValueError):  # ValueError: a name that no file can have
             missing.append(path)
     if missing:
         raise DataMissingError(
@@ -247,7 +259,7 @@ def key(pictures: Sequence[Picture], form: Form, scratch: Path) -> str:
 
 
 def shapes_of(pictures: Sequence[Picture], form: Form) -> np.ndarray:
-    """First byte, channels, height and width of each image, int64 [n, 4]."""
+    """The first byte, channels, height and width of each decoded image in the concatenated pixels, int64 [n, 4]."""
     sizes = np.array(each(lambda number: form.shape(pictures[number]), pictures, "headers"), np.int64).reshape(-1, 2)
     channels = np.full(len(sizes), form.channels)
     past = np.cumsum(channels * sizes[:, 0] * sizes[:, 1])
@@ -256,65 +268,65 @@ def shapes_of(pictures: Sequence[Picture], form: Form) -> np.ndarray:
 
 
 def each(work: Callable[[int], _R], pictures: Sequence[Picture], what: str) -> list[_R]:
-    """`work` on the number of each picture, by as many threads as there are processors: PIL decodes without the lock.
+    """Calls `work` with the number of each image, in parallel on all processors, and returns the results.
 
-    Raises DataDamagedError that says which are no image.
+    Raises UnreadableError that names the pictures for which it fails.
     """
-    broken: list[Broken] = []
+    broken: list[tuple[Picture, Exception]] = []
 
     def attempt(number: int) -> _R | None:
         try:
             return work(number)
         except UNREADABLE as error:
-            broken.append(Broken(pictures[number], error))
+            broken.append((pictures[number], error))
             return None
 
     with ThreadPoolExecutor(processors()) as threads:
         results = threads.map(attempt, range(len(pictures)))
-        # No bar where stderr is a file: a log is to be read.
+        # `disable=None`: no bar if stderr is a file.
         done = list(tqdm(results, desc=f"decoding {what}", total=len(pictures), disable=None))
     if broken:
         raise unreadable(broken)
     return cast("list[_R]", done)
 
 
-class Broken(NamedTuple):
-    """A picture that cannot be decoded."""
-
-    picture: Picture
-    error: Exception
-
-
-def unreadable(broken: Sequence[Broken]) -> DataDamagedError:
-    """What to raise of pictures that cannot be decoded: for each reason the first ones, and what to do."""
+def unreadable(broken: Sequence[tuple[Picture, Exception]]) -> UnreadableError:
+    """The error for images that cannot be decoded: the first files for each reason, and advice."""
     by_advice: dict[str, list[tuple[str, str]]] = defaultdict(list)
-    for one in sorted(broken, key=lambda one: str(one.picture)):
-        bomb = isinstance(one.error, Image.DecompressionBombError | Image.DecompressionBombWarning)
-        error = _too_large("too many pixels") if bomb else one.error
-        fault, advice = "cannot be read: it is cut off or no image", "fetch the data set again"
+    for picture, raised in sorted(broken, key=lambda pair: str(pair[0])):
+        bomb = isinstance(raised, Image.DecompressionBombError | Image.DecompressionBombWarning)
+        error = _too_large("too many pixels") if bomb else raised
+        fault = "cannot be read: it is cut off or no image"
+        advice = "fetch the data set again, or leave such images out with `on_error: skip`"
         if isinstance(error, RefusedError):
             fault, advice = error.fault, error.advice
-        by_advice[advice].append((str(one.picture), fault))
-    said = [several([name for name, _ in found], found[0][1], advice) for advice, found in by_advice.items()]
-    return DataDamagedError("; and ".join(said))
+        by_advice[advice].append((str(picture), fault))
+    messages = [several([name for name, _ in found], found[0][1], advice) for advice, found in by_advice.items()]
+    # An error with a number is the system's, such as a missing permission; another machine may read the file.
+    damaged = frozenset(
+        str(picture)
+        for picture, error in broken
+        if not isinstance(error, MemoryError) and getattr(error, "errno", None) is None
+    )
+    return UnreadableError("; and ".join(messages), damaged)
 
 
 def several(files: Sequence[object], fault: str, advice: str) -> str:
-    """A message about all of `files` that names the first ones."""
+    """A message with a `fault` of several files that names the first files."""
     more = f" and {len(files) - 1:,} more" if len(files) > 1 else ""
     names = f" ({', '.join(map(str, files[1:_NAMED]))}{', ...' if len(files) > _NAMED else ''})" if more else ""
     return f"{files[0]} {fault}{more}{names}; {advice}"
 
 
 def processors() -> int:
-    """The processors that this process may use."""
+    """The number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 Array = npt.NDArray[np.uint8]
 
 MOST_EXPANDED: Final = 2**28
-"""The bytes to which a small compressed file may expand; a file of megabytes can hold gigabytes of zeros."""
+"""The bytes to which a small compressed file may expand; a file of megabytes can contain gigabytes of zeros."""
 
 _MOST_RATIO: Final = 100  # how many times larger than its compressed form a larger array may be
 _IDX_BYTES: Final = 0x08  # the type code of unsigned bytes
@@ -324,9 +336,9 @@ _MOST_STEPS: Final = 1_000_000  # of a pickle; the training half of CIFAR-100 ta
 
 @contextmanager
 def reading(path: Path, advice: str = "fetch it again") -> Iterator[None]:
-    """Note that a file is read, and name it in whatever is raised: a damaged file can make its reader raise anything.
+    """Record that a file is read, and name it in any error, since damaged files can make readers raise anything.
 
-    Raises DataMissingError where the file is not there, else DataDamagedError.
+    Raises DataMissingError if the file is missing, otherwise DataDamagedError.
     """
     note(path)
     try:
@@ -341,7 +353,7 @@ def reading(path: Path, advice: str = "fetch it again") -> Iterator[None]:
 
 
 def find(root: Path, names: Sequence[str]) -> Path:
-    """The first of the files `names` that is in `root`; raises DataMissingError."""
+    """The path of the first of the files `names` that is in `root`; raises DataMissingError."""
     for name in names:
         if (root / name).is_file():
             return root / name
@@ -352,7 +364,7 @@ def find(root: Path, names: Sequence[str]) -> Path:
 
 
 def read_npz(path: Path, keys: Sequence[str]) -> list[npt.NDArray[np.generic]]:
-    """The arrays `keys` of a NumPy pack; nothing is unpickled. Raises DataMissingError, DataDamagedError."""
+    """Reads the arrays `keys` of a NumPy pack, without pickles. Raises DataMissingError, DataDamagedError."""
     with reading(path), np.load(path, allow_pickle=False) as pack:
         if missing := [key for key in keys if key not in pack.files]:
             raise DataDamagedError(f"{path} has no array {missing[0]!r}; it holds {', '.join(pack.files)}")
@@ -364,13 +376,13 @@ def read_npz(path: Path, keys: Sequence[str]) -> list[npt.NDArray[np.generic]]:
                     "save it uncompressed if that is right"
                 )
         arrays = [pack[key] for key in keys]
-        if scalars := [key for key, one in zip(keys, arrays, strict=True) if not getattr(one, "ndim", 0)]:
+        if scalars := [key for key, array in zip(keys, arrays, strict=True) if not getattr(array, "ndim", 0)]:
             raise ValueError(f"{scalars[0]} is no array")
         return arrays
 
 
 def read_labels(path: Path) -> npt.NDArray[np.integer[Any]]:
-    """The labels [n] of a NumPy pack; raises DataDamagedError."""
+    """Reads the labels [n] of a NumPy pack; raises DataDamagedError."""
     (labels,) = read_npz(path, ["label"])
     if labels.ndim != 1 or not np.issubdtype(labels.dtype, np.integer):
         raise DataDamagedError(f"{path}: expected whole numbers as labels [n]")
@@ -378,7 +390,7 @@ def read_labels(path: Path) -> npt.NDArray[np.integer[Any]]:
 
 
 def read_jpegs(path: Path, count: int) -> list[Picture]:
-    """The `count` files of a pack whose `jpeg` holds one after another, from `offset` [n + 1] to the next.
+    """The `count` files of a pack: `jpeg` has one after another, from `offset` [n + 1] to the next.
 
     Raises DataDamagedError.
     """
@@ -395,10 +407,7 @@ def read_jpegs(path: Path, count: int) -> list[Picture]:
 
 
 def read_text(path: Path, missing: str = "; fetch the data set again") -> str:
-    """The text of a file; `missing` ends what is said where it is not there.
-
-    Raises DataMissingError, DataDamagedError.
-    """
+    """Reads a text file; `missing` ends the message if it does not exist."""
     with reading(path):
         try:
             return path.read_text("utf-8")
@@ -407,20 +416,20 @@ def read_text(path: Path, missing: str = "; fetch the data set again") -> str:
 
 
 def mapped(path: Path) -> memoryview:
-    """The bytes of a file, read as they are looked at. Raises DataMissingError, DataDamagedError."""
+    """The bytes of a file, memory-mapped. Raises DataMissingError, DataDamagedError."""
     with reading(path), path.open("rb") as file:  # an empty file cannot be mapped
         return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
 
 
 def check_steps(content: bytes, most_tuples: int) -> None:
-    """Raise UnpicklingError where loading a pickle would take memory or stack that its size does not account for."""
+    """Raise UnpicklingError if loading a pickle would take more memory or stack than its size explains."""
     tuples = 0
     for number, (step, value, _) in enumerate(pickletools.genops(content)):
-        # It would take memory for all numbers up to the one that is kept.
+        # It would take memory for all numbers up to this one.
         if step.name.endswith("PUT") and isinstance(value, int) and value > min(len(content), _MOST_STEPS):
             raise pickle.UnpicklingError(f"it keeps value {value:,} of {len(content):,} bytes")
         tuples += step.name.startswith("TUPLE")
-        if tuples > most_tuples:  # one within another, they overflow the stack when they are hashed as a key
+        if tuples > most_tuples:  # nested tuples overflow the stack when they are hashed as a key
             raise pickle.UnpicklingError(f"it makes more than {most_tuples:,} tuples")
         if number >= _MOST_STEPS:
             raise pickle.UnpicklingError(f"it takes more than {_MOST_STEPS:,} steps")
@@ -435,31 +444,27 @@ def read_idx(path: Path) -> Array:
         shape = np.frombuffer(file.read(4 * head[3]), ">u4", count=head[3]).tolist()
         if (size := math.prod(shape)) > MOST_EXPANDED:
             raise ValueError(f"it declares {size:,} bytes, and the data sets in this format have fewer")
-        content = file.read(size + 1)  # no more, whatever the file expands to
+        content = file.read(size + 1)  # not more, however large the file expands
         if len(content) != size:
             raise ValueError(f"it declares {size:,} bytes and has {'more' if len(content) > size else len(content)}")
         return np.frombuffer(content, np.uint8).reshape(shape)
 
 
-def read_idx_pair(path: Path, side: int = 28) -> tuple[npt.NDArray[np.generic], npt.NDArray[np.generic]]:
-    """The images [n, side, side] and labels [n] of ten classes: `path` holds the images, its twin the labels."""
+def read_idx_pair(path: Path) -> tuple[npt.NDArray[np.generic], npt.NDArray[np.generic]]:
+    """The images [n, 28, 28] and labels [n] of ten classes, from the file of images and its twin."""
     labels = path.with_name(path.name.replace("images-idx3", "labels-idx1"))
-    return checked(path, [read_idx(path), read_idx(find(labels.parent, [labels.name]))], side)
+    return checked(path, [read_idx(path), read_idx(find(labels.parent, [labels.name]))])
 
 
 def checked(
-    path: Path, arrays: Sequence[npt.NDArray[np.generic]], side: int = 28
+    path: Path, arrays: Sequence[npt.NDArray[np.generic]]
 ) -> tuple[npt.NDArray[np.generic], npt.NDArray[np.generic]]:
-    """The images and labels, where these are images of bytes and of ten classes; raises DataDamagedError."""
+    """Checks that images are bytes of 28x28 pixels with labels of ten classes; otherwise raises DataDamagedError."""
     image, label = arrays
     count = len(label)
-    if (
-        label.ndim != 1
-        or image.dtype != np.uint8
-        or image.shape != (count, side, side)
-        or not np.isin(label, np.arange(10)).all()
-    ):
-        raise DataDamagedError(f"{path}: expected {count:,} images of {side}x{side} bytes with labels 0 to 9")
+    fits = label.ndim == 1 and image.dtype == np.uint8 and image.shape == (count, 28, 28)
+    if not fits or not np.isin(label, np.arange(10)).all():
+        raise DataDamagedError(f"{path}: expected {count:,} images of 28x28 bytes with labels 0 to 9")
     return image, label
 
 
@@ -470,14 +475,14 @@ def names(path: Path) -> list[str]:
 
 
 def inside(name: str) -> str:
-    """`name`, where it is a path below the data root; raises DataOptionError."""
+    """Returns `name` if it is a path below the data root; otherwise raises DataOptionError."""
     if not below_root(name):
         raise DataOptionError(f"expected a path below the data root, found {name!r}")
     return name
 
 
 def check_expansion(content: bytes) -> None:
-    """Raise ValueError where a MATLAB file, version 5, would expand to more than MOST_EXPANDED bytes."""
+    """Raise ValueError if a MATLAB file, version 5, would expand to more than MOST_EXPANDED bytes."""
     order = "big" if content[126:128] == b"MI" else "little"
     at, expanded = 128, 0
     while at + 8 <= len(content):

@@ -1,4 +1,4 @@
-"""The files of pretrained weights that anyone may have: where they are offered, by which hash, and where they lie."""
+"""The published files of pretrained weights: their addresses, hashes, and where they are."""
 
 import os
 import shutil
@@ -17,20 +17,19 @@ _CADENE: Final = "data.lip6.fr/cadene/pretrainedmodels"
 
 
 class PublishedWeights(NamedTuple):
-    """A file that its publishers named by its hash, as torch.hub asks for: `resnet50-0676ba61.pth`."""
+    """A published weights file that is named by its hash, as in torch.hub: `resnet50-0676ba61.pth`."""
 
     name: str
     backbone: str
-    addresses: tuple[str, ...]
-    """Those over TLS first; whichever answers, the hash decides."""
+    addresses: tuple[str, ...]  # those with TLS first. The hash decides in any case.
 
     @property
     def checksum(self) -> Checksum:
-        """The beginning of its SHA-256."""
+        """The beginning of the file's SHA-256, from its name."""
         return Checksum("sha256", self.name.rpartition("-")[2].partition(".")[0])
 
     def is_at(self, path: Path) -> bool:
-        """Whether a path holds this very file; reads it once."""
+        """Whether the file at a path has the hash of these weights."""
         return path.is_file() and self.checksum.of(path).startswith(self.checksum.digest)
 
 
@@ -51,57 +50,51 @@ FILES: Final = (
         tuple(f"{scheme}://{_CADENE}/bn_inception-52deb4733.pth" for scheme in ("https", "http")),
     ),
 )
-"""What `pretrained: true` of each backbone loads: torchvision's first weights, and Caffe's BN-Inception converted."""
+"""What `pretrained: true` loads: torchvision's first weights, and BN-Inception converted from Caffe."""
 
 State = Literal["ok", "missing", "wrong"]
 
 
 class WeightsFinding(NamedTuple):
-    """What a data root has of a published file."""
+    """Whether a data root has a published weights file."""
 
     file: PublishedWeights
     path: Path
     state: State
-    found: str = ""
-    """The hash of a wrong file."""
+    found: str  # the hash of the file; empty if it is missing
 
 
 def of(name: str) -> PublishedWeights:
-    """A file by its name or its backbone; raises DataMissingError with those there are."""
-    for one in FILES:
-        if name in (one.name, one.backbone):
-            return one
-    known = ", ".join(f"{one.backbone} ({one.name})" for one in FILES)
+    """The published weights file with a name or for a backbone; the DataMissingError for an unknown name lists all."""
+    for file in FILES:
+        if name in (file.name, file.backbone):
+            return file
+    known = ", ".join(f"{file.backbone} ({file.name})" for file in FILES)
     raise DataMissingError(f"no file of weights is named {name!r}; there are {known}")
 
 
 def look_up(root: Path, file: PublishedWeights) -> WeightsFinding:
-    """Whether the data root holds the file, by its hash; reads it once."""
+    """Checks by hash whether the data root has the published weights file."""
     path = root / FOLDER / file.name
-    if not path.is_file():
-        return WeightsFinding(file, path, "missing")
-    found = file.checksum.of(path)
-    return (
-        WeightsFinding(file, path, "ok")
-        if found.startswith(file.checksum.digest)
-        else WeightsFinding(file, path, "wrong", found)
-    )
+    found = file.checksum.of(path) if path.is_file() else ""
+    right: State = "ok" if found.startswith(file.checksum.digest) else "wrong"
+    return WeightsFinding(file, path, right if found else "missing", found)
 
 
 def fetch_published(root: Path, file: PublishedWeights, mirrors: Sequence[str] = ()) -> Path:
-    """Have the file in the data root, from one of `mirrors` (folders of files) or its own addresses; gives its path.
+    """Downloads a published weights file into the data root, from `mirrors` (folders) or its own addresses.
 
-    Raises DownloadError where nobody answers, and DataDamagedError.
+    Raises DownloadError if nobody answers, and DataDamagedError.
     """
     path = root / FOLDER / file.name
-    download([*(f"{one.rstrip('/')}/{file.name}" for one in mirrors), *file.addresses], path, file.checksum)
+    download([*(f"{mirror.rstrip('/')}/{file.name}" for mirror in mirrors), *file.addresses], path, file.checksum)
     return path
 
 
 def cached(root: Path, file: PublishedWeights, cache: Path) -> None:
-    """Have the file in a library's cache, right by its hash: from the data root where it lies there, else fetched.
+    """Put the file into a library's cache, from the data root or by download, and check its hash.
 
-    A damaged one in the cache is replaced. Raises DataDamagedError, where that in the data root is another file, and
+    A damaged file in the cache is replaced. Raises DataDamagedError if that in the data root is wrong, and
     DownloadError.
     """
     path = cache / file.name
@@ -123,6 +116,6 @@ def cached(root: Path, file: PublishedWeights, cache: Path) -> None:
 
 
 def wrong(here: WeightsFinding) -> DataDamagedError:
-    """What to say of a file that is another than its name promises."""
+    """The error for a weights file that does not match the hash in its name."""
     right = f"SHA-256 {here.found}, expected one that begins with {here.file.checksum.digest}"
     return DataDamagedError(f"{here.path} has {right}; fetch it again")

@@ -1,4 +1,4 @@
-"""The scratch folder of a machine: what its trainings share or throw away, closed to the other accounts."""
+"""The scratch folder of a machine, for shared and temporary files of trainings, closed to other accounts."""
 
 import functools
 import grp
@@ -28,33 +28,32 @@ _CODE_CACHES: Final = {
     "CUDA_CACHE_PATH": "cuda",
     "NUMBA_CACHE_DIR": "numba",
 }
-"""The variables that name folders of compiled code, and the folders."""
-_UNKNOWN: Final = 65_534
-"""Who owns, seen from within a container without root, what is root's outside."""
+"""Environment variables for folders of compiled code, and the names of these folders."""
+_UNKNOWN: Final = 65_534  # the owner, seen within a rootless container, of what belongs to root outside
 
 
 class UnsafeFolderError(PermissionError):
-    """A folder or a file lies where another account could exchange it; the message says where, and what to do."""
+    """Another account could replace a folder or file; the message says where, and what to do."""
 
 
 def scratch() -> Path:
-    """This machine's scratch folder, made where it is not there; raises UnsafeFolderError.
+    """Returns the machine's scratch folder, created if necessary; raises UnsafeFolderError.
 
-    It lies in the folder for temporary files, so TMPDIR moves it.
+    It is in the folder for temporary files, so that TMPDIR moves it.
     """
     return private(unmade())
 
 
 def unmade() -> Path:
-    """Where the scratch folder is or will be; nothing is made or looked at."""
+    """The path of the scratch folder, whether it exists or not."""
     return Path(tempfile.gettempdir()).absolute() / f"metricsweep-scratch-{os.getuid()}"
 
 
 def private(folder: Path) -> Path:
-    """The folder, made where it is not there, once nobody but this user (and root) can exchange anything in it.
+    """Creates a folder if necessary, and checks that only this user and root can replace its content.
 
-    A folder of ours that others could only read is closed to them. Raises UnsafeFolderError for one that is a link,
-    that somebody else owns or could have written in, and for one that lies in such a folder.
+    A folder of ours that others could only read is closed to them. Raises UnsafeFolderError for a link, for a folder
+    that somebody else owns or could have written in, and for one inside such a folder.
     """
     folder = folder.absolute()
     for above in reversed(folder.parents):
@@ -65,7 +64,7 @@ def private(folder: Path) -> Path:
         folder.mkdir(mode=0o700)
     status = folder.lstat()
     if stat.S_ISLNK(status.st_mode):
-        raise UnsafeFolderError(f"{folder} is a link, and whoever made it says what is read there; remove it{_ADVICE}")
+        raise UnsafeFolderError(f"{folder} is a link, so that its owner decides what is read there; remove it{_ADVICE}")
     if not stat.S_ISDIR(status.st_mode):
         raise UnsafeFolderError(f"{folder} is no folder; remove it{_ADVICE}")
     if status.st_uid != os.getuid():
@@ -78,16 +77,15 @@ def private(folder: Path) -> Path:
 
 
 def named(name: str, key: str) -> str:
-    """The name of a folder in scratch: the beginning of `name`, which may be as long as a file system allows, and of
-    the hash `key`."""
+    """A folder name within the scratch folder: the beginning of `name` and of the hash `key`."""
     return f"{os.fsencode(name)[:_NAME_BYTES].decode('utf-8', 'ignore')}-{key[:16]}"
 
 
 def claim_code_caches() -> None:
-    """Have libraries keep the code that they compile in the scratch folder; call it before torch is imported.
+    """Make libraries store compiled code in the scratch folder; call it before torch is imported.
 
     By default torch's compiler runs what it finds in `torchinductor_<login>` in the folder for temporary files, which
-    any account can make first. A place that the environment names is left as it is. Raises UnsafeFolderError.
+    any account can create first. A folder that the environment names is kept. Raises UnsafeFolderError.
     """
     folder = private(scratch() / "code")
     for variable, name in _CODE_CACHES.items():
@@ -99,7 +97,7 @@ def claim_code_caches() -> None:
 
 
 def opened(path: Path) -> IO[bytes]:
-    """A file for reading, where it is one of ours and no link; raises UnsafeFolderError, and OSError as `open` does."""
+    """Open a file for reading, if it is ours and no link; raises UnsafeFolderError, and OSError as `open` does."""
     try:
         number = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError as error:
@@ -114,16 +112,21 @@ def opened(path: Path) -> IO[bytes]:
     return file
 
 
-def built(
-    folder: Path,
-    read: Callable[[], T | None],
-    write: Callable[[Path], None],
-    wait: Callable[[], None] = lambda: None,
-) -> T:
-    """What `read` finds in the folder; where that is nothing, `write` fills it first, whole or not at all.
+def allocate(path: Path, size: int) -> None:
+    """Create a file of `size` bytes; raises OSError on a full disk, instead of a memory fault when it is filled."""
+    with path.open("wb") as file:
+        if hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(file.fileno(), 0, size)
+        file.truncate(size)
 
-    One process of the machine does so, into a folder aside, and others wait; these call `wait` every second, which may
-    raise to give up. Raises DataDamagedError where nothing can be read of what was written.
+
+def built(
+    folder: Path, read: Callable[[], T | None], write: Callable[[Path], None], wait: Callable[[], None] = lambda: None
+) -> T:
+    """Returns what `read` finds in a scratch folder; if that is None, `write` first fills the folder atomically.
+
+    One process of the machine writes, and others wait; they call `wait` every second, which may raise to give up.
+    Raises DataDamagedError if what was written cannot be read.
     """
     with _locked(FileLock(f"{folder}.lock"), wait):
         content = read()  # by now another process may have written it
@@ -131,7 +134,7 @@ def built(
             _fill(folder, write)
             content = read()
     if content is None:
-        raise DataDamagedError(f"{folder}: what was written there is not what is read; check the disk")
+        raise DataDamagedError(f"{folder}: the content read differs from what was written; check the disk")
     return content
 
 
@@ -157,7 +160,7 @@ def _fill(folder: Path, write: Callable[[Path], None]) -> None:
 
 
 def _check_above(folder: Path) -> None:
-    """A folder on the way: what lies in it must be no other account's to exchange. Links on the way are followed."""
+    """Check that no other account can replace what is in a parent folder. Links are followed."""
     try:
         status = folder.lstat()
     except FileNotFoundError:
@@ -177,14 +180,14 @@ def _check_above(folder: Path) -> None:
 
 
 def _others_write(found: os.stat_result) -> bool:
-    """Whether another account could write in a folder; a group that is this user's alone is no other account."""
+    """Whether another account could write in a folder; a group with only this user does not count."""
     by_group = found.st_mode & stat.S_IWGRP and not (found.st_gid == os.getgid() and _alone())
     return bool(found.st_mode & stat.S_IWOTH or by_group)
 
 
 @functools.cache
 def _alone() -> bool:
-    """Whether this process's group is the one that many systems make for each user, and has no other members."""
+    """Whether this process's group has only this user, as many systems create it."""
     try:
         group, user = grp.getgrgid(os.getgid()), pwd.getpwuid(os.getuid())
     except KeyError:

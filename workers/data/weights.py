@@ -1,6 +1,5 @@
-"""Weights that are published: which there are, their download, and reading a state dict without running code."""
+"""Pretrained weights: reading a state dict without running code, downloads, and which are missing."""
 
-import hashlib
 import pickle
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -15,7 +14,7 @@ from torch import Tensor, nn
 from workers.catalog.recipe import below_root
 from workers.contract import DataDamagedError, DataMissingError, Part
 from workers.data import published_weights
-from workers.data.download import offered
+from workers.data.download import Checksum, offered
 from workers.data.file_content import digests
 from workers.data.published_weights import FOLDER, PublishedWeights, cached, look_up, of, wrong
 
@@ -24,33 +23,31 @@ T = TypeVar("T")
 _NAMED: Final = re.compile(r"-([0-9a-f]{8,64})\.[a-z]+$")  # torch.hub's convention: resnet50-0676ba61.pth
 _WRAPPERS: Final = ("state_dict", "model")  # under what training scripts save the weights
 _PARALLEL: Final = "module."  # what DataParallel puts before every name
-_SHOWN: Final = 5  # names told of those that are missing; a foreign file may lack hundreds
+_SHOWN: Final = 5  # missing names in a message; a wrong file may lack hundreds
 
 
 class WeightsError(RuntimeError):
-    """Weights are missing, damaged or of another network; the message names the file and says what to do."""
+    """Weights are missing, damaged or of another network; the message names the file and gives advice."""
 
 
 class WeightsMissingError(WeightsError, DataMissingError):
-    """The file of weights is not there."""
+    """A file of pretrained weights is missing."""
 
 
 class WeightsDamagedError(WeightsError, DataDamagedError):
-    """The file of weights has another hash than it must have."""
+    """A file of pretrained weights has a wrong hash."""
 
 
 class Weights(NamedTuple):
-    """A file of weights."""
+    """The named tensors of a weights file, with their hash."""
 
     state: dict[str, Tensor]
-    meta: Mapping[str, Any]
-    """What the file says of itself; empty where it says nothing."""
-    origin: str
-    """`sha256:` and the hash of the file's bytes."""
+    meta: Mapping[str, Any]  # the metadata of the file
+    origin: str  # `sha256:` and the hash of the file
 
 
 def find(root: Path, path: str) -> Path:
-    """The file `path` under the data root; raises WeightsError."""
+    """The path of the weights file `path` under the data root; raises WeightsError."""
     if not below_root(path) or not (place := (root / path).resolve()).is_relative_to(root.resolve()):
         raise WeightsError(f"weights {path!r}: give a path relative to the data folder, and within it")
     if not place.is_file():
@@ -62,44 +59,35 @@ def find(root: Path, path: str) -> Path:
 
 
 def read(root: Path, path: str, known: Mapping[str, str] | None = None) -> Weights:
-    """The weights in the file `path` under the data root, on the CPU; no code in it is run. Raises WeightsError.
+    """The weights in the file `path` under the data root, on the CPU; runs no code in it. Raises WeightsError.
 
-    The SHA-256 is compared with that of `known` (by file name, whole or its beginning), else with the one that the
-    name ends with, as in torch.hub: `resnet50-0676ba61.pth`.
+    The SHA-256 is compared with that in `known` (by file name, in full or its beginning), or with the one that the name
+    ends with, as in torch.hub: `resnet50-0676ba61.pth`.
     """
     place = find(root, path)
-    digest = _sha256(place)
+    digest = Checksum("sha256", "").of(place)
     _compare(place, digest, known or {})
     try:
         content = _content(place)
     except pickle.UnpicklingError as error:
         raise WeightsError(f"weights {place} hold more than tensors, or are damaged ({_first(error)})") from error
-    except (
-        OSError,
-        EOFError,
-        RuntimeError,
-        ValueError,
-        KeyError,
-        AttributeError,
-        IndexError,
-        SafetensorError,
-    ) as error:
+    except (OSError, EOFError, RuntimeError, ValueError, LookupError, AttributeError, SafetensorError) as error:
         raise WeightsError(f"weights {place} cannot be read; fetch the file again ({_first(error)})") from error
     meta = content.get("meta", {}) if isinstance(content, Mapping) else {}
     return Weights(_state(content, place), meta if isinstance(meta, Mapping) else {}, f"sha256:{digest}")
 
 
 def _content(place: Path) -> Any:
-    """What a file holds, without running code: a pickle of tensors alone, or safetensors, timm's format."""
+    """The content of a file, without running code: a pickle of tensors, or safetensors."""
     if place.suffix == ".safetensors":
         return load_file(place)
     return torch.load(place, map_location="cpu", weights_only=True)
 
 
 def look(root: Path, path: str, scratch: Path) -> str:
-    """`sha256:` and the hash of the file, which is read once for as long as it does not change.
+    """The hash of a weights file as `sha256:...`; the file is read again only if it has changed.
 
-    Raises WeightsError where it is missing, or is not the one that its name promises.
+    Raises WeightsError if it is missing, or does not match its name.
     """
     place = find(root, path)
     (digest,) = digests([str(place)], scratch).values()
@@ -115,10 +103,10 @@ def _compare(place: Path, found: str, known: Mapping[str, str]) -> None:
 
 
 def fill(net: nn.Module, state: Mapping[str, Tensor], source: str, unused: Iterable[str] = ()) -> None:
-    """Copy `state` into `net` by name, but for names that begin with one of `unused`.
+    """Copy the weights `state` into `net` by name, except names that begin with one of `unused`.
 
-    Raises WeightsError with every name that is missing, unknown or of another shape. Batch norms of before PyTorch 0.4
-    (no count of batches, vectors as [1, c]) are understood.
+    Raises WeightsError with every name that is missing, unknown or of another shape. Batch norms of PyTorch before 0.4
+    (no count of batches, vectors as [1, c]) are accepted.
     """
     wanted = net.state_dict()
     given = {name: value for name, value in state.items() if not name.startswith(tuple(unused))}
@@ -143,14 +131,14 @@ def fill(net: nn.Module, state: Mapping[str, Tensor], source: str, unused: Itera
 
 
 def into_cache(root: Path, backbone: str) -> None:
-    """Have the published weights of a backbone in the cache of torch.hub, which its libraries read, by their hash."""
+    """Copy the published weights of a backbone into the cache of torch.hub, from which libraries load them."""
     cached(root, of(backbone), Path(torch.hub.get_dir()) / "checkpoints")
 
 
 def from_hub(what: str, fetch: Callable[[], T], backbone: str | None = None) -> T:
-    """What `fetch` gets from the library's hub or its cache on this machine; raises WeightsError where it cannot.
+    """Loads pretrained weights by `fetch` from a library's hub or its cache; raises WeightsError if it fails.
 
-    `backbone` names the published file that may lie in the data folder, where there is one.
+    `backbone` names the published file that may be in the data folder instead.
     """
     try:
         return fetch()
@@ -180,13 +168,8 @@ def _state(content: Any, place: Path) -> dict[str, Tensor]:
     return {str(name).removeprefix(_PARALLEL) if parallel else str(name): value for name, value in content.items()}
 
 
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def _first(error: BaseException) -> str:
-    """The first line of what an error says."""
+    """The first line of an error's message."""
     return next(iter(str(error).splitlines()), type(error).__name__)
 
 
@@ -194,14 +177,14 @@ _COMMAND: Final = "`metricsweep weights fetch {}`"
 
 
 def look_at_pretrained(root: Path, backbone: Part, *, reach: bool) -> None:
-    """Raise WeightsMissingError or WeightsDamagedError where a training would; reads files here once.
+    """Raise WeightsMissingError or WeightsDamagedError if a training would.
 
-    What is not here is fetched by the training: with `reach` it is asked whether its publishers answer, else it is
-    missing, and nobody elsewhere is asked anything.
+    With `reach`, a file that is not on this machine is missing only if its publishers do not answer; without, nobody is
+    asked.
     """
     if backbone.name == "timm_model":
         _look_at_timm(str(backbone.options.get("architecture")), reach=reach)
-    elif any(one.backbone == backbone.name for one in published_weights.FILES):
+    elif any(file.backbone == backbone.name for file in published_weights.FILES):
         _look_at_file(root, of(backbone.name), reach=reach)
 
 
@@ -227,7 +210,7 @@ def _look_at_file(root: Path, file: PublishedWeights, *, reach: bool) -> None:
 
 
 def _look_at_timm(architecture: str, *, reach: bool) -> None:
-    """The same of a file in the hub that timm asks; its name bears no hash."""
+    """The same for a file in timm's hub; its name has no hash."""
     # A second or more, for the few who name such a network; the hub's client comes with timm.
     import timm
     from huggingface_hub import constants, hf_hub_url, try_to_load_from_cache
@@ -237,10 +220,10 @@ def _look_at_timm(architecture: str, *, reach: bool) -> None:
         return  # the training says better what is wrong with it, or asks another place
     repository, _, revision = config.hf_hub_id.partition("@")
     names = [config.hf_hub_filename] if config.hf_hub_filename else ["model.safetensors", "pytorch_model.bin"]
-    if any(isinstance(try_to_load_from_cache(repository, one, revision=revision or None), str) for one in names):
+    if any(isinstance(try_to_load_from_cache(repository, name, revision=revision or None), str) for name in names):
         return
     where = f"{names[0]} of {repository} is missing: looked in {constants.HF_HUB_CACHE}"
-    addresses = [hf_hub_url(repository, one, revision=revision or None) for one in names]
+    addresses = [hf_hub_url(repository, name, revision=revision or None) for name in names]
     if not reach:
         raise WeightsMissingError(f"{where}; the first training fetches it from {addresses[0]}")
     if silent := "HF_HUB_OFFLINE is set" if constants.is_offline_mode() else offered(addresses):

@@ -1,10 +1,10 @@
 """Cars196: car models, the first 98 train, the others test; in any of the three layouts that circulate."""
 
 import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from io import BytesIO
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import scipy.io
@@ -28,8 +28,8 @@ class Cars196:
     label = "Cars196"
     paper = "Krause et al. 2013"
     version = 1
-    classes: ClassVar[Mapping[str, int]] = {"train": 98, "test": 98}
-    images: ClassVar[Mapping[str, int]] = {"train": 8054, "test": 8131}
+    classes = {"train": 98, "test": 98}
+    images = {"train": 8054, "test": 8131}
     channels = 3
     side = 256
     metrics = (
@@ -46,18 +46,18 @@ class Cars196:
         side: Annotated[int, Ge(1)] = 256,
         resize: Literal["shorter", "square"] = "shorter",
         official: bool = True,
+        on_error: Literal["stop", "skip"] = "stop",
         content: str | None = None,
     ) -> None:
         self.official, self.expected = official, content
         every = _every(root)
-        source = Source("cars196", Form(resize, side), scratch, type(self), official)
-        self.train, self.test, self.content, self.notes = listing.load(
-            source, [one for one in every if int(one.label) <= 98], [one for one in every if int(one.label) > 98]
-        )
+        source = Source("cars196", Form(resize, side), scratch, type(self), official, on_error)
+        train, test = ([image for image in every if (int(image.label) <= 98) is half] for half in (True, False))
+        self.train, self.test, self.content, self.notes = listing.load(source, train, test)
 
 
 def _every(root: Path) -> list[Listed]:
-    """All images with their official class numbers, from the first layout that is there."""
+    """All images with their official class numbers, from the first layout that exists."""
     for folder in (root / "cars196", root / "CARS_196", root / "stanford_cars", root):
         if (folder / "cars_annos.mat").is_file():
             return _original(folder)
@@ -91,7 +91,7 @@ def _devkit(folder: Path) -> list[Listed]:
 
 
 def _images(folder: Path, name: str) -> Path:
-    """The folder of images, which some packs hold twice over: `cars_train/cars_train/`."""
+    """The folder of images, which some packs have twice: `cars_train/cars_train/`."""
     return folder / name if (folder / name).is_dir() else folder
 
 
@@ -112,7 +112,7 @@ def _listed(image: Path, label: int, models: Sequence[str]) -> Listed:
 
 
 def _models(path: Path) -> list[str]:
-    """The names of the car models in the order of their numbers, where a MATLAB file has them: only people need it."""
+    """The names of the car models in order, if a MATLAB file has them."""
     return [str(name) for name in np.atleast_1d(_mat(path).get("class_names", []))] if path.is_file() else []
 
 
@@ -138,7 +138,7 @@ def _field(path: Path, name: str) -> list[Any]:
 
 
 def _mat(path: Path) -> dict[str, Any]:
-    """What a MATLAB file holds; raises DataMissingError, DataDamagedError."""
+    """The content of a MATLAB file; raises DataMissingError, DataDamagedError."""
     with reading(path):
         content = path.read_bytes()
         if content[:10] == b"MATLAB 7.3":
@@ -149,7 +149,6 @@ def _mat(path: Path) -> dict[str, Any]:
 
 
 def _class(path: Path, value: Any) -> int:
-    """A class number from 1 to 196; raises DataDamagedError."""
     number = listing.number(path, str(value))
     if not 1 <= number <= 196:
         raise DataDamagedError(f"{path}: classes are numbered 1 to 196, found {number}")

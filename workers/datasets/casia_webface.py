@@ -1,9 +1,9 @@
 """CASIA-WebFace: the faces that SEC's recognition trains on."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, ClassVar, Final, Literal
+from typing import Annotated, Final, Literal
 
 from annotated_types import Ge
 
@@ -24,22 +24,22 @@ class CasiaWebface:
     """490,623 photographs of 10,572 people, aligned to 112x112 pixels; all of them train.
 
     Read from InsightFace's `faces_webface_112x112/` with `train.rec`, `train.idx` and `property`, else from
-    `casia_webface/` with a folder for each person (`official: false`, since their number differs by who packed them).
-    `test` names the pairs that are verified: `lfw`, `agedb30` or `cfp_fp`, which lie beside it; `tests` names sets that
-    the weights at the end are judged on besides, as `test_agedb30` and the like, of which one may be `megaface`.
+    `casia_webface/` with a folder for each person (`official: false`, since packs differ in their number). `test` names
+    the pairs to verify: `lfw`, `agedb30` or `cfp_fp`, which are in the same folder; `tests` names further sets for the
+    final weights, such as `test_agedb30`, of which one may be `megaface`.
     """
 
     label = "CASIA-WebFace"
     paper = "Yi et al. 2014"
     version = 1
-    classes: ClassVar[Mapping[str, int]] = {"train": 10572}
-    images: ClassVar[Mapping[str, int]] = {"train": 490623}
+    classes = {"train": 10572}
+    images = {"train": 490623}
     channels = 3
     side = 112
     manifest = None
     added = ("tests",)
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each is one choice of which images are taken
         self,
         root: Path,
         scratch: Path,
@@ -48,6 +48,7 @@ class CasiaWebface:
         tests: tuple[Literal["lfw", "agedb30", "cfp_fp", "megaface"], ...] = (),
         side: Annotated[int, Ge(1)] = 112,
         official: bool = True,
+        on_error: Literal["stop", "skip"] = "stop",
         content: str | None = None,
     ) -> None:
         self.official, self.expected = official, content
@@ -55,7 +56,7 @@ class CasiaWebface:
         listed = _recorded(root)
         if not listed:
             listed, self.notes = _foldered(root)
-        source = Source("casia_webface", Form("square", side), scratch, type(self), official)
+        source = Source("casia_webface", Form("square", side), scratch, type(self), official, on_error)
         self.train, trained = listing.load_half(source, "train", listed)
         self.test, tested = load(test, root, scratch, side, official)
         self.tests = {name: _tested(name, root, scratch, side, official=official) for name in tests}
@@ -63,14 +64,14 @@ class CasiaWebface:
 
 
 def _tested(name: str, root: Path, scratch: Path, side: int, *, official: bool) -> Images:
-    """The images of a set that is tested, with its pairs or its distractors."""
+    """The images of a test set, with its pairs or its distractors."""
     if name == "megaface":
         return Megaface(root, scratch, side=side, official=official).test
     return load(name, root, scratch, side, official)[0]
 
 
 def _recorded(root: Path) -> list[Listed] | None:
-    """The faces of InsightFace's records; None where they are not there."""
+    """The faces of InsightFace's records; None if they do not exist."""
     folder = next((root / name for name in _RECORDS if (root / name / "train.rec").exists()), None)
     if folder is None:
         return None
@@ -86,9 +87,9 @@ def _recorded(root: Path) -> list[Listed] | None:
 
 
 def _faces(path: Path, records: list[Record]) -> list[Record]:
-    """The records of images: all of them, or those before the number that an empty record 0 names.
+    """The records of images: all, or those before the number in an empty record 0.
 
-    Behind these InsightFace has a record for each person, with the range of their images.
+    After these InsightFace has a record for each person, with the range of their images.
     """
     first, *others = records
     if first.number != 0 or first.content or len(first.labels) < 2:
@@ -96,7 +97,7 @@ def _faces(path: Path, records: list[Record]) -> list[Record]:
     past = first.labels[0]
     if not (past.is_integer() and 1 < past <= 2**31):
         raise _damaged(path, first, f"it says that images end before record {past}")
-    faces = [one for one in others if one.number < past]
+    faces = [record for record in others if record.number < past]
     if len(faces) != int(past) - 1:
         raise _damaged(path, first, f"it promises {int(past) - 1:,} images, and the index lists {len(faces):,} of them")
     return faces
@@ -116,18 +117,18 @@ def _damaged(path: Path, record: Record, why: str) -> DataDamagedError:
 
 
 def _compare(path: Path, listed: Sequence[Listed]) -> None:
-    """Raise DataDamagedError where there are not as many people as the file `property` says, `10572,112,112`."""
-    said = read_text(path, ": it says how many people there are; fetch it again").strip()
-    people = len({one.label for one in listed})
-    fields = said.split(",")
-    if len(fields) != 3 or not all(one.isascii() and one.isdecimal() for one in fields):
-        raise DataDamagedError(f"{path}: expected people, height and width, as `10572,112,112`; found {said[:40]!r}")
+    """Raise DataDamagedError if the number of people differs from that in the file `property`, `10572,112,112`."""
+    text = read_text(path, ": it says how many people there are; fetch it again").strip()
+    people = len({face.label for face in listed})
+    fields = text.split(",")
+    if len(fields) != 3 or not all(field.isascii() and field.isdecimal() for field in fields):
+        raise DataDamagedError(f"{path}: expected people, height and width, as `10572,112,112`; found {text[:40]!r}")
     if int(fields[0][:9]) != people:
         raise DataDamagedError(f"{path} says {fields[0]} people, and train.rec has {people:,}; fetch both again")
 
 
 def _foldered(root: Path) -> tuple[list[Listed], tuple[str, ...]]:
-    """The faces in a folder for each person, and what was passed over."""
+    """The faces in a folder for each person, and what was skipped."""
     folder = next((root / name for name in _FOLDERS if (root / name).is_dir()), None)
     if folder is None:
         raise DataMissingError(
@@ -135,4 +136,4 @@ def _foldered(root: Path) -> tuple[list[Listed], tuple[str, ...]]:
             "put the data set there, or set METRICSWEEP_DATA (or --data) to the folder that holds it"
         )
     classes, notes = class_folders(folder)
-    return [one for images in classes.values() for one in images], notes
+    return [image for images in classes.values() for image in images], notes

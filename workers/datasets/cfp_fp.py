@@ -1,8 +1,7 @@
 """CFP-FP: pairs of a face from the front and one in profile, to verify."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from annotated_types import Ge
 
@@ -10,19 +9,19 @@ from workers.data import faces
 
 
 class CfpFp:
-    """7,000 pairs of a frontal and a profile photograph in ten folds, half of them of one person; nothing trains.
+    """7,000 pairs of a frontal and a profile photograph in ten folds, half of them of one person; none of them train.
 
-    Read from InsightFace's `cfp_fp.bin`, in the data root or beside `train.rec`, else from `cfp_fp/` with `pairs.txt`,
-    as LFW prints its own, and `PERSON/PERSON_0001.jpg`. Faces must be aligned as InsightFace aligns them, to 112x112
-    pixels; others are brought to `side`, squashed. `official: false` takes another number of pairs.
+    Read from InsightFace's `cfp_fp.bin`, in the data root or next to `train.rec`, else from `cfp_fp/` with `pairs.txt`
+    in LFW's format and `PERSON/PERSON_0001.jpg`. Faces must be aligned as InsightFace aligns them, to 112x112 pixels;
+    others are resized to `side`, without keeping their aspect. `official: false` accepts another number of pairs.
     """
 
     label = "CFP-FP"
     paper = "Sengupta et al. 2016"
     version = 1
-    classes: ClassVar[Mapping[str, int]] = {"train": 0}
-    images: ClassVar[Mapping[str, int]] = {"train": 0}
-    pairs: ClassVar[Mapping[str, int]] = {"test": 7000}
+    classes = {"train": 0}
+    images = {"train": 0}
+    pairs = {"test": 7000}
     channels = 3
     side = 112
     manifest = None

@@ -1,8 +1,7 @@
 """CIFAR-10: small photographs, with the same ten classes in both halves."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Literal
 
 from workers.data import listing
 from workers.data.images import content_hash
@@ -18,8 +17,8 @@ class Cifar10:
     label = "CIFAR-10"
     paper = "Krizhevsky 2009"
     version = 1
-    classes: ClassVar[Mapping[str, int]] = {"train": 10, "test": 10}
-    images: ClassVar[Mapping[str, int]] = {"train": 50000, "test": 10000}
+    classes = {"train": 10, "test": 10}
+    images = {"train": 50000, "test": 10000}
     same_classes = True
     channels = 3
     side = 32

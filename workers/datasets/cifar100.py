@@ -1,8 +1,6 @@
 """CIFAR-100: small photographs, with the same hundred classes in both halves."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import ClassVar
 
 from workers.data import listing
 from workers.data.images import content_hash
@@ -17,8 +15,8 @@ class Cifar100:
     label = "CIFAR-100"
     paper = "Krizhevsky 2009"
     version = 1
-    classes: ClassVar[Mapping[str, int]] = {"train": 100, "test": 100}
-    images: ClassVar[Mapping[str, int]] = {"train": 50000, "test": 10000}
+    classes = {"train": 100, "test": 100}
+    images = {"train": 50000, "test": 10000}
     same_classes = True
     channels = 3
     side = 32

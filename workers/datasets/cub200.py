@@ -1,8 +1,7 @@
 """CUB-200-2011: birds, the first hundred species train, the others test."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from annotated_types import Ge
 
@@ -21,8 +20,8 @@ class Cub200:
     label = "CUB-200-2011"
     paper = "Wah et al. 2011"
     version = 1
-    classes: ClassVar[Mapping[str, int]] = {"train": 100, "test": 100}
-    images: ClassVar[Mapping[str, int]] = {"train": 5864, "test": 5924}
+    classes = {"train": 100, "test": 100}
+    images = {"train": 5864, "test": 5924}
     channels = 3
     side = 256
     metrics = (
@@ -39,23 +38,19 @@ class Cub200:
         side: Annotated[int, Ge(1)] = 256,
         resize: Literal["shorter", "square"] = "shorter",
         official: bool = True,
+        on_error: Literal["stop", "skip"] = "stop",
         content: str | None = None,
     ) -> None:
         self.official, self.expected = official, content
         folder = listing.folder(root, ["CUB_200_2011"], "images.txt")
-        path = folder / "image_class_labels.txt"
+        path, images = folder / "image_class_labels.txt", folder / "images"
         names = dict(listing.rows(folder / "images.txt", 2))
         labels = dict(listing.rows(path, 2))
+        # `006.Crested_Auklet/Crested_Auklet_0001.jpg` shows a `Crested Auklet`.
         every = [
-            Listed(Picture(folder / "images" / name), label, name=_species(name))
+            Listed(Picture(images / name), label, name=name.split("/")[0].partition(".")[2].replace("_", " "))
             for name, label in listing.joined(path, labels, names)
         ]
-        source = Source("cub200", Form(resize, side), scratch, type(self), official)
-        self.train, self.test, self.content, self.notes = listing.load(
-            source, [one for one in every if int(one.label) <= 100], [one for one in every if int(one.label) > 100]
-        )
-
-
-def _species(path: str) -> str:
-    """`Crested Auklet` of `006.Crested_Auklet/Crested_Auklet_0001.jpg`."""
-    return path.partition("/")[0].partition(".")[2].replace("_", " ")
+        source = Source("cub200", Form(resize, side), scratch, type(self), official, on_error)
+        train, test = ([image for image in every if (int(image.label) <= 100) is half] for half in (True, False))
+        self.train, self.test, self.content, self.notes = listing.load(source, train, test)

@@ -1,8 +1,5 @@
 """scikit-learn's digits: the bundled data set, small enough for a demonstration on two cores."""
 
-from collections.abc import Mapping
-from typing import ClassVar
-
 import numpy as np
 import torch
 from sklearn.datasets import load_digits
@@ -16,8 +13,8 @@ class Digits:
     label = "Digits"
     paper = "Alpaydin & Kaynak 1998, Optical Recognition of Handwritten Digits"
     version = 1
-    classes: ClassVar[Mapping[str, int]] = {"train": 6, "test": 4}
-    images: ClassVar[Mapping[str, int]] = {"train": 1083, "test": 714}
+    classes = {"train": 6, "test": 4}
+    images = {"train": 1083, "test": 714}
     channels = 1
     side = 8
     metrics = (

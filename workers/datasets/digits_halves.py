@@ -1,8 +1,5 @@
 """scikit-learn's digits as classification has them: all ten digits train, and all ten are tested."""
 
-from collections.abc import Mapping
-from typing import ClassVar
-
 from workers.data.images import Images
 from workers.datasets.digits import all_digits
 
@@ -16,8 +13,8 @@ class DigitsHalves:
     label = "Digits, both halves"
     paper = "Alpaydin & Kaynak 1998, Optical Recognition of Handwritten Digits"
     version = 1
-    classes: ClassVar[Mapping[str, int]] = {"train": 10, "test": 10}
-    images: ClassVar[Mapping[str, int]] = {"train": 1200, "test": 597}
+    classes = {"train": 10, "test": 10}
+    images = {"train": 1200, "test": 597}
     same_classes = True
     channels = 1
     side = 8

@@ -1,8 +1,7 @@
 """Fashion-MNIST, split by classes as MNIST is."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import Final
 
 import numpy as np
 import torch
@@ -24,8 +23,8 @@ class FashionMnist:
     label = "Fashion-MNIST"
     paper = "Xiao et al. 2017"
     version = 1
-    classes: ClassVar[Mapping[str, int]] = {"train": 5, "test": 5}
-    images: ClassVar[Mapping[str, int]] = {"train": 30000, "test": 5000}
+    classes = {"train": 5, "test": 5}
+    images = {"train": 30000, "test": 5000}
     channels = 1
     side = 28
     manifest = None
@@ -39,7 +38,6 @@ class FashionMnist:
 
 
 def _half(root: Path, prefix: str) -> Images:
-    """All ten classes of an official half."""
     file = f"{prefix}-images-idx3-ubyte"
     image, label = read_idx_pair(find(root, [f"FashionMNIST/raw/{file}{gz}" for gz in ("", ".gz")]))
     pixels = torch.from_numpy(image.copy()).unsqueeze(1)

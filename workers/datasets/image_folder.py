@@ -26,7 +26,7 @@ class ImageFolder:
     channels = 3
     manifest = None
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each is one choice of which images are taken
         self,
         root: Path,
         scratch: Path,
@@ -35,6 +35,7 @@ class ImageFolder:
         train_classes: Annotated[int, Ge(1)] | None = None,
         side: Annotated[int, Ge(1)] = 256,
         resize: Literal["shorter", "square"] = "shorter",
+        on_error: Literal["stop", "skip"] = "stop",
         content: str | None = None,
     ) -> None:
         self.expected = content
@@ -44,7 +45,7 @@ class ImageFolder:
         if not 0 < first < len(classes):
             raise DataOptionError(f"dataset.train_classes: expected 1 to {len(classes) - 1}, found {first}")
         names = sorted(classes)
-        halves = [[one for name in half for one in classes[name]] for half in (names[:first], names[first:])]
-        source = Source(f"folder-{place.name}", Form(resize, side, upright=True), scratch)
+        halves = [[image for name in half for image in classes[name]] for half in (names[:first], names[first:])]
+        source = Source(f"folder-{place.name}", Form(resize, side, upright=True), scratch, on_error=on_error)
         self.train, self.test, self.content, repeated = listing.load(source, *halves)
         self.notes = notes + repeated

@@ -1,8 +1,7 @@
 """ImageNet: the photographs of a thousand classes, the same in both halves."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, ClassVar, Final, Literal
+from typing import Annotated, Final, Literal
 
 from annotated_types import Ge
 
@@ -25,8 +24,8 @@ class Imagenet:
     label = "ImageNet"
     paper = "Russakovsky et al. 2015"
     version = 1
-    classes: ClassVar[Mapping[str, int]] = {"train": 1000, "test": 1000}
-    images: ClassVar[Mapping[str, int]] = {"train": 1281167, "test": 50000}
+    classes = {"train": 1000, "test": 1000}
+    images = {"train": 1281167, "test": 50000}
     same_classes = True
     channels = 3
     side = 256
@@ -40,12 +39,13 @@ class Imagenet:
         side: Annotated[int, Ge(1)] = 256,
         resize: Literal["shorter", "square"] = "shorter",
         official: bool = True,
+        on_error: Literal["stop", "skip"] = "stop",
         content: str | None = None,
     ) -> None:
         self.official, self.expected = official, content
         folder = listing.folder(root, _FOLDERS, "train")
         read = [class_folders(folder / half) for half in ("train", "val")]
-        halves = [[one for images in half.classes.values() for one in images] for half in read]
-        source = Source("imagenet", Form(resize, side), scratch, type(self), official)
+        halves = [[image for images in half.classes.values() for image in images] for half in read]
+        source = Source("imagenet", Form(resize, side), scratch, type(self), official, on_error)
         self.train, self.test, self.content, repeated = listing.load(source, *halves)
         self.notes = tuple(note for half in read for note in half.notes) + repeated

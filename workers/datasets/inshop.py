@@ -1,8 +1,7 @@
 """In-Shop Clothes Retrieval: queries are searched in a gallery of other photographs."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, ClassVar, Final, Literal
+from typing import Annotated, Final, Literal
 
 from annotated_types import Ge
 
@@ -28,9 +27,9 @@ class InShop:
     label = "In-Shop"
     paper = "Liu et al., CVPR 2016 (DeepFashion)"
     version = 1
-    classes: ClassVar[Mapping[str, int]] = {"train": 3997, "test": 3985}
-    images: ClassVar[Mapping[str, int]] = {"train": 25882, "test": 26830}
-    queries: ClassVar[Mapping[str, int]] = {"test": 14218}
+    classes = {"train": 3997, "test": 3985}
+    images = {"train": 25882, "test": 26830}
+    queries = {"test": 14218}
     channels = 3
     side = 256
     metrics = (
@@ -39,7 +38,7 @@ class InShop:
     )  # fmt: skip
     manifest = None
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each is one choice of which images are taken
         self,
         root: Path,
         scratch: Path,
@@ -48,16 +47,16 @@ class InShop:
         resize: Literal["shorter", "square"] = "shorter",
         highres: bool = False,
         official: bool = True,
+        on_error: Literal["stop", "skip"] = "stop",
         content: str | None = None,
     ) -> None:
         self.official, self.expected = official, content
         train, test = _halves(root, "img_highres" if highres else "img")
-        source = Source("inshop", Form(resize, side), scratch, type(self), official)
+        source = Source("inshop", Form(resize, side), scratch, type(self), official, on_error)
         self.train, self.test, self.content, self.notes = listing.load(source, train, test)
 
 
 def _halves(root: Path, images: str) -> tuple[list[Listed], list[Listed]]:
-    """The training images, and the queries with the gallery."""
     path = _partition(root)
     folder = path.parent.parent if path.parent.name == "Eval" else path.parent
     holder = folder / "Img" if (folder / "Img" / images).is_dir() else folder
@@ -74,7 +73,6 @@ def _halves(root: Path, images: str) -> tuple[list[Listed], list[Listed]]:
 
 
 def _partition(root: Path) -> Path:
-    """The list that divides the images."""
     name = "list_eval_partition.txt"
     for place in (*(root / folder for folder in _FOLDERS), root):
         for path in (place / "Eval" / name, place / name):

@@ -1,8 +1,7 @@
 """Labeled Faces in the Wild: pairs of faces to verify, of people who did not train."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from annotated_types import Ge
 
@@ -10,19 +9,19 @@ from workers.data import faces
 
 
 class Lfw:
-    """6,000 pairs of photographs in ten folds, half of them of one person; nothing of it trains.
+    """6,000 pairs of photographs in ten folds, half of them of one person; none of them train.
 
-    Read from InsightFace's `lfw.bin`, in the data root or beside `train.rec`, else from `lfw/` with `pairs.txt` and
-    `PERSON/PERSON_0001.jpg`. Faces must be aligned as InsightFace aligns them, to 112x112 pixels; others are brought
-    to `side`, squashed. `official: false` takes another number of pairs.
+    Read from InsightFace's `lfw.bin`, in the data root or next to `train.rec`, else from `lfw/` with `pairs.txt` and
+    `PERSON/PERSON_0001.jpg`. Faces must be aligned as InsightFace aligns them, to 112x112 pixels; others are resized to
+    `side`, without keeping their aspect. `official: false` accepts another number of pairs.
     """
 
     label = "LFW"
     paper = "Huang et al. 2007"
     version = 1
-    classes: ClassVar[Mapping[str, int]] = {"train": 0}
-    images: ClassVar[Mapping[str, int]] = {"train": 0}
-    pairs: ClassVar[Mapping[str, int]] = {"test": 6000}
+    classes = {"train": 0}
+    images = {"train": 0}
+    pairs = {"test": 6000}
     channels = 3
     side = 112
     manifest = None

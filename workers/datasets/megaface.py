@@ -1,10 +1,9 @@
 """MegaFace, challenge 1: faces of people to be found among up to a million strangers."""
 
 import hashlib
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 import torch
 from annotated_types import Ge
@@ -27,8 +26,8 @@ class Megaface:
     label = "MegaFace"
     paper = "Kemelmacher-Shlizerman et al. 2016"
     version = 1
-    classes: ClassVar[Mapping[str, int]] = {"train": 0}
-    images: ClassVar[Mapping[str, int]] = {"train": 0}
+    classes = {"train": 0}
+    images = {"train": 0}
     channels = 3
     side = 112
     manifest = None
@@ -54,7 +53,8 @@ class Megaface:
         source = Source("megaface", Form("square", side), scratch, type(self), official)
         people = 1 + max(probe.label for probe in probes)
         others = {path: len(probes) + place for place, path in enumerate(every(strangers))}
-        listed = [Listed(Picture(folder / "facescrub_images" / one.path), one.label, True, one.name) for one in probes]
+        faces_folder = folder / "facescrub_images"
+        listed = [Listed(Picture(faces_folder / probe.path), probe.label, True, probe.name) for probe in probes]
         listed += [Listed(Picture(folder / "megaface_images" / path), people, False, "strangers") for path in others]
         images, read = listing.load_half(source, "test", listed)
         among = {

@@ -1,8 +1,6 @@
 """MNIST, split by classes as retrieval asks for."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 import torch
@@ -21,8 +19,8 @@ class Mnist:
     label = "MNIST"
     paper = "LeCun et al. 1998"
     version = 1
-    classes: ClassVar[Mapping[str, int]] = {"train": 5, "test": 5}
-    images: ClassVar[Mapping[str, int]] = {"train": 30596, "test": 4861}
+    classes = {"train": 5, "test": 5}
+    images = {"train": 30596, "test": 4861}
     channels = 1
     side = 28
     manifest = "sha256:ab5d0cd8cd7dcb7e5e35e98189bb59c9001c3bdae418fe74cc88a0eaeec7abb3"

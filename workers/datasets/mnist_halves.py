@@ -1,8 +1,6 @@
 """MNIST in its official halves, as classification has it."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import ClassVar
 
 from workers.datasets.mnist import half
 
@@ -17,8 +15,8 @@ class MnistHalves:
     label = "MNIST, official halves"
     paper = "LeCun et al. 1998 (SVMax fig. 7)"
     version = 1
-    classes: ClassVar[Mapping[str, int]] = {"train": 10, "test": 10}
-    images: ClassVar[Mapping[str, int]] = {"train": 60000, "test": 10000}
+    classes = {"train": 10, "test": 10}
+    images = {"train": 60000, "test": 10000}
     same_classes = True
     channels = 1
     side = 28

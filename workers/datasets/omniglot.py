@@ -1,8 +1,7 @@
 """Omniglot: many classes with few images each, the closest small analogue of the papers' data sets."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import Final
 
 import numpy as np
 import torch
@@ -29,8 +28,8 @@ class Omniglot:
     label = "Omniglot"
     paper = "Lake et al. 2015"
     version = 1
-    classes: ClassVar[Mapping[str, int]] = {"train": 964, "test": 659}
-    images: ClassVar[Mapping[str, int]] = {"train": 19280, "test": 13180}
+    classes = {"train": 964, "test": 659}
+    images = {"train": 19280, "test": 13180}
     channels = 1
     side = 28
     manifest = "sha256:c50f2237111b05736fa7396766846bcabfc4400d13c5d99947509df94a88b9c5"
@@ -46,7 +45,7 @@ class Omniglot:
 
 
 def _folder(root: Path) -> Path:
-    """The folder that holds both official halves; raises DataMissingError."""
+    """The folder of both official halves; raises DataMissingError."""
     for folder in (root / "omniglot-py", root):
         if any((folder / half).is_dir() for half in _HALVES):
             return folder
@@ -57,7 +56,7 @@ def _folder(root: Path) -> Path:
 
 
 def _drawings(folder: Path) -> list[Listed]:
-    """The drawings of one half in the order of their names; the class is the alphabet with the character."""
+    """The drawings of a half ordered by name; a class is an alphabet with a character."""
     if not folder.is_dir():
         raise DataMissingError(f"{folder} is missing; fetch the data set again")
     found = []
@@ -76,10 +75,8 @@ def _packed(path: Path) -> tuple[Images, Images]:
     count = len(label)
     if image.dtype != np.uint8 or image.shape != (count, 28, 28) or not label.shape == split.shape == (count,):
         raise DataDamagedError(f"{path}: expected {count:,} images of 28x28 bytes, each with a label and a split")
-    return _half(image, label, split == 0), _half(image, label, split == 1)
-
-
-def _half(image: np.ndarray, label: np.ndarray, chosen: np.ndarray) -> Images:
-    """The chosen images, their labels renumbered from 0."""
-    _, renumbered = np.unique(label[chosen], return_inverse=True)
-    return Images(torch.from_numpy(image[chosen]).unsqueeze(1), torch.from_numpy(renumbered.astype(np.int64)))
+    train, test = (
+        Images(torch.from_numpy(image[split == half]).unsqueeze(1), listing.contiguous(label[split == half]))
+        for half in (0, 1)
+    )
+    return train, test

@@ -2,7 +2,7 @@
 
 import hashlib
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +35,7 @@ class Packed:
         *,
         file: str,
         side: Annotated[int, Ge(1)] | None = None,
+        on_error: Literal["stop", "skip"] = "stop",
         content: str | None = None,
     ) -> None:
         self.expected = content
@@ -44,18 +45,21 @@ class Packed:
         if "jpeg" in held:
             every = [*map(Listed, read_jpegs(path, len(labels)), labels.tolist())]
             form = Form("keep") if side is None else Form("shorter", side)
-            source = Source(f"packed-{path.stem}", form, scratch)
+            source = Source(f"packed-{path.stem}", form, scratch, on_error=on_error)
             train, test = ([every[place] for place in np.flatnonzero(tests == half)] for half in (False, True))
             self.train, self.test, self.content, self.notes = listing.load(source, train, test)
             return
         if side is not None:
             raise DataOptionError(f"dataset.side: {file} holds pixels, which stay as they are; leave it out")
         images = _pixels(path, len(labels))
-        self.train, self.test = (_half(images, labels, tests == half) for half in (False, True))
+        self.train, self.test = (
+            Images(images[torch.from_numpy(tests == half)], listing.contiguous(labels[tests == half]))
+            for half in (False, True)
+        )
         self.content = content_hash(self)
         digests = [
-            (hashlib.sha256(one.numpy().data).hexdigest(), f"image {place} of {path}")
-            for place, one in enumerate(images)
+            (hashlib.sha256(image.numpy().data).hexdigest(), f"image {place} of {path}")
+            for place, image in enumerate(images)
         ]
         halves = ([digests[place] for place in np.flatnonzero(tests == half)] for half in (False, True))
         self.notes = tuple(listing.shared(*halves))
@@ -78,15 +82,9 @@ def _divided(path: Path, held: list[str]) -> tuple[npt.NDArray[Any], npt.NDArray
 
 
 def _pixels(path: Path, count: int) -> torch.Tensor:
-    """The images of a pack that holds pixels, uint8 [n, c, h, w]."""
+    """The images of a pack of pixels, uint8 [n, c, h, w]."""
     (image,) = read_npz(path, ["image"])
     image = image[..., None] if image.ndim == 3 else image
     if image.dtype != np.uint8 or image.ndim != 4 or len(image) != count or image.shape[3] not in (1, 3):
         raise DataDamagedError(f"{path}: expected {count:,} images of bytes, [n, h, w] or [n, h, w, 3]")
     return torch.from_numpy(np.ascontiguousarray(image.transpose(0, 3, 1, 2)))
-
-
-def _half(images: torch.Tensor, labels: npt.NDArray[Any], chosen: npt.NDArray[np.bool_]) -> Images:
-    """The chosen images, their labels renumbered from 0."""
-    _, renumbered = np.unique(labels[chosen], return_inverse=True)
-    return Images(images[torch.from_numpy(chosen)], torch.from_numpy(renumbered.astype(np.int64)))

@@ -1,8 +1,7 @@
 """Stanford Online Products: many classes of very few photographs each."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from annotated_types import Ge
 
@@ -21,8 +20,8 @@ class Sop:
     label = "SOP"
     paper = "Oh Song et al., CVPR 2016"
     version = 1
-    classes: ClassVar[Mapping[str, int]] = {"train": 11318, "test": 11316}
-    images: ClassVar[Mapping[str, int]] = {"train": 59551, "test": 60502}
+    classes = {"train": 11318, "test": 11316}
+    images = {"train": 59551, "test": 60502}
     channels = 3
     side = 256
     metrics = (
@@ -39,17 +38,18 @@ class Sop:
         side: Annotated[int, Ge(1)] = 256,
         resize: Literal["shorter", "square"] = "shorter",
         official: bool = True,
+        on_error: Literal["stop", "skip"] = "stop",
         content: str | None = None,
     ) -> None:
         self.official, self.expected = official, content
         folder = listing.folder(root, ["Stanford_Online_Products"], "Ebay_train.txt")
-        source = Source("sop", Form(resize, side), scratch, type(self), official)
+        source = Source("sop", Form(resize, side), scratch, type(self), official, on_error)
         halves = [_listed(folder, folder / f"Ebay_{half}.txt") for half in ("train", "test")]
         self.train, self.test, self.content, self.notes = listing.load(source, *halves)
 
 
 def _listed(folder: Path, path: Path) -> list[Listed]:
-    """The images of one list: after a header `image_id class_id super_class_id path`."""
+    """The images of a list, which begins with `image_id class_id super_class_id path`."""
     lines = listing.rows(path, 4, skip=1)
     return [
         Listed(Picture(folder / name), listing.number(path, label), name=f"{name.partition('_final/')[0]} {label}")

@@ -1,1 +1,1 @@
-"""Schedules of eta: the weight of the regularizer at each iteration; one file a schedule."""
+"""Schedules of eta: callables that give the regularizer's weight at iteration `step`, from 0; one file a schedule."""

@@ -1,4 +1,4 @@
-"""The weight of the regularizer stays."""
+"""A constant weight of the regularizer."""
 
 
 class ConstantEta:
@@ -13,5 +13,4 @@ class ConstantEta:
         self._eta = eta
 
     def __call__(self, step: int) -> float:
-        """eta at iteration `step`, from 0."""
         return self._eta

@@ -1,4 +1,4 @@
-"""The weight of the regularizer is zero for the first epochs, then rises within some and stays."""
+"""The weight of the regularizer is zero for some epochs, then rises and stays."""
 
 from typing import Annotated
 
@@ -23,7 +23,6 @@ class FaceWarmup:
         self._rise = rise * epoch
 
     def __call__(self, step: int) -> float:
-        """eta at iteration `step`, from 0."""
         if step < self._start:
             return 0.0
         risen = (step - self._start) / self._rise if self._rise else 1.0

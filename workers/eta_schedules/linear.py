@@ -13,5 +13,4 @@ class Linear:
         self._total = total
 
     def __call__(self, step: int) -> float:
-        """eta at iteration `step`, from 0."""
         return self._eta * step / self._total

@@ -1,4 +1,4 @@
-"""The weight of the regularizer rises fast at the very beginning, whatever it is to become."""
+"""The weight of the regularizer rises fast at the beginning."""
 
 from typing import Annotated
 
@@ -18,5 +18,4 @@ class MinRamp:
         self._slope = slope
 
     def __call__(self, step: int) -> float:
-        """eta at iteration `step`, from 0."""
         return min(self._eta, self._slope * step / self._total)

@@ -1,9 +1,7 @@
-"""The evaluation of embeddings: what metrics share is computed once, in chunks that bound the memory."""
+"""Evaluates embeddings: computes once, and in chunks, what several metrics use."""
 
 import math
-from collections.abc import Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import NamedTuple
 
 import faiss
@@ -14,8 +12,7 @@ from torch import Tensor
 from workers import geometry
 from workers.contract import Distance
 from workers.evaluation.clustering import k_means
-from workers.evaluation.measures import Measures
-from workers.evaluation.neighbours import CHUNK, Neighbours, Similarity, neighbours
+from workers.evaluation.neighbours import CHUNK, Neighbours, Similarity, nearest, neighbours
 from workers.geometry import PairCosines, gram, pair_cosines
 
 _ITERATIONS = 20  # of k-means, with one start and a fixed seed: pytorch-metric-learning's protocol
@@ -23,39 +20,32 @@ _SEED = 1234
 
 
 class Contingency(NamedTuple):
-    """How classes and clusters share images: counts on the CPU, in no order and without zeros."""
+    """The numbers of images that classes and clusters share; on the CPU, unordered and without zeros."""
 
-    joint: Tensor
-    """The images of each pair of a class and a cluster that share any."""
+    joint: Tensor  # the images of each pair of a class and a cluster
     classes: Tensor
-    """The images of each class."""
     clusters: Tensor
-    """The images of each cluster."""
 
     @classmethod
     def of(cls, classes: Tensor, clusters: Tensor) -> "Contingency":
-        """Of the class and the cluster of each image; never as a table, which for SOP would have 128 million cells."""
+        """Counts the images of each class and cluster, given the class and cluster of each image."""
         joint = torch.unique(classes * (int(clusters.max()) + 1) + clusters, return_counts=True)[1]
         return cls(joint, classes.bincount(), clusters.bincount())
 
     @property
     def pair_f1(self) -> float:
-        """2PR / (P + R) over the pairs of images that a cluster joins; NaN where there is no pair of either sort."""
+        """F1 = 2PR / (P + R) over the pairs of images in a common cluster; NaN without pairs of either kind."""
         pairs = _pairs(self.clusters) + _pairs(self.classes)
         return 2 * _pairs(self.joint) / pairs if pairs else math.nan
 
 
-def _pairs(counts: Tensor) -> int:
-    return int((counts * (counts - 1)).sum()) // 2
-
-
 class Evaluation:
-    """Raw embeddings [n, d] of images with their labels [n], and what metrics ask of them.
+    """The embeddings [n, d] of images with labels [n], and cached intermediate results that metrics share.
 
-    Neighbours and pairs are those among the images, or with the `gallery` (embeddings and labels) where there is one:
-    In-Shop's protocol, where no image is in both. All else is of the images alone. `seed` is that of `clusters_sec`.
-    Neighbours and clusters are by the `distance`: of directions, or of raw embeddings. Raises ValueError unless there
-    is at least one image, one label for each, and the gallery is as wide.
+    Neighbours and pairs are among the images, or with the `gallery` (embeddings and labels) if given, as in In-Shop's
+    protocol; everything else is of the images only. `seed` is that of `clusters_sec`. Neighbours and clusters use the
+    `distance`: of directions, or of raw embeddings. Raises ValueError unless there is an image, a label for each, and
+    the gallery is as wide.
     """
 
     def __init__(
@@ -75,37 +65,37 @@ class Evaluation:
         self._gallery: Evaluation | None = None
         if gallery is not None:
             _check(*gallery, embeddings.shape[-1:])
-            self._gallery = Evaluation(gallery[0].to(self.embeddings), gallery[1])
+            self._gallery = Evaluation(gallery[0].to(self.embeddings), gallery[1], distance=distance)
 
     @cached_property
     def finite(self) -> bool:
-        """Whether no embedding has a NaN or an infinity; metrics are NaN otherwise."""
+        """Whether all embeddings are free of NaN and infinity; otherwise metrics are NaN."""
         return bool(self.embeddings.isfinite().all()) and (self._gallery is None or self._gallery.finite)
 
     @cached_property
     def norms(self) -> Tensor:
-        """||f|| of each image, [n]."""
+        """The norm ||f|| of each image's embedding, [n]."""
         return geometry.norms(self.embeddings)
 
     @cached_property
     def unit(self) -> Tensor:
-        """f^ = f / ||f||, [n, d]; zero where f is."""
+        """The normalized embeddings f^ = f / ||f||, [n, d]; zero where f is."""
         return geometry.unit(self.embeddings)
 
     @property
     def points(self) -> Tensor:
-        """What the distance is between, [n, d]: `unit`, or the raw embeddings where it is Euclidean."""
+        """The embeddings that distances compare, [n, d]: `unit`, or the raw embeddings if the distance is Euclidean."""
         return self.embeddings if self._distance == "euclidean" else self.unit
 
     @cached_property
     def classes(self) -> Tensor:
-        """The class of each image as an index from 0, [n], whatever the labels are."""
+        """The class of each image as an index from 0, [n]."""
         classes: Tensor = torch.unique(self.labels, return_inverse=True)[1]
         return classes
 
     @cached_property
     def _common(self) -> tuple[Tensor, tuple[Tensor, Tensor] | None]:
-        """Classes [n] by an index that images and gallery have in common, and the gallery: directions and classes."""
+        """Classes [n] by indices shared with the gallery, and the gallery's directions and classes."""
         if self._gallery is None:
             return self.classes, None
         both = torch.unique(torch.cat([self.labels, self._gallery.labels]), return_inverse=True)[1]
@@ -114,7 +104,7 @@ class Evaluation:
 
     @cached_property
     def queries(self) -> Tensor:
-        """Which images are the queries of `neighbours`, in their order: those with another of their class to find."""
+        """The indices, in order, of images that have another image of their class to find."""
         if not self.finite:
             return self.classes[:0]
         classes, gallery = self._common
@@ -124,18 +114,33 @@ class Evaluation:
 
     @cached_property
     def neighbours(self) -> Neighbours:
-        """What the neighbours of each query say."""
         if not self.finite:
             return Neighbours.blank()
         classes, gallery = self._common
-        raw = self._distance == "euclidean"
-        others = None if self._gallery is None else self._gallery.embeddings if raw else self._gallery.unit
-        similarity = Similarity.euclidean if raw else Similarity.cosine
-        return neighbours(similarity(self.points, others), classes, gallery and gallery[1], self._chunk)
+        return neighbours(self._compared, classes, gallery and gallery[1], self._chunk)
+
+    @property
+    def _compared(self) -> Similarity:
+        similarity = Similarity.euclidean if self._distance == "euclidean" else Similarity.cosine
+        return similarity(self.points, self._gallery.points if self._gallery else None)
+
+    @cached_property
+    def predicted(self) -> Tensor:
+        """The label of the image that is nearest to each of the `queries`, int64 [queries].
+
+        Most of them are known from `neighbours`; where another class is nearer or tied, it is searched.
+        """
+        labels, found = self.labels, self.labels[self.queries]
+        unsure = (self.neighbours.closer + self.neighbours.tied > 0).nonzero()[:, 0]
+        if len(unsure):
+            queries = self.queries[unsure]
+            places = nearest(self._compared, queries, among=self._gallery is None, chunk=self._chunk)
+            found[unsure] = (labels if self._gallery is None else self._gallery.labels)[places]
+        return found
 
     @cached_property
     def cosines(self) -> PairCosines:
-        """The mean and the deviation of the cosine over all pairs of a class, and over all pairs of two classes."""
+        """The mean and deviation of the cosine over all pairs of a class, and over all pairs of two classes."""
         if not self.finite:
             return PairCosines.unknown()
         classes, gallery = self._common
@@ -151,8 +156,8 @@ class Evaluation:
     def clusters(self) -> Tensor:
         """The cluster of each image, [n] on the CPU, by k-means on the `points` with as many clusters as classes.
 
-        Lloyd's algorithm of faiss from one random start, in one thread and with a fixed seed: the same from run to run.
-        Raises RuntimeError where embeddings are not `finite`.
+        faiss's Lloyd algorithm from one random start, in one thread and with a fixed seed, so that it is repeatable.
+        Raises RuntimeError unless embeddings are `finite`.
         """
         points = self.points.float().cpu().numpy()
         count, width = points.shape
@@ -171,12 +176,11 @@ class Evaluation:
 
     @cached_property
     def contingency(self) -> Contingency:
-        """How classes and clusters share images."""
         return Contingency.of(self.classes.cpu(), self.clusters)
 
     @cached_property
     def clusters_sec(self) -> Tensor:
-        """The same by the k-means of SEC's code: the tightest of ten starts by k-means++, each until nothing changes.
+        """The clusters by SEC's k-means: the tightest of ten starts by k-means++, each until nothing changes.
 
         On the embeddings' device, in as many threads as torch has; the same for the same seed, device and threads.
         """
@@ -184,7 +188,6 @@ class Evaluation:
 
     @cached_property
     def contingency_sec(self) -> Contingency:
-        """How classes and `clusters_sec` share images."""
         return Contingency.of(self.classes.cpu(), self.clusters_sec)
 
 
@@ -194,21 +197,5 @@ def _check(embeddings: Tensor, labels: Tensor, width: torch.Size) -> None:
         raise ValueError(f"expected embeddings [n, d] and labels [n], found {[*shape]} and {[*labels.shape]}")
 
 
-def evaluate(
-    embeddings: Tensor,
-    labels: Tensor,
-    names: Sequence[str],
-    parts: Path | None = None,
-    gallery: tuple[Tensor, Tensor] | None = None,
-    seed: int = 0,
-    distance: Distance = "cosine",
-) -> dict[str, float]:
-    """The metrics `names`, such as `recall@1`, of raw embeddings [n, d] with labels [n], keyed as given.
-
-    With a `gallery` (embeddings and labels) neighbours are looked for there; `seed` is what metrics draw by, and
-    `distance` by what they rank and cluster. A metric
-    without a value is NaN: of embeddings that are not finite, or of neighbours where no class has two images. Raises
-    UnknownPart for a metric that neither this package nor the folder `parts` has.
-    """
-    evaluation = Evaluation(embeddings, labels, gallery=gallery, seed=seed, distance=distance)
-    return Measures(names, parts, seed).of(evaluation, names)
+def _pairs(counts: Tensor) -> int:
+    return int((counts * (counts - 1)).sum()) // 2

@@ -1,7 +1,7 @@
-"""What metrics measure: the values of one evaluation, and those of each query."""
+"""The values of metrics of an evaluation, and the scores of its queries."""
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,52 +12,53 @@ from torch import Tensor
 
 from workers import registry
 from workers.catalog import parse_metric
-from workers.catalog.inventory import EMBEDDINGS
-from workers.contract import Distance, Part
+from workers.contract import NO_METRICS, Distance, Part
 
-QUERY, CLASS = "query", "class"
-"""The names under which the scores say whose they are."""
+QUERY, CLASS, PREDICTED = "query", "class", "predicted"
+"""The names under which the scores say whose they are, and which class is the nearest neighbour's."""
 MOST_VALUES: Final = 2**22
-"""Scores that are kept of one split: 16 MiB of float32 before they are packed."""
+"""The maximal number of stored scores of a split: 16 MiB of float32 before compression."""
 
 QueryScores = dict[str, Tensor]
-"""By `query` the place of each query among the images that are searched for, int32 [q], by `class` its class, int32,
-and by the name of each metric its score, float32: on the CPU."""
+"""`query`, the place of each query among the searched images, int32 [q]; `class`, its class, int32; `predicted`, the
+class of its nearest neighbour, int32, if the task searches one; and by the name of each metric its score, float32; on
+the CPU."""
 
 
 @dataclass
 class NotedScores:
-    """What each query of a split scored, by the split, and the hash of the data set that they are of."""
+    """The per-query scores of an evaluation by split, and the hash of the data set."""
 
     scores: dict[str, QueryScores] = field(default_factory=dict)
+    names: Mapping[str, Sequence[str]] = field(default_factory=dict)
     data: str | None = None
+    files: dict[str, bytes] = field(default_factory=dict)
 
 
 def note(scores: QueryScores, name: str, metric: Any, evaluation: Any) -> None:
-    """Add the scores of a metric, where it is a mean over queries, has a value and fits."""
+    """Add the per-query scores of a metric to `scores`, if it is a mean over queries that has a value."""
     each = getattr(metric, "each", None)
-    if each is None or name in (QUERY, CLASS):
+    if each is None or name in NO_METRICS:
         return
     places: Tensor = evaluation.queries.cpu()
     values: Tensor = each(evaluation).detach().cpu()
-    if not len(places) or len(values) != len(places) or (held(scores) + 1) * len(places) > MOST_VALUES:
+    metrics = scores.keys() - NO_METRICS
+    if not len(places) or len(values) != len(places) or (len(metrics) + 1) * len(places) > MOST_VALUES:
         return
     if QUERY not in scores:
         scores[QUERY] = places.to(torch.int32)
         scores[CLASS] = evaluation.labels.cpu()[places].to(torch.int32)
+        predicted: Tensor | None = getattr(evaluation, "predicted", None)
+        if predicted is not None:
+            scores[PREDICTED] = predicted.cpu().to(torch.int32)
     if len(scores[QUERY]) == len(places):
         scores[name] = values.to(torch.float32)
 
 
-def held(scores: QueryScores) -> int:
-    """Of how many metrics there are scores."""
-    return sum(name not in (QUERY, CLASS) for name in scores)
-
-
 class Measures:
-    """The metrics `names`, built in or from the folder `parts`.
+    """Computes the metrics `names`, built in or from the folder `parts`.
 
-    `seed` is what they draw by, and `distance` by what they rank and cluster.
+    `seed` is for metrics that draw, `distance` for ranking and clustering.
     """
 
     def __init__(
@@ -69,27 +70,19 @@ class Measures:
 
     @contextmanager
     def noting(self, scores: QueryScores) -> Iterator[None]:
-        """Within it the score of each query is added to `scores`, of the metrics that are means over queries."""
+        """Within the context, store the scores of each query in `scores`, for metrics that are means over queries."""
         self._noted = scores
         try:
             yield
         finally:
             self._noted = None
 
-    def over_queries(self, name: str) -> bool:
-        """Whether the metric `name` is a mean over queries whose scores it tells; raises UnknownPart."""
-        return hasattr(registry.find("metric", parse_metric(name)[0], self._parts), "each")
-
-    def needs(self, name: str) -> str:
-        """What the metric `name` is computed from, as it states it; raises UnknownPart."""
-        return str(getattr(registry.find("metric", parse_metric(name)[0], self._parts), "needs", ""))
-
-    def reads(self, name: str) -> str:
-        """What the metric `name` reads, as it states it; raises UnknownPart."""
-        return str(getattr(registry.find("metric", parse_metric(name)[0], self._parts), "reads", EMBEDDINGS))
+    def stated(self, name: str, attribute: str, default: Any = None) -> Any:
+        """An attribute of the metric `name`, such as its fact `needs`; raises UnknownPart."""
+        return getattr(registry.find("metric", parse_metric(name)[0], self._parts), attribute, default)
 
     def of(self, evaluation: Any, names: Sequence[str]) -> dict[str, float]:
-        """The metrics `names`, such as `recall@1`, of what they read, keyed as given; NaN where there is no value.
+        """Computes the metrics `names`, such as `recall@1`, of an evaluation; NaN if there is no value.
 
         Raises UnknownPart for a metric that neither this package nor the folder of own parts has.
         """

@@ -1,9 +1,9 @@
 """Linear probes: samples of frozen features, and a classifier trained on them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property
 from itertools import product
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -15,30 +15,30 @@ _WITHIN = 3.0  # deviations
 
 
 class Samples:
-    """Points [n, 2] and the centres [k, 2] of Gaussians of one deviation."""
+    """Generated points [n, 2], and the centres [k, 2] of the Gaussians that they should follow."""
 
     def __init__(self, points: Tensor, centres: Tensor, deviation: float) -> None:
         self.points, self.centres, self.deviation = points.double().cpu(), centres.double().cpu(), deviation
 
     @cached_property
     def nearest(self) -> tuple[Tensor, Tensor]:
-        """The distance [n] from each point to its nearest centre, and which that is [n]."""
+        """The distance [n] from each point to its nearest centre, and the index of that centre [n]."""
         distance, centre = torch.cdist(self.points, self.centres).min(dim=1)
         return distance, centre
 
     @cached_property
     def good(self) -> Tensor:
-        """Whether each point lies within three deviations of a centre, [n]."""
+        """Whether each point is within three deviations of a centre, [n]."""
         return self.nearest[0] <= _WITHIN * self.deviation
 
     @cached_property
     def caught(self) -> int:
-        """The centres with such a point."""
+        """The number of centres with a point within three deviations."""
         return len(torch.unique(self.nearest[1][self.good]))
 
     @cached_property
     def shares(self) -> Tensor:
-        """The share of the points that is nearest to each centre, [k]."""
+        """The share of the points that are nearest to each centre, [k]."""
         return torch.bincount(self.nearest[1], minlength=len(self.centres)).double() / len(self.points)
 
 
@@ -47,17 +47,15 @@ _VALUES: Final = 2**25  # cosines that are held at a time
 
 
 class Classified(NamedTuple):
-    """What a classifier says of images."""
+    """The class scores that a classifier gives to images."""
 
-    scores: Tensor
-    """[n, classes]; the higher, the likelier."""
+    scores: Tensor  # [n, classes]; higher means more likely
     labels: Tensor
-    """int64 [n]."""
 
     def hits(self, k: int) -> Tensor:
         """Whether each image's class is among the k with the highest scores, float64 [n].
 
-        Equal scores count as the expectation under random order; where one is not finite the image is told wrong.
+        Equal scores count by their expectation in random order; an image with a score that is not finite is wrong.
         """
         own = self.scores.gather(1, self.labels[:, None])
         before, equal = (self.scores > own).sum(dim=1), (self.scores == own).sum(dim=1)
@@ -66,22 +64,19 @@ class Classified(NamedTuple):
 
 
 class Features(NamedTuple):
-    """Features of images whose classes are to be told, and of others whose classes are known."""
+    """Features of images to classify, and of known images with their classes."""
 
     features: Tensor
-    """[n, d]."""
     labels: Tensor
     known: Tensor
-    """[m, d]."""
     known_labels: Tensor
 
     @property
     def queries(self) -> Tensor:
-        """Which images are asked about: all, [n]."""
         return torch.arange(len(self.labels))
 
     def voted(self, k: int) -> Classified:
-        """What the k nearest of the known ones say by the cosine, each with the weight e^(cosine / .07)."""
+        """The votes of the k nearest known images by the cosine, each with the weight e^(cosine / .07)."""
         classes = int(self.known_labels.max()) + 1
         known, count = geometry.unit(self.known), min(k, len(self.known))
         votes = []
@@ -93,34 +88,27 @@ class Features(NamedTuple):
         return Classified(torch.cat(votes), self.labels)
 
 
-MOMENTUM: Final = 0.9
+_MOMENTUM: Final = 0.9
 
 
 class Schedule(NamedTuple):
-    """How classifiers are trained."""
+    """The training schedule of linear probes: epochs, batch and learning rates."""
 
-    rates: tuple[float, ...]
-    """The learning rates: of each there is a classifier."""
+    rates: tuple[float, ...]  # the learning rates, with a classifier for each
     epochs: int
     batch: int
-    at: tuple[int, ...] = ()
-    """The epochs after which a rate falls."""
+    at: tuple[int, ...] = ()  # the epochs after which rates are multiplied by `factor`
     factor: float = 0.2
-    """What it is multiplied by there."""
-
-    def fault(self) -> str | None:
-        """What is wrong with it; none where nothing is."""
-        if not self.rates:
-            return "expected at least one learning rate, found none"
-        if any(not 0 < one < self.epochs for one in self.at):
-            return f"the rate is to fall after epochs {[*self.at]}, and there are {self.epochs}"
-        return None
+    views: Literal["centre", "crops"] = "centre"
+    """How a probe sees training images: as an evaluation does, or by SimCLR's random crops and flips in every epoch."""
+    reports: Literal["chosen", "best"] = "chosen"
+    """`chosen`: the rate that held-out images choose, after the last epoch; `best`: the best on test images."""
 
 
 class Probe:
-    """A softmax classifier of each layer's features with each rate, by SGD with momentum and no decay.
+    """A softmax classifier for each layer's features and each rate, trained by SGD with momentum and no decay.
 
-    They start at zero and see the same batches; none feels another, so that each is what it would be alone.
+    They start at zero and see the same batches. None affects another.
     """
 
     def __init__(self, widths: Mapping[str, int], classes: int, schedule: Schedule, device: torch.device) -> None:
@@ -130,40 +118,37 @@ class Probe:
         self._classifiers = nn.ModuleList(nn.Linear(widths[layer], classes) for layer, _ in self.keys).to(device)
         for parameter in self._classifiers.parameters():
             nn.init.zeros_(parameter)
-        groups = [{"params": [*one.parameters()], "lr": rate} for one, (_, rate) in self._paired()]
-        self._optimizer = torch.optim.SGD(groups, lr=1.0, momentum=MOMENTUM)
+        pairs = zip(self._classifiers, self.keys, strict=True)
+        groups = [{"params": [*classifier.parameters()], "lr": rate} for classifier, (_, rate) in pairs]
+        self._optimizer = torch.optim.SGD(groups, lr=1.0, momentum=_MOMENTUM)
         self.epoch = 0
         """The epochs that are done."""
 
     def learn(self, features: Mapping[str, Tensor], labels: Tensor) -> Tensor:
-        """One step of every classifier down the cross-entropy of a batch; gives its values, one a classifier."""
-        factor = self.schedule.factor ** sum(self.epoch >= one for one in self.schedule.at)
+        """One step of every classifier on the cross-entropy of a batch; returns their losses."""
+        factor = self.schedule.factor ** sum(self.epoch >= epoch for epoch in self.schedule.at)
         for group, (_, rate) in zip(self._optimizer.param_groups, self.keys, strict=True):
             group["lr"] = rate * factor
         self._optimizer.zero_grad(set_to_none=True)
-        losses = torch.stack([cross_entropy(one, labels) for one in self._said(features)])
+        losses = torch.stack([cross_entropy(scores, labels) for scores in self._scores(features)])
         losses.sum().backward()  # type: ignore[no-untyped-call]
         self._optimizer.step()
         return losses.detach()
 
     @torch.no_grad()
     def scores(self, features: Mapping[str, Tensor]) -> list[Tensor]:
-        """What every classifier says of images, [b, classes] each."""
-        return self._said(features)
+        """The class scores of every classifier for images, [b, classes] each."""
+        return self._scores(features)
 
-    def _said(self, features: Mapping[str, Tensor]) -> list[Tensor]:
-        return [one(features[layer]) for one, (layer, _) in self._paired()]
-
-    def _paired(self) -> Sequence[tuple[nn.Module, tuple[str, float]]]:
-        return [*zip(self._classifiers, self.keys, strict=True)]
+    def _scores(self, features: Mapping[str, Tensor]) -> list[Tensor]:
+        pairs = zip(self._classifiers, self.keys, strict=True)
+        return [classifier(features[layer]) for classifier, (layer, _) in pairs]
 
     def state_dict(self) -> dict[str, Any]:
-        """What it needs to go on."""
         states = {"classifiers": self._classifiers.state_dict(), "optimizer": self._optimizer.state_dict()}
         return {**states, "epoch": self.epoch}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on where the state was taken."""
         self._classifiers.load_state_dict(state["classifiers"])
         self._optimizer.load_state_dict(state["optimizer"])
         self.epoch = state["epoch"]

@@ -1,130 +1,32 @@
 """Verification and identification: pairs, ROC curves, and rates among distractors."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import torch
 from torch import Tensor
 
+from workers import geometry
+from workers.data import megaface
 from workers.data.images import PairSet
+from workers.data.megaface import FeatureFiles, Probe, every
 from workers.evaluation import neighbours
 
 FOLDS: Final = 10
 MOST: Final = 3_000
-"""Pairs of one class at most, as Labeled Faces in the Wild has; and as many of two."""
+"""The maximal number of pairs of one class, and of two, as in Labeled Faces in the Wild."""
 _SEED: Final = 0  # the same pairs in all trainings
 
-
-class Scores(NamedTuple):
-    """What an embedding says of pairs."""
-
-    cosine: Tensor  # [p]
-    same: Tensor  # bool [p]
-    fold: Tensor  # int64 [p]
-
-
-def checked(drawn: PairSet, images: int) -> PairSet:
-    """The pairs that a data set drew up of so many images.
-
-    Raises ValueError where one of them is of no image, all are of one class or of two, or all are in one fold.
-    """
-    ends = torch.cat([drawn.first, drawn.second])
-    if bool(((ends < 0) | (ends >= images)).any()):
-        worst = int(ends[(ends < 0) | (ends >= images)][0])
-        raise ValueError(f"verification: a pair names image {worst}, and there are {images:,}, counted from 0")
-    alike, every = int(drawn.same.sum()), len(drawn.same)
-    if not 0 < alike < every:
-        raise ValueError(f"verification: expected pairs of one class and of two, found {alike} and {every - alike}")
-    if len(drawn.fold.unique()) < 2:  # type: ignore[no-untyped-call]
-        raise ValueError(
-            "verification: expected two folds of pairs at least, since each is told by the others; found 1"
-        )
-    return drawn
-
-
-def pairs(labels: Tensor) -> PairSet:
-    """All pairs of one class, of more than 3,000 so many, and as many of two, each kind dealt to ten folds.
-
-    Drawn by a fixed seed. Raises ValueError where there are fewer of one class than folds, or one class alone.
-    """
-    labels, drawn = labels.cpu(), torch.Generator().manual_seed(_SEED)
-    members = [(labels == one).nonzero()[:, 0] for one in labels.unique()]  # type: ignore[no-untyped-call]
-    alike = torch.cat([torch.combinations(one) for one in members])
-    if len(members) < 2 or len(alike) < FOLDS:
-        counts = f"found {len(members)} and {len(alike)}"
-        raise ValueError(f"verification: expected two classes and {FOLDS} pairs of one class at least; {counts}")
-    alike = alike[torch.randperm(len(alike), generator=drawn)[:MOST]]
-    apart = alike.new_empty(0, 2)
-    while len(apart) < len(alike):
-        more = torch.randint(len(labels), (2 * len(alike), 2), generator=drawn)
-        apart = torch.cat([apart, more[labels[more[:, 0]] != labels[more[:, 1]]]])[: len(alike)]
-    both = torch.cat([alike, apart])
-    place = torch.arange(len(alike))
-    return PairSet(both[:, 0], both[:, 1], torch.cat([place >= 0, place < 0]), torch.cat([place, place]) % FOLDS)
-
-
-class Roc(NamedTuple):
-    """Every threshold that tells pairs apart, from one that accepts none of them to one that accepts all.
-
-    A threshold accepts the pairs whose cosine reaches it; pairs of equal cosines are accepted together.
-    """
-
-    false: Tensor  # int64 [m], the pairs of two classes that each accepts, from 0 on
-    true: Tensor  # int64 [m], the pairs of one class
-
-    @classmethod
-    def of(cls, scores: Scores) -> "Roc":
-        """Of the cosines of pairs, of which at least one is of one class and one of two."""
-        cosine, place = scores.cosine.cpu().sort(descending=True)
-        same = scores.same.cpu()[place]
-        last = torch.cat([cosine[1:] < cosine[:-1], torch.ones(1, dtype=torch.bool)])  # of those with its cosine
-        none = torch.zeros(1, dtype=torch.int64)
-        accepted = ((~same).cumsum(0), same.cumsum(0))
-        return cls(*(torch.cat([none, counts[last]]) for counts in accepted))
-
-    @property
-    def far(self) -> Tensor:
-        """The share of the pairs of two classes that each threshold accepts, float64 [m]."""
-        return self.false.double() / self.false[-1]
-
-    @property
-    def tar(self) -> Tensor:
-        """The share of the pairs of one class, float64 [m]."""
-        return self.true.double() / self.true[-1]
-
-
 CHUNK: Final = 2**25
-"""Cosines held at a time: 128 MiB of float32."""
-
-
-class MateSearches(NamedTuple):
-    """Every search of a probe for a mate, another image of its identity."""
-
-    probe: Tensor  # int64 [s]
-    cosine: Tensor  # [s], between probe and mate
-
-    @classmethod
-    def of(cls, probes: Tensor, identity: Tensor) -> "MateSearches":
-        """Those among unit embeddings [p, d] of identities [p], by the number of the probe."""
-        mated = []
-        for person in identity.unique():  # type: ignore[no-untyped-call]
-            place = (identity == person).nonzero()[:, 0]
-            pair = torch.cartesian_prod(place, place)
-            mated.append(pair[pair[:, 0] != pair[:, 1]])
-        pairs = torch.cat(mated) if mated else identity.new_empty(0, 2)
-        pairs = pairs[pairs[:, 0].argsort(stable=True)]
-        cosine = torch.cat(
-            [(probes[some[:, 0]] * probes[some[:, 1]]).sum(dim=1) for some in _rows(pairs, CHUNK // probes.shape[1])]
-            or [probes.new_empty(0)]
-        )
-        return cls(pairs[:, 0], cosine)
+"""Cosines in memory: 128 MiB of float32."""
 
 
 class Identification:
-    """What metrics of `identification` read: for each number of distractors, how searches for a mate among them end.
+    """The results of searches for a mate among distractors, for each number of these: what metrics of `identification`
+    read.
 
-    A search ranks the mate and the distractors by their cosine to the probe. Distractors whose cosine differs from the
-    mate's by no more than rounding are tied with it, and count as in random order.
+    A search ranks the mate and the distractors by their cosine to the probe. Distractors that are tied with the mate,
+    up to rounding, are in random order.
     """
 
     def __init__(self, found: Mapping[int, Tensor]) -> None:
@@ -139,10 +41,10 @@ class Identification:
         among: Mapping[int, Tensor],
         chunk: int = CHUNK,
     ) -> "Identification":
-        """Of probes with unit embeddings [p, d] and identities [p].
+        """Searches the probes, with unit embeddings [p, d] and identities [p], among distractors.
 
-        `distractors` gives numbers [b] and unit embeddings [b, d] of some at a time, each number once; `among` says
-        which of them, by their numbers, are in each gallery. What is held is a block, `chunk` cosines and little else.
+        `distractors` gives numbers [b] and unit embeddings [b, d] of some at a time, each number once; `among` gives
+        the numbers in each gallery. Memory is needed only for a block and `chunk` cosines.
         """
         searches = MateSearches.of(probes, identity)
         galleries = {size: _Gallery(searches, len(probes)) for size in among}
@@ -159,12 +61,62 @@ class Identification:
         return cls({size: gallery.first for size, gallery in galleries.items()})
 
     def first(self, size: int) -> Tensor | None:
-        """How likely each search among `size` distractors has the mate first, float64 [s]; none without such a list."""
+        """The probability of each search among `size` distractors to have the mate first, float64 [s]; None if there is
+        no such list.
+        """
         return self._found.get(size)
 
 
+class MateSearches(NamedTuple):
+    """All searches of a probe for a mate, another image of its identity."""
+
+    probe: Tensor  # int64 [s]
+    cosine: Tensor  # [s], between probe and mate
+
+    @classmethod
+    def of(cls, probes: Tensor, identity: Tensor) -> "MateSearches":
+        """Lists the searches among unit embeddings [p, d] of identities [p], ordered by probe."""
+        mated = []
+        for person in identity.unique():  # type: ignore[no-untyped-call]
+            place = (identity == person).nonzero()[:, 0]
+            pair = torch.cartesian_prod(place, place)
+            mated.append(pair[pair[:, 0] != pair[:, 1]])
+        pairs = torch.cat(mated) if mated else identity.new_empty(0, 2)
+        pairs = pairs[pairs[:, 0].argsort(stable=True)]
+        cosine = torch.cat(
+            [(probes[some[:, 0]] * probes[some[:, 1]]).sum(dim=1) for some in _rows(pairs, CHUNK // probes.shape[1])]
+            or [probes.new_empty(0)]
+        )
+        return cls(pairs[:, 0], cosine)
+
+
+def pairs(labels: Tensor) -> PairSet:
+    """Draws up to 3,000 verification pairs of one class and as many of two, in ten folds, by a fixed seed.
+
+    Raises ValueError if there are fewer pairs of one class than folds, or only one class.
+    """
+    labels, drawn = labels.cpu(), torch.Generator().manual_seed(_SEED)
+    members = [(labels == one).nonzero()[:, 0] for one in labels.unique()]  # type: ignore[no-untyped-call]
+    alike = torch.cat([torch.combinations(group) for group in members])
+    if len(members) < 2 or len(alike) < FOLDS:
+        counts = f"found {len(members)} and {len(alike)}"
+        raise ValueError(f"verification: expected two classes and {FOLDS} pairs of one class at least; {counts}")
+    alike = alike[torch.randperm(len(alike), generator=drawn)[:MOST]]
+    apart = alike.new_empty(0, 2)
+    while len(apart) < len(alike):
+        more = torch.randint(len(labels), (2 * len(alike), 2), generator=drawn)
+        apart = torch.cat([apart, more[labels[more[:, 0]] != labels[more[:, 1]]]])[: len(alike)]
+    both = torch.cat([alike, apart])
+    place = torch.arange(len(alike))
+    return PairSet(both[:, 0], both[:, 1], torch.cat([place >= 0, place < 0]), torch.cat([place, place]) % FOLDS)
+
+
+def _rows(values: Tensor, size: int) -> Iterator[Tensor]:
+    return iter(torch.split(values, max(1, size)) if len(values) else ())
+
+
 class _Gallery:
-    """The searches among the distractors of one list, as far as these were seen."""
+    """The searches among the distractors of a list, as far as these were seen."""
 
     def __init__(self, searches: MateSearches, probes: int) -> None:
         self._searches = searches
@@ -173,7 +125,7 @@ class _Gallery:
         self._tolerance = neighbours.tie_tolerance(searches.cosine.dtype)
 
     def search(self, cosine: Tensor, chunk: int) -> None:
-        """Look at some more distractors, by their cosines [p, b] to the probes."""
+        """Add some distractors, by their cosines [p, b] to the probes."""
         best = cosine.amax(dim=1)[self._searches.probe]
         self._lost |= best > self._searches.cosine + self._tolerance
         near = (~self._lost & (best >= self._searches.cosine - self._tolerance)).nonzero()[:, 0]
@@ -183,15 +135,100 @@ class _Gallery:
 
     @property
     def first(self) -> Tensor:
-        """How likely each search has the mate first."""
+        """The probability of each search to have the mate first."""
         return torch.where(self._lost, 0.0, 1 / (1 + self._tied.double()))
 
 
 def _members(among: Mapping[int, Tensor]) -> Mapping[int, Tensor]:
-    """Whether a number is in each list, bool [largest number + 1]."""
+    """Whether each number is in each list, bool [largest number + 1]."""
     past = max((int(numbers.max()) + 1 for numbers in among.values() if len(numbers)), default=0)
-    return {size: torch.zeros(past, dtype=torch.bool).index_fill_(0, one, True) for size, one in among.items()}
+    return {size: torch.zeros(past, dtype=torch.bool).index_fill_(0, numbers, True) for size, numbers in among.items()}
 
 
-def _rows(values: Tensor, size: int) -> Iterator[Tensor]:
-    return iter(torch.split(values, max(1, size)) if len(values) else ())
+def checked(drawn: PairSet, images: int) -> PairSet:
+    """Checks the verification pairs that a data set defines for this number of images.
+
+    Raises ValueError if a pair is of no image, if all are of one class or of two, or if there is only one fold.
+    """
+    ends = torch.cat([drawn.first, drawn.second])
+    if bool(((ends < 0) | (ends >= images)).any()):
+        worst = int(ends[(ends < 0) | (ends >= images)][0])
+        raise ValueError(f"verification: a pair names image {worst}, and there are {images:,}, counted from 0")
+    alike, every = int(drawn.same.sum()), len(drawn.same)
+    if not 0 < alike < every:
+        raise ValueError(f"verification: expected pairs of one class and of two, found {alike} and {every - alike}")
+    if len(drawn.fold.unique()) < 2:  # type: ignore[no-untyped-call]
+        raise ValueError(
+            "verification: expected two folds of pairs at least, since each is judged by the others; found 1"
+        )
+    return drawn
+
+
+class Scores(NamedTuple):
+    """The cosines of verification pairs, with whether each pair is of one class."""
+
+    cosine: Tensor  # [p]
+    same: Tensor  # bool [p]
+    fold: Tensor  # int64 [p]
+
+
+class Roc(NamedTuple):
+    """The ROC curve of verification: the results of all thresholds, from accepting no pairs to accepting all.
+
+    A threshold accepts the pairs whose cosine reaches it; pairs with equal cosines are accepted together.
+    """
+
+    false: Tensor  # int64 [m], the pairs of two classes that each accepts, from 0 on
+    true: Tensor  # int64 [m], the pairs of one class
+
+    @classmethod
+    def of(cls, scores: Scores) -> "Roc":
+        """Computes the ROC curve from the cosines of pairs, at least one of one class and one of two."""
+        cosine, place = scores.cosine.cpu().sort(descending=True)
+        same = scores.same.cpu()[place]
+        last = torch.cat([cosine[1:] < cosine[:-1], torch.ones(1, dtype=torch.bool)])  # of those with its cosine
+        none = torch.zeros(1, dtype=torch.int64)
+        accepted = ((~same).cumsum(0), same.cumsum(0))
+        return cls(*(torch.cat([none, counts[last]]) for counts in accepted))
+
+    @property
+    def far(self) -> Tensor:
+        """The false accept rate at each threshold: the share of accepted pairs of two classes, float64 [m]."""
+        return self.false.double() / self.false[-1]
+
+    @property
+    def tar(self) -> Tensor:
+        """The true accept rate at each threshold: the share of accepted pairs of one class, float64 [m]."""
+        return self.true.double() / self.true[-1]
+
+
+BLOCK: Final = 32_768
+"""Features read at a time."""
+
+
+def rank1(
+    files: FeatureFiles, probes: Sequence[Probe], strangers: Mapping[int, Sequence[str]], device: torch.device
+) -> dict[int, float]:
+    """The share of searches that have the probe's mate first, by the number of distractors of each list.
+
+    All files are read and checked before anything is computed. Raises DataMissingError, DataDamagedError, and
+    ValueError if no person has two probes.
+    """
+    names = every(strangers)
+    faces, others = files.of_probes(probes), files.of_strangers(names)
+    megaface.checked([*faces, *others])
+    identity = torch.tensor([probe.label for probe in probes], dtype=torch.int64)
+    if int(identity.bincount().max()) < 2:
+        raise ValueError("no person has two probes, so that there is no mate to be found")
+    place = {name: number for number, name in enumerate(names)}
+    places = {size: [place[path] for path in paths] for size, paths in strangers.items()}
+    among = {size: torch.tensor(numbers, dtype=torch.int64) for size, numbers in places.items()}
+
+    def directions() -> Iterator[tuple[Tensor, Tensor]]:
+        for numbers, features in megaface.blocks(others, BLOCK):
+            yield numbers, geometry.unit(features.to(device))
+
+    unit = geometry.unit(megaface.read(faces).to(device))
+    searches = Identification.of(unit, identity.to(device), directions(), among)
+    rates = {size: searches.first(size) for size in strangers}
+    return {size: first.mean().item() for size, first in rates.items() if first is not None}

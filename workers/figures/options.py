@@ -1,5 +1,6 @@
-"""The figures of the papers that a recipe may ask for, with the options of each; what they hold is in figures.py."""
+"""The figures of the papers that a recipe may ask for, and their options; arrays.py and traces.py compute them."""
 
+import json
 from collections.abc import Mapping
 from itertools import pairwise
 from typing import Annotated, Any, Final, Literal, get_args
@@ -7,14 +8,14 @@ from typing import Annotated, Any, Final, Literal, get_args
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 Distance = Literal["cosine", "euclidean"]
-"""What ranks and clusters embeddings, see `Recipe.distance`."""
+"""The distance by which embeddings are ranked and clustered, see `Recipe.distance`."""
 
 MOST_FIGURES: Final = 50
-"""The most figures of a recipe."""
+"""The maximal number of figures in a recipe."""
 MOST_VALUES: Final = 1_000_000
-"""The most numbers that a figure notes of the images it follows: a checkpoint holds them all."""
+"""The maximal number of values that a figure records during a training; a checkpoint holds them all."""
 MOST_SAMPLES: Final = 2_500
-"""The samples of a generator that its metrics are computed of, and so the most that a figure shows."""
+"""The number of samples of a generator that metrics are computed from, and the most that a figure shows."""
 
 
 class _Asked(BaseModel):
@@ -24,27 +25,32 @@ class _Asked(BaseModel):
 
     @property
     def file(self) -> str:
-        """The name of its files without their suffix: its own, and the split where that is not the test split."""
+        """The name of its files without suffix, such as `norms`, or `norms-train` if it is not of the test split."""
         split = getattr(self, "split", "test")
         return self.name if split == "test" else f"{self.name}-{split}"
 
+    @property
+    def key(self) -> str:
+        """The figure with all its options as text, which begins with its file."""
+        return f"{self.file} {self.model_dump_json()}"
+
 
 class _Shown(_Asked):
-    """A figure of all embeddings of a split, by the weights that are kept."""
+    """A figure of all embeddings of a split, computed with the kept weights."""
 
     split: Literal["test", "validation", "train"] = "test"
 
     @property
     def options(self) -> dict[str, Any]:
-        """What the function of figures.py takes."""
-        return self.model_dump(exclude={"name", "split"})
+        """The options of the function in arrays.py."""
+        return self.model_dump(exclude={"name", "split", "side"})
 
 
 class _Drawn(_Shown):
-    """One that shows some of the images where there are more."""
+    """A figure of some images of a split."""
 
     seed: int = Field(default=0, ge=0, lt=2**31)
-    """Draws them; the same in all trainings, so that these show the same images."""
+    """Draws the images; all trainings with the same seed show the same images."""
 
 
 class Norms(_Shown):
@@ -69,11 +75,6 @@ class Panels(_Drawn):
     queries: int = Field(default=10, ge=1, le=200)
     depth: int = Field(default=3, ge=1, le=100)
     side: int = Field(default=96, ge=16, le=512)
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """What the function of figures.py takes, which knows of no pixels."""
-        return self.model_dump(exclude={"name", "split", "side"})
 
 
 class Tsne(_Drawn):
@@ -115,22 +116,22 @@ class HeatMap(_Drawn):
 
 
 class Followed(_Asked):
-    """A figure of what is looked at again and again while the training runs."""
+    """A figure whose data is recorded repeatedly during a training."""
 
     every: int | None = Field(default=None, ge=1, le=10_000_000)
-    """Iterations from one look to the next, also where a recipe counts in epochs."""
+    """Iterations between two looks, also if the recipe counts epochs."""
 
     @property
     def seen(self) -> tuple[int, str]:
-        """How much a look sees, and of what."""
-        raise NotImplementedError(f"{self.name} sees nothing")
+        """The number and the name of the things that the figure records each time, such as images."""
+        raise NotImplementedError
 
     def interval(self, total: int) -> int:
-        """The iterations from one look to the next, in a training of `total`."""
+        """The iterations between two recordings in a training of `total` iterations."""
         return self.every or max(1, total // 100)
 
     def trouble(self, total: int) -> str:
-        """Why a training of `total` iterations cannot have the figure; empty where it can."""
+        """Why a training of `total` iterations cannot have the figure; empty if it can."""
         every = self.interval(total)
         if every > total:
             return f"looks every {every:,} iterations, but the training has {total:,}; set `every`"
@@ -142,19 +143,18 @@ class Followed(_Asked):
 
 
 class FollowedImages(Followed):
-    """One of some training images."""
+    """A figure that records some training images repeatedly during a training."""
 
     images: int
     seed: int = Field(default=0, ge=0, lt=2**31)
 
     @property
     def seen(self) -> tuple[int, str]:
-        """How much a look sees, and of what."""
         return self.images, "images"
 
 
 class DirectionVariation(FollowedImages):
-    """By what angle f^ of training images turns within `every` iterations (SEC figure 7)."""
+    """The angle by which f^ of training images turns within `every` iterations (SEC figure 7)."""
 
     name: Literal["direction_variation"] = "direction_variation"
     every: int = Field(default=1000, ge=1, le=10_000_000)
@@ -163,7 +163,7 @@ class DirectionVariation(FollowedImages):
 
 
 class NormTraces(FollowedImages):
-    """||f|| of a few training images over the iterations (rebuttal figure 1); without `every` at a hundred of them."""
+    """||f|| of a few training images over the iterations (rebuttal figure 1); by default at a hundred of them."""
 
     name: Literal["norm_traces"] = "norm_traces"
     images: int = Field(default=10, ge=1, le=10_000)
@@ -182,17 +182,17 @@ class Staged(_Asked):
     """A figure of training images and of the loss's class vectors at some stages of a training."""
 
     at: Annotated[list[_Stage], Field(min_length=1, max_length=20), AfterValidator(_rising)]
-    """After how many iterations, or epochs where the recipe counts in epochs; 0 is before the first."""
+    """Iterations, or epochs if the recipe counts epochs; 0 is before the first."""
     seed: int = Field(default=0, ge=0, lt=2**31)
-    """Draws the images, and the classes."""
+    """Draws the images and the classes."""
 
     def trouble(self, length: int) -> str:
-        """Why a training of so many iterations or epochs, as its recipe counts, cannot have the figure; else empty."""
+        """Why a training of `length` iterations or epochs cannot have the figure; empty if it can."""
         return f"looks at {self.at[-1]:,}, but the training ends at {length:,}" if self.at[-1] > length else ""
 
 
 class TsneStages(Staged):
-    """t-SNE of training images together with the class vectors, a plane for each stage (ISA figures 2 and 6)."""
+    """t-SNE of training images together with the class vectors, for each stage (ISA figures 2 and 6)."""
 
     name: Literal["tsne_stages"] = "tsne_stages"
     points: int = Field(default=2000, ge=3, le=20_000)
@@ -200,7 +200,7 @@ class TsneStages(Staged):
 
 
 class HeatMapStages(Staged):
-    """The cosines between training images of some classes and these classes' vectors, by stage (ISA figure 8)."""
+    """The cosines between training images of some classes and their class vectors, for each stage (ISA figure 8)."""
 
     name: Literal["heat_map_stages"] = "heat_map_stages"
     classes: int = Field(default=100, ge=1, le=200)
@@ -208,18 +208,16 @@ class HeatMapStages(Staged):
 
 
 class FollowedSamples(Followed):
-    """Where a generator's samples lie, ten times over the iterations without `every` (SVMax figure 5)."""
+    """The samples of a generator, by default at ten times of the training (SVMax figure 5)."""
 
     name: Literal["samples"] = "samples"
     points: int = Field(default=2_500, ge=1, le=MOST_SAMPLES)
 
     @property
     def seen(self) -> tuple[int, str]:
-        """How much a look sees, and of what."""
         return self.points, "points"
 
     def interval(self, total: int) -> int:
-        """The iterations from one look to the next, in a training of `total`."""
         return self.every or max(1, total // 10)
 
 
@@ -243,6 +241,14 @@ MODELS: Final[Mapping[str, type[_Asked]]] = {
     model.model_fields["name"].default: model for model in get_args(get_args(_Any)[0])
 }
 """The options of each figure by name."""
+OF_WEIGHTS: Final = frozenset(name for name, model in MODELS.items() if issubclass(model, _Shown))
+"""The figures that kept weights give; all others look at the training."""
+
+
+def figure_of(key: str) -> _Asked:
+    """The figure with this `key`."""
+    options = json.loads(key.partition(" ")[2])
+    return MODELS[options["name"]].model_validate(options)
 
 
 def _named(value: Any) -> Any:
@@ -250,13 +256,13 @@ def _named(value: Any) -> Any:
 
 
 class _NameOrMapping:
-    """The JSON schema of a figure, made when somebody asks for it: the commands would wait for it."""
+    """The JSON schema of a figure, built only when it is needed, since commands would wait for it."""
 
     def __get_pydantic_json_schema__(self, _schema: Any, _handler: Any) -> dict[str, Any]:
-        asked = [model.model_json_schema() for model in MODELS.values()]
-        plain = [name for name, one in zip(MODELS, asked, strict=True) if not one.get("required")]
-        asked = [one | {"required": ["name", *one.get("required", ())]} for one in asked]
-        return {"anyOf": [{"enum": plain}, *asked]}
+        schemas = [model.model_json_schema() for model in MODELS.values()]
+        plain = [name for name, schema in zip(MODELS, schemas, strict=True) if not schema.get("required")]
+        schemas = [schema | {"required": ["name", *schema.get("required", ())]} for schema in schemas]
+        return {"anyOf": [{"enum": plain}, *schemas]}
 
 
 Figure = Annotated[_Any, BeforeValidator(_named), _NameOrMapping()]
@@ -264,11 +270,10 @@ Figure = Annotated[_Any, BeforeValidator(_named), _NameOrMapping()]
 
 
 def few(value: Any) -> Any:
-    """A recipe's list of figures as it was posted; refused before each is looked at where it is too long."""
+    """Refuses a list of too many figures, before each figure is validated."""
     if isinstance(value, list) and len(value) > MOST_FIGURES:
         raise ValueError(f"expected at most {MOST_FIGURES} figures, found {len(value):,}")
     return value
 
 
 Figures = Annotated[list[Figure], BeforeValidator(few)]
-"""The figures that a recipe asks for."""

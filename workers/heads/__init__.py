@@ -1,4 +1,4 @@
-"""Heads: from features to embeddings; one file a head."""
+"""Heads: modules whose `forward` turns features [b, features] into embeddings [b, dim]; one file a head."""
 
 from typing import Literal
 

@@ -23,6 +23,5 @@ class BnFc(nn.Module):
         self.linear = linear(features, dim, init)
 
     def forward(self, features: Tensor) -> Tensor:
-        """Features [b, features] to raw embeddings [b, dim]."""
         embeddings: Tensor = self.linear(self.norm(features))
         return embeddings

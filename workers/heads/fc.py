@@ -28,6 +28,5 @@ class Fc(nn.Module):
         self.relu = relu
 
     def forward(self, features: Tensor) -> Tensor:
-        """Features [b, features] to raw embeddings [b, dim]."""
         embeddings: Tensor = self.linear(features)
         return embeddings.relu() if self.relu else embeddings

@@ -35,6 +35,5 @@ class FcBn(nn.Module):
         self.norm.weight.requires_grad_(gain)
 
     def forward(self, features: Tensor) -> Tensor:
-        """Features [b, features] to raw embeddings [b, dim]."""
         embeddings: Tensor = self.norm(self.linear(self.first(features)))
         return embeddings

@@ -28,6 +28,5 @@ class Projection(nn.Module):
         self.layers = nn.Sequential(nn.Linear(features, width, bias=not norm), *between, nn.Linear(width, dim))
 
     def forward(self, features: Tensor) -> Tensor:
-        """Features [b, features] to raw embeddings [b, dim]."""
         embeddings: Tensor = self.layers(features)
         return embeddings

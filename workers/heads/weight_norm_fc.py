@@ -32,6 +32,5 @@ class WeightNormFc(nn.Module):
         self.linear = weight_norm(linear(features, dim, init))
 
     def forward(self, features: Tensor) -> Tensor:
-        """Features [b, features] to raw embeddings [b, dim]."""
         embeddings: Tensor = self.linear(self.first(features))
         return embeddings

@@ -1,1 +1,1 @@
-"""Losses: modules that turn raw embeddings and labels into a scalar; each normalizes for itself."""
+"""Losses: modules from raw embeddings [b, d] and labels [b] to a scalar; each normalizes embeddings itself."""

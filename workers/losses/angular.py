@@ -38,7 +38,6 @@ class Angular(nn.Module):
         self.pairs = pairs
 
     def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
-        """The loss of raw embeddings [b, d] with labels [b]."""
         directions = unit(embeddings)
         cosine = directions @ directions.T
         if self.pairs == "all":

@@ -46,11 +46,9 @@ class ArcFace(nn.Module):
         self.weight = nn.Parameter(init_std * torch.randn(classes, dim))
 
     def class_vectors(self) -> Tensor:
-        """The vector of each class, [classes, 1, dim]."""
         return self.weight[:, None]
 
     def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
-        """The loss of raw embeddings [b, d] with labels [b] from 0 to classes - 1."""
         cosines = unit(embeddings) @ unit(self.weight).T
         own = cosines.gather(1, labels[:, None])
         angle = own.clamp(-_ALIGNED, _ALIGNED).acos()

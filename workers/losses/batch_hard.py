@@ -14,7 +14,7 @@ from workers.geometry import unit
 class BatchHard(nn.Module):
     """Mean over anchors of max(0, margin + max_p ||f^_a - f^_p|| - min_n ||f^_a - f^_n||), the distances not squared.
 
-    An image without another of its class, or without one of another class, is no anchor; zero where there is none.
+    An image without another of its class, or without one of another class, is no anchor; the loss is 0 without anchors.
     SVMax's setting is margin 0.2 on 24 classes of 6.
     """
 
@@ -34,7 +34,6 @@ class BatchHard(nn.Module):
         self.miner = BatchHardMiner()
 
     def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
-        """The loss of raw embeddings [b, d] with labels [b]."""
         directions = unit(embeddings)
         loss: Tensor = self.loss(directions, labels, self.miner(directions, labels))
         return loss

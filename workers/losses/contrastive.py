@@ -8,8 +8,7 @@ from torch import Tensor, nn
 
 from workers.geometry import norms, places, unit
 
-_SEATS: Final = 4
-"""Images of a class that sit together: seats 0 to 3 are one class's, 4 to 7 the next one's."""
+_SEATS: Final = 4  # images of a class that sit together: seats 0 to 3 are one class's, 4 to 7 the next one's
 
 _PAIRS: Final = {
     "code": ((0, 1), (6, 7), (4, 3), (2, 5)),
@@ -50,19 +49,17 @@ class Contrastive(nn.Module):
     seats: Tensor
 
     def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
-        """The loss of raw embeddings [b, d] with labels [b]."""
         directions = unit(embeddings)
-        one, other = self._pairs(labels)
-        if not len(one):
+        first, other = self._pairs(labels)
+        if not len(first):
             return directions.sum() * 0
-        difference = directions[one] - directions[other]
+        difference = directions[first] - directions[other]
         # The code's distance is never 0; SVMax's equation has no such constant.
         distance = (difference.square().sum(dim=1) + 1e-5).sqrt() if self.squared else norms(difference)
-        terms = torch.where(labels[one] == labels[other], distance, (self.margin - distance).relu())
+        terms = torch.where(labels[first] == labels[other], distance, (self.margin - distance).relu())
         return (terms.square() if self.squared else terms).mean()
 
     def _pairs(self, labels: Tensor) -> tuple[Tensor, Tensor]:
-        """The indices of both images of each pair."""
         place = places(labels)
         first = (labels[:, None] == labels[None, :]).int().argmax(dim=1)
         number = (place == 0).cumsum(dim=0)[first] - 1  # of the image's class, in the order of appearance
@@ -71,5 +68,5 @@ class Contrastive(nn.Module):
         table = labels.new_full((int(group.max()) + 1, 2 * _SEATS), -1)
         table[group, number % 2 * _SEATS + place % _SEATS] = torch.arange(len(labels), device=labels.device)
         pairs = table[:, self.seats].flatten(0, 1)
-        one, other = pairs[(pairs >= 0).all(dim=1)].unbind(dim=1)
-        return one, other
+        first, other = pairs[(pairs >= 0).all(dim=1)].unbind(dim=1)
+        return first, other

@@ -41,11 +41,9 @@ class CosFace(nn.Module):
         self.loss = CosFaceLoss(classes, dim, margin=margin, scale=scale, weight_init_func=initialize)
 
     def class_vectors(self) -> Tensor:
-        """The vector of each class, [classes, 1, dim]."""
         vectors: Tensor = self.loss.W.T[:, None]
         return vectors
 
     def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
-        """The loss of raw embeddings [b, d] with labels [b] from 0 to classes - 1."""
         loss: Tensor = self.loss(unit(embeddings), labels)
         return loss

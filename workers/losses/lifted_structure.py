@@ -36,7 +36,6 @@ class LiftedStructure(nn.Module):
         )
 
     def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
-        """The loss of raw embeddings [b, d] with labels [b]."""
         rows = geometry.unit(embeddings) if self.unit else geometry.precise(embeddings)
         loss: Tensor = self.loss(rows, labels)
         return loss

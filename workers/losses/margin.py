@@ -56,14 +56,13 @@ class Margin(nn.Module):
         self.draws = RandomState()
 
     def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
-        """The loss of raw embeddings [b, d] with labels [b]."""
         directions = unit(embeddings)
         triplets = self._triplets(directions.detach(), labels) if self.mining == "distance" else None
         loss: Tensor = self.loss(directions, labels, triplets)
         return loss.sum()  # the library gives [1] where there is one beta
 
     def _triplets(self, directions: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Anchor, positive and drawn negative of each ordered positive pair whose anchor has a negative in reach."""
+        """Anchor, positive and drawn negative of each ordered positive pair, if the anchor has a negative in reach."""
         distance = squared_distances(directions).sqrt()
         pairs = masks(labels)
         eligible = pairs.negative & ~(distance >= _REACH)  # a NaN remains, for the loss to show it

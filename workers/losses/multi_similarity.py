@@ -11,8 +11,7 @@ from torch import Tensor, nn
 
 from workers.geometry import unit
 
-_COPY: Final = 1 - 1e-5
-"""The cosine from which on the authors' code takes an image for a copy of another."""
+_COPY: Final = 1 - 1e-5  # the cosine from which on the authors' code takes an image for a copy of another
 
 
 class MultiSimilarity(nn.Module):
@@ -52,7 +51,6 @@ class MultiSimilarity(nn.Module):
         self.copies = copies
 
     def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
-        """The loss of raw embeddings [b, d] with labels [b]."""
         directions = unit(embeddings)
         pairs = self.miner(directions, labels) if self.miner else get_all_pairs_indices(labels)
         loss: Tensor = self.loss(directions, labels, pairs if self.copies else self._without_copies(directions, pairs))
@@ -60,10 +58,10 @@ class MultiSimilarity(nn.Module):
 
     @torch.no_grad()
     def _without_copies(self, directions: Tensor, pairs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-        """The positive pairs that are no copies, and the negative pairs of their anchors, or all where none are mined.
+        """The positive pairs that are no copies, and the negative pairs of their anchors, or all if none are mined.
 
-        To leave copies out after mining is to leave them out before: they are an anchor's most similar positives, and
-        what is mined depends on its least similar one.
+        Copies may be left out after mining: they are the most similar positives of an anchor, and mining depends on the
+        least similar one.
         """
         anchor, positive, other, negative = pairs
         kept = (directions[anchor] * directions[positive]).sum(dim=1) < _COPY

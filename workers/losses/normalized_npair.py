@@ -39,7 +39,6 @@ class NormalizedNPair(nn.Module):
         self.loss = NPairsLoss(distance=DotProductSimilarity(normalize_embeddings=False))
 
     def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
-        """The loss of raw embeddings [b, d] with labels [b]."""
         directions = unit(embeddings)
         if self.pairs == "paper":
             logits = self.scale * directions @ directions.T

@@ -33,11 +33,9 @@ class NormFace(nn.Module):
         self.loss = NormalizedSoftmaxLoss(classes, dim, temperature=1 / scale, weight_init_func=initialize)
 
     def class_vectors(self) -> Tensor:
-        """The vector of each class, [classes, 1, dim]."""
         vectors: Tensor = self.loss.W.T[:, None]
         return vectors
 
     def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
-        """The loss of raw embeddings [b, d] with labels [b] from 0 to classes - 1."""
         loss: Tensor = self.loss(unit(embeddings), labels)
         return loss

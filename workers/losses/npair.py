@@ -48,7 +48,6 @@ class NPair(nn.Module):
         )
 
     def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
-        """The loss of raw embeddings [b, d] with labels [b]."""
         values = unit(embeddings) if self.unit else precise(embeddings)
         if self.pairs == "code":
             loss: Tensor = self.loss(values, labels)

@@ -31,7 +31,6 @@ class NTXent(nn.Module):
         self.temperature = temperature
 
     def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
-        """The loss of raw embeddings [b, d] with labels [b]."""
         directions = unit(embeddings)
         logits = directions @ directions.T / self.temperature
         return over_negatives(logits, logits, labels)

@@ -32,11 +32,9 @@ class ProxyAnchor(nn.Module):
         self.loss = ProxyAnchorLoss(classes, dim, margin=delta, alpha=alpha)
 
     def class_vectors(self) -> Tensor:
-        """The vector of each class, [classes, 1, dim]."""
         proxies: Tensor = self.loss.proxies[:, None]
         return proxies
 
     def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
-        """The loss of raw embeddings [b, d] with labels [b] from 0 to classes - 1."""
         loss: Tensor = self.loss(unit(embeddings), labels)
         return loss

@@ -53,7 +53,6 @@ class ProxyGML(nn.Module):
         return self.proxies.view(*self.shape, -1)
 
     def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
-        """The loss of raw embeddings [b, d] with labels [b] from 0 to classes - 1."""
         proxies = unit(self.proxies)
         cosines = unit(embeddings) @ proxies.T
         owner = torch.arange(self.shape[0], device=labels.device).repeat_interleave(self.shape[1])
@@ -67,5 +66,5 @@ class ProxyGML(nn.Module):
         return loss + self.lam * among
 
     def _by_class(self, values: Tensor) -> Tensor:
-        """Sums of [n, classes * proxies] over the proxies of each class, [n, classes]."""
+        """Sums of [n, classes * proxies] over the proxies of each class."""
         return values.view(-1, *self.shape).sum(dim=2)

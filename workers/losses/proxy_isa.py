@@ -11,7 +11,7 @@ from workers.geometry import unit
 
 
 class _Schedule(NamedTuple):
-    """What the pairs of each class are weighted by, [classes] each."""
+    """The weights of the pairs of each class, [classes] each."""
 
     positive: Tensor  # the penalty on positive pairs: sigma, or what stands in for it
     negative: Tensor  # the penalty on easy negative pairs
@@ -90,11 +90,9 @@ class ProxyISA(nn.Module):
         self.register_buffer("memory_labels", torch.zeros(memory, dtype=torch.long))
 
     def class_vectors(self) -> Tensor:
-        """The vector of each class, [classes, 1, dim]."""
         return self.proxies[:, None]
 
     def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
-        """The loss of raw embeddings [b, d] with labels [b] from 0 to classes - 1."""
         directions, proxies = unit(embeddings), unit(self.proxies)
         cosines = directions @ proxies.T
         own = labels[:, None] == torch.arange(len(proxies), device=labels.device)
@@ -120,7 +118,7 @@ class ProxyISA(nn.Module):
             return self._omega(cosines, own, self._schedule(), self._epoch(len(labels)))
 
     def _epoch(self, batch: int) -> int:
-        """The index of the epoch that this batch is in; what does not fill a batch is dropped, as the authors do."""
+        """The index of the epoch of this batch; images that do not fill a batch do not count (authors' code)."""
         return int(self.seen) // (max(1, self.images // batch) * batch)
 
     def _schedule(self) -> _Schedule:
@@ -154,7 +152,7 @@ class ProxyISA(nn.Module):
         return pushed.sum() / _mean_weights(omega.T, ~own.T) - logits[own].sum() / omega[own].sum()
 
     def _remember(self, directions: Tensor, labels: Tensor) -> None:
-        """Put embeddings into the memory, in the place of its oldest ones."""
+        """Put embeddings into the memory in place of the oldest ones."""
         directions, labels = directions[-len(self.memory) :], labels[-len(self.memory) :]
         slots = (self.stored + torch.arange(len(labels), device=labels.device)) % len(self.memory)
         self.memory[slots] = directions.to(self.memory.dtype)
@@ -162,7 +160,7 @@ class ProxyISA(nn.Module):
         self.stored += len(labels)
 
     def _learn(self, proxies: Tensor, present: Tensor) -> None:
-        """Find L anew for those of the classes `present` that have embeddings in the memory."""
+        """Update L for those of the classes `present` that have embeddings in the memory."""
         filled = min(int(self.stored), len(self.memory))
         match = self.memory_labels[:filled, None] == present
         similarity = self.memory[:filled] @ proxies[present].to(self.memory.dtype).T
@@ -172,11 +170,11 @@ class ProxyISA(nn.Module):
 
 
 def _log_one_plus(exponents: Tensor, mask: Tensor) -> Tensor:
-    """log(1 + sum of e^x over the rows that `mask` names), column by column."""
+    """log(1 + sum of e^x over the rows in `mask`), for each column."""
     named = exponents.masked_fill(~mask, -math.inf)
     return torch.cat([torch.zeros_like(named[:1]), named]).logsumexp(dim=0)
 
 
 def _mean_weights(omega: Tensor, mask: Tensor) -> Tensor:
-    """The sum over columns of the mean of `omega` over the rows that `mask` names, of columns with any."""
+    """The sum over columns of the mean of `omega` over the rows in `mask`; columns without such rows count 0."""
     return ((omega * mask).sum(dim=0) / mask.sum(dim=0).clamp(min=1)).sum().clamp(min=1e-12)

@@ -43,11 +43,9 @@ class ProxyNCA(nn.Module):
         self.proxies = nn.Parameter(torch.randn(classes, dim) / 8)
 
     def class_vectors(self) -> Tensor:
-        """The vector of each class, [classes, 1, dim]."""
         return self.proxies[:, None]
 
     def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
-        """The loss of raw embeddings [b, d] with labels [b] from 0 to classes - 1."""
         # ||f^ - p^||^2 = 2 - 2 <f^, p^>, and the 2 cancels.
         logits = 2 * self.scale * unit(embeddings) @ unit(self.proxies).T
         own = logits.gather(1, labels[:, None])

@@ -36,7 +36,6 @@ class RepCnt(nn.Module):
         self.margin, self.contrast, self.squared = margin, contrast, squared
 
     def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
-        """The loss of raw embeddings [b, d] with labels [b]."""
         embeddings = precise(embeddings)
         first, second = firsts(labels)
         whole, total = embeddings[first], embeddings[second]

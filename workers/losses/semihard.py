@@ -32,7 +32,6 @@ class Semihard(nn.Module):
         self.margin = margin
 
     def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
-        """The loss of raw embeddings [b, d] with labels [b]."""
         distances = squared_distances(unit(embeddings))
         same = labels[:, None] == labels[None, :]
         negatives = (~same).sum(dim=1, keepdim=True)

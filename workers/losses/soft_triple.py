@@ -55,14 +55,13 @@ class SoftTriple(nn.Module):
         return centers
 
     def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
-        """The loss of raw embeddings [b, d] with labels [b] from 0 to classes - 1."""
         loss: Tensor = self.loss(unit(embeddings), labels)
         if self.tau == 0 or self.shape[1] == 1:
             return loss
         return loss + self.tau * self._spread()
 
     def _spread(self) -> Tensor:
-        """R, from the similarities within each class alone: those between all centers would not fit for SOP."""
+        """R, from the similarities within each class; those between all centers would not fit into memory for SOP."""
         classes, centers, _ = self.shape
         directions = unit(self.loss.fc.T).view(self.shape)
         cosines = directions @ directions.transpose(1, 2)

@@ -20,10 +20,8 @@ class Softmax(nn.Module):
         self.classifier = nn.Linear(dim, classes)
 
     def class_vectors(self) -> Tensor:
-        """The vector of each class, [classes, 1, dim]."""
         return self.classifier.weight[:, None]
 
     def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
-        """The loss of raw embeddings [b, d] with labels [b] from 0 to classes - 1."""
         loss: Tensor = torch.nn.functional.cross_entropy(self.classifier(precise(embeddings)), labels)
         return loss

@@ -33,6 +33,5 @@ class Triplet(nn.Module):
         )
 
     def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
-        """The loss of raw embeddings [b, d] with labels [b]."""
         loss: Tensor = self.loss(unit(embeddings), labels)
         return loss

@@ -28,7 +28,6 @@ class Tuplet(nn.Module):
         self.scale = scale
 
     def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
-        """The loss of raw embeddings [b, d] with labels [b]."""
         directions = unit(embeddings)
         logits = self.scale * directions @ directions.T
         return over_negatives(logits, logits, labels)

@@ -41,7 +41,6 @@ class TupletMargin(nn.Module):
         self.scale, self.margin, self.intra, self.epsilon = scale, margin, intra, epsilon
 
     def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
-        """The loss of raw embeddings [b, d] with labels [b]."""
         directions = unit(embeddings)
         cosine = directions @ directions.T
         near = cosine.clamp(-_NEAR, _NEAR)
@@ -57,5 +56,5 @@ class TupletMargin(nn.Module):
 
 
 def _mean(values: Tensor, mask: Tensor) -> Tensor:
-    """The mean of the values [b, b] that the mask selects; zero where it selects none."""
+    """The mean of the values [b, b] in the mask; zero if it is empty."""
     return torch.where(mask, values, 0 * values).sum() / mask.sum().clamp(min=1)

@@ -1,1 +1,1 @@
-"""Metrics: callables that turn an `Evaluation` into a number; fractions, never percent."""
+"""Metrics: what a task evaluates becomes a number; a fraction, never percent; NaN without a value."""

@@ -1,4 +1,4 @@
-"""Accuracy of verification: whether two images are of one class, told by a threshold that others chose."""
+"""Accuracy of verification: whether two images are of one class, by a threshold that other pairs choose."""
 
 import torch
 from torch import Tensor
@@ -7,10 +7,10 @@ from workers.evaluation.verification import Scores
 
 
 class Accuracy:
-    """The mean over the folds, mostly ten, of the share of pairs told right by the threshold best for all others.
+    """The mean over the folds, mostly ten, of the share of right pairs, by the threshold that is best for all others.
 
-    Of one class are pairs whose cosine reaches the threshold: a cosine of those folds, of equally good ones the
-    least, or more than all of them.
+    Pairs whose cosine reaches the threshold are of one class. It is a cosine of the other folds, the least of equally
+    good ones, or more than all of them.
     """
 
     label = "Accuracy"
@@ -20,24 +20,23 @@ class Accuracy:
     reads = "pairs"
 
     def __call__(self, evaluation: Scores) -> float:
-        """The accuracy, 0 to 1."""
-        cosine, same, fold = (one.cpu() for one in evaluation)
-        told = []
+        cosine, same, fold = (values.cpu() for values in evaluation)
+        shares = []
         for number in fold.unique():  # type: ignore[no-untyped-call]
             here = fold == number
             right = (cosine[here] >= _threshold(cosine[~here], same[~here])) == same[here]
-            told.append(right.double().mean())
-        return torch.stack(told).mean().item()
+            shares.append(right.double().mean())
+        return torch.stack(shares).mean().item()
 
 
 def _threshold(cosine: Tensor, same: Tensor) -> Tensor:
-    """The least threshold that tells most of these pairs right."""
+    """The least threshold by which most of these pairs are right."""
     ordered, place = cosine.sort()
     known = same[place]
-    # Told right by a threshold at place k: those of two classes before it, and those of one class from it on.
+    # Right by a threshold at place k: pairs of two classes before it, and pairs of one class from it on.
     before = torch.cat([torch.zeros(1, dtype=torch.int64), (~known).cumsum(0)])
     right = before + known.sum() - torch.cat([torch.zeros(1, dtype=torch.int64), known.cumsum(0)])
-    # Within equal cosines only the first is a threshold that tells them apart from those before.
+    # Of equal cosines only the first is a threshold.
     first = torch.cat([torch.ones(1, dtype=torch.bool), ordered[1:] > ordered[:-1], torch.ones(1, dtype=torch.bool)])
     best = int(torch.where(first, right, -1).argmax())
     return ordered[best] if best < len(ordered) else ordered.new_tensor(torch.inf)

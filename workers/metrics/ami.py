@@ -8,7 +8,7 @@ from workers.evaluation.evaluate import Evaluation
 
 
 class AdjustedMutualInformation:
-    """NMI (arithmetic) less what chance would give: 0 for random clusters, however many there are."""
+    """NMI (arithmetic), adjusted for chance: 0 for random clusters, whatever their number."""
 
     label = "AMI"
     paper = "Vinh et al. 2010"
@@ -18,7 +18,6 @@ class AdjustedMutualInformation:
     caption = "of clusters by faiss's k-means (one random start, 20 iterations)"
 
     def __call__(self, evaluation: Evaluation) -> float:
-        """The AMI, at most 1."""
         if not evaluation.finite:
             return math.nan
         classes, clusters = evaluation.classes.cpu().numpy(), evaluation.clusters.numpy()

@@ -15,11 +15,8 @@ class PositiveCosine:
     needs = "embeddings"
 
     def __init__(self, *, k: Literal["mean", "std"] = "mean") -> None:
-        if k not in {"mean", "std"}:
-            raise ValueError(f"cos_ap: k must be 'mean' or 'std', found {k!r}")
         self.k = k
 
     def __call__(self, evaluation: Evaluation) -> float:
-        """The mean or the population's standard deviation, -1 to 1."""
         cosines = evaluation.cosines.positive
         return cosines.mean if self.k == "mean" else cosines.std

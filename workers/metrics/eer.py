@@ -1,13 +1,14 @@
-"""The error of verification where it is as often wrong about one class as about two."""
+"""The error rate of verification at which false accepts are as frequent as false rejects."""
 
 from workers.evaluation.verification import Roc, Scores
 
 
 class EqualErrorRate:
-    """Where the share of pairs of two classes that are accepted equals that of pairs of one class that are not.
+    """The share of accepted pairs of two classes at the threshold where it equals the share of rejected pairs of one
+    class.
 
-    Between two thresholds both are taken to move evenly, so that pairs of equal cosines count as in random order: an
-    embedding that has collapsed has 0.5.
+    Both shares are interpolated linearly between two thresholds, so that pairs with equal cosines count in random
+    order: a collapsed embedding has 0.5.
     """
 
     label = "EER"
@@ -16,7 +17,6 @@ class EqualErrorRate:
     reads = "pairs"
 
     def __call__(self, evaluation: Scores) -> float:
-        """The rate, 0 to 1."""
         roc = Roc.of(evaluation)
         far, tar = roc.far.tolist(), roc.tar.tolist()
         past = next(place for place, both in enumerate(zip(far, tar, strict=True)) if sum(both) >= 1)

@@ -16,5 +16,4 @@ class PairF1:
     caption = "of clusters by faiss's k-means (one random start, 20 iterations)"
 
     def __call__(self, evaluation: Evaluation) -> float:
-        """The F1, 0 to 1; NaN where there is no pair of either sort."""
         return evaluation.contingency.pair_f1 if evaluation.finite else math.nan

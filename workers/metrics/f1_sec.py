@@ -20,5 +20,4 @@ class SecPairF1:
     caption = "of clusters by k-means as in SEC's code (k-means++, the tightest of 10 starts)"
 
     def __call__(self, evaluation: Evaluation) -> float:
-        """The F1, 0 to 1; NaN where there is no pair of either sort."""
         return evaluation.contingency_sec.pair_f1 if evaluation.finite else math.nan

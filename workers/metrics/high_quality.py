@@ -1,4 +1,4 @@
-"""How many samples of a generator could be of the Gaussians."""
+"""The share of a generator's samples that could be from the Gaussians."""
 
 from workers.evaluation.probe import Samples
 
@@ -13,5 +13,4 @@ class HighQuality:
     reads = "samples"
 
     def __call__(self, evaluation: Samples) -> float:
-        """The share, 0 to 1."""
         return evaluation.good.double().mean().item()

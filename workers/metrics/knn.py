@@ -1,4 +1,4 @@
-"""Accuracy of the nearest neighbours' votes on features that no label has shaped."""
+"""Accuracy of the nearest neighbours' votes on features that were trained without labels."""
 
 from typing import Annotated
 
@@ -11,8 +11,8 @@ from workers.evaluation.probe import Features
 class Knn:
     """The share of images whose class wins the votes of their k nearest training images.
 
-    A vote weighs e^(cosine / 0.07); equally many votes count as the expectation under random order. It trains nothing,
-    so that checkpoints can be chosen by it.
+    A vote weighs e^(cosine / 0.07); equal votes count by their expectation in random order. Nothing is trained, so that
+    checkpoints can be chosen by it.
     """
 
     label = "k-NN"
@@ -30,5 +30,4 @@ class Knn:
         return evaluation.voted(self.k).hits(1)
 
     def __call__(self, evaluation: Features) -> float:
-        """The accuracy, 0 to 1."""
         return self.each(evaluation).mean().item()

@@ -7,10 +7,9 @@ from workers.evaluation.probe import Classified
 
 
 class LinearTop1:
-    """The share of images whose class a linear probe of one convolution's maps says first.
+    """The share of images whose class has the highest score by a linear probe of one convolution's maps.
 
-    Equal scores count as the expectation under random order. The probes are trained at the end of a training, as its
-    task says.
+    Equal scores count by their expectation in random order. The task trains the probes at the end of a training.
     """
 
     label = "Top 1"
@@ -24,6 +23,5 @@ class LinearTop1:
         self.layer = k
 
     def __call__(self, evaluation: Mapping[str, Classified]) -> float:
-        """The accuracy, 0 to 1; NaN of a layer that is not among these."""
         found = evaluation.get(self.layer)
         return float("nan") if found is None else found.hits(1).mean().item()

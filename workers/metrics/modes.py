@@ -1,4 +1,4 @@
-"""How many of the Gaussians a generator knows."""
+"""The share of the Gaussians that a generator covers."""
 
 from workers.evaluation.probe import Samples
 
@@ -13,5 +13,4 @@ class Modes:
     reads = "samples"
 
     def __call__(self, evaluation: Samples) -> float:
-        """The share, 0 to 1."""
         return evaluation.caught / len(evaluation.centres)

@@ -21,7 +21,6 @@ class SecNormalizedMutualInformation:
     caption = "of clusters by k-means as in SEC's code (k-means++, the tightest of 10 starts)"
 
     def __call__(self, evaluation: Evaluation) -> float:
-        """The NMI, 0 to 1."""
         if not evaluation.finite:
             return math.nan
         classes, clusters = evaluation.classes.cpu().numpy(), evaluation.clusters_sec.numpy()

@@ -13,5 +13,4 @@ class NormMean:
     needs = "embeddings"
 
     def __call__(self, evaluation: Evaluation) -> float:
-        """The mean norm."""
         return evaluation.norms.double().mean().item()

@@ -13,5 +13,4 @@ class NormVar:
     needs = "embeddings"
 
     def __call__(self, evaluation: Evaluation) -> float:
-        """The variance of the norms."""
         return evaluation.norms.double().var(correction=0).item()

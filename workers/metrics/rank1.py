@@ -1,4 +1,4 @@
-"""How often a face is found among distractors."""
+"""The rate of identification among distractors."""
 
 import math
 from typing import Literal
@@ -7,10 +7,10 @@ from workers.evaluation.verification import Identification
 
 
 class Rank1:
-    """The share of searches for another image of a probe's identity that have it first, before k distractors.
+    """The share of searches for another image of a probe's identity that find it first, before k distractors.
 
     Every ordered pair of probes of one identity is a search (MegaFace, challenge 1). `rank1@1e6` is among a million.
-    There is no value where the data set lists no k distractors.
+    There is no value if the data set has no list of k distractors.
     """
 
     label = "Rank-1"
@@ -23,6 +23,5 @@ class Rank1:
         self._size = int(float(k))
 
     def __call__(self, evaluation: Identification) -> float:
-        """The rate, 0 to 1; NaN where there is none."""
         first = evaluation.first(self._size)
         return first.mean().item() if first is not None and len(first) else math.nan

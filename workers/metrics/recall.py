@@ -1,4 +1,4 @@
-"""Recall at k as metric learning means it: a hit rate."""
+"""Recall at k as in metric learning: a hit rate."""
 
 from typing import Annotated
 
@@ -11,9 +11,9 @@ from workers.evaluation.evaluate import Evaluation
 class Recall:
     """The share of images that have one of their class among their k nearest others, by the cosine.
 
-    Images whose cosines differ from that of the closest own one by no more than rounding (16 machine epsilons, 1.9e-6
-    in float32) are tied with it, and count as the expectation under random order: an embedding that has collapsed, in
-    part or altogether, scores what chance gives. Images without another of their class do not count.
+    Images whose cosines differ from that of the closest own one by at most rounding (16 machine epsilons, 1.9e-6 in
+    float32) are tied with it, and count by their expectation in random order: a collapsed embedding has the score of
+    chance. Images without another of their class do not count.
     """
 
     label = "R"
@@ -31,5 +31,4 @@ class Recall:
         return evaluation.neighbours.hit_rate(self.k)
 
     def __call__(self, evaluation: Evaluation) -> float:
-        """The recall at k, 0 to 1."""
         return self.each(evaluation).mean().item()

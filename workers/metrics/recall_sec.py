@@ -1,4 +1,4 @@
-"""Recall at k by the rule of SEC's code, by which a tie is a hit."""
+"""Recall at k by the rule of SEC's code, in which a tie is a hit."""
 
 from typing import Annotated
 
@@ -9,12 +9,12 @@ from workers.evaluation.evaluate import Evaluation
 
 
 class SecRecall:
-    """The share of images of which fewer than k others are strictly closer than the closest of their class.
+    """The share of images for which fewer than k others are strictly closer than the closest of their class.
 
-    The letter of SEC's evaluation code: a network that maps all images to one point scores 1, and one to ten points
-    .86, where `recall` gives what chance does. Its query has a cosine of 0 with itself and counts among its own class,
-    so that no more than the images with a positive cosine are closer. Equal to `recall` but for ties and for that.
-    Images without another of their class do not count.
+    Exactly SEC's evaluation code: a network that maps all images to one point scores 1, and one to ten points .86,
+    where `recall` gives the score of chance. A query has a cosine of 0 with itself and counts among its own class, so
+    that only images with a positive cosine can be closer. Otherwise equal to `recall`. Images without another of their
+    class do not count.
     """
 
     label = "SEC R"
@@ -33,5 +33,4 @@ class SecRecall:
         return evaluation.neighbours.sec_rank.le(self.k).double()
 
     def __call__(self, evaluation: Evaluation) -> float:
-        """The share, 0 to 1."""
         return self.each(evaluation).mean().item()

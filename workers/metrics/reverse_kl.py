@@ -1,4 +1,4 @@
-"""How unevenly the samples of a generator fall to the Gaussians."""
+"""How unevenly a generator's samples are distributed over the Gaussians."""
 
 import math
 
@@ -8,9 +8,9 @@ from workers.evaluation.probe import Samples
 
 
 class ReverseKL:
-    """KL(q || p) in nats, of the shares q of samples that each Gaussian is nearest to against equal shares p.
+    """KL(q || p) in nats, with q the shares of samples that are nearest to each Gaussian, and p equal shares.
 
-    0 where each has as many, log k where all samples fall to one of k. Each sample counts, however far it lies.
+    0 if all have equally many, log k if all samples are nearest to one of k. All samples count, at any distance.
     """
 
     label = "Reverse KL"
@@ -20,6 +20,5 @@ class ReverseKL:
     reads = "samples"
 
     def __call__(self, evaluation: Samples) -> float:
-        """The divergence, 0 to log k."""
         shares = evaluation.shares
         return max(0.0, math.log(len(shares)) + float(torch.special.xlogy(shares, shares).sum()))

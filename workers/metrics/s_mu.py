@@ -17,7 +17,6 @@ class MeanSingularValue:
     needs = "embeddings"
 
     def __call__(self, evaluation: Evaluation) -> float:
-        """The mean singular value, between `s_mu_lower` and `s_mu_upper`."""
         if not evaluation.finite:
             return math.nan
         # Their squares are the eigenvalues of the Gram matrix; float64 makes up for the squaring.

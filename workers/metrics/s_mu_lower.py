@@ -5,7 +5,7 @@ from workers.geometry import singular_bounds
 
 
 class LowerBound:
-    """L, the least s_mu of n unit embeddings of width d: what `s_mu` is to be seen against."""
+    """L, the least s_mu of n unit embeddings of width d, to compare `s_mu` with."""
 
     label = "s_μ lower bound"
     paper = "SVMax eq. 4 and figure 15"
@@ -14,5 +14,4 @@ class LowerBound:
     needs = "embeddings"
 
     def __call__(self, evaluation: Evaluation) -> float:
-        """The bound; it depends on n and d alone."""
         return singular_bounds(*evaluation.embeddings.shape)[0]

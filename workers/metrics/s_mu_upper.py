@@ -5,7 +5,7 @@ from workers.geometry import singular_bounds
 
 
 class UpperBound:
-    """U, the greatest s_mu of n unit embeddings of width d: what `s_mu` is to be seen against."""
+    """U, the greatest s_mu of n unit embeddings of width d, to compare `s_mu` with."""
 
     label = "s_μ upper bound"
     paper = "SVMax eq. 4 and figure 15"
@@ -14,5 +14,4 @@ class UpperBound:
     needs = "embeddings"
 
     def __call__(self, evaluation: Evaluation) -> float:
-        """The bound; it depends on n and d alone."""
         return singular_bounds(*evaluation.embeddings.shape)[1]

@@ -1,4 +1,4 @@
-"""How many pairs of one class are accepted where only so many of two are."""
+"""The share of accepted pairs of one class at a given share of accepted pairs of two."""
 
 import math
 from typing import Literal
@@ -7,10 +7,10 @@ from workers.evaluation.verification import Roc, Scores
 
 
 class TrueAcceptRate:
-    """The share of pairs of one class that a threshold accepts which accepts at most a share k of those of two.
+    """The largest share of accepted pairs of one class by a threshold that accepts at most a share k of those of two.
 
-    `tar@1e-3` is the best at a false accept rate of 0.001. There is no value where there are fewer than 1 / k pairs of
-    two classes: LFW's 3,000 have one at 1e-3, and none at 1e-4.
+    `tar@1e-3` is at a false accept rate of 0.001. There is no value with fewer than 1 / k pairs of two classes: LFW's
+    3,000 give one at 1e-3, but not at 1e-4.
     """
 
     label = "TAR"
@@ -23,7 +23,6 @@ class TrueAcceptRate:
         self._one_in = 10 ** int(k.removeprefix("1e-"))
 
     def __call__(self, evaluation: Scores) -> float:
-        """The rate, 0 to 1; NaN where there is none."""
         roc = Roc.of(evaluation)
         allowed = int(roc.false[-1]) // self._one_in
         return roc.tar[roc.false <= allowed].max().item() if allowed else math.nan

@@ -1,4 +1,4 @@
-"""Top-k accuracy of a linear classifier on features that no label has shaped."""
+"""Top-k accuracy of a linear classifier on features that were trained without labels."""
 
 from typing import Annotated
 
@@ -8,10 +8,9 @@ from workers.evaluation.probe import Classified
 
 
 class Top:
-    """The share of images whose class is among the k that a linear probe says first.
+    """The share of images whose class is among the k with the highest scores by a linear probe.
 
-    Equal scores count as the expectation under random order. The probe is trained at the end of a training, as its task
-    says.
+    Equal scores count by their expectation in random order. The task trains the probe at the end of a training.
     """
 
     label = "Top"
@@ -26,5 +25,4 @@ class Top:
         self.k = k
 
     def __call__(self, evaluation: Classified) -> float:
-        """The accuracy, 0 to 1."""
         return evaluation.hits(self.k).mean().item()

@@ -8,10 +8,10 @@ _GRID = torch.arange(400, dtype=torch.float64) / 100
 
 
 class VerificationAccuracy:
-    """The mean over the folds of the share of pairs told right by the threshold that is best for all other folds.
+    """The mean over the folds of the share of right pairs, by the threshold that is best for all other folds.
 
-    Of one class are pairs whose directions' squared distance, 0 to 4, is below the threshold: one of 0, 0.01, ...,
-    3.99, of equally good ones the least. `accuracy` takes any threshold.
+    Pairs are of one class if the squared distance of their directions, 0 to 4, is below the threshold: one of 0, 0.01,
+    ..., 3.99, the least of equally good ones. `accuracy` takes any threshold.
     """
 
     label = "Accuracy"
@@ -22,13 +22,12 @@ class VerificationAccuracy:
     caption = "by thresholds of 0 to 4 in steps of 0.01 on the squared distance"
 
     def __call__(self, evaluation: Scores) -> float:
-        """The accuracy, 0 to 1."""
-        cosine, same, fold = (one.cpu() for one in evaluation)
+        cosine, same, fold = (values.cpu() for values in evaluation)
         distance = (2 - 2 * cosine.double()).clamp(min=0)
         right = (distance[:, None] < _GRID) == same[:, None]
-        told = []
+        shares = []
         for number in fold.unique():  # type: ignore[no-untyped-call]
             here = fold == number
             best = right[~here].sum(dim=0).argmax()  # the first of equal ones
-            told.append(right[here, best].double().mean())
-        return torch.stack(told).mean().item()
+            shares.append(right[here, best].double().mean())
+        return torch.stack(shares).mean().item()

@@ -1,1 +1,1 @@
-"""Regularizers: modules that turn raw embeddings into a scalar, which the trainer weighs by their `eta`."""
+"""Regularizers: modules whose `forward` turns raw embeddings [b, d] into a scalar, which the trainer weights by eta."""

@@ -22,5 +22,4 @@ class L2(nn.Module):
         self.eta = eta
 
     def forward(self, embeddings: Tensor) -> Tensor:
-        """The unweighted value for raw embeddings [b, d]."""
         return precise(embeddings).square().sum(dim=1).mean()

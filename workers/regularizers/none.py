@@ -11,5 +11,4 @@ class NoRegularizer(nn.Module):
     version = 1
 
     def forward(self, embeddings: Tensor) -> Tensor:
-        """Zero for any embeddings [b, d]."""
         return embeddings.new_zeros(())

@@ -22,6 +22,5 @@ class Sec(nn.Module):
         self.eta = eta
 
     def forward(self, embeddings: Tensor) -> Tensor:
-        """The unweighted value for raw embeddings [b, d]."""
         lengths = geometry.norms(embeddings)
         return (lengths - lengths.mean()).square().mean()

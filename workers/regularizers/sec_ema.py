@@ -12,7 +12,7 @@ from workers import geometry
 class SecEma(nn.Module):
     """Mean of (||f|| - mu)^2, where mu <- (1 - rho) mu + rho * mean norm of the batch, from the first batch's mean on.
 
-    mu is held constant in the gradient, moves on in training mode only, and is part of the checkpoint.
+    mu is constant in the gradient, changes in training mode only, and is part of the checkpoint.
     """
 
     label = "SEC-EMA"
@@ -34,7 +34,6 @@ class SecEma(nn.Module):
         self.register_buffer("started", torch.zeros((), dtype=torch.bool))
 
     def forward(self, embeddings: Tensor) -> Tensor:
-        """The unweighted value for raw embeddings [b, d]."""
         lengths = geometry.norms(embeddings)
         mean = lengths.detach().mean()
         mu = self.mu.to(mean.dtype)

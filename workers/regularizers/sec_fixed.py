@@ -1,8 +1,8 @@
 """Spherical embedding constraint with a constant norm."""
 
 import math
-from collections.abc import Callable, Mapping
-from typing import Annotated, ClassVar, Literal
+from collections.abc import Callable
+from typing import Annotated, Literal
 
 import torch
 from annotated_types import Ge, Gt
@@ -16,10 +16,10 @@ _PRINTED = 8.7
 class SecFixed(nn.Module):
     """Mean of (||f|| - mu)^2 with mu constant.
 
-    `source` says which: `constant` takes the number `mu`, or without one 8.70, which SEC's figure 6 prints for Cars;
-    `training_set` the mean norm of all images that train, before the first iteration and as evaluations see them, which
-    is how the paper defines that number; `first_batch` that of the first batch, rho 0 in the authors' code of SEC-EMA.
-    What is measured is kept in the checkpoint.
+    `source` decides mu. `constant`: the number `mu`, by default 8.70, which SEC's figure 6 prints for Cars.
+    `training_set`: the mean norm of all training images before the first iteration, as evaluations see them; this is
+    the paper's definition of that number. `first_batch`: the mean norm of the first batch, rho 0 in the authors' code
+    of SEC-EMA. A measured mu is kept in the checkpoint.
     """
 
     label = "SEC (fixed norm)"
@@ -27,7 +27,7 @@ class SecFixed(nn.Module):
     formula = r"\frac{1}{b}\sum_{i}\left(\|f_i\|-\mu\right)^2,\quad\mu\ \text{constant}"
     version = 1
     norms = True
-    only_where: ClassVar[Mapping[str, Mapping[str, str]]] = {"mu": {"source": "constant"}}
+    only_where = {"mu": {"source": "constant"}}
     measured: Tensor
 
     def __init__(

@@ -9,11 +9,11 @@ from workers.geometry import mean_singular_value, singular_bounds, unit
 
 
 class SVMax(nn.Module):
-    """exp((U - s_mu) / (U - L)), s_mu the mean singular value of the unit embeddings: 1 when spread, e when collapsed.
+    """exp((U - s_mu) / (U - L)), s_mu the mean singular value of the unit embeddings: 1 if spread, e if collapsed.
 
-    `eta` is the paper's lambda. The bounds L and U use min(b, d) singular values, also where b < d (appendix B.2). A
-    batch of one row, or embeddings of one dimension, leave no room to spread: the value is 1. `unit: false` takes s_mu
-    of raw f as SVMax's table 4 does, where L and U no longer bound it.
+    `eta` is the paper's lambda. The bounds L and U use min(b, d) singular values, also if b < d (appendix B.2). A batch
+    of one row, or embeddings of one dimension, cannot spread: the value is 1. `unit: false` takes s_mu of raw f as in
+    SVMax's table 4, where L and U are no bounds.
     """
 
     label = "SVMax"
@@ -27,7 +27,6 @@ class SVMax(nn.Module):
         self.unit = unit
 
     def forward(self, embeddings: Tensor) -> Tensor:
-        """The unweighted value for raw embeddings [b, d]."""
         lower, upper = singular_bounds(*embeddings.shape)
         room = upper - lower
         missing = upper - mean_singular_value(unit(embeddings) if self.unit else embeddings)

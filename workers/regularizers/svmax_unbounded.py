@@ -11,8 +11,8 @@ from workers.geometry import mean_singular_value, unit
 class SVMaxUnbounded(nn.Module):
     """-s_mu, the mean singular value of the embeddings; raw ones have no lower bound unless the head's output is unit.
 
-    `eta` is the paper's lambda. Raw are those of SVMax's table 4 and of its generative and counting networks; `unit:
-    true` takes f^, whose s_mu is bounded, as the paper does from equation 2 on.
+    `eta` is the paper's lambda. SVMax's table 4 and its generative and counting networks use raw f; `unit: true` takes
+    f^, whose s_mu is bounded, as in the paper from equation 2 on.
     """
 
     label = "SVMax (unbounded)"
@@ -27,5 +27,4 @@ class SVMaxUnbounded(nn.Module):
         self.unit = unit
 
     def forward(self, embeddings: Tensor) -> Tensor:
-        """The unweighted value for raw embeddings [b, d]."""
         return -mean_singular_value(unit(embeddings) if self.unit else embeddings)

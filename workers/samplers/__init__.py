@@ -1,4 +1,4 @@
-"""Samplers: which images stand in a batch; one file a sampler."""
+"""Samplers: which images are in a batch; one file a sampler."""
 
 from collections.abc import Mapping
 from typing import Any, Protocol
@@ -7,19 +7,15 @@ import torch
 
 
 class Sampler(Protocol):
-    """What a part of the kind `sampler` offers."""
+    """The interface of parts of the kind `sampler`."""
 
     batch: int
-    """The images of a batch."""
 
     def draw(self) -> torch.Tensor:
-        """The indices of the next batch."""
-        ...
+        """Draws the indices of the next batch, int64 [batch]."""
 
     def state_dict(self) -> dict[str, Any]:
-        """What it needs to go on."""
-        ...
+        """The state of the sampler, for a checkpoint."""
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on where the state was taken."""
-        ...
+        """Restores the state of the sampler from a checkpoint."""

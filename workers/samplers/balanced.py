@@ -1,4 +1,4 @@
-"""Batches of a few classes with equally many images each."""
+"""Batches of a few classes with equally many images."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -37,7 +37,6 @@ class Balanced:
         self.batch = classes * per_class
 
     def draw(self) -> torch.Tensor:
-        """The indices of the next batch, int64 [batch]."""
         classes = torch.randperm(len(self._images), generator=self._generator)[: self._classes]
         return torch.cat([self._of_class(place) for place in classes.tolist()])
 

@@ -1,4 +1,4 @@
-"""Batches of a plain shuffle."""
+"""Batches of shuffled images."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -8,7 +8,7 @@ from annotated_types import Ge
 
 
 class Shuffle:
-    """All images in a random order, `batch` at a time, then in a new order; what is left of a batch is dropped."""
+    """All images in a random order, `batch` at a time, then in a new order; an incomplete batch is dropped."""
 
     label = "Shuffle"
     version = 1
@@ -24,7 +24,6 @@ class Shuffle:
         self.batch = batch
 
     def draw(self) -> torch.Tensor:
-        """The indices of the next batch, int64 [batch]."""
         if self._position + self.batch > len(self._order):
             self._order = torch.randperm(self._count, generator=self._generator)
             self._position = 0
@@ -32,10 +31,8 @@ class Shuffle:
         return self._order[start : self._position]
 
     def state_dict(self) -> dict[str, Any]:
-        """The order of this pass and the place in it."""
         return {"order": self._order, "position": self._position}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on where the state was taken."""
         self._order = state["order"]
         self._position = state["position"]

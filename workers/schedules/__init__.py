@@ -1,1 +1,1 @@
-"""Schedules: the factor on the learning rate at each iteration; one file a schedule."""
+"""Schedules: callables that give the factor on the learning rate at iteration `step`, from 0; one file a schedule."""

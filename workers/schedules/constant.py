@@ -1,4 +1,4 @@
-"""The learning rate stays."""
+"""A constant learning rate."""
 
 
 class Constant:
@@ -8,5 +8,4 @@ class Constant:
     version = 1
 
     def __call__(self, step: int) -> float:
-        """The factor at iteration `step`, from 0: always 1."""
         return 1.0

@@ -33,7 +33,6 @@ class Cosine:
         self._floor = floor
 
     def __call__(self, step: int) -> float:
-        """The factor at iteration `step`, from 0."""
         if step < self._warmup:
             return (step + 1) / self._warmup
         progress = (step - self._warmup) / (self._total - self._warmup)

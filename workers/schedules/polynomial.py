@@ -30,7 +30,6 @@ class Polynomial:
         self._hold = hold
 
     def __call__(self, step: int) -> float:
-        """The factor at iteration `step`, from 0."""
         progress = max(0.0, (step / self._total - self._hold) / (1 - self._hold))
         factor: float = self._floor + (1 - self._floor) * (1 - progress) ** self._power
         return factor

@@ -1,22 +1,21 @@
 """The learning rate falls at given iterations."""
 
 from bisect import bisect_right
-from collections.abc import Mapping
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from annotated_types import Ge
 
 
 class Step:
-    """The learning rate is multiplied by `gamma` at each of the iterations `at`, or every so many (`every`).
+    """The learning rate is multiplied by `gamma` at each of the iterations `at`, or after each `every` iterations.
 
-    Both are epochs where the training counts epochs. SEC: at 3000 and 6000; Proxy-ISA: every 10 or 20 epochs.
+    Both count epochs if the training does. SEC: at 3000 and 6000; Proxy-ISA: every 10 or 20 epochs.
     """
 
     label = "Step"
     paper = "SEC T6"
     version = 1
-    only_where: ClassVar[Mapping[str, Mapping[str, tuple[int, ...]]]] = {"every": {"at": ()}}
+    only_where = {"every": {"at": ()}}
 
     def __init__(
         self,
@@ -34,7 +33,6 @@ class Step:
         self._gamma = gamma
 
     def __call__(self, step: int) -> float:
-        """The factor at iteration `step`, from 0."""
         passed = step // self._unit
         falls = bisect_right(self._at, passed) if self._every is None else passed // self._every
         factor: float = self._gamma**falls

@@ -1,8 +1,8 @@
-"""Counting: what a network counts in an image shall be the sum of what it counts in the image's four tiles."""
+"""Counting: what a network counts in an image should be the sum of what it counts in the image's four tiles."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 import torch
 from annotated_types import Ge, Gt
@@ -14,20 +14,18 @@ from workers.data.batches import Batches, LabelledBatch
 from workers.evaluation.measures import Measures
 from workers.evaluation.probe import Classified, Schedule
 from workers.figures.traces import AskedFigures
-from workers.tasks import At, Diverged, Eta, Terms
-from workers.tasks._embedding import Embedding
-from workers.tasks._network import Embedder
-from workers.tasks._probing import Layers, Probed, Probing
+from workers.tasks import At, Eta, Terms
+from workers.tasks._shared import Embedder, Layers, ProbedEmbedding, Probing
 
 LAYERS: Final = ("conv1", "conv2", "conv3", "conv4", "conv5")
 MOST: Final = 9_999
-"""Dimensions of a layer's maps that a probe sees at most: they are averaged down to fewer than 10,000."""
+"""The maximal dimensions of a layer's maps for a probe; larger maps are averaged."""
 
 
-class Counting(Embedding):
+class Counting(ProbedEmbedding):
     """Train by loss + eta x regularizer: the loss of an image at half its side and of the sum over its four quarters.
 
-    Both are embeddings by one network, which sees nothing larger than a quarter; the regularizer sees that of the
+    Both are embeddings by one network, which sees nothing larger than a quarter; the regularizer sees those of the
     images only. At the end linear classifiers on the maps of each convolution are trained and tested on whole images,
     as those of `self_supervised` are on features.
     """
@@ -76,13 +74,13 @@ class Counting(Embedding):
         if batches.sampler.batch < 2:
             raise ValueError("counting: a batch of one image has no other to count differently; expected 2 at least")
         self._measures = measures
-        schedule = Schedule(probe_lr, probe_epochs, probe_batch, probe_at, probe_factor)
-        probed = Probed(schedule, probe_views, probe_reports)
-        _check_layers(self._encoded(next(batches.read(batches.splits.test, chosen=torch.tensor([0])))))
-        self._probing = Probing(probed, batches, self._encoded, self._judged, device, seed)
+        schedule = Schedule(probe_lr, probe_epochs, probe_batch, probe_at, probe_factor, probe_views, probe_reports)
+        first = self._encoded(next(batches.read(batches.splits.test, chosen=torch.tensor([0]))))
+        if missing := [name for name in LAYERS if name not in first]:
+            raise ValueError(f"counting: probes are of {len(LAYERS)} convolutions, and the backbone lacks {missing[0]}")
+        self.probing = Probing(schedule, batches, self._encoded, self._judged, device, seed)
 
     def step(self, batch: LabelledBatch | None, at: At) -> Iterator[Terms]:
-        """The value of a batch; labels are not looked at."""
         if batch is None:
             raise ValueError("counting is of images, and there is no batch of them")
         counts, total = self.counted(batch.images)
@@ -90,53 +88,29 @@ class Counting(Embedding):
         yield self.terms(at, torch.cat([counts, total]), numbers.repeat(2), regularized=counts)
 
     def counted(self, images: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """What is counted in images [b, c, 2s, 2s] at half their side, and the sum over their quarters, [b, d] each."""
+        """The embeddings of images [b, c, 2s, 2s] at half their side, and the sum over their quarters, [b, d] each."""
         whole, side = avg_pool2d(images.float(), 2), images.shape[-1] // 2
         tiles = [images.float()[:, :, top : top + side, left : left + side] for top in (0, side) for left in (0, side)]
         embeddings = self.model(torch.cat([whole, *tiles])).view(5, len(images), -1)
         return embeddings[0], embeddings[1:].sum(dim=0)
 
     def evaluate(self, split: str, names: Sequence[str]) -> Mapping[str, float]:
-        """Nothing: what is measured is measured at the end."""
+        """Nothing: everything is measured at the end."""
         return {}
 
-    def end(self, at: At) -> Iterator[Mapping[str, float]]:
-        """The course of the linear probes; raises Diverged."""
-        yield from self._probing.course()
-
-    def state_dict(self) -> dict[str, Any]:
-        """What figures have followed so far, and how far the probes are."""
-        return super().state_dict() | {"probe": self._probing.state_dict()}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on where the state was taken."""
-        super().load_state_dict(state)
-        self._probing.load_state_dict(state["probe"])
-
-    @torch.no_grad()
     def _encoded(self, images: torch.Tensor) -> Layers:
-        self.model.eval()
-        try:
-            found = self.model.convolved(images)
-            layers: dict[str, torch.Tensor] = {name: _fewer(found[name]) for name in LAYERS if name in found}
-        finally:
-            self.model.train()
-        if not all(bool(one.isfinite().all()) for one in layers.values()):
-            raise Diverged("features")
-        return layers
+        def compute(images: torch.Tensor) -> Layers:
+            maps = self.model.convolved(images)
+            return {name: _fewer(maps[name]) for name in LAYERS if name in maps}
 
-    def _judged(self, layer: str, split: str, said: Classified) -> dict[str, float]:
-        told = self._measures.of({layer: said}, self._measures.names)
-        return {name: value for name, value in told.items() if not math.isnan(value)}  # those of other layers have none
+        return self.features(compute, images)
 
-
-def _check_layers(found: Layers) -> None:
-    """Raise ValueError where a convolution that is to be judged is not there."""
-    if missing := [name for name in LAYERS if name not in found]:
-        raise ValueError(f"counting: probes are of {len(LAYERS)} convolutions, and the backbone lacks {missing[0]}")
+    def _judged(self, layer: str, classified: Classified) -> dict[str, float]:
+        values = self._measures.of({layer: classified}, self._measures.names)
+        return {name: value for name, value in values.items() if not math.isnan(value)}  # NaN: of other layers
 
 
 def _fewer(maps: torch.Tensor) -> torch.Tensor:
-    """Maps [b, c, h, w] averaged until fewer than 10,000 values are left, [b, n]."""
+    """Maps [b, c, h, w] averaged to fewer than 10,000 values, [b, n]."""
     side = max(1, min(maps.shape[-1], int((MOST / maps.shape[1]) ** 0.5)))
     return averaged(maps, side).flatten(1)

@@ -1,4 +1,4 @@
-"""Retrieval: images of one class shall lie near each other, also of classes never seen in training."""
+"""Retrieval: images of a class should be near each other, also in classes that were never trained."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -12,8 +12,7 @@ from workers.evaluation.evaluate import Evaluation
 from workers.evaluation.measures import Measures
 from workers.figures.traces import AskedFigures
 from workers.tasks import At, Eta
-from workers.tasks._embedding import Embedding
-from workers.tasks._network import Embedder
+from workers.tasks._shared import Embedder, Embedding
 
 
 class Retrieval(Embedding):
@@ -56,13 +55,13 @@ class Retrieval(Embedding):
         self._measures = measures
 
     def evaluate(self, split: str, names: Sequence[str]) -> dict[str, float]:
-        """The metrics `names` of a split; raises Diverged where embeddings are not finite."""
+        """The metrics `names` of a split; raises Diverged if embeddings are not finite."""
         images = self.batches.splits.named(split)
         return self.judge(self.embed(images), images, names)
 
     @torch.no_grad()
     def judge(self, embeddings: torch.Tensor, images: Images, names: Sequence[str]) -> dict[str, float]:
-        """The metrics `names` of a split with these embeddings, of this model or of several."""
+        """The metrics `names` of a split with these embeddings, of one model or several."""
         labels, gallery = images.labels.to(embeddings.device), None
         if images.query is not None:
             query = images.query.to(embeddings.device)
@@ -73,11 +72,11 @@ class Retrieval(Embedding):
         return self._measures.of(evaluation, names)
 
     def late(self, split: str) -> list[str]:
-        """Those of a clustering that is dear of so many images."""
+        """The metrics of a clustering that is expensive for so many images."""
         images = self.batches.splits.named(split)
         number = len(images) if images.query is None else int(images.query.sum())
-        dear = Clustering(number, images.classes, self.model.width).dear
-        return [name for name in self._measures.names if dear and self._measures.needs(name) == NEEDS]
+        expensive = Clustering(number, images.classes, self.model.width).expensive
+        return [name for name in self._measures.names if expensive and self._measures.stated(name, "needs") == NEEDS]
 
     def end(self, at: At) -> Iterator[Mapping[str, float]]:
         """The norms of the training images."""

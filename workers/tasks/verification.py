@@ -1,4 +1,4 @@
-"""Verification: whether two images are of one class, which the training may never have seen."""
+"""Verification: whether two images are of one class, also of classes that were never trained."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -14,20 +14,17 @@ from workers.evaluation.measures import Measures
 from workers.evaluation.verification import Identification, Scores, checked, pairs
 from workers.figures.traces import AskedFigures
 from workers.tasks import Eta
-from workers.tasks._embedding import Embedding
-from workers.tasks._network import Embedder
+from workers.tasks._shared import Embedder, Embedding
 
-_BLOCK: Final = 2**15
-"""Distractors whose embeddings are held at a time."""
+_BLOCK: Final = 2**15  # distractors whose embeddings are in memory at a time
 
 
 class Verification(Embedding):
     """Train by loss + eta x regularizer as retrieval does; an evaluation compares the cosines of pairs of images.
 
-    These are the pairs that a data set drew up, such as those of LFW, else pairs of a split in ten folds, the same
-    in all trainings (workers/evaluation/verification.py). Where it lists distractors instead, its queries are
-    searched among them (workers/evaluation/verification.py). With `flip` the embedding of an image is the sum of its
-    own and its mirror image's, raw, as in InsightFace's evaluations.
+    These are the pairs of the data set, such as those of LFW, or else pairs of a split in ten folds, the same in all
+    trainings. If the data set lists distractors instead, its queries are searched among them. With `flip` the embedding
+    of an image is the sum of its own and its mirror image's, raw, as in InsightFace's evaluations.
     """
 
     label = "Verification"
@@ -60,20 +57,20 @@ class Verification(Embedding):
         flip: bool = False,
     ) -> None:
         super().__init__(model, loss, regularizer, eta, batches, figures)
-        self._measures, self._flip = measures, flip
+        self._measures, self.mirrored = measures, flip
         for split in batches.splits.names:
             images = batches.splits.named(split)
-            if images.distractors is None:  # what cannot be judged is told before the training
+            if images.distractors is None:  # report before the training what cannot be judged
                 _asked(images, split)
 
     def evaluate(self, split: str, names: Sequence[str]) -> dict[str, float]:
-        """The metrics `names` of a split: of its pairs, or of its queries where it lists distractors.
+        """The metrics `names` of a split: of its pairs, or of its queries if it has distractors.
 
-        Raises Diverged where embeddings are not finite.
+        Raises Diverged if embeddings are not finite.
         """
         images = self.batches.splits.named(split)
         given = "pairs" if images.distractors is None else "identification"
-        read = [name for name in names if self._measures.reads(name) == given]
+        read = [name for name in names if self._measures.stated(name, "reads") == given]
         found = dict.fromkeys(names, math.nan)
         if read:
             judged = self._scores(images, split) if given == "pairs" else self._identified(images)
@@ -82,7 +79,6 @@ class Verification(Embedding):
 
     @torch.no_grad()
     def _scores(self, images: Images, split: str) -> Scores:
-        """The cosines of a split's pairs."""
         asked = _asked(images, split)
         unit = self._directions(images).cpu()
         cosine = (unit[asked.first] * unit[asked.second]).sum(dim=1)
@@ -90,7 +86,7 @@ class Verification(Embedding):
 
     @torch.no_grad()
     def _identified(self, images: Images) -> Identification:
-        """How a split's queries are found among its distractors, whose embeddings are never held together."""
+        """The searches of a split's queries among its distractors, whose embeddings are computed in blocks."""
         among = images.distractors or {}
         probes = (torch.ones(len(images)) if images.query is None else images.query).cpu().nonzero()[:, 0]
         unit = self._directions(images, probes)
@@ -103,11 +99,11 @@ class Verification(Embedding):
         return Identification.of(unit, images.labels[probes.to(images.labels.device)].to(unit.device), blocks(), among)
 
     def _directions(self, images: Images, chosen: Tensor | None = None) -> Tensor:
-        return geometry.unit(self.embed(images, chosen, mirrored=self._flip))
+        return geometry.unit(self.embed(images, chosen, mirrored=self.mirrored))
 
 
 def _asked(images: Images, split: str) -> PairSet:
-    """The pairs of a split that are verified; raises ValueError where there are none to verify by."""
+    """The pairs of a split to verify; raises ValueError if there are none."""
     try:
         return pairs(images.labels) if images.pairs is None else checked(images.pairs, len(images))
     except ValueError as error:

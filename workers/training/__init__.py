@@ -1,1 +1,1 @@
-"""Trains one recipe: the loop and the session, optimization, checkpoints, folds, and what a run says of itself."""
+"""Trains one recipe: session, loop, optimization, checkpoints, folds, results."""

@@ -1,30 +1,100 @@
-"""Checkpoint files: written aside and renamed, so that a file with the name is complete, and checked when read."""
+"""Checkpoints and kept weights, written atomically and checked when they are read."""
 
 import contextlib
+import hashlib
+import json
 import os
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final
 
 import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save as serialized
 
 from workers.contract import CheckpointError, Recipe
 
 FORMAT: Final = 2
-"""The version of what checkpoints hold: since 2 the states of a task's modules by name."""
+"""The version of the content of checkpoints."""
+KEPT_FORMAT: Final = "1"
+"""The version of the content of kept weights."""
+
+Modules = Mapping[str, Mapping[str, Any]]
+"""The states of a task's modules by their names."""
 
 
 def save(path: Path, state: Mapping[str, Any]) -> None:
-    """Write `state` to `path`: at any moment the file is the old one or the new one, also when the power fails.
+    """Write the checkpoint `state` to `path` atomically, also in a power failure.
 
-    Raises OSError, with the file's name, where the disk is full or the file is larger than the system allows.
+    Raises OSError with the file's name if the disk is full or the file is too large for the system.
     """
+    _write(path, lambda file: torch.save({"format": FORMAT, **state}, file))
+
+
+def keep(path: Path, models: Sequence[Modules], about: Mapping[str, Any]) -> None:
+    """Write the weights of a model, or of each fold, as safetensors, atomically; raises OSError as `save` does.
+
+    A tensor is named `backbone.conv1.weight`, of several models `fold0.backbone.conv1.weight`. The metadata has `about`
+    as JSON texts, and the hash of everything else in the file.
+    """
+    named = {
+        f"{f'fold{number}.' if len(models) > 1 else ''}{module}.{name}": value
+        for number, modules in enumerate(models)
+        for module, state in modules.items()
+        for name, value in state.items()
+    }
+    tensors = {name: value.contiguous() for name, value in named.items() if isinstance(value, torch.Tensor)}
+    others = {name: value for name, value in named.items() if name not in tensors}  # extra states of own modules
+    texts = {name: json.dumps(value) for name, value in {**about, "models": len(models), "others": others}.items()}
+    facts = {"format": "pt", "metricsweep": KEPT_FORMAT, **texts}
+    facts["sha256"] = _digest(tensors, facts)
+    _write(path, lambda file: file.write(serialized(tensors, facts)))
+
+
+def kept(path: Path) -> tuple[list[dict[str, dict[str, Any]]], dict[str, Any]]:
+    """Reads the models and facts of a file of kept weights, on the CPU; raises CheckpointError."""
+    if not path.is_file():
+        raise CheckpointError(f"checkpoint {path} does not exist")
+    try:
+        with safe_open(path, "pt") as file:
+            metadata = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a mapping
+    except (SafetensorError, OSError, ValueError) as error:
+        raise CheckpointError(f"checkpoint {path} is damaged or no kept weights ({_first_line(error)})") from error
+    if metadata.get("metricsweep") != KEPT_FORMAT:
+        raise CheckpointError(f"{path} holds no weights that a training kept in format {KEPT_FORMAT}")
+    if metadata.pop("sha256", None) != _digest(tensors, metadata):
+        raise CheckpointError(f"checkpoint {path} is damaged: its content differs from its hash")
+    try:
+        about = {name: json.loads(text) for name, text in metadata.items() if name not in ("format", "metricsweep")}
+        several = about.pop("models") > 1
+        models: dict[str, dict[str, dict[str, Any]]] = {} if several else {"": {}}
+        for name, value in {**tensors, **about.pop("others")}.items():
+            fold, _, within = name.partition(".") if several else ("", "", name)
+            module, _, key = within.partition(".")
+            models.setdefault(fold, {}).setdefault(module, {})[key] = value
+        return [models[f"fold{number}" if several else ""] for number in range(len(models))], about
+    except (LookupError, TypeError, ValueError, RecursionError) as error:  # a file that no training wrote
+        raise CheckpointError(f"{path} holds no weights that a training kept: {_first_line(error)}") from error
+
+
+def _digest(tensors: Mapping[str, torch.Tensor], facts: Mapping[str, str]) -> str:
+    """SHA-256 over facts, and names, types, shapes and bytes of tensors; safetensors itself has no checksum."""
+    digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
+    for name in sorted(tensors):
+        value = tensors[name]
+        digest.update(f"{name} {value.dtype} {[*value.shape]}\n".encode())
+        digest.update(value.reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()
+
+
+def _write(path: Path, write: Callable[[IO[bytes]], object]) -> None:
     aside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with aside.open("wb") as file:
-            torch.save({"format": FORMAT, **state}, file)
+            write(file)
             file.flush()
             os.fsync(file.fileno())
         aside.replace(path)
@@ -40,7 +110,7 @@ def save(path: Path, state: Mapping[str, Any]) -> None:
 
 
 def load(path: Path) -> dict[str, Any]:
-    """What `save` wrote, on the CPU; no code in it is run. Raises CheckpointError."""
+    """Reads the state of a checkpoint on the CPU, without running code in it. Raises CheckpointError."""
     if not path.is_file():
         raise CheckpointError(f"checkpoint {path} does not exist")
     try:
@@ -61,7 +131,7 @@ def load(path: Path) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def fitting(path: Path, recipe: Recipe) -> Iterator[dict[str, Any]]:
-    """The state of a checkpoint of `recipe`; within, what fails to take it up becomes a CheckpointError."""
+    """The state of a checkpoint of `recipe`; any exception within the context becomes a CheckpointError."""
     state = load(path)
     if state.get("fingerprint") != recipe.fingerprint:
         raise CheckpointError(f"checkpoint {path} belongs to another recipe")
@@ -76,7 +146,7 @@ def _first_line(error: Exception) -> str:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make the rename itself durable, where the file system can."""
+    """Make the rename durable, if the file system can."""
     with contextlib.suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:

@@ -1,4 +1,4 @@
-"""What makes a training repeat: seeds, the state of every random generator, threads, and deterministic algorithms."""
+"""Makes trainings repeatable: seeds, states of random generators, threads, deterministic algorithms."""
 
 import hashlib
 import os
@@ -14,10 +14,10 @@ from torch.utils import deterministic
 
 
 class RandomState(nn.Module):
-    """Random numbers apart from the trainer's, so that a part which draws leaves the batches of all others as they are.
+    """Random numbers of a part, which do not change those of other parts.
 
-    The stream is seeded from torch's at construction, and so from the recipe; it moves on in training mode only, and is
-    part of the checkpoint. It is the same on every device.
+    The stream is seeded from torch's generator at construction, and so from the recipe. It advances in training mode
+    only, is part of the checkpoint, and is the same on every device.
     """
 
     def __init__(self) -> None:
@@ -25,7 +25,7 @@ class RandomState(nn.Module):
         self.generator = torch.Generator().manual_seed(int(torch.randint(2**31, ())))
 
     def uniform(self, *shape: int, like: Tensor) -> Tensor:
-        """Numbers from [0, 1), of the given shape and on the device of `like`, in float32."""
+        """Numbers from [0, 1) in float32, on the device of `like`."""
         state = self.generator.get_state()
         drawn = torch.rand(*shape, generator=self.generator)
         if not self.training:
@@ -33,11 +33,9 @@ class RandomState(nn.Module):
         return drawn.to(like.device)
 
     def get_extra_state(self) -> Tensor:
-        """The place in the stream, for the checkpoint."""
         return self.generator.get_state()
 
     def set_extra_state(self, state: object) -> None:
-        """Go on where the state was taken."""
         self.generator.set_state(cast(Tensor, state).cpu())
 
 
@@ -46,7 +44,7 @@ os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
 
 
 def device(name: str) -> torch.device:
-    """The device called `name`; `auto` is a GPU where there is one. Raises ValueError where it does not exist."""
+    """The torch device called `name`; `auto` is a GPU if there is one. Raises ValueError if it does not exist."""
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     found = torch.device(name)
@@ -57,7 +55,7 @@ def device(name: str) -> torch.device:
 
 @contextmanager
 def applied(on: torch.device, threads: int) -> Iterator[None]:
-    """Within it the process computes deterministically with `threads` threads; afterwards it is as it was before."""
+    """Compute deterministically with `threads` threads within the block, and restore all settings afterwards."""
     before = random_state(on)
     counted = torch.get_num_threads()
     enforced, warned = (
@@ -86,19 +84,19 @@ def applied(on: torch.device, threads: int) -> Iterator[None]:
 
 
 def derived(seed: int, purpose: str) -> int:
-    """A seed of its own for each purpose, so that what one part draws does not shift what another gets."""
+    """A separate seed for each purpose, so that one part's random numbers do not depend on another's."""
     return int.from_bytes(hashlib.sha256(f"{seed}/{purpose}".encode()).digest()[:4], "big")
 
 
 def seed_everything(seed: int) -> None:
-    """Seed every global generator (Python, NumPy, torch on all devices); `seed` is below 2^32."""
+    """Seed all global generators (Python, NumPy, torch on all devices); `seed` is below 2^32."""
     random.seed(seed)
     np.random.seed(seed)  # a part may draw from the global generator
     torch.manual_seed(seed)
 
 
 def random_state(on: torch.device) -> dict[str, Any]:
-    """The state of every global generator, in types that torch.load(weights_only=True) reads."""
+    """The state of all global generators, in types that torch.load(weights_only=True) reads."""
     kind, keys, *rest = np.random.get_state(legacy=True)
     return {
         "python": random.getstate(),
@@ -109,7 +107,7 @@ def random_state(on: torch.device) -> dict[str, Any]:
 
 
 def restore_random_state(state: Mapping[str, Any], on: torch.device) -> None:
-    """Put every global generator where `random_state` found it."""
+    """Restore the state of all global generators that `random_state` returned."""
     version, numbers, cached = state["python"]
     random.setstate((version, tuple(numbers), cached))
     np.random.set_state(state["numpy"])

@@ -1,4 +1,4 @@
-"""Cross-validation within one training: a model for each fold of the training classes, judged apart and together."""
+"""Cross-validation within one training: a model for each fold of the training classes, evaluated apart and jointly."""
 
 import math
 import re
@@ -9,11 +9,11 @@ from typing import Any, Final
 
 import torch
 
-from workers.contract import BEST_TEST, CrossValidation, Place, Progress, Recipe, Result
+from workers.contract import BEST_TEST, KEPT_FILES, CrossValidation, Place, Progress, Recipe, Result
 from workers.evaluation.measures import QueryScores
 from workers.tasks import Diverged
 from workers.training import checkpoint, determinism, results
-from workers.training.loop import Curves, LastCheckpoint, ProgressLog, iterate, told_before
+from workers.training.loop import Curves, LastCheckpoint, ProgressLog, iterate, reported_before
 from workers.training.results import finish
 from workers.training.session import Session, Weights
 
@@ -22,41 +22,39 @@ _TEST: Final = re.compile(r"/(test|test_\w+)/")
 
 @dataclass(frozen=True)
 class Fold:
-    """A model that is done."""
+    """The trained model of one fold of a cross-validation."""
 
-    step: int
-    """Of the weights that are kept."""
+    step: int  # that of the kept weights
     steps: int
     total: int
     seconds: float
     metrics: dict[str, float]
     curves: Curves
     modules: Weights
-    files: dict[str, torch.Tensor]
-    """The bytes of its figures' files by their names, until all folds are done."""
+    files: dict[str, torch.Tensor]  # the bytes of its figures' files by name
     beside: Weights = field(default_factory=dict)
-    """The weights that are best on the test split, where the recipe asks for these too."""
+    """The weights that are best on the test split, if the recipe asks for them."""
 
 
 def cross_validate(
     recipe: Recipe, place: Place, device: torch.device, report: Callable[[Progress], None], resume: Path | None
 ) -> Result:
-    """Train a model for each fold, one after the other; a checkpoint holds those that are done and the present one."""
+    """Train a model for each fold, one after the other; a checkpoint holds the finished ones and the current one."""
     recipes, done, pending = fold_recipes(recipe), list[Fold](), None
     if resume is not None:
         with checkpoint.fitting(resume, recipe) as state:
             done, pending = [Fold(**fold) for fold in state["done"]], state["session"]
     while True:
-        session = Session(recipes[len(done)], place, device, told_before(recipe, report))
+        session = Session(recipes[len(done)], place, device, reported_before(recipe, report))
         if resume is not None and pending is not None:
             with checkpoint.fitting(resume, recipe):
                 session.load_state_dict(pending)
             pending = None
         journal = _journal(session, done, len(recipes), report)
         try:
-            last = LastCheckpoint(place, journal, lambda: _state(recipe, done, session))  # noqa: B023 - within the turn
+            last = LastCheckpoint(place, journal, lambda: _state(recipe, done, session))  # noqa: B023 - used in this turn
             iterate(session, last, journal)
-            metrics = finish(session, last, journal, dear=False)  # only of the folds together
+            metrics = finish(session, last, journal, late=False)  # these are of the folds together
             done.append(_fold(session, metrics, results.drawn(session)))
             if len(done) == len(recipes):
                 return _result(recipe, done, session, place)
@@ -66,7 +64,7 @@ def cross_validate(
 
 
 def fold_recipes(recipe: Recipe) -> list[Recipe]:
-    """The training of each fold as a recipe of its own, with a seed of its own, as MLRC's models have."""
+    """The recipe of each fold's training, with a seed of its own as in MLRC."""
     if not isinstance(recipe.validation, CrossValidation):
         raise ValueError(f"validation {recipe.validation.name!r} has no folds to train")
     return [
@@ -78,15 +76,9 @@ def fold_recipes(recipe: Recipe) -> list[Recipe]:
 
 
 def _journal(session: Session, done: Sequence[Fold], folds: int, report: Callable[[Progress], None]) -> ProgressLog:
-    """The journal of a fold, whose steps count on from those of the folds before it."""
-    journal = ProgressLog(
-        session.total,
-        session.length.every,
-        session.curves,
-        report,
-        before=sum(fold.total for fold in done),
-        folds=(len(done), folds),
-    )
+    """The log of a fold, whose steps count on from those of the folds before it."""
+    before, fold = sum(fold.total for fold in done), (len(done), folds)
+    journal = ProgressLog(session.total, session.length.every, session.curves, report, before=before, folds=fold)
     began = f"fold {len(done)} of {folds} from step {session.step} on {session.device}"
     journal.tell(session.step, {}, "\n".join([began, *([] if done else session.remarks)]))
     return journal
@@ -102,7 +94,6 @@ def _state(recipe: Recipe, done: Sequence[Fold], session: Session) -> Mapping[st
 
 
 def _fold(session: Session, metrics: dict[str, float], files: Mapping[str, bytes]) -> Fold:
-    """The model that is kept, with what is known of it."""
     return Fold(
         step=session.best.step if session.best else session.step,
         steps=session.step,
@@ -117,17 +108,22 @@ def _fold(session: Session, metrics: dict[str, float], files: Mapping[str, bytes
 
 
 def _written(done: Sequence[Fold], folder: Path) -> list[str]:
-    """Write the figures of all folds, the fold's number in each name, such as `norms-fold0.npz`."""
+    """Write the figures of all folds, such as `norms-fold0.npz`."""
     every: dict[str, bytes] = {}
     for number, fold in enumerate(done):
         for name, content in fold.files.items():
-            stem, dot, suffix = name.rpartition(".")
-            every[f"{stem}-fold{number}{dot}{suffix}"] = content.numpy().tobytes()
+            every[of_fold(name, number)] = content.numpy().tobytes()
     return results.write(folder, every)
 
 
+def of_fold(name: str, number: int) -> str:
+    """The name of a figure's file of a fold."""
+    stem, dot, suffix = name.rpartition(".")
+    return f"{stem}-fold{number}{dot}{suffix}"
+
+
 def _result(recipe: Recipe, done: Sequence[Fold], session: Session, place: Place) -> Result:
-    """Means over the folds, the test metrics of their models joined, and one file with the weights of all."""
+    """Means over the folds, the test metrics of the joined models, and one file with all weights."""
     checkpoint_ = recipe.select.checkpoint
     names = session.among(session.metrics)
     metrics = separated([fold.metrics for fold in done])
@@ -136,12 +132,13 @@ def _result(recipe: Recipe, done: Sequence[Fold], session: Session, place: Place
     if all(fold.beside for fold in done):
         metrics |= joined(session, [fold.beside for fold in done], names, BEST_TEST)
     queries = results.query_facts(scores, checkpoint_)
-    kept = "best.pt" if checkpoint_ == "best" else "final.pt"
-    weights = {"step": [fold.step for fold in done], "modules": [fold.modules for fold in done]}
-    checkpoint.save(place.storage / kept, {"recipe": recipe.model_dump_json(), **weights})
-    written = results.write(place.storage, results.files(scores, checkpoint_, session.manifest))
+    kept = KEPT_FILES[checkpoint_ == "last"]
+    about = {"recipe": recipe.model_dump(mode="json"), "steps": [fold.step for fold in done]}
+    checkpoint.keep(place.storage / kept, [fold.modules for fold in done], about | {"network": session.network})
+    written = results.write(place.storage, results.files(session.scored(scores), checkpoint_))
     result = _result_of(done, metrics, session, [kept, *_written(done, place.storage), *written])
-    return result.model_copy(update={"provenance": {**result.provenance, **({"queries": queries} if queries else {})}})
+    facts: dict[str, Any] = {"queries": queries} if queries else {}
+    return result.model_copy(update={"provenance": result.provenance | facts})
 
 
 def joined(
@@ -151,20 +148,20 @@ def joined(
     prefix: str,
     scores: dict[str, QueryScores] | None = None,
 ) -> dict[str, float]:
-    """The test metrics `names`, keyed `<prefix>/test/map@r`, of all models as one; of further test sets too.
-
-    Into `scores` goes by split what each query scored.
+    """The test metrics `names` of all models jointly, keyed `<prefix>/test/map@r`; `scores` receives those of each
+    query.
     """
-    together = session.task.joined(models)
-    found: dict[str, float] = {}
+    values: dict[str, float] = {}
     for split in session.tests:
-        with session.measures.noting((scores if scores is not None else {}).setdefault(split, {})):
-            found |= {f"{prefix}/{split}/{name}": value for name, value in together.evaluate(split, names).items()}
-    return found
+        of_split = {} if scores is None else scores.setdefault(split, {})
+        with session.task.joined(models), session.measures.noting(of_split):
+            found = session.task.evaluate(split, names)
+        values |= {f"{prefix}/{split}/{name}": value for name, value in found.items()}
+    return values
 
 
 def separated(folds: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """The mean over the folds of each metric that all of them have; test metrics keyed `best/test_separated/map@r`."""
+    """The mean over the folds of each metric that all have; test metrics are keyed `best/test_separated/map@r`."""
     shared = [key for key in folds[0] if all(key in fold for fold in folds)]
     means = {key: math.fsum(fold[key] for fold in folds) / len(folds) for key in shared}
     return {_TEST.sub(r"/\1_separated/", key): value for key, value in means.items()}

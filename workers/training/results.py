@@ -1,10 +1,10 @@
-"""What a training leaves: final metrics, figures, scores of queries, and provenance."""
+"""What a training leaves behind: final metrics, figures, scores of queries, and provenance."""
 
 import os
 import platform
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final
@@ -14,45 +14,48 @@ import torch
 from numpy.typing import NDArray
 from pydantic import JsonValue
 
-from workers.contract import BEST_TEST
+from workers.contract import BEST_TEST, NO_METRICS
 from workers.data.images import Images
-from workers.evaluation.measures import CLASS, QUERY, QueryScores
+from workers.evaluation.measures import CLASS, QUERY, NotedScores, QueryScores
 from workers.figures.arrays import Arrays, RetrievalRow, contact_sheet, feature_map_sheet, packed
-from workers.figures.options import FeatureMaps, Panels
+from workers.figures.options import FeatureMaps, Figure, Panels
 from workers.tasks import At
 from workers.training import determinism
 from workers.training.loop import LastCheckpoint, ProgressLog, evaluated, judge, measured
 from workers.training.session import Session
 
 
-def drawn(session: Session) -> dict[str, bytes]:
-    """The content of each file by its name, of the present weights and of what was followed on the way."""
-    drawn = session.task.draw(session.recipe.figures)
+def drawn(session: Session, figures: Sequence[Figure] | None = None) -> dict[str, bytes]:
+    """The data files of the figures by name, from the current weights and the recordings of the training."""
+    figures = session.recipe.figures if figures is None else figures
+    drawn = session.task.draw(figures)
     files: dict[str, bytes] = {}
-    for figure in session.recipe.figures:
+    for figure in figures:
         files[f"{figure.file}.npz"] = packed(drawn[figure.file])
         if isinstance(figure, Panels | FeatureMaps) and session.batches:
-            images = session.batches.pictures.named(figure.split)
-            made = sheet if isinstance(figure, Panels) else _maps
-            files[f"{figure.file}.png"] = made(images, drawn[figure.file], figure.side)
+            images, arrays = session.batches.pictures.named(figure.split), drawn[figure.file]
+            sheet = partial(_sheet, images) if isinstance(figure, Panels) else feature_map_sheet
+            files[f"{figure.file}.png"] = sheet(arrays, _names(images), figure.side)
     return files
 
 
 def write(folder: Path, files: Mapping[str, bytes]) -> list[str]:
-    """Write files into `folder`, each aside and renamed; gives their names."""
+    """Write result files into `folder` atomically; returns their names. Raises OSError with the file's name."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
         aside = folder / f".{name}.{os.getpid()}"
         try:
             aside.write_bytes(content)
             aside.replace(folder / name)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(folder / name)) from error
         finally:
             aside.unlink(missing_ok=True)
     return [*files]
 
 
-def sheet(images: Images, arrays: Arrays, side: int) -> bytes:
-    """The picture of a split's `panels`, as the data set has its images and with the names of classes that it has."""
+def _sheet(images: Images, arrays: Arrays, names: Callable[[int], str], side: int) -> bytes:
+    """The sheet of pictures of a split's `panels`."""
 
     def pixels(index: int) -> NDArray[np.uint8]:
         batch, sizes = images.take(torch.tensor([index]))
@@ -61,15 +64,11 @@ def sheet(images: Images, arrays: Arrays, side: int) -> bytes:
         return found[:, :, 0] if found.shape[2] == 1 else found
 
     columns = (arrays[key].tolist() for key in RetrievalRow._fields)
-    return contact_sheet([RetrievalRow(*row) for row in zip(*columns, strict=True)], pixels, _names(images), side)
-
-
-def _maps(images: Images, arrays: Arrays, side: int) -> bytes:
-    return feature_map_sheet(arrays, _names(images), side)
+    return contact_sheet([RetrievalRow(*row) for row in zip(*columns, strict=True)], pixels, names, side)
 
 
 def _names(images: Images) -> Callable[[int], str]:
-    """The name of the class of an image by its index."""
+    """Gives the name of an image's class by the index of the image."""
 
     def name(index: int) -> str:
         label = int(images.labels[index])
@@ -83,7 +82,7 @@ PACKAGES: Final = ("metricsweep", "torch", "numpy", "scikit-learn", "faiss-cpu",
 
 
 def facts(device: torch.device, threads: int) -> dict[str, JsonValue]:
-    """Versions, host, device and git commit, as JSON."""
+    """The provenance of a training: versions, host, device and git commit, as JSON."""
     return {
         "versions": {**_versions(), "python": platform.python_version()},
         "device": device.type,
@@ -109,7 +108,6 @@ def _versions() -> dict[str, JsonValue]:
 
 @lru_cache(maxsize=1)
 def _processor() -> str:
-    """The processor's name as the system gives it."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
         return next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
@@ -119,7 +117,7 @@ def _processor() -> str:
 
 @lru_cache(maxsize=1)
 def _git_commit() -> str | None:
-    """The commit of the checkout that this code runs from, `-dirty` where it was changed; none for a wheel."""
+    """The commit of the checkout of this code, with `-dirty` if it is changed; None for an installed wheel."""
     root = Path(__file__).resolve().parents[2]
     if not (root / ".git").exists():
         return None
@@ -133,66 +131,51 @@ def _git_commit() -> str | None:
     return described.stdout.strip() or None
 
 
-Scores = Mapping[str, QueryScores]
-"""What each query of a split scored, by the split."""
-
-
-def scored(session: Session, step: int) -> Scores:
-    """What each test query scored by the present weights, those of `step`."""
-    known = session.ending.queries.get(step)
-    if known is None:  # gone on from a checkpoint of a release that noted metrics alone
-        names = [name for name in session.among(session.metrics) if session.measures.over_queries(name)]
-        known = {split: {} for split in session.tests}
-        for split, scores in known.items():
-            with session.measures.noting(scores):
-                _ = session.task.evaluate(split, names) if names else {}
-    return known
-
-
-def files(scores: Scores, checkpoint: str, data: str | None) -> dict[str, bytes]:
-    """The content of each file by its name; `checkpoint` is `best` or `last`, `data` the hash of the data set."""
+def files(scored: NotedScores, checkpoint: str) -> dict[str, bytes]:
+    """The files of per-query scores by name; `checkpoint` is `best` or `last`, `data` the hash of the data set."""
     found = {}
-    for split, arrays in scores.items():
+    for split, arrays in scored.scores.items():
         if arrays:
-            metrics = sorted(arrays.keys() - {QUERY, CLASS})
-            held: Arrays = {name: arrays[name].numpy() for name in (QUERY, CLASS, *metrics)}
-            found[named(split)] = packed({**held, "checkpoint": np.array(checkpoint), "data": np.array(data or "")})
+            held: Arrays = {name: values.numpy() for name, values in sorted(arrays.items())}
+            known = {"checkpoint": checkpoint, "data": scored.data or "", "names": [*scored.names.get(split, ())]}
+            found[_named(split)] = packed({**held, **{name: np.array(value, str) for name, value in known.items()}})
     return found
 
 
-def query_facts(scores: Scores, checkpoint: str) -> dict[str, JsonValue]:
-    """What the provenance says of them."""
+def query_facts(scores: Mapping[str, QueryScores], checkpoint: str) -> dict[str, JsonValue]:
+    """The provenance of per-query scores: the data set and checkpoint they were computed with."""
     return {
         split: {
-            "file": named(split),
+            "file": _named(split),
             "checkpoint": checkpoint,
             "queries": len(arrays[QUERY]),
             "classes": len(arrays[CLASS].unique()),  # type: ignore[no-untyped-call]
-            "metrics": [*sorted(arrays.keys() - {QUERY, CLASS})],
+            "metrics": [*sorted(arrays.keys() - NO_METRICS)],
         }
         for split, arrays in scores.items()
         if arrays
     }
 
 
-def named(split: str) -> str:
-    """The file of a split: `queries.npz` of `test`, `queries-test_lfw.npz` of another."""
+def _named(split: str) -> str:
     return "queries.npz" if split == "test" else f"queries-{split}.npz"
 
 
-def finish(session: Session, last: LastCheckpoint, journal: ProgressLog, dear: bool = True) -> dict[str, float]:
-    """Every metric of the last weights and of the best ones, keyed `best/test/map@r`; those of test images also of the
-    weights that are best on these, keyed `best_test/test/map@r`, where the recipe asks for it.
+def finish(session: Session, last: LastCheckpoint, journal: ProgressLog, late: bool = True) -> dict[str, float]:
+    """Evaluates the last and the best weights at the end of a training, keyed `best/test/map@r`.
 
-    What is dear of test images is computed of the weights that were chosen, and only if `dear`. Leaves the weights that
-    are kept in the model: the best, or the last where the recipe selects these. A metric without a value is NaN. Raises
-    Diverged, and Stopped when asked to stop while the task measures at the end; a checkpoint that was written there is
-    gone on from there.
+    If the recipe asks for it, also test metrics of the weights that are best on the test split, keyed
+    `best_test/test/map@r`. Expensive metrics are computed of the chosen weights only, and only if `late`. A metric
+    without a value is NaN. The kept weights are in the model afterwards: the best, or the last if the recipe selects
+    these.
+
+    Raises Diverged, and Stopped if asked to stop while the task measures at the end; from a checkpoint that was written
+    there, this goes on.
     """
     names, evaluations = session.among(session.metrics), session.ending.found
     if session.step not in evaluations:
         evaluations[session.step] = _every(session, session.step, names)
-        if session.step == session.total:  # else patience ended it at an evaluation, which is noted already
+        if session.step == session.total:  # otherwise patience ended it at an evaluation, which is recorded already
             cheap, splits = session.among(session.cheap), session.recipe.select.watched
             watched = [f"{split}/{name}" for split in splits for name in cheap]
             judge(session, journal, {key: evaluations[session.step][key] for key in watched})
@@ -202,22 +185,22 @@ def finish(session: Session, last: LastCheckpoint, journal: ProgressLog, dear: b
         session.load(session.best.modules)
         evaluations[kept] = _every(session, kept, names)
     _end(session, kept, journal, last)
-    late = {split: [*session.task.late(split)] for split in session.tests} if dear else {}
-    if names_late := dict.fromkeys(name for every in late.values() for name in every):
-        journal.tell(session.step, {}, f"computing {', '.join(names_late)} of step {kept}: dear of so many images")
-    for split, every in late.items():
-        evaluations[kept] |= measured(session, split, every)
-    metrics = {f"last/{key}": value for key, value in evaluations[session.step].items()}
-    if session.best is not None:
-        metrics |= {f"best/{key}": value for key, value in evaluations[kept].items()}
-    metrics |= {
-        f"{BEST_TEST}/{key}": value for key, value in _beside(session, names, late.get("test", []), journal).items()
+    by_split = {split: [*session.task.late(split)] for split in session.tests} if late else {}
+    if every := ", ".join(dict.fromkeys(name for expensive in by_split.values() for name in expensive)):
+        journal.tell(session.step, {}, f"computing {every} of step {kept}: expensive for so many images")
+    for split, expensive in by_split.items():
+        evaluations[kept] |= measured(session, split, expensive)
+    best = evaluations[kept] if session.best else {}
+    best_test = _beside(session, names, by_split.get("test", []), journal)
+    return {
+        f"{prefix}/{key}": value
+        for prefix, values in (("last", evaluations[session.step]), ("best", best), (BEST_TEST, best_test))
+        for key, value in values.items()
     }
-    return metrics
 
 
 def _every(session: Session, step: int, names: Sequence[str]) -> dict[str, float]:
-    """The metrics `names` of the present weights, those of `step`, and aside what each test query scored."""
+    """The metrics `names` of the current weights, those of `step`; also stores the scores of the test queries."""
     found: dict[str, float] = {}
     for split in session.splits:
         scores: QueryScores = {}
@@ -229,14 +212,14 @@ def _every(session: Session, step: int, names: Sequence[str]) -> dict[str, float
 
 
 def _end(session: Session, step: int, journal: ProgressLog, last: LastCheckpoint | None) -> None:
-    """Add what the task measures at the end of the present weights, which are those of `step`; once of any weights.
+    """Add what the task measures at the end of the current weights, those of `step`; once for any weights.
 
-    Between two of its values it may stop, and a checkpoint may be written, where there is a `last` one to write.
+    Between two values it may stop, and write a checkpoint if `last` is given.
     """
     ending = session.ending
     if step in ending.over:
         return
-    if ending.now != step:  # else it goes on where a checkpoint was written
+    if ending.now != step:  # otherwise it goes on from a checkpoint
         ending.now = step
         _seed(session)
         if session.ended:
@@ -252,7 +235,7 @@ def _end(session: Session, step: int, journal: ProgressLog, last: LastCheckpoint
 
 
 def ended(session: Session, step: int, names: Sequence[str]) -> dict[str, float]:
-    """The metrics `names` that the task measures at the end of the present weights, those of `step`; as `finish`."""
+    """The metrics `names` that the task measures at the end of the current weights, those of `step`."""
     found: dict[str, float] = {}
     _seed(session)
     with torch.enable_grad():
@@ -266,7 +249,7 @@ def _seed(session: Session) -> None:
 
 
 def _beside(session: Session, names: Sequence[str], late: Sequence[str], journal: ProgressLog) -> dict[str, float]:
-    """The test metrics where the test split itself chooses."""
+    """The test metrics of the weights that are best on the test split."""
     if session.beside is None:
         return {}
     step, evaluations = session.beside.step, session.ending.found

@@ -10,10 +10,10 @@ _HOME: Final = next(folder for folder in Path(__file__).absolute().parents if (f
 
 
 def _refuse_others() -> None:
-    """Raise ImportError where another package comes before one of ours, whose names are general.
+    """Raise ImportError if another package has the name of one of ours, since our names are general.
 
-    Not orchestrator.host.checks, which does so for our own processes: until this is done, `orchestrator` may be
-    somebody else's. Here a package counts that a notebook has imported already; there a path alone.
+    `orchestrator.host.checks` does this for our own processes, but here `orchestrator` may be another package. Here
+    packages that a notebook has imported already count too.
     """
     for name in ("workers", "orchestrator", "dashboards", "api"):
         spec = find_spec(name)
@@ -27,7 +27,7 @@ def _refuse_others() -> None:
 
 _refuse_others()
 
-from api.client import Client  # noqa: E402 - only now it is known to be ours
+from api.client import Client  # noqa: E402 - after the check
 from api.connection import ApiError, Unreachable  # noqa: E402
 from api.discovery import connect as _connect  # noqa: E402
 
@@ -36,10 +36,10 @@ __version__ = importlib.metadata.version("metricsweep")
 
 
 def connect(url: str | None = None, token: str | None = None, home: str | Path | None = None) -> Client:
-    """A client of the server at `url`, or of the one that serves the folder `home`; to be closed, or used in `with`.
+    """A client of the server at `url`, or of the server of the folder `home`; close it, or use it in `with`.
 
-    What is not given is METRICSWEEP_URL, METRICSWEEP_TOKEN and METRICSWEEP_HOME, else the server of `.metricsweep`, as
-    for the commands. Raises Unreachable where nothing serves the folder.
+    The defaults are METRICSWEEP_URL, METRICSWEEP_TOKEN and METRICSWEEP_HOME, else the server of `.metricsweep`, as
+    for the commands. Raises Unreachable if the folder is not served.
     """
     variable = os.environ.get
     folder = home or variable("METRICSWEEP_HOME") or ".metricsweep"

@@ -1,1 +1,1 @@
-"""A sweep as one archive: its tables and figures, the data that they are made of, and how to make them again."""
+"""Bundles: a sweep as one archive with its tables, its figures and the data behind them."""

@@ -1,4 +1,4 @@
-"""What a bundle holds and how it is written and read: the archive, its Parquet files and its manifest."""
+"""The contents of a bundle, and how they are written and read: the archive, its Parquet files and its manifest."""
 
 import hashlib
 import io
@@ -15,9 +15,10 @@ from importlib.metadata import PackageNotFoundError, version
 from platform import python_version
 from typing import IO, Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from orchestrator.publish.tables import build
 from orchestrator.publish.tables.evidence import judged
@@ -31,9 +32,9 @@ from orchestrator.views.runs import (
     QuerySource,
     QuerySums,
     SweepLook,
-    SweepOutcomes,
-    TrialOutcome,
+    SweepResults,
     TrialProvenance,
+    TrialResult,
     nowhere,
     origin_of,
 )
@@ -43,20 +44,20 @@ from workers.contract import canonical_json
 
 MANIFEST: Final = "manifest.json"
 FORMAT: Final = "metricsweep-bundle"
-VERSION: Final = 1
+_VERSION: Final = 1
 MOST_FILES: Final = 10_000
 MOST_BYTES: Final = 2 * 2**30
-"""What all files of an archive may unpack to."""
-MOST_OF_MANIFEST: Final = 16 * 2**20
+"""The size to which all files of an archive may unpack."""
+_MOST_OF_MANIFEST: Final = 16 * 2**20
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}(/[A-Za-z0-9_][A-Za-z0-9._-]{0,199}){0,7}")
-_EPOCH: Final = (1980, 1, 1, 0, 0, 0)  # the first moment that a zip can name
+_EPOCH: Final = (1980, 1, 1, 0, 0, 0)  # the earliest time that a ZIP file can store
 _MODE: Final = 0o100644 << 16
 _CHUNK: Final = 2**20
 
 
 class ArchiveWriter:
-    """Adds files one by one, none of which is held whole; `finish` adds the manifest. Use it in a `with` block."""
+    """Writes the ZIP archive of a bundle file by file; `finish` adds the manifest. Use it in a `with` block."""
 
     def __init__(self, out: IO[bytes]) -> None:
         self._zip = zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=6)
@@ -69,13 +70,13 @@ class ArchiveWriter:
         self._zip.close()
 
     def add(self, name: str, content: bytes) -> None:
-        """A file from memory."""
+        """Add a file to the archive from memory."""
         self.stream(name, io.BytesIO(content))
 
     def stream(self, name: str, content: IO[bytes]) -> None:
-        """A file from a stream; ValueError for a name that is taken or leads out of the archive."""
+        """Add a file to the archive from a stream; raises ValueError if its name is taken or unsafe."""
         if name in self._files or name == MANIFEST or not _NAME.fullmatch(name):
-            raise ValueError(f"{name!r} cannot be the name of a file of this archive")
+            raise ValueError(f"cannot add a file named {name!r} to the bundle: the name is taken or unsafe")
         digest, size = hashlib.sha256(), 0
         with self._zip.open(_entry(name), "w", force_zip64=True) as member:
             while chunk := content.read(_CHUNK):
@@ -85,9 +86,9 @@ class ArchiveWriter:
         self._files[name] = {"sha256": digest.hexdigest(), "bytes": size}
 
     def finish(self, facts: Mapping[str, Any]) -> None:
-        """Write the manifest: `facts` and the hash of every file."""
-        said = {"format": FORMAT, "version": VERSION, **facts, "files": dict(sorted(self._files.items()))}
-        text = json.dumps(said, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        """Write the manifest of the archive: `facts` and the hash of every file."""
+        manifest = {"format": FORMAT, "version": _VERSION, **facts, "files": dict(sorted(self._files.items()))}
+        text = json.dumps(manifest, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
         with self._zip.open(_entry(MANIFEST), "w", force_zip64=True) as member:
             member.write(text.encode())
 
@@ -96,62 +97,62 @@ def _entry(name: str) -> zipfile.ZipInfo:
     entry = zipfile.ZipInfo(name, _EPOCH)
     entry.compress_type = zipfile.ZIP_DEFLATED
     entry.external_attr = _MODE
-    entry.create_system = 3  # as on Unix, wherever it is made
+    entry.create_system = 3  # Unix, on every system, for equal bytes
     return entry
 
 
 class Reader:
-    """An archive whose files are those of its manifest, each as it was written."""
+    """A bundle's archive whose files have been checked against its manifest."""
 
     def __init__(self, archive: zipfile.ZipFile, manifest: Mapping[str, Any]) -> None:
         self._zip = archive
         self.manifest = manifest
 
     def holds(self, name: str) -> bool:
-        """Whether there is a file of that name."""
+        """Whether the archive has a file of that name."""
         return name in self.manifest["files"]
 
     def read(self, name: str) -> bytes:
-        """A file's content; raises DamagedError where there is none of that name."""
-        if name not in self.manifest["files"]:
+        """Returns the content of a file of the archive; raises DamagedError if there is no such file."""
+        if not self.holds(name):
             raise DamagedError(f"the bundle has no {name}")
         return self._zip.read(name)
 
     @property
     def id(self) -> str:
-        """The SHA-256 of the manifest: two bundles with the same one hold the same."""
+        """The SHA-256 of the bundle's manifest; bundles with the same id have the same content."""
         return hashlib.sha256(self._zip.read(MANIFEST)).hexdigest()
 
 
 @contextmanager
 def opened(source: IO[bytes]) -> Iterator[Reader]:
-    """An archive, checked whole; DamagedError names every file that is not what the manifest says."""
+    """Open a bundle and check all of it; DamagedError names every file that differs from the manifest."""
     try:
         with zipfile.ZipFile(source) as archive:
             manifest = _manifest(archive)
             _verify(archive, manifest["files"])
             yield Reader(archive, manifest)
     except (zipfile.BadZipFile, NotImplementedError, EOFError) as error:
-        raise DamagedError(f"this is no bundle, or a damaged one: {error}") from error
+        raise DamagedError(f"the file is not a bundle, or is damaged: {error}") from error
 
 
 def _manifest(archive: zipfile.ZipFile) -> dict[str, Any]:
     entries = archive.infolist()
     names = [entry.filename for entry in entries]
     if len(entries) > MOST_FILES or sum(entry.file_size for entry in entries) > MOST_BYTES:
-        raise DamagedError(f"a bundle has at most {MOST_FILES:,} files, which unpack to {MOST_BYTES // 2**30} GiB")
+        raise DamagedError(f"the bundle is too large; at most {MOST_FILES:,} files, {MOST_BYTES // 2**30} GiB unpacked")
     if len(set(names)) != len(names) or any(not _NAME.fullmatch(name) for name in names):
-        raise DamagedError("the bundle has a file whose name is taken, or leads elsewhere")
-    if MANIFEST not in names or archive.getinfo(MANIFEST).file_size > MOST_OF_MANIFEST:
-        raise DamagedError(f"this is no bundle: it has no {MANIFEST}, or too large a one")
+        raise DamagedError("the bundle has two files of one name, or a file name that leads out of it")
+    if MANIFEST not in names or archive.getinfo(MANIFEST).file_size > _MOST_OF_MANIFEST:
+        raise DamagedError(f"the file is not a bundle: its {MANIFEST} is missing or too large")
     try:
         manifest = json.loads(archive.read(MANIFEST))
-        known = (manifest["format"], manifest["version"]) == (FORMAT, VERSION)
-        hashes = {str(name): str(one["sha256"]) for name, one in manifest["files"].items()}
+        known = (manifest["format"], manifest["version"]) == (FORMAT, _VERSION)
+        hashes = {str(name): str(file["sha256"]) for name, file in manifest["files"].items()}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise DamagedError(f"{MANIFEST} cannot be read: {error}") from error
+        raise DamagedError(f"the {MANIFEST} of the bundle cannot be read: {error}") from error
     if not known:
-        raise DamagedError(f"{MANIFEST} is of another format than {FORMAT} {VERSION}")
+        raise DamagedError(f"the {MANIFEST} of the bundle has an unknown format; expected {FORMAT} {_VERSION}")
     return {**manifest, "files": hashes}
 
 
@@ -159,13 +160,12 @@ def _verify(archive: zipfile.ZipFile, hashes: Mapping[str, str]) -> None:
     present = {entry.filename for entry in archive.infolist()} - {MANIFEST}
     changed = [name for name in sorted(present & hashes.keys()) if _digest(archive, name) != hashes[name]]
     wrong = {"changed": changed, "missing": sorted(hashes.keys() - present), "added": sorted(present - hashes.keys())}
-    said = "; ".join(f"{what}: {', '.join(names)}" for what, names in wrong.items() if names)
-    if said:
-        raise DamagedError(f"the bundle is not what its manifest says. {said}")
+    if differences := "; ".join(f"{what}: {', '.join(names)}" for what, names in wrong.items() if names):
+        raise DamagedError(f"the files of the bundle differ from its manifest. {differences}")
 
 
 def _digest(archive: zipfile.ZipFile, name: str) -> str | None:
-    """The hash of a file; none where it cannot even be unpacked."""
+    """The hash of a file; `None` if it cannot be unpacked."""
     digest = hashlib.sha256()
     try:
         with archive.open(name) as member:
@@ -189,58 +189,61 @@ _TRIALS: Final = pa.schema(
         ("versions", _LABELS), ("provenance", pa.string()), ("mlflow_run", pa.string()),
     ]
 )  # fmt: skip
-"""One row a trial in the order of the plan; `recipe` (completed) and `provenance` are JSON."""
+"""One row per trial in the order of the plan; `recipe` (completed) and `provenance` are JSON."""
 _METRICS: Final = pa.schema([("trial", pa.int64()), ("key", pa.string()), ("value", pa.float64())])
-"""One row a trial and metric, keyed checkpoint/split/metric; NaN where the value is not a number."""
+"""One row per trial and metric, keyed checkpoint/split/metric; NaN if the value is not a number."""
 
 AT_ONCE: Final = 500
 MOST_ROWS: Final = 50_000_000
-MOST_TABLE_BYTES: Final = 4 * 2**30
-"""What one file may take in memory."""
+_MOST_TABLE_BYTES: Final = 4 * 2**30
+"""The memory that one file may take."""
 
 
 def cells(found: Iterable[Cell]) -> bytes:
-    """The cells of a sweep as a file."""
-    return parquet(_CELLS, [{"cell": one.index, "labels": _pairs(one.labels)} for one in found])
+    """Writes the cells of a sweep as a Parquet file."""
+    return parquet(_CELLS, [{"cell": cell.index, "labels": _pairs(cell.labels)} for cell in found])
 
 
 def candidates(found: Iterable[Candidate]) -> bytes:
-    """The candidates of a sweep as a file."""
-    rows = [{"cell": one.cell, "candidate": one.index, "labels": _pairs(one.labels)} for one in found]
+    """Writes the candidates of a sweep as a Parquet file."""
+    rows = [
+        {"cell": candidate.cell, "candidate": candidate.index, "labels": _pairs(candidate.labels)}
+        for candidate in found
+    ]
     return parquet(_CANDIDATES, rows)
 
 
-def write_trials(found: Iterable[Sequence[TrialProvenance]], trials: IO[bytes], metrics: IO[bytes]) -> None:
-    """Trials, and their metrics, as two files, from lists of a few hundred."""
-    with _writer(trials, _TRIALS) as into, _writer(metrics, _METRICS) as values:
-        for some in found:
-            into.write_table(pa.Table.from_pylist([_trial(one) for one in some], schema=_TRIALS))
-            rows = [
-                {"trial": one.outcome.trial, "key": key, "value": value}
-                for one in some
-                for key, value in one.outcome.values.items()
+def write_trials(batches: Iterable[Sequence[TrialProvenance]], trials: IO[bytes], metrics: IO[bytes]) -> None:
+    """Writes batches of trials to the Parquet file `trials`, and their results to the Parquet file `metrics`."""
+    with _writer(trials, _TRIALS) as trial_rows, _writer(metrics, _METRICS) as metric_rows:
+        for batch in batches:
+            trial_rows.write_table(pa.Table.from_pylist([_trial(trial) for trial in batch], schema=_TRIALS))
+            values = [
+                {"trial": trial.result.trial, "key": key, "value": value}
+                for trial in batch
+                for key, value in trial.result.values.items()
             ]
-            values.write_table(pa.Table.from_pylist(rows, schema=_METRICS))
+            metric_rows.write_table(pa.Table.from_pylist(values, schema=_METRICS))
 
 
 def read_cells(content: bytes) -> tuple[Cell, ...]:
-    """The cells in a file; raises DamagedError, as all readers here do."""
+    """Reads the cells from a bundle's Parquet file; raises DamagedError."""
     return tuple(Cell(row["cell"], dict(row["labels"])) for row in rows(content, _CELLS, "cells"))
 
 
 def read_candidates(content: bytes) -> tuple[Candidate, ...]:
-    """The candidates in a file."""
+    """Reads the candidates from a bundle's Parquet file; raises DamagedError."""
     found = rows(content, _CANDIDATES, "candidates")
     return tuple(Candidate(row["cell"], row["candidate"], dict(row["labels"])) for row in found)
 
 
-def read_trials(trials: bytes, metrics: bytes) -> tuple[TrialOutcome, ...]:
-    """The trials in two files, each metric in its place."""
+def read_trials(trials: bytes, metrics: bytes) -> tuple[TrialResult, ...]:
+    """Reads the trials from a bundle's two Parquet files, each with its results; raises DamagedError."""
     values: dict[int, dict[str, float]] = {}
     for row in rows(metrics, _METRICS, "metrics"):
         values.setdefault(row["trial"], {})[row["key"]] = row["value"]
     wanted = ["trial", "cell", "candidate", "repeat", "repeat_labels", "state", "diverged", "reused", "recipe"]
-    outcomes = []
+    results = []
     for position, row in enumerate(rows(trials, _TRIALS, "trials", [*wanted, "seconds", "provenance"])):
         try:
             state = TrialState(row.pop("state"))
@@ -249,33 +252,31 @@ def read_trials(trials: bytes, metrics: bytes) -> tuple[TrialOutcome, ...]:
         labels, recipe = dict(row.pop("repeat_labels")), row.pop("recipe")
         origin = origin_of(json.loads(row.pop("provenance")))
         planned = stamp(json.loads(recipe)) if state is TrialState.FINISHED else ""
-        its = values.get(row["trial"], {})
-        outcomes.append(
-            TrialOutcome(
-                **row, repeat_labels=labels, state=state, values=its, stamp=planned, origin=origin, position=position
-            )
-        )
-    return tuple(outcomes)
+        measured = values.get(row["trial"], {})
+        results.append(TrialResult(
+            **row, repeat_labels=labels, state=state, values=measured, stamp=planned, origin=origin, position=position
+        ))  # fmt: skip
+    return tuple(results)
 
 
 def read_facts(trials: bytes) -> Iterator[tuple[int, RunFacts]]:
-    """What may explain the numbers of each trial in a file."""
+    """Reads from a bundle's trials what may explain their numbers, such as code and data, by trial."""
     wanted = ["trial", "recipe", "git_commit", "data_hash", "versions"]
     for row in rows(trials, _TRIALS, "trials", wanted):
         facts = RunFacts(json.loads(row["recipe"]), row["git_commit"], row["data_hash"], dict(row["versions"]))
         yield row["trial"], facts
 
 
-def _trial(one: TrialProvenance) -> dict[str, Any]:
-    outcome = one.outcome
+def _trial(trial: TrialProvenance) -> dict[str, Any]:
+    result = trial.result
     return {
-        "trial": outcome.trial, "cell": outcome.cell, "candidate": outcome.candidate, "repeat": outcome.repeat,
-        "repeat_labels": _pairs(outcome.repeat_labels), "state": outcome.state.value, "diverged": outcome.diverged,
-        "reused": outcome.reused, "uid": one.uid, "training": one.training, "fingerprint": one.fingerprint,
-        "recipe": _json(one.recipe), "best_step": one.best_step, "seconds": one.seconds, "score": one.score,
-        "error": one.error, "dataset": one.dataset, "data_hash": one.data_hash, "git_commit": one.commit,
-        "device": one.device, "versions": _pairs(one.versions), "provenance": _json(one.provenance),
-        "mlflow_run": one.run,
+        "trial": result.trial, "cell": result.cell, "candidate": result.candidate, "repeat": result.repeat,
+        "repeat_labels": _pairs(result.repeat_labels), "state": result.state.value, "diverged": result.diverged,
+        "reused": result.reused, "uid": trial.uid, "training": trial.training, "fingerprint": trial.fingerprint,
+        "recipe": _json(trial.recipe), "best_step": trial.best_step, "seconds": trial.seconds, "score": trial.score,
+        "error": trial.error, "dataset": trial.dataset, "data_hash": trial.data_hash, "git_commit": trial.commit,
+        "device": trial.device, "versions": _pairs(trial.versions), "provenance": _json(trial.provenance),
+        "mlflow_run": trial.run,
     }  # fmt: skip
 
 
@@ -291,21 +292,21 @@ def _writer(out: IO[bytes], schema: pa.Schema) -> pq.ParquetWriter:
     return pq.ParquetWriter(out, schema, compression="zstd")
 
 
-def parquet(schema: pa.Schema, told: list[dict[str, Any]]) -> bytes:
-    """Rows as a file."""
+def parquet(schema: pa.Schema, rows: list[dict[str, Any]]) -> bytes:
+    """Rows as a Parquet file."""
     out = io.BytesIO()
-    with _writer(out, schema) as into:
-        into.write_table(pa.Table.from_pylist(told, schema=schema))
+    with _writer(out, schema) as writer:
+        writer.write_table(pa.Table.from_pylist(rows, schema=schema))
     return out.getvalue()
 
 
 def rows(content: bytes, schema: pa.Schema, what: str, wanted: Sequence[str] | None = None) -> Iterator[dict[str, Any]]:
-    """The rows of a file, those columns that are `wanted`; raises DamagedError."""
+    """Reads the rows of a Parquet file with the columns `wanted` (`None` means all); raises DamagedError."""
     try:
         file = pq.ParquetFile(io.BytesIO(content))
         size = sum(file.metadata.row_group(n).total_byte_size for n in range(file.metadata.num_row_groups))
-        if file.metadata.num_rows > MOST_ROWS or size > MOST_TABLE_BYTES:
-            raise DamagedError(f"the {what} of the bundle are more than this reads")
+        if file.metadata.num_rows > MOST_ROWS or size > _MOST_TABLE_BYTES:
+            raise DamagedError(f"the bundle has too many {what}; at most {MOST_ROWS:,} rows can be read")
         if not file.schema_arrow.equals(schema):
             raise DamagedError(f"the {what} of the bundle have other columns than {', '.join(schema.names)}")
         for batch in file.iter_batches(AT_ONCE * 20, columns=wanted):
@@ -320,7 +321,7 @@ TRIALS, METRICS, LOOKS = "data/trials.parquet", "data/metrics.parquet", "data/lo
 QUERIES = "data/queries.parquet"
 
 MAKERS: Final = ("metricsweep", "altair", "numpy", "pyarrow", "scipy", "vl-convert-python")
-"""The packages that may change a byte of what is made here, or its last digit."""
+"""The packages whose version may change a byte or the last digit of a table or figure."""
 
 WORDS: Final = """\
 # {name} #{id}
@@ -328,7 +329,7 @@ WORDS: Final = """\
 {description}A sweep of metricsweep as one archive. `manifest.json` has the SHA-256 of every file.
 
 - `tables/<name>/<numbers>/`: every table in every format; `figures/<name>.*`: every figure.
-- `ledger/<paper>.*`: what this sweep says of the numbers of the papers that its tables name.
+- `reproduction/<paper>.*`: what this sweep says of the numbers of the papers that its tables name.
 - `verdicts/<name>.json`: whether the cells of a table are better than their baselines; `data/looks.json`: when the
   sweep was extended after a look, which these rest on.
 - `spec.yaml` as it was posted, `spec.json` as it was understood.
@@ -344,9 +345,7 @@ WORDS: Final = """\
 
 
 class Rendering(BaseModel):
-    """One table in one format."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    """The manifest entry of a table in one format."""
 
     table: str
     numbers: Numbers
@@ -354,49 +353,23 @@ class Rendering(BaseModel):
     file: str
 
 
-class PackedLedger(BaseModel):
-    """The ledger of a paper by this sweep alone, in one format."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
+class PackedReproduction(BaseModel):
+    """The manifest entry of a paper's reproduction report from this sweep alone, in one format."""
 
     paper: str
     format: str
     file: str
 
-    @property
-    def table(self) -> str:
-        """Whose numbers it is about."""
-        return self.paper
-
-    @property
-    def numbers(self) -> str:
-        """What it shows of them."""
-        return "ledger"
-
 
 class PackedVerdicts(BaseModel):
-    """The verdicts between the cells of a table."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    """The manifest entry of the JSON file with the verdicts of a table."""
 
     table: str
     file: str
 
-    @property
-    def numbers(self) -> str:
-        """What it shows of them."""
-        return "verdicts"
-
-    @property
-    def format(self) -> str:
-        """The only one."""
-        return "json"
-
 
 class Head(BaseModel):
-    """What a bundle says of its sweep."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    """The identity, state and times of the sweep in a bundle."""
 
     id: int
     uid: str
@@ -409,7 +382,7 @@ class Head(BaseModel):
 
 @dataclass
 class BundleFacts:
-    """What the trials have in common and what not, gathered while they pass."""
+    """Counts the commits, devices, data hashes and versions of trials while the trials are written to a bundle."""
 
     states: Counter[str] = field(default_factory=Counter)
     commits: Counter[str] = field(default_factory=Counter)
@@ -417,47 +390,43 @@ class BundleFacts:
     data: dict[str, Counter[str]] = field(default_factory=dict)
     versions: dict[str, Counter[str]] = field(default_factory=dict)
     code: dict[str, int] = field(default_factory=dict)
-    """By what own code it stands for, as JSON, a trial that kept its source."""
+    """By own code, as canonical JSON, a trial that kept its source."""
 
-    def passing(self, found: Iterable[TrialProvenance]) -> Iterator[TrialProvenance]:
-        """The same trials, noted."""
-        for one in found:
-            self.states[one.outcome.state.value] += 1
-            if one.provenance:
-                self.commits[one.commit or "unknown"] += 1
-                self.devices[one.device or "unknown"] += 1
-            if one.data_hash:
-                self.data.setdefault(one.dataset, Counter())[one.data_hash] += 1
-            if code := one.provenance.get("code"):
-                self.code.setdefault(canonical_json(code), one.outcome.trial)
-            for package, number in one.versions.items():
+    def counted(self, trials: Iterable[TrialProvenance]) -> Iterator[TrialProvenance]:
+        """Passes the trials through unchanged, and counts each."""
+        for trial in trials:
+            self.states[trial.result.state.value] += 1
+            if trial.provenance:
+                self.commits[trial.commit or "unknown"] += 1
+                self.devices[trial.device or "unknown"] += 1
+            if trial.data_hash:
+                self.data.setdefault(trial.dataset, Counter())[trial.data_hash] += 1
+            if code := trial.provenance.get("code"):
+                self.code.setdefault(canonical_json(code), trial.result.trial)
+            for package, number in trial.versions.items():
                 self.versions.setdefault(package, Counter())[number] += 1
-            yield one
+            yield trial
 
-    def said(self) -> dict[str, Any]:
-        """As the manifest has it: how many trials by state, commit, device, data set hash and version."""
+    def manifest(self) -> dict[str, Any]:
+        """The counts for the manifest: trials by state, commit, device, data set hash and version, sorted."""
         return {
-            "trials": _sorted(self.states),
-            "code_commits": _sorted(self.commits),
-            "devices": _sorted(self.devices),
-            "data_sets": {name: _sorted(found) for name, found in sorted(self.data.items())},
-            "trained_with": {name: _sorted(found) for name, found in sorted(self.versions.items())},
+            "trials": dict(sorted(self.states.items())),
+            "code_commits": dict(sorted(self.commits.items())),
+            "devices": dict(sorted(self.devices.items())),
+            "data_sets": {name: dict(sorted(hashes.items())) for name, hashes in sorted(self.data.items())},
+            "trained_with": {name: dict(sorted(numbers.items())) for name, numbers in sorted(self.versions.items())},
         }
 
 
 def made_with() -> dict[str, str]:
-    """The versions of what makes tables and figures here."""
-    found = {"python": python_version()}
+    """The versions of Python and of the packages that make tables and figures."""
+    versions = {"python": python_version()}
     for package in MAKERS:
         try:
-            found[package] = version(package)
+            versions[package] = version(package)
         except PackageNotFoundError:
-            found[package] = "none"
-    return dict(sorted(found.items()))
-
-
-def _sorted(counts: Mapping[str, int]) -> dict[str, int]:
-    return dict(sorted(counts.items()))
+            versions[package] = "none"
+    return dict(sorted(versions.items()))
 
 
 _QUERY_SCHEMA: Final = pa.schema(
@@ -466,49 +435,47 @@ _QUERY_SCHEMA: Final = pa.schema(
         ("metric", pa.string()), ("sums", pa.list_(pa.float64())), ("missing", pa.string()),
     ]
 )  # fmt: skip
-"""One row a trial, split and metric; without a metric the queries of each class, or why there are none."""
+"""One row per trial, split and metric; without a metric, the number of queries of each class or why there are none."""
 
-_Asked = tuple[int, str]  # a trial, a split
+_Key = tuple[int, str]  # a trial, a split
 
 
 class RecordedSums:
-    """A source that remembers what was asked of it, so that a bundle holds that and no more."""
+    """A source of per-query scores that records its answers, so that a bundle holds only what its tables use."""
 
     def __init__(self, source: QuerySource) -> None:
         self._source = source
-        self._found: dict[_Asked, QuerySums] = {}
-        self._missing: dict[_Asked, str] = {}
+        self._found: dict[_Key, QuerySums] = {}
+        self._missing: dict[_Key, str] = {}
 
     def __call__(self, trials: Sequence[int], split: str) -> tuple[Mapping[int, QuerySums], Mapping[int, str]]:
-        """As its source."""
-        fresh = [one for one in trials if (one, split) not in self._found and (one, split) not in self._missing]
+        """Returns the per-class sums of the trials' scores on a split, and the reasons for trials without them."""
+        fresh = [trial for trial in trials if not {(trial, split)} & (self._found.keys() | self._missing.keys())]
         if fresh:
             found, missing = self._source(fresh, split)
-            self._found |= {(one, split): its for one, its in found.items()}
-            self._missing |= {(one, split): why for one, why in missing.items()}
+            self._found |= {(trial, split): sums for trial, sums in found.items()}
+            self._missing |= {(trial, split): why for trial, why in missing.items()}
         return _of(self._found, trials, split), _of(self._missing, trials, split)
 
     def file(self) -> bytes | None:
-        """All of that; none where nothing was asked."""
-        told: list[dict[str, Any]] = []
-        for (trial, split), its in sorted(self._found.items(), key=lambda one: one[0]):
+        """The recorded per-query scores as a Parquet file; `None` if none were requested."""
+        rows: list[dict[str, Any]] = []
+        for (trial, split), its in sorted(self._found.items(), key=lambda item: item[0]):
             head = {"trial": trial, "split": split, "identity": its.identity, "checkpoint": its.checkpoint}
-            told.append({**head, "metric": None, "sums": its.counts.astype(float).tolist()})
-            told += [{**head, "metric": name, "sums": one.tolist()} for name, one in its.sums.items()]
+            rows.append({**head, "metric": None, "sums": its.counts.astype(float).tolist()})
+            rows += [{**head, "metric": name, "sums": sums.tolist()} for name, sums in its.sums.items()]
         for (trial, split), why in sorted(self._missing.items()):
-            told.append({"trial": trial, "split": split, "missing": why})
-        return parquet(_QUERY_SCHEMA, told) if told else None
+            rows.append({"trial": trial, "split": split, "missing": why})
+        return parquet(_QUERY_SCHEMA, rows) if rows else None
 
 
 def source(content: bytes | None) -> QuerySource:
-    """What a file holds, as a source; raises DamagedError."""
-    import numpy as np
-
+    """A source of per-query scores from the Parquet file of a bundle (`None` means no scores); raises DamagedError."""
     if content is None:
         return nowhere
-    known: dict[_Asked, QuerySums] = {}
-    missing: dict[_Asked, str] = {}
-    sums: dict[_Asked, dict[str, Any]] = {}
+    known: dict[_Key, QuerySums] = {}
+    missing: dict[_Key, str] = {}
+    sums: dict[_Key, dict[str, Any]] = {}
     for row in rows(content, _QUERY_SCHEMA, "scores per query"):
         place = (row["trial"], row["split"])
         if row["missing"] is not None:
@@ -519,43 +486,40 @@ def source(content: bytes | None) -> QuerySource:
         else:
             sums.setdefault(place, {})[row["metric"]] = np.asarray(row["sums"], dtype=np.float64)
     for place, its in known.items():
-        shapes = {one.shape for one in (its.counts, *its.sums.values())}
+        shapes = {array.shape for array in (its.counts, *its.sums.values())}
         values = np.concatenate([its.counts, *its.sums.values()])
         if len(shapes) > 1 or not bool(np.isfinite(values).all()) or bool((its.counts <= 0).any()):
-            raise DamagedError(f"the scores per query of trial {place[0]} in the bundle cannot be")
+            raise DamagedError(f"the bundle's scores per query of trial {place[0]} are not finite, or differ in shape")
 
-    def of(trials: Sequence[int], split: str) -> tuple[Mapping[int, QuerySums], Mapping[int, str]]:
-        return _of(known, trials, split), _of(missing, trials, split)
-
-    return of
+    return lambda trials, split: (_of(known, trials, split), _of(missing, trials, split))
 
 
-def _of(known: Mapping[_Asked, Any], trials: Sequence[int], split: str) -> dict[int, Any]:
-    return {one: known[one, split] for one in trials if (one, split) in known}
+def _of(known: Mapping[_Key, Any], trials: Sequence[int], split: str) -> dict[int, Any]:
+    return {trial: known[trial, split] for trial in trials if (trial, split) in known}
 
 
 def looks_file(looks: Sequence[SweepLook]) -> bytes:
-    """When a sweep was extended, from which trial on, and how many had finished by then."""
-    rows = [{"at": one.at.isoformat(), "position": one.position, "finished": one.finished} for one in looks]
+    """The JSON file of a sweep's looks: when it was extended, from which trial on, and how many trials had finished."""
+    rows = [{"at": look.at.isoformat(), "position": look.position, "finished": look.finished} for look in looks]
     return (json.dumps(rows, indent=2) + "\n").encode()
 
 
 def read_looks(content: bytes) -> tuple[SweepLook, ...]:
-    """The same again."""
+    """Reads the looks of a sweep from the JSON file of a bundle."""
     rows = json.loads(content)
     return tuple(SweepLook(datetime.fromisoformat(row["at"]), row["position"], row["finished"]) for row in rows)
 
 
 def verdict_files(
-    outcomes: SweepOutcomes, catalog: Catalog, looks: Sequence[SweepLook]
+    results: SweepResults, catalog: Catalog, looks: Sequence[SweepLook]
 ) -> Iterator[tuple[PackedVerdicts, bytes]]:
-    """The verdicts of every table that compares something, each as a file."""
-    labels = {cell.index: cell.labels for cell in outcomes.cells}
-    for name in outcomes.spec.get("tables") or {}:
+    """The verdicts of every table that compares cells, each as a JSON file with its manifest entry."""
+    labels = {cell.index: cell.labels for cell in results.cells}
+    for name in results.spec.get("tables") or {}:
         try:
-            found = judged(build.build(outcomes, name, catalog), outcomes, looks)
-        except MetricsweepError:  # a table that cannot be built is named in the manifest already
+            table = judged(build.build(results, name, catalog), results, looks)
+        except MetricsweepError:  # the manifest names the tables that cannot be built
             continue
-        if found.pairs:
-            content = json.dumps(found.view(labels).model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n"
+        if table.pairs:
+            content = json.dumps(table.view(labels).model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n"
             yield PackedVerdicts(table=name, file=f"verdicts/{name}.json"), content.encode()

@@ -1,18 +1,20 @@
-"""Makes the tables of a bundle again from its data alone, and says whether they are the same to the byte."""
+"""Makes the tables of a bundle again from its data alone, and compares them byte by byte."""
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import zip_longest
+from pathlib import Path
 from typing import IO, Any, Final
 
 from pydantic import TypeAdapter, ValidationError
 
-from orchestrator.publish import formats, ledger, ledger_files
+from orchestrator.publish import formats, reproduction, reproduction_files
 from orchestrator.publish.bundle import contents
 from orchestrator.publish.bundle.contents import (
     Head,
-    PackedLedger,
+    PackedReproduction,
     PackedVerdicts,
     Reader,
     Rendering,
@@ -20,157 +22,160 @@ from orchestrator.publish.bundle.contents import (
     read_looks,
     verdict_files,
 )
-from orchestrator.publish.ledger import WITHIN, findings
+from orchestrator.publish.reproduction import WITHIN, findings
 from orchestrator.publish.tables import build
 from orchestrator.publish.tables.table_data import Numbers, Table
 from orchestrator.views.errors import DamagedError, NotFoundError
-from orchestrator.views.runs import SweepOutcomes
+from orchestrator.views.runs import SweepResults
 from workers.catalog import Catalog
 
 _MEANINGLESS: Final = (ValidationError, ValueError, KeyError, TypeError, AttributeError, RecursionError)
-"""What reading data that make no sense may raise."""
+"""The errors that reading meaningless data may raise."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unpacked:
-    """What a bundle's tables are computed from."""
+    """The data of a bundle from which its tables are computed."""
 
     head: Head
-    outcomes: SweepOutcomes
+    results: SweepResults
     catalog: Catalog
-    trials: bytes
-    """The file of its trials."""
+    trials: bytes  # the Parquet file
 
 
 @dataclass(frozen=True, slots=True)
 class Rebuilt:
-    """A table, a ledger, or a table's verdicts, made again in one format."""
+    """A table, a reproduction report or verdicts of a bundle, made again from its data in one format."""
 
-    rendering: Rendering | PackedLedger | PackedVerdicts
+    table: str  # or the paper of a reproduction report
+    numbers: str  # whose numbers the table shows; `reproduction` or `verdicts` for the others
+    format: str
+    file: str
     content: bytes
-    difference: str  # how it differs from the one in the bundle; "" where it does not
+    difference: str  # from the file in the bundle; "" if there is none
 
     @property
     def identical(self) -> bool:
-        """Whether every byte is the same."""
+        """Whether the file in the bundle and the file made again agree in every byte."""
         return not self.difference
 
 
 @dataclass(frozen=True, slots=True)
 class RebuildReport:
-    """What became of a bundle."""
+    """The comparison of the files of a bundle with the files that are made again from its data."""
 
     id: str  # the SHA-256 of its manifest
     head: Head
     files: int
-    tables: tuple[Rebuilt, ...]
-    ledgers: tuple[Rebuilt, ...]
-    verdicts: tuple[Rebuilt, ...]
+    made: tuple[Rebuilt, ...]  # tables, then reproduction reports, then verdicts
     versions: Mapping[str, tuple[str, str]]
-    """What made the bundle and what makes it again, where they are not the same."""
+    """By package the version that made the bundle and the present version, if they differ."""
 
     @property
     def identical(self) -> bool:
-        """Whether all of it is."""
-        return all(one.identical for one in self.made)
-
-    @property
-    def made(self) -> tuple[Rebuilt, ...]:
-        """All that was made again."""
-        return (*self.tables, *self.ledgers, *self.verdicts)
+        """Whether every file of the bundle agrees in every byte with the file made again."""
+        return all(rebuilt.identical for rebuilt in self.made)
 
 
 def rebuild(source: IO[bytes], table: str | None = None, file_format: str | None = None) -> RebuildReport:
-    """Check an archive and make its tables and ledgers again, or one table, or those of one format.
+    """Check a bundle and make its tables, reports and verdicts again; optionally only one table or one format.
 
-    Raises DamagedError for what is no intact bundle, and NotFoundError where no such table is in it.
+    Raises DamagedError if it is not an intact bundle, and NotFoundError if it has no such table.
     """
-    with opened(source) as archive:
-        try:
-            wanted = _wanted(archive.manifest, table, file_format)
-            data = _data(archive)
-            rebuilt = tuple(_rebuilt(archive, data.outcomes, data.catalog, wanted))
-            books = () if table else tuple(_ledgers(archive, data, file_format))
-            words = tuple(_verdicts(archive, data, table)) if file_format in (None, "json") else ()
-        except _MEANINGLESS as error:
-            raise DamagedError(f"the bundle cannot be understood: {error}") from error
+    with _understood(source) as archive:
+        wanted = _wanted(archive.manifest, table, file_format)
+        data = _data(archive)
+        made = [*_tables(archive, data, wanted)]
+        made += [] if table else _reproductions(archive, data, file_format)
+        made += _verdicts(archive, data, table) if file_format in (None, "json") else []
         count, versions = len(archive.manifest["files"]), _versions(archive.manifest)
-        return RebuildReport(archive.id, data.head, count, rebuilt, books, words, versions)
+        return RebuildReport(archive.id, data.head, count, tuple(made), versions)
 
 
-def unpacked(source: IO[bytes]) -> Unpacked:
-    """What the tables of an archive are computed from, checked; raises DamagedError."""
+def unpacked(file: Path) -> Unpacked:
+    """Reads and checks the data of a bundle from which its tables are computed; raises DamagedError."""
+    with file.open("rb") as source, _understood(source) as archive:
+        return _data(archive)
+
+
+@contextmanager
+def _understood(source: IO[bytes]) -> Iterator[Reader]:
+    """An opened archive; errors while its data is read become DamagedError."""
     with opened(source) as archive:
         try:
-            return _data(archive)
+            yield archive
         except _MEANINGLESS as error:
-            raise DamagedError(f"the bundle cannot be understood: {error}") from error
+            raise DamagedError(f"the data of the bundle cannot be read: {error}") from error
 
 
 def _data(archive: Reader) -> Unpacked:
     head = Head.model_validate_json(archive.read(contents.SWEEP))
-    catalog = Catalog.model_validate_json(archive.read(contents.CATALOG))
-    return Unpacked(head, _outcomes(archive, head), catalog, archive.read(contents.TRIALS))
-
-
-def _ledgers(archive: Reader, data: Unpacked, format_name: str | None) -> Iterator[Rebuilt]:
-    known = TypeAdapter(list[PackedLedger]).validate_python(archive.manifest["ledgers"])
-    wanted = [one for one in known if format_name in (None, one.format)]
-    found = findings(data.outcomes, data.catalog, WITHIN) if wanted else []
-    views = {paper: ledger.ledger(paper, found, WITHIN) for paper in dict.fromkeys(one.paper for one in wanted)}
-    for one in wanted:
-        content = ledger_files.render(views[one.paper], one.format).content
-        yield Rebuilt(one, content, _difference(archive.read(one.file), content))
-
-
-def _verdicts(archive: Reader, data: Unpacked, table: str | None) -> Iterator[Rebuilt]:
-    known = TypeAdapter(list[PackedVerdicts]).validate_python(archive.manifest["verdicts"])
-    again = {one.table: content for one, content in verdict_files(
-        data.outcomes, data.catalog, read_looks(archive.read(contents.LOOKS)))}  # fmt: skip
-    for one in known:
-        if table in (None, one.table):
-            content = again.get(one.table, b"")
-            yield Rebuilt(one, content, _difference(archive.read(one.file), content))
-
-
-def _wanted(manifest: Mapping[str, Any], table: str | None, format_name: str | None) -> list[Rendering]:
-    known = TypeAdapter(list[Rendering]).validate_python(manifest["tables"])
-    found = [one for one in known if table in (None, one.table) and format_name in (None, one.format)]
-    if not found and (known or table or format_name):
-        names = ", ".join(dict.fromkeys(one.table for one in known)) or "none"
-        kinds = ", ".join(dict.fromkeys(one.format for one in known)) or "none"
-        raise NotFoundError(f"the bundle has no such table; its tables: {names}; their formats: {kinds}")
-    return found
-
-
-def _outcomes(archive: Reader, head: Head) -> SweepOutcomes:
-    return SweepOutcomes(
+    trials = archive.read(contents.TRIALS)
+    results = SweepResults(
         sweep=head.id,
         name=head.name,
         state=head.state,
         spec=json.loads(archive.read(contents.SPEC)),
         cells=contents.read_cells(archive.read(contents.CELLS)),
         candidates=contents.read_candidates(archive.read(contents.CANDIDATES)),
-        trials=contents.read_trials(archive.read(contents.TRIALS), archive.read(contents.METRICS)),
+        trials=contents.read_trials(trials, archive.read(contents.METRICS)),
         queries=contents.source(archive.read(contents.QUERIES) if archive.holds(contents.QUERIES) else None),
     )
+    return Unpacked(head, results, Catalog.model_validate_json(archive.read(contents.CATALOG)), trials)
 
 
-def _rebuilt(archive: Reader, outcomes: SweepOutcomes, catalog: Catalog, wanted: list[Rendering]) -> Iterator[Rebuilt]:
+def _reproductions(archive: Reader, data: Unpacked, format_name: str | None) -> Iterator[Rebuilt]:
+    known = TypeAdapter(list[PackedReproduction]).validate_python(archive.manifest["reproductions"])
+    wanted = [report for report in known if format_name in (None, report.format)]
+    found = findings(data.results, data.catalog, WITHIN) if wanted else []
+    views = {
+        paper: reproduction.reproduction(paper, found, WITHIN)
+        for paper in dict.fromkeys(report.paper for report in wanted)
+    }
+    for report in wanted:
+        content = reproduction_files.render(views[report.paper], report.format).content
+        yield _rebuilt(archive, (report.paper, "reproduction", report.format, report.file), content)
+
+
+def _verdicts(archive: Reader, data: Unpacked, table: str | None) -> Iterator[Rebuilt]:
+    known = TypeAdapter(list[PackedVerdicts]).validate_python(archive.manifest["verdicts"])
+    looks = read_looks(archive.read(contents.LOOKS))
+    again = {packed.table: content for packed, content in verdict_files(data.results, data.catalog, looks)}
+    for packed in known:
+        if table in (None, packed.table):
+            yield _rebuilt(archive, (packed.table, "verdicts", "json", packed.file), again.get(packed.table, b""))
+
+
+def _wanted(manifest: Mapping[str, Any], table: str | None, format_name: str | None) -> list[Rendering]:
+    known = TypeAdapter(list[Rendering]).validate_python(manifest["tables"])
+    found = [
+        rendering for rendering in known if table in (None, rendering.table) and format_name in (None, rendering.format)
+    ]
+    if not found and (known or table or format_name):
+        names = ", ".join(dict.fromkeys(rendering.table for rendering in known)) or "none"
+        kinds = ", ".join(dict.fromkeys(rendering.format for rendering in known)) or "none"
+        raise NotFoundError(f"the bundle has no such table; its tables: {names}; their formats: {kinds}")
+    return found
+
+
+def _tables(archive: Reader, data: Unpacked, wanted: list[Rendering]) -> Iterator[Rebuilt]:
     built: dict[tuple[str, Numbers], Table] = {}
-    for one in wanted:
-        key = (one.table, one.numbers)
+    for table in wanted:
+        key = (table.table, table.numbers)
         if key not in built:
-            built[key] = build.build(outcomes, one.table, catalog, numbers=one.numbers)
-        content = formats.render(built[key], one.format).content
-        yield Rebuilt(one, content, _difference(archive.read(one.file), content))
+            built[key] = build.build(data.results, table.table, data.catalog, numbers=table.numbers)
+        yield _rebuilt(archive, (*key, table.format, table.file), formats.render(built[key], table.format).content)
+
+
+def _rebuilt(archive: Reader, place: tuple[str, str, str, str], content: bytes) -> Rebuilt:
+    return Rebuilt(*place, content, _difference(archive.read(place[-1]), content))
 
 
 def _difference(inside: bytes, again: bytes) -> str:
-    """Where two files differ first."""
+    """Where two files first differ."""
     if inside == again:
         return ""
-    before, after = (one.decode(errors="replace").splitlines() for one in (inside, again))
+    before, after = (content.decode(errors="replace").splitlines() for content in (inside, again))
     for number, (old, new) in enumerate(zip_longest(before, after), 1):
         if old != new:
             return f"line {number}: {_shown(old)} inside, {_shown(new)} rebuilt"

@@ -1,7 +1,6 @@
-"""Figures of sweeps and trainings: from outcomes, curves and data files to Vega-Lite, and to files for print.
+"""Figures of sweeps and trainings: from results, curves and data files to Vega-Lite, and to files for print.
 
-The modules that draw are attributes of this package and imported when they are first used: Altair takes half a second
-of each conductor and each API, of which most draw nothing.
+The modules that draw are imported on first use, so that processes which draw nothing do not load Altair.
 """
 
 import importlib

@@ -1,84 +1,23 @@
-"""From a sweep's results to one of its figures: what is selected, drawn and written."""
+"""Draws a figure of a sweep: the points, the plots of its kind, and the words around them."""
 
 import importlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, cast
+from typing import Any, Final
 
-from orchestrator.publish.aggregate import direction, interval, selection
+from orchestrator.publish.aggregate import ages, direction, interval, selection
 from orchestrator.publish.figures import sketch, style
 from orchestrator.publish.figures.pages import curve_title
 from orchestrator.publish.figures.sketch import FigureDrawing, FigurePoint, Sketch, Sources, Value, points
-from orchestrator.publish.labels import Names, metric_better, metric_title, metric_unit
-from orchestrator.publish.tables.caption import ages, budget
+from orchestrator.publish.labels import Names, metric_facts
+from orchestrator.publish.tables import words
 from orchestrator.spec.axes import Unit
 from orchestrator.spec.layouts import ON_THE_WAY, FigureSpec
 from orchestrator.views.errors import ConflictError, NotFoundError
 from orchestrator.views.pages import FIGURE_FORMATS, FigureView
-from orchestrator.views.runs import Statistic, SweepOutcomes
+from orchestrator.views.runs import Statistic, SweepResults
 from workers.catalog import Catalog, unknown
-
-
-def unit_of(it: Sketch, metric: str) -> Unit:
-    """The unit of a metric, or of a curve `split/metric`: percent, unless it is no share or the figure says so."""
-    if it.layout.unit is not None:
-        return it.layout.unit
-    split, _, name = metric.rpartition("/")
-    return "number" if split == "train" or metric_unit(name, it.parts) == "number" else "percent"
-
-
-def title_of(it: Sketch, metric: str) -> str:
-    """The heading of an axis of a metric, such as `R@1 (%)`."""
-    split, _, name = metric.rpartition("/")
-    percent = unit_of(it, metric) == "percent"
-    given = it.names.titles.get(metric)
-    if given:
-        return f"{given} (%)" if percent else given
-    if split == "train":
-        return curve_title(metric, it.parts)
-    shown = metric_title(name, it.parts)
-    arrow = " ↓" if metric_better(name, it.parts) == "lower" else ""
-    said = ", ".join(one for one in (split, "%" if percent else "") if one)
-    return f"{shown}{arrow}" + (f" ({said})" if said else "")
-
-
-def factor(unit: Unit) -> float:
-    """By what a fraction is multiplied to be in a unit."""
-    return 100.0 if unit == "percent" else 1.0
-
-
-def bounds(found: Statistic, error: str) -> tuple[float, float] | None:
-    """The ends of an error bar; none where one run tells nothing of it."""
-    if error == "none" or found.std is None:
-        return None
-    return interval(found) if error == "interval" else (found.mean - found.std, found.mean + found.std)
-
-
-def values(found: Statistic, error: str, scale: float) -> dict[str, Value]:
-    """`mean`, `low`, `high` and `n` of a statistic, the first three multiplied by `scale`."""
-    ends = bounds(found, error)
-    low, high = (None, None) if ends is None else (ends[0] * scale, ends[1] * scale)
-    return {"mean": found.mean * scale, "low": low, "high": high, "n": found.n}
-
-
-def statistics(it: Sketch, metric: str) -> Iterator[tuple[FigurePoint, Statistic]]:
-    """The points that are drawn and have a metric, with it."""
-    pairs = ((point, measured(it, point, metric)) for point in it.drawn)
-    return ((point, statistic) for point, statistic in pairs if statistic is not None)
-
-
-def measured(it: Sketch, point: FigurePoint, metric: str) -> Statistic | None:
-    """A metric of a point: on the test split, by the checkpoint that was selected."""
-    return point.summary.metrics.get(f"{it.select.checkpoint}/test/{metric}")
-
-
-def provenance(point: FigurePoint) -> dict[str, Value]:
-    """Where a number comes from: the cell, its selected candidate and the trials that it is a mean over."""
-    tuned = ", ".join(f"{axis}={label}" for axis, label in point.summary.labels.items())
-    trials = " ".join(str(trial.trial) for trial in point.trials)
-    return {"cell": point.summary.cell, "candidate": tuned, "trials": trials}
-
 
 _MANY = 4  # points that a note names
 
@@ -87,132 +26,13 @@ _WHY = {
     "failed": "Failed in some repeat of every candidate, so not drawn",
 }
 
-
-def figure_title(it: Sketch) -> str:
-    """The spec's title, or the sweep's name."""
-    return (it.layout.title or "").strip() or it.outcomes.name
-
-
-def figure_caption(it: Sketch, drawing: FigureDrawing) -> list[str]:
-    """What a reader needs to trust the figure, a sentence or two an entry; the spec's own caption comes first."""
-    own = (it.layout.caption or "").strip()
-    own = own if not own or own[-1] in ".!?" else f"{own}."
-    return [one for one in (own, drawing.said, it.aged, _loud(it), _selected(it), _budget(it)) if one]
-
-
-def notes(it: Sketch, drawing: FigureDrawing) -> list[str]:
-    """What is missing from the figure; these stand over it even where its caption does not."""
-    return [one for one in (partial(it), *_not_drawn(it), *drawing.notes) if one]
-
-
-def partial(it: Sketch) -> str:
-    """How far the sweep has come, where it has not come to its end."""
-    done = sum(point.settled for point in it.points)
-    if not it.points:
-        return f"Nothing to draw yet: the sweep is {it.outcomes.state}."
-    return "" if done == len(it.points) else f"Incomplete: {done} of {len(it.points)} points are finished."
-
-
-def averaged(it: Sketch) -> str:
-    """`mean ± standard deviation over 3 seeds (0, 1, 2)`, or `a single run (seed 0)`."""
-    if _sizes(it) == [1]:
-        return f"a single run ({repeats(it)})"
-    what = {"std": "mean ± standard deviation", "interval": "mean with its 95 % interval", "none": "mean"}
-    return f"{what[it.layout.error]} over {repeats(it)}"
-
-
-def repeats(it: Sketch) -> str:
-    """`3 seeds (0, 1, 2)`: the labels of the repeat axes, or the recipe's seed where nothing is repeated."""
-    labels = _repeat_labels(it)
-    if not labels:
-        return first_repeat(it)
-    noun = next(iter(labels)) if len(labels) == 1 else "repeat"
-    values = "; ".join(", ".join(shown) for shown in labels.values())
-    sizes = _sizes(it)
-    if sizes == [1]:
-        return f"{noun} {values}"
-    return f"{sizes[0] if len(sizes) == 1 else 'unequal numbers of'} {noun}s ({values})"
-
-
-def first_repeat(it: Sketch) -> str:
-    """`seed 0`: the repeat that stands for all where only one can be shown."""
-    labels = _repeat_labels(it)
-    if not labels:
-        return f"seed {(it.outcomes.spec.get('recipe') or {}).get('seed', 0)}"
-    return ", ".join(f"{axis} {next(iter(shown))}" for axis, shown in labels.items())
-
-
-def _repeat_labels(it: Sketch) -> dict[str, dict[str, None]]:
-    """The labels of each repeat axis, in order."""
-    labels: dict[str, dict[str, None]] = {}
-    for trial in it.outcomes.trials:
-        for axis, label in trial.repeat_labels.items():
-            labels.setdefault(axis, {})[label] = None
-    return labels
-
-
-def _sizes(it: Sketch) -> list[int]:
-    """How many repeats the points that are drawn are means over."""
-    return sorted({len(point.trials) for point in it.drawn}) or [len({one.repeat for one in it.outcomes.trials})]
-
-
-def of_point(it: Sketch, point: FigurePoint) -> str:
-    """The labels of a point in print."""
-    return " / ".join(it.names.point(list(point.labels), list(point.labels.values()))) or "the only cell"
-
-
-def some(names: Sequence[str]) -> str:
-    """The first few of some names, and how many more there are."""
-    return "; ".join(names) if len(names) <= _MANY else f"{'; '.join(names[:_MANY])} and {len(names) - _MANY} more"
-
-
-def _chosen(it: Sketch) -> bool:
-    return any(point.summary.candidates > 1 for point in it.points)
-
-
-def _on_the_way(it: Sketch) -> bool:
-    """Whether no checkpoint has a say in what is drawn."""
-    return sketch.figure_of(it) in ON_THE_WAY
-
-
-def _loud(it: Sketch) -> str:
-    if it.select.split == "test" and (_chosen(it) or not _on_the_way(it)):
-        return "Selected on the TEST split, so the numbers are optimistic."
-    if it.select.split == "last" and _chosen(it):
-        return "Candidates selected on the TEST split, so the numbers are optimistic."
-    return ""
-
-
-def _selected(it: Sketch) -> str:
-    metric = metric_title(it.select.metric, it.parts)
-    if _on_the_way(it):
-        split = "test" if it.select.split == "last" else it.select.split
-        return f"Best candidate of each point chosen by mean {metric} on the {split} split." if _chosen(it) else ""
-    if it.select.split == "last":
-        by = f"; each point's candidate chosen by mean {metric} on the test split" if _chosen(it) else ""
-        return f"Last checkpoint of each training{by}."
-    what = "Best checkpoint of each training" + (" and best candidate of each point" if _chosen(it) else "")
-    return f"{what} chosen by {metric} on the {it.select.split} split."
-
-
-def _budget(it: Sketch) -> str:
-    cells = {at: point.labels for at, point in enumerate(it.points)}
-    counts = {at: point.summary.candidates for at, point in enumerate(it.points)}
-    return budget(cells, counts, it.names.label)
-
-
-def _not_drawn(it: Sketch) -> list[str]:
-    found = []
-    for status, why in _WHY.items():
-        names = [of_point(it, point) for point in it.points if point.summary.status == status]
-        if names:
-            found.append(f"{why}: {some(names)}.")
-    return found
+MOST_POINTS: Final = 2_000
+"""The number of points of a figure; more could not be distinguished."""
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A figure with everything that a format needs."""
+    """A drawn figure of a sweep, with everything that a file format needs."""
 
     name: str
     sweep: int
@@ -223,93 +43,95 @@ class Figure:
 
     @property
     def file_stem(self) -> str:
-        """The name of a file that holds this figure, without its suffix: ASCII letters, digits, dot and hyphens."""
+        """The file name of the figure without its suffix: lower-case ASCII letters, digits and hyphens."""
         stem = re.sub(r"[^A-Za-z0-9]+", "-", f"{self.sweep_name}-{self.sweep}-{self.name}").strip("-").lower()
         return stem[:100]
 
 
-MOST_POINTS: Final = 2_000
-"""Points that a figure can have: nobody tells more of them apart."""
+def draw(results: SweepResults, name: str, catalog: Catalog, sources: Sources, *, heading: bool = True) -> Figure:
+    """Draws the figure `name` of the sweep's spec from the results so far; NotFoundError if there is no such figure.
 
-
-class Kind(Protocol):
-    """What a module of `kinds` offers."""
-
-    def draw(self, it: Sketch) -> FigureDrawing:
-        """The plots of a figure."""
-
-
-def draw(outcomes: SweepOutcomes, name: str, catalog: Catalog, sources: Sources, *, heading: bool = True) -> Figure:
-    """The figure `name` of the sweep's spec as far as the sweep has come; NotFoundError where there is none.
-
-    Without `heading` no words stand over it, but for those that say what is missing.
+    Without `heading`, the only words above it are those on missing points.
     """
-    it = sketch_of(outcomes, name, catalog, sources)
-    chosen = cast(Kind, importlib.import_module(f"orchestrator.publish.figures.kinds.{it.layout.kind}"))
-    drawing = chosen.draw(it)
-    missing = notes(it, drawing)
-    caption = figure_caption(it, drawing)
-    title, lines = (figure_title(it), [" ".join(caption), *missing]) if heading else ("", missing)
-    specification = {**style.assembled(it, drawing, title, lines), "usermeta": _facts(it, caption, missing)}
-    columns, rows = _table(drawing)
-    return Figure(
-        name=name,
-        sweep=outcomes.sweep,
-        sweep_name=outcomes.name,
-        specification=specification,
-        columns=columns,
-        rows=rows,
-    )
-
-
-def sketch_of(outcomes: SweepOutcomes, name: str, catalog: Catalog, sources: Sources) -> Sketch:
-    """What a figure is drawn from."""
-    layout = parse(outcomes.spec, name)
-    select = selection(outcomes.spec)
-    found = points(outcomes, layout, direction(select.metric, catalog))
+    figures = results.spec.get("figures") or {}
+    if name not in figures:
+        raise NotFoundError(unknown("figure", name, figures))
+    layout, select = _layout(figures[name]), selection(results.spec)
+    found = points(results, layout, direction(select.metric, catalog))
     if len(found) > MOST_POINTS:
         raise ConflictError(
             f"figure '{name}' would have {len(found):,} points; at most {MOST_POINTS:,} are drawn: narrow it by `when`"
         )
     names = Names(catalog, layout.labels, layout.titles)
-    aged = ages(outcomes, [select.key, *layout.metrics], catalog).said(lambda cell: f"cell {cell}")
-    return Sketch(name, outcomes, layout, catalog, names, select, found, sources, aged)
+    it = Sketch(results, layout, catalog, names, select, found, sources)
+    kind = importlib.import_module(f"orchestrator.publish.figures.kinds.{layout.kind}")
+    drawing: FigureDrawing = kind.draw(it)
+    missing = [*_missing(it), *drawing.notes]
+    title = (layout.title or "").strip() or results.name
+    caption = " ".join(_caption(it, drawing))
+    usermeta = {
+        "figure": name,
+        "sweep": {"id": results.sweep, "name": results.name, "state": results.state},
+        "title": title,
+        "caption": caption,
+        "notes": missing,
+        "complete": sum(point.settled for point in found),
+        "total": len(found),
+    }
+    above = (title, [caption, *missing]) if heading else ("", missing)
+    specification = {**style.assembled(it, drawing, *above), "usermeta": usermeta}
+    return Figure(name, results.sweep, results.name, specification, *_table(drawing))
 
 
-def parse(spec: Mapping[str, Any], name: str) -> FigureSpec:
-    """One of the figures of a stored spec, whatever release stored it; NotFoundError names those there are."""
-    figures = spec.get("figures") or {}
-    if name not in figures:
-        raise NotFoundError(unknown("figure", name, figures))
-    return _stored(figures[name])
-
-
-def _stored(figure: Mapping[str, Any]) -> FigureSpec:
+def _layout(figure: Mapping[str, Any]) -> FigureSpec:
     return FigureSpec.model_validate(figure, extra="ignore")  # keys of another release
 
 
-def listed(sweep: int, name: str, spec: Mapping[str, Any]) -> list[FigureView]:
-    """The figures of a normalized spec."""
-    found = []
-    for figure, given in (spec.get("figures") or {}).items():
-        layout = _stored(given)
-        address = f"/v1/sweeps/{sweep}/figures/{figure}"
-        title = (layout.title or "").strip() or name
-        found.append(FigureView(name=figure, kind=layout.kind, title=title, formats=list(FIGURE_FORMATS), url=address))
-    return found
+def _missing(it: Sketch) -> Iterator[str]:
+    """What is missing from the figure; stands above it even without a heading."""
+    done = sum(point.settled for point in it.points)
+    if not it.points:
+        yield f"Nothing to draw yet: the sweep is {it.results.state}."
+    elif done < len(it.points):
+        yield f"Incomplete: {done} of {len(it.points)} points are finished."
+    for status, why in _WHY.items():
+        if names := [of_point(it, point) for point in it.points if point.summary.status == status]:
+            yield f"{why}: {some(names)}."
 
 
-def _facts(it: Sketch, caption: Sequence[str], missing: Sequence[str]) -> dict[str, Any]:
-    """What a reader of the JSON is told beside the picture."""
-    return {
-        "figure": it.name,
-        "sweep": {"id": it.outcomes.sweep, "name": it.outcomes.name, "state": it.outcomes.state},
-        "title": figure_title(it),
-        "caption": " ".join(caption),
-        "notes": list(missing),
-        "complete": sum(point.settled for point in it.points),
-        "total": len(it.points),
-    }
+def of_point(it: Sketch, point: FigurePoint) -> str:
+    """The printed labels of a point of the figure, such as `Proxy-Anchor / SEC`."""
+    return " / ".join(it.names.point(list(point.labels), list(point.labels.values()))) or "the only cell"
+
+
+def some(names: Sequence[str]) -> str:
+    """The first few names, and the number of further names."""
+    return "; ".join(names) if len(names) <= _MANY else f"{'; '.join(names[:_MANY])} and {len(names) - _MANY} more"
+
+
+def _caption(it: Sketch, drawing: FigureDrawing) -> list[str]:
+    """The sentences that a reader needs to trust the figure, after the spec's own caption."""
+    own = (it.layout.caption or "").strip()
+    own = own if not own or own[-1] in ".!?" else f"{own}."
+    keys = (it.select.key, *it.layout.metrics)
+    metrics = [metric_facts(key.rpartition("/")[2], it.parts).name for key in keys]
+    aged = words.aged_sentence(ages(it.results, metrics, it.parts), lambda cell: f"cell {cell}")
+    counts = {at: point.summary.candidates for at, point in enumerate(it.points)}
+    searched = words.budget({at: point.labels for at, point in enumerate(it.points)}, counts, it.names.label)
+    return [text for text in (own, drawing.caption, aged, *_selection(it), searched) if text]
+
+
+def _selection(it: Sketch) -> Iterator[str]:
+    """How checkpoints and candidates were selected; a warning first if that was on the test split."""
+    competing = any(point.summary.candidates > 1 for point in it.points)
+    metric, split = metric_facts(it.select.metric, it.parts).title, it.select.split
+    if sketch.figure_of(it) not in ON_THE_WAY:
+        yield words.test_split_warning(it.select, competing=competing)
+        yield words.chosen_by(it.select, metric, "point", competing=competing)
+    elif competing:
+        yield words.test_split_warning(it.select, competing=True)
+        on = "test" if split == "last" else split
+        yield f"Best candidate of each point chosen by mean {metric} on the {on} split."
 
 
 def _table(drawing: FigureDrawing) -> tuple[list[str], list[list[Value]]]:
@@ -324,3 +146,92 @@ def _table(drawing: FigureDrawing) -> tuple[list[str], list[list[Value]]]:
         for datum in plot.data
     ]
     return ["quantity", *axes, *fields], rows
+
+
+def title_of(it: Sketch, metric: str) -> str:
+    """The printed title of a metric's axis in the figure, such as `R@1 (%)`."""
+    split, _, name = metric.rpartition("/")
+    percent = unit_of(it, metric) == "percent"
+    given = it.names.titles.get(metric)
+    if given:
+        return f"{given} (%)" if percent else given
+    if split == "train":
+        return curve_title(metric, it.parts)
+    facts = metric_facts(name, it.parts)
+    shown = f"{facts.title} ↓" if facts.better == "lower" else facts.title
+    details = ", ".join(text for text in (split, "%" if percent else "") if text)
+    return f"{shown} ({details})" if details else shown
+
+
+def unit_of(it: Sketch, metric: str) -> Unit:
+    """The unit in which a metric or a curve `split/metric` is drawn: the figure's, or else percent for shares."""
+    if it.layout.unit is not None:
+        return it.layout.unit
+    split, _, name = metric.rpartition("/")
+    return "number" if split == "train" or metric_facts(name, it.parts).unit == "number" else "percent"
+
+
+def factor(unit: Unit) -> float:
+    """The factor that converts a fraction to a unit."""
+    return 100.0 if unit == "percent" else 1.0
+
+
+def statistics(it: Sketch, metric: str) -> Iterator[tuple[FigurePoint, Statistic]]:
+    """The drawn points of the figure that have a value of the metric, each with the statistic of its repeats."""
+    return ((point, found) for point in it.drawn if (found := measured(it, point, metric)) is not None)
+
+
+def measured(it: Sketch, point: FigurePoint, metric: str) -> Statistic | None:
+    """The statistic of a metric at a point of the figure, on the test split and for the selected checkpoint."""
+    return point.summary.metrics.get(f"{it.select.checkpoint}/test/{metric}")
+
+
+def provenance(point: FigurePoint) -> dict[str, Value]:
+    """Data columns that show from where a drawn number comes: cell, selected candidate, and averaged trials."""
+    tuned = ", ".join(f"{axis}={label}" for axis, label in point.summary.labels.items())
+    trials = " ".join(str(trial.trial) for trial in point.trials)
+    return {"cell": point.summary.cell, "candidate": tuned, "trials": trials}
+
+
+def averaged(it: Sketch) -> str:
+    """Caption text on averaging: `mean ± standard deviation over 3 seeds (0, 1, 2)`, or `a single run (seed 0)`."""
+    if _sizes(it) == [1]:
+        return f"a single run ({repeats(it)})"
+    what = {"std": "mean ± standard deviation", "interval": "mean with its 95 % interval", "none": "mean"}
+    return f"{what[it.layout.error]} over {repeats(it)}"
+
+
+def _sizes(it: Sketch) -> list[int]:
+    """The different numbers of repeats of the drawn points."""
+    return sorted({len(point.trials) for point in it.drawn}) or [len({trial.repeat for trial in it.results.trials})]
+
+
+def repeats(it: Sketch) -> str:
+    """Caption text on the repeats of the drawn points: `3 seeds (0, 1, 2)`."""
+    sizes = _sizes(it)
+    return words.repeats(it.results, sizes[0] if len(sizes) == 1 else "unequal numbers of")
+
+
+def first_repeat(it: Sketch) -> str:
+    """Caption text on the repeat that is drawn if only one can be shown: `seed 0`."""
+    return ", ".join(f"{axis} {next(iter(labels))}" for axis, labels in words.repeat_labels(it.results).items())
+
+
+def values(found: Statistic, error: str, scale: float) -> dict[str, Value]:
+    """The data columns `mean`, `low`, `high` and `n` of a statistic; `scale` multiplies the first three."""
+    ends = None  # without an error bar, or of a single run
+    if error != "none" and found.std is not None:
+        ends = interval(found) if error == "interval" else (found.mean - found.std, found.mean + found.std)
+    low, high = (None, None) if ends is None else (ends[0] * scale, ends[1] * scale)
+    return {"mean": found.mean * scale, "low": low, "high": high, "n": found.n}
+
+
+def listed(sweep: int, name: str, spec: Mapping[str, Any]) -> list[FigureView]:
+    """The figures of a normalized spec, as views with their links."""
+    views = []
+    for figure, given in (spec.get("figures") or {}).items():
+        layout = _layout(given)
+        address = f"/v1/sweeps/{sweep}/figures/{figure}"
+        title = (layout.title or "").strip() or name
+        views.append(FigureView(name=figure, kind=layout.kind, title=title, formats=list(FIGURE_FORMATS), url=address))
+    return views

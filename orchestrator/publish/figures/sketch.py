@@ -1,67 +1,60 @@
-"""What a figure is drawn from: the points of a sweep, their curves, and the arrays and pictures that trainings keep."""
+"""The data of a figure: the points of a sweep, their curves, and the arrays and pictures that trainings keep."""
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from orchestrator.publish.aggregate import Better, CandidateOutcome, by_cell, selection, statistic, summary_of
+from orchestrator.publish.aggregate import Better, CandidateResult, by_cell, runs_of, selection, summary_of
 from orchestrator.publish.labels import Names
 from orchestrator.publish.tables.table_data import SETTLED
 from orchestrator.spec.axes import applies
 from orchestrator.spec.layouts import FigureSpec
-from orchestrator.views.runs import CellSummary, Labels, Statistic, SweepOutcomes, TrialOutcome
+from orchestrator.views.runs import CellSummary, Labels, SweepResults, TrialResult
 from workers.catalog import Catalog
 from workers.contract import Select
 
 
 @dataclass(frozen=True, slots=True)
 class FigurePoint:
-    """One place of a figure: what competed there, and what was selected."""
+    """A point of a figure: the candidates that compete at its labels, and the trials of the selected candidate."""
 
     labels: Labels  # of the compare axes and of the tune axes that the figure names
     summary: CellSummary
-    trials: tuple[TrialOutcome, ...]  # of the selected candidate, in the order of the repeats
+    trials: tuple[TrialResult, ...]  # of the selected candidate, in the order of the repeats
 
     @property
     def settled(self) -> bool:
-        """Whether nothing more comes unless it is retried."""
+        """Whether the point can change only if trials are retried."""
         return self.summary.status in SETTLED
 
 
-def points(outcomes: SweepOutcomes, layout: FigureSpec, better: Better) -> list[FigurePoint]:
-    """Every point in the order of the cells and of their candidates, those without a selected candidate too."""
-    compared = {axis for cell in outcomes.cells for axis in cell.labels}
+def points(results: SweepResults, layout: FigureSpec, better: Better) -> list[FigurePoint]:
+    """The points of a figure in the order of cells and candidates, including points without a selected candidate."""
+    compared = {axis for cell in results.cells for axis in cell.labels}
     tuned = [axis for axis in layout.axes if axis not in compared]
-    key = selection(outcomes.spec).key
-    candidates = by_cell(outcomes)
-    trials: dict[tuple[int, int], list[TrialOutcome]] = defaultdict(list)
-    for trial in outcomes.trials:
-        trials[trial.cell, trial.candidate].append(trial)
-    figure_points = []
-    for cell in outcomes.cells:
+    key = selection(results.spec).key
+    candidates = by_cell(results)
+    found: list[tuple[Labels, CellSummary]] = []
+    for cell in results.cells:
         if not applies(layout.when, cell.labels):
             continue
-        for labels, competing in _groups(candidates[cell.index], tuned):
-            summary = summary_of(cell.index, competing, key, better)
-            chosen = () if summary.candidate is None else trials[cell.index, summary.candidate]
-            figure_points.append(FigurePoint({**cell.labels, **labels}, summary, tuple(chosen)))
-    return figure_points
-
-
-def _groups(
-    candidates: Sequence[CandidateOutcome], tuned: Sequence[str]
-) -> Iterator[tuple[Labels, list[CandidateOutcome]]]:
-    """The candidates of a cell that share their labels on the axes `tuned`: all of them where none is drawn."""
-    grouped: dict[tuple[str | None, ...], list[CandidateOutcome]] = defaultdict(list)
-    for one in candidates:
-        grouped[tuple(one.labels.get(axis) for axis in tuned)].append(one)
-    for labels, competing in grouped.items():
-        yield {axis: label for axis, label in zip(tuned, labels, strict=True) if label is not None}, competing
+        groups: dict[tuple[tuple[str, str], ...], list[CandidateResult]] = defaultdict(list)
+        for candidate in candidates[cell.index]:
+            shared = tuple((axis, candidate.labels[axis]) for axis in tuned if axis in candidate.labels)
+            groups[shared].append(candidate)
+        for shared, competing in groups.items():
+            found.append(({**cell.labels, **dict(shared)}, summary_of(cell.index, competing, key, better)))
+    chosen = [None if summary.candidate is None else (summary.cell, summary.candidate) for _, summary in found]
+    runs = runs_of(results, {place for place in chosen if place})
+    return [
+        FigurePoint(labels, summary, tuple(runs[place]) if place else ())
+        for (labels, summary), place in zip(found, chosen, strict=True)
+    ]
 
 
 Value = str | int | float | None
@@ -71,47 +64,45 @@ CurvePoints = Sequence[tuple[int, float | None]]
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Where curves and files come from; asked only for the trials that a figure draws."""
+    """Functions that read the curves, arrays and pictures that trials have kept."""
 
     curves: Callable[[Sequence[int], Collection[str]], Mapping[int, Mapping[str, CurvePoints]]]
-    """The curves of some keys, by trial."""
+    """The curves with these keys, by trial."""
     arrays: Callable[[Sequence[int], str], tuple[Mapping[int, Arrays], Mapping[int, str]]]
-    """The arrays of a data file by trial, and for each trial without them why that is."""
+    """The arrays of a data file by trial, and for each trial without them the reason."""
     pictures: Callable[[Sequence[int], str], tuple[Mapping[int, bytes], Mapping[int, str]]] = lambda *_: ({}, {})
-    """The same of sheets of pictures, PNG files."""
+    """The sheets of pictures, PNG files, likewise."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sketch:
-    """One figure of one sweep, ready to be drawn."""
+    """A figure of a sweep before it is drawn: its layout, its points and the sources of its data."""
 
-    name: str
-    outcomes: SweepOutcomes
+    results: SweepResults
     layout: FigureSpec
     parts: Catalog
     names: Names
     select: Select
     points: Sequence[FigurePoint]
     sources: Sources
-    aged: str = ""  # which numbers are of older versions
 
     @property
     def drawn(self) -> list[FigurePoint]:
-        """The points that have a selected candidate."""
+        """The points of the figure that have a selected candidate."""
         return [point for point in self.points if point.summary.candidate is not None]
 
     def domain(self, axis: str) -> list[str]:
-        """The labels of an axis in the order of the spec, "" where it does not apply; those of missing points too."""
+        """The labels of an axis at the points of the figure, in the order of the spec; "" if it does not apply."""
         return list(dict.fromkeys(point.labels.get(axis, "") for point in self.points))
 
     def printed(self, axis: str) -> dict[str, str]:
-        """What is printed for each label of an axis; labels that would look alike keep their own spelling."""
+        """The printed text of each label of an axis; labels whose texts would be equal are printed as in the spec."""
         texts = {label: self.names.label(axis, label) for label in self.domain(axis)}
         seen = list(texts.values())
         return {label: text if seen.count(text) == 1 else label or text for label, text in texts.items()}
 
     def headed(self, axis: str) -> dict[str, str]:
-        """The same as headings of panels, where a bare number needs the name of its axis."""
+        """The labels of an axis as panel headings; a bare number is preceded by the name of its axis."""
         texts = self.printed(axis)
         return {
             label: text if text != label else self.names.point((axis,), (label,))[0] for label, text in texts.items()
@@ -120,7 +111,7 @@ class Sketch:
 
 @dataclass(frozen=True, slots=True)
 class Datum:
-    """One row of the data behind a figure."""
+    """A row of the data that a figure draws."""
 
     labels: Labels  # by axis, as the spec writes them
     values: Mapping[str, Value]
@@ -128,39 +119,38 @@ class Datum:
 
 @dataclass(frozen=True, slots=True)
 class PanelGrid:
-    """What a plot divides itself into, where that is not by the labels of the facet's axes."""
+    """The headings of a plot's panels, if they are not the labels of facet axes."""
 
     columns: Sequence[str]
     rows: Sequence[str]
-    side: int
-    """Of each, in points."""
+    side: int  # of a panel, in points
 
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """One quantity over its axes; a figure of several has one plot each."""
+    """A plot of a figure: one quantity over the axes."""
 
     quantity: str
     chart: Any
-    """Layers without data and size, or what gives them for a panel's width and height; their fields are those of the
-    data, and `colour`, `column` and `row`."""
+    """Layers without data and size, or a function that makes them for a panel's width and height. Their fields are
+    those of the data, and `colour`, `column` and `row`."""
     data: Sequence[Datum]
-    title: str = ""  # over its panels
+    title: str = ""  # above its panels
     square: bool = False
-    tall: float = 0.0  # the height of a panel over its width, where the data gives it
-    unlisted: Sequence[str] = ()  # fields of the data that are no values: they stay out of the CSV file
+    tall: float = 0.0  # the height of a panel divided by its width, if the data decides it
+    unlisted: Sequence[str] = ()  # fields of the data that stay out of the CSV file
     least: tuple[int, int] = (0, 0)  # the smallest width and height of a panel, in points
-    panels: PanelGrid | None = None  # of which each datum names its `column` and `row`
+    panels: PanelGrid | None = None  # each datum names its `column` and `row` of these
 
 
 @dataclass(frozen=True, slots=True)
 class FigureDrawing:
-    """What a kind gives: its plots, what they show in words, and what they leave out."""
+    """The plots of a figure, with a caption and notes on what is left out."""
 
     plots: Sequence[Plot]
-    said: str
+    caption: str
     notes: Sequence[str] = ()
-    series: Sequence[str] = ()  # the entries of the legend, where they are not the labels of the colour axis
+    series: Sequence[str] = ()  # the entries of the legend, if they are not the labels of the colour axis
 
 
 Read = TypeVar("Read")
@@ -169,23 +159,18 @@ Held = TypeVar("Held")
 
 @dataclass(frozen=True, slots=True)
 class Pooled(Generic[Read]):
-    """What the files of each point hold, one a repeat, and a note on those that are missing."""
+    """The data files of each point of a figure, one per repeat, and a note on missing files."""
 
     found: Sequence[tuple[FigurePoint, Sequence[Read]]]
     notes: Sequence[str]
 
 
 def read(it: Sketch, convert: Callable[[Arrays], Read], *, first: bool = False) -> Pooled[Read]:
-    """The files of the selected candidates, as `convert` gives them; with `first`, of one repeat a point."""
-    return _pooled(it, it.sources.arrays, ".npz", lambda _, arrays: convert(arrays), first=first)
+    """Reads and converts the array files of a figure's selected candidates; with `first`, only one repeat per point."""
+    return pooled(it, it.sources.arrays, ".npz", lambda _, arrays: convert(arrays), first=first)
 
 
-def pictures(it: Sketch, convert: Callable[[int, bytes], Read]) -> Pooled[Read]:
-    """The sheets of the selected candidates, of one repeat a point; `convert` takes the trial and a PNG file."""
-    return _pooled(it, it.sources.pictures, ".png", convert, first=True)
-
-
-def _pooled(
+def pooled(
     it: Sketch,
     source: Callable[[Sequence[int], str], tuple[Mapping[int, Held], Mapping[int, str]]],
     suffix: str,
@@ -193,6 +178,7 @@ def _pooled(
     *,
     first: bool,
 ) -> Pooled[Read]:
+    """Reads and converts the kept files of a figure's selected candidates; `convert` takes a trial and its file."""
     data = it.layout.data or ""
     wanted = [[trial.trial for trial in point.trials] for point in it.drawn]
     files, missing = source([trial for trials in wanted for trial in trials], data)
@@ -209,65 +195,59 @@ def _pooled(
         kept = [held[trial] for trial in trials if trial in held]
         if kept:
             pooled.append((point, kept[:1] if first else kept))
-    return Pooled(pooled, _notes(list(troubles.values())))
-
-
-def _notes(troubles: Sequence[str]) -> list[str]:
-    if not troubles:
-        return []
-    count = "A data file is" if len(troubles) == 1 else f"{len(troubles)} data files are"
-    return [f"{count} not drawn: {troubles[0]}{'' if len(troubles) == 1 else ', for one'}."]
+    notes = []
+    if troubles:
+        count = "A data file is" if len(troubles) == 1 else f"{len(troubles)} data files are"
+        more = "" if len(troubles) == 1 else ", for one"
+        notes.append(f"{count} not drawn: {next(iter(troubles.values()))}{more}.")
+    return Pooled(pooled, notes)
 
 
 def figure_of(it: Sketch) -> str:
-    """The figure whose data it is: `norms` of `norms-train`."""
+    """The kind of the figure's data file: `norms` for the file `norms-train`."""
     return (it.layout.data or "").partition("-")[0]
 
 
 def split_of(it: Sketch) -> str:
-    """Of which images the data is, in words: of the test split unless the file's name says another."""
-    said = (it.layout.data or "").split("-")[1:]
-    return "training" if "train" in said else "validation" if "validation" in said else "test"
+    """The split of the figure's data file in words: `training`, `validation` or `test`, by the file's name."""
+    options = (it.layout.data or "").split("-")[1:]
+    return "training" if "train" in options else "validation" if "validation" in options else "test"
 
 
 def vector(arrays: Arrays, name: str, length: int | None = None) -> NDArray[np.float64]:
-    """An array of numbers in one dimension; raises KeyError where it is absent, ValueError where it is another."""
-    found = np.asarray(arrays[name], dtype=np.float64)
-    if found.ndim != 1 or (length is not None and len(found) != length):
-        raise ValueError(f"{name} has the shape {[*found.shape]}")
-    if not bool(np.isfinite(found).all()):
-        raise ValueError(f"{name} holds what is no number")
-    return found
+    """Reads a one-dimensional array of a data file; KeyError if missing, ValueError if its shape or values are
+    wrong.
+    """
+    array = np.asarray(arrays[name], dtype=np.float64)
+    if array.ndim != 1 or (length is not None and len(array) != length):
+        raise ValueError(f"the array `{name}` has the shape {[*array.shape]}, not the expected length")
+    if not bool(np.isfinite(array).all()):
+        raise ValueError(f"the array `{name}` has values that are not finite numbers")
+    return array
 
 
 def scalar(arrays: Arrays, name: str) -> float:
-    """A number; raises KeyError, ValueError."""
+    """The single number `name` of a data file; raises KeyError if it is missing, ValueError if it is not one number."""
     return float(np.asarray(arrays[name], dtype=np.float64).reshape(()))
-
-
-def means(repeats: Sequence[NDArray[np.float64]]) -> list[Statistic]:
-    """The statistic of each place of some arrays [n] over repeats, as far as all of them go."""
-    shared = min(len(one) for one in repeats)
-    return [statistic([float(one[at]) for one in repeats]) for at in range(shared)]
 
 
 Seen = TypeVar("Seen")
 
 
 class Stage(NamedTuple):
-    """A stage, as the recipe counts."""
+    """A moment of a training at which it kept data, in epochs or iterations like its recipe."""
 
     at: int
     epochs: bool
 
     @property
     def key(self) -> str:
-        """Its name in the data behind a figure, which no other stage has."""
+        """The unique name of the stage in the data that a figure draws."""
         return f"{self._unit}_{self.at}"
 
     @property
     def title(self) -> str:
-        """Over its panels."""
+        """The printed title above the panels of the stage."""
         return f"After {self.at:,} {self._unit}{'' if self.at == 1 else 's'}" if self.at else "Before training"
 
     @property
@@ -276,7 +256,7 @@ class Stage(NamedTuple):
 
 
 def read_stages(arrays: Arrays, convert: Callable[[Arrays, int], Seen]) -> Mapping[Stage, Seen]:
-    """What `convert` makes of each stage, which it is told by its place in the file."""
+    """Reads the stages of a data file; `convert` takes its arrays and the index of a stage."""
     steps = vector(arrays, "step")
     stages = vector(arrays, "at", len(steps))
     epochs = bool((steps != stages).any())
@@ -284,8 +264,8 @@ def read_stages(arrays: Arrays, convert: Callable[[Arrays, int], Seen]) -> Mappi
 
 
 def drawn(it: Sketch, seen: Sequence[Mapping[Stage, object]]) -> tuple[list[Stage], list[str]]:
-    """The stages of any of several files, the earliest first, of those that the figure asks for; a note on the rest."""
-    found = sorted({stage for one in seen for stage in one})
+    """The stages that the figure requests and any file has, the earliest first, and a note on missing stages."""
+    found = sorted({stage for stages in seen for stage in stages})
     wanted = it.layout.stages
     if wanted is None:
         return found, []
@@ -295,18 +275,20 @@ def drawn(it: Sketch, seen: Sequence[Mapping[Stage, object]]) -> tuple[list[Stag
     return [stage for stage in found if stage.at in wanted], notes
 
 
+Item = TypeVar("Item")
+
 Points = Sequence[tuple[float, float | None]]
-"""(x, value) in the order of x; none where the value is not a number."""
+"""(x, value) in the order of x; `None` if the value is not a number."""
 Band = list[tuple[float, float, float]]
-MOST_GRID: Final = 2_000
-"""Places at which runs are averaged."""
+_MOST_GRID: Final = 2_000
+"""The most places at which runs are averaged."""
 
 
 def smoothed(points: Points, weight: float) -> list[tuple[float, float | None]]:
-    """The exponential moving average with this weight of what was, from 0 (as it is) to below 1, and debiased.
+    """The debiased exponential moving average of a curve; `weight` of past values is from 0 (no smoothing) to below 1.
 
-    Debiased: divided by the weights that were given so far, so that the first values do not lean towards zero. A value
-    that is not a number stays one and moves nothing.
+    Debiased means divided by the sum of the weights so far, so that the first values are not drawn towards zero. Values
+    that are not numbers stay and have no effect on others.
     """
     if not weight:
         return list(points)
@@ -323,19 +305,19 @@ def smoothed(points: Points, weight: float) -> list[tuple[float, float | None]]:
 
 
 def averaged(runs: Sequence[Points]) -> tuple[list[tuple[float, float | None]], Band]:
-    """The mean over runs and the band of one sample deviation, at each x over those runs that have come so far.
+    """The mean curve over several runs and the band of one sample deviation, at each x over the runs that reach it.
 
-    Between two points of a run it is on the line between them: runs do not report at the same moments.
+    Runs report at different moments, so values between two points of a run are interpolated.
     """
-    known = [_finite(points) for points in runs]
-    known = [(xs, ys) for xs, ys in known if len(xs)]
-    if not known:
-        return [], []
     if len(runs) == 1:
         return list(runs[0]), []
+    finite = ([(x, value) for x, value in points if _is_number(value)] for points in runs)
+    known = [np.array(points, dtype=np.float64).T for points in finite if points]
+    if not known:
+        return [], []
     grid = np.unique(np.concatenate([xs for xs, _ in known]))
-    if len(grid) > MOST_GRID:
-        grid = grid[np.linspace(0, len(grid) - 1, MOST_GRID).round().astype(int)]
+    if len(grid) > _MOST_GRID:
+        grid = grid[np.linspace(0, len(grid) - 1, _MOST_GRID).round().astype(int)]
     values = np.array([np.interp(grid, xs, ys, left=np.nan, right=np.nan) for xs, ys in known])
     number = np.isfinite(values).sum(axis=0)
     sums = np.nansum(values, axis=0)
@@ -348,9 +330,9 @@ def averaged(runs: Sequence[Points]) -> tuple[list[tuple[float, float | None]], 
 
 
 def thinned(points: Points, most: int) -> list[tuple[float, float | None]]:
-    """At most `most` (4 or more) of the points: the first, the last, and of each stretch between its extremes.
+    """Thins a curve to at most `most` (4 or more) points: the first, the last, and the extremes of each stretch.
 
-    A gap stays a gap: where a stretch has a value that is not a number, the first of these stands for its greatest.
+    A gap remains: in a stretch with values that are not numbers, the first of them replaces the maximum.
     """
     if len(points) <= most:
         return list(points)
@@ -367,16 +349,11 @@ def thinned(points: Points, most: int) -> list[tuple[float, float | None]]:
     return [points[at] for at in sorted(kept)]
 
 
-def thinned_band(band: Band, most: int) -> Band:
-    """At most `most` places of a band, evenly spread, with the first and the last."""
-    if len(band) <= most:
-        return band
-    return [band[at] for at in np.linspace(0, len(band) - 1, most).round().astype(int)]
-
-
-def _finite(points: Points) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    pairs = [(x, value) for x, value in points if value is not None and math.isfinite(value)]
-    return np.array([x for x, _ in pairs], dtype=np.float64), np.array([value for _, value in pairs], dtype=np.float64)
+def evenly(items: Sequence[Item], most: int) -> Sequence[Item]:
+    """Picks at most `most` (2 or more) evenly spaced items of a sequence, including the first and the last."""
+    if len(items) <= most:
+        return items
+    return [items[at] for at in np.linspace(0, len(items) - 1, most).round().astype(int)]
 
 
 def _is_number(value: float | None) -> bool:

@@ -2,11 +2,11 @@
 
 import csv
 import io
-import math
 from collections.abc import Iterator
 
-from orchestrator.publish.tables.table_data import Column, ImportedValue, Quotation, Table, TableCell, TableRow
+from orchestrator.publish.tables.table_data import Column, ImportedValue, Quotation, Table, TableCell, TableRow, places
 from orchestrator.publish.verdicts.significance import Comparison
+from orchestrator.spec.fields import finite
 from orchestrator.views.runs import CellSummary
 
 media_type = "text/csv; charset=utf-8; header=present"
@@ -20,11 +20,11 @@ _PAPER = ("published", "published_std", "difference", "tolerance", "verdict")
 
 
 def render(table: Table) -> bytes:
-    """Label columns, then the tuned values, then the numbers; means are fractions, `printed` is in `unit`.
+    """Writes a table as CSV: label columns, tuned values, then numbers; means are fractions, `printed` is in `unit`.
 
-    A median or a best value has a column beside the mean, and so have the tests against a baseline. A table that is
+    A median or a best value has a column next to the mean, and so have the tests against a baseline. A table that is
     compared with a published one has columns for that too, whichever of its numbers it shows; rows that are quoted
-    from it have no other numbers, and the status `quoted`. Imported ones have their mean, deviation and n, the status
+    from it have no other numbers, and the status `quoted`. Imported rows have their mean, deviation and n, the status
     `imported`, and columns for where they come from and how they compare with an own row. Where some numbers are of
     older versions a column says `older` or `mixed`; where the runs of some differ in data, code or versions of parts
     the last column says how.
@@ -35,7 +35,7 @@ def render(table: Table) -> bytes:
     written = io.StringIO(newline="")
     out = csv.writer(written)
     paper = _PAPER if table.published is not None else ()
-    center = () if table.center == "mean" else (table.center,)
+    center = () if table.layout.center == "mean" else (table.layout.center,)
     tested = _TESTED if any(cell.comparison for _, _, cell in _entries(table)) else ()
     taken = _IMPORTED if any(cell.imported for _, _, cell in _entries(table)) else ()
     aged = ("versions",) if table.ages else ()
@@ -59,17 +59,15 @@ def render(table: Table) -> bytes:
 
 
 def guarded(text: str) -> str:
-    """`text` that no spreadsheet takes for a formula: a quote is put before one that begins like a formula."""
-    return f"'{text}" if text.lstrip(" ").startswith(_FORMULA) and not _is_number(text) else text
+    """Escapes a text for spreadsheets: a quote precedes a text that they would read as a formula."""
+    return f"'{text}" if text.lstrip(" ").startswith(_FORMULA) and finite(text) is None else text
 
 
 def _entries(table: Table) -> Iterator[tuple[TableRow, Column, TableCell]]:
-    for panel in table.panels:
-        for row in panel.rows:
-            for column, cell in zip(panel.columns, row.cells, strict=True):
-                told = cell.cell is not None or cell.quotation or cell.imported
-                if column.kind in {"metric", "difference", "flattery"} and told:
-                    yield row, column, cell
+    for _, row, column, cell in places(table.panels):
+        known = cell.cell is not None or cell.quotation or cell.imported
+        if column.kind in {"metric", "difference", "selection_gap"} and known:
+            yield row, column, cell
 
 
 def _numbers(column: Column, cell: TableCell, summary: CellSummary | None) -> list[str | int]:
@@ -77,7 +75,7 @@ def _numbers(column: Column, cell: TableCell, summary: CellSummary | None) -> li
     mean = "" if found is None else repr(found.mean)
     std = "" if found is None or found.std is None else repr(found.std)
     n, printed = "" if found is None else found.n or "", cell.text if cell.numeric else ""
-    name = f"flattery:{column.name}" if column.kind == "flattery" else column.name
+    name = f"selection_gap:{column.name}" if column.kind == "selection_gap" else column.name
     what = (guarded(name), column.key)
     about: tuple[str | int, ...] = ("quoted", "") if summary is None else (summary.status, summary.candidates)
     about = ("imported", "") if cell.imported else about
@@ -100,10 +98,10 @@ def _quoted(quotation: Quotation | None) -> list[str]:
     """The published value (or word), its deviation, own - published, the tolerance and the verdict."""
     if quotation is None:
         return [""] * len(_PAPER)
-    number, found = quotation.number, quotation.reproduction
+    number = quotation.number
     value = guarded(number.printed) if number.value is None else repr(number.value)
-    rest = (number.std, found.difference, found.tolerance)
-    return [value, *("" if one is None else repr(one) for one in rest), found.word or ""]
+    rest = (number.std, quotation.difference, quotation.tolerance)
+    return [value, *("" if one is None else repr(one) for one in rest), quotation.word or ""]
 
 
 def _imported(one: ImportedValue | None) -> list[str]:
@@ -116,10 +114,3 @@ def _imported(one: ImportedValue | None) -> list[str]:
     numbers = map(_exact, (test.difference, test.p, test.corrected))
     word = f"{test.word}: {test.why}" if test.why else test.word
     return [*map(guarded, (one.label, one.source, test.own)), *numbers, word]
-
-
-def _is_number(text: str) -> bool:
-    try:
-        return math.isfinite(float(text))
-    except ValueError:
-        return False

@@ -6,8 +6,16 @@ from itertools import groupby
 from typing import Final
 
 from orchestrator.publish.labels import one_line
-from orchestrator.publish.tables.cells import PARTIAL_SIGN, SIGN
-from orchestrator.publish.tables.table_data import Column, Heading, Panel, Table, TableCell, TableRow
+from orchestrator.publish.tables.table_data import (
+    DOUBT_SIGN,
+    PARTIAL_SIGN,
+    Column,
+    Heading,
+    Panel,
+    Table,
+    TableCell,
+    TableRow,
+)
 from orchestrator.views.runs import NO_SWEEP
 
 media_type = "text/html; charset=utf-8"
@@ -18,16 +26,19 @@ MOST_ROOM: Final = 8
 
 
 def render(table: Table) -> bytes:
-    """The fragment in ASCII with character references, so that it reads the same wherever it is pasted."""
+    """Writes a table as an HTML fragment in ASCII with character references, so that any encoding reads it alike."""
     sweep = "" if table.sweep == NO_SWEEP else f' data-sweep="{table.sweep}"'
     lines = [f'<figure class="metricsweep-table"{sweep} data-table="{_text(table.name)}">']
     for panel in table.panels:
         lines += _panel(panel, table)
-    lines += ["<figcaption>", f'<p class="caption">{_text(table.caption)}</p>']
+    lines += ["<figcaption>", f'<p class="caption">{_text(table.words.caption)}</p>']
     if table.legend:
         entries = (f"<dt>{_text(one.symbol)}</dt><dd>{_text(one.meaning)}</dd>" for one in table.legend)
         lines.append(f'<dl class="legend">{"".join(entries)}</dl>')
-    lines += [f'<p class="note">{_text(note)}</p>' for note in table.notes]
+    lines += [f'<p class="note">{_text(note)}</p>' for note in table.words.below]
+    if table.words.folded:
+        folded = "".join(f"<p>{_text(one)}</p>" for one in table.words.folded)
+        lines.append(f'<details class="note"><summary>How the numbers were made</summary>{folded}</details>')
     lines += ["</figcaption>", "</figure>"]
     return ("\n".join(lines) + "\n").encode("ascii", "xmlcharrefreplace")
 
@@ -96,10 +107,10 @@ def _beside(headings: Sequence[Heading | None]) -> Iterator[str]:
 def _signs(cell: TableCell) -> str:
     """What stands small behind a cell's number or word."""
     star = PARTIAL_SIGN if cell.mark == "partial" else ""
-    return star + (SIGN if cell.doubt else "") + cell.after if cell.numeric else star
+    return star + (DOUBT_SIGN if cell.doubt else "") + cell.after if cell.numeric else star
 
 
-def _cell(cell: TableCell, table: Table, room: int) -> str:
+def _cell(cell: TableCell, table: Table, width: int) -> str:
     classes = (("value", cell.numeric), ("best", cell.bold), (cell.mark, cell.mark), (cell.shade, cell.shade))
     names = [name for name, given in classes if given]
     attributes = f' class="{" ".join(str(name) for name in names)}"' if names else ""
@@ -109,7 +120,7 @@ def _cell(cell: TableCell, table: Table, room: int) -> str:
         attributes += f' data-cell="{cell.cell}"'
     if note := "; ".join(filter(None, (cell.note, cell.mixed, cell.doubt))):
         attributes += f' title="{_text(note)}"'
-    return f"<td{attributes}>{_linked(_content(cell, room), cell, table)}</td>"
+    return f"<td{attributes}>{_linked(_content(cell, width), cell, table)}</td>"
 
 
 def _linked(content: str, cell: TableCell, table: Table) -> str:
@@ -120,7 +131,7 @@ def _linked(content: str, cell: TableCell, table: Table) -> str:
     return f'<a href="{escape(table.address)}/sweeps/{sweep}/cells/{number}">{content}</a>'
 
 
-def _content(cell: TableCell, room: int) -> str:
+def _content(cell: TableCell, width: int) -> str:
     """The number or word; signs have as much room in each cell of a column, so that its numbers stay in line."""
     star = f"<sup>{PARTIAL_SIGN}</sup>" if cell.mark == "partial" else ""
     text = _text(cell.text)
@@ -131,25 +142,25 @@ def _content(cell: TableCell, room: int) -> str:
     spread = f'<span class="std">±{_text(cell.std)}</span>' if cell.std else ""
     signs = star
     if cell.doubt:
-        signs += f'<sup class="doubt">{SIGN}<span class="unseen"> {_text(cell.doubt)}</span></sup>'
+        signs += f'<sup class="doubt">{DOUBT_SIGN}<span class="unseen"> {_text(cell.doubt)}</span></sup>'
     if cell.after:
         signs += f'<sup class="runs">{_text(cell.after)}</sup>'
-    if room:
-        signs = f'<span class="signs room-{min(room, MOST_ROOM)}">{signs}</span>'
+    if width:
+        signs = f'<span class="signs room-{min(width, MOST_ROOM)}">{signs}</span>'
     return shown + spread + signs + _verdict(cell) + _tested(cell)
 
 
 def _tested(cell: TableCell) -> str:
-    """How an imported number compares with an own one, in a word."""
+    """How an imported number compares with an own number, in a word."""
     test = cell.imported.test if cell.imported else None
-    if test is None:
-        return ""
-    return f' <span class="verdict {test.word.replace(" ", "-")}" title="{_text(test.said)}">{test.word}</span>'
+    return "" if test is None else _judgement(test.word, test.summary)
 
 
 def _verdict(cell: TableCell) -> str:
     if cell.verdict is None:
         return ""
-    word, more = cell.verdict.word, cell.verdict.more
-    shown = f"{word} (+{more})" if more else word
-    return f' <span class="verdict {word}" title="{_text(cell.said)}">{shown}</span>'
+    return _judgement(cell.verdict.word, cell.verdict_summary)
+
+
+def _judgement(word: str, sentence: str) -> str:
+    return f' <span class="verdict {word.replace(" ", "-")}" title="{_text(sentence)}">{word}</span>'

@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from orchestrator.publish.aggregate import interval, standard_error
@@ -16,7 +17,7 @@ suffix = ".json"
 
 
 def render(table: Table) -> bytes:
-    """The table as one object; means are fractions, `text` is what is printed in the column's unit."""
+    """Writes a table as one JSON object; means are fractions, `text` is printed in the column's unit."""
     content: dict[str, Any] = {
         "table": table.name,
         "numbers": table.numbers,
@@ -25,10 +26,11 @@ def render(table: Table) -> bytes:
             "name": table.sweep_name,
             "state": table.state,
         },
-        "center": table.center,
-        "spread": table.spread,
-        "caption": table.caption,
-        "notes": list(table.notes),
+        "center": table.layout.center,
+        "spread": table.layout.shown_spread,
+        "caption": table.words.caption,
+        "notes": list(table.words.below),
+        "details": list(table.words.folded),
         "legend": [{"symbol": one.symbol, "meaning": one.meaning} for one in table.legend],
         "complete": table.complete,
         "total": len(table.summaries),
@@ -36,8 +38,8 @@ def render(table: Table) -> bytes:
         "panels": [_panel(panel) for panel in table.panels],
         "cells": [_summary(one) for one in table.summaries.values()],
     }
-    if table.covers != "seeds":
-        content["covers"] = table.covers
+    if table.layout.covers != "seeds":
+        content["covers"] = table.layout.covers
     if table.ages:
         content["versions"] = {str(cell): age for cell, age in table.ages.items()}
     if table.tested:
@@ -96,7 +98,7 @@ def _cell(cell: TableCell) -> dict[str, Any]:
     if cell.comparison is not None:
         fields["comparison"] = _comparison(cell.comparison)
     if cell.verdict is not None:
-        fields["verdict"] = _judged(cell.verdict, cell.said)
+        fields["verdict"] = _judged(cell.verdict, cell.verdict_summary)
     if cell.queries is not None:
         fields["queries"] = _queries(cell.queries)
     if cell.lone:
@@ -110,18 +112,18 @@ def _cell(cell: TableCell) -> dict[str, Any]:
 
 def _imported(one: ImportedValue) -> dict[str, Any]:
     statistic = one.statistic
-    told: dict[str, Any] = {"label": one.label, "source": one.source}
-    told |= {"mean": statistic.mean, "std": statistic.std, "n": statistic.n or None}
+    fields: dict[str, Any] = {"label": one.label, "source": one.source}
+    fields |= {"mean": statistic.mean, "std": statistic.std, "n": statistic.n or None}
     if one.test is not None:
-        told["test"] = {
+        fields["test"] = {
             "word": one.test.word,
-            "said": one.test.said,
+            "summary": one.test.summary,
             "against": one.test.own,
             "difference": one.test.difference,
             "p": one.test.p,
             "corrected_p": one.test.corrected,
         }
-    return told
+    return fields
 
 
 def _comparison(one: Comparison) -> dict[str, Any]:
@@ -135,10 +137,10 @@ def _comparison(one: Comparison) -> dict[str, Any]:
     }
 
 
-def _judged(one: CellVerdict, said: str) -> dict[str, Any]:
+def _judged(one: CellVerdict, summary: str) -> dict[str, Any]:
     return {
         "word": one.word,
-        "said": said,
+        "summary": summary,
         "pairs": one.pairs,
         "difference": one.difference,
         "interval": None if one.interval is None else list(one.interval),
@@ -146,7 +148,7 @@ def _judged(one: CellVerdict, said: str) -> dict[str, Any]:
         "needs": one.needs,
         "spent": one.spent,
         "more_seeds": one.more,
-    } | ({} if one.beside is None else {"covers": one.covers, **_queries(one.beside)})
+    } | ({} if one.spread is None else {"covers": one.covers, **_queries(one.spread)})
 
 
 def _queries(one: QuerySpread) -> dict[str, Any]:
@@ -162,7 +164,7 @@ def _queries(one: QuerySpread) -> dict[str, Any]:
 
 
 def _quotation(quotation: Quotation) -> dict[str, Any]:
-    number, found = quotation.number, quotation.reproduction
+    number = quotation.number
     return {
         "printed": number.printed,
         "value": number.value,
@@ -170,9 +172,9 @@ def _quotation(quotation: Quotation) -> dict[str, Any]:
         "bold": number.bold,
         "tuned": dict(number.tuned),
         "source": number.source or None,
-        "difference": found.difference,
-        "tolerance": found.tolerance,
-        "verdict": found.word,
+        "difference": quotation.difference,
+        "tolerance": quotation.tolerance,
+        "verdict": quotation.word,
     }
 
 
@@ -194,10 +196,5 @@ def _statistic(found: Statistic | None) -> dict[str, Any] | None:
     if found is None:
         return None
     low_high = interval(found)
-    return {
-        "mean": found.mean,
-        "std": found.std,
-        "n": found.n,
-        "standard_error": standard_error(found),
-        "interval95": None if low_high is None else list(low_high),
-    }
+    interval95 = None if low_high is None else list(low_high)
+    return asdict(found) | {"standard_error": standard_error(found), "interval95": interval95}

@@ -6,17 +6,100 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from orchestrator.publish.labels import escape, unicode_note, width
-from orchestrator.publish.tables.cells import PARTIAL_SIGN
-from orchestrator.publish.tables.table_data import Column, Heading, Panel, Table, TableCell, TableRow
+from orchestrator.publish.labels import UNICODE_NOTE, escape, width
+from orchestrator.publish.tables.table_data import PARTIAL_SIGN, Heading, Panel, Table, TableCell
 from orchestrator.views.runs import NO_SWEEP
 
-SEPARATION: Final = 4
+_SEPARATION: Final = 4
 """Points on both sides of a column."""
 _GROUP_GAP: Final = 14  # points between the outermost groups of columns
 
 
-def tabular(panels: Sequence[Panel], stub: Sequence[str]) -> list[str]:
+@dataclass(frozen=True, slots=True)
+class _Cell:
+    """A cell with its text as TeX."""
+
+    cell: TableCell
+    numeric: bool
+    after: str  # what stands small behind the number
+    text: str  # as TeX
+    wide: float  # about how wide it is in letters of one point
+
+    @property
+    def signs_width(self) -> float:
+        """Points that `after` takes."""
+        return math.ceil(width(self.after, 7)) + 2 if self.after else 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Panel:
+    """A panel with its cells as TeX."""
+
+    panel: Panel
+    titled: bool
+    wordy: tuple[bool, ...]  # by column
+    rows: tuple[tuple[_Cell, ...], ...]
+
+    @property
+    def lines(self) -> int:
+        """How many lines it takes."""
+        return len(self.rows) + len(self.panel.groups) + self.titled
+
+
+@dataclass(frozen=True, slots=True)
+class _Typeset:
+    """A table with all its texts as TeX, before it is laid out."""
+
+    table: Table
+    panels: tuple[_Panel, ...]
+    label: str
+    caption: str
+    below: tuple[str, ...]
+    folded: tuple[str, ...]
+
+    def width(self, letters: float) -> float:
+        """About how wide the widest panel is, in points, with letters of that size."""
+        return max(_panel_width(panel, self.table.stub, letters) for panel in self.panels)
+
+
+def _typeset(table: Table) -> _Typeset:
+    label, caption, below, folded = table.file_stem, table.words.caption, table.words.below, table.words.folded
+    panels = []
+    for panel in table.panels:
+        titled, wordy = panel.titled, tuple(column.wordy for column in panel.columns)
+        rows = []
+        for row in panel.rows:
+            cells = (_Cell(one, one.numeric, one.after, escape(one.text), width(one.text, 1)) for one in row.cells)
+            rows.append(tuple(cells))
+        panels.append(_Panel(panel, titled, wordy, tuple(rows)))
+    legend = (f"{escape(one.symbol)}: {escape(one.meaning)}." for one in table.legend)
+    return _Typeset(
+        table=table,
+        panels=tuple(panels),
+        label=label,
+        caption=escape(caption),
+        below=(*legend, *map(escape, below)),
+        folded=tuple(map(escape, folded)),
+    )
+
+
+def _panel_width(panel: _Panel, stub: Sequence[str], letters: float) -> float:
+    total = 0.0
+    for s, title in enumerate(stub):
+        texts = (title, *(row.texts[s] for row in panel.panel.rows))
+        total += max((width(text, letters) for text in texts), default=0)
+    for c, column in enumerate(panel.panel.columns):
+        shown = [row[c] for row in panel.rows if row[c].cell.span == 1]
+        cells = (letters * one.wide + width(one.cell.std or "", 7) + 6 + one.signs_width for one in shown)
+        total += max((width(column.title, letters), *cells))
+    total += 2 * _SEPARATION * (len(stub) + len(panel.panel.columns))
+    for level in panel.panel.groups:
+        # At worst no column has room to spare for the heading above it.
+        total += sum(max(0.0, width(heading.text, letters) - 40 * heading.span) + _GROUP_GAP for heading in level)
+    return total
+
+
+def _tabulars(panels: Sequence[_Panel], stub: Sequence[str]) -> list[str]:
     """One tabular of all panels where these have the same columns, else one each."""
     frames = [_frame([panel], stub) for panel in panels]
     if len({(frame.sides, frame.gaps) for frame in frames}) == 1:
@@ -25,26 +108,6 @@ def tabular(panels: Sequence[Panel], stub: Sequence[str]) -> list[str]:
     for panel, frame in zip(panels, frames, strict=True):
         lines += [*_tabular([panel], frame), "  \\\\[\\bigskipamount]"]
     return [*lines[:-1], "  \\end{tabular}"]
-
-
-def natural_width(panels: Sequence[Panel], stub: Sequence[str], letters: float) -> float:
-    """About how wide the widest panel is, in points, with letters of that size."""
-    return max(_panel_width(panel, stub, letters) for panel in panels)
-
-
-def _panel_width(panel: Panel, stub: Sequence[str], letters: float) -> float:
-    total = 0.0
-    for s, title in enumerate(stub):
-        total += max((width(text, letters) for text in (title, *(row.texts[s] for row in panel.rows))), default=0)
-    for c, column in enumerate(panel.columns):
-        shown = [row.cells[c] for row in panel.rows if row.cells[c].span == 1]
-        cells = (width(cell.text, letters) + width(cell.std or "", 7) + 6 + _room(cell.after) for cell in shown)
-        total += max((width(column.title, letters), *cells))
-    total += 2 * SEPARATION * (len(stub) + len(panel.columns))
-    for level in panel.groups:
-        # At worst no column has room to spare for the heading above it.
-        total += sum(max(0.0, width(heading.text, letters) - 40 * heading.span) + _GROUP_GAP for heading in level)
-    return total
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,41 +131,45 @@ class _Frame:
         return len(self.stub) + len(self.sides)
 
 
-def _frame(panels: Sequence[Panel], stub: Sequence[str]) -> _Frame:
-    columns = range(len(panels[0].columns))
+def _frame(panels: Sequence[_Panel], stub: Sequence[str]) -> _Frame:
+    first = panels[0]
+    columns = [[row[c] for panel in panels for row in panel.rows] for c in range(len(first.wordy))]
     return _Frame(
         stub=tuple(stub),
-        sides=tuple("c" if column.wordy else "r" for column in panels[0].columns),
-        gaps=_gaps(panels[0]),
-        std_widths=tuple(max(_std_width(panel.rows, c) for panel in panels) for c in columns),
-        rooms=tuple(max(_room_of(panel.rows, c) for panel in panels) for c in columns),
-        fractions=tuple(max((_fraction_of(panel.rows, c) for panel in panels), key=len) for c in columns),
+        sides=tuple("c" if wordy else "r" for wordy in first.wordy),
+        gaps=_gaps(first.panel),
+        std_widths=tuple(max((len(one.cell.std or "") for one in cells), default=0) for cells in columns),
+        rooms=tuple(max(_room([row[c] for row in panel.rows]) for panel in panels) for c in range(len(columns))),
+        fractions=tuple(
+            max((_fraction(one.cell.text) for one in cells if one.numeric), key=len, default="") for cells in columns
+        ),
     )
 
 
-def _tabular(panels: Sequence[Panel], frame: _Frame) -> list[str]:
+def _tabular(panels: Sequence[_Panel], frame: _Frame) -> list[str]:
     lines = [f"  \\begin{{tabular}}{{{frame.columns}}}"]
     for panel in panels:
         lines += ["    \\toprule", *_head(panel, frame), "    \\midrule"]
-        for row in panel.rows:
+        for row, cells in zip(panel.panel.rows, panel.rows, strict=True):
             if row.rule is not None:
                 under = f"\\cmidrule(l){{{row.rule + 1}-{frame.last}}}"
                 lines.append("    \\midrule" if row.rule == 0 else f"    {under}")
-            cells = (_cell(column, cell, frame, c) for c, (column, cell) in _cells(panel.columns, row))
-            lines.append(_line([*_beside(row.headings), *cells]))
+            # A cell under the text of another cell is left out.
+            written = [_cell(one, panel.wordy[c], frame, c) for c, one in enumerate(cells) if one.cell.span]
+            lines.append(_line([*_beside(row.headings), *written]))
     return [*lines, "    \\bottomrule", "  \\end{tabular}"]
 
 
-def _head(panel: Panel, frame: _Frame) -> list[str]:
+def _head(panel: _Panel, frame: _Frame) -> list[str]:
     """The levels of headings; the titles of the row headings stand in the last line."""
     corner = [escape(title) for title in frame.stub]
     blank = [""] * len(corner)
-    lines = []
-    for n, level in enumerate(panel.groups):
-        is_last = n == len(panel.groups) - 1 and not panel.titled
+    groups, lines = panel.panel.groups, []
+    for n, level in enumerate(groups):
+        is_last = n == len(groups) - 1 and not panel.titled
         lines += _group_level(level, corner if is_last else blank, frame.gaps, ruled=not is_last)
     if panel.titled:
-        titles = zip(panel.columns, frame.gaps, strict=True)
+        titles = zip(panel.panel.columns, frame.gaps, strict=True)
         lines.append(_line([*corner, *(_centred(escape(column.title), gap) for column, gap in titles)]))
     return lines
 
@@ -140,7 +207,7 @@ def _group_level(level: Sequence[Heading], corner: Sequence[str], gaps: Sequence
 
 
 def _beside(headings: Sequence[Heading | None]) -> list[str]:
-    """The headings of a row; one of several rows stands in their middle, or above rows that say more than the first."""
+    """The headings of a row; a heading of several rows is centred, or stands on top where other headings follow it."""
     first = [
         heading is not None and not any(one and one.text for one in headings[n + 1 :])
         for n, heading in enumerate(headings)
@@ -155,45 +222,30 @@ def _multirow(heading: Heading | None, *, top: bool) -> str:
     return text if heading.span == 1 or top else f"\\multirow{{{heading.span}}}{{*}}{{{text}}}"
 
 
-def _cells(columns: Sequence[Column], row: TableRow) -> list[tuple[int, tuple[Column, TableCell]]]:
-    """Each cell that is not under another one's text, with its column and where that stands."""
-    return [one for one in enumerate(zip(columns, row.cells, strict=True)) if one[1][1].span]
-
-
-def _cell(column: Column, cell: TableCell, frame: _Frame, c: int) -> str:
-    text, room = escape(cell.text), frame.rooms[c]
-    if column.wordy:
-        return text  # its column is centred already
-    is_partial = cell.mark == "partial"
-    star = f"\\rlap{{$^{PARTIAL_SIGN}$}}" if is_partial else ""
-    if not cell.numeric:  # a word in place of a number
-        words = f"\\textit{{{text}}}" if cell.mark in {"failed", "diverged"} else text + star
+def _cell(one: _Cell, wordy: bool, frame: _Frame, c: int) -> str:
+    cell, room = one.cell, frame.rooms[c]
+    if wordy:
+        return one.text  # its column is centred already
+    partial = f"$^{PARTIAL_SIGN}$" if cell.mark == "partial" else ""
+    star = f"\\rlap{{{partial}}}" if partial else ""
+    if not one.numeric:  # a word in place of a number
+        words = f"\\textit{{{one.text}}}" if cell.mark in {"failed", "diverged"} else one.text + star
         return _centred(words, frame.gaps[c + cell.span - 1], cell.span)
-    mean = text.replace("-", "$-$").replace("+", "$+$")
-    number = (f"\\textbf{{{mean}}}" if cell.bold else mean) + _filling(cell.text, frame.fractions[c])
+    mean = one.text.replace("-", "$-$").replace("+", "$+$")
+    # Invisible decimals, so that the points of a column stand in one line.
+    missing = frame.fractions[c][len(_fraction(cell.text)) :]
+    number = (f"\\textbf{{{mean}}}" if cell.bold else mean) + (f"\\phantom{{{missing}}}" if missing else "")
     number += _std(cell.std, frame.std_widths[c], "" if room else star)
     if not room:
         return number
-    signs = f"\\textsuperscript{{{escape(cell.after)}}}" if cell.after else ""
-    signs = (f"$^{PARTIAL_SIGN}$" if is_partial else "") + signs
+    signs = partial + (f"\\textsuperscript{{{escape(one.after)}}}" if one.after else "")
     return f"{number}\\makebox[{room:g}pt][l]{{{signs}}}"  # as wide in each cell, so that numbers stay in line
 
 
-def _filling(text: str, longest: str) -> str:
-    """Invisible decimals, so that the points of a column stand in one line."""
-    missing = longest[len(_fraction(text)) :]
-    return f"\\phantom{{{missing}}}" if missing else ""
-
-
 def _fraction(text: str) -> str:
-    """A number from its point on, with zeros for digits; one with an exponent stands for itself."""
+    """A number from its point on, with zeros for digits; a number with an exponent has no such part."""
     _, point, decimals = text.partition(".")
     return point + "0" * len(decimals) if decimals.isdigit() else ""
-
-
-def _fraction_of(rows: Sequence[TableRow], column: int) -> str:
-    cells = (row.cells[column] for row in rows)
-    return max((_fraction(cell.text) for cell in cells if cell.numeric), key=len, default="")
 
 
 def _std(std: str | None, std_width: int, star: str) -> str:
@@ -206,19 +258,10 @@ def _std(std: str | None, std_width: int, star: str) -> str:
     return f"{{\\scriptsize$\\pm${std}{star}{missing}}}"
 
 
-def _room(after: str) -> float:
-    """Points that what stands small behind a number takes."""
-    return math.ceil(width(after, 7)) + 2 if after else 0
-
-
-def _room_of(rows: Sequence[TableRow], column: int) -> float:
-    cells = [row.cells[column] for row in rows]
-    widest = max((_room(cell.after) for cell in cells), default=0)
-    return widest + 4 if widest and any(cell.mark == "partial" for cell in cells) else widest
-
-
-def _std_width(rows: Sequence[TableRow], column: int) -> int:
-    return max((len(row.cells[column].std or "") for row in rows), default=0)
+def _room(cells: Sequence[_Cell]) -> float:
+    """Points that a column of a panel leaves for what stands small behind its numbers."""
+    widest = max((one.signs_width for one in cells), default=0)
+    return widest + 4 if widest and any(one.cell.mark == "partial" for one in cells) else widest
 
 
 media_type = "application/x-tex"
@@ -239,69 +282,75 @@ _SMALL, _SMALLER = 9, 8  # points: the letters of \small and \footnotesize
 
 
 def render(table: Table) -> bytes:
-    """The table as an includable float, or as several where its panels do not fit on one page.
+    """Writes a table as a LaTeX float for inclusion, or as several floats if its panels do not fit on one page.
 
     It is ASCII for any engine where TeX has commands for its text, else UTF-8 with a comment that says so.
     """
-    floats = _floats(table)
+    typeset = _typeset(table)
+    return _file(typeset, _floats(typeset)).encode()
+
+
+def _file(typeset: _Typeset, floats: Sequence[str]) -> str:
+    table, sweep = typeset.table, escape(typeset.table.sweep_name)
+    whose = f"the spec '{sweep}'" if table.sweep == NO_SWEEP else f"sweep {table.sweep} ({sweep})"
     lines = (
-        f"% Table '{escape(table.name)}' of {_whose(table)}, made by metricsweep.",
+        f"% Table '{escape(table.name)}' of {whose}, made by metricsweep.",
         "% Needs \\usepackage{booktabs,graphicx,multirow}.",
-        *unicode_note(floats),
+        *(f"% {one}" for one in typeset.folded),
+        *(() if _is_ascii(floats) else UNICODE_NOTE),
         *floats,
     )
-    return ("\n".join(lines) + "\n").encode()
+    return "\n".join(lines) + "\n"
 
 
-def _floats(table: Table) -> list[str]:
-    wide = _width(table, _SMALL)
-    pages = enumerate(_pages(table.panels))
-    return [line for n, panels in pages for line in _float(table, panels, n, wide)]
+def _is_ascii(lines: Sequence[str]) -> bool:
+    return all(line.isascii() for line in lines)
 
 
-def _whose(table: Table) -> str:
-    name = escape(table.sweep_name)
-    return f"the spec '{name}'" if table.sweep == NO_SWEEP else f"sweep {table.sweep} ({name})"
+def _floats(typeset: _Typeset) -> list[str]:
+    """The lines of all floats, each with as many panels as a page takes."""
+    wide = typeset.width(_SMALL)
+    pages: list[list[_Panel]] = [[]]
+    for panel in typeset.panels:
+        if pages[-1] and panel.lines + sum(one.lines for one in pages[-1]) > _PAGE_LINES:
+            pages.append([])
+        pages[-1].append(panel)
+    return [line for n in range(len(pages)) for line in _float(typeset, pages, n, wide)]
 
 
-def _float(table: Table, panels: Sequence[Panel], number: int, wide: float) -> list[str]:
+def _float(typeset: _Typeset, pages: Sequence[Sequence[_Panel]], number: int, wide: float) -> list[str]:
     """One float of a table, the first with its caption and the last with its notes."""
     name = "table*" if wide > _COLUMN_WIDTH else "table"  # table* is table in a one-column document
+    letters = "\\small" if wide <= _PAGE_WIDTH else "\\footnotesize"
     continued = ["  \\addtocounter{table}{-1}", "  \\caption{Continued.}"]
-    named = [f"  \\caption{{{escape(table.caption)}}}", f"  \\label{{tab:{table.file_stem}}}"]
+    named = [f"  \\caption{{{typeset.caption}}}", f"  \\label{{tab:{typeset.label}}}"]
+    words = " ".join(typeset.below) if number == len(pages) - 1 else ""
+    below = f"  \\par\\smallskip\\parbox{{0.95\\linewidth}}{{\\centering\\footnotesize {words}}}"
     return [
         f"\\begin{{{name}}}[tbp]",
         "  \\centering",
         "  \\setlength{\\abovecaptionskip}{0pt}\\setlength{\\belowcaptionskip}{6pt}",
         *(continued if number else named),
-        f"  {_letters(wide)}\\setlength{{\\tabcolsep}}{{{SEPARATION}pt}}",
-        *_fitted(tabular(panels, table.stub)),
-        *(_below(table) if panels[-1] is table.panels[-1] else []),
+        f"  {letters}\\setlength{{\\tabcolsep}}{{{_SEPARATION}pt}}",
+        # TeX itself shrinks what is wider or higher than the page around it.
+        "  \\resizebox*{!}{\\ifdim\\totalheight>.85\\textheight .85\\textheight\\else\\totalheight\\fi}{%",
+        "  \\resizebox{\\ifdim\\width>\\linewidth\\linewidth\\else\\width\\fi}{!}{%",
+        *_tabulars(pages[number], typeset.table.stub),
+        "  }}",
+        *([below] if words else []),
         f"\\end{{{name}}}",
     ]
 
 
-def _pages(panels: Sequence[Panel]) -> list[list[Panel]]:
-    """The panels of each float: as many as a page takes."""
-    pages: list[list[Panel]] = [[]]
-    for panel in panels:
-        if pages[-1] and _lines(panel) + sum(map(_lines, pages[-1])) > _PAGE_LINES:
-            pages.append([])
-        pages[-1].append(panel)
-    return pages
-
-
-def _lines(panel: Panel) -> int:
-    return len(panel.rows) + len(panel.groups) + panel.titled
-
-
 def render_standalone(table: Table) -> bytes:
-    """A document that holds the table on a page of its size; it compiles with pdflatex, or says what it needs."""
-    wide = _width(table, _SMALL)
-    page = max(160, round(min(wide, max(_PAGE_WIDTH, _width(table, _SMALLER))) / 2.84) + 10)  # millimetres
-    high = max(297, 90 + 5 * sum(map(_lines, table.panels)))
-    body = render(table).decode().rstrip("\n")
-    unicode = not all(line.isascii() for line in _floats(table))
+    """Writes a table as a LaTeX document of one page of its size, for pdflatex, or with a note on what it needs."""
+    typeset = _typeset(table)
+    widest = max(_PAGE_WIDTH, typeset.width(_SMALLER))
+    page = max(160, round(min(typeset.width(_SMALL), widest) / 2.84) + 10)  # millimetres
+    high = max(297, 90 + 5 * sum(panel.lines for panel in typeset.panels))
+    floats = _floats(typeset)
+    body = _file(typeset, floats).rstrip("\n")
+    unicode = not _is_ascii(floats)
     lines = (
         *(("% !TeX program = xelatex", "% Compile this document with XeLaTeX or LuaLaTeX.") if unicode else ()),
         "\\documentclass[10pt]{article}",
@@ -318,7 +367,7 @@ def render_standalone(table: Table) -> bytes:
 
 
 def _fonts(body: str) -> Iterator[str]:
-    """The preamble of a document that is not ASCII: the first installed font of those that are likely to do."""
+    """The preamble of a document that is not ASCII: the first installed font of several."""
     yield "\\usepackage{fontspec} % stops pdflatex with an error"
     yield _first_installed("\\setmainfont", _WORLD_FONTS)
     if _ASIAN.search(body):
@@ -333,26 +382,3 @@ def _first_installed(command: str, fonts: Sequence[str]) -> str:
     for font in reversed(fonts):
         chosen = f"\\IfFontExistsTF{{{font}}}{{{command}{{{font}}}}}{{{chosen}}}"
     return chosen
-
-
-def _letters(wide: float) -> str:
-    return "\\small" if wide <= _PAGE_WIDTH else "\\footnotesize"
-
-
-def _fitted(body: Sequence[str]) -> list[str]:
-    """The tabulars, shrunk by TeX itself where they are wider or higher than the page around them."""
-    high = "\\resizebox*{!}{\\ifdim\\totalheight>.85\\textheight .85\\textheight\\else\\totalheight\\fi}{%"
-    wide = "\\resizebox{\\ifdim\\width>\\linewidth\\linewidth\\else\\width\\fi}{!}{%"
-    return [f"  {high}", f"  {wide}", *body, "  }}"]
-
-
-def _below(table: Table) -> list[str]:
-    words = [f"{escape(one.symbol)}: {escape(one.meaning)}." for one in table.legend]
-    words += [escape(note) for note in table.notes]
-    if not words:
-        return []
-    return [f"  \\par\\smallskip\\parbox{{0.95\\linewidth}}{{\\centering\\footnotesize {' '.join(words)}}}"]
-
-
-def _width(table: Table, letters: float) -> float:
-    return natural_width(table.panels, table.stub, letters)

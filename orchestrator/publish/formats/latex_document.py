@@ -8,5 +8,5 @@ suffix = latex.suffix
 
 
 def render(table: Table) -> bytes:
-    """The document, in ASCII where pdflatex compiles it, else in UTF-8."""
+    """Writes a table as a LaTeX document: in ASCII if pdflatex can compile it, otherwise in UTF-8 for XeLaTeX."""
     return latex.render_standalone(table)

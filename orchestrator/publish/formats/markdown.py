@@ -5,16 +5,15 @@ import unicodedata
 from collections.abc import Sequence
 
 from orchestrator.publish.labels import one_line
-from orchestrator.publish.tables.cells import PARTIAL_SIGN
-from orchestrator.publish.tables.table_data import Panel, Table, TableCell
+from orchestrator.publish.tables.table_data import PARTIAL_SIGN, Panel, Table, TableCell
 
 media_type = "text/markdown; charset=utf-8"
 suffix = ".md"
 
 
 def render(table: Table) -> bytes:
-    """The table in UTF-8, its columns padded so that it reads well as plain text too."""
-    blocks = [escape(table.caption)]
+    """Writes a table as Markdown in UTF-8; columns are padded so that it also reads well as plain text."""
+    blocks = [escape(table.words.caption)]
     for panel in table.panels:
         named = " / ".join(level[0].text for level in panel.groups if len(level) == 1 and level[0].text)
         # What spans all columns of the only panel is said by the caption.
@@ -22,12 +21,12 @@ def render(table: Table) -> bytes:
         blocks.append(_panel(panel, table.stub))
     if table.legend:
         blocks.append(" ".join(f"{escape(one.symbol)}: {escape(one.meaning)}." for one in table.legend))
-    blocks += [escape(note) for note in table.notes]
+    blocks += [escape(note) for note in table.words.below]
     return ("\n\n".join(block.rstrip() for block in blocks) + "\n").encode()
 
 
 def escape(text: str) -> str:
-    """`text` on one line, so that Markdown shows it as it is.
+    """Escapes a text for Markdown, on one line, so that it is displayed literally.
 
     `_` within a word means nothing to it: without a sign before it a terminal shows the name as it is, too.
     """
@@ -44,10 +43,14 @@ def _panel(panel: Panel, stub: Sequence[str]) -> str:
     ]
     lines = [titles]
     lines += [[*(escape(text) for text in row.texts), *(_cell(cell) for cell in row.cells)] for row in panel.rows]
-    widths = [max(3, *(_columns_of(line[c]) for line in lines)) for c in range(len(titles))]
-    left = [True] * len(stub) + [column.wordy for column in panel.columns]
+    return grid(lines, [True] * len(stub) + [column.wordy for column in panel.columns])
+
+
+def grid(lines: Sequence[Sequence[str]], left: Sequence[bool]) -> str:
+    """A Markdown table of escaped texts below their titles; each column is padded, and aligned `left` or right."""
+    widths = [max(3, *(_columns_of(line[c]) for line in lines)) for c in range(len(left))]
     rule = ["-" * w if is_left else "-" * (w - 1) + ":" for w, is_left in zip(widths, left, strict=True)]
-    return "\n".join(_line(line, widths, left) for line in (titles, rule, *lines[1:]))
+    return "\n".join(_line(line, widths, left) for line in (lines[0], rule, *lines[1:]))
 
 
 def _group_titles(panel: Panel) -> list[list[str]]:

@@ -1,1 +1,1 @@
-"""A table from outcomes: layout, selection of what is shown, numbers, words around them."""
+"""A table from trial results: layout, selection of what is shown, numbers, words around them."""

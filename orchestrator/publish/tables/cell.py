@@ -1,37 +1,47 @@
-"""One cell of a sweep: who competed in it, who won, and which numbers of which tables it fills."""
+"""One cell of a sweep: which candidates competed in it, which was selected, and which numbers of tables it fills."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
-from orchestrator.publish.aggregate import CandidateOutcome, Means, direction, of_cell, selection, summary_of
+from orchestrator.publish.aggregate import (
+    Baselines,
+    CandidateResult,
+    Means,
+    by_cell,
+    direction,
+    mixture,
+    selection,
+    summary_of,
+)
+from orchestrator.publish.labels import metric_facts
 from orchestrator.publish.tables import build
-from orchestrator.publish.tables.layout import Baselines, metric_form, parse
-from orchestrator.publish.tables.table_data import Column, Table, TableCell
+from orchestrator.publish.tables.select import layout_of, metric_form
+from orchestrator.publish.tables.table_data import Column, Table, TableCell, places
 from orchestrator.spec.layouts import TableSpec
 from orchestrator.views.errors import ConflictError, NotFoundError
-from orchestrator.views.runs import Cell, Labels, Statistic, SweepOutcomes, TrialOutcome, TrialProvenance, mixture
+from orchestrator.views.runs import Cell, Labels, SweepResults, TrialProvenance, TrialResult
 from orchestrator.views.states import TrialState
 from orchestrator.views.sweeps import Links
 from orchestrator.views.tables import CellCandidate, CellNumber, CellTrial, CellView, ComparedCell
 from workers.catalog import Catalog, changes
 
 Aging = Callable[[str], Sequence[str]]
-"""What has other numbers today than under a stamp, of which a thousand trials may have the same."""
+"""From a stamp, which a thousand trials may share, to what has other numbers today."""
 
 
-def alone(spec: Mapping[str, Any], cell: Cell, catalog: Catalog) -> bool:
-    """Whether no other cell of its sweep decides on what the tables print of a cell."""
+def is_independent(spec: Mapping[str, Any], cell: Cell, catalog: Catalog) -> bool:
+    """Whether the tables' numbers of a cell depend on no other cell of its sweep."""
     whole = set(spec.get("compare") or {}) <= set(cell.labels)
     return whole and not _subtracted(spec) and not _scaled(spec, catalog)
 
 
 def needed(spec: Mapping[str, Any], cells: Sequence[Cell], cell: Cell, catalog: Catalog) -> list[int]:
-    """Which of a sweep's cells decide on what its tables print of a cell.
+    """The cells of a sweep on which the tables' numbers of one cell depend.
 
-    Itself, those from which it is subtracted, and one for each axis that it lacks: what varies stands otherwise in a
-    table than what does not. All of them where the numbers of a column decide together on their decimals.
+    The cell itself, the cells that are subtracted from it, and a cell for each axis that it lacks, since an axis that
+    varies is placed differently. All cells where the numbers of a column decide together on their decimals.
     """
     if _scaled(spec, catalog):
         return [one.index for one in cells]
@@ -46,76 +56,74 @@ def _subtracted(spec: Mapping[str, Any]) -> list[Labels]:
 
 
 def _scaled(spec: Mapping[str, Any], catalog: Catalog) -> bool:
-    """Whether a table leaves the decimals of numbers open that are no percents."""
+    """Whether a table leaves open the decimals of a metric that is not in percent."""
     return any(
-        table.decimals is None and column.decimals is None and metric_form(column, table, catalog) != "percent"
+        table.decimals is None
+        and column.decimals is None
+        and metric_form(column, metric_facts(column.metric, catalog), table) != "percent"
         for table in _layouts(spec)
         for column in table.metric_columns
     )
 
 
 def _layouts(spec: Mapping[str, Any]) -> list[TableSpec]:
-    return [parse(spec, name) for name in spec.get("tables") or {}]
+    return [layout_of(spec, name) for name in spec.get("tables") or {}]
 
 
-def trace(outcomes: SweepOutcomes, cell: int, evidence: Iterable[TrialProvenance], catalog: Catalog) -> CellView:
-    """Everything behind the numbers of a cell, without links; of the `outcomes` those that are `needed` will do.
+def trace(results: SweepResults, cell: int, evidence: Iterable[TrialProvenance], catalog: Catalog) -> CellView:
+    """Everything behind the numbers of a cell, for its page without links; `results` need only hold the `needed` cells.
 
     NotFoundError where the sweep has no such cell.
     """
-    traced = next((one for one in outcomes.cells if one.index == cell), None)
+    traced = next((one for one in results.cells if one.index == cell), None)
     if traced is None:
-        raise NotFoundError(f"sweep {outcomes.sweep} has no cell {cell}; it has {len(outcomes.cells)}, from 0")
-    select = selection(outcomes.spec)
-    competing = of_cell(outcomes, cell)
+        raise NotFoundError(f"sweep {results.sweep} has no cell {cell}; its cells are 0 to {len(results.cells) - 1}")
+    select = selection(results.spec)
+    competing = by_cell(results)[cell]
     summary = summary_of(cell, competing, select.key, direction(select.metric, catalog))
     by_candidate: dict[int, list[TrialProvenance]] = {}
     for trial in evidence:
-        by_candidate.setdefault(trial.outcome.candidate, []).append(trial)
-    aging = cache(partial(_changed, catalog))
+        by_candidate.setdefault(trial.result.candidate, []).append(trial)
+    aging = cache(lambda stamp: [str(change) for change in changes(stamp, catalog)])
     listed = [
         _candidate(one, by_candidate.get(one.index, []), select.key, summary.candidate, aging) for one in competing
     ]
+    runs = [one for one in results.trials_of(cell) if one.candidate == summary.candidate]
     return CellView(
-        sweep=outcomes.sweep,
-        sweep_name=outcomes.name,
+        sweep=results.sweep,
+        sweep_name=results.name,
         index=cell,
         labels=dict(traced.labels),
         status=summary.status,
         selection_key=select.key,
-        numbers=list(_numbers(outcomes, cell, catalog)),
+        numbers=list(_numbers(results, cell, catalog)),
         candidates=sorted(listed, key=lambda one: not one.selected),
-        mixed=list(
-            mixture(
-                one
-                for one in outcomes.trials_of(cell)
-                if one.candidate == summary.candidate and one.state is TrialState.FINISHED
-            )
-        ),
+        mixed=list(mixture(one for one in runs if one.state is TrialState.FINISHED)),
     )
 
 
-def compared(outcomes: SweepOutcomes, index: int, catalog: Catalog) -> tuple[ComparedCell, TrialOutcome | None]:
-    """A cell without its recipe, and a trial that has it; NotFoundError where there is no such cell."""
-    cell = next((one for one in outcomes.cells if one.index == index), None)
+def compared(results: SweepResults, index: int, catalog: Catalog) -> tuple[ComparedCell, TrialResult | None]:
+    """A cell of a comparison without its recipe, and a trial that has the recipe; NotFoundError for an unknown cell."""
+    cell = next((one for one in results.cells if one.index == index), None)
     if cell is None:
-        raise NotFoundError(f"sweep {outcomes.sweep} has no cell {index}")
-    select, candidates = selection(outcomes.spec), of_cell(outcomes, index)
+        raise NotFoundError(f"sweep {results.sweep} has no cell {index}; its cells are 0 to {len(results.cells) - 1}")
+    select, candidates = selection(results.spec), by_cell(results)[index]
     summary = summary_of(index, candidates, select.key, direction(select.metric, catalog))
     chosen = candidates[0].index if len(candidates) == 1 else summary.candidate
-    trials = [one for one in outcomes.trials_of(index) if chosen is None or one.candidate == chosen]
+    trials = [one for one in results.trials_of(index) if chosen is None or one.candidate == chosen]
+    finished = [one for one in trials if one.state is TrialState.FINISHED and not one.diverged]
     view = ComparedCell(
-        sweep=outcomes.sweep, sweep_name=outcomes.name, index=index, labels=dict(cell.labels), status=summary.status,
+        sweep=results.sweep, sweep_name=results.name, index=index, labels=dict(cell.labels), status=summary.status,
         selection_key=select.key, candidates=len(candidates),
         selected=next((dict(one.labels) for one in candidates if one.index == chosen), None),
         trials=dict(Counter("diverged" if one.diverged else one.state.value for one in trials)), recipe={},
-        metrics=dict(summary.metrics or (_so_far(trials) if chosen is not None else {})),
+        metrics=dict(summary.metrics or (Means(finished) if finished and chosen is not None else {})),
     )  # fmt: skip
     return view, trials[0] if trials and chosen is not None else None
 
 
 def linked(view: CellView, links: Links, experiment: str | None, runs: Mapping[int, str], own: str | None) -> CellView:
-    """The view with the pages of its runs in MLflow: `runs` by trial, `own` of the cell itself."""
+    """Adds MLflow links to the view of a cell: `runs` are the MLflow runs by trial, `own` is the cell's own run."""
 
     def page(run: str | None) -> str | None:
         return links.to(experiment, run) if run else None
@@ -130,7 +138,7 @@ def linked(view: CellView, links: Links, experiment: str | None, runs: Mapping[i
 
 
 def _candidate(
-    one: CandidateOutcome, evidence: Iterable[TrialProvenance], key: str, selected: int | None, aging: Aging
+    one: CandidateResult, evidence: Iterable[TrialProvenance], key: str, selected: int | None, aging: Aging
 ) -> CellCandidate:
     score = one.scores.get(key)
     return CellCandidate(
@@ -146,15 +154,15 @@ def _candidate(
 
 
 def _trial(one: TrialProvenance, aging: Aging) -> CellTrial:
-    outcome = one.outcome
+    result = one.result
     return CellTrial(
-        trial=outcome.trial,
+        trial=result.trial,
         uid=one.uid,
-        repeat=outcome.repeat,
-        labels=dict(outcome.repeat_labels),
-        state=outcome.state,
-        diverged=outcome.diverged,
-        reused=outcome.reused,
+        repeat=result.repeat,
+        labels=dict(result.repeat_labels),
+        state=result.state,
+        diverged=result.diverged,
+        reused=result.reused,
         score=one.score,
         training=one.training,
         fingerprint=one.fingerprint,
@@ -162,39 +170,42 @@ def _trial(one: TrialProvenance, aging: Aging) -> CellTrial:
         data_hash=one.data_hash,
         git_commit=one.commit,
         versions=one.versions,
-        outdated=list(aging(outcome.stamp)),
+        outdated=list(aging(result.stamp)),
         device=one.device,
         host=str(one.provenance["host"]) if one.provenance.get("host") else None,
         seconds=one.seconds,
         error=one.error,
         reason=one.reason,
-        url=f"/v1/trials/{outcome.trial}",
+        url=f"/v1/trials/{result.trial}",
         mlflow_url=None,
     )
 
 
-def _changed(catalog: Catalog, stamp: str) -> tuple[str, ...]:
-    """What has other numbers today than under a stamp, in words."""
-    return tuple(str(change) for change in changes(stamp, catalog))
-
-
-def _numbers(outcomes: SweepOutcomes, cell: int, catalog: Catalog) -> Iterator[CellNumber]:
+def _numbers(results: SweepResults, cell: int, catalog: Catalog) -> Iterator[CellNumber]:
     """What the cell fills in each table of the spec; a table that cannot be made is passed over."""
-    for name in outcomes.spec.get("tables") or {}:
+    for name in results.spec.get("tables") or {}:
         try:
-            table = build.build(outcomes, name, catalog)
+            table = build.build(results, name, catalog)
         except (ConflictError, NotFoundError):
             continue
-        for panel in table.panels:
-            for row in panel.rows:
-                for column, place in zip(panel.columns, row.cells, strict=True):
-                    if place.cell == cell and column.kind == "metric":
-                        yield _number(table, column, place)
+        for _, _, column, place in places(table.panels):
+            if place.cell == cell and column.kind == "metric":
+                yield _number(table, column, place)
 
 
 def _number(table: Table, column: Column, place: TableCell) -> CellNumber:
     statistic, quoted = place.statistic, place.quotation
-    own = CellNumber(
+    published: dict[str, Any] = {}
+    if quoted is not None and table.published is not None:
+        published = {
+            "published": table.published.id,
+            "printed": quoted.number.printed,
+            "difference": quoted.difference,
+            "tolerance": quoted.tolerance,
+            "verdict": quoted.word,
+            "source": quoted.number.source or None,
+        }
+    return CellNumber(
         table=table.name,
         metric=column.name,
         title=column.title,
@@ -202,21 +213,5 @@ def _number(table: Table, column: Column, place: TableCell) -> CellNumber:
         mean=statistic.mean if statistic else None,
         std=statistic.std if statistic else None,
         n=(statistic.n or None) if statistic else None,
+        **published,
     )
-    if quoted is None or table.published is None:
-        return own
-    return own.model_copy(
-        update={
-            "published": table.published.id,
-            "printed": quoted.number.printed,
-            "difference": quoted.reproduction.difference,
-            "tolerance": quoted.reproduction.tolerance,
-            "verdict": quoted.reproduction.word,
-            "source": quoted.number.source or None,
-        }
-    )
-
-
-def _so_far(trials: Sequence[TrialOutcome]) -> Mapping[str, Statistic]:
-    finished = [one for one in trials if one.state is TrialState.FINISHED and not one.diverged]
-    return Means(finished) if finished else {}

@@ -2,33 +2,44 @@
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from orchestrator.publish.aggregate import runs_of
-from orchestrator.publish.tables.layout import Baselines, parse
-from orchestrator.publish.tables.table_data import Column, LegendEntry, Panel, Table, TableCell, TableRow
+from orchestrator.publish.aggregate import Baselines, runs_of
+from orchestrator.publish.tables.table_data import Column, LegendEntry, Table, TableCell, changed, places
 from orchestrator.publish.verdicts.judge import CellVerdict, Evidence, Judged, QuerySpread, judge, spread
-from orchestrator.publish.verdicts.significance import ANY, MIN_PAIRS, Spending, planned
+from orchestrator.publish.verdicts.significance import ANY, EXACT, MIN_PAIRS, Spending, planned
 from orchestrator.spec.layouts import Covers, TableSpec, VerdictSpec
 from orchestrator.views.evidence import CellVerdictView, VerdictsView
-from orchestrator.views.runs import CellSummary, Labels, QuerySource, QuerySums, SweepLook, SweepOutcomes, TrialOutcome
+from orchestrator.views.runs import (
+    Cell,
+    CellSummary,
+    Labels,
+    QuerySource,
+    QuerySums,
+    SweepLook,
+    SweepResults,
+    TrialResult,
+)
 from orchestrator.views.states import TRIAL_ENDED, TrialState
+from orchestrator.views.tables import printed
 
 _NEAR: Final = 1e-3
-"""By how much the mean of scores may be off the metric: weights may be evaluated anew on another device."""
+"""How far the mean of scores may be off the metric: weights may be evaluated anew on another device."""
+_LOST: Final = frozenset({"diverged", "failed"})
+"""The statuses of a cell that cannot be judged."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueryEvidence:
-    """The sums of trials, each read once."""
+    """The per-query scores of trials, summed by class; caches each file that it reads."""
 
     source: QuerySource
     _known: dict[tuple[int, str], QuerySums | str] = field(default_factory=dict)
 
     def read(self, trials: Iterable[int], split: str) -> None:
-        """Read those of some trials together."""
+        """Read the per-class sums of query scores of several trials at once, so that each file is opened once."""
         wanted = [one for one in dict.fromkeys(trials) if (one, split) not in self._known]
         if not wanted:
             return
@@ -36,8 +47,8 @@ class QueryEvidence:
         for one in wanted:
             self._known[one, split] = found.get(one) or missing.get(one, f"trial {one} has no scores per query")
 
-    def of(self, column: Column, runs: Sequence[tuple[TrialOutcome, TrialOutcome | None]]) -> QuerySpread | str:
-        """How the queries of some runs vary, or of differences to baselines; why nothing is known, where that is so."""
+    def of(self, column: Column, runs: Sequence[tuple[TrialResult, TrialResult | None]]) -> QuerySpread | str:
+        """The variance over queries of runs, or of their differences from baselines; or a text on why it is unknown."""
         trials = [one for pair in runs for one in pair if one is not None]
         if reason := _without(column) or self._unread(trials, column):
             return reason
@@ -52,7 +63,7 @@ class QueryEvidence:
         except ValueError as error:
             return str(error)
 
-    def _unread(self, trials: Sequence[TrialOutcome], column: Column) -> str:
+    def _unread(self, trials: Sequence[TrialResult], column: Column) -> str:
         """Why the scores of some trials cannot be taken together; "" where they can."""
         split = column.key.split("/", 2)[1]
         self.read((one.trial for one in trials), split)
@@ -69,30 +80,8 @@ class QueryEvidence:
         return "" if trials else "no finished run"
 
 
-@dataclass(frozen=True, slots=True)
-class Queries:
-    """How evidence comes to cover test queries."""
-
-    covers: Covers
-    evidence: QueryEvidence
-
-    @property
-    def least(self) -> int:
-        """How many seeds a first look takes."""
-        return 1 if self.covers == "queries" else MIN_PAIRS
-
-    def beside(self, found: Evidence, column: Column, pairs: Sequence[tuple[TrialOutcome, TrialOutcome]]) -> Evidence:
-        """The same evidence with what its queries say, or with why it cannot be judged by them."""
-        if found.obstacle or not pairs:
-            return replace(found, covers=self.covers)
-        known = self.evidence.of(column, pairs)
-        if isinstance(known, str):
-            return replace(found, covers=self.covers, obstacle=known)
-        return replace(found, covers=self.covers, beside=known)
-
-
 def _without(column: Column) -> str:
-    """Why a column has no scores per query."""
+    """Why a column has no scores per query; "" where it has."""
     _, split, metric = column.key.split("/", 2)
     if not column.over_queries:
         return f"{metric} is no mean over queries: only seeds can be covered"
@@ -101,7 +90,7 @@ def _without(column: Column) -> str:
     return ""
 
 
-def _unfit(its: QuerySums, one: TrialOutcome, key: str) -> str:
+def _unfit(its: QuerySums, one: TrialResult, key: str) -> str:
     checkpoint, _, metric = key.split("/", 2)
     if its.checkpoint != checkpoint:
         return f"trial {one.trial} kept scores per query of its {its.checkpoint} weights, and this is of {checkpoint}"
@@ -115,115 +104,85 @@ def _unfit(its: QuerySums, one: TrialOutcome, key: str) -> str:
 
 
 Judgeable = tuple[int, str | None, str]
-"""A cell, by what it is selected, and the result key of a metric."""
-DEFAULT: Final[Labels] = {"regularizer": "none"}
-
-_OBSTACLES: Final[Mapping[str, str]] = {"diverged": "diverged", "failed": "failed"}
+"""A cell, its selection, and the result key of a metric."""
+_DEFAULT: Final[Labels] = {"regularizer": "none"}
 
 
 @dataclass(frozen=True, slots=True)
 class CellPair:
-    """A cell beside its baseline by one metric."""
+    """A cell of a table and its baseline, compared by one metric."""
 
     column: Column
     cell: int
-    baseline: int | None  # none: the sweep has no such cell
+    baseline: int | None  # None where the sweep has no such cell
     evidence: Evidence
-    stages: int = 0  # looks at these pairs that the record knows of, the present one too
-    hours: float | None = None  # that one more seed of both takes
+    stages: int = 0  # looks at these pairs on record, with the present look
+    hours: float | None = None  # of training, for one more seed of both
 
 
-@dataclass(frozen=True, slots=True)
-class JudgedBy:
-    """What is judged, and by whose queries; none: by seeds alone."""
-
-    spec: VerdictSpec
-    queries: Queries | None
-
-
-def baseline_labels(layout: TableSpec, outcomes: SweepOutcomes) -> Labels | None:
-    """What the cells of a table are judged against; none where nothing is asked for and there is no default."""
+def _baseline_labels(layout: TableSpec, results: SweepResults) -> Labels | None:
+    """What the cells of a table are judged against; None where the layout does not say and there is no default."""
     asked = (layout.verdicts and layout.verdicts.against) or layout.against
     if asked:
         return asked
-    is_there = any(cell.labels.get("regularizer") == "none" for cell in outcomes.cells)
-    return DEFAULT if is_there else None
+    return _DEFAULT if any(_DEFAULT.items() <= cell.labels.items() for cell in results.cells) else None
 
 
-def cell_pairs(
-    table: Table, outcomes: SweepOutcomes, layout: TableSpec, looks: Sequence[SweepLook]
+def _cell_pairs(
+    table: Table, results: SweepResults, layout: TableSpec, looks: Sequence[SweepLook]
 ) -> dict[Judgeable, CellPair]:
-    """Every comparison that the table declares, each once, whether or not there are runs of it.
-
-    What they cover is the layout's `covers`.
-    """
-    wanted = baseline_labels(layout, outcomes)
+    """Every comparison that the table declares, each once, whether or not there are runs of it."""
+    wanted = _baseline_labels(layout, results)
     if wanted is None:
         return {}
     asked = layout.verdicts or VerdictSpec()
-    baselines = Baselines(outcomes.cells, wanted)
-    cells = {cell.index: cell for cell in outcomes.cells}
-    places: dict[Judgeable, tuple[Column, int, int | None]] = {}
-    for column, cell in _judged(table, asked):
-        if cell.cell is None:
+    baselines = Baselines(results.cells, wanted)
+    cells = {cell.index: cell for cell in results.cells}
+    compared: dict[Judgeable, tuple[Column, Cell | None]] = {}
+    for _, _, column, place in places(table.panels):
+        named = not asked.metrics or column.name.rpartition(":")[2] in asked.metrics
+        if not column.plain or column.better == "none" or not named or place.cell is None:
             continue
-        labels = cells[cell.cell].labels
-        if any(labels.get(axis) != label for axis, label in (asked.of or {}).items()):
-            continue
-        baseline = baselines.of(cells[cell.cell])
-        if (baseline is None or baseline.index != cell.cell) and not wanted.items() <= labels.items():
-            places[cell.cell, column.selection, column.key] = (
-                column,
-                cell.cell,
-                None if baseline is None else baseline.index,
-            )
-    alone = {cell: only for cell, (only, *others) in _candidates(outcomes).items() if not others}
+        cell = cells[place.cell]
+        baseline = baselines.of(cell)
+        is_baseline = baseline is cell or wanted.items() <= cell.labels.items()
+        if (asked.of or {}).items() <= cell.labels.items() and not is_baseline:
+            compared[place.cell, column.selection, column.key] = column, baseline
+    candidates: dict[int, list[int]] = {}
+    for one in results.candidates:
+        candidates.setdefault(one.cell, []).append(one.index)
+
+    def chosen(summary: CellSummary) -> int | None:
+        """The candidate whose runs count: the selected candidate, or an only candidate even before it is complete."""
+        its = candidates.get(summary.cell, [])
+        return its[0] if summary.candidate is None and len(its) == 1 else summary.candidate
+
     summaries = (*table.summaries.values(), *table.tested.values())
-    runs = runs_of(outcomes, {(one.cell, at) for one in summaries if (at := _chosen(one, alone)) is not None})
+    runs = runs_of(results, {(one.cell, at) for one in summaries if (at := chosen(one)) is not None})
     said = ", ".join(f"{axis} {label}" for axis, label in wanted.items())
-    queries = None if layout.covers == "seeds" else Queries(layout.covers, QueryEvidence(outcomes.queries))
+    queries = None if layout.covers == "seeds" else QueryEvidence(results.queries)
     pairs = {}
-    for place, (column, index, other) in places.items():
-        if other is None:
+    for key, (column, baseline) in compared.items():
+        if baseline is None:
             evidence = Evidence(obstacle=f"the sweep has no cell with {said} to compare it with")
-            pairs[place] = CellPair(column, index, None, evidence)
+            pairs[key] = CellPair(column, key[0], None, evidence)
         else:
-            sides = [table.summary(column, one) for one in (index, other)]
-            its_runs = [runs.get((one.cell, _chosen(one, alone) or 0), []) for one in sides]
-            pairs[place] = _pair(column, sides, its_runs, JudgedBy(asked, queries), looks)
+            sides = [table.summary(column, index) for index in (key[0], baseline.index)]
+            its_runs = [runs.get((one.cell, chosen(one) or 0), []) for one in sides]
+            pairs[key] = _pair(column, sides, its_runs, asked, looks, layout.covers, queries)
     return pairs
-
-
-def _candidates(outcomes: SweepOutcomes) -> Mapping[int, list[int]]:
-    found: dict[int, list[int]] = {}
-    for one in outcomes.candidates:
-        found.setdefault(one.cell, []).append(one.index)
-    return found
-
-
-def _chosen(summary: CellSummary, alone: Mapping[int, int]) -> int | None:
-    """The candidate whose runs count: the selected one, or the only one that there is, before it is complete too."""
-    return alone.get(summary.cell) if summary.candidate is None else summary.candidate
-
-
-def _judged(table: Table, asked: VerdictSpec) -> Iterator[tuple[Column, TableCell]]:
-    for panel in table.panels:
-        for row in panel.rows:
-            for column, cell in zip(panel.columns, row.cells, strict=True):
-                plain = column.kind == "metric" and column.delta is None and column.better != "none"
-                if plain and (not asked.metrics or column.name.rpartition(":")[2] in asked.metrics):
-                    yield column, cell
 
 
 def _pair(
     column: Column,
     sides: Sequence[CellSummary],
-    runs: Sequence[Sequence[TrialOutcome]],
-    wanted: JudgedBy,
+    runs: Sequence[Sequence[TrialResult]],
+    spec: VerdictSpec,
     looks: Sequence[SweepLook],
+    covers: Covers,
+    queries: QueryEvidence | None,
 ) -> CellPair:
     own, base = sides
-    asked = wanted.spec
     theirs = {frozenset(one.repeat_labels.items()): one for one in runs[1]}
     pairs = [(one, theirs[at]) for one in runs[0] if (at := frozenset(one.repeat_labels.items())) in theirs]
     valued = [
@@ -233,40 +192,39 @@ def _pair(
     ]
     edges = [one.position for one in looks if one.finished]
     staged = [bisect_right(edges, max(one.position for one in pair)) for pair in valued]
-    least = MIN_PAIRS if wanted.queries is None else wanted.queries.least
-    spending, obstacle = _spending(pairs, staged, least, asked, edges)
+    # Of queries alone a first look takes one seed.
+    spending, obstacle = _spending(pairs, staged, 1 if covers == "queries" else MIN_PAIRS, spec, edges)
     growing = {own.status, base.status} & {"partial", "missing"}
-    if growing and not obstacle and (not pairs or (asked.looks == "planned" and len(set(staged)) < 2)):
+    if growing and not obstacle and (not pairs or (spec.looks == "planned" and len(set(staged)) < 2)):
         obstacle = "not finished: its candidates are still to be chosen"
+    lost = [f"{who} {one.status}" for who, one in (("it", own), ("the baseline", base)) if one.status in _LOST]
     evidence = Evidence(
         differences=[one.values[column.key] - other.values[column.key] for one, other in valued],
         spending=spending,
         sign=1 if column.better == "higher" else -1,
-        margin=None if asked.margin is None else asked.margin / column.scale,
-        obstacle=_status(own.status, "it") or _status(base.status, "the baseline") or obstacle,
+        margin=None if spec.margin is None else spec.margin / column.scale,
+        obstacle=next(iter(lost), obstacle),
+        covers=covers,
     )
-    if wanted.queries is not None:
-        evidence = wanted.queries.beside(evidence, column, valued)
+    if queries is not None and valued and not evidence.obstacle:
+        found = queries.of(column, valued)
+        evidence = replace(evidence, obstacle=found) if isinstance(found, str) else replace(evidence, spread=found)
     return CellPair(column, own.cell, base.cell, evidence, len(set(staged)), _hours(runs))
 
 
-def _status(status: str, who: str) -> str:
-    return f"{who} {_OBSTACLES[status]}" if status in _OBSTACLES else ""
-
-
 def _spending(
-    pairs: Sequence[tuple[TrialOutcome, TrialOutcome]],
+    pairs: Sequence[tuple[TrialResult, TrialResult]],
     staged: Sequence[int],
     least: int,
-    asked: VerdictSpec,
+    spec: VerdictSpec,
     edges: Sequence[int],
 ) -> tuple[Spending, str]:
-    """What may be spent, and why nothing can be said yet where a plan has not ended."""
+    """How the level may be spent, and why nothing can be said before a plan has ended."""
     first = min((bisect_right(edges, max(one.position, other.position)) for one, other in pairs), default=0)
     plan = [pair for pair in pairs if bisect_right(edges, max(one.position for one in pair)) == first]
     # Trained before the sweep was submitted. What is reused later changes nothing: the first look has spent its share.
     known = any(one.reused and other.reused for one, other in plan)
-    if asked.looks == "any" or known:
+    if spec.looks == "any" or known:
         return ANY, ""
     states = {one.state for pair in plan for one in pair}
     if not states <= TRIAL_ENDED:
@@ -277,8 +235,8 @@ def _spending(
     return planned(sum(one == first for one in staged), least), ""
 
 
-def _hours(runs: Sequence[Sequence[TrialOutcome]]) -> float | None:
-    """That one more seed takes, by what the runs of both took."""
+def _hours(runs: Sequence[Sequence[TrialResult]]) -> float | None:
+    """Hours of training for one more seed of both cells; None where that is not known."""
     means = []
     for side in runs:
         seconds = [one.seconds for one in side if one.seconds]
@@ -288,9 +246,15 @@ def _hours(runs: Sequence[Sequence[TrialOutcome]]) -> float | None:
     return sum(means) / 3600
 
 
-SIGNS: Final[Mapping[Judged, str]] = {"better": "+", "worse": "−", "equivalent": "=", "unresolved": "?"}
-_MOST_SEEDS: Final = "more seeds than anybody trains"
-_MORE_QUERIES: Final = "more test queries than there are, whatever the seeds"
+SIGNS: Final[Mapping[Judged, str]] = {"better": "+", "worse": "−", "equivalent": "=", "no clear difference": "?"}
+_MEANINGS: Final[Mapping[Judged, str]] = {
+    "better": "better than the baseline",
+    "worse": "worse than the baseline",
+    "equivalent": "equivalent to the baseline",
+    "no clear difference": "no clear difference from the baseline",
+}
+_MOST_SEEDS: Final = f"more than {EXACT} seeds"
+_MORE_QUERIES: Final = "more test queries; seeds alone do not decide it"
 _TESTS: Final[Mapping[Covers, str]] = {
     "seeds": "two-sided paired t-test by seed",
     "queries": "two-sided paired t-test query by query, clustered by class",
@@ -304,58 +268,87 @@ _COVERED: Final[Mapping[Covers, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class JudgedTable:
-    """The comparisons of a table with their verdicts."""
+    """A table with the comparisons of its cells with baselines, and their verdicts."""
 
     table: Table
-    asked: VerdictSpec
+    spec: VerdictSpec
     against: Labels
     pairs: Mapping[Judgeable, CellPair]
     verdicts: Mapping[Judgeable, CellVerdict]
     covers: Covers = "seeds"
 
     def shown(self, *, marks: bool) -> Table:
-        """The table with a word in each judged cell, or a mark with a legend, and what its caption says of them."""
+        """The table with each verdict as a word in its cell, or as a mark with a legend; the details explain them."""
         if not self.pairs:
             return self.table
-        panels = tuple(self._panel(panel, marks) for panel in self.table.panels)
+        panels = changed(self.table.panels, lambda _, column, cell: self._cell(column, cell, marks))
         legend = self.table.legend
         if marks:
             words = {one.word for one in self.verdicts.values()}
-            meanings = {word: self._meaning(word) for word in SIGNS if word in words}
-            legend = (*legend, *(LegendEntry(SIGNS[word], said) for word, said in meanings.items()))
-        caption = f"{self.table.caption} {self.said()}"
-        if not marks and any(one.more for one in self.verdicts.values()):
-            caption += " Unresolved (+k): about k more seeds would decide it four times of five."
-        return replace(self.table, panels=panels, legend=legend, caption=caption)
+            legend = (*legend, *(LegendEntry(SIGNS[word], said) for word, said in _MEANINGS.items() if word in words))
+        details = [*self.table.words.details, self.summary()]
+        explained = replace(self.table.words, details=tuple(details))
+        return replace(self.table, panels=panels, legend=legend, words=explained)
 
     def view(self, labels: Mapping[int, Labels]) -> VerdictsView:
-        """The verdicts by themselves; `labels` are those of the cells."""
+        """The verdicts of the table without the table, as the API returns them; `labels` are the labels by cell."""
         return VerdictsView(
-            sweep=self.table.sweep, table=self.table.name, against=dict(self.against), level=self.asked.level,
-            margin=self.asked.margin, looks=self.asked.looks, covers=self.covers, said=self.said(),
+            sweep=self.table.sweep, table=self.table.name, against=dict(self.against), level=self.spec.level,
+            margin=self.spec.margin, looks=self.spec.looks, covers=self.covers, summary=self.summary(),
             comparisons=[self._view(place, labels) for place in self.pairs],
         )  # fmt: skip
 
-    def said(self) -> str:
-        """By what the verdicts are given: the test, the correction, the looks and what they spent."""
+    def summary(self) -> str:
+        """Sentences on the method of the verdicts: the test, its correction, the looks and the level they spent."""
         if not self.pairs:
             return "Nothing is judged: no cell has a baseline."
         named = ", ".join(f"{axis} {label}" for axis, label in self.against.items())
         count = len(self.pairs)
         lead = f"Verdicts against {named}: {_TESTS[self.covers]}, "
-        within = f"at most {self.asked.level:g} for a wrong one among {count} comparison{'s' * (count > 1)}"
+        within = f"at most {self.spec.level:g} for a wrong one among {count} comparison{'s' * (count > 1)}"
         words = [f"{lead}{within} (Holm), {self._design()}."]
-        if self.asked.margin is not None:
-            words.append(f"Equivalent: surely closer than {self.asked.margin:g} in the unit of the column.")
+        if self.spec.margin is not None:
+            words.append(f"Equivalent: surely closer than {self.spec.margin:g} in the unit of the column.")
         if self.covers != "seeds":
             words.append(_COVERED[self.covers])
         return " ".join(words)
+
+    def answer(self, labels: Mapping[int, Labels]) -> str:
+        """A sentence on the best cell, its lead over its baseline and whether that may be noise; "" without results."""
+        columns = [column for panel in self.table.panels for column in panel.columns]
+        column = next((one for one in columns if one.plain and one.better != "none"), None)
+        if column is None:
+            return ""
+        # Only of its column: other columns may be of other data sets.
+        shown = [self.table.summary(column, cell) for its, _, cell in self.table.metric_cells() if its is column]
+        known = {
+            one.cell: one.metrics[column.key] for one in shown if one.status == "complete" and column.key in one.metrics
+        }
+        if not known:
+            return ""
+        sign = 1 if column.better == "higher" else -1
+        best = max(known, key=lambda cell: sign * known[cell].mean)
+        first = "Best" if self.table.complete == len(self.table.summaries) else "Best so far"
+        named = {cell: " · ".join(its.values()) or "the only cell" for cell, its in labels.items()}
+        lead = f"{first} by {column.title.rstrip(' ↑↓')}: {named[best]}, {column.text_of(known[best])}"
+        place = (best, column.selection, column.key)
+        pair, verdict = self.pairs.get(place), self.verdicts.get(place)
+        if pair is None or verdict is None or pair.baseline is None:
+            return f"{lead}."
+        words = {
+            "better": "better than its baseline", "worse": "worse than its baseline",
+            "equivalent": "equivalent to its baseline", "no clear difference": "but its lead may be noise",
+        }  # fmt: skip
+        judged = words.get(verdict.word, verdict.reason)
+        difference = printed(verdict.difference or 0.0, column.unit, column.decimals, signed=True)
+        sample = f" (p = {verdict.p:.2g})" if verdict.p is not None else ""
+        return f"{lead}; {difference} against {named[pair.baseline]}, {judged}{sample}."
 
     def _design(self) -> str:
         tested = [place for place, one in self.verdicts.items() if one.word != "untested"]
         if not tested:
             return "none of which can be tested yet"
-        spent = self.asked.level * max(self.verdicts[place].spent for place in tested)
+        spent = self.spec.level * max(self.verdicts[place].spent for place in tested)
         looks = max(self.pairs[place].stages for place in tested)
         if self.covers == "queries" and looks > 1:
             return f"each of {looks} looks on record a test of its own, {spent:.2g} of it spent"
@@ -365,37 +358,26 @@ class JudgedTable:
             return f"fixed plan, one look, {spent:.2g} of it spent"
         return f"group-sequential since seeds were added after a look, {looks} looks on record, {spent:.2g} of it spent"
 
-    def _meaning(self, word: Judged) -> str:
-        if word == "unresolved":
-            return "neither better nor worse nor equivalent so far"
-        return f"{word} than the baseline" if word != "equivalent" else "equivalent to the baseline"
-
-    def _panel(self, panel: Panel, marks: bool) -> Panel:
-        def row(one: TableRow) -> TableRow:
-            cells = (self._cell(*pair, marks) for pair in zip(panel.columns, one.cells, strict=True))
-            return replace(one, cells=tuple(cells))
-
-        return replace(panel, rows=tuple(row(one) for one in panel.rows))
-
     def _cell(self, column: Column, cell: TableCell, marks: bool) -> TableCell:
-        plain = cell.cell is not None and column.kind == "metric" and column.delta is None
         place = (cell.cell or 0, column.selection, column.key)
-        verdict = self.verdicts.get(place) if plain else None
+        verdict = self.verdicts.get(place) if cell.cell is not None and column.plain else None
         if verdict is None:
             return cell
         if marks:
             return replace(cell, judged=SIGNS.get(verdict.word, ""))
-        return replace(cell, verdict=verdict, said=self._sentence(place))
+        return replace(cell, verdict=verdict, verdict_summary=self._sentence(place))
 
     def _sentence(self, place: Judgeable) -> str:
-        pair, verdict = self.pairs[place], self.verdicts[place]
+        verdict = self.verdicts[place]
         if verdict.word == "untested":
             return f"untested: {verdict.reason}"
-        if verdict.word == "unresolved":
-            return f"unresolved: {self._wanting(pair, verdict)}"
-        return f"{verdict.word} ({_sample(verdict)}, p = {verdict.p or 0:.2g})"
+        return f"{verdict.word} ({_sample(verdict)}; {_difference(self.pairs[place].column, verdict)})"
 
-    def _wanting(self, pair: CellPair, verdict: CellVerdict) -> str:
+    def _to_decide(self, place: Judgeable) -> str:
+        """What would decide an open comparison: further seeds with their hours, or why none do."""
+        pair, verdict = self.pairs[place], self.verdicts[place]
+        if verdict.word != "no clear difference":
+            return ""
         if verdict.more is None:
             return _beyond(verdict)
         hours = "" if pair.hours is None else f", {_hours_text(verdict.more * pair.hours)}"
@@ -403,12 +385,13 @@ class JudgedTable:
 
     def _view(self, place: Judgeable, labels: Mapping[int, Labels]) -> CellVerdictView:
         pair, found = self.pairs[place], self.verdicts[place]
-        queries = found.beside
+        queries = found.spread
         hours = None if found.more is None or pair.hours is None else found.more * pair.hours
         return CellVerdictView(
             cell=pair.cell, labels=dict(labels[pair.cell]), baseline=pair.baseline, metric=pair.column.key,
-            title=pair.column.title, word=found.word, said=self._sentence(place), reason=found.reason,
-            pairs=found.pairs, difference=found.difference, interval=list(found.interval) if found.interval else None,
+            title=pair.column.title, word=found.word, summary=self._sentence(place), reason=found.reason,
+            to_decide=self._to_decide(place), pairs=found.pairs,
+            difference=found.difference, interval=list(found.interval) if found.interval else None,
             p=found.p, needs=found.needs, spent=found.spent, looks=pair.stages, more_seeds=found.more,
             more_hours=hours, covers=found.covers, queries=queries and queries.queries,
             classes=queries and queries.classes, error_seeds=queries and math.sqrt(queries.seeds),
@@ -417,34 +400,43 @@ class JudgedTable:
 
 
 def judged(
-    table: Table, outcomes: SweepOutcomes, looks: Sequence[SweepLook], covers: Covers | None = None
+    table: Table, results: SweepResults, looks: Sequence[SweepLook], covers: Covers | None = None
 ) -> JudgedTable:
-    """The comparisons that the table's spec declares, with their verdicts; `looks` are its sweep's on record.
+    """Compares cells of the table as its spec declares and gives verdicts; `looks` are the recorded looks of the sweep.
 
     With `covers` they cover that in place of what the table's spec says.
     """
-    layout = parse(outcomes.spec, table.name)
+    layout = table.layout
     if covers is not None:
         layout = layout.model_copy(update={"covers": covers})
     asked = layout.verdicts or VerdictSpec()
-    pairs = cell_pairs(table, outcomes, layout, looks)
+    pairs = _cell_pairs(table, results, layout, looks)
     verdicts = judge({place: one.evidence for place, one in pairs.items()}, asked.level)
-    return JudgedTable(table, asked, baseline_labels(layout, outcomes) or {}, pairs, verdicts, layout.covers)
+    return JudgedTable(table, asked, _baseline_labels(layout, results) or {}, pairs, verdicts, layout.covers)
 
 
 def _sample(verdict: CellVerdict) -> str:
     """Of what it was judged."""
     seeds = f"{verdict.pairs} seed{'s' * (verdict.pairs != 1)}"
-    found = verdict.beside
+    found = verdict.spread
     return seeds if found is None else f"{seeds} x {found.queries:,} queries of {found.classes:,} classes"
+
+
+def _difference(column: Column, verdict: CellVerdict) -> str:
+    """The mean difference with its interval, in the unit of the column, and p."""
+    numbers = (verdict.difference or 0.0, *(verdict.interval or ()))
+    mean, *between = (printed(number, column.unit, column.decimals, signed=True) for number in numbers)
+    within = f", between {between[0]} and {between[1]}" if between else ""
+    bound = f", needs {verdict.needs:.2g}" if verdict.needs else ""
+    return f"difference {mean}{within}; p = {verdict.p or 0:.2g}{bound}"
 
 
 def _beyond(verdict: CellVerdict) -> str:
     """Why no number of seeds would decide it."""
-    prospect = verdict.prospect
+    seeds_needed = verdict.seeds_needed
     if verdict.covers == "queries":
         return _MORE_QUERIES
-    if prospect is not None and prospect.floor and replace(prospect, floor=0.0).more() is not None:
+    if seeds_needed is not None and seeds_needed.floor and replace(seeds_needed, floor=0.0).more() is not None:
         return _MORE_QUERIES
     return _MOST_SEEDS
 

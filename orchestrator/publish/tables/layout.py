@@ -1,100 +1,42 @@
-"""Which cell of a sweep stands at which row and column of a table."""
+"""Which cell of a sweep stands at which row and column of a table, and which headings stand over and next to it."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any, Final
 
-from orchestrator.publish.labels import NO_LABEL, Fill, Names, metric_better, metric_title, metric_unit
+from orchestrator.publish.labels import NO_LABEL
+from orchestrator.publish.tables.select import Selection
 from orchestrator.publish.tables.table_data import PENDING, SETTLED, Column, Heading, Selected
-from orchestrator.spec.axes import Unit, applies, held
-from orchestrator.spec.layouts import MetricColumn, TableSpec
-from orchestrator.views.errors import NotFoundError
-from orchestrator.views.runs import Cell, CellSummary, Labels, SweepOutcomes
-from workers.catalog import Catalog, unknown
-from workers.contract import BEST_TEST, Select
-
-_ARROWS: Final = {"higher": " ↑", "lower": " ↓"}
-
-
-def column_titles(metrics: Sequence[MetricColumn], parts: Catalog, *, arrows: bool = False) -> list[str]:
-    """The heading of each: the spec's, else the catalog's, with the metric's name where another one's is the same.
-
-    With `arrows` each says which way its metric is better, also where the heading is the spec's.
-    """
-    titles = [_title(column, parts) if column.label is None else column.label for column in metrics]
-    metrics_of: dict[str, set[str]] = {}
-    for column, title in zip(metrics, titles, strict=True):
-        metrics_of.setdefault(title, set()).add(column.metric)
-    told = [
-        f"{title} ({column.metric})" if column.label is None and len(metrics_of[title]) > 1 else title
-        for column, title in zip(metrics, titles, strict=True)
-    ]
-    return [_pointed(column, title, parts) for column, title in zip(metrics, told, strict=True)] if arrows else told
-
-
-def without_arrow(title: str) -> str:
-    """A heading as it stands in a sentence."""
-    return title.removesuffix(_ARROWS["lower"]).removesuffix(_ARROWS["higher"])
-
-
-def _pointed(column: MetricColumn, title: str, parts: Catalog) -> str:
-    arrow = _ARROWS.get(metric_better(column.metric, parts), "")
-    if not title or column.delta is not None or any(one.strip() in title for one in _ARROWS.values()):
-        return title
-    return title + arrow
-
-
-def _title(column: MetricColumn, parts: Catalog) -> str:
-    title = metric_title(column.metric, parts) + (" ↓" if metric_better(column.metric, parts) == "lower" else "")
-    for apart in (column.test_set, "separated" if column.separated else None):
-        title += f" ({apart})" if apart else ""
-    return title if column.delta is None else f"Δ{title}"
-
-
-class Baselines:
-    """The cells that hold the labels `wanted`, found by what else they share with another cell."""
-
-    def __init__(self, cells: Iterable[Cell], wanted: Labels) -> None:
-        self._wanted = wanted
-        held = [cell for cell in cells if all(cell.labels.get(axis) == label for axis, label in wanted.items())]
-        self._cells = {frozenset(cell.labels.items()): cell for cell in held}
-        # An axis need not apply to them all: `none` has no eta. The one that shares most labels is meant.
-        self._axes = sorted({tuple(cell.labels) for cell in held}, key=len, reverse=True)
-
-    def of(self, cell: Cell) -> Cell | None:
-        """The cell that `cell` is compared with, which may be itself; none where the sweep has none."""
-        labels = {**cell.labels, **self._wanted}
-        for axes in self._axes:
-            if all(axis in labels for axis in axes):
-                found = self._cells.get(frozenset((axis, labels[axis]) for axis in axes))
-                if found:
-                    return found
-        return None
-
+from orchestrator.spec.axes import applies, recipe_label
+from orchestrator.spec.layouts import PLACE, TableSpec
+from orchestrator.views.runs import Cell, Labels, SweepResults
 
 Point = tuple[str, ...]
-"""The labels of some axes, one an axis; "" where an axis does not apply."""
+"""The label of each of some axes; "" where an axis does not apply."""
+
+SELECTION_GAP: Final = "Test − validation"
+"""The heading over the differences between the two selections."""
+
+TESTED: Final = "Selected on test"
+_SELECTED: Final[Mapping[Selected | None, str]] = {None: "", "validation": "Selected on validation", "test": TESTED}
+"""The heading over the columns of each selection."""
 
 
-def parse(spec: Mapping[str, Any], name: str) -> TableSpec:
-    """One of the tables of a stored spec, whatever release stored it; NotFoundError names those there are."""
-    tables = spec.get("tables") or {}
-    if name not in tables:
-        raise NotFoundError(unknown("table", name, tables))
-    return TableSpec.model_validate(tables[name], extra="ignore")  # keys of another release
+def fixed_label(spec: Mapping[str, Any], axis: str) -> str:
+    """The label of the base recipe's value at an axis that a stored spec does not vary; "" without a value."""
+    return recipe_label(axis, spec.get("recipe") or {}) or ""
 
 
-def metric_form(column: MetricColumn, layout: TableSpec, catalog: Catalog) -> Unit:
-    """The unit in which a column prints its metric: its own, `number` of what is no share, else the layout's."""
-    if column.unit is not None:
-        return column.unit
-    return "number" if metric_unit(column.metric, catalog) == "number" else layout.unit
+def label_at(spec: Mapping[str, Any], labels: Labels, axis: str) -> str:
+    """The label of a cell on an axis; if the sweep does not compare the axis, the value in the base recipe."""
+    return labels.get(axis, "" if axis in (spec.get("compare") or {}) else fixed_label(spec, axis))
 
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """The points of the row axes and of the column axes in order, and the cell at each pair that has one."""
+    """The rows and columns of a table as points of their axes, and the sweep's cell at each pair."""
 
     row_axes: tuple[str, ...]
     column_axes: tuple[str, ...]
@@ -102,18 +44,22 @@ class Placement:
     columns: tuple[Point, ...]
     cells: Mapping[tuple[Point, Point], Cell]
 
+    def at(self, rows: Iterable[Point], columns: Iterable[Point]) -> list[Cell]:
+        """The sweep's cells at these rows and columns of the table."""
+        under = list(columns)
+        return [cell for row in rows for column in under if (cell := self.cells.get((row, column)))]
 
-def place(outcomes: SweepOutcomes, layout: TableSpec) -> Placement:
-    """Puts every cell of the sweep somewhere: a compare axis that the table does not name becomes a row axis."""
-    named = (*layout.rows, *layout.columns)
-    varied = dict.fromkeys(axis for cell in outcomes.cells for axis in cell.labels)
-    row_axes = (*(axis for axis in varied if axis not in named), *layout.rows)
-    fixed = {axis: fixed_label(outcomes.spec, axis) for axis in named}
+
+def placed(results: SweepResults, layout: TableSpec) -> Placement:
+    """Assigns the cells of a sweep to rows and columns; compare axes that the table does not name become row axes."""
+    fixed = {axis: fixed_label(results.spec, axis) for axis in (*layout.rows, *layout.columns)}
+    varied = dict.fromkeys(axis for cell in results.cells for axis in cell.labels)
+    row_axes = (*(axis for axis in varied if axis not in (*layout.rows, *layout.columns)), *layout.rows)
 
     def point(labels: Labels, axes: Sequence[str]) -> Point:
         return tuple(labels.get(axis, "" if axis in varied else fixed[axis]) for axis in axes)
 
-    cells = {(point(cell.labels, row_axes), point(cell.labels, layout.columns)): cell for cell in outcomes.cells}
+    cells = {(point(cell.labels, row_axes), point(cell.labels, layout.columns)): cell for cell in results.cells}
     return Placement(
         row_axes=row_axes,
         column_axes=tuple(layout.columns),
@@ -121,24 +67,6 @@ def place(outcomes: SweepOutcomes, layout: TableSpec) -> Placement:
         columns=_ordered(column for _, column in cells) or (point({}, layout.columns),),
         cells=cells,
     )
-
-
-def panels(placement: Placement, layout: TableSpec) -> list[tuple[Point, ...]]:
-    """The column points of each panel; a point that no panel wants gets a last one of its own."""
-    if not layout.panels:
-        return [placement.columns]
-    left = list(placement.columns)
-    found = []
-    for wanted in layout.panels:
-        points = tuple(one for one in left if applies(wanted, dict(zip(placement.column_axes, one, strict=True))))
-        left = [one for one in left if one not in points]
-        found.append(points)
-    return [points for points in (*found, tuple(left)) if points]
-
-
-def fixed_label(spec: Mapping[str, Any], axis: str) -> str:
-    """The label of what a stored spec's base recipe holds at an axis that is not varied; "" where it holds nothing."""
-    return held(axis, spec.get("recipe") or {}) or ""
 
 
 def _ordered(points: Iterable[Point]) -> tuple[Point, ...]:
@@ -151,62 +79,146 @@ def _ordered(points: Iterable[Point]) -> tuple[Point, ...]:
     return tuple(sorted(seen, key=lambda point: [first[point[: level + 1]] for level in range(len(point))]))
 
 
-def grouped(under: Sequence[Point], columns: Sequence[Column], said: Callable[[Column], str]) -> tuple[Heading, ...]:
-    """A level of headings over columns, each under its point of the column axes: what is `said` of neighbours alike."""
-    runs = groupby(zip(under, columns, strict=True), lambda pair: (pair[0], said(pair[1])))
-    return tuple(Heading(text, len(list(same))) for (_, text), same in runs)
+def _panel_points(placement: Placement, layout: TableSpec) -> list[tuple[Point, ...]]:
+    """The column points of each panel; the points that no panel wants get a last panel of their own."""
+    if not layout.panels:
+        return [placement.columns]
+    left = list(placement.columns)
+    found = []
+    for wanted in layout.panels:
+        points = tuple(one for one in left if applies(wanted, dict(zip(placement.column_axes, one, strict=True))))
+        left = [one for one in left if one not in points]
+        found.append(points)
+    return [points for points in (*found, tuple(left)) if points]
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
-    """What stands beside one row."""
+class RowHeadings:
+    """The headings next to one row of a table."""
 
-    headings: tuple[Heading | None, ...]  # one a stub column; none where a heading above spans this row
+    headings: tuple[Heading | None, ...]  # by stub column; None where a heading above spans this row
     texts: tuple[str, ...]
     rule: int | None  # the stub column from which a rule stands above, between groups
 
 
 @dataclass(frozen=True, slots=True)
-class Headings:
-    """Writes the headings of panels."""
+class Grid:
+    """The rows and columns of one panel with their headings."""
+
+    rows: tuple[Point, ...]
+    row_headings: tuple[RowHeadings, ...]  # by row
+    points: tuple[Point, ...]  # the point of the column axes under which each column stands
+    columns: tuple[Column, ...]
+    levels: tuple[tuple[Heading, ...], ...]  # above the column titles
+
+
+@dataclass(frozen=True, slots=True)
+class Arrangement:
+    """The arrangement of a table: the rows, columns and headings of its panels, and the printed names of its axes."""
 
     placement: Placement
-    names: Names
-    spec: Mapping[str, Any]
-    summaries: Mapping[int, CellSummary]
+    grids: Sequence[Grid]  # of the panels
+    stub: tuple[str, ...]  # the titles of the row headings
+    axes: Mapping[str, str]  # the name in running text of each axis that has headings
+    points: Sequence[tuple[str, ...]]  # each point of the column axes in running text
 
-    def stub(self) -> tuple[str, ...]:
-        """The titles of the columns of row headings."""
-        return tuple(self.names.title(axis) for axis in self.placement.row_axes if self.names.heads(axis))
 
-    def over(self, points: Sequence[Point], rows: Iterable[Point]) -> tuple[tuple[Heading, ...], ...]:
-        """One level of headings a column axis, over one column each of `points`.
+def arranged(selected: Selection) -> Arrangement:
+    """Arranges the panels of a table; a panel with no columns appears only if all panels have none."""
+    placement, names = placed(selected.results, selected.layout), selected.names
+    under = [
+        [(point, column) for point in points for column in _columns(selected, placement, point)]
+        for points in _panel_points(placement, selected.layout)
+    ]
+    rows, columns = placement.row_axes, placement.column_axes
+    texts = names.headings(rows, placement.rows, over=False) | names.headings(columns, placement.columns, over=True)
+    axes = {axis: names.axis_name(axis) for axis in (*rows, *columns) if names.heads(axis)}
+    points = [names.point(columns, point) for point in placement.columns]
+    headings = _Headings(selected, placement, axes, texts)
+    found = [_grid(headings, pairs) for pairs in [pairs for pairs in under if pairs] or under]
+    return Arrangement(placement, found, tuple(names.title(axis) for axis in rows if axis in axes), axes, points)
+
+
+def _grid(headings: "_Headings", pairs: Sequence[tuple[Point, Column]]) -> Grid:
+    placement, layout = headings.placement, headings.selected.layout
+    under, columns = tuple(point for point, _ in pairs), tuple(column for _, column in pairs)
+    wanted = list(dict.fromkeys(under))
+    rows = tuple(row for row in placement.rows if placement.at([row], wanted))
+    levels = headings.over(under, rows)
+    if layout.groups == "several" and len(wanted) == len(placement.columns):  # the only panel
+        levels = [level for level in levels if len(level) > 1]
+    titles = []
+    if layout.selections:
+        titles.append([SELECTION_GAP if one.kind == "selection_gap" else _SELECTED[one.selection] for one in columns])
+    if any(one.over for one in columns):
+        titles.append([one.over for one in columns])
+    levels += [_together(zip(under, texts, strict=True)) for texts in titles]
+    return Grid(rows, tuple(headings.row_headings(rows, wanted)), under, columns, tuple(levels))
+
+
+def _columns(selected: Selection, placement: Placement, point: Point) -> list[Column]:
+    """The columns under one point of the column axes: what was tuned, then the metrics, by each selection in turn."""
+    labels = dict(zip(placement.column_axes, point, strict=True))
+    tuned = _tuned_axes(selected, placement, point) if selected.layout.show_tuned else []
+    described = [one for one in selected.columns if applies(one.wanted.when, labels)]
+    metrics: defaultdict[str, set[str]] = defaultdict(set)  # by title
+    for one in described:
+        metrics[one.column.title].add(one.wanted.metric)
+    columns: list[Column] = []
+    for chosen in selected.layout.selections or (None,):
+        columns += [Column("tuned", axis, selected.names.title(axis), labels, selection=chosen) for axis in tuned]
+        for one in described:
+            if one.column.selection == chosen:
+                title = one.column.title
+                if one.wanted.label is None and len(metrics[title]) > 1:
+                    title = f"{title} ({one.wanted.metric})"
+                columns.append(replace(one.column, title=title + one.arrow, labels=labels))
+    if selected.layout.selection_gap:
+        tested = [one for one in columns if one.plain and one.selection == "test"]
+        columns += [replace(one, kind="selection_gap", better="none", signed=True, selection=None) for one in tested]
+    return columns
+
+
+def _tuned_axes(selected: Selection, placement: Placement, point: Point) -> list[str]:
+    here = {cell.index for cell in placement.at(placement.rows, [point])}
+    if selected.printed:
+        return list(dict.fromkeys(axis for cell in here for axis in selected.summaries[cell].labels))
+    candidates = (one for one in selected.results.candidates if one.cell in here)
+    return list(dict.fromkeys(axis for one in candidates for axis in one.labels))
+
+
+@dataclass(frozen=True, slots=True)
+class _Headings:
+    """The headings of one table, whose texts are known but for the templates among them."""
+
+    selected: Selection
+    placement: Placement
+    axes: Mapping[str, str]  # those that have headings
+    texts: Mapping[tuple[str, str], str]  # by axis and label; a template is not among them
+
+    def over(self, points: Sequence[Point], rows: Sequence[Point]) -> list[tuple[Heading, ...]]:
+        """One level of headings for each column axis, over one column for each of `points`.
 
         Neighbours that share their labels so far share a heading.
         """
-        axes = self.placement.column_axes
-        levels = [level for level, axis in enumerate(axes) if self.names.heads(axis)]
-        beneath = list(rows)
-        fills = {point: self._fill((row, point) for row in beneath) for point in points}
-        texts = {point: self.names.point(axes, point, fill) for point, fill in fills.items()}
-        headings = []
-        for level in levels:
-            runs = groupby((point[: level + 1], texts[point][level]) for point in points)
-            headings.append(tuple(Heading(text, len(list(same))) for (_, text), same in runs))
-        return tuple(headings)
+        levels = []
+        for level, axis in enumerate(self.placement.column_axes):
+            if axis in self.axes:
+                texts = [self._text(axis, point[level], rows, [point]) for point in points]
+                levels.append(_together(zip((point[: level + 1] for point in points), texts, strict=True)))
+        return levels
 
-    def beside(self, rows: Sequence[Point], columns: Sequence[Point]) -> list[Beside]:
-        """What stands beside each of the rows of a panel with these columns."""
-        axes = self.placement.row_axes
-        levels = [level for level, axis in enumerate(axes) if self.names.heads(axis)]
-        texts = [self._texts(row, columns, levels) for row in rows]
-        # What a row shares with the one above: its labels up to a level, hidden ones before it too, and their texts.
+    def row_headings(self, rows: Sequence[Point], columns: Sequence[Point]) -> list[RowHeadings]:
+        """What stands next to each of the rows of a panel with these columns."""
+        levels = [(level, axis) for level, axis in enumerate(self.placement.row_axes) if axis in self.axes]
+        texts = [tuple(self._text(axis, row[level], [row], columns) for level, axis in levels) for row in rows]
+        # What a row shares with the row above: its labels up to a level, hidden ones too, and their texts.
         keys = [
-            [(row[: level + 1], mine[: n + 1]) for n, level in enumerate(levels)]
+            [(row[: level + 1], mine[: n + 1]) for n, (level, _) in enumerate(levels)]
             for row, mine in zip(rows, texts, strict=True)
         ]
         last = len(levels) - 1
-        beside = []
+        found = []
         for at, mine in enumerate(texts):
             changed = next((n for n in range(last + 1) if not at or keys[at][n] != keys[at - 1][n]), last)
             headings = (
@@ -214,36 +226,32 @@ class Headings:
                 for n in range(last + 1)
             )
             ruled = at > 0 and changed < last and _parts_groups(keys, at, changed)
-            beside.append(Beside(tuple(headings), mine, changed if ruled else None))
-        return beside
+            found.append(RowHeadings(tuple(headings), mine, changed if ruled else None))
+        return found
 
-    def _texts(self, row: Point, columns: Sequence[Point], levels: Sequence[int]) -> tuple[str, ...]:
-        fill = self._fill((row, column) for column in columns)
-        axes = self.placement.row_axes
-        return tuple(self.names.label(axes[level], row[level], fill) for level in levels)
+    def _text(self, axis: str, label: str, rows: Sequence[Point], columns: Sequence[Point]) -> str:
+        """A label as a heading of some cells, whose labels on other axes fill the places of a template."""
+        if (axis, label) in self.texts:
+            return self.texts[axis, label]
+        cells = self.placement.at(rows, columns)
+        return PLACE.sub(lambda found: self._filled(cells, found[1]), self.selected.layout.labels[axis][label])
 
-    def _fill(self, places: Iterable[tuple[Point, Point]]) -> Fill:
-        """What a template's paths stand for among these places: what all their cells share, or each cell's own."""
-        cells = [cell for place in places if (cell := self.placement.cells.get(place))]
-
-        def fill(path: str) -> str:
-            values = [text for cell in cells if (text := self._value(cell, path)) is not None]
-            return (values[0] if len(set(values)) == 1 else "/".join(values)) if values else NO_LABEL
-
-        return fill
+    def _filled(self, cells: Sequence[Cell], path: str) -> str:
+        """What stands for a path: what all cells share, or each cell's own."""
+        values = [text for cell in cells if (text := self._value(cell, path)) is not None]
+        return (values[0] if len(set(values)) == 1 else "/".join(values)) if values else NO_LABEL
 
     def _value(self, cell: Cell, path: str) -> str | None:
-        """The label of a cell, or of its selected candidate, at a path; none where no axis of that name applies."""
-        summary = self.summaries[cell.index]
-        tuned = path in (self.spec.get("tune") or {})
+        """The label of a cell, or of its selected candidate, at a path; None where no axis of that name applies."""
+        summary, spec = self.selected.summaries[cell.index], self.selected.results.spec
         label = cell.labels.get(path, summary.labels.get(path))
-        if label is None and tuned:
+        if label is None and path in (spec.get("tune") or {}):
             if summary.candidate is not None:
                 return None
             return NO_LABEL if summary.status in SETTLED else PENDING
-        if label is None and path not in (self.spec.get("compare") or {}):
-            label = fixed_label(self.spec, path) or None
-        return None if label is None else self.names.label(path, label)
+        if label is None and path not in (spec.get("compare") or {}):
+            label = fixed_label(spec, path) or None
+        return None if label is None else self.selected.names.label(path, label)
 
 
 def _parts_groups(keys: Sequence[Sequence[Any]], at: int, level: int) -> bool:
@@ -257,33 +265,6 @@ def _run(keys: Sequence[Sequence[Any]], level: int) -> int:
     return next((n for n, one in enumerate(keys) if one[level] != keys[0][level]), len(keys))
 
 
-FLATTERY: Final = "Test − validation"
-"""What stands over the differences between the two."""
-
-_TITLES: Final[dict[Selected, str]] = {"validation": "Selected on validation", "test": "Selected on test"}
-
-
-def level(under: Sequence[Point], columns: Sequence[Column]) -> tuple[Heading, ...]:
-    """The headings over columns, each under its point of the column axes, that say by what their numbers are chosen."""
-    return grouped(under, columns, lambda column: FLATTERY if column.kind == "flattery" else _selection_title(column))
-
-
-def honest_key(column: Column, select: Select) -> str:
-    """The result key of a metric at the honest choice, of a column that shows it at the other one."""
-    return select.checkpoint + column.key.removeprefix(BEST_TEST)
-
-
-def words(layout: TableSpec, metric: str) -> str:
-    """What a caption says of the columns that are selected on the test split by `metric`; "" where there are none."""
-    if "test" not in layout.selections:
-        return ""
-    if "validation" not in layout.selections:
-        return f"Best checkpoint and candidate chosen by {metric} on the TEST split, so the numbers are optimistic."
-    said = f"Under “{_TITLES['test']}” both are chosen by {metric} on the TEST split, so these numbers are optimistic."
-    if layout.flattery:
-        said += f" “{FLATTERY}” is how much that flatters; both come from the same trainings on the same classes."
-    return said
-
-
-def _selection_title(column: Column) -> str:
-    return _TITLES[column.selection] if column.selection else ""
+def _together(columns: Iterable[tuple[Point, str]]) -> tuple[Heading, ...]:
+    """A level of headings over columns, given by point and text: equal neighbours share a heading."""
+    return tuple(Heading(text, len(list(same))) for (_, text), same in groupby(columns))

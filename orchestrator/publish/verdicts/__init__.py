@@ -1,1 +1,1 @@
-"""Whether one cell is better than another, and how sure that is after several looks."""
+"""Verdicts on whether one cell is better than another, valid after several looks at the results."""

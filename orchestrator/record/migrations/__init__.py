@@ -1,14 +1,16 @@
-"""Brings a database to the declared schema with Alembic, and says which version it has."""
+"""Makes the tables of a new database, upgrades those of an older one with Alembic, and reads a database's version."""
 
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import sqlalchemy as sa
 
+from orchestrator.record.schema import audit, metadata, project
 from orchestrator.views.errors import UnavailableError
 
-if TYPE_CHECKING:  # else imported where there is something to do, which a start seldom has: it takes .1 s
+if TYPE_CHECKING:  # otherwise imported only if needed, since it takes .1 s
     from alembic.config import Config
 
 _FOLDER: Final = Path(__file__).parent
@@ -17,7 +19,7 @@ _LOCK: Final = 0x6D73_7765  # any number, the same in every version
 
 
 def config(connection: sa.Connection | None = None) -> "Config":
-    """Alembic's configuration: the scripts beside this file, run over the connection."""
+    """Alembic's configuration: the scripts in this folder, run over the connection."""
     from alembic.config import Config
 
     made = Config()
@@ -28,25 +30,52 @@ def config(connection: sa.Connection | None = None) -> "Config":
 
 
 def migrate(connection: sa.Connection) -> None:
-    """Upgrade to the newest schema within the connection's transaction, which keeps other migrators out.
+    """Make the newest schema, or upgrade to it, in the connection's transaction, which locks out other migrations.
 
-    Raises UnavailableError for a database of a newer version than this one.
+    Raises UnavailableError for a newer version's database.
     """
     if connection.dialect.name == "postgresql":
-        # SQLite's BEGIN IMMEDIATE is such a lock already.
+        # For SQLite, BEGIN IMMEDIATE is a lock.
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
     if difference(connection) is None:
-        return  # Alembic reads and runs every step's file before it finds that there is nothing to do
-    refuse_newer(connection)
+        return  # without Alembic, which would run every script to find this out
     from alembic import command
 
+    if _current(connection) is None:
+        _create(connection)
+        command.stamp(config(connection), "head")
+        return
+    refuse_newer(connection)
     command.upgrade(config(connection), "head")
 
 
+def _create(connection: sa.Connection) -> None:
+    """Make the tables and the first rows in an empty database."""
+    metadata.create_all(connection, checkfirst=False)
+    # The database numbers it, so that the next project gets another number.
+    connection.execute(sa.insert(project).values(name="main", open=True, created=datetime.now(UTC)))
+    refusal = "the audit is only appended to"
+    if connection.dialect.name == "sqlite":
+        statements = [
+            f"CREATE TRIGGER audit_no_{verb.lower()} BEFORE {verb} ON {audit.name} "
+            f"BEGIN SELECT RAISE(ABORT, '{refusal}'); END"
+            for verb in ("UPDATE", "DELETE")
+        ]
+    else:
+        statements = [
+            "CREATE FUNCTION audit_is_appended_to() RETURNS trigger LANGUAGE plpgsql AS "
+            f"$$ BEGIN RAISE EXCEPTION '{refusal}'; END $$",
+            f"CREATE TRIGGER audit_no_change BEFORE UPDATE OR DELETE OR TRUNCATE ON {audit.name} "
+            "FOR EACH STATEMENT EXECUTE FUNCTION audit_is_appended_to()",
+        ]
+    for statement in statements:
+        connection.exec_driver_sql(statement)
+
+
 def refuse_newer(connection: sa.Connection) -> None:
-    """Raise UnavailableError for a database whose schema is none of this release's or of one before it."""
-    said, theirs = difference(connection), _current(connection)
-    if said is None or theirs is None:
+    """Raise UnavailableError for a database whose schema is not of this release or an older one."""
+    differs, theirs = difference(connection), _current(connection)
+    if differs is None or theirs is None:
         return
     from alembic.script import ScriptDirectory
     from alembic.util import CommandError
@@ -55,19 +84,19 @@ def refuse_newer(connection: sa.Connection) -> None:
         ScriptDirectory.from_config(config()).get_revision(theirs)
     except CommandError as error:
         raise UnavailableError(
-            f"the database was not made by this version of metricsweep or an older one: {said}; start the release that "
-            "upgraded it, or restore a backup from before the upgrade"
+            f"the database was not made by this version of metricsweep or an older one: {differs}; start the release "
+            "that upgraded it, or restore a backup from before the upgrade"
         ) from error
 
 
 def difference(connection: sa.Connection) -> str | None:
-    """The schema's version in the database beside ours, in words, where the two differ; none: they do not."""
+    """How the versions of the database's and our schema differ, or `None`."""
     theirs, ours = _current(connection), _newest()
     return None if theirs == ours else f"its schema is version {theirs or 'none'}, this release's is {ours}"
 
 
 def _current(connection: sa.Connection) -> str | None:
-    """What the database says that its schema is, as Alembic writes it; none: an empty database."""
+    """The version of the database's schema, as Alembic writes it; `None` for an empty database."""
     version = sa.table("alembic_version", sa.column("version_num"))
     if not sa.inspect(connection).has_table(version.name):
         return None
@@ -76,5 +105,5 @@ def _current(connection: sa.Connection) -> str | None:
 
 @cache
 def _newest() -> str:
-    """A script is named by its revision, and follows the one before it."""
+    """The newest revision, by which its script is named."""
     return max(file.name.partition("_")[0] for file in (_FOLDER / "versions").glob("[0-9]*_*.py"))

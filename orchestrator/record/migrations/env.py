@@ -1,4 +1,4 @@
-"""Alembic's entry: runs the steps over the connection that the store hands in."""
+"""Alembic's entry: runs the migrations over the connection that the store hands in."""
 
 from alembic import context
 

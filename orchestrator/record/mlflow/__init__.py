@@ -1,1 +1,1 @@
-"""MLflow as a mirror: what its runs show, the outbox that feeds it, and the client that speaks to it."""
+"""Mirrors results in MLflow: what its runs show, the outbox that feeds them, and the client."""

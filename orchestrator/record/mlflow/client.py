@@ -1,8 +1,8 @@
 """The tracker that speaks to an MLflow server, by MLflow's public client alone.
 
 Only `MlflowClient` is used, never the fluent functions: those keep an active run per thread and print. A short trial
-costs three requests (create, one batch, end). Sending a run again changes nothing, because ids, times and steps are the
-caller's.
+costs four requests (create, one batch, its data set, end). Sending a run again changes nothing, because ids, times and
+steps are the caller's.
 """
 
 import json
@@ -36,7 +36,7 @@ from orchestrator.record.mlflow.tracker import (
 )
 from orchestrator.views.errors import UnavailableError
 
-CLIENT_ENVIRONMENT: Mapping[str, str] = {
+_CLIENT_ENVIRONMENT: Mapping[str, str] = {
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "5",  # seconds; with the default of 120 the conductor could not end in time
     # A retried POST makes a second run when only the answer was lost. The outbox retries, by the run's key.
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0",
@@ -46,13 +46,10 @@ CLIENT_ENVIRONMENT: Mapping[str, str] = {
 """Settings of MLflow's client, which it reads from the process's environment; a variable that is set already stays."""
 
 KEY_TAG: Final = "metricsweep.key"
-KIND_TAG: Final = "metricsweep.kind"
+_KIND_TAG: Final = "metricsweep.kind"
 NOT_FINITE_TAG: Final = "metricsweep.not_finite"
-PARAMS_DIFFER_TAG: Final = "metricsweep.params_differ"
+_PARAMS_DIFFER_TAG: Final = "metricsweep.params_differ"
 SWEEP_TAG: Final = "metricsweep.sweep"
-SHAPE_TAG: Final = "metricsweep.shape"
-SHAPE: Final = "2"
-"""Of the names of params, metrics and tags: a run of another shape is made anew when it is synced anew."""
 
 _MAX_NAME: Final = 480  # characters
 _MAX_PARAM: Final = 6_000
@@ -73,24 +70,24 @@ _Entity: TypeAlias = Metric | Param | RunTag
 
 @dataclass(frozen=True, slots=True)
 class OwnServer:
-    """The MLflow behind the API of our own home."""
+    """The MLflow server behind the API of this installation."""
 
     password: str = field(repr=False)
-    """Opens MLflow there, and nothing else of the API."""
+    """Opens MLflow, and nothing else of the API."""
     prove: Callable[[], None]
-    """Has the server prove its identity; raises UnavailableError for anything else that answers at the address."""
+    """Has the server prove its identity; raises UnavailableError if another server answers at the address."""
 
     def log_in(self) -> None:
-        """Set the variables from which this process's MLflow client takes its login."""
+        """Set the environment variables from which MLflow's client takes the login of this installation."""
         for name in _OTHER_LOGINS:
             os.environ.pop(name, None)
-        # A name and a password, since those of a file in the user's home folder would win over a token.
+        # A name and a password, since a file in the user's home folder would override a token.
         os.environ |= {"MLFLOW_TRACKING_USERNAME": "metricsweep", "MLFLOW_TRACKING_PASSWORD": self.password}
 
 
 @dataclass(slots=True)
 class _Shown:
-    """What a run shows as far as this process knows, as hashes of values: it is not sent again."""
+    """What this process has sent of a run, as hashes: it is not sent again."""
 
     status: str = ""
     ended: int | None = None
@@ -100,14 +97,14 @@ class _Shown:
 
 
 class MlflowTracker(Tracker):
-    """Mirrors runs into the MLflow at an `http(s)://` address. Methods raise UnavailableError within about 5 s.
+    """Writes runs to the MLflow server at an `http(s)://` address; raises UnavailableError within about 5 s.
 
-    `login` gives the variables (MLFLOW_TRACKING_USERNAME and the like) that MLflow's client reads at each request to a
-    server that a person named; `own` logs in at the server of this home.
+    `login` gives the environment variables (such as MLFLOW_TRACKING_USERNAME) for a configured server; `own` logs in at
+    the server of this installation.
     """
 
     def __init__(self, url: str, own: OwnServer | None = None, login: Callable[[], Mapping[str, str]] = dict) -> None:
-        for name, value in CLIENT_ENVIRONMENT.items():
+        for name, value in _CLIENT_ENVIRONMENT.items():
             os.environ.setdefault(name, value)
         if own is not None:
             own.log_in()
@@ -115,17 +112,17 @@ class MlflowTracker(Tracker):
         self._url = url.rstrip("/")
         self._client = MlflowClient(tracking_uri=self._url, registry_uri=self._url)
         self._shown: OrderedDict[str, _Shown] = OrderedDict()  # by run
-        self._tried: set[str] = set()  # keys of which this process has made a run, or may have
-        self._sweeps: dict[str, str] = {}  # the sweep's uid by experiment, as seen since the last one was missing
+        self._tried: set[str] = set()  # keys for which this process may have made a run
+        self._sweeps: dict[str, str] = {}  # the sweep's uid by experiment, as seen since something was missing
         self._ours: set[str] = set()  # experiments in which only this process has made runs
 
     def experiment(self, name: str, uid: str, tags: Mapping[str, str]) -> str:
-        """The id of the sweep's experiment, found by its uid tag or made, with these tags.
+        """The id of a sweep's MLflow experiment, found by its uid tag or created, with these tags.
 
-        A name taken by another sweep's or a deleted experiment gets a suffix from the uid.
+        If another or a deleted experiment has the name, the uid is appended.
         """
         tags = {accepted(key): value[:_MAX_TAG] for key, value in tags.items()} | {SWEEP_TAG: uid}
-        tags["mlflow.experimentKind"] = "custom_model_development"  # else MLflow 3 opens it as one of language models
+        tags["mlflow.experimentKind"] = "custom_model_development"  # else MLflow 3 takes it for language models
         with self._reached():
             if found := self._experiments(uid):
                 experiment = str(found[0].experiment_id)
@@ -139,18 +136,18 @@ class MlflowTracker(Tracker):
         return experiment
 
     def remove(self, uid: str) -> None:
-        """Move a sweep's experiment to MLflow's trash.
+        """Move a sweep's MLflow experiment to the trash.
 
-        It is found by its tag: an MLflow that was wiped gives the same id to another experiment.
+        It is found by its uid tag, since a wiped MLflow gives ids again.
         """
         with self._reached():
             for experiment in self._experiments(uid):
                 self._client.delete_experiment(experiment.experiment_id)
 
     def mirror(self, experiment: str, run: RunMirror) -> str:
-        """Bring one run up to date and return its id.
+        """Create or update an MLflow run and return its id; raises RunGoneError.
 
-        Raises RunGoneError where it is not there any more or cannot show what it should; it is then in the trash.
+        RunGoneError: the run was deleted, or had other params and was moved to the trash.
         """
         with self._reached():
             run_id = run.run or self._find(experiment, run) or self._create(experiment, run)
@@ -164,7 +161,10 @@ class MlflowTracker(Tracker):
             return run_id
 
     def unite(self, experiment: str, known: Callable[[Iterable[str]], Mapping[str, str]]) -> int:
-        """Move to the trash what two processes made of one key: of several runs the one that we know stays."""
+        """Move duplicate MLflow runs, which two processes made for one key, to the trash.
+
+        Of several runs with a key, the run of `known` stays.
+        """
         stays: dict[str, str] = {}
         doubles: list[str] = []
         with self._reached():
@@ -185,12 +185,12 @@ class MlflowTracker(Tracker):
             token = page.token or None
 
     def _experiments(self, uid: str) -> list[Experiment]:
-        """The experiment of a sweep, if it is there and not in the trash."""
+        """The experiment of a sweep, unless it is missing or in the trash."""
         return list(self._client.search_experiments(filter_string=f"tags.`{SWEEP_TAG}` = {_quoted(uid)}"))
 
     @contextmanager
     def _reached(self) -> Iterator[None]:
-        """Log in, and turn MLflow's and the network's errors into ours; programming errors pass."""
+        """Log in, and convert errors of MLflow and the network."""
         if self._own is not None:
             self._own.prove()
         os.environ.update(self._login())
@@ -201,11 +201,11 @@ class MlflowTracker(Tracker):
             if error.get_http_status_code() < 500:
                 raise TrackerRefusedError(f"MLflow at {self._url} refused: {first}") from error
             raise UnavailableError(f"MLflow at {self._url} does not answer: {first}") from error
-        except OSError as error:  # requests' errors are OSErrors; artifacts raise them as they are
+        except OSError as error:  # errors of requests, which artifacts raise directly
             raise UnavailableError(f"MLflow at {self._url} does not answer: {error}") from error
 
     def _new_experiment(self, name: str, uid: str, tags: Mapping[str, str]) -> str:
-        """Make it under the first name that no other sweep's and no deleted experiment has."""
+        """Make an experiment under the first free name."""
         suffixes = ["", f" ({uid[:8]})", *(f" ({uid[:8]}-{number})" for number in range(2, 100))]
         for suffix in suffixes:
             try:
@@ -213,19 +213,23 @@ class MlflowTracker(Tracker):
             except MlflowException as error:
                 if error.error_code != "RESOURCE_ALREADY_EXISTS":
                     raise
-        raise TrackerRefusedError(f"every name like {name!r} is taken in MLflow at {self._url}")
+        raise TrackerRefusedError(
+            f"the experiment name {name!r} and its variants are taken in MLflow at {self._url}; rename those"
+        )
 
     def _find(self, experiment: str, run: RunMirror) -> str | None:
-        """The run of a key, if a process made it before and it is of today's shape; a run of another shape goes."""
+        """The existing run of a key; a cell's run with other choices is deleted."""
         if run.sweep is not None and not self._is_of(experiment, run.sweep):
             self._forget()
-            raise ExperimentGoneError(f"experiment {experiment} is not that of {run.name} in MLflow at {self._url}")
+            raise ExperimentGoneError(
+                f"experiment {experiment} in MLflow at {self._url} belongs to another sweep than {run.name}"
+            )
         if experiment in self._ours and run.key not in self._tried:
             return None
         runs = self._client.search_runs([experiment], f"tags.`{KEY_TAG}` = {_quoted(run.key)}", max_results=1)
         if not runs:
             return None
-        if runs[0].data.tags.get(SHAPE_TAG) != SHAPE or _has_other_choices(runs[0], run):
+        if _has_other_choices(runs[0], run):
             self._client.delete_run(runs[0].info.run_id)
             return self._find(experiment, run)
         run_id = str(runs[0].info.run_id)
@@ -233,7 +237,7 @@ class MlflowTracker(Tracker):
         return run_id
 
     def _is_of(self, experiment: str, sweep: str) -> bool:
-        """Whether the experiment is there and is the sweep's: an MLflow that was wiped gives out its numbers again."""
+        """Whether the experiment exists and belongs to the sweep: a wiped MLflow gives ids again."""
         if self._sweeps.get(experiment) == sweep:
             return True
         try:
@@ -248,13 +252,13 @@ class MlflowTracker(Tracker):
         return True
 
     def _forget(self, run_id: str = "") -> None:
-        """Where one thing is missing all may be: experiments are looked at again before runs are made in them."""
+        """Forget all experiments, since all may be missing: they are checked before the next run is made."""
         self._sweeps.clear()
         self._ours.clear()
         self._shown.pop(run_id, None)
 
     def _create(self, experiment: str, run: RunMirror) -> str:
-        tags = _tags(run) | {SHAPE_TAG: SHAPE}
+        tags = _tags(run)
         self._tried.add(run.key)
         try:
             made: Run = self._client.create_run(
@@ -271,7 +275,6 @@ class MlflowTracker(Tracker):
         return str(made.info.run_id)
 
     def _known(self, run_id: str) -> _Shown:
-        """What the run shows; nothing for a run that is not remembered."""
         shown = self._shown.setdefault(run_id, _Shown())
         self._shown.move_to_end(run_id)
         while len(self._shown) > _MAX_REMEMBERED:
@@ -291,7 +294,7 @@ class MlflowTracker(Tracker):
             if (shown.status, shown.ended) != (run.status, ended):
                 self._client.set_terminated(run_id, status=run.status, end_time=ended)
                 shown.status, shown.ended = run.status, ended
-        elif shown.status != "RUNNING":  # a retried trial: the server may still call it FAILED
+        elif shown.status != "RUNNING":  # a retried trial may be FAILED on the server
             self._client.update_run(run_id, status="RUNNING")
             shown.status, shown.ended = "RUNNING", None
 
@@ -307,16 +310,18 @@ class MlflowTracker(Tracker):
         except MlflowException as error:
             if error.error_code != "INVALID_PARAMETER_VALUE" or not unsent or _is_deleted(error):
                 raise
-            # Params are write-once: one that differs keeps its first value.
+            # Params are write-once: those that differ keep their first value.
             there = self._client.get_run(run_id).data.params
             differ = sorted(key for key, value in params.items() if there.get(key, value) != value)
             if not differ:
                 raise
-            if run.kind == "cell":  # whose params are what was chosen; those of a trial are fixed
+            if run.kind == "cell":  # its params are the chosen labels; those of a trial are fixed
                 self._client.delete_run(run_id)
                 self._shown.pop(run_id, None)
-                raise RunGoneError(f"the run of {run.name} was for other choices: {', '.join(differ)}") from error
-            tags[PARAMS_DIFFER_TAG] = ", ".join(f"{key}={params[key]}" for key in differ)[:_MAX_TAG]
+                raise RunGoneError(
+                    f"the MLflow run of {run.name} has other params and is replaced: {', '.join(differ)}"
+                ) from error
+            tags[_PARAMS_DIFFER_TAG] = ", ".join(f"{key}={params[key]}" for key in differ)[:_MAX_TAG]
             self._send(run_id, metrics, {key: value for key, value in params.items() if key not in there}, tags)
         shown.tags |= _hashes(tags)
         shown.params = hash(frozenset(params.items()))
@@ -324,8 +329,7 @@ class MlflowTracker(Tracker):
     def _send(self, run_id: str, metrics: list[Metric], params: Mapping[str, str], tags: Mapping[str, str]) -> None:
         every: list[_Entity] = [Param(key, value) for key, value in params.items()]
         every += [RunTag(key, value) for key, value in tags.items()]
-        every += metrics
-        for batch in _batches(every):
+        for batch in _batches([*every, *metrics]):
             self._client.log_batch(
                 run_id,
                 metrics=[entity for entity in batch if isinstance(entity, Metric)],
@@ -339,7 +343,7 @@ class MlflowTracker(Tracker):
             for name, content in files.items():
                 path = PurePosixPath(name)
                 if path.is_absolute() or ".." in path.parts:
-                    raise ValueError(f"an artifact's path stays within its run: {name!r}")
+                    raise ValueError(f"the artifact path {name!r} leads out of its MLflow run")
                 target = Path(folder, *path.parts)
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_bytes(content)
@@ -358,18 +362,18 @@ def _has_other_choices(there: Run, run: RunMirror) -> bool:
 
 
 def _quoted(text: str) -> str:
-    """`text` as a literal of MLflow's filter language, which knows no escapes."""
+    """A literal of MLflow's filter language, which has no escapes."""
     if "'" in text:
-        raise ValueError(f"a key must not hold a quote: {text!r}")
+        raise ValueError(f"the key {text!r} of an MLflow run contains a quote, which its search cannot take")
     return f"'{text}'"
 
 
 def _tags(run: RunMirror) -> dict[str, str]:
-    """Every tag of a run; ours win over the caller's."""
+    """All tags of a run; ours override the caller's."""
     tags = {accepted(key): value[:_MAX_TAG] for key, value in run.tags.items()}
     tags |= {
         KEY_TAG: run.key,
-        KIND_TAG: run.kind,
+        _KIND_TAG: run.kind,
         "mlflow.runName": run.name[:_MAX_NAME],
         "mlflow.source.name": "metricsweep",
         "mlflow.source.type": "LOCAL",
@@ -396,7 +400,7 @@ def _metrics(run: RunMirror) -> tuple[list[Metric], list[str]]:
 
 
 def _batches(entities: Iterable[_Entity]) -> Iterator[list[_Entity]]:
-    """Pack entities, in order, into as few batches as the server's limits allow; none when there is nothing."""
+    """Pack entities, in order, into as few batches as the server's limits allow."""
     limits: dict[type, int] = {Metric: _MAX_METRICS, Param: _MAX_PARAMS, RunTag: _MAX_TAGS}
     batch: list[_Entity] = []
     counts: dict[type, int] = dict.fromkeys(limits, 0)
@@ -424,5 +428,5 @@ def _hashes(values: Mapping[str, str]) -> dict[str, int]:
 
 
 def _milliseconds(at: datetime) -> int:
-    """Since the epoch, as MLflow counts; a time without a zone is UTC here."""
+    """Milliseconds since the epoch; a time without a zone is UTC."""
     return round((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1000)

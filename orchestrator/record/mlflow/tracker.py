@@ -1,4 +1,4 @@
-"""What a tracker (MLflow) is sent: runs as plain data, each whole enough that sending it again changes nothing."""
+"""The interface of a tracker (MLflow), and its runs as plain data. Sending a run again changes nothing."""
 
 import posixpath
 import re
@@ -17,27 +17,27 @@ RunStatus = Literal["RUNNING", "FINISHED", "FAILED", "KILLED"]
 
 @dataclass(frozen=True, slots=True)
 class DatasetMirror:
-    """The data that a run was trained on."""
+    """The data set that a run was trained on, as MLflow shows it."""
 
     name: str
     digest: str  # of its content
 
 
 @dataclass(frozen=True, slots=True)
-class Exhibit:
-    """What a sweep shows beside its runs, and which of their numbers people look at. Result keys are ours."""
+class Artifacts:
+    """The files and descriptions that MLflow shows of a sweep, and the metrics to show first."""
 
-    axes: Sequence[str] = ()  # those that name the cells, and those of which a candidate was chosen
+    axes: Sequence[str] = ()  # compare and tune axes
     columns: Sequence[str] = ()  # the result keys that its tables print, in order
-    selected_by: str = ""  # the result key by which the best is the best
+    selected_by: str = ""  # the result key of the selection
     better: str = "higher"
     captions: Sequence[str] = ()  # of its tables, once it has ended
-    files: Mapping[str, bytes] = field(default_factory=dict)  # once it has ended: tables, figures, the spec; by path
+    files: Mapping[str, bytes] = field(default_factory=dict)  # by path, once it has ended: tables, figures, the spec
 
 
 @dataclass(frozen=True, slots=True)
 class RunMirror:
-    """A run as the tracker should show it. `key` is unique in the experiment and is a tag, for repair."""
+    """A run as MLflow should show it. `key` is unique in the experiment and is stored as a tag, for repair."""
 
     kind: Literal["trial", "cell", "sweep"]
     key: str  # trial uid, "<sweep uid>/cell/<index>" or "<sweep uid>/summary"
@@ -57,42 +57,42 @@ class RunMirror:
 
 
 class TrackerRefusedError(UnavailableError):
-    """The tracker answered and refused; waiting alone does not help, but the run may be tried again."""
+    """MLflow answered and refused. Waiting alone does not help, but the run may be tried again."""
 
 
 class LostError(MetricsweepError):
-    """What was told before is not there any more: everything is to be told anew."""
+    """MLflow has lost what was sent before, so everything has to be sent again."""
 
 
 class RunGoneError(LostError):
-    """A run is not on the server, was deleted there, or has parameters that are others now."""
+    """An MLflow run is missing, was deleted, or has other params."""
 
 
 class ExperimentGoneError(LostError):
-    """An experiment is not on the server, or is another sweep's there."""
+    """An MLflow experiment is missing or belongs to another sweep."""
 
 
 class Tracker(Protocol):
-    """Shows runs to people. Any method raises UnavailableError when the service does not answer."""
+    """The interface of MLflow as we use it. Methods raise UnavailableError if the server does not answer."""
 
     def experiment(self, name: str, uid: str, tags: Mapping[str, str]) -> str:
-        """The id of the experiment called `name`, made if it is missing, with these tags; `uid` is one of them."""
+        """The id of the experiment with the tag `uid`, created with this name and tags if it is missing."""
 
     def remove(self, uid: str) -> None:
-        """Take a sweep's experiment out of sight; one that is gone already is no error."""
+        """Remove the experiment of a sweep, if the tracker has it."""
 
     def mirror(self, experiment: str, run: RunMirror) -> str:
-        """Bring one run up to date and return its id; raises LostError, and then shows nothing of it any more."""
+        """Create or update a run and return its id; raises LostError if the tracker no longer has it."""
 
     def unite(self, experiment: str, known: Callable[[Iterable[str]], Mapping[str, str]]) -> int:
-        """Take runs out of sight whose key another run has; returns how many.
+        """Remove runs that have the same key as another run; returns how many.
 
-        `known` gives the runs that we know by key: of several it is that one that stays.
+        Of several runs with a key, the run of `known` (ids by key) stays.
         """
 
 
 def accepted(name: str) -> str:
-    """`name` as MLflow accepts keys: `test/recall@1` becomes `test/recall_at_1`."""
+    """A metric's or parameter's name as MLflow accepts it: `test/recall@1` becomes `test/recall_at_1`."""
     clean = re.sub(r"[^/\w.\- :]", "_", name.replace("@", "_at_"))
     clean = posixpath.normpath(clean).lstrip("/")
     while clean.startswith("../"):

@@ -1,4 +1,4 @@
-"""`python -m orchestrator.run.files`: joins as a slot, from any job of any scheduler."""
+"""Join as a slot over the storage, from a job of any scheduler."""
 
 import argparse
 import logging
@@ -7,9 +7,9 @@ import signal
 import sys
 import uuid
 
-from orchestrator.host.files import write_for_us_alone
+from orchestrator.host.files import restrict_new_files
 from orchestrator.host.logs import begin_logging
-from orchestrator.run.files.slot import HERE, POLL_SECONDS, Allocation, Box, FileSlot, room, state_of
+from orchestrator.run.files.slot import HERE, POLL_SECONDS, Allocation, FileSlot, Mailbox, slots_folder, state_of
 from orchestrator.settings import Settings
 from orchestrator.views.errors import MetricsweepError
 from workers import catalog as catalogs
@@ -20,7 +20,7 @@ IDLE_SECONDS = 300.0
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Serve as a slot until there is nothing to do, or a signal says that time is nearly up."""
+    """Serve as a slot until it is idle for long, or a signal announces the end of the job."""
     options = _parser().parse_args(arguments)
     begin_logging()
     try:
@@ -28,14 +28,14 @@ def main(arguments: list[str] | None = None) -> int:
         allocation = Allocation(os.environ)
         offer = {**allocation.resources(), **dict(options.resource)}
         offer |= {key: value for key, value in {"CPU": options.cpus, "GPU": options.gpus}.items() if value is not None}
-        there = room(settings.storage)
+        there = slots_folder(settings.storage)
         name = f"{allocation.job or os.getpid()}-{uuid.uuid4().hex[:8]}".replace("/", "_")
         edition = catalogs.edition(catalogs.load(settings.parts))
         state = state_of({key: value for key, value in offer.items() if value}, edition, allocation.job)
     except (MetricsweepError, catalogs.PartSourceError, OSError, ValueError) as error:
         print(error, file=sys.stderr)
         return 1
-    slot = FileSlot(Box(there / HERE / name), there.parent, state, idle=options.idle, poll=options.poll)
+    slot = FileSlot(Mailbox(there / HERE / name), there.parent, state, idle=options.idle, poll=options.poll)
     for number in (signal.SIGUSR1, signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda number, frame: slot.leave(f"it was sent {signal.Signals(number).name}"))
     log.info("slot %s joins %s and offers %s", name, there, state.resources)
@@ -43,7 +43,7 @@ def main(arguments: list[str] | None = None) -> int:
     log.info("slot %s leaves: %s", name, slot.why)
     if renewed:
         again = [sys.executable, "-P", "-m", "orchestrator.run.files", *(arguments or sys.argv[1:])]
-        os.execv(sys.executable, again)  # noqa: S606  the same process to its scheduler
+        os.execv(sys.executable, again)  # noqa: S606  for the scheduler the same process
     return 0
 
 
@@ -53,29 +53,29 @@ def _parser() -> argparse.ArgumentParser:
         "--idle",
         type=float,
         default=IDLE_SECONDS,
-        help="seconds without a training after which it leaves (default 300)",
+        help="seconds without a training after which the slot ends (default 300)",
     )
     parser.add_argument(
-        "--poll", type=float, default=POLL_SECONDS, help="seconds between two looks for an order (default 1)"
+        "--poll", type=float, default=POLL_SECONDS, help="seconds between two checks for an order (default 1)"
     )
-    parser.add_argument("--cpus", type=float, help="what it offers (default: its job's, else this machine's)")
-    parser.add_argument("--gpus", type=float, help="the same (default: those that its job sees)")
+    parser.add_argument("--cpus", type=float, help="CPUs of the slot (default: of its job, else of this machine)")
+    parser.add_argument("--gpus", type=float, help="GPUs of the slot (default: all that its job sees)")
     parser.add_argument(
         "--resource",
         action="append",
         default=[],
-        type=_named,
+        type=_resource,
         metavar="NAME=AMOUNT",
         help="a custom resource, such as a100=1",
     )
     return parser
 
 
-def _named(text: str) -> tuple[str, float]:
+def _resource(text: str) -> tuple[str, float]:
     name, _, amount = text.partition("=")
     return name, float(amount or 1)
 
 
 if __name__ == "__main__":
-    write_for_us_alone()
+    restrict_new_files()
     sys.exit(main())

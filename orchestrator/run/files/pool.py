@@ -1,4 +1,4 @@
-"""The pool of slots that joined by files: which there are, what each trains, and who is lost."""
+"""The slots that joined over a shared folder: which exist, what each trains, and which are lost."""
 
 import logging
 import time
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -16,11 +16,12 @@ from orchestrator.run.files.slot import (
     OWNER,
     SILENT_SECONDS,
     WORKPLACES,
-    Box,
+    Command,
     DamagedFileError,
     Instruction,
+    Mailbox,
     State,
-    boxes,
+    mailboxes,
     read_as,
     tidy,
     write,
@@ -34,74 +35,80 @@ log = logging.getLogger(__name__)
 
 
 class JoinedSlot:
-    """One slot. It is judged by this process's monotonic clock, never by the times of another machine."""
+    """A slot that joined over a shared folder, as the conductor sees it. Times are of a monotonic clock."""
 
-    def __init__(self, box: Box, greeting: Instruction, now: Callable[[], float] = time.monotonic) -> None:
-        self.box, self.name, self._now = box, box.name, now
+    def __init__(self, mailbox: Mailbox, greeting: Instruction, now: Callable[[], float] = time.monotonic) -> None:
+        self.mailbox, self.name, self._now = mailbox, mailbox.name, now
         self.state = State()
-        self.attempt: str | None = None  # of the order that it was given
-        self._ended: str | None = None  # the attempt that it had before
-        self.since = self.heard = now()
-        self.gone: str | None = None  # why it can be followed no more
-        self._told = greeting
+        self.attempt: str | None = None  # of its order
+        self._ended: str | None = None  # the attempt before
+        self.since = self.last_report = now()
+        self.gone: str | None = None  # why it is lost
+        self._instruction = greeting
         self._posted = False
 
     @property
     def here(self) -> bool:
-        """Whether it is there and stays."""
+        """Whether the slot has joined and does not leave."""
         return self.gone is None and self.state.phase == "here" and self.state.beat > 0
 
     @property
     def node(self) -> Node:
-        """What it offers, as a node of its own: a scheduler has set that aside for it."""
+        """The slot as a node of its own, since a scheduler has reserved its resources."""
         return Node(self.name, self.state.host, dict(self.state.resources))
 
     @property
     def shape(self) -> Shape:
-        """All of what it offers: it trains one at a time."""
-        offers = dict(self.state.resources)
-        cpus, gpus, memory = (offers.pop(name, 0.0) for name in ("CPU", "GPU", "memory"))
-        return Shape(cpus, gpus, int(memory), tuple(sorted(offers.items())))
+        """All resources of the slot: it trains one attempt at a time."""
+        return Shape.of(self.state.resources)
 
     @property
     def answers(self) -> bool:
-        """Whether it has taken the latest instruction: from then on it obeys no earlier conductor."""
-        return (self.state.fence, self.state.taken) == (self._told.fence, self._told.number) and self.state.beat > 0
+        """Whether the slot has taken the latest instruction, so that it obeys no earlier conductor."""
+        taken = (self.state.fence, self.state.taken)
+        return taken == (self._instruction.fence, self._instruction.number) and self.state.beat > 0
 
-    @property
-    def begun(self) -> bool:
-        """Whether it has taken what it was given."""
-        return self.answers
+    begun = answers  # it has taken its order
 
     @property
     def free(self) -> bool:
-        """Whether it waits for an order."""
+        """Whether the slot waits for an order."""
         return self.here and self.answers and self.attempt is None and not self.state.busy
 
     @property
     def stray(self) -> str | None:
-        """The attempt that it trains though no order stands for that, unless it has been asked to stop it."""
+        """The attempt that the slot trains without an order, unless it was asked to stop it."""
         trains = self.state.attempt if self.answers and self.state.busy else None
-        known = trains in (self.attempt, self._ended) or (self._told.do == "stop" and self._told.attempt == trains)
-        return None if known else trains
+        stopped = self._instruction.attempt if self._instruction.do == "stop" else None
+        return None if trains in (self.attempt, self._ended, stopped) else trains
 
     def has(self, attempt: str) -> bool:
-        """Whether it trains an attempt, has just trained it, or is told to and has not answered yet."""
-        told = self._told.order or {}
-        return self.state.attempt == attempt or (not self.answers and told.get("attempt") == attempt)
+        """Whether the slot trains an attempt, has just trained it, or was assigned it without having answered."""
+        order = self._instruction.order or {}
+        return self.state.attempt == attempt or (not self.answers and order.get("attempt") == attempt)
 
     def forget(self) -> None:
-        """What it trains is to be claimed anew."""
+        """Forget the order of the slot, which is to be claimed again."""
         self.attempt = self._ended = None
 
     def give_back(self) -> None:
-        """Its attempt has ended."""
+        """Forget the order of the slot, which has ended."""
         self.attempt, self._ended, self.since = None, self.attempt, self._now()
 
-    def look(self) -> None:
-        """Read what it says; one that says nothing for long is gone, as is one that has left."""
+    def report(self, seen: Mapping[str, int]) -> SlotReport:
+        """The slot with its last state, for clients; `seen` has the recorded messages by attempt."""
+        state, usage, lag = self.state, None, None
+        with suppress(ValidationError):  # of the usage that another release reports
+            usage = None if state.usage is None else ProcessUsage.model_validate(state.usage)
+        recorded = seen.get(self.attempt or "")
+        if recorded is not None and recorded < state.said and state.attempt == self.attempt:
+            lag = state.ages[max(0, recorded - (state.said - len(state.ages)))] if state.ages else None
+        return SlotReport(self.name, self.name, state.host, self.shape.bundle, self.attempt, usage, lag)
+
+    def refresh(self) -> None:
+        """Read the state file of the slot; a slot that has left or been silent for long is gone."""
         try:
-            state = self.box.state()
+            state = self.mailbox.state()
         except FileNotFoundError:
             self.gone = self.gone or "its folder is gone"
             return
@@ -111,61 +118,62 @@ class JoinedSlot:
             self.gone = "it is of another release"
             return
         if state.beat != self.state.beat:
-            self.state, self.heard = state, self._now()
+            self.state, self.last_report = state, self._now()
         if state.phase == "left":
             self.gone = "it has left: its job ended, or was about to"
-        elif self._now() - self.heard > SILENT_SECONDS:
-            self.gone = f"it has told nothing for {SILENT_SECONDS:g} s"
+        elif self._now() - self.last_report > SILENT_SECONDS:
+            self.gone = f"it has not written for {SILENT_SECONDS:g} s"
         elif not self.answers:
-            self._post()
+            self._write()
 
     def start(self, order: Order, workplace: Workplace) -> None:
-        """Have it train an order."""
+        """Instruct the slot to train an order."""
         given = ORDERS.dump_python(order, mode="json"), WORKPLACES.dump_python(workplace, mode="json")
-        self.tell(Instruction(do="train", order=given[0], workplace=given[1]))
+        self._instruct("train", order=given[0], workplace=given[1])
 
     def stop(self, attempt: str) -> None:
-        """Ask it to stop an attempt at its next step."""
-        self.tell(Instruction(do="stop", attempt=attempt))
+        """Instruct the slot to stop an attempt at its next step."""
+        self._instruct("stop", attempt=attempt)
 
-    def tell(self, instruction: Instruction) -> None:
-        """Give it its next instruction, under our fence; one that cannot be written now is written at the next look."""
-        fence, number, look, needs = self._told.fence, self._told.number + 1, self._told.look, self._told.needs
-        workplace = instruction.workplace or self._told.workplace
-        self._told = replace(instruction, fence=fence, number=number, look=look, needs=needs, workplace=workplace)
-        self._posted = False
-        self._post()
+    def end(self) -> None:
+        """Instruct the slot to leave."""
+        self._instruct("end")
 
     def renew(self, reason: str) -> None:
-        """Have it go on as another process, between two trainings."""
+        """Instruct the slot to continue as another process, between two trainings."""
         log.info("slot %s is replaced: %s", self.name, reason)
-        self.tell(Instruction(do="renew"))
+        self._instruct("renew")
 
     def inspect(self, needs: list[object], workplace: Workplace) -> int:
-        """Have it look at its data root; gives the number of the inspection."""
+        """Instruct the slot to inspect data sets; returns the number of the inspection."""
         given = WORKPLACES.dump_python(workplace, mode="json")
-        self._told = replace(self._told, look=self._told.look + 1, needs=needs, workplace=given)
-        self._posted = False
-        self._post()
-        return self._told.look
+        self._post(replace(self._instruction, look=self._instruction.look + 1, needs=needs, workplace=given))
+        return self._instruction.look
 
-    def _post(self) -> None:
-        """Write the instruction, unless it stands there: a former conductor may have written over it."""
+    def _instruct(self, do: Command, **given: Any) -> None:
+        """Post the next instruction, with the fence and the inspection of the last one."""
+        number = self._instruction.number + 1
+        self._post(replace(self._instruction, do=do, number=number, **{"attempt": None, "order": None, **given}))
+
+    def _post(self, instruction: Instruction) -> None:
+        """Write an instruction; one that cannot be written now is written at the next look."""
+        self._instruction, self._posted = instruction, False
+        self._write()
+
+    def _write(self) -> None:
+        """Write the instruction, unless it is there: an earlier conductor may have overwritten it."""
         with suppress(OSError):
-            if self._posted and self._stands():
+            if self._posted and self._is_written():
                 return
-            self.box.instruct(self._told)
+            self.mailbox.instruct(self._instruction)
             self._posted = True
 
-    def _stands(self) -> bool:
+    def _is_written(self) -> bool:
         try:
-            return _heads(self.box.instruction()) == _heads(self._told)
+            there, ours = self.mailbox.instruction(), self._instruction
         except DamagedFileError:
             return False
-
-
-def _heads(instruction: Instruction) -> tuple[int, int, int]:
-    return instruction.fence, instruction.number, instruction.look
+        return (there.fence, there.number, there.look) == (ours.fence, ours.number, ours.look)
 
 
 LOOK_SECONDS: Final = 0.5
@@ -177,181 +185,155 @@ class _Owner:
     fence: int
 
 
-_READER: Final = TypeAdapter(_Owner)
-
-
 @dataclass(frozen=True, slots=True)
-class Allegiance:
-    """Whom slots obey: a conductor of this installation, by its lease, with this code."""
+class Ownership:
+    """The conductor that slots obey: its installation, the fence of its lease, and the edition of its code."""
 
     installation: str
     fence: int
     edition: str
 
-    def claim(self, room: Path) -> None:
-        """Note whose slots these are; raises MetricsweepError where another installation's, or a later lease's."""
-        file = room / OWNER
+    def claim(self, root: Path) -> None:
+        """Record which conductor owns the slots under a folder; raises MetricsweepError if another one does."""
+        file = root / OWNER
         with suppress(FileNotFoundError):
-            owner = _owner(file)
+            try:
+                owner = read_as(TypeAdapter(_Owner), file)
+            except DamagedFileError as error:
+                raise MetricsweepError(
+                    f"{error}; if no other installation has its slots there, remove the file"
+                ) from error
             if owner.installation != self.installation:
                 raise MetricsweepError(
-                    f"{room} has the slots of another installation: give each its own METRICSWEEP_STORAGE_URL; or, if "
+                    f"{root} has the slots of another installation: give each its own METRICSWEEP_STORAGE_URL; or, if "
                     f"its database is gone for good and no slot of it lives, remove {file}"
                 )
             if owner.fence > self.fence:
                 raise MetricsweepError(
-                    f"{room} was last used under lease {owner.fence}, and this conductor holds lease {self.fence}: "
+                    f"{root} was last used under lease {owner.fence}, and this conductor holds lease {self.fence}: "
                     f"its database is an older copy. Slots would not obey it; once none of them lives, remove {file}"
                 )
         write(file, {"installation": self.installation, "fence": self.fence})
 
 
-class Roster:
-    """The slots of one installation. It makes none: whoever keeps them alive reads the demand.
+class SlotRegistry:
+    """The slots of one installation, which a keeper starts according to the demand.
 
-    A slot is used once it has answered under our fence. From then on it obeys no conductor that held the lease before,
-    whatever that one writes yet.
+    A slot is used once it has answered an instruction with our fence. From then on it obeys no earlier conductor,
+    whatever that one still writes.
     """
 
-    def __init__(self, room: Path, allegiance: Allegiance, now: Callable[[], float] = time.monotonic) -> None:
-        self.room, self.allegiance, self._now = room, allegiance, now
-        allegiance.claim(room)
-        tidy(room)
+    def __init__(self, root: Path, ownership: Ownership, now: Callable[[], float] = time.monotonic) -> None:
+        self.root, self.ownership, self._now = root, ownership, now
+        ownership.claim(root)
+        tidy(root)
         self._slots: dict[str, JoinedSlot] = {}
-        self._hosts: dict[str, str] = {}  # by slot, those that left included
-        self._struck: set[str] = set()  # slots whose folders could not be removed yet
+        self._hosts: dict[str, str] = {}  # by slot, with those that left
+        self._removed: set[str] = set()  # slots whose folders may still be there
         self._looked = float("-inf")
-        self._mustered = False
+        self._complete = False
 
     def __iter__(self) -> Iterator[JoinedSlot]:
-        """The slots, those that are gone and have an order still included."""
+        """The slots, with those that are gone and still have an order."""
         return iter(list(self._slots.values()))
 
     def get(self, name: str) -> JoinedSlot | None:
-        """The slot of that name."""
+        """The joined slot of a name, or `None`."""
         return self._slots.get(name)
 
     def refresh(self) -> None:
-        """Look what all slots say, where that is due; raises UnavailableError where the storage does not answer."""
+        """Read the states of all slots twice a second; raises UnavailableError if the storage does not answer."""
         if self._now() - self._looked < LOOK_SECONDS:
             return
         try:
-            there = {box.name: box for box in boxes(self.room)}
+            there = {mailbox.name: mailbox for mailbox in mailboxes(self.root)}
         except OSError as error:
             raise UnavailableError(f"the storage does not answer: {error}") from error
-        if self._now() - self._looked > SILENT_SECONDS / 2:  # nobody has listened meanwhile: that is no silence
+        if self._now() - self._looked > SILENT_SECONDS / 2:  # we have not read meanwhile: the slots were not silent
             for slot in self:
-                slot.heard = self._now()
+                slot.last_report = self._now()
         self._looked = self._now()
-        self._struck &= there.keys()
-        for name in self._struck:
+        self._removed &= there.keys()
+        for name in self._removed:
             there.pop(name).remove()
         for name in sorted(there.keys() - self._slots.keys()):
-            self._slots[name] = JoinedSlot(there[name], Instruction(fence=self.allegiance.fence), self._now)
+            self._slots[name] = JoinedSlot(there[name], Instruction(fence=self.ownership.fence), self._now)
         for slot in self:
-            slot.look()
+            slot.refresh()
             self._hosts[slot.name] = slot.state.host
             if slot.gone and slot.attempt is None:
                 self.give_up(slot)
-            elif slot.free:
-                self._judge(slot)
+            elif slot.free and slot.state.worn:
+                slot.renew(slot.state.worn)
+            elif slot.free and slot.state.edition != self.ownership.edition:
+                log.warning("slot %s on %s holds the code of another release, and ends", slot.name, slot.state.host)
+                slot.end()
 
-    def mustered(self) -> bool:
-        """Whether each slot that was there has answered or is gone; until then one may train for a former conductor."""
+    def complete(self) -> bool:
+        """Whether all slots have answered this conductor or are gone; until then, one may obey an earlier one."""
         self.refresh()
-        self._mustered = self._mustered or all(slot.answers for slot in self)
-        return self._mustered
+        self._complete = self._complete or all(slot.answers for slot in self)
+        return self._complete
 
     def settling(self) -> bool:
-        """Whether a slot will soon be free: it joins, or puts away what it has trained."""
+        """Whether a slot will soon be free, because it joins or its attempt has just ended."""
         there = (slot for slot in self if slot.gone is None and slot.state.phase == "here")
         return any(slot.attempt is None and not slot.free for slot in there)
 
     def nodes(self) -> Sequence[Node]:
-        """What the slots offer, each as a node of its own."""
+        """The slots, each as a node of its own."""
         self.refresh()
         return [slot.node for slot in self if slot.here]
 
     def machines(self) -> list[Node]:
-        """One slot of each host that has any: it looks at the host's data root for all."""
+        """One slot of each host, which inspects the data root for all of them."""
         self.refresh()
         return list({slot.state.host: slot.node for slot in self if slot.answers and slot.here}.values())
 
     def hosts(self, names: Sequence[str]) -> set[str]:
-        """The hosts of slots, those that left included."""
+        """The hosts of slots by name, including slots that have left."""
         return {self._hosts[name] for name in names if name in self._hosts}
 
-    def look(self, seen: Mapping[str, int]) -> Sequence[SlotReport]:
-        """The slots with what each said of itself last; `seen` is by attempt how many messages are recorded."""
+    def reports(self, seen: Mapping[str, int]) -> Sequence[SlotReport]:
+        """The slots with their last states, for clients; `seen` has the recorded messages by attempt."""
         self.refresh()
-        return [_report(slot, seen) for slot in self if slot.here]
+        return [slot.report(seen) for slot in self if slot.here]
 
     def give_up(self, slot: JoinedSlot) -> None:
-        """Strike a slot off; if it lives, it ends what it trains once it sees that."""
+        """Remove a slot; if it lives, it stops its training once it notices."""
         self._slots.pop(slot.name, None)
-        self._struck.add(slot.name)  # one whose folder stays would join as another, which never answers
-        slot.box.remove()
-
-    def _judge(self, slot: JoinedSlot) -> None:
-        """A free slot that has grown, or that holds other code, trains nothing more."""
-        if slot.state.worn:
-            slot.renew(slot.state.worn)
-        elif slot.state.edition != self.allegiance.edition:
-            log.warning("slot %s on %s holds the code of another release, and ends", slot.name, slot.state.host)
-            slot.tell(Instruction(do="end"))
-
-
-def _owner(file: Path) -> _Owner:
-    try:
-        return read_as(_READER, file)
-    except DamagedFileError as error:
-        raise MetricsweepError(f"{error}; if no other installation has its slots there, remove it") from error
-
-
-def _usage(slot: JoinedSlot) -> ProcessUsage | None:
-    try:
-        return None if slot.state.usage is None else ProcessUsage.model_validate(slot.state.usage)
-    except ValidationError:  # of another release, say: a number for people is no reason to lose the slot
-        return None
-
-
-def _report(slot: JoinedSlot, seen: Mapping[str, int]) -> SlotReport:
-    state, usage = slot.state, _usage(slot)
-    recorded, lag = seen.get(slot.attempt or ""), None
-    if recorded is not None and recorded < state.said and state.attempt == slot.attempt:
-        first = state.said - len(state.ages)
-        lag = state.ages[max(0, recorded - first)] if state.ages else None
-    return SlotReport(slot.name, slot.name, state.host, slot.shape.bundle, slot.attempt, usage, lag)
+        self._removed.add(slot.name)  # a folder that stays would be taken for a new slot, which never answers
+        slot.mailbox.remove()
 
 
 class FilePool:
-    """What the dispatch asks of a pool, over the roster."""
+    """The slots that joined over a shared folder, as the dispatch uses them."""
 
-    def __init__(self, roster: Roster, limit: int) -> None:
-        self._roster, self._limit = roster, limit
+    def __init__(self, registry: SlotRegistry, limit: int) -> None:
+        self._registry, self._limit = registry, limit
         self._expected: list[Slot] = []
-        self._adopting = True  # orders that a former run left may still come
-        for slot in roster:  # what they train is claimed by the orders that stand for it, or by none
+        self._adopting = True  # orders of an earlier run may still come
+        for slot in registry:
             slot.forget()
 
     def holding(self, name: str, attempt: str) -> JoinedSlot | None:
-        """The slot of that name if it trains, or has just trained, this attempt, or is told to."""
-        slot = self._roster.get(name)
+        """The slot `name` if it trains this attempt, has just trained it, or was assigned it."""
+        slot = self._registry.get(name)
         if slot is None or slot.gone or not slot.has(attempt):
             return None
         slot.attempt = attempt
         return slot
 
     def there(self, name: str) -> bool:
-        """Whether there is a slot of that name."""
-        slot = self._roster.get(name)
+        """Whether a slot of this name has joined."""
+        slot = self._registry.get(name)
         return slot is not None and slot.gone is None
 
     def take(self, order: Order) -> JoinedSlot | None:
-        """The smallest free slot that holds the order's shape, where its data are; none: wait until there is one."""
+        """Assign an order to the smallest free slot that is large enough and has its data; `None` if none is free."""
         if self._crowded():
             return None
-        shape, lacking = shape_of(order.slot, self._roster.nodes()), self._lacking(order)
+        shape, lacking = shape_of(order.slot, self._registry.nodes()), self._lacking(order)
         fitting = [slot for slot in self._free() if holds(slot.node, (), shape) and slot.state.host not in lacking]
         taken = min(fitting, key=lambda slot: (slot.shape.gpus, slot.shape.cpus, slot.since), default=None)
         if taken is not None:
@@ -359,56 +341,57 @@ class FilePool:
         return taken
 
     def possible(self, slot: Slot) -> bool:
-        """Whether a slot that is there could train it."""
-        return possible(slot, self._roster.nodes())
+        """Whether one of the joined slots is large enough for trainings that ask for `slot`."""
+        return possible(slot, self._registry.nodes())
 
     def expect(self, waiting: Sequence[Slot]) -> None:
-        """Which slots trainings wait for: an order is taken once one of these can be had."""
+        """Set which slots trainings wait for: an order is taken once one of them is free."""
         self._expected = list({slot.model_dump_json(): slot for slot in waiting}.values())
 
     def full(self) -> bool:
-        """True when no order can be taken: every slot that could train what waits is in use."""
-        nodes, free = self._roster.nodes(), self._free()
+        """Whether no order can be taken, since all slots that could train a waiting order are in use."""
+        nodes, free = self._registry.nodes(), self._free()
         if self._crowded():
             return True
         shapes = [shape_of(slot, nodes) for slot in self._expected if possible(slot, nodes)]
         return not any(holds(slot.node, (), shape) for slot in free for shape in shapes) if shapes else not free
 
     def unclaimed(self) -> bool:
-        """Whether a slot trains what no order stands for, or such orders may come of which the slot is gone."""
-        return self._adopting or any(slot.stray for slot in self._roster)
+        """Whether a slot trains an attempt without an order, or orders of an earlier run may still come."""
+        return self._adopting or any(slot.stray for slot in self._registry)
 
     def reap(self) -> None:
-        """Stop what no order stands for: it was cancelled or superseded while no conductor lived."""
+        """Stop attempts without an order, which were cancelled or superseded while no conductor lived."""
         self._adopting = False
-        for slot in self._roster:
+        for slot in self._registry:
             if attempt := slot.stray:
                 slot.stop(attempt)
 
     def release(self, slot: JoinedSlot) -> None:
-        """Give a slot back."""
+        """Make a slot free again after its attempt has ended."""
         slot.give_back()
 
     def replace(self, slot: JoinedSlot, reason: str) -> None:
-        """Have a slot go on as another process."""
+        """Instruct a slot to continue as another process."""
         slot.give_back()
         slot.renew(reason)
 
     def lost(self, slot: JoinedSlot) -> None:
-        """Give a slot up."""
-        self._roster.give_up(slot)
+        """Remove a slot that was lost."""
+        self._registry.give_up(slot)
 
     def training(self) -> list[Shape]:
         """The shapes of the slots that train."""
-        return [slot.shape for slot in self._roster if slot.attempt is not None]
+        return [slot.shape for slot in self._registry if slot.attempt is not None]
 
     def _crowded(self) -> bool:
         return len(self.training()) >= self._limit
 
     def _lacking(self, order: Order) -> set[str]:
-        """The hosts without the order's data; none where no other can hold its slot: then its training says so."""
-        hosts = self._roster.hosts(order.lacking)
-        return hosts if possible(order.slot, [one for one in self._roster.nodes() if one.host not in hosts]) else set()
+        """The hosts without the order's data; empty if no other host can train it, so that its training reports it."""
+        hosts = self._registry.hosts(order.lacking)
+        others = [node for node in self._registry.nodes() if node.host not in hosts]
+        return hosts if possible(order.slot, others) else set()
 
     def _free(self) -> list[JoinedSlot]:
-        return [slot for slot in self._roster if slot.free]
+        return [slot for slot in self._registry if slot.free]

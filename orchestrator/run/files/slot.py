@@ -1,4 +1,4 @@
-"""A slot that joins by files: its resources, its mailbox, and its life from joining to leaving."""
+"""A slot that joins over a shared folder: its resources, its mailbox, and its work from joining to leaving."""
 
 import json
 import os
@@ -26,80 +26,278 @@ from orchestrator.views.runs import Order
 from workers.catalog import Finding, Need
 
 MEGABYTE: Final = 2**20
-
-
-class Allocation:
-    """Read off the environment that Slurm gives a job; without one it is the machine's."""
-
-    def __init__(self, environment: Mapping[str, str]) -> None:
-        self._told = environment
-
-    @property
-    def job(self) -> str:
-        """What the scheduler calls it, with the number of times that it was requeued; empty: there is none."""
-        told = self._told
-        array = told.get("SLURM_ARRAY_JOB_ID")
-        job = f"{array}_{told.get('SLURM_ARRAY_TASK_ID', '')}" if array else told.get("SLURM_JOB_ID", "")
-        again = told.get("SLURM_RESTART_COUNT", "0")
-        return f"{job}r{again}" if job and again != "0" else job
-
-    def resources(self) -> dict[str, float]:
-        """CPUs, GPUs and memory by the names that slots are counted in."""
-        return {"CPU": self._cpus(), "GPU": float(self._gpus()), "memory": float(self._memory())}
-
-    def _cpus(self) -> float:
-        for name in ("SLURM_CPUS_PER_TASK", "SLURM_CPUS_ON_NODE"):
-            if self._told.get(name, "").isdigit():
-                return float(self._told[name])
-        return float(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
-
-    def _gpus(self) -> int:
-        visible = self._told.get("CUDA_VISIBLE_DEVICES")
-        if visible is not None:
-            return len([one for one in visible.split(",") if one.strip() and one.strip() != "-1"])
-        told = self._told.get("SLURM_GPUS_ON_NODE", "")
-        if self.job:
-            return int(told) if told.isdigit() else 0
-        return _installed()
-
-    def _memory(self) -> int:
-        per_node, per_cpu = self._told.get("SLURM_MEM_PER_NODE", ""), self._told.get("SLURM_MEM_PER_CPU", "")
-        if per_node.isdigit() and int(per_node):
-            return int(per_node) * MEGABYTE
-        if per_cpu.isdigit() and int(per_cpu):
-            return int(int(per_cpu) * self._cpus()) * MEGABYTE
-        return int(psutil.virtual_memory().total)
-
-
-def _installed() -> int:
-    """The GPUs that NVML tells of; 0 where there is none that does."""
-    try:
-        import pynvml
-
-        pynvml.nvmlInit()
-        return int(pynvml.nvmlDeviceGetCount())
-    except Exception:  # no module, no library, no driver
-        return 0
-
-
-MOST_BYTES: Final = 16 * 2**20
-"""Of a file that one side writes: an order with its recipe and an inspection of thousands of data sets take a tenth."""
+MOST_BYTES: Final = 16 * MEGABYTE
+"""Of a file of either side: ten times an order with its recipe, or an inspection of thousands of data sets."""
 T = TypeVar("T")
 
+FORM: Final = 1  # the version of the files
+_ROOM: Final = "slots"  # the folder of all slots, in the storage
+HERE: Final = "here"  # the folder in that, with a folder for each slot
+ORDER, STATE, DEMAND, OWNER = "order.json", "state.json", "demand.json", "installation.json"
+SILENT_SECONDS: Final = 60.0
+"""A slot that has not written for so long counts as lost; one that could not write for half of it stops."""
+LEFT_SECONDS: Final = 3_600.0  # the age at which unfinished files are removed
+POLL_SECONDS: Final = 1.0  # how often a slot reads its instruction
+_BEAT_SECONDS: Final = 5.0  # how often a slot writes its state while nothing changes
 
-class DamagedFileError(OSError):
-    """A file does not hold what the other side writes there."""
+Phase = Literal["here", "leaving", "left"]
+Command = Literal["keep", "train", "stop", "end", "renew"]
+ORDERS: Final = TypeAdapter(Order)
+WORKPLACES: Final = TypeAdapter(Workplace)
+NEEDS: Final = TypeAdapter(list[Need])
+FINDINGS: Final = TypeAdapter(list[Finding])
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """The latest instruction of the conductor to a slot."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(allow_inf_nan=False)
+
+    fence: int = 0  # the fence of the lease; a slot ignores instructions with a lower fence than an earlier one had
+    number: int = 0
+    do: Command = "keep"
+    """`keep` is a greeting, which a slot answers like any instruction; `renew`: continue as another process."""
+    attempt: str | None = None  # the attempt to stop
+    order: Mapping[str, Any] | None = None  # the order to train
+    workplace: Mapping[str, Any] | None = None
+    look: int = 0  # the number of the inspection to make
+    needs: list[Any] = field(default_factory=list)  # of that inspection
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """The state of a slot, as the slot writes it for the conductor."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(allow_inf_nan=False)
+
+    form: int = FORM
+    beat: int = 0  # grows each time it is written
+    phase: Phase = "here"
+    fence: int = 0  # of the last instruction that it has taken
+    taken: int = 0  # the number of that instruction
+    host: str = ""
+    pid: int = 0
+    job: str = ""  # its scheduler's number
+    resources: Mapping[str, float] = field(default_factory=dict)
+    edition: str = ""
+    attempt: str | None = None
+    busy: bool = False
+    worn: str | None = None
+    said: int = 0
+    ages: list[float] = field(default_factory=list)
+    usage: Mapping[str, Any] | None = None
+    last: str | None = None  # the last message of a failed attempt, which its spool may lack
+    looked: int = 0  # the number of the last inspection that has ended
+    found: list[Any] | None = None
+    problem: str | None = None  # why it found nothing
+
+
+class Mailbox:
+    """The folder through which the conductor and one slot exchange instructions and states. Methods raise OSError."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.name = folder, folder.name
+
+    def make(self, state: State) -> None:
+        """Make the folder of a slot with its files, and then move it into place."""
+        aside = self.folder.with_name(f".{self.name}")
+        aside.mkdir()
+        write(aside / ORDER, asdict(Instruction()))
+        write(aside / STATE, asdict(state))
+        aside.rename(self.folder)
+        settle(self.folder.parent)
+
+    def instruction(self) -> Instruction:
+        """The latest instruction for the slot; raises FileNotFoundError if the slot has been removed."""
+        return read_as(_INSTRUCTIONS, self.folder / ORDER)
+
+    def instruct(self, instruction: Instruction) -> None:
+        """Replace the instruction for the slot."""
+        write(self.folder / ORDER, asdict(instruction))
+
+    def state(self) -> State | None:
+        """The last state of the slot; `None` if its files have another version."""
+        found = read(self.folder / STATE)
+        return valid(_STATES, found, self.folder / STATE) if found.get("form") == FORM else None
+
+    def put_state(self, state: State) -> None:
+        """Replace the state of the slot."""
+        write(self.folder / STATE, asdict(state))
+
+    def remove(self) -> None:
+        """Remove the folder of a slot, which ends once it notices; raises nothing."""
+        aside = self.folder.with_name(f".{self.name}")
+        with suppress(OSError):
+            self.folder.rename(aside)
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+class FileSlot:
+    """A slot: passes the instructions of its mailbox to a slot actor, which trains, and writes its state."""
+
+    def __init__(
+        self,
+        mailbox: Mailbox,
+        storage: Path,
+        state: State,
+        *,
+        idle: float,
+        poll: float = POLL_SECONDS,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._mailbox, self._storage, self._state = mailbox, storage, state
+        self._idle, self._poll, self._now = idle, poll, now
+        self._actor = SlotActor(lonely=1e9, edition=state.edition)
+        self._wake = threading.Event()
+        self.why: str | None = None
+        """Why it leaves."""
+        self._renew = False
+        self._inspection, self._inspected = 0, dict[str, Any]()  # the number of the latest, the findings of the last
+        self._beat, self._shown = 0, State()
+        self._written = self._read = self._used = now()  # when it last wrote its state, read its mailbox, and trained
+
+    def leave(self, why: str) -> None:
+        """Stop the training at a checkpoint, and end the slot. Safe in signal handlers."""
+        self.why = self.why or why
+        self._wake.set()
+
+    def run(self) -> bool:
+        """Serve orders until the slot leaves; returns whether another process is to replace it."""
+        self._mailbox.make(self._state)
+        while True:
+            self._turn()
+            described = self._actor.describe()
+            if self.why is not None:
+                if not described["busy"]:
+                    break
+                self._actor.stop(described["attempt"])
+            elif described["busy"]:
+                self._used = self._now()
+            elif self._now() - self._used > self._idle:
+                self.leave(f"it had nothing to train for {self._idle:g} s")
+            if self._wake.wait(self._poll):
+                self._wake.clear()
+                if self.why is not None:
+                    time.sleep(min(self._poll, 0.1))  # the training needs a moment to stop
+        self._end()
+        return self._renew
+
+    def _turn(self) -> None:
+        """Obey the instruction and write the state. The slot leaves if it was removed or the storage is away."""
+        try:
+            self._obey(self._mailbox.instruction())
+            self._report()
+            self._read = self._now()
+        except FileNotFoundError:
+            self.leave("it was given up")
+        except OSError as error:
+            if self._now() - self._read > SILENT_SECONDS / 2:
+                self.leave(f"the storage does not answer: {error}")
+        except ValueError as error:  # such as an order of another release; the conductor notices a slot that leaves
+            self.leave(f"its instruction cannot be read: {' '.join(str(error).split())[:500]}")
+
+    def _obey(self, given: Instruction) -> None:
+        if given.fence < self._state.fence:
+            return  # from a conductor that has lost its lease
+        if given.look > self._inspection:
+            self._inspection = given.look
+            threading.Thread(target=self._look, args=(given,), daemon=True).start()
+        if (given.fence, given.number) <= (self._state.fence, self._state.taken):
+            return
+        if given.do == "train" and self.why is None:
+            self._used = self._now()
+            self._actor.start(ORDERS.validate_python(given.order), self._workplace(given), given.fence)
+        elif given.do == "stop" and given.attempt:
+            self._actor.stop(given.attempt)
+        elif given.do in ("end", "renew"):
+            self._renew = given.do == "renew"
+            self.leave("it was asked to")
+        self._state = replace(self._state, fence=given.fence, taken=given.number)
+
+    def _workplace(self, given: Instruction) -> Workplace:
+        """The conductor's workplace, with the folders of the storage and of own parts on this machine."""
+        parts = os.path.expanduser(os.environ.get("METRICSWEEP_PARTS", ""))
+        workplace = WORKPLACES.validate_python(given.workplace)
+        return replace(workplace, storage=self._storage, parts=Path(parts) if parts else workplace.parts)
+
+    def _report(self) -> None:
+        """Write the state if it has changed, or if the last one is old."""
+        described = self._actor.describe()
+        changed = {key: described[key] for key in ("attempt", "busy", "worn")}
+        phase: Phase = "here" if self.why is None else "leaving"
+        self._state = replace(self._state, phase=phase, **changed, **self._inspected)
+        if self._state != self._shown or self._now() - self._written >= _BEAT_SECONDS:
+            self._write(described)
+
+    def _write(self, described: Mapping[str, Any]) -> None:
+        self._beat += 1
+        usage = {key: described[key] for key in ("said", "ages", "usage")}
+        self._mailbox.put_state(replace(self._state, beat=self._beat, last=self._failure(described), **usage))
+        self._shown, self._written = self._state, self._now()
+
+    def _failure(self, described: Mapping[str, Any]) -> str | None:
+        """The message of a failed attempt; a failure of the slot itself is in no spool."""
+        if described["attempt"] is None or described["busy"] or not described["said"]:
+            return None
+        lines = self._actor.poll(described["attempt"], described["said"] - 1, 0)
+        return lines[-1].decode() if lines and Message.of(lines[-1]).kind == "failed" else None
+
+    def _look(self, given: Instruction) -> None:
+        """Inspect the data root of this machine; the next state has the findings."""
+        found: list[Any] | None = None
+        problem: str | None = None
+        try:
+            findings = inspect(self._workplace(given), NEEDS.validate_python(given.needs))
+            found = FINDINGS.dump_python(findings, mode="json")
+        except Exception as error:  # of any kind; the conductor reports it
+            problem = f"{type(error).__name__}: {error}"[:1000]
+        self._inspected = {"looked": given.look, "found": found, "problem": problem}
+        self._wake.set()
+
+    def _end(self) -> None:
+        """Write that the slot has left; if that fails, it is noticed by its silence."""
+        with suppress(OSError):
+            described = self._actor.describe()
+            self._state = replace(self._state, phase="left", attempt=described["attempt"], busy=False)
+            self._write(described)
 
 
 def write(file: Path, content: Mapping[str, Any]) -> None:
-    """Replace a file whole, on disk before anybody sees it; raises OSError."""
+    """Replace a JSON file whole, synced to disk; raises OSError."""
     with replacing(file, mode=0o600) as made:
         made.write(json.dumps(content).encode())
     settle(file.parent)
 
 
+def settle(folder: Path) -> None:
+    """Sync the names in a folder to disk, so that a renamed file survives a power failure."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def read_as(reader: TypeAdapter[T], file: Path) -> T:
+    """The validated content of a JSON file; raises OSError, and DamagedFileError if it is not valid."""
+    return valid(reader, read(file), file)
+
+
+def valid(reader: TypeAdapter[T], found: Mapping[str, Any], file: Path) -> T:
+    """The validated content of a JSON file that was read; raises DamagedFileError."""
+    try:
+        return reader.validate_python(found)
+    except ValueError as error:
+        raise DamagedFileError(f"{file} is damaged: {' '.join(str(error).split())[:500]}") from error
+
+
+class DamagedFileError(OSError):
+    """The content of a slot's file is not valid."""
+
+
 def read(file: Path) -> dict[str, Any]:
-    """What stands in a file; raises OSError, DamagedFileError where that is no object of JSON."""
+    """The JSON object in a file; raises OSError, and DamagedFileError for anything else."""
     with file.open("rb") as opened_file:
         content = opened_file.read(MOST_BYTES + 1)
     if len(content) > MOST_BYTES:
@@ -113,139 +311,74 @@ def read(file: Path) -> dict[str, Any]:
     return found
 
 
-def read_as(reader: TypeAdapter[T], file: Path) -> T:
-    """What stands in a file as what its other side writes; raises OSError, DamagedFileError where it is not."""
-    return valid(reader, read(file), file)
-
-
-def valid(reader: TypeAdapter[T], found: Mapping[str, Any], file: Path) -> T:
-    """What was read, as that; raises DamagedFileError."""
-    try:
-        return reader.validate_python(found)
-    except ValueError as error:
-        raise DamagedFileError(f"{file} is damaged: {' '.join(str(error).split())[:500]}") from error
-
-
-def settle(folder: Path) -> None:
-    """Have the names in a folder survive a power cut."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-FORM: Final = 1
-"""Of what the two sides write."""
-ROOM: Final = "slots"
-"""The folder in the storage."""
-HERE: Final = "here"
-"""The folder in that, with a folder for each slot."""
-ORDER, STATE, DEMAND, OWNER = "order.json", "state.json", "demand.json", "installation.json"
-SILENT_SECONDS: Final = 60.0
-"""A slot that has told nothing for so long counts as lost; one that could tell nothing for half of it stops."""
-
-LEFT_SECONDS: Final = 3_600.0
-"""What was written aside and never put in its place is removed after so long."""
-
-Phase = Literal["here", "leaving", "left"]
-
-
-@dataclass(frozen=True, slots=True)
-class Instruction:
-    """What the conductor wants of a slot: the latest one alone counts."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(allow_inf_nan=False)
-
-    fence: int = 0
-    """The lease's. A slot that has seen a higher one does nothing of what stands beside a lower one."""
-    number: int = 0
-    do: Literal["keep", "train", "stop", "end", "renew"] = "keep"
-    """`keep` is a greeting, which a slot answers like any other; `renew`: end, and begin anew as another process."""
-    attempt: str | None = None  # that is to be stopped
-    order: Mapping[str, Any] | None = None  # that is to be trained
-    workplace: Mapping[str, Any] | None = None
-    look: int = 0  # the number of the inspection that is asked for
-    needs: list[Any] = field(default_factory=list)  # that it looks for
-
-
-@dataclass(frozen=True, slots=True)
-class State:
-    """What a slot says of itself."""
-
-    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(allow_inf_nan=False)
-
-    form: int = FORM
-    beat: int = 0  # grows with every writing
-    phase: Phase = "here"
-    fence: int = 0  # of the instruction that it has taken last, and that one's number
-    taken: int = 0
-    host: str = ""
-    pid: int = 0
-    job: str = ""  # what its scheduler calls it
-    resources: Mapping[str, float] = field(default_factory=dict)
-    edition: str = ""
-    attempt: str | None = None
-    busy: bool = False
-    worn: str | None = None
-    said: int = 0
-    ages: list[float] = field(default_factory=list)
-    usage: Mapping[str, Any] | None = None
-    last: str | None = None  # the last message of an attempt that failed, which its spool may lack
-    looked: int = 0  # the number of the inspection that has ended
-    found: list[Any] | None = None
-    problem: str | None = None  # why it found nothing
-
-
 _INSTRUCTIONS: Final = TypeAdapter(Instruction)
 _STATES: Final = TypeAdapter(State)
 
 
-class Box:
-    """The folder of one slot."""
+class Allocation:
+    """The job and resources of this process, from Slurm's variables, else those of the machine."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.name = folder, folder.name
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._environment = environment
 
-    def make(self, state: State) -> None:
-        """Make it; nobody sees it before it is whole."""
-        aside = self.folder.with_name(f".{self.name}")
-        aside.mkdir()
-        write(aside / ORDER, asdict(Instruction()))
-        write(aside / STATE, asdict(state))
-        aside.rename(self.folder)
-        settle(self.folder.parent)
+    @property
+    def job(self) -> str:
+        """Slurm's number of this job, with the number of its requeues; empty outside of a job."""
+        given = self._environment
+        array = given.get("SLURM_ARRAY_JOB_ID")
+        job = f"{array}_{given.get('SLURM_ARRAY_TASK_ID', '')}" if array else given.get("SLURM_JOB_ID", "")
+        again = given.get("SLURM_RESTART_COUNT", "0")
+        return f"{job}r{again}" if job and again != "0" else job
 
-    def instruction(self) -> Instruction:
-        """The latest instruction; raises OSError, FileNotFoundError where the slot has been given up."""
-        return read_as(_INSTRUCTIONS, self.folder / ORDER)
+    def resources(self) -> dict[str, float]:
+        """The CPUs, GPUs and memory of this process by Ray's names."""
+        return {"CPU": self._cpus(), "GPU": float(self._gpus()), "memory": float(self._memory())}
 
-    def instruct(self, instruction: Instruction) -> None:
-        """Replace the instruction; raises OSError."""
-        write(self.folder / ORDER, asdict(instruction))
+    def _cpus(self) -> float:
+        for name in ("SLURM_CPUS_PER_TASK", "SLURM_CPUS_ON_NODE"):
+            if self._environment.get(name, "").isdigit():
+                return float(self._environment[name])
+        return float(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
 
-    def state(self) -> State | None:
-        """What the slot said last; none: in a form that is not ours. Raises OSError."""
-        found = read(self.folder / STATE)
-        return valid(_STATES, found, self.folder / STATE) if found.get("form") == FORM else None
+    def _gpus(self) -> int:
+        visible = self._environment.get("CUDA_VISIBLE_DEVICES")
+        if visible is not None:
+            return len([device for device in visible.split(",") if device.strip() not in ("", "-1")])
+        on_node = self._environment.get("SLURM_GPUS_ON_NODE", "")
+        if self.job:
+            return int(on_node) if on_node.isdigit() else 0
+        return _installed_gpus()
 
-    def tell(self, state: State) -> None:
-        """Replace the state; raises OSError."""
-        write(self.folder / STATE, asdict(state))
-
-    def remove(self) -> None:
-        """Give the slot up: it ends once it sees that."""
-        aside = self.folder.with_name(f".{self.name}")
-        with suppress(OSError):
-            self.folder.rename(aside)
-        shutil.rmtree(aside, ignore_errors=True)
+    def _memory(self) -> int:
+        per_node = self._environment.get("SLURM_MEM_PER_NODE", "")
+        per_cpu = self._environment.get("SLURM_MEM_PER_CPU", "")
+        if per_node.isdigit() and int(per_node):
+            return int(per_node) * MEGABYTE
+        if per_cpu.isdigit() and int(per_cpu):
+            return int(int(per_cpu) * self._cpus()) * MEGABYTE
+        return int(psutil.virtual_memory().total)
 
 
-def room(storage: Path | str) -> Path:
-    """The folder of all slots in a storage, made where it is not there and closed to others.
+def _installed_gpus() -> int:
+    try:
+        import pynvml
 
-    Who can write there has slots call functions by name. Raises MetricsweepError for a bucket, and where the folder
-    is somebody else's.
+        pynvml.nvmlInit()
+        return int(pynvml.nvmlDeviceGetCount())
+    except Exception:  # no module, no library, no driver
+        return 0
+
+
+def mailboxes(root: Path) -> list[Mailbox]:
+    """The mailboxes of all slots under a folder, by the name of the slot; raises OSError."""
+    return [Mailbox(path) for path in sorted((root / HERE).iterdir()) if not path.name.startswith(".")]
+
+
+def slots_folder(storage: Path | str) -> Path:
+    """The folder of all slots in a storage, made on first use, and only accessible to this user.
+
+    Anyone who can write there can have slots call functions by name. Raises MetricsweepError for a bucket, and if the
+    folder belongs to another user.
     """
     there = opened(storage)
     if not isinstance(there, Folder):
@@ -253,179 +386,26 @@ def room(storage: Path | str) -> Path:
             "METRICSWEEP_STORAGE_URL: slots that join by files need a folder that they and the conductor see, "
             f"found {storage}"
         )
-    own_folder(there.root / ROOM)
-    own_folder(there.root / ROOM / HERE)
-    return there.root / ROOM
+    own_folder(there.root / _ROOM)
+    own_folder(there.root / _ROOM / HERE)
+    return there.root / _ROOM
 
 
-def boxes(room: Path) -> list[Box]:
-    """The slots that there are, by name."""
-    return [Box(path) for path in sorted((room / HERE).iterdir()) if not path.name.startswith(".")]
-
-
-def tidy(room: Path) -> None:
-    """Remove what was written aside by who died before it was in its place, or given up and not removed whole."""
-    before = time.time() - LEFT_SECONDS  # by the clock of whoever wrote it: an hour is far from any that is right
-    for folder in (room, room / HERE):
+def tidy(root: Path) -> None:
+    """Remove unfinished files of killed processes, and the remains of removed slots."""
+    before = time.time() - LEFT_SECONDS  # an hour is more than the clocks of machines differ
+    for folder in (root, root / HERE):
         with suppress(OSError):
-            for path in [one for one in folder.iterdir() if one.name.startswith(".")]:
-                if path.lstat().st_mtime < before:
-                    _discard(path)
-
-
-def _discard(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        with suppress(OSError):
-            path.unlink()
-
-
-POLL_SECONDS: Final = 1.0
-"""How often a slot looks for an instruction."""
-BEAT_SECONDS: Final = 5.0
-"""How often it tells of itself while nothing changes."""
-ORDERS: Final = TypeAdapter(Order)
-WORKPLACES: Final = TypeAdapter(Workplace)
-NEEDS: Final = TypeAdapter(list[Need])
-FINDINGS: Final = TypeAdapter(list[Finding])
-
-
-class FileSlot:
-    """One slot. What it trains, how, and what it holds afterwards is the slot actor's; here is how it is reached."""
-
-    def __init__(
-        self,
-        box: Box,
-        storage: Path,
-        state: State,
-        *,
-        idle: float,
-        poll: float = POLL_SECONDS,
-        now: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._box, self._storage, self._state = box, storage, state
-        self._idle, self._poll, self._now = idle, poll, now
-        self._actor = SlotActor(lonely=1e9, edition=state.edition)
-        self._wake = threading.Event()
-        self._why: str | None = None  # it leaves
-        self._renew = False
-        self._looking, self._looked = 0, dict[str, Any]()  # the number of the inspection, and what the last one found
-        self._beat, self._shown = 0, State()
-        self._told = self._heard = self._used = now()
-
-    def leave(self, why: str) -> None:
-        """Give back what it trains, from its last checkpoint on, and end. Also for signal handlers."""
-        self._why = self._why or why
-        self._wake.set()
-
-    def run(self) -> bool:
-        """Serve until it is to leave; whether another process is to take its place."""
-        self._box.make(self._state)
-        while True:
-            self._turn()
-            described = self._actor.describe()
-            if self._why is not None:
-                if not described["busy"]:
-                    break
-                self._actor.stop(described["attempt"])
-            elif described["busy"]:
-                self._used = self._now()
-            elif self._now() - self._used > self._idle:
-                self.leave(f"it had nothing to train for {self._idle:g} s")
-            if self._wake.wait(self._poll):
-                self._wake.clear()
-                if self._why is not None:
-                    time.sleep(min(self._poll, 0.1))  # what it trains needs a moment to stop
-        self._end()
-        return self._renew
-
-    def _turn(self) -> None:
-        """Read the instruction and tell of itself; a storage that is away for long, or gave it up, ends the slot."""
-        try:
-            self._obey(self._box.instruction())
-            self._tell()
-            self._heard = self._now()
-        except FileNotFoundError:
-            self.leave("it was given up")
-        except OSError as error:
-            if self._now() - self._heard > SILENT_SECONDS / 2:
-                self.leave(f"the storage does not answer: {error}")
-        except ValueError as error:  # an order of another release, say: a slot that ends is noticed, a mute one late
-            self.leave(f"what it is told cannot be read: {' '.join(str(error).split())[:500]}")
-
-    def _obey(self, given: Instruction) -> None:
-        if given.fence < self._state.fence:
-            return  # of a conductor whose lease another one has taken
-        if given.look > self._looking:
-            self._looking = given.look
-            threading.Thread(target=self._look, args=(given,), daemon=True).start()
-        if (given.fence, given.number) <= (self._state.fence, self._state.taken):
-            return
-        if given.do == "train" and self._why is None:
-            self._used = self._now()
-            self._actor.start(ORDERS.validate_python(given.order), self._workplace(given), given.fence)
-        elif given.do == "stop" and given.attempt:
-            self._actor.stop(given.attempt)
-        elif given.do in ("end", "renew"):
-            self._renew = given.do == "renew"
-            self.leave("it was asked to")
-        self._state = replace(self._state, fence=given.fence, taken=given.number)
-
-    def _workplace(self, given: Instruction) -> Workplace:
-        """The conductor's, but for where the storage and one's own parts are on this machine."""
-        parts = os.path.expanduser(os.environ.get("METRICSWEEP_PARTS", ""))
-        told = WORKPLACES.validate_python(given.workplace)
-        return replace(told, storage=self._storage, parts=Path(parts) if parts else told.parts)
-
-    def _tell(self) -> None:
-        """Write the state, where it has changed or where it is time to."""
-        described = self._actor.describe()
-        named = {key: described[key] for key in ("attempt", "busy", "worn")}
-        phase: Phase = "here" if self._why is None else "leaving"
-        self._state = replace(self._state, phase=phase, **named, **self._looked)
-        if self._state != self._shown or self._now() - self._told >= BEAT_SECONDS:
-            self._write(described)
-
-    def _write(self, described: Mapping[str, Any]) -> None:
-        self._beat += 1
-        told = {key: described[key] for key in ("said", "ages", "usage")}
-        self._box.tell(replace(self._state, beat=self._beat, last=self._last(described), **told))
-        self._shown, self._told = self._state, self._now()
-
-    def _last(self, described: Mapping[str, Any]) -> str | None:
-        """The failure in which the attempt ended: the slot's own is in no spool."""
-        if described["attempt"] is None or described["busy"] or not described["said"]:
-            return None
-        lines = self._actor.poll(described["attempt"], described["said"] - 1, 0)
-        return lines[-1].decode() if lines and Message.of(lines[-1]).kind == "failed" else None
-
-    def _look(self, given: Instruction) -> None:
-        """Inspect this machine's data root; the state tells it at the next turn."""
-        told: dict[str, Any]
-        try:
-            found = inspect(self._workplace(given), NEEDS.validate_python(given.needs))
-            told = {"found": FINDINGS.dump_python(found, mode="json"), "problem": None}
-        except Exception as error:  # whatever keeps it from looking: the conductor says so
-            told = {"found": None, "problem": f"{type(error).__name__}: {error}"[:1000]}
-        self._looked = {"looked": given.look, **told}
-        self._wake.set()
-
-    def _end(self) -> None:
-        """Say that it has left; where that cannot be said, its silence does."""
-        try:
-            described = self._actor.describe()
-            self._state = replace(self._state, phase="left", attempt=described["attempt"], busy=False)
-            self._write(described)
-        except OSError:
-            return
-
-    @property
-    def why(self) -> str | None:
-        """Why it leaves."""
-        return self._why
+            for path in list(folder.glob(".*")):
+                if path.lstat().st_mtime >= before:
+                    continue
+                if path.is_dir() and not path.is_symlink():
+                    shutil.rmtree(path, ignore_errors=True)
+                else:
+                    with suppress(OSError):
+                        path.unlink()
 
 
 def state_of(resources: Mapping[str, float], edition: str, job: str) -> State:
-    """What a slot says of itself at first."""
+    """The first state of a slot on this machine."""
     return State(host=socket.gethostname(), pid=os.getpid(), job=job, resources=dict(resources), edition=edition)

@@ -1,4 +1,4 @@
-"""`python -m orchestrator.run.ray`: `ray start --block` for a node that gives back what it trains before it ends."""
+"""Run `ray start --block` for a node that returns its trainings before it ends."""
 
 import argparse
 import ctypes
@@ -15,82 +15,132 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
+import psutil
+
 from orchestrator.host.logs import begin_logging
 from orchestrator.run.ray import require_tokens
-from orchestrator.run.slot import LOOK_SECONDS, VARIABLE, Departure
+from orchestrator.run.slot import LOOK_SECONDS, VARIABLE, Preemption
 from orchestrator.views.errors import MetricsweepError
 
 log = logging.getLogger("orchestrator.run.ray")
 
-GENERATED: Final = "KUBERAY_GEN_RAY_START_CMD"
-"""Where KubeRay leaves the command that it would have run itself."""
-GRACE_SECONDS: Final = 25.0
-"""Kubernetes kills a pod 30 s after its notice, unless the pod says otherwise."""
-HEARD_SECONDS: Final = 2.0
-"""How long a node stays once nothing trains: a slot may have been about to begin, and who listens asks for the rest."""
-NOTICES: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
+_GENERATED: Final = "KUBERAY_GEN_RAY_START_CMD"
+"""The variable in which KubeRay puts the command that it would run itself."""
+GRACE_SECONDS: Final = 25.0  # by default, Kubernetes kills a pod 30 s after its notice
+_HEARD_SECONDS: Final = 2.0
+"""How long a node stays after its last training: a slot may be about to begin, and the conductor reads the messages."""
+_NOTICES: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
 
 _LIBC: Final = ctypes.CDLL(None) if sys.platform == "linux" else None
 _PR_SET_PDEATHSIG: Final = 1  # linux/prctl.h
 
 
-def _end_with_parent() -> None:
-    """Else the Ray of a node whose process was killed would keep its port, and another could not begin."""
-    if _LIBC is not None:
-        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Start a Ray node and serve until it ends."""
+    parser = argparse.ArgumentParser(
+        prog="python -m orchestrator.run.ray",
+        description=__doc__,
+        allow_abbrev=False,
+        epilog=f"All other options are passed to `ray start`; without any, KubeRay's command in {_GENERATED}"
+        " runs. On SIGTERM, SIGINT or SIGUSR1 each slot of the node writes a checkpoint and returns its training;"
+        " then Ray ends.",
+    )
+    grace = f"most seconds in which slots return their trainings (default {GRACE_SECONDS:g})"
+    heard = f"seconds for the conductor to read the last messages, 0 without a conductor (default {_HEARD_SECONDS:g})"
+    parser.add_argument("--grace", type=float, default=GRACE_SECONDS, help=grace)
+    parser.add_argument("--heard", type=float, default=_HEARD_SECONDS, help=heard)
+    options, words = parser.parse_known_args(arguments)
+    begin_logging()
+    try:
+        require_tokens()
+        command = _command_of(words, os.environ)
+        with tempfile.TemporaryDirectory(prefix="metricsweep-node-") as folder:
+            return RayNode(command, Path(folder), options.grace, options.heard).run()
+    except (MetricsweepError, OSError, ValueError) as error:
+        print(error, file=sys.stderr)
+        return 1
+
+
+def _command_of(words: Sequence[str], environment: Mapping[str, str]) -> list[str]:
+    """`ray start --block` with these options, else with KubeRay's; raises ValueError if there are none."""
+    given = list(words) or shlex.split(environment.get(_GENERATED, ""))
+    if given[:2] == ["ray", "start"]:
+        given = given[2:]
+    if not given:
+        raise ValueError("no options of `ray start` are given; name them, such as --address=HEAD:6379")
+    ray = Path(sys.executable).with_name("ray")
+    return [str(ray) if ray.exists() else "ray", "start", *given, *([] if "--block" in given else ["--block"])]
 
 
 class RayNode:
-    """A node of Ray as a child of this process, and the folder by which its slots hear that it ends."""
+    """A node of Ray as a child process, and the folder in which its end is announced to its slots."""
 
-    def __init__(self, command: Sequence[str], folder: Path, grace: float, heard: float = HEARD_SECONDS) -> None:
-        self._departure, self._grace, self._heard = Departure(folder), grace, heard
-        self._departure.prepare()
+    def __init__(self, command: Sequence[str], folder: Path, grace: float, heard: float = _HEARD_SECONDS) -> None:
+        self._preemption, self._grace, self._heard = Preemption(folder), grace, heard
+        self._preemption.prepare()
         self._notice: int | None = None
-        for number in NOTICES:
+        self._raylet: psutil.Process | None = None
+        for number in _NOTICES:
             signal.signal(number, self._heed)
         log.info("starting %s", shlex.join(command))
         environment = {**os.environ, VARIABLE: str(folder)}
         self._child = subprocess.Popen(  # noqa: S603
             command,
             env=environment,
-            start_new_session=True,  # Ctrl-C is ours
-            preexec_fn=_end_with_parent if _LIBC else None,  # noqa: PLW1509  no thread of ours lives yet
+            start_new_session=True,  # so that only this process gets Ctrl-C
+            preexec_fn=_end_with_parent if _LIBC else None,  # noqa: PLW1509  this process has no other thread yet
         )
 
     def run(self) -> int:
-        """Serve until Ray ends or a notice comes; the exit code of Ray, 0 after a notice."""
+        """Run the node until Ray ends or a signal comes; returns Ray's exit code, 0 after a signal."""
+        lost = False
         while (ended := self._ended()) is None:
             if self._notice is not None:
                 self._leave()
+                break
+            if lost := self._lost_raylet():
+                log.error("the raylet has ended, without which nothing trains here: ending the node")
+                self._child.terminate()
                 break
             time.sleep(LOOK_SECONDS)
         while ended is None:
             ended = self._ended()
             time.sleep(0.1)
-        return ended if self._notice is None else 0  # of a signal that we sent Ray makes an error
+        if lost:
+            return 1
+        return ended if self._notice is None else 0  # Ray reports our own signal as an error
+
+    def _lost_raylet(self) -> bool:
+        """Whether the raylet has ended, on which `ray start --block` does not always end."""
+        try:
+            if self._raylet is None:
+                children = psutil.Process(self._child.pid).children()
+                self._raylet = next((one for one in children if one.name() == "raylet"), None)
+            return self._raylet is not None and not self._raylet.is_running()
+        except psutil.NoSuchProcess:  # the child has just ended, which `_ended` will notice
+            return False
 
     def _heed(self, number: int, frame: FrameType | None) -> None:
         self._notice = self._notice or number
 
     def _leave(self) -> None:
-        """Have the slots give back what they train, then end Ray."""
+        """Have the slots return their trainings, then end Ray."""
         until = time.monotonic() + self._grace
-        log.info("%s: what trains here is given back", signal.Signals(self._notice or 0).name)
+        log.info("%s: the trainings of this node are returned", signal.Signals(self._notice or 0).name)
         try:
-            self._departure.tell()
-            time.sleep(min(self._heard, self._grace))  # by then every slot has looked
-            while not (quiet := self._departure.quiet()) and time.monotonic() < until and self._ended() is None:
+            self._preemption.announce()
+            time.sleep(min(self._heard, self._grace))  # until every slot has noticed
+            while not (quiet := self._preemption.quiet()) and time.monotonic() < until and self._ended() is None:
                 time.sleep(0.1)
             log.info("nothing trains any more" if quiet else "not all of it in time: its steps since a checkpoint go")
             time.sleep(max(0.0, min(self._heard, until - time.monotonic())))
         except OSError as error:
-            log.warning("the slots cannot be told: %s", error)
+            log.warning("the slots cannot be notified: %s", error)
         if self._ended() is None:
             self._child.terminate()
 
     def _ended(self) -> int | None:
-        """The exit code of Ray, once it has one. As the first process of a container it also buries the orphans."""
+        """The exit code of Ray, once it has one. Also reaps orphans, as the first process of a container must."""
         while self._child.returncode is None:
             try:
                 number, status = os.waitpid(-1, os.WNOHANG)
@@ -104,40 +154,10 @@ class RayNode:
         return self._child.returncode
 
 
-def command_of(words: Sequence[str], environment: Mapping[str, str]) -> list[str]:
-    """`ray start --block` with these options, or else as KubeRay has it; ValueError where nothing is to be started."""
-    given = list(words) or shlex.split(environment.get(GENERATED, ""))
-    if given[:2] == ["ray", "start"]:
-        given = given[2:]
-    if not given:
-        raise ValueError("name the options of `ray start`, such as --address=HEAD:6379")
-    ray = Path(sys.executable).with_name("ray")
-    return [str(ray) if ray.exists() else "ray", "start", *given, *([] if "--block" in given else ["--block"])]
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Start a node and serve until it ends."""
-    parser = argparse.ArgumentParser(
-        prog="python -m orchestrator.run.ray", description=__doc__, allow_abbrev=False,
-        epilog=f"Everything else is given to `ray start`; without it, {GENERATED} of KubeRay says what is started. On"
-        " SIGTERM, SIGINT or SIGUSR1 each slot of the node writes a checkpoint and gives its training back, then Ray"
-        " ends.",
-    )  # fmt: skip
-    parser.add_argument("--grace", type=float, default=GRACE_SECONDS,
-                        help=f"seconds that its slots have for that at most (default {GRACE_SECONDS:g})")  # fmt: skip
-    parser.add_argument("--heard", type=float, default=HEARD_SECONDS,
-                        help="seconds for whoever gives orders to hear of it, 0 where nobody does any more"
-                        f" (default {HEARD_SECONDS:g})")  # fmt: skip
-    options, words = parser.parse_known_args(arguments)
-    begin_logging()
-    try:
-        require_tokens()
-        command = command_of(words, os.environ)
-        with tempfile.TemporaryDirectory(prefix="metricsweep-node-") as folder:
-            return RayNode(command, Path(folder), options.grace, options.heard).run()
-    except (MetricsweepError, OSError, ValueError) as error:
-        print(error, file=sys.stderr)
-        return 1
+def _end_with_parent() -> None:
+    # Otherwise Ray would survive a killed parent and keep its port.
+    if _LIBC is not None:
+        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
 
 
 if __name__ == "__main__":

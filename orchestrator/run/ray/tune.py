@@ -1,7 +1,6 @@
-"""Ray Tune's trials: one follows each attempt, for Tune's files, for TensorBoard and for Ray's own tools.
+"""Ray Tune's view of trainings: a trial follows each attempt, for Tune's files, TensorBoard and Ray's tools.
 
-Nothing waits for them. A trial asks its slot at its own pace and hears at once that its attempt has ended. An error of
-Tune's costs these views alone.
+Nothing waits for the trials, and an error of Tune affects only these views.
 """
 
 import json
@@ -24,110 +23,47 @@ from ray.tune.logger import CSVLoggerCallback, JsonLoggerCallback, TBXLoggerCall
 from ray.tune.search import Searcher
 
 from orchestrator.run.spool import Message
+from orchestrator.views.operations import SYSTEM
 from orchestrator.views.runs import Order
 
 log = logging.getLogger(__name__)
 
 Config = dict[str, str | int | float | bool | None]
 
-LOOK_SECONDS: Final = (1.0, 5.0)
-"""How often a trial asks its slot while the attempt trains: at first, and after 40 seconds."""
-LOST_SECONDS: Final = 1.0
-"""The pause after an error: the conductor finds that the slot is gone, and ends the trial."""
+LOOK_SECONDS: Final = (1.0, 5.0)  # how often a trial asks its slot for messages: at first, and after 40 seconds
+_LOST_SECONDS: Final = 1.0  # the pause after an error; the conductor notices a lost slot and ends the trial
 PATIENCE_SECONDS: Final = 30.0
-"""How long an attempt waits for the process of an ended trial before Tune starts another, which takes CPU seconds.
+"""How long an attempt waits for the process of an ended trial before Tune starts a new one, which takes CPU seconds.
 
-Short trainings thus share a few processes, and are shown when they have ended. Tune by itself would start a process for
-nearly every trial: it starts one as soon as a trial is suggested, and ends it when another becomes free meanwhile.
+So short trainings share a few processes. Tune itself would start a process for nearly every trial, as soon as the trial
+is suggested.
 """
-TRIALS_PER_TUNER: Final = 1_000
-"""Tune keeps every trial in memory; a Tuner is replaced after this many."""
+_TRIALS_PER_TUNER: Final = 1_000  # Tune keeps every trial in memory, so a Tuner is replaced after this many
 WAITING: Final = 1_000
-"""Attempts that wait for a trial at most, where Tune has fallen behind or does not work; older ones get none."""
-AGAIN_SECONDS: Final = 60.0
-"""After an error of Tune's."""
-CATCH_UP_SECONDS: Final = 30.0
-"""How long trials have, once nothing trains, to see how their attempts ended."""
-CLOSING_SECONDS: Final = 5.0
-"""The same, where the conductor is asked to end."""
-END_SECONDS: Final = 10.0
-"""How long Tune has to end its trials' processes."""
-KEPT: Final = 3
-"""Folders of Tuners; older ones are removed."""
+"""Most attempts that wait for a trial while Tune is slow or does not work; the oldest are dropped."""
+AGAIN_SECONDS: Final = 60.0  # the pause after an error of Tune
+_CATCH_UP_SECONDS: Final = 30.0  # how long trials have to see the ends of their attempts once nothing trains
+_CLOSING_SECONDS: Final = 5.0  # the same when the conductor is to end
+_END_SECONDS: Final = 30.0  # how long Tune has to end the processes of its trials
+KEPT: Final = 3  # folders of Tuners that are kept
 PREFIX: Final = "tune-"
-LONGEST: Final = 200
-"""Characters of a value, or of a name, that are shown."""
-MEGABYTE: Final = 2**20
+LONGEST: Final = 200  # most characters of a value or a name that are shown
 
-_TUNING = threading.Lock()
-"""Two Tuners in one process would run each other's trials."""
-
-
-class Follower(tune.Trainable):  # type: ignore[misc]
-    """A trial of Tune: reports what the training that it follows has reported last; it trains nothing itself."""
-
-    @classmethod
-    def default_resource_request(cls, config: Config) -> tune.PlacementGroupFactory:
-        """Next to nothing, since the slots hold all CPUs, and Tune refuses an empty bundle."""
-        return tune.PlacementGroupFactory([{"memory": MEGABYTE}])
-
-    def setup(self, config: Config) -> None:
-        """Begin to follow the attempt that `config` names."""
-        self._attempt, self._slot = str(config["attempt"]), str(config["slot"])
-        self._namespace, self._seen = str(config["namespace"]), int(config["seen"] or 0)
-        self._began: float | None = None  # the first look
-        self._shown: dict[str, Any] = {"evaluations": 0}
-
-    def reset_config(self, new_config: Config) -> bool:
-        """Follow another attempt in the same process."""
-        self.setup(new_config)
-        return True
-
-    def step(self) -> dict[str, Any]:
-        """The latest step and metrics; `news` says whether an evaluation or the end is among what is new."""
-        if self._began is None:
-            self._began, wait = time.monotonic(), 0.0  # the first look shows what is there
-        else:
-            shortest, longest = LOOK_SECONDS
-            wait = min(longest, shortest + (time.monotonic() - self._began) / 10)
-        try:
-            actor = ray.get_actor(self._slot, namespace=self._namespace)
-            messages = [Message.of(line) for line in ray.get(actor.follow.remote(self._attempt, self._seen, wait))]
-        except (ValueError, RayError):
-            messages = []
-            time.sleep(LOST_SECONDS)
-        before = self._shown["evaluations"]
-        for message in messages:
-            self._seen = message.seq
-            self._show(message)
-        ended = bool(messages) and messages[-1].final
-        return {**self._shown, "news": ended or self._shown["evaluations"] > before, "done": ended}
-
-    def _show(self, message: Message) -> None:
-        try:
-            body: Mapping[str, Any] = message.body or {}
-            metrics = {key: value for key, value in (body.get("metrics") or {}).items() if "/" in key}
-        except (ValueError, TypeError, AttributeError):  # a damaged message
-            return
-        self._shown |= {key: body[key] for key in ("step", "total", "outcome") if key in body} | metrics
-        self._shown["timesteps_total"] = self._shown.get("step", 0)  # TensorBoard's axis
-        self._shown["evaluations"] += message.kind == "finished" or any(not key.startswith("train/") for key in metrics)
-        if message.final:
-            self._shown["outcome"] = body.get("outcome") or message.kind
+_TUNING = threading.Lock()  # two Tuners in one process would run each other's trials
 
 
 class TuneTrials:
-    """Has Tune follow each attempt of a run, in a thread of its own."""
+    """Makes Ray Tune follow each attempt of a run, in its own thread."""
 
     def __init__(self, scratch: Path, namespace: str) -> None:
         self._scratch, self._namespace = scratch, namespace
-        self.training: Container[str] = ()  # the attempts that train now; the engine keeps it
-        self.waiting: deque[tuple[float, Config]] = deque(maxlen=WAITING)  # each with the time since when it waits
+        self.training: Container[str] = ()  # the attempts that train now, set by the engine
+        self.waiting: deque[tuple[float, Config]] = deque(maxlen=WAITING)  # each with the time when it began to wait
         self.ending, self.stopping = threading.Event(), threading.Event()
         self._thread: threading.Thread | None = None
 
     def follow(self, order: Order, slot: str, seen: int) -> None:
-        """Have a trial follow an attempt on its slot, from the message after number `seen` on."""
+        """Make a trial of Tune follow an attempt on its slot, from the message after number `seen`."""
         follows: Config = {"attempt": order.attempt, "slot": slot, "namespace": self._namespace, "seen": seen}
         self.waiting.append((time.monotonic(), shown(order) | follows))
         if self._thread is None:
@@ -135,13 +71,13 @@ class TuneTrials:
             self._thread.start()
 
     def end(self, *, closing: bool) -> None:
-        """End all trials: at once while attempts train, else once each has seen how its attempt ended."""
+        """End all trials of Tune: at once while attempts train, else after the end of their attempts."""
         self.ending.set()
         if self._thread is not None:
             if not self.training:
-                self._thread.join(CLOSING_SECONDS if closing else CATCH_UP_SECONDS)
+                self._thread.join(_CLOSING_SECONDS if closing else _CATCH_UP_SECONDS)
             self.stopping.set()
-            self._thread.join(END_SECONDS)
+            self._thread.join(_END_SECONDS)
 
     def _run(self) -> None:
         with _TUNING:
@@ -166,7 +102,7 @@ class TuneTrials:
                 num_samples=-1,
                 reuse_actors=True,
                 trial_name_creator=lambda trial: str(trial.config["trial"]),
-                trial_dirname_creator=lambda trial: folder_of(str(trial.config["trial"]), trial.trial_id),
+                trial_dirname_creator=lambda trial: _folder_of(str(trial.config["trial"]), trial.trial_id),
             ),
             run_config=tune.RunConfig(
                 name=f"{PREFIX}{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:8]}",
@@ -180,8 +116,26 @@ class TuneTrials:
         )
 
 
+def shown(order: Order) -> Config:
+    """The name and the recipe of an attempt for Tune, flat, since Tune evaluates every `{"eval": ...}` in a config."""
+    called = order.label or order.training
+    name = (called if order.number == 1 else f"{called} (attempt {order.number})")[:LONGEST]
+    recipe = {path: value for path, value in _flat("recipe", order.recipe) if not path.startswith("recipe.pins.")}
+    return {**recipe, "trial": name}
+
+
+def _flat(path: str, value: Any) -> Iterator[tuple[str, str | int | float | bool | None]]:
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _flat(f"{path}.{key}", inner)
+    elif value is None or isinstance(value, bool | int | float):
+        yield path, value
+    else:
+        yield path, (value if isinstance(value, str) else json.dumps(value))[:LONGEST]
+
+
 class Suggestions(Searcher, tune.Stopper):  # type: ignore[misc]
-    """Suggests to one Tuner what to follow next, and says when a trial of it, or all of it, is to end."""
+    """Suggests the attempts to follow to one Tuner, and decides when its trials and the Tuner end."""
 
     def __init__(self, trials: TuneTrials) -> None:
         super().__init__()
@@ -189,15 +143,15 @@ class Suggestions(Searcher, tune.Stopper):  # type: ignore[misc]
         self.open: dict[str, Config] = {}  # by trial
         self._starting: set[str] = set()  # trials that have no process yet
         self._free = 0  # processes of ended trials that no other trial has taken
-        self._over: set[str] = set()  # trials that were seen with an attempt that trains no more
+        self._over: set[str] = set()  # trials whose attempt was seen to have ended
 
     def suggest(self, trial_id: str) -> dict[str, Any] | str | None:
-        """The next attempt; None while there is nothing to follow, or no process for it; FINISHED ends this Tuner."""
+        """The next attempt to follow; None while there is no attempt or no process for it; FINISHED ends this Tuner."""
         waiting = self._trials.waiting
         if self.stop_all() or (not waiting and self._trials.ending.is_set()):
             return Searcher.FINISHED  # type: ignore[no-any-return]
         if not waiting:
-            self._free = min(self._free, 1)  # so many does Tune keep
+            self._free = min(self._free, 1)  # Tune keeps one
             return None
         if self.open and not self._free and time.monotonic() - waiting[0][0] < PATIENCE_SECONDS:
             return None
@@ -209,18 +163,18 @@ class Suggestions(Searcher, tune.Stopper):  # type: ignore[misc]
         return dict(found)
 
     def on_trial_result(self, trial_id: str, result: dict[str, Any]) -> None:
-        """Note that a trial has its process."""
+        """Record that a trial of Tune has its process."""
         self._starting.discard(trial_id)
 
     def on_trial_complete(self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False) -> None:
-        """Forget a trial that has ended; Tune gives its process to one that has none yet, else to the next."""
+        """Forget a trial of Tune that has ended."""
         self.open.pop(trial_id, None)
         self._starting.discard(trial_id)
         self._over.discard(trial_id)
         self._free += not (error or self._starting)
 
     def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
-        """End a trial whose attempt has ended, after one more look for its last message."""
+        """Whether to end a trial: after its attempt has ended, and one more request for its last message."""
         config = self.open.get(trial_id)
         if config is not None and config["attempt"] in self._trials.training:
             return False
@@ -229,21 +183,79 @@ class Suggestions(Searcher, tune.Stopper):  # type: ignore[misc]
         return late
 
     def stop_all(self) -> bool:
-        """Whether to end this Tuner; what its trials follow trains on."""
-        return self._trials.stopping.is_set() or self._count >= TRIALS_PER_TUNER
+        """Whether to end this Tuner; the attempts continue to train."""
+        return self._trials.stopping.is_set() or self._count >= _TRIALS_PER_TUNER
 
     def save(self, checkpoint_path: str) -> None:
-        """Nothing: a Tuner is never restored."""
+        """Do nothing: a Tuner is never restored."""
 
     def restore(self, checkpoint_path: str) -> None:
-        """Nothing: a Tuner is never restored."""
+        """Do nothing: a Tuner is never restored."""
 
     def __getstate__(self) -> None:
-        """Nothing: Tune pickles what it is given, to restore it later."""
+        """Pickle nothing: a Tuner is never restored."""
+
+
+class Follower(tune.Trainable):  # type: ignore[misc]
+    """A trial of Tune that reports the messages of an attempt, and trains nothing itself."""
+
+    @classmethod
+    def default_resource_request(cls, config: Config) -> tune.PlacementGroupFactory:
+        """The resources of a trial of Tune: 1 MB, since slots use the CPUs and Tune refuses an empty bundle."""
+        return tune.PlacementGroupFactory([{"memory": 2**20}])
+
+    def setup(self, config: Config) -> None:
+        """Follow the attempt that `config` names."""
+        self._attempt, self._slot = str(config["attempt"]), str(config["slot"])
+        self._namespace, self._seen = str(config["namespace"]), int(config["seen"] or 0)
+        self._began: float | None = None  # the first request
+        self._shown: dict[str, Any] = {"evaluations": 0}
+
+    def reset_config(self, new_config: Config) -> bool:
+        """Follow another attempt in the same process."""
+        self.setup(new_config)
+        return True
+
+    def step(self) -> dict[str, Any]:
+        """The latest step and metrics of the attempt."""
+        if self._began is None:
+            self._began, wait = time.monotonic(), 0.0
+        else:
+            shortest, longest = LOOK_SECONDS
+            wait = min(longest, shortest + (time.monotonic() - self._began) / 10)
+        try:
+            actor = ray.get_actor(self._slot, namespace=self._namespace)
+            messages = [Message.of(line) for line in ray.get(actor.follow.remote(self._attempt, self._seen, wait))]
+        except (ValueError, RayError):
+            messages = []
+            time.sleep(_LOST_SECONDS)
+        before = self._shown["evaluations"]
+        for message in messages:
+            self._seen = message.seq
+            self._show(message)
+        ended = bool(messages) and messages[-1].final
+        return {**self._shown, "news": ended or self._shown["evaluations"] > before, "done": ended}
+
+    def _show(self, message: Message) -> None:
+        try:
+            body: Mapping[str, Any] = message.body or {}
+            metrics = {key: value for key, value in (body.get("metrics") or {}).items() if "/" in key}
+        except (ValueError, TypeError, AttributeError):  # a damaged message
+            return
+        self._shown |= {key: body[key] for key in ("step", "total", "outcome") if key in body} | metrics
+        self._shown["timesteps_total"] = self._shown.get("step", 0)  # TensorBoard's axis
+        evaluated = any(not key.startswith(("train/", SYSTEM)) for key in metrics)
+        self._shown["evaluations"] += message.kind == "finished" or evaluated
+        if message.final:
+            self._shown["outcome"] = body.get("outcome") or message.kind
+
+
+def _folder_of(name: str, trial: str) -> str:
+    return f"{re.sub(r'[^A-Za-z0-9=.@-]+', '_', name).strip('_.')[:100]}-{trial}"
 
 
 class _WithNews:
-    """Writes a line for each evaluation and for the end, not for each look."""
+    """Writes a line for each evaluation and for the end, not for each request."""
 
     def log_trial_result(self, iteration: int, trial: Any, result: dict[str, Any]) -> None:
         """Write a result that has news."""
@@ -252,38 +264,12 @@ class _WithNews:
 
 
 class JsonFiles(_WithNews, JsonLoggerCallback):  # type: ignore[misc]
-    """`params.json` and `result.json` of each trial."""
+    """Writes Tune's `params.json` and `result.json` of each trial."""
 
 
 class CSVFiles(_WithNews, CSVLoggerCallback):  # type: ignore[misc]
-    """`progress.csv` of each trial."""
+    """Writes Tune's `progress.csv` of each trial."""
 
 
 class TensorBoardFiles(_WithNews, TBXLoggerCallback):  # type: ignore[misc]
-    """TensorBoard's files of each trial."""
-
-
-def shown(order: Order) -> Config:
-    """The name and the recipe of a trial, for people.
-
-    Every value is flat, since Tune evaluates `{"eval": ...}` wherever it finds one in a config.
-    """
-    called = order.label or order.training
-    name = (called if order.number == 1 else f"{called} (attempt {order.number})")[:LONGEST]
-    recipe = {path: value for path, value in _flat("recipe", order.recipe) if not path.startswith("recipe.pins.")}
-    return {**recipe, "trial": name}
-
-
-def folder_of(name: str, trial: str) -> str:
-    """The folder of Tune's trial with this name."""
-    return f"{re.sub(r'[^A-Za-z0-9=.@-]+', '_', name).strip('_.')[:100]}-{trial}"
-
-
-def _flat(path: str, value: Any) -> Iterator[tuple[str, str | int | float | bool | None]]:
-    if isinstance(value, Mapping):
-        for key, inner in value.items():
-            yield from _flat(f"{path}.{key}", inner)
-    elif value is None or isinstance(value, bool | int | float):
-        yield path, value
-    else:
-        yield path, (value if isinstance(value, str) else json.dumps(value))[:LONGEST]
+    """Writes TensorBoard's files of each trial of Tune."""

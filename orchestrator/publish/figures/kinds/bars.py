@@ -1,4 +1,4 @@
-"""A metric of cells as bars, side by side where a colour tells them apart; a reference is marked across each."""
+"""A metric of cells as bars, next to one another if a colour distinguishes them, with a mark for a reference metric."""
 
 from typing import Any
 
@@ -9,11 +9,11 @@ from orchestrator.publish.figures.sketch import Datum, FigureDrawing, Plot, Sket
 
 
 def draw(it: Sketch) -> FigureDrawing:
-    """One plot a metric."""
-    said = f"Test metrics, {drawing.averaged(it)}."
+    """Draws a bar chart for each metric of the figure."""
+    caption = f"Test metrics, {drawing.averaged(it)}."
     if it.layout.reference is not None:
-        said += f" Black marks: {drawing.title_of(it, it.layout.reference)}."
-    return FigureDrawing([_plot(it, metric) for metric in it.layout.metrics], said=said)
+        caption += f" Black marks: {drawing.title_of(it, it.layout.reference)}."
+    return FigureDrawing([_plot(it, metric) for metric in it.layout.metrics], caption=caption)
 
 
 def _plot(it: Sketch, metric: str) -> Plot:
@@ -34,7 +34,7 @@ def _plot(it: Sketch, metric: str) -> Plot:
 
 def _chart(it: Sketch, title: str) -> Any:
     axis = it.layout.x or ""
-    named = it.names.said(axis)
+    named = it.names.axis_name(axis)
     placed: dict[str, Any] = {"x": style.across(it, axis)}
     if it.layout.colour is not None and it.layout.colour != axis:
         order = list(it.printed(it.layout.colour).values())

@@ -1,4 +1,4 @@
-"""The expected best score of n candidates, over n: how a cell depends on its budget (Dodge et al., EMNLP 2019)."""
+"""The expected best score of n candidates over n: how a cell depends on its budget (Dodge et al., EMNLP 2019)."""
 
 import altair as alt
 
@@ -9,10 +9,10 @@ from orchestrator.publish.figures.sketch import Datum, FigureDrawing, Plot, Sket
 
 
 def draw(it: Sketch) -> FigureDrawing:
-    """One line a cell, from one candidate to as many as have finished in every repeat."""
+    """Draws a line per cell: the expected best score over 1 to all candidates that finished in every repeat."""
     metric = it.select.key.partition("/")[2]
     scale = drawing.factor(drawing.unit_of(it, metric))
-    cells = {one.cell: one for one in optimism(it.outcomes, direction(it.select.metric, it.parts)).cells}
+    cells = {found.cell: found for found in optimism(it.results, direction(it.select.metric, it.parts)).cells}
     most = max(2, MOST_ALTOGETHER // max(1, len(it.drawn)))
     data = [
         Datum(point.labels, {"x": n, "mean": best * scale, "cell": point.summary.cell})
@@ -29,8 +29,8 @@ def draw(it: Sketch) -> FigureDrawing:
         *style.dashed(it, base, "line"),
         base.mark_point(filled=True, opacity=1, size=20).encode(shape=style.shape(it), tooltip=tooltip),
     ]
-    said = (
+    caption = (
         "Expected best mean score of so many candidates drawn with replacement from those that finished in every "
         "repeat (Dodge et al., EMNLP 2019), of the score that candidates are selected by."
     )
-    return FigureDrawing([Plot(metric, alt.layer(*layers), data)], said=said)
+    return FigureDrawing([Plot(metric, alt.layer(*layers), data)], caption=caption)

@@ -1,4 +1,4 @@
-"""What was reported while training, over the iterations: the mean of the repeats with a band, or norms of images."""
+"""Curves of trainings over the iterations: the mean of the repeats with a band, or the norms of images."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -14,28 +14,23 @@ from orchestrator.publish.figures.sketch import Arrays, CurvePoints, Datum, Figu
 from orchestrator.views.runs import Statistic
 
 MOST_POINTS: Final = 1_000
-"""Points of a line; those between are left out where there are more."""
+"""The most points of a line; a longer line is thinned."""
 MOST_ALTOGETHER: Final = 50_000
-"""Points of all lines of a plot."""
+"""The most points of all lines of a plot."""
 
 
 def draw(it: Sketch) -> FigureDrawing:
-    """One plot a curve's key; each line is the mean over the repeats of a point's selected candidate."""
+    """Draws a plot for each curve key; each line is the mean over the repeats of a point's selected candidate."""
     if it.layout.data is not None:
         return _norm_traces(it)
-    keys = [_key(it, metric) for metric in it.layout.metrics]
+    evaluated = "validation" if it.select.split == "validation" else "test"
+    keys = [metric if "/" in metric else f"{evaluated}/{metric}" for metric in it.layout.metrics]
     trials = [trial.trial for point in it.drawn for trial in point.trials]
     curves = it.sources.curves(trials, keys) if trials else {}
     plots = [_plot(it, key, curves) for key in keys]
     absent = [plot.quantity for plot in plots if trials and not plot.data]
     reported = [f"No trial reported {', '.join(absent)}."] if absent else []
-    return FigureDrawing(plots, said=f"Curves of the trainings, {drawing.averaged(it)}.", notes=reported)
-
-
-def _key(it: Sketch, metric: str) -> str:
-    """The key of a curve: a metric without a split is of the one that was evaluated on the way."""
-    watched = "validation" if it.select.split == "validation" else "test"
-    return metric if "/" in metric else f"{watched}/{metric}"
+    return FigureDrawing(plots, caption=f"Curves of the trainings, {drawing.averaged(it)}.", notes=reported)
 
 
 def _plot(it: Sketch, key: str, curves: Mapping[int, Mapping[str, CurvePoints]]) -> Plot:
@@ -44,21 +39,17 @@ def _plot(it: Sketch, key: str, curves: Mapping[int, Mapping[str, CurvePoints]])
     data = []
     for point in it.drawn:
         repeats = [curves.get(trial.trial, {}).get(key) or () for trial in point.trials]
-        for step, mean in thinned(mean_curve(repeats), most):
+        for step, mean in sketch.evenly(mean_curve(repeats), most):
             data.append(Datum(point.labels, {"step": step} | drawing.values(mean, it.layout.error, scale)))
     title = drawing.title_of(it, key)
     base = alt.Chart().transform_filter("isValid(datum.mean)").encode(x=_steps(data), color=style.colour(it))
     y = style.value_axis(title, log=it.layout.y_scale == "log")
     tooltip = style.tips(it, {"step:Q": "iteration", "mean:Q": title, "low:Q": "from", "high:Q": "to", "n:Q": "n"})
-    layers = [
-        base.transform_filter("isValid(datum.low)").mark_area(opacity=0.2).encode(y="low:Q", y2="high:Q"),
-        base.mark_line().encode(y=y, strokeDash=style.dash(it), tooltip=tooltip),
-    ]
-    return Plot(key, alt.layer(*layers), data)
+    return Plot(key, style.banded(it, base, y, tooltip), data)
 
 
 def mean_curve(repeats: Sequence[CurvePoints]) -> list[tuple[int, Statistic]]:
-    """The statistic at each step at which every repeat has a number."""
+    """The mean curve of several repeats: the statistic at each step at which every repeat has a number."""
     known = [
         {step: value for step, value in points if value is not None and math.isfinite(value)} for points in repeats
     ]
@@ -68,14 +59,6 @@ def mean_curve(repeats: Sequence[CurvePoints]) -> list[tuple[int, Statistic]]:
     return [(step, statistic([values[step] for values in known])) for step in shared]
 
 
-def thinned(points: Sequence[tuple[int, Statistic]], most: int) -> Sequence[tuple[int, Statistic]]:
-    """At most `most` (2 or more) of the points, evenly spread, with the first and the last."""
-    if len(points) <= most:
-        return points
-    kept = np.linspace(0, len(points) - 1, most).round().astype(int)
-    return [points[at] for at in kept]
-
-
 def _steps(data: Sequence[Datum]) -> Any:
     longest = max((int(datum.values["step"] or 0) for datum in data), default=0)
     axis = alt.Axis(format="~s" if longest >= 10_000 else style.PLAIN, grid=False, tickCount=5)
@@ -83,7 +66,7 @@ def _steps(data: Sequence[Datum]) -> Any:
 
 
 def _norm_traces(it: Sketch) -> FigureDrawing:
-    """||f|| of a few training images, a line each, of one repeat."""
+    """The norms ||f|| of a few training images, one line each, of one repeat."""
     pooled = sketch.read(it, _traces, first=True)
     data = [
         Datum(point.labels, {"step": int(step), "mean": float(value), "image": image})
@@ -92,18 +75,17 @@ def _norm_traces(it: Sketch) -> FigureDrawing:
         for step, value in zip(steps, column, strict=True)
     ]
     base = alt.Chart().transform_filter("isValid(datum.mean)").mark_line(strokeWidth=0.8, opacity=0.7)
-    title = "norm"
-    y = style.value_axis(title, log=it.layout.y_scale == "log")
+    y = style.value_axis("norm", log=it.layout.y_scale == "log")
     chart = base.encode(x=_steps(data), y=y, detail="image:N", color=style.colour(it), strokeDash=style.dash(it))
-    said = f"Norms of the embeddings of single training images, of {drawing.first_repeat(it)}."
-    return FigureDrawing([Plot("norm", alt.layer(chart), data)], said=said, notes=pooled.notes)
+    caption = f"Norms of the embeddings of single training images, of {drawing.first_repeat(it)}."
+    return FigureDrawing([Plot("norm", alt.layer(chart), data)], caption=caption, notes=pooled.notes)
 
 
 def _traces(arrays: Arrays) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The iterations [w] and the norms [w, n], of at most `MOST_POINTS` windows and 20 images."""
+    """The iterations [w] and the norms [w, n] of at most `MOST_POINTS` windows and 20 images."""
     steps = sketch.vector(arrays, "step")
     norms = np.asarray(arrays["norm"], dtype=np.float64)
     if norms.ndim != 2 or len(norms) != len(steps):
-        raise ValueError(f"norm has the shape {[*norms.shape]}")
+        raise ValueError(f"the array `norm` has the shape {[*norms.shape]}, expected [steps, images]")
     kept = np.unique(np.linspace(0, max(0, len(steps) - 1), min(len(steps), MOST_POINTS)).round().astype(int))
     return steps[kept], norms[kept][:, :20]

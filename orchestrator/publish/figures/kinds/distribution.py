@@ -1,8 +1,7 @@
-"""Distributions over images or pairs as densities: norms, cosines, how far directions turn."""
+"""Distributions over images or pairs as densities: norms, cosines, and the variation of directions."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Final
 
 import altair as alt
@@ -17,7 +16,7 @@ from orchestrator.views.runs import Labels
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """Counts [b] between edges [b + 1], and the moments of what was counted."""
+    """Counts [b] between edges [b + 1], and the moments of the counted values."""
 
     edges: NDArray[np.float64]
     counts: NDArray[np.float64]
@@ -27,7 +26,7 @@ class Histogram:
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """Where in a data file a histogram stands, and what it is called."""
+    """The name of a histogram, and the names of its arrays in a data file."""
 
     name: str
     title: str
@@ -56,36 +55,37 @@ _SHOWN: Final = {
 
 
 def draw(it: Sketch) -> FigureDrawing:
-    """One plot a quantity; each outline is the mean density over the repeats of a point's selected candidate."""
+    """Draws a plot per quantity, such as norm or cosine, with the mean density over each point's repeats as an
+    outline.
+    """
     name = sketch.figure_of(it)
     wanted = it.layout.show or QUANTITIES.get(name, ())
-    quantities = [one for one in _FORMS if one.name in wanted]
-    pooled = sketch.read(it, _windows if it.layout.windows else partial(_histograms, wanted=quantities))
-    held = [one for _, repeats in pooled.found for one in repeats]
+    quantities = [quantity for quantity in _FORMS if quantity.name in wanted]
+
+    def histograms_of(arrays: Arrays) -> Mapping[Quantity, Histogram]:
+        return {quantity: _histogram(arrays, quantity) for quantity in quantities}
+
+    pooled = sketch.read(it, _windows if it.layout.windows else histograms_of)
     plots = []
-    for quantity in dict.fromkeys(quantity for one in held for quantity in one):
+    for quantity in dict.fromkeys(quantity for _, repeats in pooled.found for held in repeats for quantity in held):
         data = [
             datum
             for point, repeats in pooled.found
-            if (histograms := [one[quantity] for one in repeats if quantity in one])
+            if (histograms := [held[quantity] for held in repeats if quantity in held])
             for datum in _data(it, histograms, point.labels)
         ]
         plots.append(_plot(it, quantity, data))
     each = ", each panel since the one before it" if it.layout.windows else ""
-    said = f"{_SHOWN.get(name, name).format(split=sketch.split_of(it))}{each}: densities over {drawing.repeats(it)}."
-    return FigureDrawing(plots, said=said, notes=pooled.notes)
-
-
-def _histograms(arrays: Arrays, wanted: Sequence[Quantity]) -> Mapping[Quantity, Histogram]:
-    return {quantity: _histogram(arrays, quantity) for quantity in wanted}
+    caption = f"{_SHOWN.get(name, name).format(split=sketch.split_of(it))}{each}: densities over {drawing.repeats(it)}."
+    return FigureDrawing(plots, caption=caption, notes=pooled.notes)
 
 
 def _windows(arrays: Arrays) -> Mapping[Quantity, Histogram]:
-    """The angles of each window by themselves, in as many bins as all of them together have."""
+    """The histogram of the angles of each window, in as many bins as the histogram of all windows."""
     steps, bins = sketch.vector(arrays, "step"), len(sketch.vector(arrays, "edges")) - 1
     angles = np.asarray(arrays["angle"], dtype=np.float64)
     if angles.ndim != 2 or len(angles) != len(steps) or not angles.size or not bool(np.isfinite(angles).all()):
-        raise ValueError(f"angle has the shape {[*angles.shape]}, or holds what is no number")
+        raise ValueError(f"the array `angle` has the shape {[*angles.shape]}, or values that are not finite")
     means, variances = (sketch.vector(arrays, f"window_{name}", len(steps)) for name in ("mean", "var"))
     found = {}
     for step, turned, mean, variance in zip(steps, angles, means, variances, strict=True):
@@ -99,8 +99,8 @@ def _histogram(arrays: Arrays, quantity: Quantity) -> Histogram:
     edges = sketch.vector(arrays, quantity.edges)
     counts = sketch.vector(arrays, quantity.counts, len(edges) - 1)
     if not (np.diff(edges) > 0).all() or not (counts >= 0).all() or not counts.sum():
-        raise ValueError(f"{quantity.counts} is no histogram with something in it")
-    # Where the file has no moments of the values themselves, those of the bins' middles are near enough.
+        raise ValueError(f"the array `{quantity.counts}` is not a histogram, or is empty")
+    # If the file has no moments of the values, those of the middles of the bins approximate them.
     middles, shares = (edges[1:] + edges[:-1]) / 2, counts / counts.sum()
     mean = float(middles @ shares)
     variance = float((middles - mean) ** 2 @ shares)
@@ -110,7 +110,7 @@ def _histogram(arrays: Arrays, quantity: Quantity) -> Histogram:
 
 
 def pooled_density(repeats: Sequence[Histogram], bins: int | None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Edges [b + 1] and the mean density [b] of some histograms; each counts alike, whatever it counted.
+    """The mean density [b] of several histograms with the edges [b + 1]; each histogram has the same weight.
 
     In `bins` bins from the least to the greatest edge, or in the histograms' own where they share them; a bin's counts
     are spread evenly over it.
@@ -129,20 +129,18 @@ def pooled_density(repeats: Sequence[Histogram], bins: int | None) -> tuple[NDAr
 
 
 def _data(it: Sketch, repeats: Sequence[Histogram], labels: Labels) -> list[Datum]:
-    """The outline from left to right, and the moments in words."""
+    """The outline from left to right, and the moments as text."""
     edges, density = pooled_density(repeats, it.layout.bins)
     corners = zip(edges, [*density, 0.0], strict=True)
-    moments = {
-        "center": float(np.mean([one.mean for one in repeats])),
-        "variance": float(np.mean([one.variance for one in repeats])),
-    }
     data = [Datum(labels, {"x": float(edges[0]), "mean": 0.0})]
     data += [Datum(labels, {"x": float(edge), "mean": float(height)}) for edge, height in corners]
     if it.layout.moments:
-        text = f"mean {moments['center']:.3g}, var {moments['variance']:.3g}"
+        center = float(np.mean([histogram.mean for histogram in repeats]))
+        variance = float(np.mean([histogram.variance for histogram in repeats]))
+        text = f"mean {center:.3g}, var {variance:.3g}"
         series = it.domain(it.layout.colour) if it.layout.colour else [""]
         rank = series.index(labels.get(it.layout.colour or "", ""))
-        data.append(Datum(labels, {**moments, "text": text, "rank": rank}))
+        data.append(Datum(labels, {"center": center, "variance": variance, "text": text, "rank": rank}))
     return data
 
 
@@ -163,7 +161,7 @@ def _plot(it: Sketch, quantity: Quantity, data: Sequence[Datum]) -> Plot:
         text = words.mark_text(align="right", fontSize=7, dx=-2).encode(
             x=alt.value("width"), y=alt.Y("down:Q", scale=None), text="text:N", color=colour
         )
-        # What is not seen leaves room for the words over the outlines.
+        # Invisible points leave room for the text above the outlines.
         room = base.transform_calculate(top="datum.mean * 1.3").mark_point(opacity=0).encode(x=x, y="top:Q")
         layers += [text, room]
     return Plot(quantity.name, alt.layer(*layers), data)

@@ -1,13 +1,13 @@
-"""Sheets of pictures that trainings keep: retrievals, or feature maps; a panel a point, of one repeat each."""
+"""Sheets of pictures that trainings keep: retrievals, or feature maps; one panel per point, of one repeat each."""
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from orchestrator.publish.figures import drawing, sketch, style
-from orchestrator.publish.figures.sketch import Datum, FigureDrawing, Plot, Sketch, Value
+from orchestrator.publish.figures.sketch import Datum, FigureDrawing, Plot, Sketch
 
 MOST_BYTES: Final = 48 * 2**20
-"""Of all pictures of a figure, which stand in its every format."""
-_POINTS: Final = 0.55  # of the drawing to a pixel of a sheet: its letters have 6 points then
+"""The most bytes of all pictures of a figure, since every format contains them."""
+_POINTS: Final = 0.55  # points of the drawing per pixel of a sheet, so that its letters have 6 points
 
 _SHOWN: Final = {
     "panels": "The nearest images of some {split} queries, closest first; frame and word say what is of the query's "
@@ -17,37 +17,25 @@ _SHOWN: Final = {
 }
 
 
-class Sheet(NamedTuple):
-    """A picture of one trial."""
-
-    trial: int
-    content: bytes
-    width: int
-    height: int
-
-
 def draw(it: Sketch) -> FigureDrawing:
-    """One plot, a panel a point."""
-    pooled = sketch.pictures(it, lambda trial, content: Sheet(trial, content, *style.size(content)))
-    data, left_out, held = [], 0, 0
-    sheets = []
-    for point, (sheet,) in pooled.found:
-        held += len(sheet.content)
+    """Draws the picture sheets that trainings kept, with a panel for each point of the figure."""
+    pooled = sketch.pooled(
+        it, it.sources.pictures, ".png", lambda trial, content: (trial, content, style.size(content)), first=True
+    )
+    data, sizes, left_out, held = [], [], 0, 0
+    for point, ((trial, content, size),) in pooled.found:
+        held += len(content)
         if held > MOST_BYTES:
             left_out += 1
             continue
-        sheets.append(sheet)
-        values: dict[str, Value] = {
-            "trial": sheet.trial,
-            "file": f"{it.layout.data}.png",
-            "picture": style.address(sheet.content),
-        }
-        data.append(Datum(point.labels, values))
+        sizes.append(size)
+        picture = style.address(content)
+        data.append(Datum(point.labels, {"trial": trial, "file": f"{it.layout.data}.png", "picture": picture}))
     name = sketch.figure_of(it)
     shown = _SHOWN.get(name, name).format(split=sketch.split_of(it))
     notes = [f"{left_out} sheets are not drawn: all are more than {MOST_BYTES // 2**20} MiB."] if left_out else []
-    width = max((round(_POINTS * one.width) for one in sheets), default=0)
-    tall = max((one.height / one.width for one in sheets), default=0.0)
+    width = max((round(_POINTS * width) for width, _ in sizes), default=0)
+    tall = max((height / width for width, height in sizes), default=0.0)
     plot = Plot(name, style.chart, data, tall=tall, least=(width, 0), unlisted=("picture",))
-    said = f"{shown}; {drawing.first_repeat(it)}."
-    return FigureDrawing([plot], said=said, notes=[*pooled.notes, *notes])
+    caption = f"{shown}; {drawing.first_repeat(it)}."
+    return FigureDrawing([plot], caption=caption, notes=[*pooled.notes, *notes])

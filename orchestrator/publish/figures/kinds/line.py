@@ -1,20 +1,22 @@
-"""A metric of cells over an axis, a line a colour; or the singular values of a spectrum over their rank."""
+"""A metric of cells over an axis, one line per colour; or the singular values of a spectrum over their rank."""
 
 from functools import partial
 from typing import Any
 
 import altair as alt
 
+from orchestrator.publish.aggregate import statistic
 from orchestrator.publish.figures import drawing, sketch, style
 from orchestrator.publish.figures.sketch import Datum, FigureDrawing, Plot, Sketch, Value
+from orchestrator.spec.fields import finite
 
 
 def draw(it: Sketch) -> FigureDrawing:
-    """One plot a metric; points with error bars, joined from label to label."""
+    """Draws a plot per metric: a line through the mean of each point, with error bars."""
     if it.layout.data is not None:
         return _spectrum(it)
     return FigureDrawing(
-        [_plot(it, metric) for metric in it.layout.metrics], said=f"Test metrics, {drawing.averaged(it)}."
+        [_plot(it, metric) for metric in it.layout.metrics], caption=f"Test metrics, {drawing.averaged(it)}."
     )
 
 
@@ -23,11 +25,11 @@ def _plot(it: Sketch, metric: str) -> Plot:
     axis, numeric = it.layout.x or "", style.is_numeric(it)
     texts = it.printed(axis)
     data = []
-    for point, statistic in drawing.statistics(it, metric):
+    for point, measured in drawing.statistics(it, metric):
         label = point.labels.get(axis, "")
-        x: Value = style.number(label) if numeric else texts[label]
-        # A point to which an axis of numbers does not apply is a level: the baseline without an eta, for one.
-        placed = drawing.values(statistic, it.layout.error, scale) | {"x": x, "level": int(x is None)}
+        x: Value = finite(label) if numeric else texts[label]
+        # A point without a number on a numeric axis is a level, such as a baseline without eta.
+        placed = drawing.values(measured, it.layout.error, scale) | {"x": x, "level": int(x is None)}
         data.append(Datum(point.labels, placed | drawing.provenance(point)))
     title = drawing.title_of(it, metric)
     return Plot(metric, alt.layer(*_layers(it, title, data)), data)
@@ -35,7 +37,7 @@ def _plot(it: Sketch, metric: str) -> Plot:
 
 def _layers(it: Sketch, title: str, data: list[Datum]) -> list[Any]:
     axis = it.layout.x or ""
-    named, numeric = it.names.said(axis), style.is_numeric(it)
+    named, numeric = it.names.axis_name(axis), style.is_numeric(it)
     known = [value for datum in data if isinstance(value := datum.values["x"], float)]
     log = it.layout.x_scale == "log"
     x = style.number_axis(named, known, log=log) if numeric else style.across(it, axis)
@@ -57,27 +59,20 @@ def _layers(it: Sketch, title: str, data: list[Datum]) -> list[Any]:
 
 
 def _spectrum(it: Sketch) -> FigureDrawing:
-    """Singular values, largest first: the mean over repeats."""
+    """Singular values, the largest first: the mean over repeats."""
     pooled = sketch.read(it, partial(sketch.vector, name="singular"))
-    data = [
-        Datum(point.labels, {"x": rank} | _above_zero(drawing.values(found, it.layout.error, 1.0)))
-        for point, repeats in pooled.found
-        for rank, found in enumerate(sketch.means(repeats), start=1)
-    ]
+    data = []
+    for point, repeats in pooled.found:
+        for rank, values in enumerate(zip(*repeats, strict=False), start=1):
+            shown = drawing.values(statistic(list(map(float, values))), it.layout.error, 1.0)
+            low = shown["low"]  # the band ends at zero, as no singular value is negative
+            shown |= {"x": rank, "low": max(0.0, low) if isinstance(low, float) else low}
+            data.append(Datum(point.labels, shown))
     title, log = "singular value", it.layout.y_scale == "log"
     x = alt.X("x:Q", title="rank", scale=alt.Scale(nice=False), axis=alt.Axis(grid=False, tickMinStep=1))
     base = alt.Chart().transform_filter("isValid(datum.mean)").encode(x=x, color=style.colour(it))
     y = style.value_axis(title, log=log, zero=not log)
     tooltip = style.tips(it, {"x:Q": "rank", "mean:Q": title, "n:Q": "n"})
-    layers = [
-        base.transform_filter("isValid(datum.low)").mark_area(opacity=0.2).encode(y="low:Q", y2="high:Q"),
-        base.mark_line().encode(y=y, strokeDash=style.dash(it), tooltip=tooltip),
-    ]
-    said = f"Singular values of the directions of the {sketch.split_of(it)} embeddings, {drawing.averaged(it)}."
-    return FigureDrawing([Plot("singular", alt.layer(*layers), data)], said=said, notes=pooled.notes)
-
-
-def _above_zero(values: dict[str, Value]) -> dict[str, Value]:
-    """The same with a band that ends at zero: no singular value lies below."""
-    low = values["low"]
-    return values | {"low": max(0.0, low) if isinstance(low, float) else low}
+    caption = f"Singular values of the directions of the {sketch.split_of(it)} embeddings, {drawing.averaged(it)}."
+    plot = Plot("singular", style.banded(it, base, y, tooltip), data)
+    return FigureDrawing([plot], caption=caption, notes=pooled.notes)

@@ -15,9 +15,9 @@ from orchestrator.publish.figures.sketch import Arrays, Datum, FigureDrawing, Pl
 from orchestrator.views.runs import Labels
 
 MOST_POINTS: Final = 2_000
-"""Points of a panel; of more every k-th is drawn."""
+"""The most points of a panel; of more, every k-th is drawn."""
 MOST_NAMED: Final = 12
-"""Classes that the legend names; of more the colours come again and no legend says which is which."""
+"""The most classes with a legend; of more, colours repeat without a legend."""
 
 _SHOWN: Final = {
     "tsne": "t-SNE of the directions of the {split} embeddings",
@@ -28,29 +28,27 @@ _STAR: Final = {
     "shape": "M0,-1L.22,-.31L.95,-.31L.36,.12L.59,.81L0,.38L-.59,.81L-.36,.12L-.95,-.31L-.22,-.31Z",
     "size": 60, "color": "#000080", "stroke": "#ffffff", "strokeWidth": 0.4,
 }  # fmt: skip
-"""Navy, as ISA draws proxies; with a white rim, so that they stand out among points."""
+"""Navy, as in ISA's figures, with a white rim to stand out among points."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cloud:
-    """Points [p, 2] with their classes [p], and how many there were before some were left out."""
+    """Embedded points [p, 2] with their classes [p], and the number of points before thinning."""
 
     xy: NDArray[np.float64]
     label: NDArray[np.int64]
     count: int
-    proxies: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 2)))
-    """Where vectors of classes lie, [m, 2]."""
-    owner: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
-    """Their classes [m]."""
+    proxies: NDArray[np.float64] = field(default_factory=lambda: np.empty((0, 2)))  # class vectors, [m, 2]
+    owner: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))  # their classes, [m]
 
 
 def draw(it: Sketch) -> FigureDrawing:
-    """One plot, or one a stage; a panel a point, of one repeat each: embeddings of several trainings share no axes."""
+    """Draws embeddings in the plane, with a panel for each point and repeat (axes differ), and a plot per stage."""
     name = sketch.figure_of(it)
     staged = name == "tsne_stages"
     pooled = sketch.read(it, partial(sketch.read_stages, convert=_stage) if staged else _whole, first=True)
     every = [cloud for _, (found,) in pooled.found for cloud in found.values()]
-    classes = [str(one) for one in sorted({int(label) for cloud in every for label in np.unique(cloud.label)})]
+    classes = [str(label) for label in sorted({int(label) for cloud in every for label in np.unique(cloud.label)})]
     plots = []
     wanted, absent = sketch.drawn(it, [found for _, (found,) in pooled.found])
     for stage in wanted:
@@ -59,18 +57,17 @@ def draw(it: Sketch) -> FigureDrawing:
         ]
         chart = _chart(classes, data, circle=name == "unit_circle")
         plots.append(Plot(stage.key if staged else name, chart, data, title=stage.title if staged else "", square=True))
-    stars = "; stars are what the loss has learned of each class" if any(len(one.proxies) for one in every) else ""
+    starred = any(len(cloud.proxies) for cloud in every)
+    stars = "; stars are what the loss has learned of each class" if starred else ""
     shown = _SHOWN.get(name, name).format(split=sketch.split_of(it))
-    said = f"{shown}, by class{stars}; {drawing.first_repeat(it)}."
+    caption = f"{shown}, by class{stars}; {drawing.first_repeat(it)}."
     left_out = max((cloud.count for cloud in every if cloud.count > len(cloud.xy)), default=0)
     notes = [f"At most {MOST_POINTS:,} of {left_out:,} images are drawn in a panel."] if left_out else []
-    return FigureDrawing(
-        plots, said=said, notes=[*pooled.notes, *absent, *notes], series=classes if len(classes) <= MOST_NAMED else []
-    )
+    series = classes if len(classes) <= MOST_NAMED else []
+    return FigureDrawing(plots, caption, notes=[*pooled.notes, *absent, *notes], series=series)
 
 
 def _data(cloud: Cloud, labels: Labels) -> Iterator[Datum]:
-    """Where the images lie, then the class vectors."""
     for (x, y), label in zip(cloud.xy, cloud.label, strict=True):
         yield Datum(labels, {"x": float(x), "y": float(y), "class": str(label)})
     for (x, y), label in zip(cloud.proxies, cloud.owner, strict=True):
@@ -78,7 +75,7 @@ def _data(cloud: Cloud, labels: Labels) -> Iterator[Datum]:
 
 
 def _whole(arrays: Arrays) -> Mapping[Stage, Cloud]:
-    """The only look of a file that knows no stages."""
+    """The only stage of a file without stages."""
     return {Stage(0, epochs=False): _cloud(arrays["xy"], sketch.vector(arrays, "label"))}
 
 
@@ -93,7 +90,7 @@ def _stage(arrays: Arrays, at: int) -> Cloud:
 def _cloud(given: NDArray[Any], label: NDArray[np.float64]) -> Cloud:
     xy = np.asarray(given, dtype=np.float64)
     if xy.ndim != 2 or xy.shape[1] != 2 or len(xy) != len(label) or not bool(np.isfinite(xy).all()):
-        raise ValueError(f"xy has the shape {[*xy.shape]}, or holds what is no number")
+        raise ValueError(f"the array `xy` has the shape {[*xy.shape]}, expected finite numbers [{len(label)}, 2]")
     kept = slice(None, None, max(1, math.ceil(len(xy) / MOST_POINTS)))
     return Cloud(xy[kept], label[kept].astype(np.int64), len(xy))
 
@@ -105,11 +102,9 @@ def _chart(classes: Sequence[str], data: Sequence[Datum], *, circle: bool) -> An
         channel(f"{field}:Q", title=None, axis=None, scale=alt.Scale(nice=False, **domain))
         for channel, field in ((alt.X, "x"), (alt.Y, "y"))
     )
-    colour = alt.Color(
-        "class:N", title="Class", scale=alt.Scale(domain=list(classes), range=style.colours(classes)), **legend
-    )
-    shape = alt.Shape(
-        "class:N", title="Class", scale=alt.Scale(domain=list(classes), range=style.shapes(classes)), **legend
+    colour, shape = (
+        channel("class:N", title="Class", scale=alt.Scale(domain=list(classes), range=looks), **legend)
+        for channel, looks in ((alt.Color, style.colours(classes)), (alt.Shape, style.shapes(classes)))
     )
     size, opacity = (16, 0.75) if len(data) <= 4_000 else (8, 0.6)
     starred = any("proxy" in datum.values for datum in data)
@@ -120,7 +115,7 @@ def _chart(classes: Sequence[str], data: Sequence[Datum], *, circle: bool) -> An
         stars = alt.Chart().transform_filter("datum.proxy").mark_point(filled=True, opacity=1, **_STAR)
         layers.append(stars.encode(x=x, y=y, tooltip=[alt.Tooltip("class:N", title="of class")]))
     if circle:
-        # The circle itself, from the first datum alone, so that every panel has one.
+        # The circle, from one datum per panel.
         turn = alt.Chart().transform_aggregate(n="count()", groupby=["column", "row"])
         turn = turn.transform_calculate(turn="sequence(0, 6.35, 0.05)").transform_flatten(["turn"])
         turn = turn.transform_calculate(x="cos(datum.turn)", y="sin(datum.turn)")

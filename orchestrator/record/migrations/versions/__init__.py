@@ -1,1 +1,1 @@
-"""The steps from each released schema to the next."""
+"""The migrations from each released schema to the next."""

@@ -1,0 +1,285 @@
+"""Compares own runs with a paper's printed numbers: reproduced, not reproduced, not run, and by what they differ."""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from orchestrator.publish.aggregate import half_interval, selection
+from orchestrator.publish.papers import Number, PaperProtocol, PublishedTable, load, names, protocol_of, recipe_of
+from orchestrator.publish.tables import build
+from orchestrator.publish.tables.select import layout_of
+from orchestrator.publish.tables.table_data import Column, Table, TableCell
+from orchestrator.spec.fields import label_of
+from orchestrator.views.errors import NotFoundError
+from orchestrator.views.evidence import (
+    ProtocolDifference,
+    ReproductionCounts,
+    ReproductionEntry,
+    ReproductionEvidence,
+    ReproductionTable,
+    ReproductionView,
+    Standing,
+)
+from orchestrator.views.runs import Cell, CellSummary, Statistic, SweepResults
+from workers.catalog import Catalog, suggestion
+from workers.contract import Recipe
+
+_SPLITS: Final = {
+    "test": "the test split",
+    "validation": "the validation split",
+    "last": "the last weights, candidates by the test split",
+}
+_ALL_CLASSES: Final = "none: trained on all training images"
+
+
+WITHIN: Final = 1.0
+"""The default margin: percentage points that count as the same."""
+_SHARE: Final = 0.05
+"""The margin of numbers that are not shares, such as norms: this part of the number for each percentage point."""
+_LAST_BITS: Final = 1e-12
+
+
+_REASONS: Final = {"failed": "no candidate finished in every repeat", "complete": "the cell's runs did not measure it"}
+
+
+@dataclass(frozen=True, slots=True)
+class ReproductionFinding:
+    """A printed number and how the runs of a sweep's cell compare with it."""
+
+    table: str  # such as SEC-T3
+    position: int  # of the number in that table
+    evidence: ReproductionEvidence
+
+
+def reproduction(paper: str, found: Iterable[ReproductionFinding], within: float) -> ReproductionView:
+    """The reproduction report of a paper by its name, from the findings on its tables."""
+    evidence: dict[tuple[str, int], list[ReproductionEvidence]] = {}
+    for finding in found:
+        evidence.setdefault((finding.table, finding.position), []).append(finding.evidence)
+    tables = []
+    for table in (load(name) for name in names()):
+        if table.paper == paper:
+            entries = [_entry(table, it, evidence.get((table.id, at), ())) for at, it in enumerate(table.numbers)]
+            conflicts = [*table.conflicts.values()]
+            tables.append(
+                ReproductionTable(
+                    id=table.id, title=table.title, counts=counts(entries), open=conflicts, entries=entries
+                )
+            )
+    sweeps = {its.sweep for table in tables for entry in table.entries for its in entry.evidence}
+    return ReproductionView(
+        paper=paper, citation=load(tables[0].id).citation, counts=counts(e for t in tables for e in t.entries),
+        within=within, sweeps=sorted(sweeps), summary=_explanation(within), tables=tables,
+    )  # fmt: skip
+
+
+def _entry(table: PublishedTable, number: Number, evidence: Sequence[ReproductionEvidence]) -> ReproductionEntry:
+    ranked = sorted(evidence, key=_rank)
+    standing: Standing = ranked[0].standing if ranked else "not run"
+    return ReproductionEntry(
+        table=table.id, labels=dict(number.labels), tuned=dict(number.tuned), metric=number.metric,
+        printed=number.printed, unit=number.unit, source=number.source or None, standing=standing, evidence=ranked,
+    )  # fmt: skip
+
+
+def _rank(evidence: ReproductionEvidence) -> tuple[bool, int, int, int, int]:
+    """The order in which evidence decides: by how it was made, never by its number."""
+    return evidence.standing == "not run", len(evidence.protocol), -evidence.n, -evidence.sweep, evidence.cell
+
+
+def counts(entries: Iterable[ReproductionEntry]) -> ReproductionCounts:
+    """Counts the entries of a reproduction report by standing, such as reproduced or not run."""
+    tally = Counter(entry.standing for entry in entries)
+    return ReproductionCounts(**{word.replace(" ", "_"): count for word, count in tally.items()})
+
+
+def _explanation(within: float) -> str:
+    return (
+        "Reproduced: the 95 % Student-t interval of the own mean, widened by half a printed digit, lies within "
+        f"{within:g} point{'s' * (within != 1)} of the printed number (of a number that is no share, within "
+        f"{5 * within:g} % of it). "
+        "Not reproduced: the printed number lies outside of where one more own run falls 95 times of 100. "
+        "Underpowered: neither. Not run: no own number on that data set. "
+        "Nothing is corrected for the number of comparisons: where all is as printed, up to one of twenty reads not "
+        "reproduced by chance."
+    )
+
+
+def findings(results: SweepResults, catalog: Catalog, within: float) -> list[ReproductionFinding]:
+    """The findings for all published numbers that correspond to a cell of the sweep's tables, even without runs."""
+    return [
+        finding
+        for name, paper in published_tables(results.spec).items()
+        for finding in _of_table(results, name, paper, catalog, within)
+    ]
+
+
+def published_tables(spec: Mapping[str, Any]) -> dict[str, PublishedTable]:
+    """The tables of a spec that name a known published table, by name, with that published table."""
+    tables = spec.get("tables") or {}
+    found = {}
+    for name in tables:
+        # Checked before parsing, since this runs over thousands of specs, of which few name a published table.
+        if tables[name].get("published") and (wanted := layout_of(spec, name).published) is not None:
+            try:
+                found[name] = load(wanted)
+            except NotFoundError:  # named by an old sweep, and removed since
+                continue
+    return found
+
+
+def _of_table(
+    results: SweepResults, name: str, paper: PublishedTable, catalog: Catalog, within: float
+) -> Iterator[ReproductionFinding]:
+    built = build.build(results, name, catalog)
+    cells = {cell.index: cell for cell in results.cells}
+    places = {id(number): at for at, number in enumerate(paper.numbers)}
+    for column, place, cell in built.metric_cells():
+        if place.quotation is None:
+            continue
+        number, measured = place.quotation.number, place.statistic
+        mean, std, runs = (measured.mean, measured.std, measured.n) if measured else (None, None, 0)
+        own = CellProtocol(results, cells[cell], protocol_of(paper))
+        found = _stance(built, column, place, number, own, within)
+        yield ReproductionFinding(paper.id, places[id(number)], ReproductionEvidence(
+            sweep=results.sweep, sweep_name=results.name, cell=cell, standing=found.standing, why=found.why,
+            mean=mean, std=std, n=runs, difference=found.difference, interval=found.interval, expected=found.expected,
+            protocol=[ProtocolDifference(what=what, paper=says, here=here)
+                      for what, says, here in own.differences(column, number, runs)],
+        ))  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class CellProtocol:
+    """The protocol of a sweep's cell, compared with the protocol of the paper."""
+
+    results: SweepResults
+    cell: Cell
+    paper: PaperProtocol
+
+    def other_data(self, wanted: str) -> str | None:
+        """The name of the cell's data set if it does not test on the data set `wanted`, or else `None`."""
+        dataset = self._at("dataset")
+        tests = dataset.get("tests", ()) if isinstance(dataset, Mapping) else ()
+        return None if wanted in {_label(dataset), *tests} else _label(dataset)
+
+    def differences(self, column: Column, number: Number, runs: int) -> Iterator[tuple[str, str, str]]:
+        """For one number, the protocol's differences and what the paper leaves open: topic, in the paper, and here."""
+        if number.source:
+            yield "protocol", f"that of {number.source}, which is not known here", "that of the sweep"
+            return
+        if self.paper.runs:
+            yield "runs", self.paper.runs, f"mean of {runs}" if runs != 1 else "1"
+        held = self._at("validation")
+        if _label(held) != self.paper.validation:
+            yield "validation", _ALL_CLASSES if self.paper.validation == "none" else self.paper.validation, _whole(held)
+        split = column.selection or selection(self.results.spec).split
+        if split != self.paper.select:
+            inferred = f"{_SPLITS[self.paper.select]} (inferred)" if self.paper.select in _SPLITS else self.paper.select
+            yield "selection", inferred, f"by {_SPLITS.get(split, split)}"
+        for path, expected in self.paper.recipe.items():
+            if (here := _label(self._at(path))) != expected:
+                yield path, expected, here
+        stem = column.name.rpartition(":")[2]
+        if number.metric in self.paper.metric and stem != (wanted := self.paper.metric[number.metric]):
+            yield "clustering", wanted, stem
+
+    def _at(self, path: str) -> Any:
+        recipe = recipe_of(self.results.spec, self.cell.labels)
+        if path in recipe:
+            return recipe[path]
+        default = Recipe.model_fields[path].default
+        return default.model_dump(mode="json") if hasattr(default, "model_dump") else default
+
+
+def _label(value: Any) -> str:
+    name = value.get("name") if isinstance(value, Mapping) else value
+    return "" if name is None else label_of(name)
+
+
+def _whole(value: Any) -> str:
+    """A part with its hyper-parameters: `class_holdout (folds 4, fold 0)`."""
+    if not isinstance(value, Mapping):
+        return _label(value)
+    more = ", ".join(f"{key} {label_of(one)}" for key, one in value.items() if key != "name" and one is not None)
+    return f"{_label(value)} ({more})" if more else _label(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Stance:
+    """Whether a printed number was reproduced, with the reason; shares are fractions."""
+
+    standing: Standing
+    why: str
+    difference: float | None = None
+    interval: float | None = None
+    expected: float | None = None
+
+
+def _stance(built: Table, column: Column, place: TableCell, number: Number, own: CellProtocol, within: float) -> Stance:
+    wanted = number.labels.get("dataset")
+    if wanted and (other := own.other_data(wanted)) is not None:
+        return Stance("not run", f"the cell trains on {other or 'other data'}, not on {wanted}")
+    summary = built.summary(column, place.cell or 0)
+    if summary.status == "partial" and place.statistic is not None:
+        return Stance("underpowered", "the cell has not ended: its number may still change")
+    return stance(place.statistic, summary, number, within)
+
+
+def stance(own: Statistic | None, summary: CellSummary, number: Number, within: float = WITHIN) -> Stance:
+    """Judges whether the runs of a cell reproduce a printed number.
+
+    *Reproduced*: the whole 95 % interval of the own mean lies closer to the printed number than the margin (two
+    one-sided tests, Schuirmann 1987, at 2.5 % each). *Not reproduced*: the number lies outside the interval into which
+    one more run of the own protocol falls with probability 95 % (Student-t prediction interval), since the number is
+    itself a draw of unknown spread, usually of one run. *Underpowered*: the runs are too few, or spread too much.
+    """
+    if own is None or number.value is None:
+        return _without_number(own, summary, number)
+    difference = own.mean - number.value
+    half = half_interval(own)
+    if half is None:
+        reason = "a single run" if own.n == 1 else "the difference of two cells, of which no spread is known"
+        return Stance("underpowered", f"{reason}: nothing to judge by", difference)
+    if own.std is not None and own.std <= _LAST_BITS:
+        return Stance("underpowered", f"the same in all {own.n} runs: no spread to judge by", difference)
+    interval, expected = half + number.rounding, half * math.sqrt(own.n + 1) + number.rounding
+    margin = within * (_SHARE * abs(number.value) if number.unit == "number" else 0.01)
+    measures = (difference, interval, expected)
+    if abs(difference) + interval <= margin + _LAST_BITS:
+        return Stance("reproduced", "the interval of the own mean lies within the margin", *measures)
+    if abs(difference) > expected + _LAST_BITS:
+        side = "above" if difference > 0 else "below"
+        return Stance("not reproduced", f"the own mean lies {side} by more than runs differ", *measures)
+    if abs(difference) >= margin:
+        why = "they differ by more than the margin, but by no more than single runs do"
+    else:
+        why = "compatible, but the interval of the own mean is too wide to say more"
+    return Stance("underpowered", why, *measures)
+
+
+def _without_number(own: Statistic | None, summary: CellSummary, number: Number) -> Stance:
+    """How a number stands if the paper prints a word instead, or the cell has no number."""
+    diverged = summary.status == "diverged"
+    if own is None and not diverged:
+        return Stance("not run", _REASONS.get(summary.status, "no run has finished yet"))
+    if number.value is not None:
+        return Stance("not reproduced", "the loss became NaN in every candidate")
+    standing: Standing = "reproduced" if diverged else "not reproduced"
+    loss = f"the loss {'' if diverged else 'never '}diverged"
+    return Stance(standing, f"the paper prints '{number.printed}'; here {loss}")
+
+
+def known_paper(name: str) -> str:
+    """The exact name of a paper, given in any case; the NotFoundError for an unknown name suggests a similar name."""
+    known = {paper.casefold(): paper for paper in papers()}
+    if name.casefold() not in known:
+        raise NotFoundError(f"no paper named {name!r} here; {suggestion(name, papers())}")
+    return known[name.casefold()]
+
+
+def papers() -> list[str]:
+    """The names of the papers with known tables."""
+    return list(dict.fromkeys(load(name).paper for name in names()))
