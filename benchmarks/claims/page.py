@@ -13,8 +13,8 @@ from benchmarks.claims.claim import TWINS, Claim, Taken, Unseen, claims_of
 PAGE: Final = Path(__file__).parents[2] / "docs" / "claims.md"
 BEGIN: Final = "<!-- claims: begin -->"
 END: Final = "<!-- claims: end -->"
-_HEAD: Final = "| twin | claim | metric | of | against | effect [95 %] | bound | margin | held |"
-_RULE: Final = "|---|---|---|--:|--:|--:|--:|--:|---|"
+_HEAD: Final = "| twin | claim | metric | effect [95 %] | bound | margin |"
+_RULE: Final = "|---|---|---|--:|--:|--:|"
 
 Found = Sequence[Assertion | Unseen]
 
@@ -49,7 +49,7 @@ def _distinct(rows: Iterable[str]) -> list[str]:
     """The rows by twin, where several show the same numbers one with the twins of all and the strictest bound."""
     found: dict[tuple[str, ...], list[str]] = {}
     for line in rows:
-        found.setdefault(tuple(_cells(line)[2:6]), []).append(line)
+        found.setdefault(tuple(_cells(line)[2:4]), []).append(line)
     merged = []
     for same in found.values():
         strictest = min(same, key=_bound)
@@ -59,7 +59,7 @@ def _distinct(rows: Iterable[str]) -> list[str]:
 
 def _bound(line: str) -> float:
     """The bound of a row, the smaller the stricter."""
-    side, _, value = _cells(line)[6].partition(" ")
+    side, _, value = _cells(line)[4].partition(" ")
     return float(value.removeprefix("×")) * (1 if side == "below" else -1)
 
 
@@ -86,11 +86,9 @@ def row(twin: str, found: Assertion) -> str:
     effect = f"{unit}{weak.mean:{sign}.3g}"
     if weak.errors is not None:
         effect += f" [{weak.low:{sign}.3g}, {weak.high:{sign}.3g}]"
-    margin = "" if weak.errors is None else f"{weak.errors:.1f} SE"
-    cells = (
-        f"`{twin}`", claim.says, f"`{_metric(claim)}`", f"{weak.of:.4g}", f"{weak.against:.4g}", effect,
-        f"{claim.bound.side} {unit}{claim.bound.value:g}", margin, "yes" if found.held else "**no**",
-    )  # fmt: skip
+    margin = "" if weak.errors is None else f"{weak.errors:.1f}"
+    bound = f"{claim.bound.side} {unit}{claim.bound.value:g}"
+    cells = (f"`{twin}`", claim.says, f"`{_metric(claim)}`", effect, bound, margin if found.held else "**no**")
     return f"| {' | '.join(cells)} |"
 
 

