@@ -42,7 +42,7 @@ PART_FIELDS: Final = tuple(kind for kind in KINDS if kind != "metric")
 GOES_WITH: Final[Mapping[str, str]] = {
     "augment": "dataset", "crop": "dataset", "validation": "dataset",
     "head": "backbone", "embedding": "backbone", "warmup": "backbone", "backbone_rate": "backbone",
-    "precision": "backbone", "channels_last": "backbone", "compile": "backbone",
+    "precision": "backbone", "channels_last": "backbone", "compile": "backbone", "chunk": "backbone",
     "regularizer": "loss", "eta_schedule": "loss", "loss_rate": "loss",
 }  # fmt: skip
 """Fields of a recipe that refer to a part. If the recipe has no such part, they are absent from its JSON at their
@@ -264,6 +264,9 @@ class Recipe(Frozen):
     channels_last: bool = False
     compile: bool = False
     """Whether torch.compile compiles backbone and head."""
+    chunk: int | None = Field(default=None, ge=4, exclude_if=_is_none)  # no new fingerprints
+    """The most images that pass backbone and head at a time in a step, with cached gradients; None means the batch.
+    Memory then grows with `chunk` and not with the batch, and a step computes the network forward twice."""
     figures: Figures = Field(default=[])
     """Figures of the papers (workers/figures/options.py) whose data is kept."""
     metrics: list[str] = Field(default=[], max_length=50, exclude_if=lambda value: not value)  # no new fingerprints

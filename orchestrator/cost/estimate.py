@@ -239,7 +239,7 @@ def _images(recipe: Recipe, catalog: Catalog) -> Mapping[str, int] | None:
 
 FIELDS: Final = (
     "task", "dataset", "augment", "crop", "backbone", "head", "embedding", "sampler", "evaluate_every", "precision",
-    "channels_last", "compile", "validation", "metrics", "distance",
+    "channels_last", "compile", "chunk", "validation", "metrics", "distance",
 )  # fmt: skip
 """The fields of a recipe that decide how long a step takes, including its share of the evaluations. Losses,
 regularizers and rates hardly matter, and the number of steps is counted."""

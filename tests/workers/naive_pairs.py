@@ -181,6 +181,41 @@ def rep_cnt(embeddings: Tensor, labels: Tensor, margin: float = 10.0) -> float:
     return near + mean([max(0.0, margin - euclid(whole, tiles) ** 2) for whole, tiles in pairs])
 
 
+def sup_con(embeddings: Tensor, labels: Tensor, temperature: float = 0.07) -> float:
+    f, y = directions(embeddings), labels.tolist()
+    terms = []
+    for a in range(len(f)):
+        positives = [p for p in range(len(f)) if p != a and y[p] == y[a]]
+        total = sum(math.exp(dot(f[a], f[i]) / temperature) for i in range(len(f)) if i != a)
+        logs = [math.log(math.exp(dot(f[a], f[p]) / temperature) / total) for p in positives]
+        terms.append(-mean(logs) if logs else 0.0)
+    return mean(terms)
+
+
+def recall_at_k(
+    embeddings: Tensor,
+    labels: Tensor,
+    cuts: tuple[int, ...] = (1, 2, 4, 8, 16),
+    tau: tuple[float, float] = (1.0, 0.01),
+    included: bool = False,
+) -> float:
+    def step(x: float, temperature: float) -> float:
+        return 1 / (1 + math.exp(min(700.0, -x / temperature)))
+
+    f, y = directions(embeddings), labels.tolist()
+    losses = []
+    for q in range(len(f)):
+        positives = [p for p in range(len(f)) if p != q and y[p] == y[q]]
+        for k in cuts if positives else ():
+            found = 0.0
+            for p in positives:
+                ahead = [i for i in range(len(f)) if i != p and (included or i != q)]
+                rank = 1 + sum(step(dot(f[q], f[i]) - dot(f[q], f[p]), tau[1]) for i in ahead)
+                found += step(k - rank, tau[0])
+            losses.append(1 - min(k, found) / min(k, len(positives)))
+    return mean(losses) if losses else 0.0
+
+
 LOSSES: dict[str, Callable[[Tensor, Tensor], float]] = {
     "tuplet": tuplet,
     "tuplet_margin": tuplet_margin,
@@ -192,6 +227,8 @@ LOSSES: dict[str, Callable[[Tensor, Tensor], float]] = {
     "lifted_structure": lifted_structure,
     "margin": margin,
     "rep_cnt": rep_cnt,
+    "sup_con": sup_con,
+    "recall_at_k": recall_at_k,
 }
 
 REGULARIZERS: dict[str, Callable[[Tensor], float]] = {"spread_out": spread_out, "sec_fixed": sec_fixed}

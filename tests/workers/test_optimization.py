@@ -429,3 +429,51 @@ def test_only_recipes_of_float16_have_another_version() -> None:
     assert [str(one) for one in said] == ["precision 'fp16' (version 1, now 2)"]
     with pytest.raises(ValueError, match="for version 1 of precision 'fp16'; this machine has 2"):
         check(older, None)
+
+
+CHUNKED: dict[str, Any] = {
+    "backbone": {"name": "mlp", "width": 16},
+    "sampler": {"name": "balanced", "classes": 3, "per_class": 7},
+    "regularizer": "sec",
+}
+
+
+def gradients(folder: Path, **changes: Any) -> dict[str, torch.Tensor]:
+    """The gradient of the first step, by the names of parameters."""
+    begun = session(folder, **{**CHUNKED, **changes})
+    retrieval(begun).model.eval()  # as a network without batch norm
+    (terms,) = begun.turns()
+    terms.total.backward()
+    modules = begun.task.modules().items()
+    named = [(f"{name}.{key}", one.grad) for name, module in modules for key, one in module.named_parameters()]
+    return {name: grad for name, grad in named if grad is not None}
+
+
+def test_cached_gradients_are_those_of_the_whole_batch(tmp_path: Path) -> None:
+    """Of any loss, with and without a remainder; the loss of a batch is not the sum of its chunks' losses."""
+    for loss in ("recall_at_k", "sup_con", "multi_similarity", "proxy_anchor"):
+        whole = gradients(tmp_path, loss=loss)
+        assert len(whole) >= 4
+        for chunk in (4, 7, 8, 30):
+            cached = gradients(tmp_path, loss=loss, chunk=chunk)
+            assert cached.keys() == whole.keys()
+            for name, grad in whole.items():
+                torch.testing.assert_close(cached[name], grad, rtol=1e-4, atol=1e-6)
+
+
+def test_batch_norm_in_chunks_counts_each_chunk_once(tmp_path: Path) -> None:
+    begun = session(tmp_path, **{**CHUNKED, "backbone": {"name": "mlp", "width": 16}, "head": "bn_fc", "chunk": 7})
+    norm = next(module for module in retrieval(begun).model.modules() if isinstance(module, nn.BatchNorm1d))
+    (terms,) = begun.turns()
+    mean, count = norm.running_mean.clone(), int(norm.num_batches_tracked)
+    assert count == 3
+    terms.total.backward()
+    assert torch.equal(norm.running_mean, mean)
+    assert int(norm.num_batches_tracked) == count
+
+
+def test_a_chunked_training_repeats_and_resumes(tmp_path: Path) -> None:
+    what = recipe(**{**CHUNKED, "head": "bn_fc", "chunk": 8, "precision": "bf16"})
+    whole, _ = run(what, tmp_path / "whole")
+    assert whole.outcome == "ok"
+    assert numbers(cut_and_resumed(what, tmp_path, [5, 3])) == numbers(whole)

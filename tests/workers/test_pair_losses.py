@@ -10,7 +10,7 @@ from pytorch_metric_learning.losses import LiftedStructureLoss
 from torch import Tensor
 
 from tests.workers import naive_pairs
-from tests.workers.inputs import block_labels, degenerate_batches, part, random_batch, value_and_gradient
+from tests.workers.inputs import block_labels, degenerate_batches, evaluate, part, random_batch, value_and_gradient
 from tests.workers.naive_pairs import directions, dot, mean
 from tests.workers.naive_proxies import cosines
 from workers.geometry import over_negatives
@@ -38,6 +38,7 @@ FORMS: list[tuple[str, dict[str, Any]]] = [
     ("margin", {"per_class": True, "nu": 0.1}),
     ("margin", {"learned": False}),
     ("lifted_structure", {"unit": False}),
+    ("recall_at_k", {"query": "included"}),
 ]
 """The forms that are not a loss's default."""
 
@@ -359,3 +360,29 @@ def test_penalties_fall_as_a_class_is_learned() -> None:
     assert sigma[:2] == pytest.approx([1.0, 1.0], abs=1e-4)  # it holds on until n ~ 200
     assert sigma[1] > sigma[2] > sigma[3]
     assert sigma[3] == pytest.approx(0.179, abs=2e-3)  # the published code's value at n ~ 1000
+
+
+def test_the_recall_surrogate_equals_its_naive_loop_where_classes_are_unequal() -> None:
+    embeddings, labels = random_batch(per_class=4)
+    labels = torch.tensor([0, 0, 0, 0, 0, 1, 1, 2, 2, 2, 2, 2, 2, 2, 3, 4])  # with more positives than k, and none
+    for query in ("excluded", "included"):
+        found = part("loss", "recall_at_k", k=(1, 3), tau1=0.5, tau2=0.1, query=query)(embeddings, labels).item()
+        expected = naive_pairs.recall_at_k(embeddings, labels, (1, 3), (0.5, 0.1), query == "included")
+        assert found == pytest.approx(expected, rel=1e-12), query
+
+
+def test_the_recall_surrogate_with_steep_sigmoids_is_recall() -> None:
+    """With one positive and small temperatures it counts the queries whose positive is not among the first k."""
+    embeddings, labels = random_batch(classes=8, per_class=2)
+    for k in (1, 2, 4):
+        loss = part("loss", "recall_at_k", k=(k,), tau1=1e-3, tau2=1e-6)
+        recall = evaluate(embeddings, labels, [f"recall@{k}"])[f"recall@{k}"]
+        # at the cut itself, rank = k, the sigmoid is a half
+        at_cut = sum(_rank(embeddings, labels, q) == k for q in range(16)) / 16
+        assert 1 - loss(embeddings, labels).item() == pytest.approx(recall - at_cut / 2, abs=1e-6)
+
+
+def _rank(embeddings: Tensor, labels: Tensor, query: int) -> int:
+    f, y = directions(embeddings), labels.tolist()
+    (own,) = (p for p in range(len(f)) if p != query and y[p] == y[query])
+    return 1 + sum(dot(f[query], f[i]) > dot(f[query], f[own]) for i in range(len(f)) if i not in {query, own})

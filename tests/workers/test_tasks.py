@@ -41,7 +41,7 @@ PARTS: dict[str, Any] = {
 FIELDS: dict[str, Any] = {
     "augment": "flip", "crop": 8, "validation": {"name": "class_holdout", "folds": 2},
     "embedding": 32, "warmup": 1, "backbone_rate": 0.5, "precision": "bf16", "channels_last": True, "compile": True,
-    "loss_rate": 10.0,
+    "loss_rate": 10.0, "chunk": 8,
 }  # fmt: skip
 """A value, other than the default, of each field that goes with a part."""
 OWN: dict[str, dict[str, Any]] = {

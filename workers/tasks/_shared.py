@@ -2,11 +2,12 @@
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Final
 
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from workers import geometry
 from workers.contract import Recipe
@@ -30,15 +31,26 @@ class Embedder(nn.Module):
 
     The backbone's `preprocess` defines its input; without it the bytes become [-1, 1]. Embeddings are float32 in any
     precision, so that losses, norms and singular values are, too.
+
+    With a `chunk`, gradients are cached (Gao et al. 2021): a batch passes in chunks of at most so many images, whose
+    activations are not kept but computed again in the backward pass. Layers that draw or take statistics of a batch,
+    such as batch norm, see a chunk at a time, and change their buffers once.
     """
 
     def __init__(
-        self, backbone: nn.Module, head: nn.Module, precision: str = "none", channels_last: bool = False, width: int = 0
+        self,
+        backbone: nn.Module,
+        head: nn.Module,
+        precision: str = "none",
+        channels_last: bool = False,
+        width: int = 0,
+        chunk: int | None = None,
     ) -> None:
         super().__init__()
         self.backbone = backbone
         self.head = head
         self.width = width
+        self._chunk = chunk
         self._type = _TYPES[precision]
         self._format = torch.channels_last if channels_last else torch.contiguous_format
         if channels_last:
@@ -46,7 +58,28 @@ class Embedder(nn.Module):
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         """Images [b, c, h, w] as bytes, or as floats of 0 to 255, to embeddings [b, dim]."""
+        if self._chunk is None or len(images) <= self._chunk or not torch.is_grad_enabled():
+            return self._embedded(images)
+
+        def contexts() -> tuple[AbstractContextManager[None], AbstractContextManager[None]]:
+            return nullcontext(), self._keeping_buffers()
+
+        chunks = torch.tensor_split(images, math.ceil(len(images) / self._chunk))  # of equal size: none of one image
+        return torch.cat([checkpoint(self._embedded, one, use_reentrant=False, context_fn=contexts) for one in chunks])
+
+    def _embedded(self, images: torch.Tensor) -> torch.Tensor:
         return self._computed(images, lambda pixels: self.head(self.backbone(pixels)))
+
+    @contextmanager
+    def _keeping_buffers(self) -> Iterator[None]:
+        """Within the context, what is computed leaves no trace in buffers, such as running means."""
+        kept = [(buffer, buffer.clone()) for buffer in self.buffers()]
+        try:
+            yield
+        finally:
+            with torch.no_grad():
+                for buffer, value in kept:
+                    buffer.copy_(value)
 
     def encoded(self, images: torch.Tensor) -> torch.Tensor:
         """Computes the features [b, n] of images, the input of the head, in float32."""
@@ -79,10 +112,11 @@ class Embedder(nn.Module):
 
 def embedder(backbone: nn.Module, head: nn.Module, recipe: Recipe) -> Embedder:
     """Builds the network of a recipe; compilation does not change the names in its state."""
-    made = Embedder(backbone, head, recipe.precision, recipe.channels_last, recipe.embedding)
+    made = Embedder(backbone, head, recipe.precision, recipe.channels_last, recipe.embedding, recipe.chunk)
     if recipe.compile:
         claim_code_caches()  # of a process in which `train` was called directly
-        made.compile()
+        for part in (made,) if recipe.chunk is None else (backbone, head):  # chunks are computed again around them
+            part.compile()
     return made
 
 
