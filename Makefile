@@ -86,7 +86,8 @@ wheel: guide ## build the wheel, with the site in it, into dist
 	rm -rf build/lib build/bdist.*
 	$(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps -w dist .
 
-lock: install ## write what the images install, with hashes, into docker/*.lock.txt, after constraints.txt has changed
+lock: install ## write what follows from constraints.txt: what the images install, and the catalog of pytorch-metric-learning
+	$(BIN)/python .ci/pml_catalog.py
 	$(BIN)/python docker/lock.py
 
 sbom: ## write what the images hold as CycloneDX documents, build/sbom/*.cdx.json, from docker/*.lock.txt

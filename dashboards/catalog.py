@@ -26,8 +26,16 @@ HEADINGS: Final = {
     "loss": "Losses", "regularizer": "Regularizers", "metric": "Metrics", "dataset": "Data sets",
     "backbone": "Backbones", "head": "Heads", "sampler": "Samplers", "optimizer": "Optimizers",
     "schedule": "Schedules of the learning rate", "eta_schedule": "Schedules of eta", "task": "Tasks",
+    "pml_loss": "Losses of pytorch-metric-learning", "pml_miner": "Miners of pytorch-metric-learning",
+    "pml_distance": "Distances of pytorch-metric-learning", "pml_reducer": "Reducers of pytorch-metric-learning",
+    "pml_regularizer": "Regularizers of pytorch-metric-learning",
 }  # fmt: skip
 """The headings of the kinds, in the order of the page."""
+_WITHIN: Final = {
+    "pml_loss": "of", "pml_miner": "of: ..., miner", "pml_distance": "of: ..., distance",
+    "pml_reducer": "of: ..., reducer", "pml_regularizer": "of: ..., embedding_regularizer",
+}  # fmt: skip
+"""Where parts of pytorch-metric-learning stand within loss pml."""
 USES: Final = 200
 """How many of the newest sweeps are searched for a part."""
 
@@ -81,7 +89,9 @@ def _example(entry: Entry) -> str:
         for option in entry.parameters
         if not option.required and option.default is not None
     ]
-    return f"{entry.kind}: {{name: {entry.name}, {', '.join(options)}}}" if options else f"{entry.kind}: {entry.name}"
+    part = f"{{name: {entry.name}, {', '.join(options)}}}" if options else entry.name
+    within = _WITHIN.get(entry.kind)
+    return f"loss: {{name: pml, {within}: {part}}}" if within else f"{entry.kind}: {part}"
 
 
 def _yaml(value: Any) -> str:

@@ -36,6 +36,9 @@ FOLDERS: Final[Mapping[str, str]] = {
 KINDS: Final = tuple(FOLDERS)
 """Every kind of part, as recipes name it."""
 
+PML: Final = ("pml_loss", "pml_miner", "pml_distance", "pml_reducer", "pml_regularizer")
+"""The kinds of classes of pytorch-metric-learning, which parts take as hyper-parameters."""
+
 PART_FIELDS: Final = tuple(kind for kind in KINDS if kind != "metric")
 """The recipe's fields that hold a part."""
 
@@ -67,7 +70,7 @@ class Part(Frozen):
 
     model_config = ConfigDict(extra="allow")
 
-    name: str = Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")
+    name: str = Field(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,63}$")
 
     @model_validator(mode="before")
     @classmethod

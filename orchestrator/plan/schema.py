@@ -32,7 +32,7 @@ def json_schema(catalog: Catalog | None = None) -> Schema:
         "patch": recipe | {"minProperties": 1},
         "axis-of-labels": _filled(groups, patches | {"value": False}),
         "axis-of-ranges": _filled(ranges, patches | {"value": {}}),
-        **{_within(kind): _part_within(catalog.of(kind)) for kind in PART_FIELDS if _is_held(kind, catalog)},
+        **{_within(kind): _part_within(catalog.of(kind)) for kind in _held_kinds(catalog)},
     }
     for role in ROLES:
         axes: Schema = {path: _ref(f"axis-{path}") for path in values}
@@ -100,9 +100,10 @@ def _within(kind: str) -> str:
     return f"part-within-{kind}"
 
 
-def _is_held(kind: str, catalog: Catalog) -> bool:
-    """Whether some part can hold a part of this kind."""
-    return any(parameter.kind == kind for entry in catalog.entries for parameter in entry.parameters)
+def _held_kinds(catalog: Catalog) -> list[str]:
+    """The kinds of parts that are hyper-parameters of parts."""
+    kinds = (parameter.kind for entry in catalog.entries for parameter in entry.parameters)
+    return sorted({kind for kind in kinds if kind})
 
 
 def _part_within(entries: list[Entry]) -> Schema:
@@ -141,13 +142,17 @@ _TYPES: Final[Mapping[str, Schema]] = {
 
 
 def _parameter(parameter: Parameter) -> Schema:
+    schema: Schema
     if parameter.type == "part":
-        return _ref(_within(parameter.kind))
-    schema: Schema = {"enum": parameter.choices} if parameter.type == "literal" else dict(_TYPES[parameter.type])
+        schema = _ref(_within(parameter.kind))
+    else:
+        schema = {"enum": parameter.choices} if parameter.type == "literal" else dict(_TYPES[parameter.type])
     if ends := _ends(parameter.limits):
         schema |= {"items": schema["items"] | ends} if "items" in schema else ends
     if parameter.type == "strs" and parameter.choices:
         schema = {"type": "array", "items": {"enum": parameter.choices}, "uniqueItems": True}
+    if parameter.type == "int" and parameter.choices:
+        schema = {"anyOf": [schema, {"enum": parameter.choices}]}
     if parameter.optional:
         schema = {"anyOf": [schema, {"type": "null"}]}
     return schema if parameter.required else {**schema, "default": parameter.default}

@@ -10,6 +10,7 @@ from pydantic import JsonValue
 from workers.catalog.inventory import (
     EMBEDDINGS,
     Catalog,
+    Inner,
     given,
     holders,
     inner,
@@ -19,7 +20,7 @@ from workers.catalog.inventory import (
 )
 from workers.catalog.source import Entry
 from workers.catalog.wording import Problem, counted, listed, not_computed, shown
-from workers.contract import ClassHoldout, CrossValidation, ImageHoldout, NoValidation, Recipe, Select, Validation
+from workers.contract import PML, ClassHoldout, CrossValidation, ImageHoldout, NoValidation, Recipe, Select, Validation
 from workers.figures.options import Followed, Staged
 
 NEEDS: Final = "clusters_sec"
@@ -370,6 +371,53 @@ def _frozen_weights(backbone: Chosen, catalog: Catalog) -> Iterator[Problem]:
         yield Problem(path=within.path, message=f"{message}; {advice}")
 
 
+def _library(draft: RecipeDraft) -> Iterator[Problem]:
+    """What a loss of pytorch-metric-learning takes, and the distances that it and its miner need."""
+    loss, sampler = draft.parts.get("loss"), draft.parts.get("sampler")
+    held = {within.option: within for within in inner(loss.entry, loss.options, draft.catalog)} if loss else {}
+    if loss is None or "of" not in held or held["of"].entry.kind != PML[0]:
+        return
+    of, memory = held["of"].entry, loss.options["memory"]
+    for option, value in loss.options.items():
+        if value and option not in of.stated("takes") and option in {*_TAKEN, "memory"}:
+            yield Problem(f"loss.{option}", f"{of.name} takes none; leave it out")
+    for option, needed in {"miner_distance": "miner", "memory_start": "memory"}.items():
+        if loss.options[option] and not loss.options[needed]:
+            yield Problem(f"loss.{option}", f"is only for `{needed}`; leave it out, or give both")
+    for owner, option in {"of": "distance", "miner": "miner_distance"}.items():
+        if owner in held and option in held:
+            yield from _unfit_distance(held[owner].entry, held[option])
+    if of.facts.get("square") and sampler and sampler.options.get("classes") != sampler.options.get("per_class"):
+        message = f"{of.name} is right only in batches with as many classes as images of each; change one of them"
+        yield Problem("sampler.per_class", message)
+    batch = sampler and (sampler.options.get("batch") or _product(sampler.options))
+    if isinstance(memory, int) and isinstance(batch, int) and 0 < memory < batch:
+        yield Problem(
+            "loss.memory", f"expected at least the batch, which has {counted(batch, 'image')}; found {memory}"
+        )
+
+
+_TAKEN: Final = ("miner", "distance", "reducer", "embedding_regularizer", "weight_regularizer")
+
+
+def _product(options: Mapping[str, JsonValue]) -> int | None:
+    """The images of a batch of `classes` x `per_class`."""
+    classes, images = options.get("classes"), options.get("per_class")
+    return classes * images if isinstance(classes, int) and isinstance(images, int) else None
+
+
+def _unfit_distance(owner: Entry, distance: Inner) -> Iterator[Problem]:
+    fitting, options = owner.stated("distances"), owner.facts.get("distance_options")
+    if fitting and distance.part.name not in fitting:
+        yield Problem(distance.path, f"{owner.name} takes no {distance.part.name}; it takes {listed(fitting)}")
+        return
+    for name, value in options.items() if isinstance(options, dict) else ():
+        found = distance.entry.filled(distance.part.options)[name]
+        if found != value:
+            message = f"{owner.name} takes {shown(value)} alone, found {shown(found)}; leave it out"
+            yield Problem(f"{distance.path}.{name}", message)
+
+
 def _norms(draft: RecipeDraft) -> Iterator[Problem]:
     """A regularizer of norms needs embeddings of different norms."""
     if draft.fact("regularizer", "norms") is True and draft.fact("head", "output") == "unit":
@@ -493,6 +541,6 @@ def _distance(draft: RecipeDraft) -> Iterator[Problem]:
 
 _RULES: Final[tuple[Callable[[RecipeDraft], Iterator[Problem]], ...]] = (
     _options, _hold_out_of_classes, _kind_of_hold_out, _selection_split, _layout, _per_class, _supervised_simclr,
-    _views, _draws_by_classes, _tiles, _batch_of_one, _probe, _top_k, _frozen, _norms, _metrics, _selection_metric,
-    _patience, _warmup, _crop, _figures, _distance,
+    _views, _draws_by_classes, _tiles, _batch_of_one, _probe, _top_k, _frozen, _library, _norms, _metrics,
+    _selection_metric, _patience, _warmup, _crop, _figures, _distance,
 )  # fmt: skip

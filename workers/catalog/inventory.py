@@ -1,5 +1,6 @@
 """The catalog of all parts that a recipe may name: those of `workers` and those in a folder of own parts."""
 
+import json
 from collections.abc import Mapping
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -10,9 +11,10 @@ from pydantic import JsonValue, PrivateAttr
 from workers.catalog import own_code
 from workers.catalog.source import NAME, Entry, Parameter, PartSourceError, read
 from workers.catalog.wording import listed, near, shown, unknown
-from workers.contract import DEFAULT_TASK, FOLDERS, KINDS, PART_FIELDS, Frozen, Part, Recipe
+from workers.contract import DEFAULT_TASK, FOLDERS, KINDS, PART_FIELDS, PML, Frozen, Part, Recipe
 
 _BUILT_IN: Final = Path(__file__).parents[1]
+_PML: Final = Path(__file__).with_name("pml.json")  # which .ci/pml_catalog.py writes
 _USUAL_NAMES: Final = {"r": "recall", "rec": "recall", "acc": "accuracy"}  # abbreviations in papers, such as R@1
 EMBEDDINGS: Final = "embeddings"
 """The default of a metric's fact `reads`."""
@@ -141,7 +143,14 @@ def load(parts: Path | None = None) -> Catalog:
 @lru_cache(maxsize=8)
 def _catalog(files: tuple[tuple[str, Path, bool, int], ...], parts: Path | None, _stamp: own_code.Stamp) -> Catalog:
     """Cached until a file changes: a part's file, or any module in the folder of own parts."""
-    return Catalog(entries=[_read(kind, path, parts if own else None) for kind, path, own, _ in files])
+    own_and_built_in = [_read(kind, path, parts if own else None) for kind, path, own, _ in files]
+    return Catalog(entries=[*own_and_built_in, *pml_entries()])
+
+
+@lru_cache
+def pml_entries() -> tuple[Entry, ...]:
+    """The classes of pytorch-metric-learning that recipes may name, of the release that this version is made for."""
+    return tuple(map(Entry.model_validate, json.loads(_PML.read_bytes())["entries"]))
 
 
 def _read(kind: str, path: Path, parts: Path | None) -> Entry:
@@ -289,6 +298,19 @@ def named_in(recipe: Mapping[str, Any], versions: Mapping[str, int]) -> dict[str
         if option and kind in PART_FIELDS:
             names[path] = ((recipe.get(kind) or {}).get(option) or {}).get("name")
     return names
+
+
+def with_facts_of_inner(entry: Entry, options: Mapping[str, Any], catalog: Catalog) -> Entry:
+    """The entry of a part; that of a loss of pytorch-metric-learning also has the facts of the library's class.
+
+    The latter asks for the number of classes only if the class does.
+    """
+    found = next((within.entry for within in inner(entry, options, catalog) if within.entry.kind == PML[0]), None)
+    if found is None:
+        return entry
+    fills = found.facts.get("fills")
+    asks = [ask for ask in entry.asks if ask != "classes" or (isinstance(fills, dict) and ask in fills.values())]
+    return entry.model_copy(update={"facts": {**entry.facts, **found.facts}, "asks": asks})
 
 
 def entry_at(path: str, names: Mapping[str, str], catalog: Catalog) -> Entry | None:

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, NamedTuple, Protocol, TypeVar
 
 from pydantic import Field, JsonValue
 
-from workers.catalog.inventory import Catalog, entry_at, inner, named, named_in, parse_metric
+from workers.catalog.inventory import Catalog, entry_at, inner, named, named_in, parse_metric, with_facts_of_inner
 from workers.catalog.source import Entry
 from workers.catalog.wording import Problem, listed
 from workers.contract import (
@@ -226,7 +226,7 @@ def complete(recipe: Recipe, catalog: Catalog) -> Recipe:
         if kind == "backbone":
             weights = _known_weights(entry, parts[kind].options, catalog) or weights
         if kind == "loss" and loss_rate is None:
-            loss_rate = _loss_rate(entry)
+            loss_rate = _loss_rate(with_facts_of_inner(entry, part.options, catalog))
     task = catalog.get("task", recipe.task.name)
     select = recipe.select if task is None else selected(recipe.select, task)
     declared = catalog.metrics(recipe.dataset, recipe.task)
@@ -354,7 +354,7 @@ def defaults_for(recipe: Recipe, catalog: Catalog) -> dict[str, Any]:
         if kind == "task":
             values["select"] = selected(Select(), entry).model_dump(mode="json")
         if kind == "loss":
-            values["loss_rate"] = _loss_rate(entry)
+            values["loss_rate"] = _loss_rate(with_facts_of_inner(entry, part.options, catalog))
     return values
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, NoReturn
 from pydantic import Field, JsonValue
 
 from workers.catalog.wording import listed, shown
-from workers.contract import KINDS, Frozen, Part
+from workers.contract import KINDS, PML, Frozen, Part
 
 _MARKS: Final[Mapping[str, tuple[str, str, Callable[[float, float], bool]]]] = {
     "Gt": ("gt", "above", operator.gt),
@@ -92,7 +92,7 @@ class Parameter(Frozen):
     required: bool = False
     default: JsonValue = None
     choices: list[JsonValue] | None = None
-    """The allowed values, or the allowed items of a list of texts, each at most once."""
+    """The allowed values; the allowed items of a list of texts, each at most once; or values besides whole numbers."""
     kind: str = Field(default="", exclude_if=lambda value: not value)
     """The kind of part, if the hyper-parameter is a part."""
     bounds: str = Field(default="", exclude_if=lambda value: not value)
@@ -104,7 +104,8 @@ class Parameter(Frozen):
     def expected(self) -> str:
         """The allowed values of the hyper-parameter, in words for messages."""
         words = {**_PLAIN, "literal": f"one of {listed(self.choices or [])}", "part": f"a {self.kind}"}[self.type]
-        words = f"a list of some of {listed(self.choices)}" if self.type == "strs" and self.choices else words
+        if self.choices and self.type in {"strs", "int"}:
+            words = f"{'a list of some' if self.type == 'strs' else f'{words}, or one'} of {listed(self.choices)}"
         return f"{words}, or null" if self.optional else words
 
     def cast(self, value: Any) -> JsonValue:
@@ -114,6 +115,8 @@ class Parameter(Frozen):
         """
         if value is None and self.optional:
             return None
+        if self.type == "int" and isinstance(value, str) and value in (self.choices or ()):
+            return value
         if self.type == "part":
             return self._cast_part(value)
         if self.type in {"ints", "floats", "strs"}:
@@ -341,11 +344,13 @@ def _parameter(argument: ast.arg, default: ast.expr | None) -> Parameter:
 
 
 def _typed_part(annotation: ast.expr) -> dict[str, Any] | None:
-    """The fields `type` and `kind` of a Parameter that is a part; None if it is not."""
+    """The fields `type`, `kind` and `optional` of a Parameter that is a part; None if it is not."""
     match annotation:
+        case ast.BinOp(left=part, op=ast.BitOr(), right=ast.Constant(value=None)):
+            return (found := _typed_part(part)) and {**found, "optional": True}
         case ast.Subscript(
             value=ast.Name(id="Annotated"), slice=ast.Tuple(elts=[ast.Name(id="Part"), ast.Constant(value=str(kind))])
-        ) if kind in KINDS:
+        ) if kind in (*KINDS, *PML):
             return {"type": "part", "kind": kind}
     return None
 

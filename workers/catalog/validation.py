@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from workers.catalog.compatibility import Chosen, RecipeDraft, disagreements
-from workers.catalog.inventory import Catalog, filled, holders
+from workers.catalog.inventory import Catalog, filled, holders, with_facts_of_inner
 from workers.catalog.recipe import PATHS, below_root, holds, need_of, selected, unused_or_missing
 from workers.catalog.source import Entry, Parameter
 from workers.catalog.wording import Problem, listed, sentence, shown, suggestion, unknown
@@ -127,7 +127,8 @@ def _chosen_part(kind: str, value: Any, catalog: Catalog) -> Chosen:
     name, options = _read(value)
     entry = catalog.get(kind, name)
     assert entry is not None
-    return _with_counts(Chosen(entry, filled(entry, options, catalog)), catalog)
+    complete = filled(entry, options, catalog)
+    return _with_counts(Chosen(with_facts_of_inner(entry, complete, catalog), complete), catalog)
 
 
 def _with_counts(chosen: Chosen, catalog: Catalog) -> Chosen:
