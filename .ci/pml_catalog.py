@@ -63,7 +63,7 @@ WHOLE = ("num_bins", "centers_per_class", "sub_centers", "pos_per_bin", "neg_per
 FACTS: dict[str, dict[str, Any]] = {
     "ProxyAnchorLoss": {"lr_scale": 100.0},  # as loss proxy_anchor
     "SoftTripleLoss": {"lr_scale": 100.0},  # as loss soft_triple
-    "SmoothAPLoss": {"layout": ["class_blocks"], "square": True},  # 2.9.0 takes the number of classes for that of images
+    "SmoothAPLoss": {"layout": ["class_blocks"], "square": True},  # 2.9.0 confuses classes with images of each
 }
 
 

@@ -28,9 +28,13 @@ EMBEDDED = [entry.name for entry in load().of("metric") if "reads" not in entry.
 """The metrics that read embeddings."""
 
 
+_REQUIRED: dict[str, dict[str, Any]] = {"pml": {"of": "TripletMarginLoss"}}
+
+
 def part(kind: str, name: str, *, classes: int = CLASSES, dim: int = WIDTH, **options: Any) -> Any:
     """A loss or a regularizer with its defaults, but for `options`, in float64; a loss whose state stands still."""
     torch.manual_seed(0)  # for a loss that owns parameters
+    options = {**_REQUIRED.get(name, {}), **options}
     built = build(kind, Part(name=name, **options), classes=classes, dim=dim, images=CLASSES * PER_CLASS).double()
     return built.eval() if kind == "loss" else built
 

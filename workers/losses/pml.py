@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from workers.catalog.inventory import load
 from workers.catalog.wording import unknown
 from workers.contract import Part
+from workers.geometry import precise
 
 _MODULES: Final[Mapping[str, Any]] = {
     "pml_loss": losses, "pml_miner": miners, "pml_distance": distances, "pml_reducer": reducers,
@@ -68,6 +69,7 @@ class PytorchMetricLearning(nn.Module):
 
     def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
         """Raw embeddings [b, d] and labels [b] to a scalar."""
+        embeddings = precise(embeddings)
         if self.memory and self.memory.begun(self.training):
             loss: Tensor = self._against_memory(self.memory, embeddings, labels)
         else:
@@ -91,13 +93,18 @@ class PytorchMetricLearning(nn.Module):
 class _Memory(nn.Module):
     """The embeddings and labels of the newest `size` images, from iteration `start` on."""
 
+    rows: Tensor
+    labels: Tensor
+    iterations: Tensor
+    seen: Tensor  # images
+
     def __init__(self, size: int, dim: int, start: int) -> None:
         super().__init__()
         self.start = start
         self.register_buffer("rows", torch.zeros(size, dim))
         self.register_buffer("labels", torch.zeros(size, dtype=torch.int64))
         self.register_buffer("iterations", torch.zeros((), dtype=torch.int64))
-        self.register_buffer("seen", torch.zeros((), dtype=torch.int64))  # images
+        self.register_buffer("seen", torch.zeros((), dtype=torch.int64))
 
     def begun(self, training: bool) -> bool:
         """Whether the memory is in use; counts an iteration if it trains."""
