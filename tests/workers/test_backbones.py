@@ -1,19 +1,23 @@
 """Backbones and heads: shapes, pooling, frozen batch norm, published architectures, where weights come from."""
 
+import re
 import urllib.request
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+import timm
 import torch
 import torchvision
 from torch import nn
+from torch.nn import functional
 
 from workers import registry
-from workers.backbones import ConvNet, pooled
+from workers.backbones import ConvNet, gem, pooled
 from workers.backbones._shared import FaceResNet, SameConv2d
 from workers.backbones.bn_inception import BnInception
+from workers.catalog import load, problems
 from workers.contract import Part
 from workers.data.weights import WeightsError
 from workers.heads.bn_fc import BnFc
@@ -36,6 +40,9 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "se_resnet50_ir": {},
     "timm_model": {"architecture": "resnet18"},
 }
+DATA_PAGE = Path(__file__).parents[2] / "docs/data.md"
+DOCUMENTED = re.compile(r"^\| [^|]*\| `(vit_\S+|deit_\S+)` \| (\d+) \| (\d+) \|", re.MULTILINE)
+"""A row of the table of networks: its name in timm, the side of its input, its features."""
 NOWHERE = Path("there is no such folder")
 
 
@@ -112,6 +119,45 @@ def test_maps_are_pooled(tmp_path: Path) -> None:
     backbone = made("mobilenet_v1", pool="avg+max").eval()
     inputs = backbone.preprocess(images())
     assert torch.equal(backbone(inputs), pooled(backbone.maps(inputs), "avg+max"))
+
+
+def naive_gem(maps: torch.Tensor, p: float) -> list[list[float]]:
+    """Radenovic et al., equation 3, value by value."""
+    return [
+        [(sum(max(float(x), 1e-6) ** p for x in one.flatten()) / one.numel()) ** (1 / p) for one in image]
+        for image in maps.detach()
+    ]
+
+
+def test_gem_is_the_generalized_mean() -> None:
+    maps = torch.rand(3, 4, 2, 5, generator=torch.Generator().manual_seed(0)) - 0.1
+    for p in (0.5, 1.0, 3.0, 6.5):
+        assert torch.allclose(gem(maps, p), torch.tensor(naive_gem(maps, p)), rtol=1e-5), p
+    positive = maps.clamp(min=1e-6)
+    assert torch.allclose(gem(positive, 1.0), pooled(positive, "avg"))
+    assert torch.allclose(gem(positive, 200.0), pooled(positive, "max"), rtol=0.03)
+
+
+def test_the_exponent_of_gem_is_learned_or_fixed(tmp_path: Path) -> None:
+    torch.save(shared_net("resnet18").net.state_dict(), tmp_path / "net.pth")
+    for options, learned, p in (({}, True, 3.0), ({"gem_p": 2.5}, False, 2.5)):
+        backbone = made("resnet18", pool="gem", weights="net.pth", root=tmp_path, **options).eval()
+        inputs = backbone.preprocess(images())
+        assert torch.allclose(backbone(inputs), torch.tensor(naive_gem(backbone.maps(inputs), p)), rtol=1e-4)
+        assert ("gem_p" in dict(backbone.named_parameters())) is learned
+        if learned:
+            backbone(inputs).sum().backward()
+            assert backbone.gem_p.grad.abs() > 0
+            again = made("resnet18", pool="gem")
+            again.load_state_dict(backbone.state_dict() | {"gem_p": torch.tensor(4.0)})
+            assert again.gem_p.item() == 4
+    torch.save(shared_net("bn_inception").state_dict(), tmp_path / "bn.pth")
+    assert dict(made("bn_inception", pool="gem", weights="bn.pth", root=tmp_path).named_parameters())["gem_p"] == 3
+    frozen = {"name": "frozen", "of": {"name": "resnet50", "pretrained": True, "gem_p": 2}}
+    for part, path in (({"name": "resnet50", "gem_p": 2}, "backbone.gem_p"), (frozen, "backbone.of.gem_p")):
+        recipe = {"dataset": "digits", "loss": "triplet", "sampler": "balanced", "iterations": 10, "backbone": part}
+        refused = {one.path: one.message for one in problems(recipe, load())}
+        assert refused[path].startswith("is only for `pool: gem`"), refused
 
 
 def after_a_step(backbone: ConvNet) -> dict[str, torch.Tensor]:
@@ -325,6 +371,37 @@ class TestTimm:
             expected = {"own": tokens[:, 0], "avg": patches.mean(1), "avg+max": patches.mean(1) + patches.amax(1)}[pool]
             assert features.shape == (2, 192)
             assert torch.allclose(features, expected, atol=1e-5), pool
+
+    def test_each_network_of_the_documentation_has_its_own_normalization_and_takes_other_sides(self) -> None:
+        documented = DOCUMENTED.findall(DATA_PAGE.read_text("utf-8"))
+        assert len(documented) >= 6
+        for architecture, own, features in documented:
+            config = timm.models.get_pretrained_cfg(architecture)
+            patch = int(re.search(r"patch(\d+)", architecture)[1])  # type: ignore[index]
+            assert config.input_size[-1] == int(own), architecture
+            for pool in ("own", "gem"):
+                backbone = self.built(architecture, pool=pool, resize=2 * patch)
+                inputs = backbone.preprocess(images(3, 40))
+                raw = functional.interpolate(
+                    images(3, 40) / 255, (2 * patch, 2 * patch), mode="bilinear", antialias=True
+                )
+                mean, std = (torch.tensor(values)[:, None, None] for values in (config.mean, config.std))
+                assert torch.allclose(inputs, (raw - mean) / std, atol=1e-4), architecture
+                with torch.no_grad():
+                    assert backbone(inputs).shape == (2, backbone.features) == (2, int(features)), architecture
+
+    def test_position_embeddings_are_interpolated_after_weights_are_loaded(self, tmp_path: Path) -> None:
+        whole = self.built("vit_tiny_patch16_224")
+        torch.save(whole.net.state_dict(), tmp_path / "net.pth")
+        part = Part(name="timm_model", architecture="vit_tiny_patch16_224", weights="net.pth", resize=64)
+        small = registry.build("backbone", part, channels=3, side=28, root=tmp_path)
+        assert small.net.pos_embed.shape == (1, 1 + 4 * 4, 192)
+        assert torch.equal(small.net.pos_embed[:, 0], whole.net.pos_embed[:, 0])
+        grid = whole.net.pos_embed[:, 1:].view(1, 14, 14, 192).permute(0, 3, 1, 2)
+        shrunk = functional.interpolate(grid, (4, 4), mode="bicubic", antialias=True)
+        assert torch.allclose(small.net.pos_embed[0, 1:], shrunk.flatten(2)[0].T, atol=1e-5)
+        with pytest.raises(ValueError, match="has patches of 16 pixels; write 96"):
+            self.built("vit_tiny_patch16_224", resize=100)
 
     def test_a_name_that_does_not_exist(self) -> None:
         with pytest.raises(ValueError, match="no model named 'resnet-18'; did you mean 'resnet18'"):

@@ -5,7 +5,7 @@ Images are [b, c, h, w], after the backbone's `preprocess`. This module has what
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import torch
 from torch import Tensor, nn
@@ -14,11 +14,19 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from workers.data.augmentation import IMAGENET, Preprocess
 from workers.data.weights import fill, read
 
-Pool = Literal["avg", "max", "avg+max"]
+Pool = Literal["avg", "max", "avg+max", "gem"]
+
+GEM_START: Final = 3.0
+"""The exponent from which GeM pooling learns."""
+_GEM_LEAST: Final = 1e-6  # smaller values, also negative ones, count as this one
 
 
 class ConvNet(nn.Module):
-    """A network for images of three channels that ends in maps; `pool` turns each map into one feature."""
+    """A network for images of three channels that ends in maps; `pool` turns each map into one feature.
+
+    `pool: gem` is the generalized mean of each map (Radenovic et al., TPAMI 2019), with the fixed exponent `gem_p`, or
+    with a single exponent that is learned from 3 on. 1 is the average; towards infinity it becomes the maximum.
+    """
 
     net: nn.Module
     features: int
@@ -26,13 +34,22 @@ class ConvNet(nn.Module):
     """Turns batches of bytes into the input of the network; it also gives grey images their three channels."""
     origin: str = "random"  # the source of the weights: `random`, `sha256:...` of a file, or the hub's name for them
 
-    def __init__(self, channels: int, pool: Pool, *, pretrained: bool = False, weights: str | None = None) -> None:
+    def __init__(
+        self,
+        channels: int,
+        pool: Pool,
+        *,
+        gem_p: float | None = None,
+        pretrained: bool = False,
+        weights: str | None = None,
+    ) -> None:
         super().__init__()
         if channels not in {1, 3}:
             raise ValueError(f"the backbone takes images of 3 channels, or grey images of 1; found {channels} channels")
         if pretrained and weights is not None:
             raise ValueError("the backbone has both `pretrained: true` and a file of `weights`; give one of them")
         self._pool: Pool = pool
+        self.gem_p: float | nn.Parameter | None = gem_p
         self._frozen: list[_BatchNorm] = []
 
     def maps(self, images: Tensor) -> Tensor:
@@ -41,6 +58,8 @@ class ConvNet(nn.Module):
         return maps
 
     def forward(self, images: Tensor) -> Tensor:
+        if self._pool == "gem":
+            return gem(self.maps(images), GEM_START if self.gem_p is None else self.gem_p)
         return pooled(self.maps(images), self._pool)
 
     def load(
@@ -62,6 +81,8 @@ class ConvNet(nn.Module):
             weights = read(root, path, known)
             fill(getattr(self, "net", self), weights.state, path, unused)
             self.origin, meta = weights.origin, weights.meta
+        if self._pool == "gem" and self.gem_p is None:  # after the weights of files, which have no exponent
+            self.gem_p = nn.Parameter(torch.tensor(GEM_START))
         if freeze_bn:
             self.freeze_batch_norm()
         return meta
@@ -117,6 +138,13 @@ def check_side(name: str, side: int, least: int) -> None:
     """Raise ValueError if images of `side` are too small for the backbone `name`."""
     if side < least:
         raise ValueError(f"{name} cannot take images of side {side}; it needs {least} at least: set `resize`")
+
+
+def gem(maps: Tensor, p: float | Tensor) -> Tensor:
+    """Pools maps [b, c, h, w] to features [b, c]: the p-th root of the mean of the p-th powers, in float32."""
+    powers: Tensor = maps.float().clamp(min=_GEM_LEAST) ** p
+    features: Tensor = powers.mean(dim=(2, 3)) ** (1 / p)
+    return features
 
 
 def pooled(maps: Tensor, pool: Pool) -> Tensor:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated, Final, Literal
 
 import torch
-from annotated_types import Ge, Le
+from annotated_types import Ge, Gt, Le
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -61,6 +61,8 @@ class BnInception(ConvNet):
     label = "BN-Inception"
     paper = "Ioffe and Szegedy, ICML 2015"
     version = 1
+    added = ("gem_p",)
+    only_where = {"gem_p": {"pool": "gem"}}
 
     def __init__(  # noqa: PLR0913 - hyper-parameters
         self,
@@ -68,7 +70,8 @@ class BnInception(ConvNet):
         side: int,
         root: Path,
         *,
-        pool: Literal["avg", "max", "avg+max"] = "avg",
+        pool: Literal["avg", "max", "avg+max", "gem"] = "avg",
+        gem_p: Annotated[float, Gt(0)] | None = None,
         freeze_bn: bool = False,
         bn_momentum: Annotated[float, Ge(0), Le(1)] = 0.1,
         pretrained: bool = False,
@@ -77,7 +80,7 @@ class BnInception(ConvNet):
         channel_order: Literal["bgr", "rgb"] = "bgr",
         mean: tuple[float, ...] = (104.0, 117.0, 128.0),
     ) -> None:
-        super().__init__(channels, pool, pretrained=pretrained, weights=weights)
+        super().__init__(channels, pool, gem_p=gem_p, pretrained=pretrained, weights=weights)
         if len(mean) != 3:
             raise ValueError(f"bn_inception.mean: expected three values, one for each channel; found {len(mean)}")
         _check_side(resize or side)

@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
-from annotated_types import Ge
+from annotated_types import Ge, Gt
 
 from workers.backbones import ConvNet
 from workers.backbones._shared import residual
@@ -20,7 +20,8 @@ class Resnet50(ConvNet):
     label = "ResNet-50"
     paper = "He et al., CVPR 2016"
     version = 1
-    added = ("stem",)
+    added = ("stem", "gem_p")
+    only_where = {"gem_p": {"pool": "gem"}}
 
     def __init__(  # noqa: PLR0913 - each is one choice of the network
         self,
@@ -28,13 +29,14 @@ class Resnet50(ConvNet):
         root: Path,
         *,
         stem: Literal["imagenet", "cifar"] = "imagenet",
-        pool: Literal["avg", "max", "avg+max"] = "avg",
+        pool: Literal["avg", "max", "avg+max", "gem"] = "avg",
+        gem_p: Annotated[float, Gt(0)] | None = None,
         freeze_bn: bool = False,
         pretrained: bool = False,
         weights: str | None = None,
         resize: Annotated[int, Ge(1)] | None = None,
     ) -> None:
-        super().__init__(channels, pool, pretrained=pretrained, weights=weights)
+        super().__init__(channels, pool, gem_p=gem_p, pretrained=pretrained, weights=weights)
         self.net, self.origin = residual("resnet50", stem, pretrained=pretrained, root=root)
         self.features = 2048
         self.preprocess = replace(IMAGENET, side=resize)

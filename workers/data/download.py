@@ -215,6 +215,9 @@ BY_HAND: Final = {
     **dict.fromkeys(("digits", "digits_halves"), "it comes with scikit-learn"),
     "packed": "it is a file of yours",
     "image_folder": "it is a folder of yours",
+    "csv": "it is a file of yours",
+    "torchvision_dataset": 'its class of torchvision downloads it, if it can: python -c "from torchvision import '
+    "datasets; datasets.Flowers102('DATA', download=True)\"",
 }
 """Why each of the other data sets must be provided by hand."""
 
