@@ -6,6 +6,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import timm
 import torch
@@ -13,6 +14,7 @@ import torchvision
 from torch import nn
 from torch.nn import functional
 
+from tests.workers import recipes
 from workers import registry
 from workers.backbones import ConvNet, gem, pooled
 from workers.backbones._shared import FaceResNet, SameConv2d
@@ -26,6 +28,7 @@ from workers.heads.fc_bn import FcBn
 from workers.heads.projection import Projection
 from workers.heads.unit_fc import UnitFc
 from workers.heads.weight_norm_fc import WeightNormFc
+from workers.model import load as load_model
 
 SIDE = 64
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -402,6 +405,18 @@ class TestTimm:
         assert torch.allclose(small.net.pos_embed[0, 1:], shrunk.flatten(2)[0].T, atol=1e-5)
         with pytest.raises(ValueError, match="has patches of 16 pixels; write 96"):
             self.built("vit_tiny_patch16_224", resize=100)
+
+    def test_vision_transformers_train_and_freeze_at_a_small_side(self, tmp_path: Path) -> None:
+        dinov2 = {"name": "timm_model", "architecture": "vit_small_patch14_dinov2.lvd142m", "resize": 28}
+        (tmp_path / "data").mkdir()
+        torch.save(self.built(str(dinov2["architecture"])).net.state_dict(), tmp_path / "data/dinov2.pth")
+        dino = {"name": "timm_model", "architecture": "vit_small_patch16_224.dino", "resize": 32, "pool": "gem"}
+        for part in (dino, {"name": "frozen", "of": {**dinov2, "weights": "dinov2.pth"}}):
+            result, _ = recipes.run(recipes.recipe(backbone=part, iterations=1, evaluate_every=1), tmp_path)
+            assert result.outcome == "ok", part
+            model = load_model(tmp_path / "best.safetensors", "cpu", data=tmp_path / "data")
+            digits = np.random.default_rng(0).integers(0, 256, (3, 8, 8), dtype=np.uint8)
+            assert model.embed(digits).shape == (3, 16), part
 
     def test_a_name_that_does_not_exist(self) -> None:
         with pytest.raises(ValueError, match="no model named 'resnet-18'; did you mean 'resnet18'"):

@@ -18,6 +18,7 @@ from workers.catalog import Finding, Need, load, need_of, problems
 from workers.contract import DataDamagedError, DataMissingError, DataOptionError, Part, Place, Progress, Recipe, Result
 from workers.data import images
 from workers.data.inspection import inspect
+from workers.model import load as load_model
 from workers.registry import build
 from workers.train import train
 
@@ -370,3 +371,6 @@ def test_data_sets_of_torchvision_train(tmp_path: Path) -> None:
         assert (result.outcome, "classes train" in log) == ("ok", True), of
         content = torchvision(tmp_path, of, **options).content
         assert result.provenance["manifest"] == content, of
+        model = load_model(tmp_path / "out/best.safetensors", "cpu", data=tmp_path)
+        sign = Image.new("RGB", (40, 30), (20, 20, 20))
+        assert model.embed([sign, sign.convert("L")]).shape == (2, 4), of

@@ -139,7 +139,7 @@ class TorchvisionDataset:
             ]
             self.train, self.test, self.content, self.notes = listing.load(source, *listed_halves)
             return
-        self.train, self.test = map(_images, halves)
+        self.train, self.test = (_images(half, form) for half in halves)
         self.content = content_hash(self)
         named = ([(hashlib.sha256(item.image.data).hexdigest(), item.where) for item in half] for half in halves)
         self.notes = tuple(listing.shared(*named))
@@ -195,7 +195,7 @@ def _by_classes(items: Sequence[_Item], train_classes: int | None) -> list[list[
     return [[item for item in items if (item.label in trained) is train] for train in (True, False)]
 
 
-def _images(items: Sequence[_Item]) -> Images:
+def _images(items: Sequence[_Item], form: Form) -> Images:
     """A split in memory, ordered by class."""
     items = sorted(items, key=lambda item: item.label)
     numbers = {label: number for number, label in enumerate(dict.fromkeys(item.label for item in items))}
@@ -205,4 +205,5 @@ def _images(items: Sequence[_Item]) -> Images:
     pixels = torch.from_numpy(np.concatenate([item.image.reshape(-1) for item in items]))
     labels = torch.tensor([numbers[item.label] for item in items])
     names = tuple({item.label: item.name or str(item.label) for item in items}.values())
-    return replace(Decoded(pixels, shapes, "").split(range(len(items)), labels), names=names)
+    form = replace(form, mode="RGB" if sizes[0, 0] == 3 else "L")
+    return replace(Decoded(pixels, shapes, "").split(range(len(items)), labels), names=names, form=form)
