@@ -371,6 +371,6 @@ def test_data_sets_of_torchvision_train(tmp_path: Path) -> None:
         assert (result.outcome, "classes train" in log) == ("ok", True), of
         content = torchvision(tmp_path, of, **options).content
         assert result.provenance["manifest"] == content, of
-        model = load_model(tmp_path / "out/best.safetensors", "cpu", data=tmp_path)
+        model = load_model(tmp_path / "out/final.safetensors", "cpu", data=tmp_path)
         sign = Image.new("RGB", (40, 30), (20, 20, 20))
         assert model.embed([sign, sign.convert("L")]).shape == (2, 4), of
