@@ -48,6 +48,7 @@ GROUPS: Final[Mapping[str, tuple[tuple[str, Callable[..., None], str], ...]]] = 
         ("figure", tables.figure, "metricsweep figure 7 main --format pdf -o main.pdf"),
         ("compare", tables.compare, "metricsweep compare 7 9 --view difference"),
         ("model", sweeps.model, "metricsweep model 7/3 --out best\nmetricsweep model trial:41"),
+        ("share", accounts.share, "metricsweep share 7 --days 14\nmetricsweep share 7 --revoke 3"),
         ("import", tables.import_, "metricsweep import theirs.csv 7 --unit percent --row method --axis dataset"),
     ),
     "Statistics and papers": (

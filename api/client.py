@@ -13,6 +13,7 @@ import httpx
 from api.connection import Query, ServerConnection, SweepChanges, api_path
 from api.notebook import Sweep, frame
 from orchestrator.views.accounts import (
+    SHARE_DAYS,
     AuditEntry,
     CallerView,
     NewTokenView,
@@ -22,6 +23,7 @@ from orchestrator.views.accounts import (
     QuotaUse,
     Role,
     Scope,
+    ShareView,
     TokenView,
     UserView,
 )
@@ -297,6 +299,18 @@ class Client:
     def catalog(self) -> Catalog:
         """The parts that a recipe may name."""
         return self._connection.fetch(Catalog, "GET", "/v1/catalog")
+
+    def share(self, sweep: int, days: float = SHARE_DAYS) -> str:
+        """The URL of a new share link, which shows a sweep read-only and without an account for some days."""
+        return self.sweep(sweep).share(days)
+
+    def shares(self, sweep: int) -> list[ShareView]:
+        """The valid share links of a sweep, without their secrets."""
+        return self._connection.fetch(list[ShareView], "GET", f"/v1/sweeps/{sweep}/shares")
+
+    def revoke_share(self, sweep: int, link: int) -> ShareView:
+        """Revoke a share link of a sweep by its number."""
+        return self._connection.fetch(ShareView, "DELETE", f"/v1/sweeps/{sweep}/shares/{link}")
 
     def login_link(self) -> str:
         """The URL by which a browser logs in once."""

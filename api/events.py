@@ -203,7 +203,7 @@ class Feed:
 
     async def _audience(self, sweeps: Set[int]) -> Audience:
         """The sweeps that each listening user may see now; the streams of users without rights are ended."""
-        users = {stream.listener.who for stream in self._streams if stream.listener.who.user is not None}
+        users = {stream.listener.who for stream in self._streams if not stream.listener.who.is_owner}
         if not users:
             return {}
         now = await asyncio.to_thread(self._service.accounts.again, users)
@@ -248,7 +248,7 @@ class Feed:
         whole = b"".join(event for _, event in events)
         for stream in list(self._streams):
             who = stream.listener.who
-            if who.user is not None and who not in audience:  # it began meanwhile, and may have missed something
+            if not who.is_owner and who not in audience:  # it began meanwhile, and may have missed something
                 chunk: bytes | None = _reset(events[-1][0].id)
             elif (mine := audience.get(who)) is not None:
                 chunk = b"".join(event for change, event in events if _is_for(change, stream.sweep, mine))

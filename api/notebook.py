@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from api.connection import ApiError, Query, ServerConnection, SweepChanges, Unreachable, api_path
 from orchestrator.host.checks import requires_extra
+from orchestrator.views.accounts import SHARE_DAYS, NewShareView
 from orchestrator.views.states import SWEEP_ENDED
 from orchestrator.views.sweeps import SweepView
 from orchestrator.views.trials import ClassScore, ClassScores
@@ -130,6 +131,11 @@ class Sweep(SweepView):
         path = api_path("trials", trial, "classes")
         found = self._connection.fetch(ClassScores, "GET", path, {"split": split}).classes
         return pandas.DataFrame([one.model_dump() for one in found], columns=[*ClassScore.model_fields])
+
+    def share(self, days: float = SHARE_DAYS) -> str:
+        """The URL of a new share link, which shows the sweep read-only and without an account for some days."""
+        made = self._connection.fetch(NewShareView, "POST", f"/v1/sweeps/{self.id}/shares", json={"days": days})
+        return f"{self._connection.url}{made.path}"
 
     def wait(self) -> "Sweep":
         """Wait until the sweep has ended, with a progress bar, and return it; the server may be away for a minute."""

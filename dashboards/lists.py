@@ -8,10 +8,21 @@ from typing import Any, Final, get_args
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from dashboards.rendering import render
-from orchestrator.views.accounts import Caller, NewTokenView, ProjectView, QuotaUse, Role, Scope, TokenView, UserView
+from orchestrator.views.accounts import (
+    Caller,
+    NewTokenView,
+    ProjectView,
+    QuotaUse,
+    Role,
+    Scope,
+    ShareView,
+    TokenView,
+    UserView,
+)
 from orchestrator.views.evidence import ReproductionSummary, ReproductionView, Standing
 from orchestrator.views.operations import REASONS, ClusterView, GpuUsage, NodeView, SlotView
 from orchestrator.views.pages import Page
+from orchestrator.views.sweeps import SweepView
 from orchestrator.views.trials import Listed, ListedColumn, ListedRow, Listing
 
 _REFRESH_SECONDS: Final = 3
@@ -258,6 +269,15 @@ def tokens_page(tokens: Page[TokenView], whose: str, who: Caller, made: NewToken
     query = kept | {"cursor": tokens.next_cursor or ""}
     return render(
         "tokens.html", None, tokens=tokens.items, whose=whose, mine=whose == who.name, made=made, scopes=scopes,
-        may=who.user is None or who.scope in (Scope.WRITE, Scope.ADMIN), everlasting=who.administers,
+        may=who.is_owner or who.scope in (Scope.WRITE, Scope.ADMIN), everlasting=who.administers,
         further=f"/tokens?{urlencode(query)}" if tokens.next_cursor else None,
     )  # fmt: skip
+
+
+def shares_page(sweep: SweepView, links: Sequence[ShareView], made: str, *, days: int, most: int) -> str:
+    """The share links of a sweep, with forms that make and revoke them.
+
+    `made` is the address of a new link, which is shown only now; `days` and `most` are its default and longest
+    lifetime.
+    """
+    return render("shares.html", None, sweep=sweep, links=links, made=made, days=days, most=most)

@@ -27,11 +27,11 @@ from orchestrator.host.checks import networks
 from orchestrator.host.identity import IDENTITY_PATH, Identity, ensure_identity, same, seal
 from orchestrator.service.accounts import AccountQueries
 from orchestrator.settings import Secrets, Settings
-from orchestrator.views.accounts import OWNER, Caller, Scope, calling
+from orchestrator.views.accounts import OWNER, SHARED_PATH, Caller, Scope, calling
 from orchestrator.views.errors import UnavailableError
 from orchestrator.views.pages import Sections
 
-_OPEN_PATHS: Final = frozenset({"/healthz", "/readyz", "/login", IDENTITY_PATH})
+_OPEN_PATHS: Final = frozenset({"/healthz", "/readyz", "/login", SHARED_PATH, IDENTITY_PATH})
 _SCHEMA_PATH: Final = "/v1/schema"
 _PROVIDER_PATHS: Final = frozenset(PROVIDER_PATH + end for end in ("", "/callback", "/logout"))
 """Open if an OpenID Connect provider is configured."""
@@ -44,6 +44,14 @@ _FOR_ADMINS: Final = re.compile(
     r"/v1/(storage|collections|audit)|/sweeps/[^/]*/storage|/v1/quotas/.*|(/v1/(users|projects)|/people)(/.*)?"
 )
 """What concerns all projects: the audit, users, and files, which projects share."""
+_FOR_VISITORS: Final = re.compile(
+    r"/|/trials|/trials/[0-9]+(/classes)?|/sweeps/[0-9]+(/statistics|/trials|/cells/[0-9]+)?|/curves|/compare"
+    r"|/docs/guide(/.*)?|/v1/events|/v1/plots/[a-z]+"
+    r"|/v1/trials/[0-9]+(/metrics|/classes|/logs|/figures(/[^/]+)?)?"
+    r"|/v1/sweeps/[0-9]+(/grid|/trials|/verdicts|/optimism|/resolution|/cells/[0-9]+"
+    r"|/figures(/[^/]+)?|/tables/[^/]+(/macros)?)?"
+)
+"""What a visitor may read: the pages of the shared sweeps, what they load, and their downloads without the archive."""
 
 bearer = HTTPBearer(
     auto_error=False,
@@ -147,7 +155,8 @@ class AuthMiddleware:
         if isinstance(who, Response):
             return who
         refused = _refusal(request.method, request.scope["path"], who)
-        return who if refused is None else _not_allowed(request, refused)
+        with calling(who):  # the page of the error has the caller's navigation
+            return who if refused is None else _not_allowed(request, refused)
 
     async def _caller(self, request: Request, *, in_mlflow: bool) -> Caller | Response:
         accounts: AccountQueries = request.app.state.service.accounts
@@ -161,6 +170,10 @@ class AuthMiddleware:
                 return OWNER
             if known := await run_in_threadpool(accounts.of_token, session.token):
                 return known
+        links = self.access.sessions.links(request)
+        visitor = await run_in_threadpool(accounts.of_links, links) if links else None
+        if visitor is not None or (links and is_page(request)):
+            return visitor or RedirectResponse(SHARED_PATH, status_code=303)  # where it says that the link is over
         if is_page(request) and request.method in SAFE_METHODS:
             query = f"?{request.url.query}" if request.url.query else ""
             return RedirectResponse(f"/login?next={quote(request.url.path + query, safe='')}", status_code=303)
@@ -221,9 +234,12 @@ async def _wrong(request: Request, access: Authentication, detail: str) -> Respo
 
 def _refusal(method: str, path: str, who: Caller) -> str | None:
     """Why a caller may not make this request; `None` means that it may."""
-    if who.user is None:
+    if who.is_owner:
         return None
-    if path == _METRICS_PATH:
+    if who.is_visitor:
+        allowed = method in ("GET", "HEAD") and bool(_FOR_VISITORS.fullmatch(path))
+        reason = "you came by a share link, which shows the results of its sweep and nothing else"
+    elif path == _METRICS_PATH:
         allowed, reason = who.administers or who.scope is Scope.METRICS, "what is measured is for administrators"
     elif who.scope is Scope.METRICS:
         allowed, reason = False, f"your token opens {_METRICS_PATH} and nothing else"

@@ -26,6 +26,10 @@ SESSION_SECONDS: Final = 30 * 24 * 3600
 CODE_SECONDS: Final = 3600
 MOST_CODES: Final = 20
 """Unused codes of one user; a further code replaces the oldest."""
+LINK_SECONDS: Final = 365 * 24 * 3600
+"""How long a browser keeps the secrets of share links; the server knows when each expires."""
+MOST_LINKS: Final = 10
+"""Share links that a browser keeps; a further one replaces the oldest."""
 FIRST_PAUSE: Final = 0.25
 LONGEST_PAUSE: Final = 4.0
 FORGIVEN_SECONDS: Final = 60.0
@@ -85,6 +89,26 @@ class Sessions:
         id_, until, *token = content.split(".")
         session = BrowserSession(id_, int(until), int(token[0]) if token else None)
         return session if self.runs(session) else None
+
+    @property
+    def _links_cookie(self) -> str:
+        return f"{self.cookie}_links"
+
+    def links(self, request: Request) -> list[str]:
+        """The secrets of the share links that a browser has opened, which may be wrong or revoked."""
+        return [secret for secret in request.cookies.get(self._links_cookie, "").split(".") if secret][-MOST_LINKS:]
+
+    def keep_link(self, request: Request, answer: Response, secret: str) -> None:
+        """Have the browser that gets `answer` send the secret of a share link, next to those it has opened before."""
+        kept = [*(known for known in self.links(request) if known != secret), secret][-MOST_LINKS:]
+        https = request.url.scheme == "https"
+        answer.set_cookie(
+            self._links_cookie, ".".join(kept), max_age=LINK_SECONDS, httponly=True, samesite="lax", secure=https
+        )
+
+    def forget_links(self, answer: Response) -> None:
+        """Delete the cookie of share links, since none of them is valid."""
+        answer.delete_cookie(self._links_cookie, httponly=True, samesite="lax")
 
     def runs(self, session: BrowserSession) -> bool:
         """Whether a session has neither expired nor been ended."""

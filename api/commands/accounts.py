@@ -1,12 +1,13 @@
-"""Commands for users, projects, tokens and the audit log: through REST, or in the database of a home."""
+"""Commands for users, projects, tokens, share links and the audit log: through REST, or in the database of a home."""
 
+import json
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 from pydantic import ValidationError
 
-from api.commands.terminal import Json, Server, err, out, print_json, print_rows, write_json
-from orchestrator.views.accounts import Quota, QuotaKind, QuotaUse, Role, Scope
+from api.commands.terminal import Json, Server, SweepId, err, out, print_json, print_rows, write_json
+from orchestrator.views.accounts import MOST_SHARE_DAYS, SHARE_DAYS, Quota, QuotaKind, QuotaUse, Role, Scope
 
 if TYPE_CHECKING:
     from api.client import PeopleClient
@@ -221,6 +222,45 @@ def tokens(
         )
     else:
         err.print("no tokens")
+
+
+def share(
+    server: Server,
+    number: SweepId,
+    days: Annotated[
+        float, typer.Option(min=0.01, max=MOST_SHARE_DAYS, help="Days until the link expires.")
+    ] = SHARE_DAYS,
+    listed: Annotated[bool, typer.Option("--list", help="List the sweep's valid links instead.")] = False,
+    revoke: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="LINK", help="Revoke the link with this number instead.", show_default=False),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Print a link that shows a sweep to anyone, read-only and without an account; it is shown once."""
+    with server.connect() as client:
+        if not listed and revoke is None:
+            url = client.share(number, days)
+            if as_json:
+                write_json(json.dumps({"url": url}))
+            else:
+                out.print(url)
+            return
+        links = client.shares(number) if revoke is None else [client.revoke_share(number, revoke)]
+    if as_json:
+        print_json(links)
+    elif links:
+        moments = {"made": "created", "expires": "expires"}
+        print_rows(
+            [
+                {"link": str(one.id), "by": one.actor or ""}
+                | {title: f"{getattr(one, name):%Y-%m-%d %H:%M} UTC" for title, name in moments.items()}
+                for one in links
+            ],
+            numbers=("link",),
+        )
+    else:
+        err.print("no links")
 
 
 def _quota(

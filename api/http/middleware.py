@@ -297,7 +297,7 @@ class RateLimit:
         if self.is_open(path):
             return self._buckets["open"].take(_network(scope)), "this address"
         who, mirrored = caller(), path.startswith(f"{MLFLOW_PATH}/")
-        if mirrored and who.user is None:
+        if mirrored and who.is_owner:
             return 0.0, ""  # the conductor, which mirrors every run
         # MLflow's client also reads by POST, and a notebook sends a request for each epoch.
         kind = "read" if mirrored or method in SAFE_METHODS else "write"
@@ -310,9 +310,11 @@ def is_stream(method: str, path: str) -> bool:
 
 
 def _key(who: Caller, scope: Scope) -> Hashable:
-    """The bucket of a caller: of its token, or of its name behind a proxy; with the server's token, of its address."""
+    """The bucket of a caller: of its token, its share links, or its name behind a proxy; of the owner, the address."""
     if who.token is not None:
         return "token", who.token
+    if who.is_visitor:
+        return "link", min(who.links)
     return ("user", who.user) if who.user is not None else _network(scope)
 
 

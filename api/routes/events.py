@@ -109,7 +109,8 @@ def _listener(request: Request, access: Admission) -> Listener:
     who = caller()
     if session and "authorization" not in request.headers:
         return Listener(f"session {session.id}", access.sessions.lasting(session), who)
-    if who.user is not None:  # the feed reads the rights of users again
-        return Listener(f"user {who.user}", lambda: True, who)
+    if not who.is_owner:  # the feed reads its rights again
+        name = f"link {min(who.links)}" if who.is_visitor else f"user {who.user}"
+        return Listener(name, lambda: True, who)
     token = request.headers.get("authorization", "").partition(" ")[2]
     return Listener(f"address {request.client.host if request.client else ''}", partial(access.is_token, token), who)

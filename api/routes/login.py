@@ -1,6 +1,6 @@
 """Login and logout of browsers: by token, by a one-time link, or through an OpenID Connect provider.
 
-Also routes that name the server's home and the caller.
+Also share links, which show one sweep without a login, and routes that name the server's home and the caller.
 """
 
 import json
@@ -8,18 +8,32 @@ import logging
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Form, Query, Request
+from fastapi import APIRouter, Form, Path, Query, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict, Field
 
 from api.auth import oidc
 from api.auth.sessions import CODE_SECONDS, BrowserSession, OneTimeLogin
-from api.dependencies import Admission, ByProvider, ServiceParameter
-from api.problems import documented, shown
+from api.dependencies import Actor, Admission, ByProvider, Id, ServiceParameter, person
+from api.problems import answer, details, documented, shown
 from dashboards import sweeps
+from dashboards.lists import shares_page
 from orchestrator.host.identity import IDENTITY_PATH, NONCE
-from orchestrator.views.accounts import OWNER, Caller, CallerView, Scope, caller, calling
+from orchestrator.views.accounts import (
+    MOST_SHARE_DAYS,
+    OWNER,
+    SHARE_DAYS,
+    SHARED_PATH,
+    VISITOR,
+    Caller,
+    CallerView,
+    NewShareView,
+    Scope,
+    ShareView,
+    caller,
+    calling,
+)
 from orchestrator.views.errors import LoginRefusedError, NotAllowedError, NotFoundError
 
 log = logging.getLogger(__name__)
@@ -39,6 +53,7 @@ ME: Final = {
     "name": "ada", "role": "member", "scope": "write", "sees": ["faces", "main"], "steers": ["faces"],
 }  # fmt: skip
 WRONG_TOKEN = "This is not the token of this server."  # noqa: S105  a sentence
+WRONG_SHARE: Final = "this link has expired or was revoked; ask the person who sent it for another"
 WRONG_CODE = "This link has been used, or has run out. `metricsweep login-link` prints another."
 
 
@@ -68,7 +83,7 @@ Then = Annotated[str, Query(alias="next", max_length=2000)]
 def login_link(access: Admission) -> LoginLink:
     """A link for the caller: it opens one session, once, within the hour, and contains no token."""
     who = caller()
-    if who.user is not None and who.token is None:
+    if not who.is_owner and who.token is None:
         raise NotAllowedError("a proxy logs you in and you have no token; open the page through the proxy")
     until = datetime.now(UTC) + timedelta(seconds=CODE_SECONDS)
     return LoginLink(path=f"/login?code={access.codes.new(who.user, who.token)}", expires_at=until)
@@ -78,6 +93,103 @@ def login_link(access: Admission) -> LoginLink:
 def me(service: ServiceParameter) -> CallerView:
     """The caller, its role, and the projects that it may read and change."""
     return service.accounts.view(caller())
+
+
+shares_router = APIRouter(
+    prefix="/v1/sweeps/{id}/shares", tags=["shares"], responses=documented(401, 403, 404, 421, 422, 500, 503)
+)
+
+SHARE: Final = {
+    "id": 3, "sweep": 7, "actor": "ada", "created": "2026-05-01T12:00:00Z", "expires": "2026-05-31T12:00:00Z",
+}  # fmt: skip
+LinkId = Annotated[int, Path(alias="link", ge=1, le=2**31 - 1, description="The link's number.", examples=[3])]
+
+
+class NewShare(BaseModel):
+    """A new share link."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    days: Annotated[float, Field(gt=0, le=MOST_SHARE_DAYS, strict=True)] = SHARE_DAYS
+    """How long it is valid."""
+
+
+@shares_router.get("", summary="List the share links of a sweep", responses=shown([SHARE], "The links."))
+def shares(number: Id, service: ServiceParameter) -> list[ShareView]:
+    """The valid links without their secrets, the oldest first, for those who may change the sweep."""
+    return service.store.shares.of(number)
+
+
+@shares_router.post(
+    "",
+    status_code=201,
+    summary="Make a share link",
+    responses=documented(409, 413)
+    | shown(SHARE | {"path": "/shared?link=Zm91cnRlZW4"}, "The link: open `path` on this server.", 201),
+)
+def add_share(number: Id, service: ServiceParameter, actor: Actor, new: NewShare) -> NewShareView:
+    """Whoever opens the link sees the results of this sweep without an account; the answer shows it only once."""
+    return service.store.shares.add(number, new.days, actor)
+
+
+@shares_router.delete("/{link}", summary="Revoke a share link", responses=shown(SHARE, "The revoked link."))
+def revoke_share(number: Id, link: LinkId, service: ServiceParameter, actor: Actor) -> ShareView:
+    """From the next request on, the link shows nothing."""
+    return service.store.shares.revoke(number, link, actor)
+
+
+@pages_router.get("/sweeps/{id}/shares")
+def shown_shares(number: Id, service: ServiceParameter) -> HTMLResponse:
+    """The share links of a sweep, with forms that make and revoke them."""
+    return HTMLResponse(_shares_page(service, number))
+
+
+@pages_router.post("/sweeps/{id}/shares")
+def _share_added(
+    number: Id, service: ServiceParameter, request: Request, days: Annotated[float, Form(gt=0, le=MOST_SHARE_DAYS)]
+) -> HTMLResponse:
+    made = service.store.shares.add(number, days, person(request))
+    return HTMLResponse(_shares_page(service, number, _here(request, made.path)), status_code=201)
+
+
+@pages_router.post("/sweeps/{id}/shares/{link}/revoke")
+def _share_revoked(number: Id, link: LinkId, service: ServiceParameter, request: Request) -> RedirectResponse:
+    service.store.shares.revoke(number, link, person(request))
+    return RedirectResponse(f"/sweeps/{number}/shares", status_code=303)
+
+
+def _shares_page(service: ServiceParameter, number: int, made: str = "") -> str:
+    links = service.store.shares.of(number)
+    return shares_page(service.sweeps.get(number), links, made, days=SHARE_DAYS, most=MOST_SHARE_DAYS)
+
+
+@pages_router.get(SHARED_PATH)
+async def open_share(
+    access: Admission, service: ServiceParameter, request: Request, link: Annotated[str, Query(max_length=200)] = ""
+) -> Response:
+    """Show the sweep of a share link to this browser; the redirect takes the secret out of the address."""
+    visitor = await run_in_threadpool(service.accounts.of_links, [link])
+    if visitor is None:
+        waited = not link or await access.patience.after_wrong(_address(request))
+        with calling(VISITOR):
+            refused = answer(request, details(request, 404 if waited else 429, WRONG_SHARE))
+        if not link:  # from a page, where no link that this browser keeps is valid
+            access.sessions.forget_links(refused)
+        return refused
+    (sweep,) = visitor.shared
+    opened = RedirectResponse(f"/sweeps/{sweep}", status_code=303)
+    session = access.sessions.of(request)
+    who = await _who(service, session) if session else None
+    if who is None:
+        access.sessions.keep_link(request, opened, link)
+        return opened
+    with calling(who):  # a login comes before a link
+        try:
+            await run_in_threadpool(service.store.changes.require, sweep)
+        except NotFoundError:
+            detail = f"you are logged in as {_name(who)}, who does not see this sweep; log out and open the link again"
+            return answer(request, details(request, 409, detail))
+    return opened
 
 
 @open_router.get(

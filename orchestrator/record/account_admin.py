@@ -1,5 +1,6 @@
-"""Writes of users, projects, tokens, logins and quotas."""
+"""Writes of users, projects, tokens, logins, quotas and share links."""
 
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -9,10 +10,30 @@ import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
 from orchestrator.host.identity import digest, new_token
-from orchestrator.record.accounts import audit_event, by_token, require_administrator, require_own_tokens, rights
+from orchestrator.record.accounts import (
+    audit_event,
+    by_token,
+    require_administrator,
+    require_own_tokens,
+    require_steered,
+    rights,
+)
+from orchestrator.record.changes import lock_changes
 from orchestrator.record.database import Access, insertion, upsert
-from orchestrator.record.schema import account, membership, project, quota, token
-from orchestrator.views.accounts import Caller, LoginTerms, Person, Quota, QuotaKind, Role, Scope
+from orchestrator.record.schema import account, membership, project, quota, share, token
+from orchestrator.views.accounts import (
+    SHARED_PATH,
+    Caller,
+    LoginTerms,
+    NewShareView,
+    Person,
+    Quota,
+    QuotaKind,
+    Role,
+    Scope,
+    ShareView,
+    caller,
+)
 from orchestrator.views.errors import ConflictError, LoginRefusedError, NotAllowedError, NotFoundError
 
 MOST_TOKENS: Final = 100
@@ -195,6 +216,58 @@ def _id(connection: sa.Connection, table: sa.Table, kind: str, name: str) -> int
     if number is None:
         raise NotFoundError(f"no {kind} named {name!r}")
     return int(number)
+
+
+MOST_SHARES: Final = 20
+"""Valid share links of a sweep."""
+
+
+class Shares(Access):
+    """Makes, lists and revokes the share links of sweeps, of which only the hash of the secret is stored.
+
+    Methods raise NotFoundError unless the caller sees the sweep, NotAllowedError unless it may change the sweep.
+    """
+
+    def of(self, number: int) -> list[ShareView]:
+        """The valid share links of a sweep, the oldest first."""
+        query = sa.select(share).where(share.c.sweep_id == number, share.c.expires > datetime.now(UTC))
+        with self._database.reading() as connection:
+            require_steered(connection, number)
+            return [_shared(row) for row in connection.execute(query.order_by(share.c.id))]
+
+    def add(self, number: int, days: float, actor: str | None) -> NewShareView:
+        """Make a share link that is valid for some days; raises ConflictError if the sweep has the most already."""
+        secret, now = secrets.token_urlsafe(32), datetime.now(UTC)
+        values = {
+            "sweep_id": number, "hash": digest(secret), "actor": actor, "created": now,
+            "expires": now + timedelta(days=days), "account_id": caller().user,
+        }  # fmt: skip
+        with self._database.writing() as connection:
+            lock_changes(connection)  # not at the same time as its deletion
+            require_steered(connection, number)
+            connection.execute(sa.delete(share).where(share.c.sweep_id == number, share.c.expires <= now))
+            count = sa.select(sa.func.count()).select_from(share).where(share.c.sweep_id == number)
+            if connection.execute(count).scalar_one() >= MOST_SHARES:
+                raise ConflictError(f"sweep {number} has {MOST_SHARES} share links, which is the most; revoke one")
+            row = connection.execute(sa.insert(share).values(values).returning(share)).one()
+            until = f"link {row.id}, until {row.expires:%Y-%m-%d %H:%M} UTC"
+            audit_event(connection, "shared", f"sweep {number}", until, actor=actor)
+        return NewShareView(**_shared(row).model_dump(), path=f"{SHARED_PATH}?link={secret}")
+
+    def revoke(self, number: int, link: int, actor: str | None) -> ShareView:
+        """Delete a share link of a sweep, which shows nothing from the next request on; raises NotFoundError."""
+        with self._database.writing() as connection:
+            require_steered(connection, number)
+            mine = (share.c.sweep_id == number, share.c.id == link)
+            row = connection.execute(sa.delete(share).where(*mine).returning(share)).one_or_none()
+            if row is None:
+                raise NotFoundError(f"sweep {number} has no share link {link}")
+            audit_event(connection, "share revoked", f"sweep {number}", f"link {link}", actor=actor)
+        return _shared(row)
+
+
+def _shared(row: sa.Row[Any]) -> ShareView:
+    return ShareView(id=row.id, sweep=row.sweep_id, actor=row.actor, created=row.created, expires=row.expires)
 
 
 MOST_BROWSERS: Final = 50

@@ -1,7 +1,8 @@
 """Who may do what: reads of users, projects, tokens and the audit log."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -10,8 +11,10 @@ import sqlalchemy as sa
 from orchestrator.host.logs import ids_of_now
 from orchestrator.record.columns import storable
 from orchestrator.record.database import Access, decode, encode
-from orchestrator.record.schema import MAIN, account, audit, membership, project, sweep, token
+from orchestrator.record.schema import MAIN, account, audit, membership, project, share, sweep, token
 from orchestrator.views.accounts import (
+    OWNER,
+    VISITOR,
     Allowed,
     AuditEntry,
     Caller,
@@ -52,6 +55,11 @@ class AccountReader(Access):
             number = connection.execute(sa.select(account.c.id).where(account.c.name == name)).scalar_one_or_none()
             return None if number is None else _of_account(connection, number, None, Scope.ADMIN)
 
+    def by_links(self, digests: Collection[str]) -> Caller | None:
+        """The visitor whom the share links with these SHA-256 hashes let in; `None` unless one of them is valid now."""
+        with self._database.reading() as connection:
+            return by_links(connection, share.c.hash.in_(digests))
+
     def again(self, who: Caller) -> Caller | None:
         """Reads the rights of a caller again; `None` if it has no rights any more."""
         with self._database.reading() as connection:
@@ -68,6 +76,8 @@ class AccountReader(Access):
         if row is None:
             raise NotFoundError(f"no sweep {wanted}")
         who = caller()
+        if who.is_visitor:
+            return Allowed(steer=False, delete=False, why="you came by a share link, which changes nothing")
         if not who.steers:
             read = who.scope is Scope.READ
             why = "your token may only read" if read else "viewers may not change anything"
@@ -112,8 +122,10 @@ def by_token(connection: sa.Connection, number: int) -> Caller | None:
 
 def again(connection: sa.Connection, who: Caller) -> Caller | None:
     """Reads the rights of a caller again within a transaction; `None` if it has no rights any more."""
-    if who.user is None:
+    if who.is_owner:
         return who
+    if who.user is None:
+        return by_links(connection, share.c.id.in_(who.links))
     if who.token is None:
         return _of_account(connection, who.user, None, who.scope)
     return by_token(connection, who.token)
@@ -136,6 +148,25 @@ def _of_account(connection: sa.Connection, number: int, by: int | None, scope: S
     steers = role is not Role.VIEWER
     steered = frozenset(place.project_id for place in places if place.steers and steers)
     return Caller(number, row.name, by, role, scope, seen, steered, everywhere=steered >= {row.id for row in projects})
+
+
+def by_links(connection: sa.Connection, which: sa.ColumnElement[bool]) -> Caller | None:
+    """The visitor whom some share links let in; `None` unless one of them is valid now.
+
+    A link is valid until it expires or its maker may no longer change the sweep.
+    """
+    query = sa.select(share.c.id, share.c.sweep_id, share.c.account_id, sweep.c.project_id).join(sweep)
+    rows = connection.execute(query.where(which, share.c.expires > datetime.now(UTC))).all()
+    valid = [row for row in rows if _steers(connection, row.account_id, row.project_id)]
+    if not valid:
+        return None
+    return replace(VISITOR, links=frozenset(row.id for row in valid), shared=frozenset(row.sweep_id for row in valid))
+
+
+def _steers(connection: sa.Connection, number: int | None, where: int) -> bool:
+    """Whether a user, or the owner of the service for `None`, may change the sweeps of a project."""
+    who = OWNER if number is None else _of_account(connection, number, None, Scope.ADMIN)
+    return who is not None and (who.steered is None or where in who.steered)
 
 
 _CHUNK = 1_000

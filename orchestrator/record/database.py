@@ -114,22 +114,26 @@ def first_of_either(*either: sa.ColumnElement[bool]) -> sa.ScalarSelect[int]:
 
 _PROJECTS: Final = "metricsweep.projects"
 _ACCOUNT: Final = "metricsweep.account"
+_SHARED: Final = "metricsweep.shared"
 
 OF_SWEEPS: Final = (
     "trial", "cell", "candidate", "note", "tag", "trial_column", "sweep_need", "resolution", "outbox", "change",
-    "delivery",
+    "delivery", "share",
 )  # fmt: skip
 """Tables whose rows belong to one sweep."""
 
 _MINE: Final = {
-    "sweep": "project_id IN ({seen})",
+    "sweep": "project_id IN ({seen}) OR id IN ({shared})",
     # The outcome of a request is shown after its sweep is deleted.
-    "request": "project_id IN ({seen}) OR sweep_id IN (SELECT id FROM {real}.sweep WHERE project_id IN ({seen}))",
+    "request": (
+        "project_id IN ({seen}) OR sweep_id IN ({shared})"
+        " OR sweep_id IN (SELECT id FROM {real}.sweep WHERE project_id IN ({seen}))"
+    ),
     # Every project with a trial of a training sees it: trials of several sweeps may share it.
     "training": (
         "EXISTS (SELECT 1 FROM {real}.trial AS t JOIN {real}.sweep AS s ON s.id = t.sweep_id"
         " WHERE (t.training_id = {real}.training.id OR t.evaluation_id = {real}.training.id)"
-        " AND s.project_id IN ({seen}))"
+        " AND (s.project_id IN ({seen}) OR s.id IN ({shared})))"
     ),
     "need": (
         "EXISTS (SELECT 1 FROM {real}.sweep_need AS n JOIN {real}.sweep AS s ON s.id = n.sweep_id"
@@ -139,7 +143,7 @@ _MINE: Final = {
         "EXISTS (SELECT 1 FROM {real}.sweep_need AS n JOIN {real}.sweep AS s ON s.id = n.sweep_id"
         " WHERE n.need = {real}.finding.need AND s.project_id IN ({seen}))"
     ),
-    "project": "id IN ({seen})",
+    "project": "id IN ({seen}) OR id IN (SELECT project_id FROM {real}.sweep WHERE id IN ({shared}))",
     # No query of a caller needs the accounts and tokens of others.
     "account": "id IN ({own})",
     "membership": "account_id IN ({own})",
@@ -168,16 +172,17 @@ def install(engine: sa.Engine) -> None:
 
 
 def show(connection: sa.Connection, who: Caller) -> None:
-    """Limit a transaction to the rows that a caller may see: its own account and the sweeps of its projects."""
-    seen = sorted(who.seen or ())
+    """Limit a transaction to what a caller may see: its account, and the sweeps of its projects and share links."""
+    seen, shared = sorted(who.seen or ()), sorted(who.shared)
     own = [] if who.user is None else [who.user]
     if connection.dialect.name == "sqlite":
-        for table, numbers in (("seen_project", seen), ("own_account", own)):
+        for table, numbers in (("seen_project", seen), ("own_account", own), ("shared_sweep", shared)):
             connection.exec_driver_sql(f"DELETE FROM temp.{table}")  # noqa: S608  names of ours
             for number in numbers:
                 connection.exec_driver_sql(f"INSERT INTO temp.{table} VALUES (?)", (number,))  # noqa: S608
         return
-    lists = ((name, "{" + ",".join(map(str, numbers)) + "}") for name, numbers in ((_PROJECTS, seen), (_ACCOUNT, own)))
+    given = ((_PROJECTS, seen), (_ACCOUNT, own), (_SHARED, shared))
+    lists = ((name, "{" + ",".join(map(str, numbers)) + "}") for name, numbers in given)
     connection.execute(sa.select(*(sa.func.set_config(name, value, True) for name, value in lists)))
 
 
@@ -186,17 +191,19 @@ def _statements(schema: str, sqlite: bool) -> Iterator[str]:
     if sqlite:
         yield "CREATE TEMP TABLE seen_project (id INTEGER PRIMARY KEY)"
         yield "CREATE TEMP TABLE own_account (id INTEGER PRIMARY KEY)"
+        yield "CREATE TEMP TABLE shared_sweep (id INTEGER PRIMARY KEY)"
         seen, own = "SELECT id FROM temp.seen_project", "SELECT id FROM temp.own_account"
+        shared = "SELECT id FROM temp.shared_sweep"
     else:  # set for the transaction; no project if nothing is set
-        seen, own = (
+        seen, own, shared = (
             f"SELECT unnest(coalesce(nullif(current_setting('{name}', true), ''), '{{}}')::int[])"
-            for name in (_PROJECTS, _ACCOUNT)
+            for name in (_PROJECTS, _ACCOUNT, _SHARED)
         )
     for name, mine in _MINE.items():
-        where = mine.format(seen=seen, own=own, real=real)
+        where = mine.format(seen=seen, own=own, shared=shared, real=real)
         yield f"CREATE TEMP VIEW {name} AS SELECT * FROM {real}.{name} WHERE {where}"  # noqa: S608  names of ours
     for name in OF_SWEEPS:
-        its = f"SELECT id FROM {real}.sweep WHERE project_id IN ({seen})"  # noqa: S608
+        its = f"SELECT id FROM {real}.sweep WHERE project_id IN ({seen}) OR id IN ({shared})"  # noqa: S608
         yield f"CREATE TEMP VIEW {name} AS SELECT * FROM {real}.{name} WHERE sweep_id IN ({its})"  # noqa: S608
 
 

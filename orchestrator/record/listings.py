@@ -505,7 +505,7 @@ class Annotations(Access):
         kind, sweep, entity = where
         with self._database.writing() as connection:
             changes.lock_changes(connection)  # not at the same time as its deletion or another annotation
-            if caller().user is not None:
+            if not caller().is_owner:
                 require_steered(connection, sweep)
             _require(connection, kind, sweep, entity)
             require_lasting(connection, sweep)

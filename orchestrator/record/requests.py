@@ -88,7 +88,7 @@ class Submissions(Access):
         and NotAllowedError for the project.
         """
         who = caller()
-        if new.idempotency_key is not None and who.user is not None:  # users do not share keys
+        if new.idempotency_key is not None and not who.is_owner:  # users do not share keys
             new = replace(new, idempotency_key=f"user {who.user} {new.idempotency_key}")
         known = self._known(new)
         if known is not None:
@@ -155,7 +155,7 @@ class Submissions(Access):
         trials, requests = schema.trial, schema.request
         with self._database.writing() as connection:
             lock_changes(connection)
-            if caller().user is None:
+            if caller().is_owner:
                 require_sweep(connection, sweep)  # its message says when and by whom a sweep was deleted
             project = require_steered(connection, sweep, owned=kind == DELETE)
             require_lasting(connection, sweep)

@@ -114,6 +114,18 @@ sweep: Final = sa.Table(
     sqlite_autoincrement=True,
 )
 
+share: Final = sa.Table(
+    "share", metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("sweep_id", sa.ForeignKey("sweep.id"), nullable=False, index=True),
+    sa.Column("hash", sa.String(64), nullable=False, unique=True),  # SHA-256 of the link's secret, in hexadecimal
+    sa.Column("account_id", sa.ForeignKey("account.id")),  # the user who made it; null: the owner of the service
+    sa.Column("actor", sa.String),
+    sa.Column("created", UtcTime, nullable=False),
+    sa.Column("expires", UtcTime, nullable=False),
+    sqlite_autoincrement=True,
+)  # fmt: skip
+
 request: Final = sa.Table(
     "request",
     metadata,

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import sqlalchemy as sa
 
-from orchestrator.record.account_admin import AccountWriter, LoginWriter
+from orchestrator.record.account_admin import AccountWriter, LoginWriter, Shares
 from orchestrator.record.accounts import AccountReader, AuditLog, DirectoryReader
 from orchestrator.record.attempts import ArtifactReader, CurveReader, LogReader
 from orchestrator.record.capacity import CapacityReader, CapacityWriter, DataReader, DataWriter, QuotaReader
@@ -120,6 +120,7 @@ class Store:
         self.submissions = Submissions(database)
         self.accounts, self.owner = AccountReader(database), AccountWriter(database)
         self.logins, self.directory = LoginWriter(database), DirectoryReader(database)
+        self.shares = Shares(database)
         self.audit, self.quotas = AuditLog(database), QuotaReader(database)
         self.sweeps = SweepReader(database)
         self.expansion = ExpansionReader(database)

@@ -626,7 +626,7 @@ class SweepWriter(FencedAccess):
             connection.execute(done.values(applied=datetime.now(UTC), outcome=outcome, arguments=shown))
             for rows in (
                 schema.note, schema.tag, schema.trial_column, schema.outbox, trial,
-                schema.candidate, schema.cell, schema.sweep_need, resolution,
+                schema.candidate, schema.cell, schema.sweep_need, resolution, schema.share,
             ):  # fmt: skip
                 connection.execute(sa.delete(rows).where(rows.c.sweep_id == sweep))
             for chunk in chunked(alone, 1_000):

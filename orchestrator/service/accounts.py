@@ -82,6 +82,10 @@ class AccountQueries:
         """The caller whose token has this number, if it is valid."""
         return self._store.accounts.by_token(number)
 
+    def of_links(self, secrets: Iterable[str]) -> Caller | None:
+        """The visitor whom share links with these secrets let in; `None` if none of them is valid."""
+        return self._store.accounts.by_links([digest(secret) for secret in secrets])
+
     def of_name(self, name: str) -> Caller | None:
         """The user of this name, as a trusted proxy authenticated it."""
         return self._store.accounts.by_name(name)

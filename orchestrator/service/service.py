@@ -96,6 +96,8 @@ class Service:
 
     def sections(self) -> Sections:
         """Which optional sections of the pages' navigation apply, for the caller."""
+        if caller().is_visitor:
+            return Sections()
         sweeps = self.store.sweeps
         # Cached, since it searches every spec, and every page asks.
         reproduction = self._reproduces.stamped(caller().seen, sweeps.stamp(), sweeps.reproduces)

@@ -33,7 +33,10 @@ class Scope(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The sender of a request. Without a user: the holder of the server's own token, or one of its processes."""
+    """The sender of a request: a user, the owner of the service, or a visitor who came by a share link.
+
+    The owner is the holder of the server's own token, or one of its processes.
+    """
 
     user: int | None = None
     name: str | None = None
@@ -43,16 +46,29 @@ class Caller:
     seen: frozenset[int] | None = None  # the projects whose sweeps it sees; None means all
     steered: frozenset[int] | None = None  # the projects in which it may submit and change sweeps; None means all
     everywhere: bool = True  # whether it may change all projects; MLflow, which has no projects, requires it
+    links: frozenset[int] = frozenset()  # of a visitor, the share links
+    shared: frozenset[int] = frozenset()  # the sweeps that these links show
+
+    @property
+    def is_owner(self) -> bool:
+        """Whether this is the owner of the service; a caller without a user that does not see everything is not."""
+        return self.user is None and self.seen is None
+
+    @property
+    def is_visitor(self) -> bool:
+        """Whether the caller came by a share link, without an account."""
+        return self.user is None and self.seen is not None
 
     @property
     def key(self) -> str:
         """Distinguishes callers that may get different answers."""
-        if self.user is None:
+        if self.is_owner:
             return ""
-        seen, steered = (
-            "all" if some is None else ",".join(map(str, sorted(some))) for some in (self.seen, self.steered)
+        seen, steered, shared = (
+            "all" if some is None else ",".join(map(str, sorted(some)))
+            for some in (self.seen, self.steered, self.shared)
         )
-        return f"{self.user}:{self.role}:{self.scope}:{seen}:{steered}:{self.everywhere}"
+        return f"{self.user}:{self.role}:{self.scope}:{seen}:{steered}:{self.everywhere}:{shared}"
 
     @property
     def steers(self) -> bool:
@@ -67,7 +83,7 @@ class Caller:
     @property
     def opens_mlflow(self) -> bool:
         """Whether the caller may use MLflow, which has no projects."""
-        return self.user is None or (self.steers and self.everywhere)
+        return self.is_owner or (self.steers and self.everywhere)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +97,9 @@ class Allowed:
 
 EVERYTHING: Final = Allowed()
 OWNER: Final = Caller()  # the owner of the service
+VISITOR: Final = Caller(
+    role=Role.VIEWER, scope=Scope.READ, seen=frozenset(), steered=frozenset(), everywhere=False
+)  # without a valid share link, so that it sees nothing
 
 _CALLER: Final[ContextVar[Caller]] = ContextVar("caller", default=OWNER)
 _ADDRESS: Final[ContextVar[str]] = ContextVar("address", default="")
@@ -187,6 +206,29 @@ class NewTokenView(TokenView):
     """A token that was just made."""
 
     token: str  # the secret, which is shown once and not stored
+
+
+class ShareView(View):
+    """A share link, which shows one sweep, read-only and without an account."""
+
+    id: int
+    sweep: int
+    actor: str | None = None  # who made it
+    created: datetime
+    expires: datetime
+
+
+SHARE_DAYS: Final = 30
+"""How long a share link is valid by default."""
+MOST_SHARE_DAYS: Final = 365
+SHARED_PATH: Final = "/shared"
+"""The path of share links. Their secret is in the query, since logs and traces contain paths."""
+
+
+class NewShareView(ShareView):
+    """A share link that was just made."""
+
+    path: str  # on this server, with the link's secret, which is shown once and not stored
 
 
 class CallerView(View):
