@@ -47,7 +47,7 @@ _FOR_ADMINS: Final = re.compile(
 _FOR_VISITORS: Final = re.compile(
     r"/|/trials|/trials/[0-9]+(/classes)?|/sweeps/[0-9]+(/statistics|/trials|/cells/[0-9]+)?|/curves|/compare"
     r"|/docs/guide(/.*)?|/v1/events|/v1/plots/[a-z]+"
-    r"|/v1/trials/[0-9]+(/metrics|/classes|/logs|/figures(/[^/]+)?)?"
+    r"|/v1/trials|/v1/trials/[0-9]+(/metrics|/classes|/logs|/figures(/[^/]+)?)?"
     r"|/v1/sweeps/[0-9]+(/grid|/trials|/verdicts|/optimism|/resolution|/cells/[0-9]+"
     r"|/figures(/[^/]+)?|/tables/[^/]+(/macros)?)?"
 )

@@ -168,20 +168,21 @@ async def open_share(
     access: Admission, service: ServiceParameter, request: Request, link: Annotated[str, Query(max_length=200)] = ""
 ) -> Response:
     """Show the sweep of a share link to this browser; the redirect takes the secret out of the address."""
-    visitor = await run_in_threadpool(service.accounts.of_links, [link])
+    visitor = await run_in_threadpool(service.accounts.of_links, [link] if link else access.sessions.links(request))
     if visitor is None:
         waited = not link or await access.patience.after_wrong(_address(request))
         with calling(VISITOR):
             refused = answer(request, details(request, 404 if waited else 429, WRONG_SHARE))
-        if not link:  # from a page, where no link that this browser keeps is valid
+        if not link:  # none of those that this browser keeps is valid
             access.sessions.forget_links(refused)
         return refused
-    (sweep,) = visitor.shared
+    sweep = min(visitor.shared)
     opened = RedirectResponse(f"/sweeps/{sweep}", status_code=303)
     session = access.sessions.of(request)
     who = await _who(service, session) if session else None
     if who is None:
-        access.sessions.keep_link(request, opened, link)
+        if link:
+            access.sessions.keep_link(request, opened, link)
         return opened
     with calling(who):  # a login comes before a link
         try:

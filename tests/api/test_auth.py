@@ -52,7 +52,7 @@ def test_every_route_asks_for_a_token_but_those_that_tell_nothing(app: FastAPI, 
     routes = [(method, filled(path, NUMBERS["hers"])) for method, path, _ in operations(app)]
     assert len(routes) > 100
     answered = {path for method, path in routes if stranger.request(method, path).status_code != 401}
-    assert answered == {"/healthz", "/readyz", "/login", "/v1/schema", "/v1/identity"}
+    assert answered == {"/healthz", "/readyz", "/login", "/shared", "/v1/schema", "/v1/identity"}
 
 
 def test_the_token_of_the_home_opens_next_to_a_chosen_one(http: TestClient, access: Authentication) -> None:

@@ -163,7 +163,7 @@ ATTACKERS: Final = {
 }  # fmt: skip
 """Whose token, and for what: the sweep that they attack is ben's, of a closed project in which vic may look."""
 KEPT: Final = ("sweep", "trial", "training", "request", "note", "tag", "resolution", "quota", "project", "account",
-               "membership", "installation", "collected")  # fmt: skip
+               "membership", "installation", "collected", "share")  # fmt: skip
 OPEN_TO_ALL: Final = {"/login", "/logout", "/v1/login-links", "/submit/check"}
 """Where each is answered about itself, or about a spec that it brings; links are followed below."""
 
@@ -180,10 +180,17 @@ def world(tmp_path_factory: pytest.TempPathFactory, migrated: Callable[[Path], P
     made.close()
 
 
-@pytest.fixture(params=ATTACKERS)
-def attacker(request: pytest.FixtureRequest, world: World) -> TestClient:
-    """A program that holds the token."""
-    return world.client(request.param)
+@pytest.fixture(params=[*ATTACKERS, "visitor"])
+def attacker(request: pytest.FixtureRequest, world: World) -> Iterator[TestClient]:
+    """A program that holds the token, or a browser that opened a share link of the attacked sweep."""
+    if request.param != "visitor":
+        yield world.client(request.param)
+        return
+    browser = TestClient(world.app, base_url=URL, follow_redirects=False)
+    link = world.client("ben").post("/v1/sweeps/2/shares", json={"days": 1}).json()
+    assert browser.get(link["path"]).headers["location"] == "/sweeps/2"
+    yield browser
+    world.client("ben").delete(f"/v1/sweeps/2/shares/{link['id']}")
 
 
 def state(world: World) -> dict[str, list[str]]:
@@ -227,7 +234,7 @@ def test_nobody_is_more_than_the_token_says(world: World, attacker: TestClient) 
 def test_a_session_is_no_more_than_its_token(world: World, attacker: TestClient) -> None:
     """Nor is a link that the token makes, nor a token that it makes."""
     browser = TestClient(world.app, base_url=URL, follow_redirects=False, headers={"Accept": "text/html"})
-    text = attacker.headers["authorization"].removeprefix("Bearer ")
+    text = attacker.headers.get("authorization", "").removeprefix("Bearer ")
     before = state(world)
     if browser.post("/login", data={"token": text}).status_code == 303:
         for verb in ("pause", "retry", "cancel", "delete", "annotation"):

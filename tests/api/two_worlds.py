@@ -47,7 +47,7 @@ GIVEN: Final = {
     "metric": "map@r", "axis": "loss", "by": "candidate", "days": "0", "keep": "0", "dry_run": "true", "hours": "2",
     "seeds": "4", "within": "1", "covers": "seeds", "heading": "true", "prefix": "ms", "only": "all", "value": "3",
     "confirm": SECRET, "project": "bens", "priority": "0", "group": "loss", "next": "/", "code": "x", "trials": "1,5",
-    "standing": "not run", "sample": "10", "files": "false",
+    "standing": "not run", "sample": "10", "files": "false", "link": "1",
 }  # fmt: skip
 """Values of parameters by name; one that is not here is left out of queries, and must not stand in a path."""
 
@@ -107,6 +107,7 @@ class World:
         people.set_quota("project", "bens", Quota(slots=3))
         said = {"note": SECRET, "tags": [SECRET]}
         assert client.patch("/v1/sweeps/2/annotation", json=said).status_code == 200
+        assert client.post("/v1/sweeps/2/shares", json={"days": 1}).status_code == 201
         assert client.post("/v1/sweeps/2/pause").status_code == 202
         assert client.post("/v1/sweeps", content=HIS.replace(SECRET, f"{SECRET}-2"), headers=YAML).is_success
         budget = ResolutionBudget(seeds=1)
