@@ -73,7 +73,7 @@ def test_a_visitor_reads_one_sweep_and_nothing_else(app: FastAPI, http: TestClie
             continue
         accept = {} if template.startswith("/v1") else HTML
         for numbers in (OWN, OTHER):
-            for given in ({}, query(names, numbers)):
+            for given in ({}, query(names, numbers), {"sweep": str(numbers["sweep"])}):
                 path = filled(template, numbers)
                 answer = visitor.get(path, params=given, headers=accept)
                 if answer.status_code == 200 and numbers is OWN:

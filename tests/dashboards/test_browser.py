@@ -21,6 +21,7 @@ from orchestrator.settings import Settings
 from orchestrator.views.accounts import Role, Scope
 from orchestrator.views.operations import Node, ProcessUsage, SlotReport
 from orchestrator.views.pages import TagChange
+from tests.dashboards.conftest import PATIENCE, Watched
 from tests.dashboards.stage import DRAWN_SPEC, SMALL_SPEC, SPEC, Stage
 from tests.publish import shapes
 from workers.figures.arrays import packed
@@ -87,6 +88,7 @@ def test_pages_are_accessible_and_fit(
     for name in ("laptop", "desk"):
         token = stage.service.people.tokens.add("ada", name, Scope.READ, 30)
     stage.service.people.tokens.revoke(token.id)
+    stage.store.shares.add(sweep, 30, "ada")
     occupy(stage)
     kept = stage.store.artifacts.of_trial(1)
     assert kept is not None
@@ -120,7 +122,7 @@ def test_pages_are_accessible_and_fit(
         "/compare?trial=1&trial=5", f"/compare?cell={sweep}/0&cell={sweep}/4", f"/compare?sweep={sweep}&sweep={other}",
         "/submit?preset=digits", "/reproduction", "/reproduction/ISA?standing=not+run", "/catalog",
         "/catalog/loss/triplet",
-        "/cluster", "/people", "/tokens?user=ada", "/login",
+        "/cluster", "/people", "/tokens?user=ada", "/login", f"/sweeps/{sweep}/shares",
     ):  # fmt: skip
         look(path)
     look("/docs", ".opblock", theirs="#reference")
@@ -264,6 +266,42 @@ def test_a_person_logs_in_by_a_token_and_out_also_without_scripts(
         page.goto("/")
         expect(page).to_have_url(f"{url}/login?next=%2F")
         context.close()
+
+
+def test_a_visitor_opens_a_shared_link(browser: Browser, context: BrowserContext, stage: Stage, url: str) -> None:
+    """The owner makes the link on the sweep's page; the visitor's page keeps itself current and has no forms."""
+    sweep = stage.submit(DRAWN_SPEC)
+    stage.finish(times=2)
+    page = context.new_page()
+    page.goto(f"/sweeps/{sweep}")
+    page.get_by_role("link", name="Share").click()
+    page.get_by_role("button", name="Make it").click()
+    link = page.locator("#secret").inner_text()
+    theirs = browser.new_context()
+    theirs.set_default_timeout(PATIENCE)
+    watched, visitor = Watched(theirs, url), theirs.new_page()
+    visitor.goto(link)
+    assert visitor.url == f"{url}/sweeps/{sweep}"
+    expect(visitor.locator("header.site")).to_contain_text("read-only link")
+    expect(visitor.locator(".metricsweep-table").first).to_be_visible()
+    expect(visitor.locator("#paper-1 svg")).to_be_visible()
+    assert visitor.locator("form[method=post], details.ask").count() == 0
+    done = visitor.locator("#progress .tally")
+    before = done.inner_text()
+    stage.finish()
+    expect(done).not_to_have_text(before)
+    visitor.get_by_role("link", name="Statistics").click()
+    expect(visitor.locator("h1")).to_have_text("Statistics")
+    for path in ("/trials/1", f"/sweeps/{sweep}/trials?plot=scatter", f"/curves?sweep={sweep}"):
+        visitor.goto(f"{url}{path}")
+        expect(visitor.locator(".drawing svg").first).to_be_visible()
+    assert watched.complaints == []
+    page.locator("details.ask summary").click()
+    page.get_by_role("button", name="Revoke").click()
+    expect(page.get_by_text("No links.")).to_be_visible()
+    visitor.goto(f"{url}/sweeps/{sweep}")
+    expect(visitor.locator("main")).to_contain_text("expired or was revoked")
+    theirs.close()
 
 
 def test_pages_of_a_browser_share_a_stream_and_show_what_it_tells(

@@ -8,6 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
 from orchestrator import record
+from orchestrator.host.identity import digest
 from orchestrator.host.logs import about
 from orchestrator.record import database
 from orchestrator.record.schema import audit, metadata, sweep, training, trial
@@ -71,6 +72,47 @@ def test_a_connection_that_nobody_was_said_to_own_shows_nothing(store: Store, fe
         assert connection.execute(sa.select(sweep.c.id)).all() == []
         assert connection.execute(sa.select(trial.c.id)).all() == []
         assert connection.execute(sa.select(metadata.tables["token"].c.id)).all() == []
+
+
+@ON_BOTH
+def test_a_visitor_sees_one_sweep_and_writes_nothing(store: Store, fence: int) -> None:
+    """Whatever route let it in: the store itself takes a visitor neither for the owner nor for a user."""
+    started(store, fence)
+    started(store, fence, "another", losses=("semihard", "contrastive"))  # shares trainings, and has its own
+    run_all(store, fence)
+    made = [store.shares.add(1, 1, None) for _ in range(2)]
+    visitor = store.accounts.by_links([digest(made[0].path.partition("=")[2])])
+    assert visitor is not None
+    assert (visitor.is_owner, visitor.is_visitor, visitor.opens_mlflow, visitor.links, visitor.shared) == (
+        False, True, False, {1}, {1},
+    )  # fmt: skip
+    with store.database.reading() as connection:
+        whole = {row.id for row in connection.execute(sa.select(training.c.id))}
+        own = {row.training_id for row in connection.execute(sa.select(trial).where(trial.c.sweep_id == 1))}
+    assert own < whole
+    with calling(visitor), store.database.reading() as connection:
+        assert set(connection.execute(sa.select(training.c.id)).scalars()) == own
+        assert connection.execute(sa.select(sweep.c.id)).scalars().all() == [1]
+        for name in database.OF_SWEEPS:
+            assert set(connection.execute(sa.select(metadata.tables[name].c.sweep_id)).scalars()) <= {1}, name
+        for name in ("account", "membership", "token", "audit", "quota", "past_attempt", "need", "finding"):
+            assert connection.execute(sa.select(metadata.tables[name])).all() == [], name
+    before = list(store.audit.after(0))
+    for write in (
+        lambda: store.submissions.add_sweep(new_sweep("theirs")),
+        lambda: store.submissions.add_request("cancel", 1, None, None),
+        lambda: store.annotations.put(("sweep", 1, 1), "theirs", None, None),
+        lambda: store.shares.add(1, 1, None),
+        lambda: store.shares.of(1),
+        lambda: store.shares.revoke(1, 2, None),
+        lambda: store.owner.add_user("eve", Role.ADMIN),
+        lambda: store.owner.revoke(1),
+    ):
+        with calling(visitor), pytest.raises((NotAllowedError, NotFoundError)):
+            write()
+    assert list(store.audit.after(0)) == before
+    store.shares.revoke(1, 1, None)
+    assert store.accounts.again(visitor) is None
 
 
 def test_what_clients_write_asks_whose_it_is() -> None:
