@@ -77,7 +77,7 @@ class AccountReader(Access):
             raise NotFoundError(f"no sweep {wanted}")
         who = caller()
         if who.is_visitor:
-            return Allowed(steer=False, delete=False, why="you came by a share link, which changes nothing")
+            return Allowed(steer=False, delete=False, why="this is a read-only view by a share link")
         if not who.steers:
             read = who.scope is Scope.READ
             why = "your token may only read" if read else "viewers may not change anything"

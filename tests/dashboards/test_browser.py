@@ -282,7 +282,7 @@ def test_a_visitor_opens_a_shared_link(browser: Browser, context: BrowserContext
     watched, visitor = Watched(theirs, url), theirs.new_page()
     visitor.goto(link)
     assert visitor.url == f"{url}/sweeps/{sweep}"
-    expect(visitor.locator("header.site")).to_contain_text("read-only link")
+    expect(visitor.locator("header.site")).to_contain_text("read-only view")
     expect(visitor.locator(".metricsweep-table").first).to_be_visible()
     expect(visitor.locator("#paper-1 svg")).to_be_visible()
     assert visitor.locator("form[method=post], details.ask").count() == 0
