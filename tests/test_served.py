@@ -154,7 +154,8 @@ class Desk:
         """
         latest = max((sweep.id for sweep in self.served.client.sweeps()), default=0)
         numbers = self.numbers | {"1": latest, "2": latest}
-        own = re.sub(r"(?<!--days )(?<!--revoke )(?<= )[1279](?=[ /@]|$)", lambda found: str(numbers[found[0]]), command)
+        sweep = r"(?<!--days )(?<!--revoke )(?<= )[1279](?=[ /@]|$)"
+        own = re.sub(sweep, lambda found: str(numbers[found[0]]), command)
         own = re.sub(r":8787/v1/sweeps/7", lambda found: f":8787/v1/sweeps/{numbers['7']}", own)
         own = own.replace("curl -N ", "timeout 2 curl -N ")  # a stream that does not end
         own = own.replace(":8787/", f":{httpx.URL(self.served.client.url).port}/").replace("/backups/", "backups/")
