@@ -89,10 +89,6 @@ TEST_SET: Final = re.compile(r"[a-z0-9][a-z0-9_]{0,63}")
 """The names of further test sets of a data set: `lfw`, whose split is `test_lfw`."""
 
 
-def _is_none(value: object) -> bool:
-    return value is None
-
-
 class Select(Frozen):
     """How the best checkpoint of a training and the best candidate of a cell are chosen.
 
@@ -103,7 +99,9 @@ class Select(Frozen):
     split: Literal["validation", "test", "last"] = "validation"
     """`validation` and `test` choose the best checkpoint on that split; `last` chooses the last one, and candidates by
     their test metric."""
-    beside: Literal["test"] | None = Field(default=None, exclude_if=_is_none)  # so that fingerprints stay
+    beside: Literal["test"] | None = Field(
+        default=None, exclude_if=lambda value: value is None
+    )  # so that fingerprints stay
     """Also keep the test metrics of the checkpoint that is best on this split, as `best_test/test/map@r`."""
 
     @field_validator("beside")
@@ -212,7 +210,7 @@ class Pins(Frozen):
     """The hash of each further test set by name."""
     code: dict[str, str] = Field(default_factory=dict, exclude_if=lambda value: not value)
     """The hash of the source of each own part, by the same keys as `versions` (workers/catalog/own_code.py)."""
-    content: str | None = Field(default=None, exclude_if=_is_none)
+    content: str | None = Field(default=None, exclude_if=lambda value: value is None)
     """The hash of the files that the data set reads (workers/data/file_content.py), if it has no `manifest`."""
 
 
@@ -228,18 +226,18 @@ class Recipe(Frozen):
 
     version: Literal[1] = 1
     task: Part = Part(name=DEFAULT_TASK)
-    dataset: Part | None = Field(default=None, exclude_if=_is_none)
+    dataset: Part | None = Field(default=None, exclude_if=lambda value: value is None)
     augment: Literal["none", "flip", "crop_flip", "proxy_anchor", "simclr"] = "none"
     """How training images are cropped, flipped and coloured (workers.data.augmentation); evaluation uses the centre."""
     crop: int | None = Field(default=None, ge=1, le=65_536)
     """The side of crops in pixels; None means that of `augment`."""
-    backbone: Part | None = Field(default=None, exclude_if=_is_none)
+    backbone: Part | None = Field(default=None, exclude_if=lambda value: value is None)
     head: Part = Part(name="fc")
     embedding: int = Field(default=64, ge=1, le=65_536)  # d, the width of the embedding
-    loss: Part | None = Field(default=None, exclude_if=_is_none)
+    loss: Part | None = Field(default=None, exclude_if=lambda value: value is None)
     regularizer: Part = Part(name="none")
     eta_schedule: Part = Part(name="constant")
-    sampler: Part | None = Field(default=None, exclude_if=_is_none)
+    sampler: Part | None = Field(default=None, exclude_if=lambda value: value is None)
     optimizer: Part = Part(name="adam")
     schedule: Part = Part(name="constant")
     iterations: int | None = Field(default=None, ge=1, le=10_000_000)

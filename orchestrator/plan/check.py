@@ -8,10 +8,10 @@ from orchestrator.plan import grid
 from orchestrator.plan.figures import check_figures
 from orchestrator.plan.grid import Contents, Plan
 from orchestrator.plan.layouts import Nameable, check_tables, tasks
-from orchestrator.plan.points import MOST_TRIALS, budget_problems, count_trials
-from orchestrator.plan.problems import limited, located, spec_document
+from orchestrator.plan.points import MOST_TRIALS, count_trials
+from orchestrator.plan.problems import limited, located
 from orchestrator.plan.read import KEYS, read
-from orchestrator.plan.soundness import MOST_CHECKED, Soundness, extent_problems, rival_problems
+from orchestrator.plan.soundness import MOST_CHECKED, Soundness
 from orchestrator.plan.subset import Leftover, narrowed
 from orchestrator.spec.spec import Spec
 from orchestrator.views.errors import InvalidSpecError
@@ -45,14 +45,10 @@ def check(
         subset = whole if too_many else replace(whole, spec=narrowed(whole.spec, problems))
         soundness = Soundness(subset, catalog, _FEWEST_CHECKED if too_many else MOST_CHECKED)
         if whole.has_recipe:
-            problems += soundness.problems()
+            soundness.check(problems, None if too_many else whole.spec)
         nameable = Nameable(list(soundness.datasets), catalog, published)
         tables = check_tables(whole.tables, whole, nameable, problems)
         figures = check_figures(whole.figures, whole, nameable, problems)
-        if not too_many:
-            problems += budget_problems(subset.spec, catalog, sound=not problems)
-            problems += [] if problems else rival_problems(whole.spec, catalog)
-            problems += [] if problems else extent_problems(subset.spec)
         if problems:
             raise InvalidSpecError(problems.report(_rank))
         if subset.spec is whole.spec:
@@ -100,7 +96,6 @@ def read_spec(
     Raises InvalidSpecError with every problem and its line, or TooLargeError.
     """
     notes: list[str] = []
-    document = spec_document(body)
-    with located(document):
+    with located(body) as document:
         spec = check(document.value, catalog, notes, published)
         return Checked(spec, grid.expand(spec, catalog, contents), tuple(notes))

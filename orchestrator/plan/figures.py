@@ -5,11 +5,11 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from orchestrator.plan.layouts import Nameable, at_the_end, facts_of, missing, part_name, spelt_texts, tasks
+from orchestrator.plan.layouts import Nameable, at_the_end, facts_of, missing, spelt_texts, tasks
 from orchestrator.plan.problems import DocumentPlace, form_problems, limited, spec_document
-from orchestrator.plan.read import SpecDraft, matched
+from orchestrator.plan.read import SpecDraft, matched, readable
 from orchestrator.spec.axes import applies, labels_of
-from orchestrator.spec.fields import Reading, flow, number_of, readable
+from orchestrator.spec.fields import Reading, flow, number_of
 from orchestrator.spec.layouts import DATA, FITTING, QUANTITIES, STAGED, FigureSpec
 from orchestrator.spec.spec import Spec
 from orchestrator.views.errors import InvalidSpecError
@@ -44,8 +44,7 @@ def read_figure(body: bytes, spec: Spec, catalog: Catalog) -> FigureSpec:
             figure = FigureSpec.model_validate(document.value, strict=True, context=Reading())
         except ValidationError as error:
             raise InvalidSpecError([*form_problems(error)]) from None
-        base, *others = (part_name(patch.get("dataset")) for patch in spec.patches())
-        nameable = Nameable([*dict.fromkeys(name for name in others if name)] or [base], catalog)
+        nameable = Nameable(spec.named("dataset"), catalog)
         draft = SpecDraft(spec, {}, {}, {})
         figure = _Figure(DocumentPlace("figure", problems), draft, nameable).checked(figure)
     if problems:

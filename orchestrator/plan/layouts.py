@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from orchestrator.plan.problems import DocumentPlace, spend
-from orchestrator.plan.read import Known, SpecDraft, match, matched
-from orchestrator.spec.axes import PARTS, Patch, applies, exclusive, labels_of, recipe_label
-from orchestrator.spec.fields import When, readable
+from orchestrator.plan.read import Known, SpecDraft, exclusive, match, matched, readable
+from orchestrator.spec.axes import PARTS, Patch, applies, labels_of
+from orchestrator.spec.fields import When
 from orchestrator.spec.layouts import (
     PLACE,
     ImportedNumber,
@@ -17,7 +17,7 @@ from orchestrator.spec.layouts import (
     TableSpec,
     VerdictSpec,
 )
-from orchestrator.spec.spec import Spec
+from orchestrator.spec.spec import Spec, recipe_label
 from workers.catalog import (
     Catalog,
     Entry,
@@ -86,7 +86,10 @@ class _Table:
         self._place, self._note = place, place.note
         self._spec, self._unreadable = draft.spec, draft.unreadable
         self._nameable, self._catalog, self._published = nameable, nameable.catalog, nameable.published
-        self._compare = {axis: labels_of(groups) for axis, groups in draft.spec.compare.items()}
+        self._compare = {
+            axis: [choice.label for group in groups for choice in group.choices]
+            for axis, groups in draft.spec.compare.items()
+        }
 
     def checked(self, table: TableSpec) -> TableSpec:
         """The table with its labels spelt as their axes spell them."""
@@ -125,7 +128,7 @@ class _Table:
 
     def _columns(self, table: TableSpec) -> list[tuple[str, str | MetricColumn]]:
         """The metrics by their place in the table, with the labels of conditions spelt as their axes spell them."""
-        known = {axis: self._labels_at(axis) for axis in table.columns}
+        known = {axis: self._spec.labels_at(axis) for axis in table.columns}
         columns: list[tuple[str, str | MetricColumn]] = []
         for at, posted in readable(enumerate(table.metrics)):
             field, column = f"metrics[{at}]", posted
@@ -139,13 +142,6 @@ class _Table:
             columns.append((field, column))
             self._check_metric(whole, field)
         return columns
-
-    def _labels_at(self, axis: str) -> list[str] | None:
-        """The labels of a compare axis, or the only value that the recipe holds; None where it is neither."""
-        if axis in self._compare:
-            return self._compare[axis]
-        value = recipe_label(axis, self._spec.recipe)
-        return None if value is None else [value]
 
     def _matched(self, when: When, field: str, known: Known, strange: str) -> When:
         """A condition on axes that are `known`."""
@@ -215,7 +211,7 @@ class _Table:
         return verdicts.model_copy(update=labels)
 
     def _check_judged(self, table: TableSpec) -> None:
-        shown_metrics = [column.metric for column in table.metric_columns]
+        shown_metrics = [_whole(column).metric for column in table.metrics]
         for at, metric in enumerate(table.verdicts.metrics if table.verdicts else ()):
             if metric not in shown_metrics:
                 said = f"'{metric}' is no metric of the table; {suggestion(metric, shown_metrics)}"
@@ -303,7 +299,7 @@ class _Table:
     def _spelt_labels(self, labels: Mapping[str, str], field: str) -> dict[str, str]:
         found: dict[str, str] = {}
         for axis, label in labels.items():
-            known = self._labels_at(axis)
+            known = self._spec.labels_at(axis)
             if known is None:
                 self._note(f"{field}.{axis}", f"there is no axis '{axis}'; {suggestion(axis, self._compare)}")
             elif (right := match(label, known)) is None:
@@ -435,9 +431,7 @@ def declared(dataset: str, spec: Spec, catalog: Catalog) -> list[str]:
 
 def tasks(spec: Spec, catalog: Catalog) -> list[Entry]:
     """The catalog entries of a sweep's tasks: those that axes and rules set, or else the task of the base recipe."""
-    base, *others = (part_name(patch.get("task")) for patch in spec.patches())
-    set_ = dict.fromkeys(name for name in others if name)
-    entries = (catalog.get("task", name) for name in set_ or [base])
+    entries = (catalog.get("task", name) for name in spec.named("task"))
     return [entry for entry in entries if entry is not None]
 
 

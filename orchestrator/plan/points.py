@@ -243,11 +243,9 @@ def candidates_of(spec: Spec, cell: Point, catalog: Catalog) -> Iterator[Point]:
     return (pick.made() for pick in islice(_at_rates(spec, cell, given, catalog), budget))
 
 
-def budget_problems(spec: Spec, catalog: Catalog, *, sound: bool) -> list[Problem]:
+def budget_problems(spec: Spec, budget: int, catalog: Catalog, *, sound: bool) -> list[Problem]:
     """Problems of a spec's budget of candidates; if not `sound`, candidates that the budget adds are not checked."""
-    budget, search = spec.select.budget, spec.search
-    if budget is None:
-        return []
+    search = spec.search
     if search.adaptive:
         message = f"search '{search.name}' gives every cell a budget already, by `search.trials`; leave one of them out"
         return [Problem(_PLACE, message)]

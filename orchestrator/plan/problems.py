@@ -79,10 +79,11 @@ def spec_document(text: bytes) -> Document:
 
 
 @contextmanager
-def located(document: Document) -> Iterator[None]:
-    """Add line numbers of the document to every InvalidSpecError that is raised within the block."""
+def located(text: bytes) -> Iterator[Document]:
+    """Parse a posted text as `spec_document`; InvalidSpecErrors that the block raises get its line numbers."""
+    document = spec_document(text)
     try:
-        yield
+        yield document
     except InvalidSpecError as error:
         problems = [replace(one, line=one.line or document.line(one.path)) for one in error.problems]
         raise InvalidSpecError(problems) from None

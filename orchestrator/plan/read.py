@@ -1,10 +1,11 @@
 """Reads a posted document: the posted models find what is wrong with its form, and what they hold is written out."""
 
+import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from pydantic import ValidationError
 
@@ -25,11 +26,16 @@ from orchestrator.spec.axes import (
     Sources,
     Span,
     apply,
-    base_recipe,
-    exclusive,
-    recipe_label,
 )
-from orchestrator.spec.fields import UNREADABLE, Reading, When, label_of, number_of, readable, with_corrected_keys
+from orchestrator.spec.fields import (
+    UNREADABLE,
+    Reading,
+    When,
+    count_alternatives,
+    label_of,
+    number_of,
+    with_corrected_keys,
+)
 from orchestrator.spec.layouts import FigureSpec, TableSpec
 from orchestrator.spec.posted import (
     LONGEST_LABEL,
@@ -39,11 +45,12 @@ from orchestrator.spec.posted import (
     PostedRange,
     PostedSlotRule,
     PostedSpec,
-    count_alternatives,
 )
-from orchestrator.spec.spec import Spec
+from orchestrator.spec.spec import Spec, recipe_label
 from workers.catalog import BATCH, Problem, brief, listed, load, near, shown, suggested_part_field, suggestion
-from workers.contract import canonical_json
+from workers.contract import Part, Recipe
+
+T = TypeVar("T")
 
 KEYS: Final = tuple(PostedSpec.model_fields)
 """The keys of a spec, in the order in which it reads best."""
@@ -79,9 +86,10 @@ def read(document: Mapping[str, Any], problems: list[Problem]) -> SpecDraft:
     """Reads a posted mapping as a draft of a spec; appends every problem of form."""
     reader = _Reader(problems)
     posted = reader.posted(document)
-    reader.check_search(posted.search)
     recipe, sources = reader.recipe(posted.recipe)
-    axes = {role: reader.axes(role, getattr(posted, role), posted.search) for role in ROLES}
+    adaptive = posted.search.adaptive
+    reader.check_search(posted.search, adaptive)
+    axes = {role: reader.axes(role, getattr(posted, role), adaptive) for role in ROLES}
     same = ("name", "description", "select", "slot", "search", "prune", "fresh")
     spec = Spec(
         **{key: getattr(posted, key) for key in same},
@@ -140,9 +148,9 @@ class _Reader:
             self._set_aside(problem.path.partition(".")[2].partition(".")[0])
         return apply(base_recipe(), [patch]), sources
 
-    def check_search(self, search: Search) -> None:
+    def check_search(self, search: Search, adaptive: bool) -> None:
         """Notes what a search lacks, and what means nothing for it."""
-        if not search.adaptive:
+        if not adaptive:
             for name in Search.model_fields:
                 if name in search.model_fields_set - {"name"}:
                     self._note(f"search.{name}", f"search 'grid' runs every candidate and takes no `{name}`")
@@ -157,7 +165,7 @@ class _Reader:
         self.unreadable |= {first, meant_field}
         return f"{meant_field}{dot}{option}"
 
-    def axes(self, role: Role, posted: Mapping[str, Any], search: Search) -> dict[str, Axis]:
+    def axes(self, role: Role, posted: Mapping[str, Any], adaptive: bool) -> dict[str, Axis]:
         """The axes of a role."""
         axes: dict[str, Axis] = {}
         for name, values in posted.items():
@@ -167,7 +175,7 @@ class _Reader:
                 continue
             axis: Axis = []
             if values is not UNREADABLE:
-                no_ranges = _ONLY_TUNE if role != "tune" else None if search.adaptive else NO_RANGES
+                no_ranges = _ONLY_TUNE if role != "tune" else None if adaptive else NO_RANGES
                 axis = _AxisReader(name, source, self._before(role), self._problems).read(values, no_ranges)
             self._labels[role][name] = dict.fromkeys(choice.label for group in axis for choice in group.choices) or None
             if axis:
@@ -209,6 +217,16 @@ class _Reader:
 
 
 # Conditions
+
+
+def readable(items: Iterable[tuple[Any, T]]) -> Iterator[tuple[Any, T]]:
+    """The entries of a mapping or the indexed items of a list, without those that failed lenient validation."""
+    return ((key, item) for key, item in items if item is not UNREADABLE)
+
+
+def exclusive(one: When, other: When) -> bool:
+    """Whether no point of the grid can satisfy both conditions."""
+    return any(axis in other and not set(wanted) & set(other[axis]) for axis, wanted in one.items())
 
 
 def match(label: str, labels: Collection[str]) -> str | None:
@@ -279,6 +297,13 @@ def _no_axis(axis: str, known: Known, recipe: Patch) -> str:
 
 
 # Patches
+
+
+def base_recipe() -> Patch:
+    """The recipe before a spec sets anything: the default parts of the contract, and no validation split."""
+    defaults = {name: field.default for name, field in Recipe.model_fields.items()}
+    parts: Patch = {name: {"name": part.name} for name, part in defaults.items() if isinstance(part, Part)}
+    return parts | {"validation": {"name": "none"}}
 
 
 def read_patch(posted: Mapping[str, Any], source: str, problems: list[Problem]) -> tuple[Patch, Sources]:
@@ -413,7 +438,7 @@ class _AxisReader:
         labels: dict[str, str] = {}
         patches: dict[str, str] = {}
         for choice in choices:
-            content = canonical_json(_plain(choice.patch))
+            content = json.dumps(_plain(choice.patch), sort_keys=True)
             if first := labels.get(choice.label):
                 self._note(choice.source, f"{shown(choice.label)} stands twice; first at {first}")
             elif first := patches.get(content):

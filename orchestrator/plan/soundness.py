@@ -12,6 +12,7 @@ from orchestrator.plan.points import (
     MOST_TRIALS,
     Options,
     Point,
+    budget_problems,
     cells_of,
     count,
     count_candidates,
@@ -22,7 +23,7 @@ from orchestrator.plan.points import (
 )
 from orchestrator.plan.problems import spend
 from orchestrator.plan.read import SpecDraft, set_by
-from orchestrator.spec.axes import ROLES, Axis, Choice, Group, Patch, Race, Rule, Wilcoxon, applies, apply, labels_of
+from orchestrator.spec.axes import ROLES, Axis, Choice, Group, Patch, Race, Rule, Wilcoxon, applies, apply
 from orchestrator.spec.fields import flow
 from orchestrator.spec.spec import Spec, seed_of
 from orchestrator.views.runs import Labels
@@ -81,16 +82,28 @@ class Soundness:
         self.datasets: dict[str, None] = {}
         """The names of all data sets of the combinations, in order; an empty name stands for a task without data."""
 
-    def problems(self) -> list[Problem]:
-        """The problems of the recipes that the spec expands to, each once."""
+    def check(self, problems: list[Problem], whole: Spec | None) -> None:
+        """Appends the problems of the recipes that the spec expands to, each once, and then those of its size.
+
+        `whole` is the spec before `only` and `without`; None if it has too many trials.
+        """
         for cell, candidate in cover(self._spec, self._most):
             self._look_at(cell, candidate)
             if len(self._found) >= MOST_PROBLEMS or self._noted >= _MOST_NOTED:
                 break
+        found = [*self._located(), *self._misplaced.problems()]
+        found += self._unknown_parts({problem.path for problem in found})
+        if whole is not None:
+            found += _size_problems(whole, self._spec, self._catalog, sound=not problems and not found)
         if not self._found and not self._misplaced.found:  # repeats would report the same problems again
             self._look_at_repeats()
-        found = [Problem(problem.path, problem.message + self._where(*where)) for problem, where in self._found.items()]
-        return [*found, *self._misplaced.problems(), *self._unknown_parts({problem.path for problem in found})]
+            found += self._located()
+        if found:
+            problems += found
+
+    def _located(self) -> Iterator[Problem]:
+        for problem, where in self._found.items():
+            yield Problem(problem.path, problem.message + self._where(*where))
 
     def _unknown_parts(self, reported: Collection[str]) -> Iterator[Problem]:
         """Parts that do not exist and that no combination trains, since something else always replaces them."""
@@ -382,7 +395,14 @@ def _by_axis(points: Sequence[Labels]) -> Mapping[str, Mapping[str, None]]:
     return found
 
 
-def extent_problems(spec: Spec) -> list[Problem]:
+def _size_problems(whole: Spec, spec: Spec, catalog: Catalog, *, sound: bool) -> list[Problem]:
+    """Problems of the numbers of candidates, repeats and trials; if the spec is not `sound`, of its budget alone."""
+    if (budget := spec.select.budget) is not None and (found := budget_problems(spec, budget, catalog, sound=sound)):
+        return found
+    return (rival_problems(whole, catalog) or _extent_problems(spec)) if sound else []
+
+
+def _extent_problems(spec: Spec) -> list[Problem]:
     """Problems of a valid spec whose labels and recipes would make the database rows too large."""
     cells, (trials, _) = count(spec.compare, {}, MOST_TRIALS), count_trials(spec)
     spend(trials * len(spec.slots) // 8)
@@ -398,7 +418,10 @@ def _labels(spec: Spec, cells: int, trials: int) -> Iterator[Problem]:
 
 def _stored(spec: Spec, cells: int, trials: int) -> Iterator[Problem]:
     compare, tune, repeat = (
-        sum(_length(name) + max(map(_length, labels_of(axis)), default=0) for name, axis in spec.axes(role).items())
+        sum(
+            _length(name) + max((_length(choice.label) for group in axis for choice in group.choices), default=0)
+            for name, axis in spec.axes(role).items()
+        )
         for role in ROLES
     )
     size = cells * compare + trials * (tune + repeat + _ROW + _longest_recipe(spec))

@@ -3,13 +3,13 @@
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Annotated, Any, Final, Literal, get_args
+from typing import Annotated, Any, ClassVar, Final, Literal, get_args
 
 from pydantic import AfterValidator, Field, JsonValue, field_validator, model_validator
 
-from orchestrator.spec.fields import Posted, When, expected, label_of, named
+from orchestrator.spec.fields import Posted, When, expected
 from workers.catalog import shown
-from workers.contract import PART_FIELDS, Frozen, Part, Recipe, Select
+from workers.contract import PART_FIELDS, Frozen, Recipe, Select
 
 Count = Annotated[int, Field(ge=1, le=10_000)]
 Factor = Annotated[int, Field(ge=2, le=100)]
@@ -109,7 +109,9 @@ SEARCHES: Final[tuple[str, ...]] = get_args(SearchName)
 class Search(Posted):
     """How the candidates of a cell are found: `grid` trains all; every other search is an Optuna study per cell."""
 
-    name: Annotated[SearchName, named("search", SEARCHES)] = "grid"
+    nouns: ClassVar = {"name": "search"}
+
+    name: SearchName = "grid"
     trials: int | None = Field(default=None, ge=1, le=10_000)
     """Candidates of each cell; needed by all but `grid` and `brute_force`."""
     seed: int = Field(default=0, ge=0, le=2**31 - 1)
@@ -130,11 +132,6 @@ Unit = Literal["percent", "fraction", "number"]
 def applies(when: Mapping[str, Collection[str]], labels: Mapping[str, str]) -> bool:
     """Whether the labels of a point satisfy the condition `when`."""
     return all(labels.get(axis) in wanted for axis, wanted in when.items())
-
-
-def exclusive(one: When, other: When) -> bool:
-    """Whether no point of the grid can satisfy both conditions."""
-    return any(axis in other and not set(wanted) & set(other[axis]) for axis, wanted in one.items())
 
 
 Patch = dict[str, JsonValue]
@@ -235,23 +232,6 @@ ELSEWHERE: Final[Mapping[str, str]] = {
 FIELDS: Final = tuple(field for field in Recipe.model_fields if field not in ELSEWHERE)
 PARTS: Final = (*PART_FIELDS, "validation")
 """The fields that hold a mapping with a `name`."""
-
-
-def base_recipe() -> Patch:
-    """The recipe before a spec sets anything: the default parts of the contract, and no validation split."""
-    defaults = {name: field.default for name, field in Recipe.model_fields.items()}
-    parts: Patch = {name: {"name": part.name} for name, part in defaults.items() if isinstance(part, Part)}
-    return parts | {"validation": {"name": "none"}}
-
-
-def recipe_label(path: str, recipe: Mapping[str, Any]) -> str | None:
-    """The value at a path of a recipe, as a label; None if the recipe has no value at this path."""
-    value: Any = recipe
-    for step in path.split("."):
-        value = value.get(step) if isinstance(value, Mapping) else None
-    if isinstance(value, Mapping):
-        value = value.get("name")
-    return None if value is None else label_of(value)
 
 
 def shared(recipes: Sequence[Mapping[str, Any]]) -> Patch:

@@ -3,10 +3,10 @@
 import json
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import Annotated, Any, ClassVar, Final, TypeVar
+from typing import Annotated, Any, ClassVar, Final, TypeVar, get_args
 
 from pydantic import (
     AfterValidator,
@@ -24,7 +24,7 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
-from workers.catalog import MOST_REPORTED, listed, near, sentence, shown, suggestion
+from workers.catalog import MOST_REPORTED, brief, listed, near, sentence, shown, suggestion
 from workers.contract import Frozen
 
 T = TypeVar("T")
@@ -93,11 +93,6 @@ Lenient = Annotated[T, WrapValidator(_leniently)]
 """A part of a document without which the rest can still be checked."""
 
 
-def readable(items: Iterable[tuple[Any, T]]) -> Iterator[tuple[Any, T]]:
-    """The entries of a mapping or the indexed items of a list, without those that failed lenient validation."""
-    return ((key, item) for key, item in items if item is not UNREADABLE)
-
-
 def with_corrected_keys(posted: Mapping[str, Any], known: Collection[str]) -> dict[str, Any]:
     """The entries of a posted mapping under its `known` keys; a misspelt key is corrected if the right key is
     absent.
@@ -155,17 +150,6 @@ def some(noun: str) -> BeforeValidator:
     return BeforeValidator(check)
 
 
-def named(what: str, names: Iterable[str]) -> BeforeValidator:
-    """A validator that refuses a name outside `names`, and suggests the nearest name."""
-
-    def check(value: Any) -> Any:
-        if not isinstance(value, str) or value not in names:
-            raise refuse(f"there is no {what} {shown(value)}; {suggestion(str(value), names)}", value)
-        return value
-
-    return BeforeValidator(check)
-
-
 class Posted(Frozen):
     """A mapping of a posted spec, as base class: refuses unknown keys with a suggestion; every error is a sentence."""
 
@@ -173,6 +157,8 @@ class Posted(Frozen):
 
     if_missing: ClassVar[Mapping[str, str]] = {}
     """What to say where a required field is missing, instead of `is missing`."""
+    nouns: ClassVar[Mapping[str, str]] = {}
+    """What a field names from a fixed list; a wrong name gets a suggestion."""
 
     @classmethod
     def unknown(cls, key: str) -> str:
@@ -198,6 +184,10 @@ class Posted(Frozen):
             return cls.unknown(str(error["loc"][0]))
         if len(error["loc"]) == 1 and error["type"] == "missing":
             return cls.if_missing.get(str(error["loc"][0]), "is missing")
+        if len(error["loc"]) == 1 and error["type"] == "literal_error" and error["loc"][0] in cls.nouns:
+            field, found = str(error["loc"][0]), error["input"]
+            right = suggestion(str(found), get_args(cls.model_fields[field].annotation))
+            return f"there is no {cls.nouns[field]} {shown(found)}; {right}"
         if not error["loc"] and error["type"] == "model_type":
             found = error["input"]
             needed = ", ".join(f"`{name}`" for name, field in cls.model_fields.items() if field.is_required())
@@ -299,3 +289,71 @@ When = Annotated[dict[str, Labels], BeforeValidator(_condition), Field(json_sche
 """The labels of other axes under which something applies; posted it names at least one axis."""
 OneEach = Annotated[dict[str, Label], BeforeValidator(_condition), Field(json_schema_extra={"minProperties": 1})]
 """One label of each axis that is named, which tells a cell from others."""
+
+
+# Forms of an axis
+
+
+_MOST_GROUPS: Final = 1_000
+
+
+def _kind_of_alternative(value: Any) -> str:
+    labelled = isinstance(value, Mapping) and ("patch" in value or "label" in value)
+    # A part with a label is taken for a value, since the message names the axis.
+    return f"{UNION}labelled" if labelled and not ("name" in value and "patch" not in value) else f"{UNION}value"
+
+
+def _is_group(value: Any) -> bool:
+    """Whether an item of an axis is a group of alternatives or a range."""
+    keys = ("values", "when", "low", "high")
+    return isinstance(value, Mapping) and "name" not in value and any(key in value for key in keys)
+
+
+def count_alternatives(posted: Any) -> int:
+    """Counts the alternatives of a posted axis before it is validated; malformed items count as one."""
+    if isinstance(posted, Mapping):
+        posted = posted.get("values")
+    if not isinstance(posted, list):
+        return 1
+    return sum(count_alternatives(item) if _is_group(item) else 1 for item in posted)
+
+
+def _kind_of_group(value: Any) -> str | None:
+    if isinstance(value, Mapping) and ("low" in value or "high" in value):
+        return f"{UNION}range"
+    return f"{UNION}group" if isinstance(value, Mapping) else None
+
+
+def _kind_of_axis(value: Any) -> str | None:
+    if isinstance(value, list):
+        return f"{UNION}groups" if any(map(_is_group, value)) else f"{UNION}alternatives"
+    return _kind_of_group(value)
+
+
+def _axis(value: Any) -> Any:
+    if value == []:
+        raise refuse("the list is empty; an axis needs at least one alternative", value)
+    if not isinstance(value, list | Mapping):
+        bare = brief(value) if isinstance(value, str) else shown(value)
+        raise refuse(f"expected a list of alternatives, such as [{bare}]", value)
+    if isinstance(value, list) and len(value) > _MOST_GROUPS and any(map(_is_group, value)):
+        raise refuse(f"the axis has {len(value):,} groups; at most {_MOST_GROUPS:,} are allowed", value)
+    return value
+
+
+def _among_groups(value: Any) -> Any:
+    if not _is_group(value):
+        raise refuse("an alternative stands next to groups; move it into the `values` of a group", value)
+    return value
+
+
+KIND_OF_ALTERNATIVE: Final = Discriminator(_kind_of_alternative)
+"""Tells the members `labelled` and `value` of a union apart."""
+KIND_OF_GROUP: Final = Discriminator(_kind_of_group)
+"""Tells the members `group` and `range` of a union apart."""
+KIND_OF_AXIS: Final = Discriminator(_kind_of_axis)
+"""Tells the forms of an axis apart: `alternatives`, `groups`, `group` and `range`."""
+AMONG_GROUPS: Final = BeforeValidator(_among_groups)
+"""Refuses an alternative in a list of groups."""
+NO_EMPTY_AXIS: Final = BeforeValidator(_axis)
+"""Refuses what is no axis, an empty list, and too many groups."""

@@ -21,7 +21,6 @@ from orchestrator.spec.fields import (
     When,
     at_most,
     expected,
-    named,
     printable,
     some,
 )
@@ -35,8 +34,9 @@ class FigureSpec(Posted):
     """A figure in a spec; its axes are compare axes, or tune axes if every candidate is drawn."""
 
     if_missing: ClassVar = {"kind": f"is missing; expected one of {listed(get_args(Kind))}"}
+    nouns: ClassVar = {"kind": "kind"}
 
-    kind: Annotated[Kind, named("kind", get_args(Kind))]
+    kind: Kind
     metric: Annotated[str | list[str] | None, expected("a metric or a list of metrics")] = None
     """A metric of cells, such as `recall@1`, or a curve, such as `train/norm_var`; several get a panel each."""
     data: str | None = None

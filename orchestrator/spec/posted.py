@@ -6,7 +6,6 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import (
     BeforeValidator,
-    Discriminator,
     Field,
     JsonValue,
     Tag,
@@ -18,7 +17,12 @@ from pydantic import (
 
 from orchestrator.spec.axes import PRUNES, Prune, PruneName, Search, SearchName, Selection, Slot
 from orchestrator.spec.fields import (
+    AMONG_GROUPS,
+    KIND_OF_ALTERNATIVE,
+    KIND_OF_AXIS,
+    KIND_OF_GROUP,
     NO_CONDITION,
+    NO_EMPTY_AXIS,
     SCALAR,
     UNION,
     Lenient,
@@ -32,13 +36,12 @@ from orchestrator.spec.fields import (
     spelt,
 )
 from orchestrator.spec.layouts import FigureSpec, TableSpec
-from workers.catalog import brief, shown, suggestion
+from workers.catalog import shown, suggestion
 
 LONGEST_LABEL: Final = 100
 MOST_ALTERNATIVES: Final = 20_000
 """Alternatives of all axes together."""
 _MOST_AXES: Final = 40
-_MOST_GROUPS: Final = 1_000
 _MOST_RULES: Final = 1_000
 _MOST_TABLES: Final = 100
 _MOST_FIGURES: Final = 50
@@ -69,17 +72,9 @@ class PostedChoice(Posted):
     patch: PostedPatch
 
 
-def _kind_of_alternative(value: Any) -> str:
-    labelled = isinstance(value, PostedChoice) or (
-        isinstance(value, Mapping) and ("patch" in value or "label" in value)
-    )
-    # A part with a label is taken for a value, since the message names the axis.
-    return f"{UNION}labelled" if labelled and not ("name" in value and "patch" not in value) else f"{UNION}value"
-
-
 Alternative = Annotated[
     Annotated[PostedChoice, Tag(f"{UNION}labelled")] | Annotated[Value, Tag(f"{UNION}value")],
-    Discriminator(_kind_of_alternative),
+    KIND_OF_ALTERNATIVE,
 ]
 Alternatives = Annotated[list[Lenient[Alternative]], Field(min_length=1)]
 
@@ -123,62 +118,18 @@ class PostedRange(Posted):
         return self
 
 
-def _is_group(value: Any) -> bool:
-    """Whether an item of an axis is a group of alternatives or a range."""
-    keys = ("values", "when", "low", "high")
-    return isinstance(value, Mapping) and "name" not in value and any(key in value for key in keys)
-
-
-def count_alternatives(posted: Any) -> int:
-    """Counts the alternatives of a posted axis before it is validated; malformed items count as one."""
-    if isinstance(posted, Mapping):
-        posted = posted.get("values")
-    if not isinstance(posted, list):
-        return 1
-    return sum(count_alternatives(item) if _is_group(item) else 1 for item in posted)
-
-
-def _kind_of_group(value: Any) -> str | None:
-    if isinstance(value, PostedRange) or (isinstance(value, Mapping) and ("low" in value or "high" in value)):
-        return f"{UNION}range"
-    return f"{UNION}group" if isinstance(value, PostedGroup | Mapping) else None
-
-
-def _kind_of_axis(value: Any) -> str | None:
-    if isinstance(value, list):
-        return f"{UNION}groups" if any(map(_is_group, value)) else f"{UNION}alternatives"
-    return _kind_of_group(value)
-
-
-def _axis(value: Any) -> Any:
-    if value == []:
-        raise refuse("the list is empty; an axis needs at least one alternative", value)
-    if not isinstance(value, list | Mapping):
-        bare = brief(value) if isinstance(value, str) else shown(value)
-        raise refuse(f"expected a list of alternatives, such as [{bare}]", value)
-    if isinstance(value, list) and len(value) > _MOST_GROUPS and any(map(_is_group, value)):
-        raise refuse(f"the axis has {len(value):,} groups; at most {_MOST_GROUPS:,} are allowed", value)
-    return value
-
-
-def _among_groups(value: Any) -> Any:
-    if not _is_group(value):
-        raise refuse("an alternative stands next to groups; move it into the `values` of a group", value)
-    return value
-
-
 _Group = Annotated[
     Annotated[PostedGroup, Tag(f"{UNION}group")] | Annotated[PostedRange, Tag(f"{UNION}range")],
-    Discriminator(_kind_of_group),
-    BeforeValidator(_among_groups),
+    KIND_OF_GROUP,
+    AMONG_GROUPS,
 ]
 PostedAxis = Annotated[
     Annotated[Alternatives, Tag(f"{UNION}alternatives")]
     | Annotated[list[Lenient[_Group]], Field(min_length=1), Tag(f"{UNION}groups")]
     | Annotated[PostedGroup, Tag(f"{UNION}group")]
     | Annotated[PostedRange, Tag(f"{UNION}range")],
-    Discriminator(_kind_of_axis),
-    BeforeValidator(_axis),
+    KIND_OF_AXIS,
+    NO_EMPTY_AXIS,
 ]
 
 
@@ -233,12 +184,6 @@ def _prune(value: Any, validate: Any, info: ValidationInfo) -> Any:
     return PRUNES[name].model_validate(value, strict=True, context=info.context)
 
 
-def _is_one(value: Any) -> Any:
-    if value != 1 or isinstance(value, bool):
-        raise refuse(f"expected 1, found {shown(value)}", value)
-    return value
-
-
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 """The name of a table or of a figure."""
 
@@ -267,7 +212,7 @@ class PostedSpec(Posted):
         "recipe": "is missing; it holds what all trainings share, such as `dataset` and `iterations`",
     }
 
-    version: Lenient[Annotated[Literal[1], BeforeValidator(_is_one)]]
+    version: Lenient[Annotated[Literal[1], expected("1")]]
     name: Lenient[
         Annotated[str, Field(min_length=1, max_length=100), printable(100), expected("1 to 100 printable characters")]
     ]

@@ -2,12 +2,24 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
-from orchestrator.spec.axes import Axis, Choice, Patch, Prune, Role, Rule, Search, Selection, Slot, SlotRule
-from orchestrator.spec.fields import When
+from orchestrator.spec.axes import (
+    ROLES,
+    Axis,
+    Choice,
+    Patch,
+    Prune,
+    Role,
+    Rule,
+    Search,
+    Selection,
+    Slot,
+    SlotRule,
+)
+from orchestrator.spec.fields import When, label_of
 from orchestrator.spec.layouts import FigureSpec, TableSpec
 from workers.contract import Frozen
 
@@ -47,10 +59,33 @@ class Spec(Frozen):
     def patches(self) -> Iterator[Patch]:
         """All patches of the spec: its base recipe, the alternatives of all axes, and the rules."""
         yield self.recipe
-        for axes in (self.compare, self.tune, self.repeat):
-            for groups in axes.values():
+        for role in ROLES:
+            for groups in self.axes(role).values():
                 yield from (choice.patch for group in groups for choice in group.choices)
         yield from (rule.patch for rule in self.rules)
+
+    def named(self, kind: str) -> list[str]:
+        """The names of the parts of a kind that axes and rules set, or else the name in the base recipe."""
+        base, *others = ("" if not isinstance(part := patch.get(kind), dict) else str(part.get("name", ""))
+                         for patch in self.patches())  # fmt: skip
+        return [*dict.fromkeys(name for name in others if name)] or [base]
+
+    def labels_at(self, axis: str) -> list[str] | None:
+        """The labels of a compare axis, or the only value that the recipe holds; None where it is neither."""
+        if axis in self.compare:
+            return [choice.label for group in self.compare[axis] for choice in group.choices]
+        value = recipe_label(axis, self.recipe)
+        return None if value is None else [value]
+
+
+def recipe_label(path: str, recipe: Mapping[str, Any]) -> str | None:
+    """The value at a path of a recipe, as a label; None if the recipe has no value at this path."""
+    value: Any = recipe
+    for step in path.split("."):
+        value = value.get(step) if isinstance(value, Mapping) else None
+    if isinstance(value, Mapping):
+        value = value.get("name")
+    return None if value is None else label_of(value)
 
 
 _PATH = "seed"

@@ -9,7 +9,6 @@ from workers.catalog.recipe import (
     Change,
     Finding,
     FurtherMetrics,
-    Holdings,
     Inspect,
     Need,
     changes,
@@ -20,7 +19,6 @@ from workers.catalog.recipe import (
     edition,
     further_metrics,
     further_of_recipe,
-    holds,
     need_of,
     selected,
     stamp,
@@ -29,7 +27,7 @@ from workers.catalog.recipe import (
     without_further,
 )
 from workers.catalog.source import LONGEST_LIST, LONGEST_TEXT, Bounds, Entry, Parameter, PartSourceError
-from workers.catalog.validation import BATCH, RecipeValidation, problems, suggested_part_field
+from workers.catalog.validation import BATCH, RecipeValidation, holds, problems, suggested_part_field
 from workers.catalog.wording import (
     MOST_REPORTED,
     Findings,

@@ -1,23 +1,13 @@
 """Whether the parts of a recipe go together: labels, batches, hold-outs, frozen backbones, the cost of clustering."""
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final, NamedTuple
 
 from pydantic import JsonValue
 
-from workers.catalog.inventory import (
-    EMBEDDINGS,
-    Catalog,
-    Inner,
-    given,
-    holders,
-    inner,
-    metric_entry,
-    metric_problem,
-    parse_metric,
-)
+from workers.catalog.inventory import Catalog, Inner, MetricFacts, holders
 from workers.catalog.source import Entry
 from workers.catalog.wording import Problem, counted, listed, not_computed, shown
 from workers.contract import PML, ClassHoldout, CrossValidation, ImageHoldout, NoValidation, Recipe, Select, Validation
@@ -39,6 +29,8 @@ class Chosen:
 
     entry: Entry
     options: Mapping[str, JsonValue]
+    inner: Sequence[Inner] = ()
+    """The parts among its hyper-parameters."""
 
     def __str__(self) -> str:
         return f"{self.entry.kind} {self.entry.name!r}"
@@ -57,6 +49,7 @@ class RecipeDraft:
     rest: Recipe  # the plain fields; invalid ones have their defaults
     length: int | None  # iterations or epochs
     catalog: Catalog
+    metrics: Mapping[str, MetricFacts] = field(default_factory=dict)  # of `rest.metrics` and `select.metric`
 
     def fact(self, kind: str, name: str) -> JsonValue:
         """A fact that the recipe's part of this kind declares; None without such a part or fact."""
@@ -127,8 +120,7 @@ def _count(dataset: Entry, fact: str, split: str) -> int | None:
 def _options(draft: RecipeDraft) -> Iterator[Problem]:
     yield from _dependent_options(draft.parts)
     for part in draft.parts.values():
-        held = inner(part.entry, part.options, draft.catalog)
-        yield from _dependent_options({within.path: Chosen(within.entry, within.part.options) for within in held})
+        yield from _dependent_options({one.path: Chosen(one.entry, one.part.options) for one in part.inner})
 
 
 def _dependent_options(parts: Mapping[str, Chosen]) -> Iterator[Problem]:
@@ -148,12 +140,21 @@ def _hold_out_of_classes(draft: RecipeDraft) -> Iterator[Problem]:
     total = _count(dataset.entry, "classes", "train") if dataset else None
     if dataset is None or validation is None or total is None:
         return
-    remaining, message = total, f"{dataset} has only {counted(total, 'training class')}"
+    least = most = None
+    held = remaining = total
     if isinstance(validation, ImageHoldout):
         yield from _hold_out_of_images(dataset, validation)
     elif not isinstance(validation, NoValidation):
         least, most = _extremes(validation, total)
         held, remaining = len(least.held_out(total)), total - len(most.held_out(total))
+    sampler = draft.parts.get("sampler")
+    option = sampler.fact("draws") if sampler else None
+    draws = sampler.options.get(option) if sampler and isinstance(option, str) else None
+    drawn = draws if isinstance(draws, int) else 0
+    if held >= _FEWEST_CLASSES and remaining >= max(drawn, _FEWEST_CLASSES):
+        return
+    message = f"{dataset} has only {counted(total, 'training class')}"
+    if least and most and not isinstance(validation, NoValidation):
         of_all = f"{_possessive(dataset.entry.name)} {counted(total, 'training class')}"
         after = f"fold {most.fold} of {most.folds} is held out for validation"
         message = f"only {remaining} of {of_all} remain after {after}"
@@ -167,7 +168,11 @@ def _hold_out_of_classes(draft: RecipeDraft) -> Iterator[Problem]:
             needs = f"validation needs at least {_FEWEST_CLASSES}; {advice}"
             found = f"fold {least.fold} of {least.folds} holds out {held} of {of_all}"
             yield Problem(path="validation.folds", message=f"{found}, but {needs}")
-    yield from _classes_of_a_batch(draft.parts.get("sampler"), remaining, message)
+    if drawn > remaining:
+        batch = f"the sampler draws {counted(drawn, 'class')} a batch"
+        yield Problem(path=f"sampler.{option}", message=f"{batch}, but {message}")
+    elif remaining < _FEWEST_CLASSES:
+        yield Problem(path="dataset", message=f"a training needs at least {_FEWEST_CLASSES} classes, but {message}")
 
 
 def _hold_out_of_images(dataset: Chosen, validation: ImageHoldout) -> Iterator[Problem]:
@@ -189,17 +194,6 @@ def _extremes(validation: ClassHoldout | CrossValidation, total: int) -> tuple[C
     folds = validation.holdouts if isinstance(validation, CrossValidation) else [validation]
     sizes = [len(fold.held_out(total)) for fold in folds]
     return folds[sizes.index(min(sizes))], folds[sizes.index(max(sizes))]
-
-
-def _classes_of_a_batch(sampler: Chosen | None, remaining: int, message: str) -> Iterator[Problem]:
-    """The sampler finds enough classes among the `remaining` ones; `message` explains their number."""
-    option = sampler.fact("draws") if sampler else None
-    draws = sampler.options.get(option) if sampler and isinstance(option, str) else None
-    if isinstance(draws, int) and draws > remaining:
-        drawn = f"the sampler draws {counted(draws, 'class')} a batch"
-        yield Problem(path=f"sampler.{option}", message=f"{drawn}, but {message}")
-    elif remaining < _FEWEST_CLASSES:
-        yield Problem(path="dataset", message=f"a training needs at least {_FEWEST_CLASSES} classes, but {message}")
 
 
 def _kind_of_hold_out(draft: RecipeDraft) -> Iterator[Problem]:
@@ -333,8 +327,8 @@ def _top_k(draft: RecipeDraft) -> Iterator[Problem]:
     classes = _count(dataset.entry, "classes", "test") if dataset else None
     named = [(f"metrics.{place}", name) for place, name in enumerate(draft.rest.metrics)]
     for path, name in [*named, *([("select.metric", draft.select.metric)] if draft.select else [])]:
-        entry, k = metric_entry(name, draft.catalog), parse_metric(name)[1]
-        wanted = int(k) if k and k.isdecimal() else 0
+        entry, k = draft.metrics[name].entry, name.partition("@")[2]
+        wanted = int(k) if k.isdecimal() else 0
         if entry and entry.facts.get("of_classes") is True and classes is not None and wanted > classes:
             message = f"metric {name!r} has no meaning where {dataset} has {classes} classes; take a smaller k"
             yield Problem(path=path, message=message)
@@ -360,7 +354,7 @@ def _frozen(draft: RecipeDraft) -> Iterator[Problem]:
 
 
 def _frozen_weights(backbone: Chosen, catalog: Catalog) -> Iterator[Problem]:
-    for within in inner(backbone.entry, backbone.options, catalog):
+    for within in backbone.inner:
         entry, options = within.entry, within.part.options
         if entry.own or options.get("weights") is not None or options.get("pretrained") is True:
             continue
@@ -374,7 +368,7 @@ def _frozen_weights(backbone: Chosen, catalog: Catalog) -> Iterator[Problem]:
 def _library(draft: RecipeDraft) -> Iterator[Problem]:
     """What a loss of pytorch-metric-learning takes, and the distances that it and its miner need."""
     loss, sampler = draft.parts.get("loss"), draft.parts.get("sampler")
-    held = {within.option: within for within in inner(loss.entry, loss.options, draft.catalog)} if loss else {}
+    held = {within.option: within for within in loss.inner} if loss else {}
     if loss is None or "of" not in held or held["of"].entry.kind != PML[0]:
         return
     of, memory = held["of"].entry, loss.options["memory"]
@@ -429,35 +423,24 @@ def _norms(draft: RecipeDraft) -> Iterator[Problem]:
 
 def _metrics(draft: RecipeDraft) -> Iterator[Problem]:
     for place, metric in enumerate(draft.rest.metrics):
-        if message := metric_problem(metric, draft.catalog) or _unreadable(metric, draft):
+        if message := draft.metrics[metric].problem:
             yield Problem(path=f"metrics.{place}", message=message)
-
-
-def _unreadable(metric: str, draft: RecipeDraft) -> str | None:
-    """Why the task gives a metric nothing to read; None if it does."""
-    task, entry = draft.parts.get("task"), metric_entry(metric, draft.catalog)
-    if task is None or entry is None or draft.catalog.read_by(metric, task.entry):
-        return None
-    reads = entry.facts.get("reads", EMBEDDINGS)
-    return f"metric {metric!r} reads {reads}, but {task} gives {' and '.join(given(task.entry))}"
 
 
 def _selection_metric(draft: RecipeDraft) -> Iterator[Problem]:
     """The metric that selects exists, is computed on this data set, and has better and worse values."""
     if draft.select is None:
         return
-    metric, catalog = draft.select.metric, draft.catalog
+    metric = draft.select.metric
     dataset, task = draft.parts.get("dataset"), draft.parts.get("task")
     owner = dataset or (task if task and "batches" not in task.entry.asks else None)
-    named = dataset.entry.name if dataset else None
-    declared = [*catalog.metrics(named, task.entry.name), *draft.rest.metrics] if owner and task else []
-    entry = metric_entry(metric, catalog)
-    message = metric_problem(metric, catalog) or _unreadable(metric, draft)
+    entry, message, at_the_end, declared = draft.metrics[metric]
+    declared = [*declared, *draft.rest.metrics] if owner and task else []
     if entry is not None and entry.facts.get("better") == "none":
         message = f"metric {metric!r} has no better value to select by"
     elif entry is not None and owner and not message and metric not in declared:
         message = not_computed(str(owner), metric, declared)
-    elif entry is not None and task and catalog.at_the_end(metric, task.entry) and draft.select.split != "last":
+    elif entry is not None and at_the_end and draft.select.split != "last":
         reason = f"{task} measures {metric!r} at the end only, of the weights that are kept"
         message = f"{reason}; write `split: last`, or select by another"
     elif (
@@ -540,7 +523,7 @@ def _distance(draft: RecipeDraft) -> Iterator[Problem]:
 
 
 _RULES: Final[tuple[Callable[[RecipeDraft], Iterator[Problem]], ...]] = (
-    _options, _hold_out_of_classes, _kind_of_hold_out, _selection_split, _layout, _per_class, _supervised_simclr,
-    _views, _draws_by_classes, _tiles, _batch_of_one, _probe, _top_k, _frozen, _library, _norms, _metrics,
-    _selection_metric, _patience, _warmup, _crop, _figures, _distance,
+    _options, _kind_of_hold_out, _selection_split, _layout, _per_class, _supervised_simclr, _views, _draws_by_classes,
+    _tiles, _batch_of_one, _probe, _top_k, _frozen, _library, _norms, _metrics, _selection_metric, _patience, _warmup,
+    _crop, _figures, _distance, _hold_out_of_classes,
 )  # fmt: skip

@@ -1,12 +1,12 @@
 """The catalog of all parts that a recipe may name: those of `workers` and those in a folder of own parts."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from pydantic import JsonValue, PrivateAttr
+from pydantic import Field, PrivateAttr
 
 from workers.catalog import own_code
 from workers.catalog.source import NAME, Entry, Parameter, PartSourceError, read
@@ -27,17 +27,11 @@ class Catalog(Frozen):
     """The parts that recipes may name, ordered by kind and name."""
 
     entries: list[Entry]
-    _counts: Counts = PrivateAttr(default_factory=dict)
+    counts: Counts = Field(default_factory=dict, exclude=True)
 
     def counting(self, counts: Counts) -> "Catalog":
         """A copy of the catalog with numbers of classes and images for data sets that declare none."""
-        made = Catalog(entries=self.entries)
-        made._counts = counts
-        return made
-
-    @property
-    def counts(self) -> Counts:
-        return self._counts
+        return Catalog(entries=self.entries, counts=counts)
 
     def refresh(self) -> None:
         """Does nothing, since this catalog never changes; a LiveCatalog reads own parts again."""
@@ -247,6 +241,35 @@ def metric_problem(name: str, catalog: Catalog) -> str | None:
     return None
 
 
+class MetricFacts(NamedTuple):
+    """The catalog's answers on a metric that a recipe names."""
+
+    entry: Entry | None
+    """Of the part that computes it; None if there is no such metric."""
+    problem: str | None
+    """Why the task of the recipe cannot compute it."""
+    at_the_end: bool
+    """Whether it is measured only at the end of a training."""
+    declared: list[str]
+    """The metrics that every training of the recipe's task on its data set computes; empty if either is unknown."""
+
+
+def facts_of_metrics(
+    names: Iterable[str], task: Entry | None, dataset: str | None, catalog: Catalog
+) -> dict[str, MetricFacts]:
+    """What the catalog knows of metrics for a task and a data set, by the name of the metric."""
+    declared = catalog.metrics(dataset, task.name) if task else []
+    found = {}
+    for name in dict.fromkeys(names):
+        entry, problem = metric_entry(name, catalog), metric_problem(name, catalog)
+        if entry and task and not catalog.read_by(name, task):
+            reads = entry.facts.get("reads", EMBEDDINGS)
+            problem = f"metric {name!r} reads {reads}, but task {task.name!r} gives {' and '.join(given(task))}"
+        ended = entry is not None and task is not None and catalog.at_the_end(name, task)
+        found[name] = MetricFacts(entry, problem, ended, declared)
+    return found
+
+
 class Inner(NamedTuple):
     """A part that is a hyper-parameter of another part, such as the backbone within a frozen backbone."""
 
@@ -300,12 +323,12 @@ def named_in(recipe: Mapping[str, Any], versions: Mapping[str, int]) -> dict[str
     return names
 
 
-def with_facts_of_inner(entry: Entry, options: Mapping[str, Any], catalog: Catalog) -> Entry:
-    """The entry of a part; that of a loss of pytorch-metric-learning also has the facts of the library's class.
+def with_facts_of_inner(entry: Entry, held: Sequence[Inner]) -> Entry:
+    """The entry of a part that holds these; that of a loss of pytorch-metric-learning also has the facts of the library's class.
 
     The latter asks for the number of classes only if the class does.
     """
-    found = next((within.entry for within in inner(entry, options, catalog) if within.entry.kind == PML[0]), None)
+    found = next((within.entry for within in held if within.entry.kind == PML[0]), None)
     if found is None:
         return entry
     fills = found.facts.get("fills")
@@ -321,13 +344,3 @@ def entry_at(path: str, names: Mapping[str, str], catalog: Catalog) -> Entry | N
         return entry
     holder = entry.parameter(option) if entry else None
     return catalog.get(holder.kind, names[path]) if holder else None
-
-
-def filled(entry: Entry, options: Mapping[str, Any], catalog: Catalog) -> dict[str, JsonValue]:
-    """The options of a part with all defaults, also those of the parts within it; raises ValueError like
-    `Entry.filled`.
-    """
-    complete = entry.filled(options)
-    for within in inner(entry, complete, catalog):
-        complete[within.option] = {"name": within.part.name, **within.entry.filled(within.part.options)}
-    return complete

@@ -4,17 +4,15 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple, Protocol, TypeVar
+from typing import Any, Final, Literal, Protocol, TypeVar
 
 from pydantic import Field, JsonValue
 
 from workers.catalog.inventory import Catalog, entry_at, inner, named, named_in, parse_metric, with_facts_of_inner
 from workers.catalog.source import Entry
-from workers.catalog.wording import Problem, listed
 from workers.contract import (
     BEST_TEST,
     DEFAULT_TASK,
-    GOES_WITH,
     PART_FIELDS,
     Frozen,
     Part,
@@ -226,7 +224,7 @@ def complete(recipe: Recipe, catalog: Catalog) -> Recipe:
         if kind == "backbone":
             weights = _known_weights(entry, parts[kind].options, catalog) or weights
         if kind == "loss" and loss_rate is None:
-            loss_rate = _loss_rate(with_facts_of_inner(entry, part.options, catalog))
+            loss_rate = _loss_rate(with_facts_of_inner(entry, inner(entry, part.options, catalog)))
     task = catalog.get("task", recipe.task.name)
     select = recipe.select if task is None else selected(recipe.select, task)
     declared = catalog.metrics(recipe.dataset, recipe.task)
@@ -318,17 +316,6 @@ def _known_weights(entry: Entry, options: Mapping[str, JsonValue], catalog: Cata
     return f"sha256:{stated}" if isinstance(stated, str) else None
 
 
-ASKED: Final[Mapping[str, tuple[str, ...]]] = {
-    "model": ("backbone", "head"),
-    "loss": ("loss",),
-    "regularizer": ("regularizer",),
-    "eta": ("eta_schedule",),
-    "batches": ("dataset", "sampler"),
-}
-"""The kinds of parts that the trainer needs for what a task asks for."""
-ALWAYS: Final = ("task", "optimizer", "schedule")
-"""The kinds that every recipe holds."""
-
 Selecting = TypeVar("Selecting", bound=Select)
 
 
@@ -354,7 +341,7 @@ def defaults_for(recipe: Recipe, catalog: Catalog) -> dict[str, Any]:
         if kind == "task":
             values["select"] = selected(Select(), entry).model_dump(mode="json")
         if kind == "loss":
-            values["loss_rate"] = _loss_rate(with_facts_of_inner(entry, part.options, catalog))
+            values["loss_rate"] = _loss_rate(with_facts_of_inner(entry, inner(entry, part.options, catalog)))
     return values
 
 
@@ -365,64 +352,11 @@ def _option_defaults(entry: Entry, options: Mapping[str, JsonValue], catalog: Ca
     return values
 
 
-class Holdings(NamedTuple):
-    """The kinds of parts that the recipes of a task hold."""
-
-    must: frozenset[str]
-    may: frozenset[str]
-
-
-def holds(task: Entry) -> Holdings:
-    """The kinds of parts that recipes of a task must hold, and those that they may hold."""
-    must = [kind for ask in task.asks if ask not in task.optional_asks for kind in ASKED.get(ask, ())]
-    may = [kind for ask in task.optional_asks for kind in ASKED.get(ask, ())]
-    return Holdings(frozenset((*ALWAYS, *must)), frozenset(may))
-
-
 def selected(select: Selecting, task: Entry) -> Selecting:
     """The selection of a recipe, with its task's metric and split as defaults."""
     stated = {"metric": task.facts.get("selects"), "split": task.facts.get("split")}
     unset = {name: fact for name, fact in stated.items() if fact is not None and name not in select.model_fields_set}
     return select.model_copy(update=unset) if unset else select
-
-
-def incomplete(task: Entry) -> str | None:
-    """A message on the facts that an own task fails to declare; None if it can be trained."""
-    missing = [f"`{fact}`" for fact in ("metrics", "selects") if fact not in task.facts]
-    return f"task {task.name!r} must state {' and '.join(missing)} (docs/add-a-part.md)" if missing else None
-
-
-def unused_or_missing(task: Entry, recipe: Mapping[str, Any], read: Recipe, catalog: Catalog) -> Iterator[Problem]:
-    """The problems of a recipe that lacks parts or fields, or has some that its task does not use.
-
-    A field at its default is always accepted.
-    """
-    if message := incomplete(task):
-        yield Problem(path="task", message=message)
-        return
-    held = holds(task)
-    for kind in PART_FIELDS:
-        if kind in held.must and kind not in recipe and _DEFAULTS[kind] is None:
-            yield Problem(path=kind, message=f"is missing; expected one of {listed(catalog.names(kind))}")
-        elif kind not in held.must | held.may and _differs(kind, recipe.get(kind)):
-            yield Problem(path=kind, message=f"task {task.name!r} takes no {kind}; leave it out")
-    for field, part in GOES_WITH.items():
-        if field in PART_FIELDS or part in held.must or field not in recipe:
-            continue
-        if (part not in held.may or recipe.get(part) is None) and getattr(read, field) != _DEFAULTS[field]:
-            why = f"says something of a {part}, and task {task.name!r} takes none"
-            yield Problem(path=field, message=f"{why}; leave it out" if part not in held.may else f"needs a {part}")
-    if recipe.get("epochs") is not None and "dataset" not in held.must | held.may:
-        message = f"counts the images of a data set, and task {task.name!r} takes none; give `iterations`"
-        yield Problem(path="epochs", message=message)
-
-
-def _differs(kind: str, value: Any) -> bool:
-    """Whether a part of a recipe is not the default."""
-    default = _DEFAULTS[kind]
-    if value is None or default is None:
-        return value is not None
-    return value not in (default, default.name, {"name": default.name})
 
 
 class FurtherMetrics(Frozen):

@@ -2,20 +2,21 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, JsonValue, ValidationError
 from pydantic_core import ErrorDetails
 
 from workers.catalog.compatibility import Chosen, RecipeDraft, disagreements
-from workers.catalog.inventory import Catalog, filled, holders, with_facts_of_inner
-from workers.catalog.recipe import PATHS, below_root, holds, need_of, selected, unused_or_missing
+from workers.catalog.inventory import Catalog, Inner, facts_of_metrics, holders, with_facts_of_inner
+from workers.catalog.recipe import PATHS, below_root, need_of, selected
 from workers.catalog.source import Entry, Parameter
 from workers.catalog.wording import Problem, listed, sentence, shown, suggestion, unknown
 from workers.contract import (
     DEFAULT_TASK,
+    GOES_WITH,
     PART_FIELDS,
     ClassHoldout,
     CrossValidation,
@@ -46,24 +47,24 @@ _MESSAGES_OF_FIGURES: Final = {
 }
 
 
+@dataclass
 class RecipeValidation:
     """Checks many similar recipes: a field or part object that was checked before is not checked again.
 
     So the values of a recipe must not be changed in place between two checks.
     """
 
-    def __init__(self, catalog: Catalog) -> None:
-        self._catalog = catalog
-        self._fields: dict[tuple[Any, ...], tuple[Any, _Fields]] = {}
-        self._parts: dict[tuple[Any, ...], tuple[Any, tuple[list[Problem], Chosen | None]]] = {}
-        self._wholes: dict[int, tuple[Any, Any]] = {}
+    _catalog: Catalog
+    _fields: dict[tuple[Any, ...], tuple[Any, "_Fields"]] = field(default_factory=dict)
+    _parts: dict[tuple[Any, ...], tuple[Any, tuple[list[Problem], Chosen | None]]] = field(default_factory=dict)
+    _wholes: dict[int, tuple[Any, Any]] = field(default_factory=dict)
 
     def problems(self, recipe: Mapping[str, Any]) -> list[Problem]:
         fields = self._check_fields(recipe)
         problems = list(fields.problems)
         parts: dict[str, Chosen] = {}
         task = _meant_task(recipe.get("task", DEFAULT_TASK), self._catalog)
-        problems += unused_or_missing(task, recipe, fields.draft.rest, self._catalog)
+        problems += _unused_or_missing(task, recipe, fields.draft.rest, self._catalog)
         held = holds(task)
         for kind in PART_FIELDS:
             value = recipe[kind] if kind in recipe else getattr(fields.draft.rest, kind)
@@ -75,7 +76,13 @@ class RecipeValidation:
                     parts[kind] = chosen
         draft = fields.draft
         select = selected(draft.select, task) if draft.select else None
-        return problems + list(disagreements(replace(draft, parts=parts, select=select)))
+        metrics = facts_of_metrics(
+            [*draft.rest.metrics, *([select.metric] if select else [])],
+            parts["task"].entry if "task" in parts else None,
+            parts["dataset"].entry.name if "dataset" in parts else None,
+            self._catalog,
+        )
+        return problems + list(disagreements(replace(draft, parts=parts, select=select, metrics=metrics)))
 
     def _check_fields(self, recipe: Mapping[str, Any]) -> "_Fields":
         key = tuple([(name, None if name in PART_FIELDS else id(value)) for name, value in recipe.items()])
@@ -95,8 +102,14 @@ class RecipeValidation:
         key = (kind, *((option, id(given)) for option, given in value.items())) if mapping else (kind, id(value))
         if key not in self._parts:
             kept = (value, *value.values()) if mapping else value
-            wrong = list(islice(_part_problems(kind, value, self._catalog), _MOST_PROBLEMS))
-            self._parts[key] = kept, (wrong, None if wrong else _chosen_part(kind, value, self._catalog))
+            made = _Options({}, [])
+            wrong = list(islice(_part_problems(kind, value, self._catalog, kind, made), _MOST_PROBLEMS))
+            entry = None if wrong else self._catalog.get(kind, _read(value)[0])
+            entry = with_facts_of_inner(entry, made.inner) if entry and made.inner else entry
+            chosen = Chosen(entry, made.values, made.inner) if entry else None
+            if chosen and kind == "dataset" and self._catalog.counts:
+                chosen = _with_counts(chosen, self._catalog)
+            self._parts[key] = kept, (wrong, chosen)
         return self._parts[key][1]
 
 
@@ -106,11 +119,19 @@ class _Fields(NamedTuple):
     draft: RecipeDraft
 
 
+class _Options(NamedTuple):
+    """The hyper-parameters of a part, with defaults, and the parts among them."""
+
+    values: dict[str, JsonValue]
+    inner: list[Inner]
+
+
 def _meant_task(value: Any, catalog: Catalog) -> Entry:
     """The named task, whatever its hyper-parameters; the default task if it does not exist."""
     name, _ = _read(value)
-    named = catalog.get("task", name) if isinstance(name, str) else None
-    return named or _chosen_part("task", DEFAULT_TASK, catalog).entry
+    task = (catalog.get("task", name) if isinstance(name, str) else None) or catalog.get("task", DEFAULT_TASK)
+    assert task is not None
+    return task
 
 
 def _read(value: Any) -> tuple[Any, dict[str, Any]]:
@@ -122,18 +143,9 @@ def _read(value: Any) -> tuple[Any, dict[str, Any]]:
     return value, {}
 
 
-def _chosen_part(kind: str, value: Any, catalog: Catalog) -> Chosen:
-    """A part that has no problems, with its defaults."""
-    name, options = _read(value)
-    entry = catalog.get(kind, name)
-    assert entry is not None
-    complete = filled(entry, options, catalog)
-    return _with_counts(Chosen(with_facts_of_inner(entry, complete, catalog), complete), catalog)
-
-
 def _with_counts(chosen: Chosen, catalog: Catalog) -> Chosen:
     """Gives a data set that states no counts those that were found in its files."""
-    if chosen.entry.kind != "dataset" or not catalog.counts or "classes" in chosen.entry.facts:
+    if "classes" in chosen.entry.facts:
         return chosen
     need = need_of(Part.model_validate({"name": chosen.entry.name, **chosen.options}), None, catalog)
     found = catalog.counts.get(need.key) if need is not None else None
@@ -221,6 +233,72 @@ def _siblings(error: ErrorDetails) -> list[str]:
     return list(owners[place].model_fields)
 
 
+ASKED: Final[Mapping[str, tuple[str, ...]]] = {
+    "model": ("backbone", "head"),
+    "loss": ("loss",),
+    "regularizer": ("regularizer",),
+    "eta": ("eta_schedule",),
+    "batches": ("dataset", "sampler"),
+}
+"""The kinds of parts that the trainer needs for what a task asks for."""
+ALWAYS: Final = ("task", "optimizer", "schedule")
+"""The kinds that every recipe holds."""
+
+
+class Holdings(NamedTuple):
+    """The kinds of parts that the recipes of a task hold."""
+
+    must: frozenset[str]
+    may: frozenset[str]
+
+
+def holds(task: Entry) -> Holdings:
+    """The kinds of parts that recipes of a task must hold, and those that they may hold."""
+    must = [kind for ask in task.asks if ask not in task.optional_asks for kind in ASKED.get(ask, ())]
+    may = [kind for ask in task.optional_asks for kind in ASKED.get(ask, ())]
+    return Holdings(frozenset((*ALWAYS, *must)), frozenset(may))
+
+
+def incomplete(task: Entry) -> str | None:
+    """A message on the facts that an own task fails to declare; None if it can be trained."""
+    missing = [f"`{fact}`" for fact in ("metrics", "selects") if fact not in task.facts]
+    return f"task {task.name!r} must state {' and '.join(missing)} (docs/add-a-part.md)" if missing else None
+
+
+def _unused_or_missing(task: Entry, recipe: Mapping[str, Any], read: Recipe, catalog: Catalog) -> Iterator[Problem]:
+    """The problems of a recipe that lacks parts or fields, or has some that its task does not use.
+
+    A field at its default is always accepted.
+    """
+    if message := incomplete(task):
+        yield Problem(path="task", message=message)
+        return
+    held = holds(task)
+    for kind in PART_FIELDS:
+        if kind in held.must and kind not in recipe and Recipe.model_fields[kind].default is None:
+            yield Problem(path=kind, message=f"is missing; expected one of {listed(catalog.names(kind))}")
+        elif kind not in held.must | held.may and _differs(kind, recipe.get(kind)):
+            yield Problem(path=kind, message=f"task {task.name!r} takes no {kind}; leave it out")
+    for name, part in GOES_WITH.items():
+        if name in PART_FIELDS or part in held.must or name not in recipe:
+            continue
+        at_default = getattr(read, name) == Recipe.model_fields[name].default
+        if (part not in held.may or recipe.get(part) is None) and not at_default:
+            why = f"says something of a {part}, and task {task.name!r} takes none"
+            yield Problem(path=name, message=f"{why}; leave it out" if part not in held.may else f"needs a {part}")
+    if recipe.get("epochs") is not None and "dataset" not in held.must | held.may:
+        message = f"counts the images of a data set, and task {task.name!r} takes none; give `iterations`"
+        yield Problem(path="epochs", message=message)
+
+
+def _differs(kind: str, value: Any) -> bool:
+    """Whether a part of a recipe is not the default."""
+    default = Recipe.model_fields[kind].default
+    if value is None or default is None:
+        return value is not None
+    return value not in (default, default.name, {"name": default.name})
+
+
 def _whole(value: Any, depth: int = 4) -> Any:
     """The value with 3.0 as 3: all numbers of the recipe's own fields are whole. No field is nested deeper."""
     if isinstance(value, float) and value.is_integer():
@@ -232,9 +310,11 @@ def _whole(value: Any, depth: int = 4) -> Any:
     return value
 
 
-def _part_problems(kind: str, value: Any, catalog: Catalog, path: str = "") -> Iterator[Problem]:
-    """What is wrong with a part, given by its name or as a mapping; `path` is its place in the recipe, or its kind."""
-    path = path or kind
+def _part_problems(kind: str, value: Any, catalog: Catalog, path: str, made: "_Options") -> Iterator[Problem]:
+    """What is wrong with a part, given by its name or as a mapping, at a `path` of the recipe.
+
+    `made` gets the options of the part in the types of its hyper-parameters, and its defaults.
+    """
     name, options = _read(value)
     if not isinstance(name, str):
         expected = f"a name, or a mapping with `name`: {listed(catalog.names(kind))}"
@@ -253,7 +333,7 @@ def _part_problems(kind: str, value: Any, catalog: Catalog, path: str = "") -> I
                 if kind == "sampler" and option in BATCH and entry.parameter("per_class"):
                     advice = "the batch is `classes` x `per_class`"
                 raise ValueError(f"{kind} {name!r} has no hyper-parameter {shown(option)}; {advice}")
-            value = parameter.cast(given)
+            made.values[option] = value = parameter.cast(given)
             confined = option in PATHS and "root" in entry.asks and not entry.own
             if confined and isinstance(value, str) and not below_root(value):
                 right = "such as 'birds/images'; the data root is METRICSWEEP_DATA, or HOME/data"
@@ -262,14 +342,21 @@ def _part_problems(kind: str, value: Any, catalog: Catalog, path: str = "") -> I
             yield Problem(path=f"{path}.{option}", message=str(error))
             continue
         if parameter.type == "part" and given is not None:
-            yield from _inner_problems(entry, parameter, given, catalog)
+            yield from _inner_problems(entry, parameter, given, catalog, made)
     for parameter in entry.parameters:
-        if parameter.required and parameter.name not in options:
+        if parameter.name in options:
+            continue
+        if parameter.required:
             message = f"is missing; {kind} {name!r} needs `{parameter.name}`, {parameter.expected}"
             yield Problem(path=f"{path}.{parameter.name}", message=message)
+        made.values[parameter.name] = parameter.default
+        if parameter.type == "part" and parameter.default is not None:
+            yield from _inner_problems(entry, parameter, parameter.default, catalog, made)
 
 
-def _inner_problems(entry: Entry, holder: Parameter, given: Any, catalog: Catalog) -> Iterator[Problem]:
+def _inner_problems(
+    entry: Entry, holder: Parameter, given: Any, catalog: Catalog, made: "_Options"
+) -> Iterator[Problem]:
     """What is wrong with a part that is a hyper-parameter of another part. It must not hold a part itself."""
     name, _ = _read(given)
     path, within = f"{entry.kind}.{holder.name}", catalog.get(holder.kind, name)
@@ -277,4 +364,8 @@ def _inner_problems(entry: Entry, holder: Parameter, given: Any, catalog: Catalo
         fitting = listed(other.name for other in catalog.of(holder.kind) if not holders(other))
         yield Problem(path=path, message=f"{within.kind} {name!r} holds a part itself; expected one of {fitting}")
         return
-    yield from _part_problems(holder.kind, given, catalog, path)
+    own = _Options({}, [])
+    yield from _part_problems(holder.kind, given, catalog, path, own)
+    made.values[holder.name] = {"name": name, **own.values}
+    if within:
+        made.inner.append(Inner(path, Part.model_construct(None, name=name, **own.values), within))
