@@ -265,7 +265,7 @@ class Recipe(Frozen):
     channels_last: bool = False
     compile: bool = False
     """Whether torch.compile compiles backbone and head."""
-    chunk: int | None = Field(default=None, ge=4, exclude_if=_is_none)  # no new fingerprints
+    chunk: int | None = Field(default=None, ge=4, exclude_if=lambda value: value is None)  # no new fingerprints
     """The most images that pass backbone and head at a time in a step, with cached gradients; None means the batch.
     Memory then grows with `chunk` and not with the batch, and a step computes the network forward twice."""
     figures: Figures = Field(default=[])

@@ -324,7 +324,7 @@ def named_in(recipe: Mapping[str, Any], versions: Mapping[str, int]) -> dict[str
 
 
 def with_facts_of_inner(entry: Entry, held: Sequence[Inner]) -> Entry:
-    """The entry of a part that holds these; that of a loss of pytorch-metric-learning also has the facts of the library's class.
+    """The entry of a part that holds these; a loss of pytorch-metric-learning also has the facts of its class.
 
     The latter asks for the number of classes only if the class does.
     """
