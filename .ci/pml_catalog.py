@@ -60,10 +60,19 @@ TYPES: dict[str, dict[str, Any]] = {
 """What defaults cannot tell, by the class that names the argument."""
 WHOLE = ("num_bins", "centers_per_class", "sub_centers", "pos_per_bin", "neg_per_bin")
 """Numbers that count something; every other number may have a fraction, whatever its default."""
+DEFAULTS = {"DynamicSoftMarginLoss.min_val": -3.0}
+"""Defaults other than the library's; `NOTES` say why."""
+NOTES = {
+    "DynamicSoftMarginLoss": "`min_val` is -3 here: with the library's -2 it fails where a positive is "
+    "1.6 farther than a negative.",
+    "HistogramLoss": "It fails for a batch with two equal images of a class.",
+    "SmoothAPLoss": "It is right only in batches with as many classes as images of each, which are required.",
+}
+"""What the catalog adds to a class."""
 FACTS: dict[str, dict[str, Any]] = {
     "ProxyAnchorLoss": {"lr_scale": 100.0},  # as loss proxy_anchor
     "SoftTripleLoss": {"lr_scale": 100.0},  # as loss soft_triple
-    "SmoothAPLoss": {"layout": ["class_blocks"], "square": True},  # 2.9.0 confuses classes with images of each
+    "SmoothAPLoss": {"layout": ["class_blocks"], "square": True},
 }
 
 
@@ -173,7 +182,7 @@ def _typed(owner: str, name: str, default: Any) -> dict[str, Any]:
 def _parameter(owner: str, name: str, default: Any) -> dict[str, Any]:
     if name in FILLED:  # of a default: whether there is a value for each class
         return {"name": name, "type": "bool", "default": False}
-    typed = _typed(owner, name, default)
+    typed, default = _typed(owner, name, default), DEFAULTS.get(f"{owner}.{name}", default)
     if default is ...:
         return {"name": name, **typed, "required": True}
     return {
@@ -219,7 +228,7 @@ def entry(library: Library, folder: str, name: str, release: str) -> dict[str, A
         "name": name,
         "label": name,
         "version": major * 10_000 + minor * 100 + patch,
-        "doc": f"`{folder}.{name}` of pytorch-metric-learning {release}.",
+        "doc": f"`{folder}.{name}` of pytorch-metric-learning {release}. {NOTES.get(name, '')}".strip(),
         "parameters": [_parameter(*found) for found in shown],
         "facts": {key: value for key, value in sorted(facts.items()) if value},
     }
