@@ -51,13 +51,19 @@ def test_the_page_has_these_examples() -> None:
         "metrics/error.py",
     ]  # fmt: skip
     assert set(EXAMPLES) == {*PARTS, FORMAT, ENGINE}
-    assert list(SPECS) == ["own-parts", "own-task"]
+    assert list(SPECS) == ["library-losses", "own-parts", "own-task"]
     assert PAGE.count("```python") == len(EXAMPLES), "each says where it goes"
 
 
 @pytest.mark.parametrize(
     ("name", "labels", "metrics", "least"),
     [
+        (
+            "library-losses",
+            ["Triplet", "Circle", "Mined triplets", "Contrastive with XBM"],
+            ["R@1", "MAP@R"],
+            [25.0, 0.0],
+        ),
         ("own-parts", ["Alignment + uniformity", "sharper"], ["Separation", "R@1"], [0.0, 25.0]),
         ("own-task", ["4", "32"], ["Error"], [0.0]),
     ],

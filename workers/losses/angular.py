@@ -15,8 +15,8 @@ class Angular(nn.Module):
 
     `pairs: code` is the form of the tables: a class's first image is its anchor and the second its positive, the
     negatives are the other classes' positives; with `paper` their anchors too, the b - 2 of SVMax's appendix A.1. `all`
-    takes every ordered positive pair and all negatives. `alpha` is in degrees. The authors' code adds an L2 term, which
-    is constant here, since f^ has norm 1, and is left out.
+    takes every ordered positive pair and all negatives, as pytorch-metric-learning does. `alpha` is in degrees. The
+    authors' code adds an L2 term, which is constant here, since f^ has norm 1, and is left out.
     """
 
     label = "Angular"

@@ -15,6 +15,7 @@ class BatchHard(nn.Module):
     """Mean over anchors of max(0, margin + max_p ||f^_a - f^_p|| - min_n ||f^_a - f^_n||), the distances not squared.
 
     An image without another of its class, or without one of another class, is no anchor; the loss is 0 without anchors.
+    The mean of pytorch-metric-learning is over anchors that violate the margin.
     SVMax's setting is margin 0.2 on 24 classes of 6.
     """
 

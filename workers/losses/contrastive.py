@@ -25,6 +25,7 @@ class Contrastive(nn.Module):
     as many as its text says (72 and 72): two positive pairs of each class, each image in one negative pair. `squared:
     false` is SVMax's equation. More images of a class are taken four by four; where some are missing, or the second
     class is, so are their pairs; a recipe whose `per_class` of the sampler is no multiple of 4 is refused.
+    The `ContrastiveLoss` of pytorch-metric-learning takes every pair and does not square.
     """
 
     label = "Contrastive"

@@ -14,7 +14,7 @@ class LiftedStructure(nn.Module):
     """(1 / 2|P|) sum over P of max(0, log(sum_k e^{margin - D_ik} + sum_l e^{margin - D_jl}) + D_ij)^2.
 
     P are the positive pairs (i, j), k and l the negatives of i and of j, D the Euclidean distance of f^, or with `unit:
-    false` of raw f, as in the original.
+    false` of raw f, as in the original; that of pytorch-metric-learning is of f^ alone.
     """
 
     label = "Lifted structure"

@@ -20,8 +20,8 @@ class Margin(nn.Module):
 
     D is the Euclidean distance of f^. Each ordered positive pair draws one negative, with a probability that is the
     inverse of how often random directions are at its distance: distances below 0.5 count as 0.5, negatives from 1.4 on
-    are left out. `mining: all` takes all triplets instead. beta is learned, one for all or one `per_class`, without
-    weight decay; `nu` times beta is added.
+    are left out. pytorch-metric-learning draws positives too, and by default fixes beta. `mining: all` takes all
+    triplets instead. beta is learned, one for all or one `per_class`, without weight decay; `nu` times beta is added.
     """
 
     label = "Margin"

@@ -14,6 +14,7 @@ class NormFace(nn.Module):
     """Mean cross-entropy of scale * <w^_c, f^>: a linear classifier without bias between unit vectors.
 
     Class vectors start at normal(0, init_std) as in InsightFace; large ones hardly turn under SGD.
+    The `NormalizedSoftmaxLoss` of pytorch-metric-learning is the same with vectors that start at normal(0, 1).
     """
 
     label = "NormFace"

@@ -20,7 +20,7 @@ class NPair(nn.Module):
     positives. `unit` takes f^ for f, without any scale, and the second term is then constant: SVMax's tables 1 and 2;
     on raw f it is the loss of table 4. With more than two images of a class that term averages over all of them.
     `pairs: code` is the form of the authors' code; with `paper` the negatives are the other classes' anchors too, the
-    b - 2 of SVMax's appendix A.1.
+    b - 2 of SVMax's appendix A.1. The `NPairsLoss` of pytorch-metric-learning is this loss of f^, with `pairs: code`.
     """
 
     label = "N-pair"

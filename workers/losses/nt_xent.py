@@ -11,9 +11,10 @@ from workers.geometry import over_negatives, unit
 class NTXent(nn.Module):
     """Mean over ordered positive pairs of -log(e^{S_ap / T} / (e^{S_ap / T} + sum_n e^{S_an / T})), S the cosine.
 
-    The two views of an image share a label, so that with N images there are 2N pairs and 2N - 2 negatives. With more
-    than two images of a label each positive stands alone against the negatives. With a task that looks at one view of
-    each image labels are those of classes, and a recipe that has this loss with `augment: simclr` is refused.
+    It is the `NTXentLoss` of pytorch-metric-learning. The two views of an image share a label, so that with N images
+    there are 2N pairs and 2N - 2 negatives. With more than two images of a label each positive stands alone against the
+    negatives. With a task that looks at one view of each image labels are those of classes, and a recipe that has this
+    loss with `augment: simclr` is refused.
     """
 
     label = "NT-Xent"

@@ -13,7 +13,8 @@ class ProxyAnchor(nn.Module):
     """Mean over the batch's classes of log(1 + sum_p e^{alpha(delta - S)}), plus mean over ALL of log(1 + sum_n ...).
 
     S is the cosine of an image and a class's proxy; the second sum is over the images n of other classes, of
-    e^{alpha(delta + S)}. The authors train the proxies with 100 times the learning rate.
+    e^{alpha(delta + S)}. The authors train the proxies with 100 times the learning rate. It is the `ProxyAnchorLoss` of
+    pytorch-metric-learning.
     """
 
     label = "Proxy-Anchor"

@@ -18,6 +18,7 @@ class SoftTriple(nn.Module):
     S'_c is the mean of the cosines to class c's centers, weighted by their softmax at temperature gamma. R draws the
     centers of a class together: the sum of sqrt(2 + 1e-5 - 2 cos) over their pairs, divided by
     classes * centers * (centers - 1). The authors train 10 centers (SOP: 2), with 100 times the learning rate.
+    The `SoftTripleLoss` of pytorch-metric-learning has no R.
     """
 
     label = "SoftTriple"

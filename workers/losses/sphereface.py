@@ -14,9 +14,9 @@ class SphereFace(nn.Module):
     """Mean cross-entropy of scale * cos(theta_c), but scale * psi(theta_y) for an image's own class y.
 
     psi(theta) = (-1)^k cos(margin * theta) - 2k on [k pi / margin, (k + 1) pi / margin]. SEC fixes the norm of the
-    features to `scale`; the original multiplies by ||f||, and anneals the margin in, which is not done here. With
-    margin 4 SEC's training did not converge. Class vectors start at normal(0, init_std) as in InsightFace; large ones
-    hardly turn under SGD.
+    features to `scale`; the original multiplies by ||f||, as pytorch-metric-learning does, and anneals the margin in,
+    which is not done here. With margin 4 SEC's training did not converge. Class vectors start at normal(0, init_std) as
+    in InsightFace; large ones hardly turn under SGD.
     """
 
     label = "SphereFace"

@@ -11,7 +11,8 @@ from workers.geometry import over_negatives, unit
 class Tuplet(nn.Module):
     """Mean over ordered positive pairs of log(1 + sum_n exp(scale * (<f^_a, f^_n> - <f^_a, f^_p>))), n all negatives.
 
-    SEC's equation to the letter, the same as `normalized_npair` with `pairs: paper`.
+    SEC's equation to the letter, the `NTXentLoss` of pytorch-metric-learning at temperature 1 / scale, and the same as
+    `normalized_npair` with `pairs: paper`.
     """
 
     label = "Tuplet"

@@ -16,7 +16,8 @@ class TupletMargin(nn.Module):
     """Mean over ordered positive pairs of log(1 + sum_n e^{scale (cos th_an - cos(th_ap - margin))}) + intra * L_intra.
 
     L_intra = E[(1 - eps) E cos_ap - cos_ap]_+^2 + E[cos_an - (1 + eps) E cos_an]_+^2 over all positive and all negative
-    pairs. `margin` is in radians. The scale stands in the loss's own paper, not in SEC's author response.
+    pairs. `margin` is in radians; in pytorch-metric-learning it is in degrees, and L_intra is a loss of its own. The
+    scale stands in the loss's own paper, not in SEC's author response.
     """
 
     label = "Tuplet margin"
