@@ -175,6 +175,17 @@ def test_painted_images_are_trained_on_anew_and_the_old_ones_are_known_again(
     assert [third.reuse.summary, submitted.reuse.summary, preview.summary[-1]] == 3 * [said]
 
 
+def test_an_edited_csv_is_trained_on_anew_and_the_old_one_is_known_again(installed: Installation) -> None:
+    paths = sorted((installed.data / "birds").rglob("*.jpg"))
+    lines = [f"{path.parent.name}/{path.name},{path.parent.name}\n" for path in paths]
+    dataset = {"name": "csv", "file": "birds/list.csv", "split": None, "side": 8}
+    states = []
+    for name, some in (("first", lines), ("fewer", lines[:-1]), ("again", lines)):
+        (installed.data / "birds/list.csv").write_text("path,label\n" + "".join(some))
+        states.append(reused(installed.run(name, recipe={"dataset": dataset})))
+    assert states == [("finished", 0), ("finished", 0), ("finished", 2)]
+
+
 def test_damaged_images_stop_a_training_or_are_skipped_and_counted(installed: Installation) -> None:
     for name in "ah":
         (installed.data / "birds" / name / "1.jpg").write_bytes(b"no image")

@@ -1,5 +1,6 @@
 """Backbones and heads: shapes, pooling, frozen batch norm, published architectures, where weights come from."""
 
+import math
 import re
 import urllib.request
 from functools import lru_cache
@@ -139,6 +140,15 @@ def test_gem_is_the_generalized_mean() -> None:
     positive = maps.clamp(min=1e-6)
     assert torch.allclose(gem(positive, 1.0), pooled(positive, "avg"))
     assert torch.allclose(gem(positive, 200.0), pooled(positive, "max"), rtol=0.03)
+    for p in (3.0, 50.0):
+        inputs = torch.zeros(1, 2, 2, 2)
+        inputs[0, 1, 0, 0] = 4.0
+        exponent = torch.tensor(p, requires_grad=True)
+        gem(inputs.requires_grad_(), exponent).sum().backward()
+        right = 4 * 0.25 ** (1 / p)  # of the second map
+        assert inputs.grad is not None
+        assert inputs.grad[0].flatten(1).tolist() == [[0.0] * 4, [pytest.approx(right / 4), 0.0, 0.0, 0.0]]
+        assert float(exponent.grad) == pytest.approx(-right * math.log(0.25) / p**2, rel=1e-4)
 
 
 def test_the_exponent_of_gem_is_learned_or_fixed(tmp_path: Path) -> None:

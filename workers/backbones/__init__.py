@@ -142,8 +142,10 @@ def check_side(name: str, side: int, least: int) -> None:
 
 def gem(maps: Tensor, p: float | Tensor) -> Tensor:
     """Pools maps [b, c, h, w] to features [b, c]: the p-th root of the mean of the p-th powers, in float32."""
-    powers: Tensor = maps.float().clamp(min=_GEM_LEAST) ** p
-    features: Tensor = powers.mean(dim=(2, 3)) ** (1 / p)
+    values = maps.float().clamp(min=_GEM_LEAST)
+    # Relative to the maximum, whose factor cancels, no mean underflows: the root of 0 has no gradient.
+    top = values.detach().amax(dim=(2, 3), keepdim=True)
+    features: Tensor = top[..., 0, 0] * ((values / top) ** p).mean(dim=(2, 3)) ** (1 / p)
     return features
 
 

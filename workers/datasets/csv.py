@@ -84,11 +84,11 @@ class _Table:
         halves: dict[str, list[Listed]] = {"train": [], "test": [], "unused": []}
         paths: dict[str, int] = {}
         first: dict[tuple[str, str], int] = {}  # the first line of each class in each split
+        strange: dict[str, list[int]] = {}  # the lines of each unknown split
         for line, name, label, split in self._rows():
             half = splits.get(split.casefold(), "") if self.columns["split"] is not None else "train"
             if not half:
-                known = ", ".join(f"{key}: {listed(values)}" for key, values in self.values.items() if values)
-                self._report(line, f"{'no split' if not split else f'split {split!r}'}; expected {known}")
+                strange.setdefault(split, []).append(line)
             if half == "unused":
                 continue
             if not label:
@@ -96,6 +96,10 @@ class _Table:
             self._check_path(line, name, paths)
             first.setdefault((label, half), line)
             halves.get(half, []).append(Listed(Picture(self.folder / name), label))
+        for split, lines in strange.items():
+            found = f"split {split!r}" if split else "no split"
+            known = ", ".join(f"{key}: {listed(values)}" for key, values in self.values.items() if values)
+            self._report(lines[0], f"{found} (in {counted(len(lines), 'line')}); expected {known}")
         if self.columns["split"] is None:
             classes = sorted({image.label for image in halves["train"]}, key=str)
             tested = {*classes[len(classes) // 2 :]}

@@ -186,8 +186,10 @@ def _picture(image: Any, form: Form) -> Any:
 
 
 def _by_classes(items: Sequence[_Item], train_classes: int | None) -> list[list[_Item]]:
-    """The images of the first classes, and those of the others; raises DataOptionError if one has none."""
+    """The images of the first classes, and those of the others; raises DataOptionError if one of these has none."""
     classes = sorted({item.label for item in items})
+    if len(classes) < 2:
+        raise DataDamagedError(f"torchvision found {len(items):,} images of {len(classes)} classes; fetch them again")
     first = len(classes) // 2 if train_classes is None else train_classes
     if not 0 < first < len(classes):
         raise DataOptionError(f"dataset.train_classes: expected 1 to {len(classes) - 1}, found {first}")
