@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -310,7 +311,9 @@ def test_events_of_a_visitor_end_with_the_link(url: str, http: TestClient, shown
             next(lines)
             for sweep in (HIDDEN, shown):
                 assert http.patch(f"/v1/sweeps/{sweep}/annotation", json={"note": "heard"}).status_code == 200
+            end = time.monotonic() + 60
             for line in lines:
+                assert time.monotonic() < end, "the stream goes on after the link was revoked"
                 if line.startswith("data: {") and line != "data: {}":
                     heard.append(json.loads(line[6:]))
                     http.delete(f"/v1/sweeps/{shown}/shares/{made['id']}")  # and the stream ends by itself
