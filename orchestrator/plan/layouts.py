@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from orchestrator.plan.problems import DocumentPlace, spend
 from orchestrator.plan.read import Known, SpecDraft, exclusive, match, matched, readable
-from orchestrator.spec.axes import PARTS, Patch, applies, labels_of
+from orchestrator.spec.axes import PARTS, applies, labels_of
 from orchestrator.spec.fields import When
 from orchestrator.spec.layouts import (
     PLACE,
@@ -184,7 +184,7 @@ class _Table:
         for axis, labels in when.items():
             choices = [choice for group in self._spec.compare.get(axis, []) for choice in group.choices]
             if choices and all("dataset" in choice.patch for choice in choices):
-                return list(_datasets(choice.patch for choice in choices if choice.label in labels))
+                return [part_name(choice.patch["dataset"]) for choice in choices if choice.label in labels]
         return self._nameable.datasets
 
     # Printed labels
@@ -374,12 +374,6 @@ class _Table:
                     self._note(
                         f"{field}.{axis}", f"axis '{axis}' has no alternative '{label}'; {suggestion(label, known)}"
                     )
-
-
-def _datasets(patches: Iterator[Patch]) -> Iterator[str]:
-    for patch in patches:
-        if isinstance(part := patch["dataset"], dict):
-            yield str(part.get("name", ""))
 
 
 def _whole(column: str | MetricColumn) -> MetricColumn:

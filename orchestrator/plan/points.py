@@ -105,11 +105,6 @@ def cells_of(spec: Spec) -> Iterator[Point]:
     )
 
 
-def conditional(axes: Axes) -> bool:
-    """Whether some alternatives of these axes apply only at certain labels of other axes."""
-    return any(group.when or not group.choices for axis in axes.values() for group in axis)
-
-
 def count(axes: Axes, given: Labels, most: int) -> int:
     """The number of points of the grid of these axes; any number above `most` if there are more."""
     named = {other for axis in axes.values() for group in axis for other in group.when}
@@ -142,7 +137,8 @@ def most_trials(spec: Spec, cell: Labels) -> int:
 
 def count_trials(spec: Spec) -> tuple[int, bool]:
     """The number of trials of a spec and whether it is exact; above `MOST_TRIALS` it may be a lower bound."""
-    if not spec.search.adaptive and not any(conditional(spec.axes(role)) for role in ROLES):
+    groups = [group for role in ROLES for axis in spec.axes(role).values() for group in axis]
+    if not spec.search.adaptive and not any(group.when or not group.choices for group in groups):
         return count(spec.compare, {}, MOST_TRIALS) * most_trials(spec, {}), True
     total = 0
     for cell in cells_of(spec):
