@@ -30,8 +30,12 @@ HEAVY = {"backbone", "dataset", "task"}
 """Kinds whose parts are too large, or need too much, to be built at each edge here."""
 
 
+OURS = [entry for entry in CATALOG.entries if not entry.kind.startswith("pml_")]
+"""The parts without those of pytorch-metric-learning, which states no ranges."""
+
+
 def numeric() -> list[tuple[Entry, Parameter]]:
-    return [(entry, one) for entry in CATALOG.entries for one in entry.parameters if one.type in NUMBERS]
+    return [(entry, one) for entry in OURS for one in entry.parameters if one.type in NUMBERS]
 
 
 def outside(parameter: Parameter) -> list[float]:
@@ -54,8 +58,12 @@ def written(parameter: Parameter, value: float) -> Any:
 
 def required(entry: Entry) -> dict[str, Any]:
     """A value of each hyper-parameter without default."""
-    plain = {"str": "some", "part": "mlp"}
-    return {one.name: (one.choices or [plain.get(one.type, 1)])[0] for one in entry.parameters if one.required}
+
+    def value(one: Parameter) -> Any:
+        parts = {"backbone": "mlp", "pml_loss": "ContrastiveLoss"}
+        return (one.choices or [{"str": "some", "part": parts.get(one.kind)}.get(one.type, 1)])[0]
+
+    return {one.name: value(one) for one in entry.parameters if one.required}
 
 
 def test_every_number_has_a_range_or_is_listed_here() -> None:
@@ -162,7 +170,7 @@ def found(kind: str, name: str, option: str, path: str) -> list[str]:
 
 
 def test_a_path_that_leaves_the_data_root_is_refused_at_its_place() -> None:
-    options = [(entry.kind, entry.name, one.name) for entry in CATALOG.entries for one in entry.parameters]
+    options = [(entry.kind, entry.name, one.name) for entry in OURS for one in entry.parameters]
     options = [one for one in options if one[2] in PATHS]
     assert {("dataset", "image_folder", "folder"), ("dataset", "packed", "file")} <= {*options}
     assert ("backbone", "resnet50", "weights") in options
