@@ -350,10 +350,10 @@ def _path_problem(path: str) -> str | None:
         return f"a recipe has no field {shown(first)}; {_of_parts().get(first) or suggestion(first, FIELDS)}"
     if dot and first not in PARTS:
         return f"{shown(first)} is a plain value and has nothing within it"
-    if dot and (not option or "." in option):
-        return f"{shown(path)} is no path; a path within a part has one dot, such as 'loss.alpha'"
-    if option == "name":
-        return f"write '{first}' for the part that '{path}' would name"
+    if dot and (option.count(".") > (first != "validation") or not all(option.split("."))):
+        return f"{shown(path)} is no path; a path within a part is such as 'loss.alpha', or 'backbone.of.width'"
+    if option.rpartition(".")[2] == "name":
+        return f"write '{path.rpartition('.')[0]}' for the part that '{path}' would name"
     return None
 
 

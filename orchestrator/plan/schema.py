@@ -10,6 +10,8 @@ from workers.contract import PART_FIELDS, ClassHoldout, Recipe
 
 Schema = dict[str, Any]
 
+_WITHIN_A_PART: Final = r"^[a-z_]+\.[a-z_]+\.\w+$"
+"""The paths of options of a part within a part, such as `loss.of.margin`."""
 _DIALECT: Final = "http://json-schema.org/draft-07/schema#"
 
 
@@ -23,7 +25,7 @@ def json_schema(catalog: Catalog | None = None) -> Schema:
     alternatives = group["properties"]["values"]
     groups = {"anyOf": [alternatives, group, {"type": "array", "minItems": 1, "items": group}]}
     ranges = {"anyOf": [span, {"type": "array", "minItems": 1, "items": {"anyOf": [span, group]}}]}
-    recipe = _object({path: _ref(f"value-{path}") for path in values})
+    recipe = _object({path: _ref(f"value-{path}") for path in values}, patternProperties={_WITHIN_A_PART: {}})
     patches: Schema = {"recipe": recipe, "patch": _ref("patch")}
     schema, definitions = _filled(schema, patches), _filled(definitions, patches)
     definitions |= {f"value-{path}": value for path, value in values.items()}
@@ -32,6 +34,7 @@ def json_schema(catalog: Catalog | None = None) -> Schema:
         "patch": recipe | {"minProperties": 1},
         "axis-of-labels": _filled(groups, patches | {"value": False}),
         "axis-of-ranges": _filled(ranges, patches | {"value": {}}),
+        "axis-within": _filled({"anyOf": [*groups["anyOf"], *ranges["anyOf"]]}, patches | {"value": {}}),
         **{_within(kind): _part_within(catalog.of(kind)) for kind in _held_kinds(catalog)},
     }
     for role in ROLES:
@@ -39,7 +42,11 @@ def json_schema(catalog: Catalog | None = None) -> Schema:
         if role == "tune":
             axes = {path: {"anyOf": [axis, _ref("axis-of-ranges")]} for path, axis in axes.items()}
         # An axis of any other name has alternatives with labels.
-        schema["properties"][role] |= {"properties": axes, "additionalProperties": _ref("axis-of-labels")}
+        schema["properties"][role] |= {
+            "properties": axes,
+            "patternProperties": {_WITHIN_A_PART: _ref("axis-within")},
+            "additionalProperties": _ref("axis-of-labels"),
+        }
     metrics = sorted({metric for entry in catalog.of("dataset") for metric in catalog.metrics(entry.name)})
     definitions["Selection"]["properties"]["metric"]["examples"] = metrics
     return {"$schema": _DIALECT, **schema, "title": "metricsweep spec", "definitions": definitions}

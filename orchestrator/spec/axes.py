@@ -155,7 +155,9 @@ class Rule(Frozen):
 
 
 def apply(recipe: Mapping[str, Any], patches: Iterable[Mapping[str, Any]]) -> Patch:
-    """A copy of a recipe with patches applied: first those that replace a part, then those of a part's options."""
+    """A copy of a recipe with patches applied: first those that replace a part, then those of its options, then those
+    of the options of a part within it.
+    """
     patched = dict(recipe)
     within: list[tuple[str, Any]] = []
     for patch in patches:
@@ -164,12 +166,20 @@ def apply(recipe: Mapping[str, Any], patches: Iterable[Mapping[str, Any]]) -> Pa
                 within.append((path, value))
             else:
                 patched[path] = value
-    for path, value in within:
-        field, _, option = path.partition(".")
-        part = patched.get(field)
-        if isinstance(part, dict):  # else the part is missing, and that is the problem to report
-            patched[field] = {**part, option: value}
+    for path, value in sorted(within, key=lambda patch: patch[0].count(".")):
+        field, *steps = path.split(".")
+        patched[field] = _with(patched.get(field), steps, value)
     return patched
+
+
+def _with(part: JsonValue, steps: Sequence[str], value: JsonValue) -> JsonValue:
+    """A copy of a part, or of its name, with an option set; without a part itself, since that is the problem to
+    report.
+    """
+    if not steps:
+        return value
+    part = {"name": part} if isinstance(part, str) else part
+    return {**part, steps[0]: _with(part.get(steps[0]), steps[1:], value)} if isinstance(part, dict) else part
 
 
 Role = Literal["compare", "tune", "repeat"]

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from orchestrator.plan.check import check
 from orchestrator.plan.grid import expand
 from orchestrator.plan.problems import spec_document
+from orchestrator.spec.axes import apply
 from orchestrator.spec.spec import Spec
 from orchestrator.views.errors import InvalidSpecError
 from tests.plan.conftest import DESIGN, Checked, Small, Told
@@ -327,6 +328,27 @@ def test_a_part_within_a_part_is_blamed_at_its_place(small: Small, told: Told, c
     assert place == "compare.backbone.of[1]"
     assert "backbone 'resnet50' has random weights here" in said
     assert checked(small(recipe=frozen, compare={"backbone.of": axis["backbone.of"][:1]})).compare
+
+
+def test_options_of_a_part_within_a_part_are_axes(small: Small, told: Told, checked: Checked) -> None:
+    """Also where an alternative of another axis names the inner part, whichever stands first."""
+    loss = {"name": "pml", "of": "CircleLoss"}
+    tuned = checked(small(recipe={**small()["recipe"], "loss": loss}, tune={"loss.of.m": [0.25, 0.4]}, compare={}))
+    found = [apply(tuned.recipe, [choice.patch])["loss"] for choice in tuned.tune["loss.of.m"][0].choices]
+    assert found == [{"name": "pml", "of": {"name": "CircleLoss", "m": m}} for m in (0.25, 0.4)]
+    ranged = {"tune": {"loss.of.m": {"low": 0.1, "high": 0.5}}, "search": {"name": "tpe", "trials": 3}, "compare": {}}
+    assert checked(small(recipe={**small()["recipe"], "loss": loss}, **ranged)).tune["loss.of.m"][0].span
+    patches = [{"loss.of.margin": 0.3}, {"loss.of": "TripletMarginLoss"}, {"loss": loss}]
+    assert apply({}, patches)["loss"] == {"name": "pml", "of": {"name": "TripletMarginLoss", "margin": 0.3}}
+    for axis, place, message in (
+        ("loss.of.width", "tune.loss.of.width[0]", "pml_loss 'CircleLoss' has no hyper-parameter 'width'"),
+        ("loss.of.name", "tune.loss.of.name", "write 'loss.of' for the part"),
+        ("loss.of.m.n", "tune.loss.of.m.n", "is no path; a path within a part is such as 'loss.alpha'"),
+    ):
+        recipe = {**small()["recipe"], "loss": loss}
+        (problem, *_) = told(small(recipe=recipe, tune={axis: [1, 2]}, compare={}))
+        assert problem[0] == place
+        assert message in problem[1]
 
 
 def test_a_name_that_is_usual_elsewhere_is_answered_with_ours(small: Small, told: Told) -> None:
