@@ -362,7 +362,7 @@ def test_says_what_is_wrong_and_where() -> None:
         ("loss", "triplet", "", "expected a list of alternatives, such as [triplet]"),
         ("los", ["triplet"], "", "a recipe has no field 'los'; did you mean 'loss'? (An axis of another name needs"),
         ("iterations.x", [1], "", "'iterations' is a plain value and has nothing within it"),
-        ("loss.a.b", [1], "", "'loss.a.b' is no path"),
+        ("loss.a.b.c", [1], "", "'loss.a.b.c' is no path"),
         ("loss.name", ["triplet"], "", "write 'loss' for the part that 'loss.name' would name"),
         ("select.metric", ["nmi"], "", "`select` stands at the top of the spec"),
         ("loss", ["triplet", "triplet"], "[1]", "'triplet' stands twice; first at tune.loss[0]"),
