@@ -48,6 +48,7 @@ from orchestrator.views.sweeps import (
 from orchestrator.views.tables import CellView, ComparedCell
 from orchestrator.views.trials import leaves
 from workers.catalog import Catalog, Need, unknown
+from workers.contract import PML
 
 
 def named(spec: Mapping[str, Any], kind: str, name: str) -> bool:
@@ -55,6 +56,8 @@ def named(spec: Mapping[str, Any], kind: str, name: str) -> bool:
     if kind == "metric":
         shown = (spec.get("tables"), spec.get("figures"), spec.get("select"), (spec.get("recipe") or {}).get("metrics"))
         return any(text.partition("@")[0] == name for block in shown for text in _texts(block))
+    if kind in PML:  # within loss pml, at any of its options
+        return any(text == name for patch in _patches(spec) for text in _texts(patch))
     parts = (patch.get(kind) for patch in _patches(spec))
     return any((part.get("name") if isinstance(part, Mapping) else part) == name for part in parts)
 

@@ -46,6 +46,9 @@ def test_sweeps_that_name_a_part_are_found(stage: Stage, service: Service) -> No
     assert used["metric", "norm_var"] == [first]
     assert used["loss", "arcface"] == []
     assert service.sweeps.using("dataset", "digits", 1)[0].id == second
+    third = stage.submit(SMALL_SPEC.replace("[triplet,", "[{name: pml, of: {name: CircleLoss}},"))
+    assert [one.id for one in service.sweeps.using("pml_loss", "CircleLoss", 200)] == [third]
+    assert service.sweeps.using("pml_loss", "SupConLoss", 200) == []
 
 
 def test_every_page_of_the_documentation_is_in_the_guide(site: Path) -> None:
