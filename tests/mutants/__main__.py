@@ -98,6 +98,7 @@ def _run(chosen: list[Mutant], folder: Path, processes: int, most: float) -> int
     results = _results()
     escaped = []
     with tempfile.TemporaryDirectory(prefix="mutants-") as scratch, ThreadPoolExecutor(processes) as pool:
+        Path(scratch, "shared").symlink_to(reached.ROOT.parent / "shared")  # where tests look for real data
         trees: SimpleQueue[Path] = SimpleQueue()
         for number in range(processes):
             trees.put(_copied(Path(scratch, str(number))))

@@ -83,6 +83,17 @@ def test_a_trial_is_shown_once(
     assert capfd.readouterr().out == ""
 
 
+def test_a_run_of_a_cell_is_replaced_when_it_chose_otherwise(
+    another_tracker: Another, client: MlflowClient, experiment: str
+) -> None:
+    cell = a_trial(kind="cell", params={"regularizer.eta": "0.1"})
+    first = another_tracker().mirror(experiment, cell)
+    again = another_tracker().mirror(experiment, replace(cell, params={"regularizer.eta": "0.5"}))
+    assert again != first
+    assert [run.info.run_id for run in client.search_runs([experiment])] == [again]
+    assert client.get_run(again).data.params == {"regularizer.eta": "0.5"}
+
+
 def test_a_run_grows_and_ends(tracker: Tracker, client: MlflowClient, experiment: str) -> None:
     trial = a_trial()
     begun = replace(trial, status="RUNNING", ended=None, points=trial.points[:2], metrics={})
