@@ -169,9 +169,8 @@ def _inserted(text: str, mapping: MappingNode, line: str) -> bytes:
     return f"{text[:end]}\n{' ' * mapping.start_mark.column}{line}{text[end:]}".encode()
 
 
-def _appended(raw: bytes, steps: Steps, values: Sequence[Any]) -> bytes:
-    """The text with `values` as the last items of the list at `steps`."""
-    text, node = nodes(raw)
+def _appended(text: str, node: Node, steps: Steps, values: Sequence[Any]) -> tuple[int, str]:
+    """The position and the text by which `values` become the last items of the list at `steps` below `node`."""
     for step in steps:
         if isinstance(node, SequenceNode) and isinstance(step, int):
             node = node.value[step]
@@ -181,11 +180,9 @@ def _appended(raw: bytes, steps: Steps, values: Sequence[Any]) -> bytes:
     items = [json.dumps(value, ensure_ascii=False) for value in values]
     if node.flow_style:
         end = _end(node.value[-1], text) if node.value else node.start_mark.index + 1
-        return f"{text[:end]}{', ' if node.value else ''}{', '.join(items)}{text[end:]}".encode()
-    end = _end(node, text)
-    end = text.find("\n", end) if "\n" in text[end:] else len(text)  # behind a comment on the last line
-    lines = "".join(f"\n{' ' * node.start_mark.column}- {item}" for item in items)
-    return f"{text[:end]}{lines}{text[end:]}".encode()
+        return end, f"{', ' if node.value else ''}{', '.join(items)}"
+    end = text.find("\n", _end(node, text))  # behind a comment on the last line
+    return end if end >= 0 else len(text), "".join(f"\n{' ' * node.start_mark.column}- {item}" for item in items)
 
 
 def _end(node: Node, text: str) -> int:
@@ -335,25 +332,41 @@ def with_alternatives(text: bytes, added: Mapping[AxisGroup, str]) -> bytes:
 
     Raises InvalidSpecError for no YAML, and for axes that the text does not have or is a subset by; TooLargeError.
     """
+    document = wanted = spec_document(text).value
+    written, root = nodes(text)
+    additions, problems = [], []
     for group, given in added.items():
-        place = f"{group.role}.{group.axis}"
         try:
-            values = spec_document(f"[{given}]".encode()).value
-        except InvalidSpecError as error:
-            raise InvalidSpecError([Problem(place, f"the values are no YAML: {error.problems[0].message}")]) from None
-        document = spec_document(text).value
-        if group.axis in (document.get("only") or {}):
-            message = f"the sweep is a subset by {group.axis} (`only`); extend it by a spec whose `only` is wider"
-            raise InvalidSpecError([Problem(place, message)])
-        if len(values) > MOST_ADDED:
-            raise InvalidSpecError([Problem(place, f"adds {len(values)} alternatives; at most {MOST_ADDED} at once")])
-        steps, posted = _alternatives(document, group)
-        if posted is None:
-            raise InvalidSpecError([Problem(place, "the spec lists no alternatives here that could be added to")])
+            steps, posted, values = _addition(document, group, given)
+        except ValueError as error:
+            problems.append(Problem(f"{group.role}.{group.axis}", str(error)))
+            continue
         if values:
-            wanted = _put(document, steps, [*posted, *values])
-            text = _agreeing(_appended(text, steps, values), wanted)
-    return text
+            wanted = _put(wanted, steps, [*posted, *values])
+            additions.append(_appended(written, root, steps, values))
+    if problems:
+        raise InvalidSpecError(problems)
+    if not additions:
+        return text
+    for at, more in sorted(additions, reverse=True):  # from the end, so that the positions before stay valid
+        written = f"{written[:at]}{more}{written[at:]}"
+    return _agreeing(written.encode(), wanted)
+
+
+def _addition(document: Any, group: AxisGroup, given: str) -> tuple[Steps, list[Any], list[Any]]:
+    """The way to the list of a group's alternatives, the list, and the given values; raises ValueError."""
+    try:
+        values = spec_document(f"[{given}]".encode()).value
+    except InvalidSpecError as error:
+        raise ValueError(f"the values are no YAML: {error.problems[0].message}") from None
+    if group.axis in (document.get("only") or {}):
+        raise ValueError(f"the sweep is a subset by {group.axis} (`only`); extend it by a spec whose `only` is wider")
+    if len(values) > MOST_ADDED:
+        raise ValueError(f"adds {len(values)} alternatives; at most {MOST_ADDED} at once")
+    steps, posted = _alternatives(document, group)
+    if posted is None:
+        raise ValueError("the spec lists no alternatives here that could be added to")
+    return steps, posted, values
 
 
 def _alternatives(document: Any, group: AxisGroup) -> tuple[list[str | int], list[Any] | None]:

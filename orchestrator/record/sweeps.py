@@ -272,6 +272,12 @@ class SweepReader(Access):
 
         `name` is a part of the sweep's name and `tag` a whole tag, both without regard to case.
         """
+        return self.page_and_specs(state, name, cursor, limit, tag)[0]
+
+    def page_and_specs(
+        self, state: str | None, name: str | None, cursor: str | None, limit: int, tag: str | None = None
+    ) -> tuple[Page[SweepSummary], dict[int, dict[str, Any]]]:
+        """A page of sweeps as `page` gives it, and their stored specs by the sweep's number: they may be large."""
         table, its = sweeps, tags_table.c
         columns = (table.c[column] for column in _LISTED)
         query = sa.select(*columns, _PROJECT).order_by(table.c.id.desc()).limit(limit + 1)
@@ -294,7 +300,8 @@ class SweepReader(Access):
                 SweepSummary(**_summary(row, counts[row.id], progress[row.id]), tags=tags.get(row.id, []))
                 for row in shown
             ]
-        return Page[SweepSummary](items=items, next_cursor=encode(shown[-1].id) if len(rows) > limit else None)
+        page = Page[SweepSummary](items=items, next_cursor=encode(shown[-1].id) if len(rows) > limit else None)
+        return page, {row.id: row.spec for row in shown}
 
     def named_before(self, numbers: Collection[int]) -> dict[int, int]:
         """The latest earlier sweep with the same name, for each sweep that has one."""

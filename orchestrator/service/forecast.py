@@ -2,7 +2,7 @@
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,19 +65,26 @@ class Outlook:
             return None
 
 
-def forecast(checked: Checked, store: "Store | None", catalog: Catalog, project: str | None = None) -> Preview:
+def forecast(
+    checked: Checked,
+    store: "Store | None",
+    catalog: Catalog,
+    project: str | None = None,
+    planned: Collection[str] = (),
+) -> Preview:
     """The trial counts, known results and cost of a checked spec; without a store nothing is known.
 
-    Known are results that a sweep of the project (by default the caller's own) would reuse.
+    Known are results that a sweep of the project (by default the caller's own) would reuse. Trials with a fingerprint
+    of `planned` are only counted: the sweep that is extended has them already.
     """
     plan, spec = checked.plan, checked.spec
     adaptive = spec.search.adaptive
-    trials, shares = _by_search(checked, catalog) if adaptive else _planned(checked, catalog)
+    trials, shares = _by_search(checked, catalog) if adaptive else _planned(checked, catalog, planned)
     reusing = store is not None and not spec.fresh and not adaptive
     within = store.accounts.reusing(project) if store is not None and reusing else 0
     known = store.trainings.known(trials, within) if store is not None and reusing else set[str]()
     times = store.trainings.trained(known, within) if store is not None and known else None
-    evaluated, unreached = _evaluable(checked, store if reusing else None, known, within)
+    evaluated, unreached = _evaluable(checked, store if reusing else None, {*planned, *known}, within)
     demands: dict[str, Demand] = defaultdict(Demand)
     for fingerprint, share in shares.items():
         if fingerprint not in known | evaluated:
@@ -94,6 +101,7 @@ def forecast(checked: Checked, store: "Store | None", catalog: Catalog, project:
         cells=len(plan.cells),
         candidates=plan.candidate_count,
         trials=plan.trial_count,
+        planned=0 if adaptive else plan.trial_count - sum(trials.values()),
         trainings=plan.trial_count if adaptive else len(trials),
         cached=sum(trials[fingerprint] for fingerprint in known),
         evaluated=sum(trials[fingerprint] for fingerprint in evaluated),
@@ -144,12 +152,14 @@ def _by_search(checked: Checked, catalog: Catalog) -> tuple[Trials, Shares]:
     return trials, shares
 
 
-def _planned(checked: Checked, catalog: Catalog) -> tuple[Trials, Shares]:
+def _planned(checked: Checked, catalog: Catalog, planned: Collection[str]) -> tuple[Trials, Shares]:
     trials: Trials = {}
     shares: Shares = {}
     place, last = (-1, -1), None
     alike: dict[tuple[str, int | None, int | None, bool], Share] = {}
     for trial in checked.plan.trials():
+        if trial.fingerprint in planned:
+            continue
         if last is None or (trial.cell, trial.candidate) != place:  # repeats of a candidate take equally long
             place, recipe = (trial.cell, trial.candidate), trial.recipe
             key = shape(recipe), recipe.iterations, recipe.epochs, recipe.patience is not None

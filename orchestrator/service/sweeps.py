@@ -321,24 +321,28 @@ class SweepCommands:
         Raises NumbersChangedError if the sweep was trained under older versions, ConflictError if too many trials of
         the owner would wait, UnavailableError while a disk has too little room.
         """
-        _, wider = self._wider(sweep, body)
+        _, wider, _ = self._wider(sweep, body)
         _require_disk_room(self._settings)
         added = {"text": wider.text, "spec": wider.spec, ADDED: len(wider.trials)}
         return self._ask("extend", sweep, None, actor, added)
 
     def preview_extension(self, sweep: int, body: bytes) -> Preview:
-        """What a sweep would become by an extension, without requesting it; raises as `extend` does."""
-        checked, wider = self._wider(sweep, body)
-        preview = forecast(checked, self._store, self._catalog, self._store.sweeps.get(sweep).project)
-        trials = len(wider.trials)
-        note = f"{trials} of its trials are new to sweep {sweep}"
+        """What a sweep would become by an extension, without requesting it; raises as `extend` does.
+
+        Its trainings and cost are those that the extension adds.
+        """
+        checked, wider, planned = self._wider(sweep, body)
+        project = self._store.sweeps.get(sweep).project
+        preview = forecast(checked, self._store, self._catalog, project, planned=planned)
+        note = f"{len(wider.trials)} of its trials are new to sweep {sweep}"
         return preview.model_copy(update={"notes": [note, *preview.notes]})
 
     def with_alternatives(self, sweep: int, added: Mapping[AxisGroup, str]) -> bytes:
         """The spec of a sweep with further alternatives; raises as `orchestrator.plan.edit.with_alternatives` does."""
         return with_alternatives(self._store.sweeps.get(sweep).text.encode(), added)
 
-    def _wider(self, sweep: int, body: bytes) -> tuple[Checked, Extension]:
+    def _wider(self, sweep: int, body: bytes) -> tuple[Checked, Extension, set[str]]:
+        """The wider spec, what it adds, and the fingerprints that trials of the sweep have already."""
         refresh(self._catalog)
         contents = Contents.of(self._store.data.planned_content(sweep), self._store.data.findings())
         checked = read_spec(body, self._catalog, papers.printed_lines(), contents)
@@ -346,9 +350,10 @@ class SweepCommands:
         former = self._store.sweeps.get(sweep)
         if former.state is SweepState.QUEUED:
             raise ConflictError(f"the trials of sweep {sweep} are not all written yet; try again in a moment")
-        wider = extension(self._store.trials.keys(sweep), checked.plan, text, spec, self._catalog, former.spec)
+        present = self._store.trials.keys(sweep)
+        wider = extension(present, checked.plan, text, spec, self._catalog, former.spec)
         self._store.collection.require_kept(wider.measured, checked.spec.fresh)
-        return checked, wider
+        return checked, wider, {trial.fingerprint for trial in present}
 
     def delete(self, sweep: int, confirm: str, actor: str | None = None) -> RequestView:
         """Delete an ended sweep and all that only it uses; raises ConflictError unless `confirm` is its name."""
@@ -397,9 +402,11 @@ def _in_short(value: Any) -> str:
 
 def _differences(spec: Mapping[str, Any], before: int, specs: Mapping[int, Mapping[str, Any]]) -> list[str]:
     """How a spec differs in what it trains from that of an earlier sweep, a path each."""
+    former = specs[before]
+    fields = [key for key in {**spec, **former} if key not in _UNIMPORTANT and spec.get(key) != former.get(key)]
     now, then = (
-        {path: _in_short(value) for path, value in leaves(each) if path.partition(".")[0] not in _UNIMPORTANT}
-        for each in (spec, specs[before])
+        {path: _in_short(value) for path, value in leaves({key: each[key] for key in fields if key in each})}
+        for each in (spec, former)
     )
     paths = [path for path in {**now, **then} if now.get(path) != then.get(path)]
     found = [
@@ -421,10 +428,10 @@ class SweepQueries:
         self, state: str | None, name: str | None, cursor: str | None, limit: int, tag: str | None = None
     ) -> Page[SweepSummary]:
         """Sweeps, newest first; `name` is a part of the name, `tag` a whole tag of the sweep."""
-        found = self._store.sweeps.page(state, name, cursor, limit, tag and tag.strip())
+        found, specs = self._store.sweeps.page_and_specs(state, name, cursor, limit, tag and tag.strip())
         numbers = [item.id for item in found.items]
         before, settled = self._store.sweeps.named_before(numbers), self._store.sweeps.settled(numbers)
-        specs = self._store.sweeps.specs_of({*numbers, *before.values()})
+        specs |= self._store.sweeps.specs_of(set(before.values()) - specs.keys())
         items = [
             item.model_copy(
                 update={
@@ -435,7 +442,6 @@ class SweepQueries:
                 }
             )
             for item in found.items
-            if item.id in specs  # not deleted meanwhile
         ]
         return found.model_copy(update={"items": items})
 

@@ -278,6 +278,7 @@ class Preview(View):
     cells: int
     candidates: int
     trials: int
+    planned: int = 0  # trials that the sweep has already, if it is extended; what follows is of the others
     trainings: int  # different recipes among the trials
     cached: int  # trials whose training has finished already
     evaluated: int = 0  # trials that are evaluated from the kept weights of a training with other `metrics`
@@ -299,10 +300,11 @@ class Preview(View):
     @property
     def _evaluated(self) -> str:
         counts = [f"{self.evaluated} evaluated from kept weights"]
-        trained = self.trials - self.evaluated - self.cached
+        trials = self.trials - self.planned
+        trained = trials - self.evaluated - self.cached
         counts += [f"{trained} trained"] if trained else []
         counts += [f"{self.cached} trained already"] if self.cached else []
-        return f"{self.trials} trials: {', '.join(counts)}"
+        return f"{trials} trials: {', '.join(counts)}"
 
     @property
     def _trained(self) -> str:
