@@ -1,17 +1,14 @@
 """The API from Python: one method for each route, with views as answers. Raises ApiError and Unreachable."""
 
-import tempfile
-import zipfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Final
 
 import httpx
 
 from api.connection import Query, ServerConnection, SweepChanges, api_path
-from api.notebook import Sweep, frame
+from api.notebook import BUNDLE_SECONDS, Sweep, Trial, frame
 from orchestrator.views.accounts import (
     SHARE_DAYS,
     AuditEntry,
@@ -43,7 +40,7 @@ from orchestrator.views.pages import Annotation, FigureFile, FigureView, Page, R
 from orchestrator.views.states import SweepState, TrialState
 from orchestrator.views.sweeps import GridCell, Preview, RequestView, Submitted, SweepSummary, SweepView
 from orchestrator.views.tables import CellView
-from orchestrator.views.trials import ClassScores, Curve, ListedRow, Listing, LogView, TrialSummary, TrialView
+from orchestrator.views.trials import ClassScores, Curve, ListedRow, Listing, LogView, TrialSummary
 from workers.catalog import Catalog
 
 if TYPE_CHECKING:
@@ -51,7 +48,6 @@ if TYPE_CHECKING:
 
 
 _AUDIT_SECONDS: Final = 60.0
-_BUNDLE_SECONDS: Final = 3_600.0  # a large one has hundreds of pictures
 _YAML: Final = {"Content-Type": "application/yaml"}
 
 
@@ -149,14 +145,14 @@ class Client:
 
     def storage(self, sweep: int | None = None) -> StorageView:
         """The sizes of stored files in bytes, of all sweeps or of one."""
-        return self._connection.fetch(StorageView, "GET", "/v1/storage", {"sweep": sweep}, timeout=_BUNDLE_SECONDS)
+        return self._connection.fetch(StorageView, "GET", "/v1/storage", {"sweep": sweep}, timeout=BUNDLE_SECONDS)
 
     def collect(
         self, sweep: int | None, days: float, states: Sequence[TrialState], keep: int, *, dry_run: bool
     ) -> CollectionView:
         """Request the removal of kept weights; a dry run says what would be removed."""
         query = {"sweep": sweep, "days": days, "keep": keep, "dry_run": str(dry_run).lower(), "state": list(states)}
-        return self._connection.fetch(CollectionView, "POST", "/v1/collections", query, timeout=_BUNDLE_SECONDS)
+        return self._connection.fetch(CollectionView, "POST", "/v1/collections", query, timeout=BUNDLE_SECONDS)
 
     def sync_mlflow(self, sweep: int) -> SweepRequest:
         """Request that all runs of a sweep be written to MLflow again."""
@@ -189,9 +185,9 @@ class Client:
         """Nodes, slots and the queue, with the reasons why trials wait."""
         return self._connection.fetch(ClusterView, "GET", "/v1/cluster")
 
-    def trial(self, trial: int) -> TrialView:
-        """One trial."""
-        return self._connection.fetch(TrialView, "GET", f"/v1/trials/{trial}")
+    def trial(self, trial: int) -> Trial:
+        """One trial; `trial(41).download(folder)` writes its model."""
+        return Trial.of(self._connection, trial)
 
     def curves(self, trial: int) -> list[Curve]:
         """The metrics that a trial's training reported, by step."""
@@ -239,7 +235,7 @@ class Client:
 
     def bundle(self, sweep: int, out: IO[bytes]) -> None:
         """Write a sweep's bundle to `out` while it arrives; making it may take minutes."""
-        with self._connection.streamed(f"/v1/sweeps/{sweep}/bundle", _BUNDLE_SECONDS) as pieces:
+        with self._connection.streamed(f"/v1/sweeps/{sweep}/bundle", BUNDLE_SECONDS) as pieces:
             for piece in pieces:
                 out.write(piece)
 
@@ -268,16 +264,6 @@ class Client:
     def figure_file(self, trial: int, name: str) -> Rendered:
         """A file that a trial's training kept for figures."""
         return self._connection.file(api_path("trials", trial, "figures", name))
-
-    def model(self, trial: int, folder: str | Path) -> Path:
-        """Write a trial's model to a folder: weights as safetensors, recipe, preprocessing, and how to load it."""
-        with tempfile.TemporaryFile() as file:
-            with self._connection.streamed(f"/v1/trials/{trial}/model", _BUNDLE_SECONDS) as pieces:
-                for piece in pieces:
-                    file.write(piece)
-            with zipfile.ZipFile(file) as archive:
-                archive.extractall(folder)
-        return Path(folder)
 
     def published(self) -> list[PublishedSummary]:
         """The papers' tables that own numbers can be compared with."""

@@ -1,10 +1,13 @@
-"""A sweep in a notebook: pandas frames, tables and figures."""
+"""A sweep in a notebook: pandas frames, tables, figures, and the models of its trials."""
 
 import json
 import re
 import sys
+import tempfile
 import time
+import zipfile
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from api.connection import ApiError, Query, ServerConnection, SweepChanges, Unreachable, api_path
@@ -12,7 +15,7 @@ from orchestrator.host.checks import requires_extra
 from orchestrator.views.accounts import SHARE_DAYS, NewShareView
 from orchestrator.views.states import SWEEP_ENDED
 from orchestrator.views.sweeps import SweepView
-from orchestrator.views.trials import ClassScore, ClassScores
+from orchestrator.views.trials import ClassScore, ClassScores, TrialView
 
 if TYPE_CHECKING:
     import altair
@@ -23,6 +26,7 @@ _FRAME_SECONDS: Final = 600.0
 _NUMBER: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 
+BUNDLE_SECONDS: Final = 3_600.0  # a large one has hundreds of pictures
 POLL_SECONDS: Final = 1.0
 PATIENCE_SECONDS: Final = 60.0
 _BAR: Final = "{desc} {percentage:3.0f} %|{bar:30}| {postfix} [{elapsed}]"
@@ -167,6 +171,32 @@ class Sweep(SweepView):
                 if not away or time.monotonic() > until:
                     raise
                 time.sleep(POLL_SECONDS)
+
+
+class Trial(TrialView):
+    """A trial when it was read, and its model."""
+
+    _connection: ServerConnection
+
+    @classmethod
+    def of(cls, connection: ServerConnection, trial: int) -> "Trial":
+        """Read a trial."""
+        found = connection.fetch(cls, "GET", api_path("trials", trial))
+        found._connection = connection
+        return found
+
+    def download(self, folder: str | Path) -> Path:
+        """Write the model to a folder: weights as safetensors, recipe, preprocessing, and how to load it.
+
+        `workers.model.load(folder)` loads it.
+        """
+        with tempfile.TemporaryFile() as file:
+            with self._connection.streamed(api_path("trials", self.id, "model"), BUNDLE_SECONDS) as pieces:
+                for piece in pieces:
+                    file.write(piece)
+            with zipfile.ZipFile(file) as archive:
+                archive.extractall(folder)
+        return Path(folder)
 
 
 def frame(connection: ServerConnection, path: str, query: Query | None = None) -> "pandas.DataFrame":

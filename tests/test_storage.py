@@ -191,7 +191,7 @@ def test_the_model_of_a_trial_is_downloaded_and_embeds(
     prepared = json.loads((tmp_path / "model" / "preprocessing.json").read_text())
     assert recipe == service.trials.get(first.id).recipe
     assert (prepared["centre_crop"], prepared["normalize"]["scale"], prepared["shape"]) == (8, 127.5, [1, 8, 8])
-    assert "seed: 0" in (tmp_path / "model" / "README.md").read_text()
+    assert '"seed": "0"' in (tmp_path / "model" / "README.md").read_text()
     assert load(tmp_path / "model", "cpu").embed(np.zeros((3, 8, 8), np.uint8)).shape == (3, 8)
     assert f"/v1/trials/{first.id}/model" in http.get(f"/trials/{first.id}").text
     kept = service.store.artifacts.of_trial(second.id)

@@ -513,7 +513,7 @@ def model(
     with server.connect() as client:
         number = place.number if place.trial else _selected(client, place)
         target = folder or Path(f"trial-{number}")
-        client.model(number, target)
+        client.trial(number).download(target)
     err.print(f"wrote the model of trial {number} to {target}")
 
 

@@ -38,15 +38,17 @@ _PIECE: Final = 2**20
 _MOST_HEADER: Final = 100 * 2**20
 """The largest header of weights; safetensors itself has this limit."""
 _README: Final = """\
-# {title}
+# Trial {trial} of sweep {sweep}
 
-{labels}
+```json
+{about}
+```
 
 On a machine with metricsweep's worker packages (`pip install "metricsweep[worker]"`):
 
 ```python
 from workers import model
-network = model.load("{folder}")  # this folder
+network = model.load("trial-{trial}")  # this folder
 embeddings = network.embed(["a.jpg", "b.jpg"])  # float32 [n, d], as the evaluation computed them
 ```
 
@@ -120,18 +122,17 @@ class FigureFiles:
             raise NotFoundError(f"{what} is not in the storage any more") from None
         except OSError as error:
             raise _AwayError(f"{what} cannot be read: {error.strerror or error}") from error
-        folder = f"trial-{trial}"
-        labels = "\n".join(f"- {axis}: {label}" for axis, label in view.labels.items())
-        title = f"Trial {trial} of sweep {view.sweep}, {view.sweep_name}"
         prepared = {key: value for key, value in about["network"].items() if key != "offers"}
+        named = json.dumps({"sweep": view.sweep_name, **view.labels}, indent=2, ensure_ascii=False)
+        readme = _README.format(trial=trial, sweep=view.sweep, about=named, weights=EXPORTED_WEIGHTS)
         files = {
-            "README.md": _README.format(title=title, labels=labels, folder=folder, weights=EXPORTED_WEIGHTS).encode(),
+            "README.md": readme.encode(),
             "recipe.json": _json(about["recipe"]),
             "preprocessing.json": _json(prepared),
         }
         if OWN_CODE in kept.names:
             files[OWN_CODE] = self._content(kept, OWN_CODE, f"{OWN_CODE} of trial {trial}")
-        return f"{folder}.zip", self._zipped(files, kept, name, size)
+        return f"trial-{trial}.zip", self._zipped(files, kept, name, size)
 
     def _zipped(self, files: Mapping[str, bytes], kept: Kept, name: str, size: int) -> Iterator[bytes]:
         """The pieces of a ZIP file of `files` and weights, which are read while it is sent."""
