@@ -193,9 +193,11 @@ class Client:
         """The metrics that a trial's training reported, by step."""
         return self._connection.fetch(list[Curve], "GET", f"/v1/trials/{trial}/metrics")
 
-    def classes(self, trial: int, split: str = "test") -> ClassScores:
-        """Recall, precision and F1 of each class of a trial's test queries."""
-        return self._connection.fetch(ClassScores, "GET", f"/v1/trials/{trial}/classes", {"split": split})
+    def classes(self, trial: int, split: str = "test", *, seeds: bool = False) -> ClassScores:
+        """Recall, precision and F1 of each class of a trial's test queries, or of all `seeds`."""
+        return self._connection.fetch(
+            ClassScores, "GET", f"/v1/trials/{trial}/classes", {"split": split, "seeds": str(seeds).lower()}
+        )
 
     def log(self, trial: int, offset: int = 0) -> LogView:
         """A trial's log from an offset on."""

@@ -98,6 +98,7 @@ TestSplit = Annotated[
         examples=["test_lfw"],
     ),
 ]
+AllSeeds = Annotated[bool, Query(description="The queries of all finished trials of its candidate together.")]
 SweepTag = Annotated[
     str | None,
     Query(

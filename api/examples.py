@@ -76,6 +76,7 @@ PREVIEW: Final = {
     "cells": 16,
     "candidates": 40,
     "trials": 120,
+    "planned": 0,
     "trainings": 120,
     "cached": 36,
     "evaluated": 0,
@@ -245,7 +246,7 @@ TRIAL: Final = _TRIAL_SUMMARY | {
 CURVES: Final = [{"key": "train/loss", "points": [[30, 0.41], [60, 0.22], [90, None]]}]
 
 CLASSES: Final[dict[str, Any]] = {
-    "trial": 40, "split": "test", "checkpoint": "best",
+    "trial": 40, "trials": [40], "split": "test", "checkpoint": "best",
     "classes": [
         {
             "label": 3, "name": "Crested Auklet", "queries": 44, "recall": 0.5, "precision": 0.55, "f1": 0.5238,

@@ -127,13 +127,13 @@ class Sweep(SweepView):
         query = {"spec": json.dumps(described)} if name is None else {}
         return altair.Chart.from_dict(json.loads(self._connection.file(path, {**query, "format": "json"}).content))
 
-    def classes(self, trial: int, split: str = "test") -> "pandas.DataFrame":
-        """A row for each class of a trial's test queries: recall, precision and F1, the lowest F1 first."""
+    def classes(self, trial: int, split: str = "test", *, seeds: bool = False) -> "pandas.DataFrame":
+        """A row for each class of a trial's test queries, or of all `seeds`: its scores, the lowest F1 first."""
         with requires_extra("notebook"):
             import pandas
 
         path = api_path("trials", trial, "classes")
-        found = self._connection.fetch(ClassScores, "GET", path, {"split": split}).classes
+        found = self._connection.fetch(ClassScores, "GET", path, {"split": split, "seeds": str(seeds).lower()}).classes
         return pandas.DataFrame([one.model_dump() for one in found], columns=[*ClassScore.model_fields])
 
     def share(self, days: float = SHARE_DAYS) -> str:

@@ -1,5 +1,6 @@
 """Pages that are lists: trials, the cluster, people, and reproduction reports."""
 
+import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -164,6 +165,7 @@ class ListingAddress:
     x: str = ""
     y: str = ""
     colour: str = ""
+    group: str = ""
     limit: int = ROWS
 
     @property
@@ -176,7 +178,7 @@ class ListingAddress:
         chosen: dict[str, Any] = {
             "where": self.where, "sort": self.sort, "of": self.of, "plot": self.plot, "x": self.x, "y": self.y,
             "colour": self.colour, "columns": None if self.columns is None else ",".join(self.columns),
-            "limit": self.limit,
+            "limit": self.limit, "group": self.group,
         } | changed  # fmt: skip
         usual = {"sort": "-trial" if chosen["of"] == "trials" else "-score", "of": "trials", "limit": ROWS}
         query = {key: value for key, value in chosen.items() if value not in (None, "", usual.get(key))}
@@ -188,6 +190,11 @@ class ListingAddress:
         """The parameters that a form keeps, by name, without those that are chosen in it."""
         query = parse_qsl(urlsplit(self.kept()).query, keep_blank_values=True)
         return [(name, value) for name, value in query if name not in chosen]
+
+    def of_group(self, label: str) -> str:
+        """The address of the page with the rows of a group alone."""
+        condition = f"{self.group}:{json.dumps(label, ensure_ascii=False)}"
+        return self.kept(where=f"({self.where}) {condition}" if self.where else condition, group="")
 
     def drawn(self, plot: str) -> str:
         """The address of the page with another plot, or without the plot that it has."""

@@ -4,7 +4,7 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
@@ -36,6 +36,8 @@ ACTIVE: Final = frozenset({*SweepState, *TrialState}) - SWEEP_ENDED - TRIAL_ENDE
 KINDS: Final = ("finished", "diverged", "failed", "cancelled", "pruned", "running", "waiting")
 """Kinds of trials in the order of a bar. A diverged trial is finished too."""
 MOST_SQUARES: Final = 2_000
+_MOST_LABELS: Final = 12
+"""The labels of an axis in a form."""
 
 
 NO_NUMBER: Final = "not a number"
@@ -76,7 +78,7 @@ def _environment() -> Environment:
         eligible=eligible, segments=segments, by_kind=by_kind,
         quoted=lambda text: quote(text, safe=""), slot_resources=slot_resources, waits=waits, plain=plain,
         groups=groups, group_kinds=group_kinds, upper_first=upper_first,
-        breakable=breakable,
+        breakable=breakable, abridged=abridged,
     )  # fmt: skip
     made.globals.update(static=_address, kinds=KINDS, most_problems=MOST, most_named=FIRST)
     return made
@@ -270,6 +272,13 @@ def upper_first(text: str) -> str:
 def breakable(path: str) -> Markup:
     """A name such as `best/validation/map@r`, with line breaks allowed after `/`, `.` and `_`."""
     return Markup("").join(Markup("{}<wbr>").format(step) for step in re.split(r"(?<=[/._])", path))
+
+
+def abridged(labels: Sequence[str]) -> str:
+    """Labels with commas between them, of many the first and the last: `0, 1, 2, ... 8, 9 (100)`."""
+    if len(labels) <= _MOST_LABELS:
+        return ", ".join(labels)
+    return f"{', '.join(labels[: _MOST_LABELS - 2])}, … {', '.join(labels[-2:])} ({len(labels)})"
 
 
 def _address(name: str) -> str:

@@ -400,11 +400,11 @@ def trial_page(
     )  # fmt: skip
 
 
-def classes_page(trial: TrialView, found: ClassScores, figure: Mapping[str, Any]) -> str:
-    """Recall, precision and F1 of each class of a trial; `figure` draws the first."""
+def classes_page(trial: TrialView, found: ClassScores, figure: Mapping[str, Any], *, seeds: bool) -> str:
+    """Recall, precision and F1 of each class of a trial, or of all `seeds`; `figure` draws the first."""
     return render(
         "classes.html", None, trial=trial, found=found, figure=embedded(figure), grammar=grammar(figure),
-        most=_MOST_CLASSES,
+        most=_MOST_CLASSES, seeds=seeds,
     )  # fmt: skip
 
 

@@ -49,6 +49,7 @@ LISTING: Final = {
     "next_cursor": "WzAuNjcwMiwgNDFd",
     "total": 36,
     "metrics": ["map@r", "recall@1"],
+    "groups": [],
 }
 
 COLUMNS: Final = [
@@ -121,9 +122,12 @@ def listing(
     sort: Sort = "-trial",
     columns: Names = None,
     count: Annotated[bool, Query(description="Count all rows in `total`.")] = False,
+    group: Annotated[
+        str, Query(max_length=200, pattern=r"^[^\x00]*$", description="An axis: adds the means of its `groups`.")
+    ] = "",
 ) -> Listing:
     """Trials or candidates that match a filter, sorted by any column."""
-    page = service.listings.page(wanted, sort, _names(columns), paging.cursor, paging.limit, count=count)
+    page = service.listings.page(wanted, sort, _names(columns), paging.cursor, paging.limit, count=count, group=group)
     paging.linked(page)
     return page
 
@@ -166,9 +170,12 @@ async def _chosen(
     plot: Annotated[str, Query(max_length=20)] = "",
     show: Annotated[list[FormText] | None, Query(max_length=200)] = None,
     columns: Annotated[str | None, Query(max_length=2_000)] = None,
+    group: FormText = "",
 ) -> ListingAddress:
     names = show or _names(columns)
-    return ListingAddress(columns=None if names is None else tuple(names), plot=plot, x=x, y=y, colour=colour)
+    return ListingAddress(
+        columns=None if names is None else tuple(names), plot=plot, x=x, y=y, colour=colour, group=group
+    )
 
 
 async def _sought(
@@ -201,7 +208,9 @@ def _page(service: ServiceParameter, asked: ListingAddress, name: str) -> HTMLRe
     columns = service.store.listings.columns(asked.sweep)
     wanted = ListingQuery(asked.where, asked.of, asked.sweep)
     try:
-        page = service.listings.page(wanted, asked.sort, asked.columns, asked.cursor, asked.limit, count=True)
+        page = service.listings.page(
+            wanted, asked.sort, asked.columns, asked.cursor, asked.limit, count=True, group=asked.group
+        )
     except InvalidFilterError as error:
         problem = f"The filter is wrong {error.detail}." if error.path == "where" else f"{error}."
         return HTMLResponse(listing_page(asked, None, columns, sweep_name=name, problem=problem), status_code=422)

@@ -13,6 +13,7 @@ from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Resp
 from starlette.exceptions import HTTPException
 
 from api.dependencies import (
+    AllSeeds,
     CellIndex,
     Cursor,
     Id,
@@ -121,7 +122,8 @@ def extension(number: Id, service: ServiceParameter, request: Request) -> HTMLRe
         try:
             text = service.commands.with_alternatives(number, added)
             planned = service.commands.preview_extension(number, text)
-            lines = [*planned.notes, *planned.summary, *cost_in_words(planned.cost), *planned.warnings]
+            size, *trained = planned.summary
+            lines = [size, *planned.notes, *trained, *cost_in_words(planned.cost), *planned.warnings]
             context = replace(context, planned=lines, text=text.decode())
         except InvalidSpecError as error:
             context = replace(context, problems=error.problems)
@@ -173,10 +175,12 @@ def trial(number: Id, service: ServiceParameter) -> HTMLResponse:
 
 
 @costly.get("/trials/{id}/classes")
-def classes(number: Id, service: ServiceParameter, split: TestSplit = "test") -> HTMLResponse:
+def classes(number: Id, service: ServiceParameter, split: TestSplit = "test", seeds: AllSeeds = False) -> HTMLResponse:
     """Recall, precision and F1 of each class, as bars and as a table."""
-    found = service.trials.classes(number, split)
-    return HTMLResponse(classes_page(service.trials.get(number), found, service.trials.classes_figure(found)))
+    found = service.trials.classes(number, split, seeds=seeds)
+    return HTMLResponse(
+        classes_page(service.trials.get(number), found, service.trials.classes_figure(found), seeds=seeds)
+    )
 
 
 FormTrial = Annotated[int | None, Form(ge=1, le=2**31 - 1)]

@@ -8,7 +8,7 @@ from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse, Str
 from pydantic import Field, StringConstraints
 
 from api import examples
-from api.dependencies import Id, Offset, Paged, ServiceParameter, TestSplit
+from api.dependencies import AllSeeds, Id, Offset, Paged, ServiceParameter, TestSplit
 from api.http.turns import Expensive
 from api.problems import documented, shown
 from dashboards.sweeps import curves_page
@@ -118,9 +118,9 @@ classes_router = APIRouter(prefix="/v1", tags=["trials"], route_class=Expensive,
     summary="Recall, precision and F1 of each class",
     responses=shown(examples.CLASSES, "The lowest F1 first. `precision` and `f1` are null where they are not known."),
 )
-def classes(number: Id, service: ServiceParameter, split: TestSplit = "test") -> ClassScores:
+def classes(number: Id, service: ServiceParameter, split: TestSplit = "test", seeds: AllSeeds = False) -> ClassScores:
     """Of a trial's test queries, each taken for the class of its nearest neighbour."""
-    return service.trials.classes(number, split)
+    return service.trials.classes(number, split, seeds=seeds)
 
 
 curves_router = APIRouter(

@@ -10,7 +10,7 @@ let figure = null;
 
 function colours() {
   const style = getComputedStyle(document.documentElement);
-  const [text, muted, line] = ["--text", "--muted", "--line"].map((name) => style.getPropertyValue(name));
+  const [text, muted, line, page] = ["--text", "--muted", "--line", "--page"].map((name) => style.getPropertyValue(name));
   return {
     background: "transparent",
     font: "system-ui, sans-serif",
@@ -19,6 +19,7 @@ function colours() {
     legend: { labelColor: text, titleColor: muted, titleFontWeight: 400, orient: place.clientWidth < 620 ? "bottom" : "right", columns: place.clientWidth < 620 ? 2 : 1 },
     text: { color: text, limit: place.clientWidth < 620 ? 60 : 130 },
     title: { color: text },
+    style: { halo: { stroke: page, strokeWidth: 3, strokeJoin: "round" } },
   };
 }
 

@@ -1,12 +1,23 @@
 """Recall, precision and F1 of each class, by the nearest neighbours of a training's test queries."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from orchestrator.publish.verdicts.judge import integers
 from orchestrator.views.trials import ClassScore
+
+
+def pooled(every: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """The arrays of the queries of several trainings, one after the other, without those that one training lacks.
+
+    For equally many queries of a class, pooled recall is the mean of the trainings' recalls.
+    """
+    first, *others = every
+    shared = [key for key in ("class", "predicted", "recall@1") if all(key in arrays for arrays in every)]
+    joined = {key: np.concatenate([np.asarray(arrays[key]) for arrays in every]) for key in shared}
+    return {"names": first.get("names", ()), **joined} if others else first
 
 
 def class_scores(arrays: Mapping[str, Any]) -> list[ClassScore]:

@@ -3,6 +3,7 @@
 import base64
 import binascii
 import json
+import math
 import statistics
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -25,7 +26,7 @@ from orchestrator.views.filters import All, Condition, Filter, Word, conditions
 from orchestrator.views.pages import MOST_TAGS, AnnotatedKind, Annotation, TagChange
 from orchestrator.views.runs import ChangeKind
 from orchestrator.views.states import TrialState
-from orchestrator.views.trials import MOST_POINTS, SORTED, Listed, ListedColumn, ListedRow, Listing, Points
+from orchestrator.views.trials import MOST_POINTS, SORTED, Listed, ListedColumn, ListedRow, Listing, Points, RowGroup
 from workers.catalog import suggestion
 
 _SORT_LETTERS: Final = 60
@@ -38,6 +39,7 @@ _SHARED_ROLES: Final = ("compare", "tune")
 _SHARED_NAMES: Final = ("sweep", "cell", "candidate")
 """Columns in which all trials of a candidate agree."""
 
+_MOST_GROUPS: Final = 200
 MOST_METRICS: Final = 24
 """Metrics in one listing."""
 _SELECTED: Final = ("score", "seconds")
@@ -125,6 +127,31 @@ class ListingReader(Access):
             rows = _Filled(connection, wanted, metrics, listed.columns).rows([row.id for row in numbered[:limit]])
         following = encode(numbered[limit - 1].by, numbered[limit - 1].id) if len(numbered) > limit else None
         return Listing(items=rows, next_cursor=following, total=total, metrics=list(metrics))
+
+    def groups(self, wanted: RowQuery, by: str, metrics: Sequence[str]) -> list[RowGroup]:
+        """The rows by their label in the column `by`, the first 200 groups; raises InvalidFilterError, NotFoundError.
+
+        Each has the means of the score and of `metrics` over the rows that have them.
+        """
+        names = dict.fromkeys(["score", *metrics])
+        wanted.names, wanted.path = (by, *names), "group"
+        with self._database.reading() as connection:
+            listed = _listed(connection, wanted)
+            label = _label(listed, by, "group")
+            query = sa.select(label.label("label"), sa.func.count().label("rows"))
+            numbers = {name: number for name in names if (number := listed.number(name)) is not None}
+            for number in numbers.values():
+                query = query.add_columns(sa.func.count(number), _mean(number), _mean(number * number))
+            rows = connection.execute(query.where(listed.condition).group_by(label).limit(_MOST_GROUPS)).tuples().all()
+        found = []
+        for text, count, *moments in rows:
+            group = RowGroup(label=text, rows=count, values=dict.fromkeys(names))
+            for name, n, mean, square in zip(numbers, moments[::3], moments[1::3], moments[2::3], strict=True):
+                group.values[name] = mean
+                if n > 1:
+                    group.deviations[name] = (max(0.0, square - mean**2) * n / (n - 1)) ** 0.5
+            found.append(group)
+        return sorted(found, key=lambda group: _in_order(group.label))
 
 
 _ITSELF: Final = (
@@ -457,6 +484,14 @@ class PlotReader(Access):
         return Points(sorted(points, key=lambda row: (str(row["colour"]), row["place"])), total)
 
 
+def _in_order(label: str | None) -> tuple[bool, float, str]:
+    """Sorts labels: numbers, then texts, then `None`."""
+    try:
+        return label is None, math.inf if label is None else float(label), label or ""
+    except ValueError:
+        return False, math.inf, label or ""
+
+
 def _lot(number: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
     return (sa.cast(number, sa.BigInteger) * _SPREAD) % _RING
 
@@ -474,10 +509,10 @@ def _number(listed: ListedRows, name: str) -> sa.ColumnElement[Any]:
     return number
 
 
-def _label(listed: ListedRows, name: str) -> sa.ColumnElement[Any]:
+def _label(listed: ListedRows, name: str, path: str = "plot") -> sa.ColumnElement[Any]:
     label = sa.cast(listed.rows.c.sweep_id, sa.String) if name == "sweep" else listed.label(name)
     if label is None:
-        raise InvalidFilterError(f"`{name}` has no labels to group rows by; choose an axis", 0, "plot")
+        raise InvalidFilterError(f"`{name}` has no labels to group rows by; choose an axis", 0, path)
     return label
 
 

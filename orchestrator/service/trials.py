@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 
 from orchestrator.publish import figures, frames
 from orchestrator.publish.aggregate import by_cell, direction, selection, summary_of
-from orchestrator.publish.classes import class_scores
+from orchestrator.publish.classes import class_scores, pooled
 from orchestrator.publish.figures.sketch import averaged, evenly, smoothed, thinned
 from orchestrator.publish.labels import metric_facts
 from orchestrator.publish.verdicts import judge
@@ -23,7 +23,7 @@ from orchestrator.views import filters
 from orchestrator.views.errors import BusyError, ConflictError, NotFoundError
 from orchestrator.views.pages import each
 from orchestrator.views.runs import Labels, SweepResults, TrialResult
-from orchestrator.views.states import TRIAL_ACTIVE
+from orchestrator.views.states import TRIAL_ACTIVE, TrialState
 from orchestrator.views.sweeps import Links
 from orchestrator.views.trials import (
     Against,
@@ -298,10 +298,16 @@ class ListingQueries:
         limit: int,
         *,
         count: bool,
+        group: str = "",
     ) -> Listing:
-        """A page of trials or candidates; raises InvalidFilterError."""
+        """A page of trials or candidates, and all of them by their label in the column `group`, if it is given.
+
+        Raises InvalidFilterError.
+        """
         shown = self.usual(query.sweep) if columns is None else list(dict.fromkeys(columns))
-        return self._store.listings.page(query.rows(), sort, shown, cursor, limit, count=count)
+        page = self._store.listings.page(query.rows(), sort, shown, cursor, limit, count=count)
+        groups = self._store.listings.groups(query.rows(), group, shown) if group else []
+        return page.model_copy(update={"groups": groups})
 
     def usual(self, sweep: int | None) -> list[str]:
         """The metrics that a list shows by default: those of a sweep's tables, then the usual metrics."""
@@ -436,18 +442,28 @@ class TrialQueries:
         }
         return found.model_copy(update=update)
 
-    def classes(self, trial: int, split: str = "test") -> ClassScores:
-        """Recall, precision and F1 of each class of a test split; raises NotFoundError if its training kept none."""
-        self._store.trials.get(trial)
-        name = judge.file_of(split)
-        found, missing = self._arrays([trial], name)
+    def classes(self, trial: int, split: str = "test", *, seeds: bool = False) -> ClassScores:
+        """Recall, precision and F1 of each class of a test split; raises NotFoundError if its training kept none.
+
+        `seeds`: of the queries of all finished trials of its candidate, as far as their trainings kept them.
+        """
+        view, name = self._store.trials.get(trial), judge.file_of(split)
+        together = [trial]
+        if seeds:
+            among = self._store.trial_results.of(view.sweep, [view.cell]).trials_of(view.cell)
+            together += [
+                other.trial
+                for other in among
+                if other.candidate == view.candidate and other.trial != trial and other.state is TrialState.FINISHED
+            ]
+        found, missing = self._arrays(together, name)
         if trial not in found:
             raise NotFoundError(missing[trial])
         try:
-            scores, checkpoint = class_scores(found[trial]), str(found[trial]["checkpoint"])
+            scores, checkpoint = class_scores(pooled([*found.values()])), str(found[trial]["checkpoint"])
         except (KeyError, ValueError, TypeError) as error:
             raise NotFoundError(f"{name}.npz of trial {trial} has no scores by class: {error}") from error
-        return ClassScores(trial=trial, split=split, checkpoint=checkpoint, classes=scores)
+        return ClassScores(trial=trial, trials=sorted(found), split=split, checkpoint=checkpoint, classes=scores)
 
     def classes_figure(self, found: ClassScores) -> dict[str, Any]:
         """The scores of classes as a Vega-Lite figure."""

@@ -60,6 +60,7 @@ class ClassScores(View):
     """The scores of each class, the lowest F1 first."""
 
     trial: int
+    trials: list[int]  # whose queries are counted: the trial, or the trials of its candidate
     split: str  # `test`, or a further test set such as `test_lfw`
     checkpoint: str  # of the weights: `best` or `last`
     classes: list[ClassScore]
@@ -256,8 +257,18 @@ class ListedRow(View):
     tags: list[str] = Field(default_factory=list)  # its own, its cell's and its sweep's
 
 
+class RowGroup(View):
+    """The rows of a list with the same label, with the means of their numbers."""
+
+    label: str | None  # null: the rows that lack the column
+    rows: int
+    values: dict[str, float | None]  # means of `score` and the requested metrics, over the rows that have them
+    deviations: dict[str, float] = Field(default_factory=dict)  # of two values or more
+
+
 class Listing(Page[ListedRow]):
     """A page of a list of trials or candidates."""
 
     total: int | None = None  # the number of all rows, if requested
     metrics: list[str]  # the metrics that are shown
+    groups: list[RowGroup] = Field(default_factory=list)  # of all rows, if requested

@@ -137,6 +137,14 @@ def test_the_scores_of_each_class(http: TestClient, conductor: Conductor, settin
     assert {one["f1"] for one in older.values()} == {None}
     for wrong in ("/v1/trials/3/classes", "/v1/trials/1/classes?split=test_lfw", "/v1/trials/9/classes"):
         assert http.get(wrong).status_code == 404, wrong
+    other = drawn.integers(0, 5, 200, dtype=np.int32)
+    for guesses in (predicted, other):
+        keep(conductor, settings, {"queries.npz": packed({**scores, **about, "predicted": guesses})})
+    both = http.get("/v1/trials/4/classes?seeds=true").json()
+    recalls = precision_recall_fscore_support([*labels, *labels], [*predicted, *other], zero_division=0.0)[1]
+    assert both["trials"] == [3, 4]
+    assert {one["label"]: one["recall"] for one in both["classes"]} == pytest.approx(dict(enumerate(recalls)))
+    assert http.get("/v1/trials/1/classes?seeds=true").json()["classes"][0]["f1"] is None, "trial 2 kept no `predicted`"
 
 
 def test_the_client_and_the_command(url: str, path: str, tmp_path: Path) -> None:

@@ -206,7 +206,7 @@ def test_what_spans_decades_is_drawn_by_factors(http: TestClient, conductor: Con
     def plot(name: str, **asked: str) -> Any:
         return http.get(f"/v1/plots/{name}", params=asked).raise_for_status().json()
 
-    lines, bars, _ = (layer["data"]["values"] for layer in plot("parallel")["layer"])
+    lines, bars, *_ = (layer["data"]["values"] for layer in plot("parallel")["layer"])
     assert {row["column"] for row in lines} == {"loss", "lr", "embedding", "score"}
     ticks = {(tick["column"], tick["label"]): tick["height"] for tick in bars if tick["column"] != "score"}
     assert ticks == pytest.approx({

@@ -14,15 +14,18 @@ from fastapi import FastAPI
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 from playwright.sync_api import TimeoutError as PageTimeout
 
+from benchmarks.sweep_of import Shape, body
 from dashboards import catalog, rendering
 from orchestrator.host.identity import ensure_identity
 from orchestrator.publish.formats import render
+from orchestrator.service.service import Service
 from orchestrator.settings import Settings
 from orchestrator.views.accounts import Role, Scope
 from orchestrator.views.operations import Node, ProcessUsage, SlotReport
 from orchestrator.views.pages import TagChange
 from tests.dashboards.conftest import PATIENCE, Watched
 from tests.dashboards.stage import DRAWN_SPEC, SMALL_SPEC, SPEC, Stage
+from tests.inline_conductor import ran
 from tests.publish import shapes
 from workers.figures.arrays import packed
 
@@ -77,10 +80,35 @@ def fits(page: Page) -> bool:
     return True
 
 
+class Viewer:
+    """Looks at pages on a desk in light and dark, and on a phone, and notes in `wrong` what axe or a reader misses."""
+
+    def __init__(self, context: BrowserContext) -> None:
+        self.page, self.wrong = context.new_page(), list[Any]()
+
+    def look(self, path: str, drawn: str = "", *, axe: bool = True, theirs: str = "#nothing") -> None:
+        page = self.page
+        page.set_viewport_size({"width": 1280, "height": 720})
+        page.emulate_media(color_scheme="light")
+        page.goto(path)
+        if drawn:
+            expect(page.locator(drawn).first).to_be_visible()
+        if not fits(page):
+            self.wrong.append((path, "is wider than a desk's window"))
+        if axe:
+            page.evaluate(Axe().axe_script)
+        for scheme, width, options in (("light", 1280, ALL), ("dark", 1280, COLOURS), ("dark", 390, ON_A_PHONE)):
+            page.emulate_media(color_scheme=scheme)
+            page.set_viewport_size({"width": width, "height": 844})
+            found = page.evaluate(RUN, [theirs, options])["violations"] if axe else []
+            self.wrong.extend((path, scheme, one["id"], node["target"]) for one in found for node in one["nodes"])
+        if not fits(page):
+            self.wrong.append((path, "is wider than a phone"))
+
+
 def test_pages_are_accessible_and_fit(
     context: BrowserContext, stage: Stage, sweep: int, site: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On a desk in light and dark, and on a phone."""
     monkeypatch.setattr(catalog, "GUIDE_FOLDER", site)
     stage.service.annotations.put(("sweep", sweep, 0), "", TagChange(["paper", "wip"]), None)
     stage.resolve(sweep)
@@ -95,26 +123,7 @@ def test_pages_are_accessible_and_fit(
     (settings.storage / kept.folder).mkdir(parents=True)
     (settings.storage / kept.folder / "queries.npz").write_bytes(QUERIES)
     other = stage.submit(SMALL_SPEC)
-    page, wrong = context.new_page(), []
-
-    def look(path: str, drawn: str = "", *, axe: bool = True, theirs: str = "#nothing") -> None:
-        page.set_viewport_size({"width": 1280, "height": 720})
-        page.emulate_media(color_scheme="light")
-        page.goto(path)
-        if drawn:
-            expect(page.locator(drawn).first).to_be_visible()
-        if not fits(page):
-            wrong.append((path, "is wider than a desk's window"))
-        if axe:
-            page.evaluate(Axe().axe_script)
-        for scheme, width, options in (("light", 1280, ALL), ("dark", 1280, COLOURS), ("dark", 390, ON_A_PHONE)):
-            page.emulate_media(color_scheme=scheme)
-            page.set_viewport_size({"width": width, "height": 844})
-            found = page.evaluate(RUN, [theirs, options])["violations"] if axe else []
-            wrong.extend((path, scheme, one["id"], node["target"]) for one in found for node in one["nodes"])
-        if not fits(page):
-            wrong.append((path, "is wider than a phone"))
-
+    viewer = Viewer(context)
     for path in (
         "/", f"/sweeps/{sweep}", f"/sweeps/{sweep}/cells/0", f"/sweeps/{sweep}/storage", "/trials/40",
         f"/sweeps/{sweep}/statistics",
@@ -124,16 +133,33 @@ def test_pages_are_accessible_and_fit(
         "/catalog/loss/triplet",
         "/cluster", "/people", "/tokens?user=ada", "/login", f"/sweeps/{sweep}/shares",
     ):  # fmt: skip
-        look(path)
-    look("/docs", ".opblock", theirs="#reference")
-    look("/docs/guide/", theirs=".sidebar-drawer, .highlight, .announcement")
+        viewer.look(path)
+    viewer.look("/docs", ".opblock", theirs="#reference")
+    viewer.look("/docs/guide/", theirs=".sidebar-drawer, .highlight, .announcement")
     for trial in (1, 5, 21):
-        look(f"/trials/{trial}", "#drawing svg")
-    look("/trials/1/classes", "#drawing svg")
-    look(f"/curves?sweep={sweep}&key=train/loss&key=validation/map@r", "#drawing svg")
+        viewer.look(f"/trials/{trial}", "#drawing svg")
+    viewer.look("/trials/1/classes", "#drawing svg")
+    viewer.look(f"/curves?sweep={sweep}&key=train/loss&key=validation/map@r", "#drawing svg")
     for plot in ("parallel", "slice", "heat", "history", "distribution"):
-        look(f"/sweeps/{sweep}/trials?sort=-score&plot={plot}", "#plot svg", axe=plot == "parallel")
-    assert wrong == []
+        viewer.look(f"/sweeps/{sweep}/trials?sort=-score&plot={plot}", "#plot svg", axe=plot == "parallel")
+    assert viewer.wrong == []
+
+
+@pytest.mark.soak
+def test_pages_of_10_000_trials_are_accessible_and_fit(
+    context: BrowserContext, service: Service, settings: Settings
+) -> None:
+    """Of a sweep that runs, with 600 trials finished."""
+    inline = settings.model_copy(update={"engine": "inline", "train": "benchmarks.instant:train", "mlflow_url": None})
+    sweep = ran(service, inline, body(Shape(10, 100, 10)), orders=600)
+    viewer = Viewer(context)
+    for path in ("/", f"/sweeps/{sweep}", f"/sweeps/{sweep}/cells/0", f"/sweeps/{sweep}/extend"):
+        viewer.look(path)
+    viewer.look(f"/curves?sweep={sweep}&by=candidate", "#drawing svg")
+    for plot in ("scatter", "heat", "slice", "parallel", "history", "distribution"):
+        viewer.look(f"/sweeps/{sweep}/trials?sort=-score&plot={plot}", "#plot svg", axe=False)
+    viewer.look(f"/trials?of=candidates&sort=-score&where=sweep:{sweep}&group=lr")
+    assert viewer.wrong == []
 
 
 def test_a_sweep_keeps_itself_current_and_a_person_undisturbed(

@@ -2,6 +2,7 @@
 
 import math
 import random
+import statistics
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -102,6 +103,26 @@ def test_candidates_are_means_of_their_trials(two: Store) -> None:
     assert page.items[1].deviations["score"] == pytest.approx(0.0707, abs=1e-4)
     assert page.items[1].labels == {"loss": "triplet", "loss.margin": "0.2"}
     assert trials(two, "trial:4 state:failed", kind="candidates") == [3]
+
+
+def test_groups_are_means_of_rows_with_a_label(two: Store) -> None:
+    for where, kind in (("", "trials"), ("score>0.5", "trials"), ("", "candidates")):
+        rows = listed(two, where, kind=kind, metrics=["map@r"]).items
+        found = two.listings.groups(RowQuery(parse(where), kind), "loss", ["map@r"])
+        assert [group.label for group in found] == sorted({row.labels["loss"] for row in rows})
+        for group in found:
+            those = [row for row in rows if row.labels["loss"] == group.label]
+            assert group.rows == len(those)
+            for name, mean in group.values.items():
+                given = [row.score if name == "score" else row.values[name] for row in those]
+                numbers = [number for number in given if number is not None]
+                assert mean == (pytest.approx(statistics.mean(numbers)) if numbers else None), (where, kind, name)
+                if len(numbers) > 1:
+                    assert group.deviations[name] == pytest.approx(statistics.stdev(numbers))
+    labels = [group.label for group in two.listings.groups(RowQuery(parse("")), "seed", [])]
+    assert labels == ["0", "1"]
+    with pytest.raises(InvalidFilterError, match="no column `los`"):
+        two.listings.groups(RowQuery(parse("")), "los", [])
 
 
 def test_pages_have_every_row_once(two: Store) -> None:

@@ -141,7 +141,9 @@ def _lines(
         fields=["x", "label"], nearest=True, on="pointermove", clear="pointerout", empty=False, name=f"near{place}"
     )
     labels = [line.label for line in found.traces]
-    legend = alt.Legend(orient="bottom", columns=2, labelLimit=420, symbolType="stroke", symbolOpacity=1)
+    legend = alt.Legend(
+        orient="bottom", columns=2, labelLimit=420, symbolType="stroke", symbolOpacity=1, symbolLimit=0
+    )  # fmt: skip
     colour, dash = (  # without black, which is invisible on dark pages
         channel("label:N", title=None, legend=legend, scale=alt.Scale(domain=labels, range=_repeated(looks, labels)))
         for channel, looks in ((alt.Color, COLOURS[:6]), (alt.StrokeDash, DASHES))
@@ -229,17 +231,20 @@ def parallel(points: Points, axes: Sequence[str], numbers: Sequence[str], colour
         labelAngle=0, labelFontWeight="bold", orient="top", domain=False, ticks=False, grid=True, labelOverlap=False
     ))  # fmt: skip
     y = alt.Y("height:Q", title=None, axis=None, scale=alt.Scale(domain=[-0.04, 1.04], nice=False))
-    emphasis = alt.condition(f"{_ANY} ? {_CHOSEN} : true", alt.value(0.5), alt.value(0.05))
+    opacity = min(0.5, max(0.1, 60 / len(points.rows)))
+    emphasis = alt.condition(f"{_ANY} ? {_CHOSEN} : true", alt.value(opacity), alt.value(0.05))
     tips = [_tip("trial", "trial"), _tip("column", "column"), alt.Tooltip("value:N"), _tip("colour", colour)]
     lines = alt.Chart(_data(rows)).mark_line(strokeWidth=1.2).encode(
         x=x, y=y, color=_colour(points, colour), opacity=emphasis, detail="trial:N", tooltip=tips
     )  # fmt: skip
     marks = alt.Chart(_data(ticks)).encode(x=x, y=y)
     bars = marks.mark_tick(thickness=1, size=9, color="#8b939c")
-    words = marks.mark_text(align="left", dx=7, fontSize=11).encode(text="label:N")
+    # The halo, in the page's colour, keeps words legible on lines.
+    halo, words = (marks.mark_text(align="left", dx=7, fontSize=11, **style).encode(text="label:N")
+                   for style in ({"style": "halo"}, {}))  # fmt: skip
     log = [name for name, values in columns if name in numbers and _spans_decades(values)]
     note = f"Logarithmic: {', '.join(log)}" if log else ""
-    return _finished(alt.layer(lines, bars, words), points, f"{', '.join(order)} of each row", note)
+    return _finished(alt.layer(lines, bars, halo, words), points, f"{', '.join(order)} of each row", note)
 
 
 def _upright(values: Sequence[Any]) -> tuple[list[float], list[tuple[str, float]]]:
