@@ -298,6 +298,7 @@ GIVEN: dict[str, tuple[int, float]] = {
     "s_mu": (1, 2.7177321993357797),
     "s_mu_lower": (1, 0.9682458365518543),
     "s_mu_upper": (1, 2.7386127875258306),
+    "violations": (1, 0.49166666666666664),
 }
 """The version and the value of each metric; a new metric adds a line, and a new version replaces its own."""
 

@@ -123,7 +123,7 @@ def test_shapes_that_do_not_fit_are_refused(embeddings: Tensor, labels: Tensor) 
         Evaluation(embeddings, labels)
 
 
-MEANS = ["recall@1", "recall@2", "recall_sec@1", "map@r", "r_precision"]
+MEANS = ["recall@1", "recall@2", "recall_sec@1", "map@r", "r_precision", "violations"]
 
 
 def images(count: int = 60, classes: int = 7) -> tuple[torch.Tensor, torch.Tensor]:
@@ -245,6 +245,35 @@ def test_moments_are_those_of_the_pairs(width: int, with_gallery: bool) -> None:
     gallery = (other, 1 + classes) if with_gallery else None
     found = evaluate(embeddings, 3 + labels if not with_gallery else labels, MOMENTS, gallery=gallery)
     assert found == pytest.approx(_pairs(embeddings, labels, gallery), abs=1e-12)
+
+
+@pytest.mark.parametrize("distance", ["cosine", "euclidean"])
+@pytest.mark.parametrize("with_gallery", [False, True])
+def test_violating_triplets_are_counted_as_a_naive_loop_does(distance: Distance, with_gallery: bool) -> None:
+    embeddings, labels = _split()
+    embeddings[3] = embeddings[0]  # a tie, in rows of several classes
+    gallery = (_split(1)[0], _split(1)[1]) if with_gallery else None
+    others, classes = gallery or (embeddings, labels)
+    apart = torch.cdist(embeddings, others) if distance == "euclidean" else -unit(embeddings) @ unit(others).T
+    if distance == "euclidean" or not with_gallery:
+        apart = apart.round(decimals=12)
+    shares = []
+    for query in range(len(labels)):
+        own = [i for i in range(len(classes)) if classes[i] == labels[query] and (with_gallery or i != query)]
+        rest = [i for i in range(len(classes)) if classes[i] != labels[query]]
+        found = [0.5 * (apart[query, n] == apart[query, p]) + 1.0 * (apart[query, n] < apart[query, p])
+                 for p in own for n in rest]  # fmt: skip
+        shares.append(sum(map(float, found)) / len(found))
+    for chunk in (7, CHUNK):
+        evaluation = Evaluation(embeddings, labels, gallery=gallery, distance=distance, chunk=chunk)
+        assert evaluation.violated.tolist() == pytest.approx(shares, abs=1e-6)
+
+
+def test_random_embeddings_violate_half_of_their_triplets() -> None:
+    same, labels = torch.ones(12, 4), torch.arange(12) % 3
+    assert evaluate(same, labels, ["violations"]) == {"violations": 0.5}
+    assert evaluate(torch.eye(3)[labels], labels, ["violations"]) == {"violations": 0.0}
+    assert math.isnan(evaluate(same, torch.zeros_like(labels), ["violations"])["violations"])
 
 
 def test_without_a_pair_there_is_no_moment() -> None:

@@ -12,7 +12,7 @@ from torch import Tensor
 from workers import geometry
 from workers.contract import Distance
 from workers.evaluation.clustering import k_means
-from workers.evaluation.neighbours import CHUNK, Neighbours, Similarity, nearest, neighbours
+from workers.evaluation.neighbours import CHUNK, Neighbours, Similarity, nearest, neighbours, rows_of
 from workers.geometry import PairCosines, gram, pair_cosines
 
 _ITERATIONS = 20  # of k-means, with one start and a fixed seed: pytorch-metric-learning's protocol
@@ -137,6 +137,27 @@ class Evaluation:
             places = nearest(self._compared, queries, among=self._gallery is None, chunk=self._chunk)
             found[unsure] = (labels if self._gallery is None else self._gallery.labels)[places]
         return found
+
+    @cached_property
+    def violated(self) -> Tensor:
+        """The share of each query's triplets whose negative is nearer than its positive, float64 [queries].
+
+        A tie counts half; NaN if there is no other class.
+        """
+        classes, gallery = self._common
+        among, compared = classes if gallery is None else gallery[1], self._compared
+        shares = [torch.zeros(0, dtype=torch.float64, device=classes.device)]
+        for some in torch.split(self.queries, max(1, rows_of(self._chunk, len(among)))):
+            products = compared.queries[some] @ compared.gallery.T
+            negative = among[None, :] != classes[some][:, None]
+            ascending = products.masked_fill(~negative, math.inf).sort(dim=1).values
+            positive = ~negative if gallery is not None else (~negative).scatter(1, some[:, None], False)
+            chosen, columns = positive.int().topk(int(positive.sum(dim=1).max()), dim=1)
+            own = products.gather(1, columns)
+            below = (torch.searchsorted(ascending, own) + torch.searchsorted(ascending, own, right=True)).double() / 2
+            nearer = 1 - below / negative.sum(dim=1, keepdim=True)
+            shares.append((nearer * chosen).sum(dim=1) / chosen.sum(dim=1))
+        return torch.cat(shares)
 
     @cached_property
     def cosines(self) -> PairCosines:
