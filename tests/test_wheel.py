@@ -70,7 +70,7 @@ print(dashboards.catalog.guide_file("search.html") is not None)
     assert parts > 30
     assert formats >= 6
     assert (page, style) == ("True", "True")
-    assert published == "1618"
+    assert published == "1628"
     assert guide == "True"
 
 

@@ -167,8 +167,14 @@ def _quotation_note(paper: str, found: Quotation, column: Column) -> str:
 
 
 def _quoted_rows(selected: Selection, paper: PublishedTable, panel: Panel, sign: str, stub: int) -> Iterator[TableRow]:
-    """The rows of the paper that the layout quotes; without a sign, where all numbers are the paper's."""
+    """The rows of the paper that the layout quotes; without a sign, where all numbers are the paper's.
+
+    Where the table shows printed numbers anyway, a row that own cells repeat is left out.
+    """
+    repeated = [row.labels.items() for row in panel.rows] if selected.printed or selected.numbers != "own" else []
     for row in selected.layout.quoted:
+        if any(row.of.items() <= labels for labels in repeated):
+            continue
         cells = (_quoted_cell(selected, paper, row, column) for column in panel.columns)
         yield _row(f"{row.label}{sign}", stub, cells, row.of)
 
