@@ -116,7 +116,7 @@ DATA: Final[Mapping[str, tuple[str, ...]]] = {
     "line": ("spectrum",),
     "curves": ("norm_traces",),
     "distribution": tuple(QUANTITIES),
-    "scatter": ("tsne", "unit_circle", "tsne_stages"),
+    "scatter": ("tsne", "unit_circle", "tsne_stages", "gradients"),
     "bars": (),
     "heatmap": ("heat_map", "heat_map_stages", "samples"),
     "images": ("panels", "feature_maps"),
@@ -126,7 +126,7 @@ DATA: Final[Mapping[str, tuple[str, ...]]] = {
 
 STAGED: Final = ("tsne_stages", "heat_map_stages")
 """Those that look at stages of a training."""
-ON_THE_WAY: Final = (*STAGED, "samples", "direction_variation", "norm_traces")
+ON_THE_WAY: Final = (*STAGED, "samples", "direction_variation", "norm_traces", "gradients")
 """Those that look at a training on its way, whichever weights it keeps."""
 
 _EVERYWHERE: Final = ("kind", "facet", "when", "labels", "titles", "title", "caption")

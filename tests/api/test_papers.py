@@ -146,7 +146,7 @@ def test_the_list_by_command() -> None:
     answer = metricsweep(NOWHERE, "published")
     assert answer.exit_code == 0
     assert re.search(r"^SEC-T3 +288  Four losses", answer.stdout, re.MULTILINE)
-    assert len(json.loads(metricsweep(NOWHERE, "published", "--json").stdout)) == 23
+    assert len(json.loads(metricsweep(NOWHERE, "published", "--json").stdout)) == 26
 
 
 def test_one_table_in_its_own_formats(tmp_path: Path) -> None:

@@ -92,6 +92,9 @@ FILES = {
     "spectrum": lambda trial: {"singular": np.array([4.0, 2.0, 0.5]) + trial / 100},
     "norm_traces": lambda trial: {"step": np.array([0, 10]), "norm": np.array([[1.0, 2.0], [1.5, 2.5]]) + trial},
     "heat_map": lambda _: {"cosine": np.array([[1.0, np.nan], [0.5, 1.0]]), "class_cosine": np.array([[np.nan]])},
+    "gradients": lambda trial: {
+        "step": np.array([0, 30]), "norm": np.array([[1.0, 2.0], [1.5, 2.5]]) + trial, "gradient": np.ones((2, 2)),
+    },
     "tsne_stages": _plane, "heat_map_stages": _cosines_by_stage, "samples": _samples,
 }  # fmt: skip
 

@@ -88,6 +88,24 @@ def test_direction_variation_and_norms_are_of_the_images_that_are_followed(tmp_p
     assert traces["label"].tolist() == batches(begun(what, tmp_path)).splits.train.labels[index].tolist()
 
 
+def test_gradients_are_those_of_the_loss_and_orthogonal_to_embeddings(tmp_path: Path) -> None:
+    """Of a batch as it trains, without the regularizer, whose gradient is parallel to the embedding."""
+    what = recipe(figures=[{"name": "gradients", "every": 5, "images": 7}], regularizer="sec", loss="tuplet")
+    plain, _ = run(recipe(regularizer="sec", loss="tuplet"), tmp_path / "plain")
+    result, _ = run(what, tmp_path)
+    assert (result.metrics, result.curves) == (plain.metrics, plain.curves), "looking changes nothing"
+    held, session = read(tmp_path / "gradients.npz"), begun(what, tmp_path)
+    assert held["step"].tolist() == [0, 5, 10]
+    assert held["norm"].shape == held["gradient"].shape == (3, 7)
+    np.testing.assert_allclose(held["turn"], held["gradient"] / held["norm"])
+    task, batch = retrieval(session), batches(session).next()
+    task.model.train()
+    embeddings = task.model(batch.images).detach().requires_grad_()
+    (gradient,) = torch.autograd.grad(task.loss(embeddings, batch.labels), embeddings)
+    np.testing.assert_allclose(held["norm"][0], geometry.norms(embeddings.detach())[:7].numpy(), rtol=1e-4)
+    np.testing.assert_allclose(held["gradient"][0], geometry.norms(gradient)[:7].numpy(), rtol=1e-3)
+
+
 def test_followed_images_are_those_of_the_seed_whatever_the_loss(tmp_path: Path) -> None:
     def drawn(**changes: Any) -> list[int]:
         seed = changes.pop("draw", 0)
@@ -111,7 +129,7 @@ def test_a_training_without_a_whole_window_has_no_angles(tmp_path: Path) -> None
 
 def test_figures_of_a_resumed_training_are_the_same(tmp_path: Path) -> None:
     measured = {"name": "sec_fixed", "source": "training_set"}
-    asked = [VARIATION, TRACES, "norms", *STAGES]
+    asked = [VARIATION, TRACES, "gradients", "norms", *STAGES]
     what = recipe(figures=asked, precision="bf16", regularizer=measured, loss="proxy_anchor")
     whole, _ = run(what, tmp_path / "whole")
     for cuts in ([5], [7, 3, 1]):

@@ -2,6 +2,8 @@
 
 import math
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -17,13 +19,14 @@ from tests.workers.inputs import (
     random_batch,
     value_and_gradient,
 )
-from tests.workers.recipes import DIGITS
+from tests.workers.recipes import DIGITS, begun, recipe, retrieval
 from workers import catalog, geometry
 from workers.geometry import masks
 from workers.regularizers.sec import Sec
 from workers.regularizers.sec_ema import SecEma
 from workers.regularizers.spread_out import SpreadOut
 from workers.regularizers.svmax import SVMax
+from workers.training.loop import ProgressLog, iteration
 
 REGULARIZERS = part_names("regularizer")
 WEIGHTED = [name for name in REGULARIZERS if name != "none"]
@@ -230,3 +233,18 @@ def test_svmax_takes_raw_embeddings_on_demand() -> None:
     expected = math.exp((upper - torch.linalg.svdvals(f).mean().item()) / (upper - lower))
     assert SVMax(unit=False)(f).item() == pytest.approx(expected)
     assert SVMax(unit=False)(geometry.unit(f)).item() == pytest.approx(SVMax()(f).item())
+
+
+def test_the_norm_of_all_features_is_measured_again_as_they_move(tmp_path: Path) -> None:
+    what = recipe(regularizer={"name": "sec_fixed", "source": "training_set", "every": 2}, iterations=5)
+    session = begun(what, tmp_path)
+    task, journal = retrieval(session), ProgressLog(5, 5, {}, lambda _: None)
+    regularizer: Any = task.regularizer
+    known = math.nan
+    for step in range(1, 6):
+        iteration(session, journal)
+        now = float(geometry.norms(task.look()).double().mean())
+        known = known if step % 2 else now
+        if step > 1:
+            assert regularizer.measured.item() == pytest.approx(known, rel=1e-6), step
+        assert now != pytest.approx(known, rel=1e-6) or step % 2 == 0, "the norms move"

@@ -169,6 +169,21 @@ class NormTraces(FollowedImages):
     images: int = Field(default=10, ge=1, le=10_000)
 
 
+class Gradients(Followed):
+    """||f|| and ||dL/df|| of the images of a batch, by default at ten times of the training (SEC equation 6)."""
+
+    name: Literal["gradients"] = "gradients"
+    images: int = Field(default=512, ge=1, le=10_000)
+    """The most images of a batch."""
+
+    @property
+    def seen(self) -> tuple[int, str]:
+        return self.images, "images"
+
+    def interval(self, total: int) -> int:
+        return self.every or max(1, total // 10)
+
+
 def _rising(at: list[int]) -> list[int]:
     if any(later <= earlier for earlier, later in pairwise(at)):
         raise ValueError(f"expected each stage later than the one before it, found {at}")
@@ -232,6 +247,7 @@ _Any = Annotated[
     | HeatMap
     | DirectionVariation
     | NormTraces
+    | Gradients
     | TsneStages
     | HeatMapStages
     | FollowedSamples,

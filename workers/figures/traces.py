@@ -87,6 +87,8 @@ def asked(figures: AskedFigures, labels: Tensor, vectors: ClassVectors) -> dict[
             traces[figure.name] = DirectionTrace(figure, len(labels))
         elif isinstance(figure, options.NormTraces):
             traces[figure.name] = NormTrace(figure, len(labels), total)
+        elif isinstance(figure, options.Gradients):
+            traces[figure.name] = GradientTrace(figure, total)
         elif isinstance(figure, options.TsneStages):
             traces[figure.name] = PlaneTrace(figure, unit, labels, vectors, figures.distance)
         elif isinstance(figure, options.HeatMapStages):
@@ -163,6 +165,32 @@ class NormTrace(Trace):
             "step": self.step, "index": self.index.numpy(), "label": labels.cpu()[self.index].numpy(),
             "norm": torch.stack(self._seen).numpy(),
         }  # fmt: skip
+
+
+class GradientTrace(Trace):
+    """||f|| and ||dL/df|| of the images of a batch while it trains, L without its regularizer (SEC equation 6)."""
+
+    def __init__(self, figure: options.Gradients, total: int) -> None:
+        super().__init__(torch.empty(0, dtype=torch.int64))  # follows no image: each batch has its own
+        self._every, self._images = figure.interval(total), figure.images
+
+    def due(self, step: int) -> bool:
+        return False
+
+    def see(self, step: int, loss: Tensor, embeddings: Tensor) -> None:
+        """Record the gradients of `loss` by raw `embeddings` [b, d] after `step` iterations, if they are due."""
+        if step % self._every == 0:
+            (gradient,) = torch.autograd.grad(loss, embeddings, retain_graph=True)
+            sizes = torch.stack([geometry.norms(embeddings.detach()), geometry.norms(gradient)])
+            self._add(step, sizes[:, : self._images].cpu())
+
+    def arrays(self, labels: Tensor) -> Arrays:
+        """`norm` and `gradient` [w, n] after the iterations `step` [w], of the first n images of each batch.
+
+        `turn` [w, n] is gradient / norm: the tangent of the angle by which a step of SGD with rate 1 turns f.
+        """
+        norm, gradient = torch.stack(self._seen, dim=1).numpy() if self._seen else np.empty((2, 0, 0))
+        return {"step": self.step, "norm": norm, "gradient": gradient, "turn": gradient / norm}
 
 
 class StageTrace(Trace):

@@ -18,8 +18,9 @@ class SecFixed(nn.Module):
 
     `source` decides mu. `constant`: the number `mu`, by default 8.70, which SEC's figure 6 prints for Cars.
     `training_set`: the mean norm of all training images before the first iteration, as evaluations see them; this is
-    the paper's definition of that number. `first_batch`: the mean norm of the first batch, rho 0 in the authors' code
-    of SEC-EMA. A measured mu is kept in the checkpoint.
+    the paper's definition of that number. With `every` it is measured again each time so many iterations are done: mu
+    over all features, which moves as they do. `first_batch`: the mean norm of the first batch, rho 0 in the authors'
+    code of SEC-EMA. A measured mu is kept in the checkpoint.
     """
 
     label = "SEC (fixed norm)"
@@ -27,7 +28,8 @@ class SecFixed(nn.Module):
     formula = r"\frac{1}{b}\sum_{i}\left(\|f_i\|-\mu\right)^2,\quad\mu\ \text{constant}"
     version = 1
     norms = True
-    only_where = {"mu": {"source": "constant"}}
+    added = ("every",)
+    only_where = {"mu": {"source": "constant"}, "every": {"source": "training_set"}}
     measured: Tensor
 
     def __init__(
@@ -36,17 +38,21 @@ class SecFixed(nn.Module):
         eta: Annotated[float, Ge(0)] = 1.0,
         mu: Annotated[float, Gt(0)] | None = None,
         source: Literal["constant", "first_batch", "training_set"] = "constant",
+        every: Annotated[int, Ge(1)] | None = None,
     ) -> None:
+        if every is not None and source != "training_set":
+            raise ValueError(f"sec_fixed: every is only for `source: training_set`, found source {source!r}")
         if mu is not None and source != "constant":
             raise ValueError(f"sec_fixed: mu is only for `source: constant`, found mu {mu!r} and source {source!r}")
         super().__init__()
         self.eta = eta
         self.source = source
+        self.every = every
         self.mu = _PRINTED if mu is None else mu
         self.register_buffer("measured", torch.tensor(math.nan))
 
     def begin(self, mean_norm: Callable[[], float]) -> None:
-        """Before the first iteration: `mean_norm` gives the mean norm of the images that train."""
+        """Before the first iteration and after each `every`: `mean_norm` gives the mean norm of the images that train."""
         if self.source == "training_set":
             self.measured.fill_(mean_norm())
 

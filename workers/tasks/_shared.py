@@ -19,7 +19,7 @@ from workers.evaluation.probe import Classified, Probe, Schedule
 from workers.figures import arrays, traces
 from workers.figures.arrays import BY_DISTANCE, FIGURES, Arrays
 from workers.figures.options import FeatureMaps, Figure, Followed, Staged
-from workers.figures.traces import AskedFigures, ClassVectors
+from workers.figures.traces import AskedFigures, ClassVectors, GradientTrace
 from workers.geometry import batch_statistics
 from workers.tasks import At, Diverged, Eta, Optimized, Task, Terms
 
@@ -176,6 +176,9 @@ class Embedding(Task):
         given.
         """
         loss = total = self.loss(embeddings, labels)
+        for trace in self.traces.values():
+            if isinstance(trace, GradientTrace):
+                trace.see(at.step, loss, embeddings)
         eta, regularizer = None if self.eta is None else float(self.eta(at.step)), None
         if eta is not None:
             seen = embeddings if regularized is None else regularized
@@ -193,14 +196,20 @@ class Embedding(Task):
         return Terms("model", total, noted)
 
     def begin(self) -> None:
+        self._give_mean_norm()
+        self.after(0)
+
+    def _give_mean_norm(self) -> None:
         """Give the regularizer the mean norm of the training images, if it asks for it."""
         begin: Callable[[Callable[[], float]], None] | None = getattr(self.regularizer, "begin", None)
         if begin is not None:
             begin(lambda: float(geometry.norms(self.look()).double().mean()))
-        self.after(0)
 
     def after(self, step: int) -> None:
-        """Record embeddings for figures that are due."""
+        """Record embeddings for figures that are due, and the mean norm for the regularizer."""
+        every: int | None = getattr(self.regularizer, "every", None)
+        if every is not None and step and step % every == 0:
+            self._give_mean_norm()
         for trace in self.traces.values():
             if trace.due(step):
                 trace.note(step, self.look(trace.index))

@@ -38,7 +38,7 @@ class Retrieval(Embedding):
     distances = ("cosine", "euclidean")
     figures = (
         "norms", "cosines", "panels", "feature_maps", "tsne", "unit_circle", "spectrum", "heat_map",
-        "direction_variation", "norm_traces", "tsne_stages", "heat_map_stages",
+        "direction_variation", "norm_traces", "gradients", "tsne_stages", "heat_map_stages",
     )  # fmt: skip
 
     def __init__(

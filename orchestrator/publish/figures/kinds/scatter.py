@@ -1,4 +1,4 @@
-"""Embeddings in the plane, coloured by their class: t-SNE, or the unit circle of two dimensions."""
+"""Embeddings in the plane, coloured by their class: t-SNE, or the unit circle; gradients against norms."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,6 +23,7 @@ _SHOWN: Final = {
     "tsne": "t-SNE of the directions of the {split} embeddings",
     "tsne_stages": "t-SNE of the directions of training images",
     "unit_circle": "Directions of the two-dimensional {split} embeddings",
+    "gradients": "The size of the loss's gradient against the norm of the embedding, of images of a batch",
 }
 _STAR: Final = {
     "shape": "M0,-1L.22,-.31L.95,-.31L.36,.12L.59,.81L0,.38L-.59,.81L-.36,.12L-.95,-.31L-.22,-.31Z",
@@ -46,7 +47,9 @@ def draw(it: Sketch) -> FigureDrawing:
     """Draws embeddings in the plane, with a panel for each point and repeat (axes differ), and a plot per stage."""
     name = sketch.figure_of(it)
     staged = name == "tsne_stages"
-    pooled = sketch.read(it, partial(sketch.read_stages, convert=_stage) if staged else _whole, first=True)
+    sized = name == "gradients"
+    whole = _sizes if sized else _whole
+    pooled = sketch.read(it, partial(sketch.read_stages, convert=_stage) if staged else whole, first=True)
     every = [cloud for _, (found,) in pooled.found for cloud in found.values()]
     classes = [str(label) for label in sorted({int(label) for cloud in every for label in np.unique(cloud.label)})]
     plots = []
@@ -55,12 +58,13 @@ def draw(it: Sketch) -> FigureDrawing:
         data = [
             datum for point, (found,) in pooled.found if stage in found for datum in _data(found[stage], point.labels)
         ]
-        chart = _chart(classes, data, circle=name == "unit_circle")
+        chart = _chart(classes, data, circle=name == "unit_circle", sized=sized)
         plots.append(Plot(stage.key if staged else name, chart, data, title=stage.title if staged else "", square=True))
     starred = any(len(cloud.proxies) for cloud in every)
     stars = "; stars are what the loss has learned of each class" if starred else ""
     shown = _SHOWN.get(name, name).format(split=sketch.split_of(it))
-    caption = f"{shown}, by class{stars}; {drawing.first_repeat(it)}."
+    by = "iteration" if sized else "class"
+    caption = f"{shown}, by {by}{stars}; {drawing.first_repeat(it)}."
     left_out = max((cloud.count for cloud in every if cloud.count > len(cloud.xy)), default=0)
     notes = [f"At most {MOST_POINTS:,} of {left_out:,} images are drawn in a panel."] if left_out else []
     series = classes if len(classes) <= MOST_NAMED else []
@@ -79,6 +83,13 @@ def _whole(arrays: Arrays) -> Mapping[Stage, Cloud]:
     return {Stage(0, epochs=False): _cloud(arrays["xy"], sketch.vector(arrays, "label"))}
 
 
+def _sizes(arrays: Arrays) -> Mapping[Stage, Cloud]:
+    """Norms and gradients of batches, with the iteration in place of the class."""
+    norm, gradient = (np.asarray(arrays[name], dtype=np.float64) for name in ("norm", "gradient"))
+    steps = np.repeat(sketch.vector(arrays, "step"), norm.shape[-1])
+    return {Stage(0, epochs=False): _cloud(np.stack([norm.ravel(), gradient.ravel()], axis=1), steps)}
+
+
 def _stage(arrays: Arrays, at: int) -> Cloud:
     cloud = _cloud(arrays["xy"][at], sketch.vector(arrays, "label"))
     if "proxy_xy" not in arrays:
@@ -95,22 +106,25 @@ def _cloud(given: NDArray[Any], label: NDArray[np.float64]) -> Cloud:
     return Cloud(xy[kept], label[kept].astype(np.int64), len(xy))
 
 
-def _chart(classes: Sequence[str], data: Sequence[Datum], *, circle: bool) -> Any:
+def _chart(classes: Sequence[str], data: Sequence[Datum], *, circle: bool, sized: bool) -> Any:
     legend: dict[str, Any] = {} if len(classes) <= MOST_NAMED else {"legend": None}
     domain: dict[str, Any] = {"domain": [-1.1, 1.1]} if circle else {"zero": False, "padding": 8}
+    titles = {"x": "norm", "y": "gradient"}
+    bare: dict[str, Any] = {} if sized else {"axis": None}
     x, y = (
-        channel(f"{field}:Q", title=None, axis=None, scale=alt.Scale(nice=False, **domain))
+        channel(f"{field}:Q", title=titles[field] if sized else None, scale=alt.Scale(nice=False, **domain), **bare)
         for channel, field in ((alt.X, "x"), (alt.Y, "y"))
     )
+    what = "Iteration" if sized else "Class"
     colour, shape = (
-        channel("class:N", title="Class", scale=alt.Scale(domain=list(classes), range=looks), **legend)
+        channel("class:N", title=what, scale=alt.Scale(domain=list(classes), range=looks), **legend)
         for channel, looks in ((alt.Color, style.colours(classes)), (alt.Shape, style.shapes(classes)))
     )
     size, opacity = (16, 0.75) if len(data) <= 4_000 else (8, 0.6)
     starred = any("proxy" in datum.values for datum in data)
     images = "isValid(datum.x) && !datum.proxy" if starred else "isValid(datum.x)"
     points = alt.Chart().transform_filter(images).mark_point(filled=True, size=size, opacity=opacity)
-    layers = [points.encode(x=x, y=y, color=colour, shape=shape, tooltip=[alt.Tooltip("class:N", title="class")])]
+    layers = [points.encode(x=x, y=y, color=colour, shape=shape, tooltip=[alt.Tooltip("class:N", title=what.lower())])]
     if starred:
         stars = alt.Chart().transform_filter("datum.proxy").mark_point(filled=True, opacity=1, **_STAR)
         layers.append(stars.encode(x=x, y=y, tooltip=[alt.Tooltip("class:N", title="of class")]))
