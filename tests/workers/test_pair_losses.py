@@ -386,3 +386,20 @@ def _rank(embeddings: Tensor, labels: Tensor, query: int) -> int:
     f, y = directions(embeddings), labels.tolist()
     (own,) = (p for p in range(len(f)) if p != query and y[p] == y[query])
     return 1 + sum(dot(f[query], f[i]) > dot(f[query], f[own]) for i in range(len(f)) if i not in {query, own})
+
+
+def test_the_decay_functions_of_proxy_isa_are_those_of_figure_5() -> None:
+    """sigma falls from 1 to nu's limit 1 / (1 + log(1 + v)) and never below nu."""
+    loss = part("loss", "proxy_isa", v=50)
+    found = loss.decay(torch.arange(0, 2000, dtype=torch.float64))
+    nu, inverse, sigma = found["nu"], found["inverse"], found["sigma"]
+    assert sigma[0].item() == nu[0].item() == inverse[0].item() == 1
+    assert (sigma >= nu - 1e-12).all()
+    assert (sigma.diff() <= 0).all()
+    assert sigma[-1].item() == pytest.approx(1 / (1 + math.log(51)), rel=1e-6)
+    n = 7
+    effective = 50 * (1 - (1 - 1 / 50) ** n)
+    low = 1 / (1 + math.log(1 + effective))
+    expected = [effective, 1 / max(1, effective), low]
+    expected += [1 + (1 + math.exp(-1.5)) * (low - 1) / (1 + math.exp(50 - effective - 1.5))]
+    assert [one[n].item() for one in found.values()] == pytest.approx(expected, rel=1e-12)

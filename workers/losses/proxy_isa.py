@@ -121,14 +121,22 @@ class ProxyISA(nn.Module):
         """The index of the epoch of this batch; images that do not fill a batch do not count (authors' code)."""
         return int(self.seen) // (max(1, self.images // batch) * batch)
 
-    def _schedule(self) -> _Schedule:
-        upper = self.learned
-        effective = self.v * (1 - (1 - 1 / self.v) ** self.clean.to(upper.dtype))  # E
+    def decay(self, clean: Tensor) -> dict[str, Tensor]:
+        """The decay functions (ISA figure 5) for `clean`, numbers of images seen and not filtered out, [n] each.
+
+        `effective`, the number E; `inverse`, 1 / max(1, E); `nu`; and `sigma`.
+        """
+        effective = self.v * (1 - (1 - 1 / self.v) ** clean)
         nu = 1 / (1 + effective.log1p())
-        inverse = 1 / effective.clamp(min=1)
         # The sigmoid is 1 / (1 + e^{v - E - tau}), whose power overflows float32.
         sigma = 1 + (1 + math.exp(-self.tau)) * (nu - 1) * torch.sigmoid(effective + self.tau - self.v)
-        positive = {"none": torch.ones_like(nu), "inverse": inverse, "nu": nu, "sigma": sigma}[self.positive_penalty]
+        return {"effective": effective, "inverse": 1 / effective.clamp(min=1), "nu": nu, "sigma": sigma}
+
+    def _schedule(self) -> _Schedule:
+        upper = self.learned
+        decay = self.decay(self.clean.to(upper.dtype))
+        nu, inverse = decay["nu"], decay["inverse"]
+        positive = decay.get(self.positive_penalty, torch.ones_like(nu))
         negative = inverse if self.negative_penalty == "inverse" else torch.ones_like(nu)
         return _Schedule(positive, negative, upper - (1 + self.k * (1 - upper)) * nu - self.lam, upper)
 

@@ -52,7 +52,7 @@ class SecFixed(nn.Module):
         self.register_buffer("measured", torch.tensor(math.nan))
 
     def begin(self, mean_norm: Callable[[], float]) -> None:
-        """Before the first iteration and after each `every`: `mean_norm` gives the mean norm of the images that train."""
+        """Before the first iteration and after `every`; `mean_norm` gives the mean norm of the training images."""
         if self.source == "training_set":
             self.measured.fill_(mean_norm())
 
