@@ -65,6 +65,7 @@ DEFAULTS = {"DynamicSoftMarginLoss.min_val": -3.0}
 NOTES = {
     "DynamicSoftMarginLoss": "`min_val` is -3 here: with the library's -2 it fails where a positive is "
     "1.6 farther than a negative.",
+    "MarginLoss": "`num_classes: true` gives each class a beta of its own.",
     "HistogramLoss": "It fails for a batch with two equal images of a class.",
     "SmoothAPLoss": "It is right only in batches with as many classes as images of each, which are required.",
 }

@@ -227,7 +227,8 @@ def _show(entry: "Entry") -> None:
 
 
 def _described(parameter: "Parameter") -> str:
-    choices = f" of {', '.join(map(str, parameter.choices))}" if parameter.choices else ""
+    choices = ", ".join(map(str, parameter.choices or ()))
+    choices = choices and f" {'or' if parameter.type == 'int' else 'of'} {choices}"
     optional = " or null" if parameter.optional else ""
     default = "required" if parameter.required else f"default {parameter.default}"
     type_ = f"a {parameter.kind}" if parameter.type == "part" else parameter.type
