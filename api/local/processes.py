@@ -373,7 +373,7 @@ def ray_head(folder: Path, ports: Mapping[str, int], token: str, settings: Setti
     return ChildSpec(
         name="ray",
         command=(
-            *(sys.executable, "-m", "orchestrator.run.ray", "--grace", f"{_GIVING_BACK_SECONDS:g}", "--heard", "0"),
+            *(sys.executable, "-m", "orchestrator.run.ray", "--grace", f"{_GIVING_BACK_SECONDS:g}", "--drain", "0"),
             *("--head", "--block"),
             *("--port", str(ports["ray"]), *client),
             *("--min-worker-port", "0", "--max-worker-port", "0", "--dashboard-agent-listen-port", "0"),

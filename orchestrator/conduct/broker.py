@@ -295,13 +295,13 @@ class LeasedBroker(EventHandler):
         order = self._writer.claims.next(self._tick.exclusions())
         return order and replace(order, lacking=self._tick.wait_reasons.lacking(order))
 
-    def wanted(self, order: Order) -> bool:
+    def needed(self, order: Order) -> bool:
         """Whether a trial still needs the training of an order."""
-        return bool(self.wanted_of([order]))
+        return bool(self.needed_of([order]))
 
-    def wanted_of(self, orders: Collection[Order]) -> Set[str]:
+    def needed_of(self, orders: Collection[Order]) -> Set[str]:
         """The attempts of the orders whose training a trial still needs."""
-        return self._store.claims.wanted_of([order.attempt for order in orders])
+        return self._store.claims.needed_of([order.attempt for order in orders])
 
     def record(self, order: Order, message: Message) -> None:
         """Decode a message of an attempt and record it."""

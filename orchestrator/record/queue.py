@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from orchestrator.record.database import Access, first_of_either, with_labels
 from orchestrator.record.schema import attempt, sweep, training, trial
-from orchestrator.record.trainings import evaluation_left, wanted
+from orchestrator.record.trainings import evaluation_left, needed
 from orchestrator.spec.axes import Slot
 from orchestrator.views.accounts import UNLIMITED, QuotaLimits
 from orchestrator.views.runs import Order
@@ -133,13 +133,13 @@ class ClaimReader(Access):
                 for row in connection.execute(query).all()
             ]  # fmt: skip
 
-    def wanted_of(self, attempts: Collection[str]) -> set[str]:
+    def needed_of(self, attempts: Collection[str]) -> set[str]:
         """Those of the attempts that run and whose training a trial still needs."""
         query = (
             sa.select(attempt.c.uid)
             .where(attempt.c.uid.in_(list(attempts)), attempt.c.state == RUNNING)
             .join(training, training.c.id == attempt.c.training_id)
-            .where(training.c.state == TrialState.RUNNING, wanted(attempt.c.training_id))
+            .where(training.c.state == TrialState.RUNNING, needed(attempt.c.training_id))
         )
         return {row.uid for row in self._rows(query)}
 

@@ -12,7 +12,7 @@ from orchestrator.record.changes import mark_trials, note_trials
 from orchestrator.record.columns import shortened
 from orchestrator.record.database import FencedAccess
 from orchestrator.record.schema import attempt, request, sweep, training, trial
-from orchestrator.record.trainings import Known, Outdated, Shared, project_of_training, wanted_as_evaluation
+from orchestrator.record.trainings import Known, Outdated, Shared, needed_as_evaluation, project_of_training
 from orchestrator.record.trial_rows import take_results, write_needs
 from orchestrator.views.runs import PlannedTrial
 from orchestrator.views.states import TRIAL_ACTIVE, TrialState
@@ -148,7 +148,7 @@ def _fresh(connection: sa.Connection, training_id: int) -> bool:
 
 
 def _leave(connection: sa.Connection, old: int, heir: int, begun: bool) -> None:
-    """End an unwanted training, or delete it if it never began and no trial shows it."""
+    """End a training that is not needed, or delete it if it never began and no trial shows it."""
     points = sa.or_(trial.c.training_id == old, trial.c.evaluation_id == old)
     shown = connection.execute(sa.select(trial.c.id).where(points).limit(1)).first()
     if not begun and shown is None:
@@ -158,7 +158,7 @@ def _leave(connection: sa.Connection, old: int, heir: int, begun: bool) -> None:
     mine = sa.update(training).where(training.c.id == old)
     connection.execute(mine.values(heir=heir))
     # An evaluation of finished trials is handled next, and fails with the reason.
-    ending = mine.where(training.c.state == TrialState.WAITING, ~wanted_as_evaluation(old))
+    ending = mine.where(training.c.state == TrialState.WAITING, ~needed_as_evaluation(old))
     connection.execute(ending.values(state=TrialState.CANCELLED, ended=datetime.now(UTC)))
 
 

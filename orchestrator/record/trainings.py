@@ -40,9 +40,9 @@ def sources(connection: sa.Connection, planned: Iterable[PlannedTrial], closed: 
 
     For trainings that differ only by further metrics. Trainings that only `closed` projects have are not used.
     """
-    wanted = {plan.fingerprint: (plan, plan.further) for plan in planned if plan.further and plan.further.names}
+    needed = {plan.fingerprint: (plan, plan.further) for plan in planned if plan.further and plan.further.names}
     by_fingerprint: dict[str, int] = {}
-    for chunk in chunked(wanted.values(), _CHUNK):
+    for chunk in chunked(needed.values(), _CHUNK):
         bases = _finished(connection, {further.base for _, further in chunk}, closed)
         for plan, further in chunk:
             source = next((row.id for row in bases.get(further.base, ()) if _suits(row, plan)), None)
@@ -122,17 +122,17 @@ WAITING_AGAIN: Final = {"state": TrialState.WAITING, "error": None, "trace": Non
 """The values of a training that waits again."""
 
 
-def wanted(training_id: sa.ColumnElement[int] | int) -> sa.ColumnElement[bool]:
+def needed(training_id: sa.ColumnElement[int] | int) -> sa.ColumnElement[bool]:
     """The SQL condition that a trial needs the result of a training."""
-    return sa.or_(wanted_by_active(training_id), wanted_as_evaluation(training_id))
+    return sa.or_(needed_by_active(training_id), needed_as_evaluation(training_id))
 
 
-def wanted_by_active(training_id: sa.ColumnElement[int] | int) -> sa.ColumnElement[bool]:
+def needed_by_active(training_id: sa.ColumnElement[int] | int) -> sa.ColumnElement[bool]:
     """The SQL condition that an active trial waits for a training or runs with it."""
     return sa.exists().where(_WAITING.c.training_id == training_id, _WAITING.c.state.in_(TRIAL_ACTIVE))
 
 
-def wanted_as_evaluation(training_id: sa.ColumnElement[int] | int) -> sa.ColumnElement[bool]:
+def needed_as_evaluation(training_id: sa.ColumnElement[int] | int) -> sa.ColumnElement[bool]:
     """The SQL condition that a finished trial takes over a training's further metrics once it has finished."""
     return sa.exists().where(_MOVING.c.evaluation_id == training_id)
 
@@ -236,8 +236,8 @@ class TrainingReader(Access):
             return []
         columns = (training.c.id, training.c.stamp, training.c.recipe)
         query = (
-            sa.select(*columns, (~wanted_by_active(training.c.id)).label("evaluated"))
-            .where(training.c.state.in_(TRIAL_ACTIVE), training.c.stamp.in_(list(stamps)), wanted(training.c.id))
+            sa.select(*columns, (~needed_by_active(training.c.id)).label("evaluated"))
+            .where(training.c.state.in_(TRIAL_ACTIVE), training.c.stamp.in_(list(stamps)), needed(training.c.id))
             .where(sa.or_(training.c.state == TrialState.WAITING, training.c.stamp.not_in(list(waiting_only))))
             .order_by(training.c.id)
             .limit(AT_ONCE)
@@ -291,8 +291,8 @@ class Shared:
 
         One that ended without a result waits again; a missing one is created.
         """
-        wanted = {plan.fingerprint: plan for plan in chunk}
-        known = self._find(list(wanted), *reachable(self._closed))
+        needed = {plan.fingerprint: plan for plan in chunk}
+        known = self._find(list(needed), *reachable(self._closed))
         if self._fresh and self._sweep is None:
             self._trainings = {key: found for key, found in known.items() if found.id > self._before}
         else:
@@ -301,9 +301,9 @@ class Shared:
             self._trainings = {key: found for key, found in usable.items() if key not in again}
             self._wait_again(again)
         if not self._fresh:
-            self._evaluate_in_place(sources(self._connection, [wanted[key] for key in again], self._closed))
+            self._evaluate_in_place(sources(self._connection, [needed[key] for key in again], self._closed))
             self._train_without_source()
-        missing = [plan for key, plan in wanted.items() if key not in self._trainings]
+        missing = [plan for key, plan in needed.items() if key not in self._trainings]
         if self._closed and missing:  # unreachable trainings count too: a generation is unique
             known = self._find([plan.fingerprint for plan in missing])
         self._make(missing, known, {} if self._fresh else sources(self._connection, missing, self._closed))

@@ -33,7 +33,7 @@ from orchestrator.record.trainings import (
     evaluation_left,
     wanted,
 )
-from orchestrator.record.trial_rows import end_unwanted, part_of, take_result, take_results, unsettle
+from orchestrator.record.trial_rows import end_unneeded, part_of, take_result, take_results, unsettle
 from orchestrator.record.trials import first_trial, unexpanded
 from orchestrator.views.runs import (
     AttemptStopped,
@@ -305,7 +305,7 @@ class PruningWriter(FencedAccess):
                     .where(*_judged(candidate, decision), candidate.c.told.is_(None))
                     .values(pruned=decision.number, score=finite_or_none(decision.value))
                 )
-                end_unwanted(connection, [row.training_id for row in rows], TrialState.PRUNED)
+                end_unneeded(connection, [row.training_id for row in rows], TrialState.PRUNED)
                 mark_trials(connection, [(decision.sweep, row.id) for row in rows if may_be_shown(row)])
                 note_trials(connection, [(decision.sweep, row.id) for row in rows])
             return len(rows)
@@ -353,7 +353,7 @@ def prune_added(connection: sa.Connection, sweep: int, position: int) -> None:
         .values(state=TrialState.PRUNED, ended=datetime.now(UTC), reason=reason)
         .returning(trial.c.training_id)
     ).scalars()
-    end_unwanted(connection, list(rows), TrialState.PRUNED)
+    end_unneeded(connection, list(rows), TrialState.PRUNED)
 
 
 class Touched(NamedTuple):

@@ -24,11 +24,11 @@ from orchestrator.record.trainings import (
     closed_to,
     evaluation_failed,
     known_of,
+    needed,
+    needed_by_active,
     project_of,
     reachable,
     row_of,
-    wanted,
-    wanted_by_active,
 )
 from orchestrator.spec.fields import number_of
 from orchestrator.views.runs import MeasuredTrial, PlannedTrial, origin_of
@@ -172,7 +172,7 @@ def measure(connection: sa.Connection, sweep: int, fresh: bool, asked: Iterable[
                 others.append(measured)
         heirs = _move_unbegun(connection, unbegun, rows, Shared(connection, fresh, project))
         _evaluate(connection, others, rows, fresh, closed_to(connection, project))
-        end_unwanted(connection, [row.evaluation_id for row in rows.values() if row.evaluation_id is not None])
+        end_unneeded(connection, [row.evaluation_id for row in rows.values() if row.evaluation_id is not None])
         _forget(connection, heirs)
         move(connection, [rows[measured.trial].training_id for measured in others])
         mark_trials(connection, [(sweep, measured.trial) for measured in chunk])
@@ -260,9 +260,9 @@ def _again(connection: sa.Connection, training_id: int, source: int | None) -> N
     connection.execute(again.values(**WAITING_AGAIN, source=sa.func.coalesce(training.c.source, source)))
 
 
-def end_unwanted(connection: sa.Connection, trainings: Iterable[int], state: TrialState = TrialState.CANCELLED) -> None:
+def end_unneeded(connection: sa.Connection, trainings: Iterable[int], state: TrialState = TrialState.CANCELLED) -> None:
     """End the waiting trainings that no trial wants; a running training is stopped by its engine."""
-    ending = sa.update(training).where(training.c.state == TrialState.WAITING, ~wanted(training.c.id))
+    ending = sa.update(training).where(training.c.state == TrialState.WAITING, ~needed(training.c.id))
     for chunk in chunked(trainings, _CHUNK):
         mine = ending.where(training.c.id.in_(chunk))
         connection.execute(mine.values(state=state, ended=datetime.now(UTC)))
@@ -307,7 +307,7 @@ def move(connection: sa.Connection, trainings: Sequence[int]) -> None:
         lost = sa.select(trial.c.evaluation_id).where(*mine, trial.c.diverged)
         left = list(connection.execute(lost).scalars())
         connection.execute(sa.update(trial).where(*mine, trial.c.diverged).values(evaluation_id=None))
-        end_unwanted(connection, left)
+        end_unneeded(connection, left)
         moved = connection.execute(
             sa.update(trial)
             .where(*mine, done)
@@ -338,7 +338,7 @@ def cancel(connection: sa.Connection, sweep: int, one: int | None = None, at: in
     which = [*part_of(sweep, one, at), trial.c.evaluation_id.is_not(None)]
     left = list(connection.execute(sa.select(trial.c.evaluation_id).where(*which)).scalars())
     connection.execute(sa.update(trial).where(*which).values(evaluation_id=None))
-    end_unwanted(connection, left)
+    end_unneeded(connection, left)
     return len(left)
 
 
@@ -361,7 +361,7 @@ def part_of(sweep: int, one: int | None, at: int | None) -> list[sa.ColumnElemen
 
 def train_instead(connection: sa.Connection, training_id: int) -> bool:
     """Change an evaluation to a full training if its source cannot be evaluated; False if no trial waits for it."""
-    mine = sa.update(training).where(training.c.id == training_id, wanted_by_active(training_id))
+    mine = sa.update(training).where(training.c.id == training_id, needed_by_active(training_id))
     return connection.execute(mine.values(source=None)).rowcount == 1
 
 

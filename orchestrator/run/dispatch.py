@@ -23,7 +23,7 @@ class Report:
     attempt: str
     lines: Sequence[bytes] = ()  # lines of its spool
     host: str | None = None
-    worn: str | None = None  # why to replace the slot
+    replace_reason: str | None = None  # why to replace the slot
     lost: str | None = None  # why no more messages will come
 
 
@@ -68,7 +68,7 @@ class Pool(Protocol[H]):
     def holding(self, name: str, attempt: str) -> H | None:
         """The slot `name` if it trains this attempt, has just trained it, or was assigned it."""
 
-    def there(self, name: str) -> bool:
+    def exists(self, name: str) -> bool:
         """Whether a slot of this name exists, whatever it trains."""
 
     def release(self, slot: H) -> None:
@@ -128,22 +128,22 @@ class Dispatch(Generic[H]):
             if message.seq <= execution.seen:
                 continue
             execution.seen, execution.last_message = message.seq, time.monotonic()
-            if message.kind == "stopped" and execution.stop_requested is None and self._broker.wanted(execution.order):
-                self._broker.returned(execution.order, "given back by its slot, whose time was up")
+            if message.kind == "stopped" and execution.stop_requested is None and self._broker.needed(execution.order):
+                self._broker.returned(execution.order, "returned by its slot, whose time was up")
             else:
                 self._broker.record(execution.order, message)
             if message.final:
-                self._end(execution, report.worn)
+                self._end(execution, report.replace_reason)
         if report.lost:
             self._lose(execution, f"slot lost: {report.lost}")
 
     def watch(self) -> None:
-        """Stop attempts that are no longer wanted, and end slots that do not obey or whose training is silent."""
+        """Stop attempts that are no longer needed, and end slots that do not obey or whose training is silent."""
         running = list(self._running.values())
-        wanted = self._broker.wanted_of([one.order for one in running if one.stop_requested is None]) if running else ()
+        needed = self._broker.needed_of([one.order for one in running if one.stop_requested is None]) if running else ()
         for execution in running:
             if execution.stop_requested is None:
-                if execution.order.attempt not in wanted:
+                if execution.order.attempt not in needed:
                     execution.stop_requested = time.monotonic()
                     execution.slot.stop(execution.order.attempt)
                 else:
@@ -153,16 +153,18 @@ class Dispatch(Generic[H]):
         self._reconsider()
 
     def _reconsider(self) -> None:
-        """Give up the waiting order, which blocks others, once it is not wanted or is outranked."""
+        """Give up the waiting order, which blocks others, once it is not needed or is outranked."""
         order = self.claimed
         if order is None or order.holder is not None:
             return
-        if not self._broker.wanted(order):
+        if not self._broker.needed(order):
             self.claimed = None
             self._broker.stopped(order)
         elif self._broker.outranked(order):
             self.claimed = None
-            self._broker.returned(order, "gave way, before it began, to another sweep's priority or to its own's pause")
+            self._broker.returned(
+                order, "returned before it began: another sweep has a higher priority, or its own sweep is paused"
+            )
 
     def _dispatch(self) -> None:
         """Claim orders until there are none, or one has to wait for its slot."""
@@ -195,7 +197,7 @@ class Dispatch(Generic[H]):
         if slot is not None:
             self._begin(order, slot)
             return
-        unbegun = not holder or self._pool.there(holder)  # no slot was recorded, or one that did not get the order
+        unbegun = not holder or self._pool.exists(holder)  # no slot was recorded, or one that did not get the order
         gone = None if unbegun else Failure("infrastructure", f"slot {holder} is gone")
         settle_from_spool(self._broker, order, self._workplace, order.seen, gone)
 
@@ -203,10 +205,10 @@ class Dispatch(Generic[H]):
         execution = self._running[order.attempt] = Execution(order, slot, order.seen, time.monotonic())
         self._begun.append(execution)
 
-    def _end(self, execution: Execution[H], worn: str | None) -> None:
+    def _end(self, execution: Execution[H], replace_reason: str | None) -> None:
         self._running.pop(execution.order.attempt, None)
-        if worn:
-            self._pool.replace(execution.slot, worn)
+        if replace_reason:
+            self._pool.replace(execution.slot, replace_reason)
         else:
             self._pool.release(execution.slot)
 

@@ -51,10 +51,10 @@ class Broker(Protocol):
     def outranked(self, order: Order) -> bool:
         """Whether an order that has not begun must give way to a training of higher priority."""
 
-    def wanted(self, order: Order) -> bool:
+    def needed(self, order: Order) -> bool:
         """Whether a sweep still needs the training of an order."""
 
-    def wanted_of(self, orders: Collection[Order]) -> Set[str]:
+    def needed_of(self, orders: Collection[Order]) -> Set[str]:
         """The attempts of those orders whose training a sweep still needs."""
 
     def closing(self) -> bool:
@@ -138,16 +138,16 @@ def settle_from_spool(broker: Broker, order: Order, workplace: Workplace, seen: 
     except OSError as error:
         raise UnavailableError(f"the storage does not answer: {error}") from error
     for message in messages:
-        if message.kind == "stopped" and broker.wanted(order):
-            broker.returned(order, "given back by its slot while nobody conducted")
+        if message.kind == "stopped" and broker.needed(order):
+            broker.returned(order, "returned by its slot while no conductor ran")
             return
         broker.record(order, message)
         if message.final:
             return
     if failure is None and not messages and seen == 0:
-        broker.returned(order, "claimed by a conductor that ended before it had begun")
+        broker.returned(order, "claimed by a conductor that ended before the attempt began")
         return
-    if not broker.wanted(order):
+    if not broker.needed(order):
         broker.stopped(order)
         return
     failure = failure or Failure("infrastructure", "its slot is gone")

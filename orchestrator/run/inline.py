@@ -73,16 +73,16 @@ class Inline:
     def _execute(self, broker: Broker, order: Order) -> None:
         broker.started(order, _HOLDER, socket.gethostname())
 
-        def tell(message: Message) -> None:
+        def deliver(message: Message) -> None:
             # If the attempt was stopped because the broker is closing, the next conductor resumes it.
-            if message.kind == "stopped" and broker.wanted(order):
+            if message.kind == "stopped" and broker.needed(order):
                 return
             broker.record(order, message)
             broker.tick()
 
         self._attempt = order.attempt
         try:
-            execute(order, self._workplace, lambda: broker.closing() or not broker.wanted(order), tell)
+            execute(order, self._workplace, lambda: broker.closing() or not broker.needed(order), deliver)
         finally:
             self._attempt = None
         with suppress(RuntimeError):  # the next training will report a failed GPU

@@ -36,7 +36,7 @@ from workers.data.scratch import unmade
 VARIABLE: Final = "METRICSWEEP_NODE_FOLDER"
 """The folder that the slots of a node share; set by the process that starts the node."""
 REASON: Final = "its node ends"
-LOOK_SECONDS: Final = 0.5  # how often a slot checks whether its node ends
+CHECK_SECONDS: Final = 0.5  # how often a slot checks whether its node ends
 _MEMORY_SHARE: Final = 100
 """The pause between two measurements of memory, as a multiple of the time that one takes (0.1 s for a gigabyte)."""
 _CURVE_MEMORY_SHARE: Final = 300  # the training itself waits for these measurements
@@ -44,11 +44,11 @@ _CURVE_SECONDS: Final = 1.0  # the least time between two points of the curves o
 
 log = logging.getLogger(__name__)
 
-FORM: Final = 6
+PROTOCOL: Final = 6
 """The version of the interface of slots. A conductor stops slots of another version, and continues in new ones."""
-_PAST: Final = 32  # ended attempts whose last message a slot keeps, for a reader that polls slowly
-AGES: Final = 100  # the latest messages whose age a slot reports
-_LONELY_SECONDS: Final = 1_800.0
+_MOST_ENDED: Final = 32  # ended attempts whose last message a slot keeps, for a reader that polls slowly
+MOST_AGES: Final = 100  # ages of messages that a slot reports
+_ORPHANED_SECONDS: Final = 1_800.0
 """An idle slot that got no request for so long ends itself, since its conductor may be gone for good."""
 
 
@@ -95,7 +95,7 @@ class Preemption:
                     fcntl.flock(held, fcntl.LOCK_UN)  # a child process of the training may still have the file open
                 held.close()
 
-    def quiet(self) -> bool:
+    def is_idle(self) -> bool:
         """Whether no slot of the node trains now; raises OSError if the folder is gone."""
         with self._lock.open("rb") as held:
             try:
@@ -112,61 +112,61 @@ class SlotActor:
     """
 
     def __init__(
-        self, lonely: float = _LONELY_SECONDS, leave: Callable[[int], object] = os._exit, edition: str = ""
+        self, orphaned_after: float = _ORPHANED_SECONDS, leave: Callable[[int], object] = os._exit, edition: str = ""
     ) -> None:
         try:
             begin_tracing("slot", os.environ.get("METRICSWEEP_TRACES_URL", ""))
         except MetricsweepError as error:
             log.warning("this slot is not traced: %s", error)
         self._edition = edition  # of the code that this process imports
-        self._asked = time.monotonic()  # the time of the last request
+        self._last_request = time.monotonic()
         self._changed = threading.Condition()
         self._fence = 0  # the highest fence of all requests
         self._attempt: str | None = None
         self._messages: list[Message] = []
-        self._past: dict[str, Message] = {}  # the last message of earlier attempts
+        self._last_messages: dict[str, Message] = {}  # the last message of earlier attempts
         self._stop = threading.Event()
         self._message_times: list[float] = []
         self._growth = MemoryGrowth()
         self._unmeasured: tuple[Order, Workplace] | None = None  # the last training, if its memory was not measured
         self._meter = Meter()
         self._held: Mapping[str, int] = {}  # bytes by kind, after the last training
-        self._worn: str | None = None  # why to replace this process
+        self._replace_reason: str | None = None  # why to replace this process
         self._preemption = Preemption.named_by(os.environ)
-        self._leaves = False  # its node ends
-        self._given: SimpleQueue[tuple[Order, Workplace, threading.Event]] = SimpleQueue()
+        self._node_ends = False
+        self._queue: SimpleQueue[tuple[Order, Workplace, threading.Event]] = SimpleQueue()
         self._thread = threading.Thread(target=self._work, daemon=True)
         self._thread.start()
-        threading.Thread(target=self._end_when_lonely, args=(lonely, leave), daemon=True).start()
+        threading.Thread(target=self._end_when_orphaned, args=(orphaned_after, leave), daemon=True).start()
         if self._preemption is not None:
             threading.Thread(target=self._watch_node, args=(self._preemption,), daemon=True).start()
 
     def describe(self) -> dict[str, Any]:
         """The slot's host, usage and current attempt, which stays after its end until another attempt starts.
 
-        `worn` says why to replace the slot before the next training, `None` if there is no need. `said` is the number
-        of messages, and `ages` how many seconds ago the latest messages were made, by the clock of this machine.
+        `replace_reason` says why to replace the slot before the next training; `None` means that there is no need.
+        `message_count` is the number of messages, and `message_ages` the seconds since the latest messages were made.
         """
         usage = self._meter.usage().model_dump()
         with self._changed:
-            self._asked = now = time.monotonic()
+            self._last_request = now = time.monotonic()
             return {
-                "form": FORM,
+                "protocol": PROTOCOL,
                 "fence": self._fence,
                 "host": socket.gethostname(),
                 "pid": os.getpid(),
                 "edition": self._edition,
                 "usage": usage,
-                "said": len(self._message_times),
-                "ages": [now - at for at in self._message_times[-AGES:]],
+                "message_count": len(self._message_times),
+                "message_ages": [now - at for at in self._message_times[-MOST_AGES:]],
                 "attempt": self._attempt,
                 "busy": self._busy(),
                 "held": self._held,
-                "worn": REASON if self._leaves else self._worn,
+                "replace_reason": REASON if self._node_ends else self._replace_reason,
             }
 
     def greet(self, fence: int) -> dict[str, Any]:
-        """Refuse orders of conductors with a lower fence from now on; returns what `describe` returns.
+        """Refuse orders of conductors with a lower fence from now on; return what `describe` returns.
 
         A conductor that was suspended while its lease passed on may still send an order that it had claimed.
         """
@@ -177,7 +177,7 @@ class SlotActor:
     def start(self, order: Order, workplace: Workplace, fence: int) -> bool:
         """Start an attempt; idempotent. False if another attempt trains, or the fence is out of date."""
         with self._changed:
-            self._asked = time.monotonic()
+            self._last_request = time.monotonic()
             if fence < self._fence:
                 return False
             self._fence = fence
@@ -186,34 +186,40 @@ class SlotActor:
             if self._busy():
                 return False
             if self._attempt is not None and self._ended():
-                self._past[self._attempt] = self._messages[-1]
-                if len(self._past) > _PAST:
-                    del self._past[next(iter(self._past))]
+                self._last_messages[self._attempt] = self._messages[-1]
+                if len(self._last_messages) > _MOST_ENDED:
+                    del self._last_messages[next(iter(self._last_messages))]
             self._attempt, self._messages, self._stop = order.attempt, [], threading.Event()
             self._message_times = []
-            self._given.put((order, workplace, self._stop))
+            self._queue.put((order, workplace, self._stop))
             return True
 
     def poll(self, attempt: str, seen: int, wait: float) -> list[bytes]:
         """The lines of the messages after number `seen`, of an earlier attempt only the last; waits for the first."""
         with self._changed:
-            self._asked = time.monotonic()
+            self._last_request = time.monotonic()
             self._changed.wait_for(lambda: self._attempt == attempt and len(self._messages) > seen, timeout=wait)
             if self._attempt == attempt:
                 return [message.line for message in self._messages[seen:]]
-            last = self._past.get(attempt)
+            last = self._last_messages.get(attempt)
             return [last.line] if last is not None and last.seq > seen else []
 
     def follow(self, attempt: str, seen: int, wait: float) -> list[bytes]:
         """The same as `poll`, once the attempt has ended or after `wait` seconds."""
         with self._changed:
-            self._changed.wait_for(lambda: attempt in self._past or (self._attempt == attempt and self._ended()), wait)
+            self._changed.wait_for(
+                lambda: attempt in self._last_messages or (self._attempt == attempt and self._ended()), wait
+            )
             return self.poll(attempt, seen, 0.0)
 
     def listen(self, attempt: str, seen: int, wait: float) -> dict[str, Any]:
         """The same as `poll`, with the host and why to replace the slot, for the conductor."""
         lines = self.poll(attempt, seen, wait)
-        return {"lines": lines, "host": socket.gethostname(), "worn": REASON if self._leaves else self._worn}
+        return {
+            "lines": lines,
+            "host": socket.gethostname(),
+            "replace_reason": REASON if self._node_ends else self._replace_reason,
+        }
 
     def stop(self, attempt: str) -> None:
         """Ask an attempt to stop at its next step."""
@@ -221,22 +227,22 @@ class SlotActor:
             if self._attempt == attempt:
                 self._stop.set()
 
-    def _end_when_lonely(self, lonely: float, leave: Callable[[int], object]) -> None:
+    def _end_when_orphaned(self, orphaned_after: float, leave: Callable[[int], object]) -> None:
         while True:
-            time.sleep(lonely / 10)
+            time.sleep(orphaned_after / 10)
             with self._changed:
                 if self._busy():
-                    self._asked = time.monotonic()
-                elif time.monotonic() - self._asked > lonely:
+                    self._last_request = time.monotonic()
+                elif time.monotonic() - self._last_request > orphaned_after:
                     break
         leave(0)
 
     def _watch_node(self, preemption: Preemption) -> None:
         """Stop the attempt at a checkpoint once the node ends."""
         while not preemption.announced:
-            time.sleep(LOOK_SECONDS)
+            time.sleep(CHECK_SECONDS)
         with self._changed:
-            self._leaves = True
+            self._node_ends = True
             self._stop.set()
 
     def _busy(self) -> bool:
@@ -249,7 +255,7 @@ class SlotActor:
         while True:
             unmeasured = self._unmeasured
             try:
-                given = self._given.get(timeout=None if unmeasured is None else unmeasured[1].allowance.seconds)
+                given = self._queue.get(timeout=None if unmeasured is None else unmeasured[1].allowance.seconds)
             except Empty:  # the slot is idle after a short training, and need not keep its memory
                 assert unmeasured is not None
                 self._free_memory(*unmeasured)
@@ -257,7 +263,7 @@ class SlotActor:
                 self._train(*given)
 
     def _train(self, order: Order, workplace: Workplace, stop: threading.Event) -> None:
-        def tell(message: Message) -> None:
+        def deliver(message: Message) -> None:
             # The memory is measured before the end is reported, after which the slot gets another order.
             if message.final:
                 self._growth.ended()
@@ -271,14 +277,14 @@ class SlotActor:
 
         try:
             with contextlib.nullcontext() if self._preemption is None else self._preemption.training():
-                if self._leaves:  # it trains elsewhere
-                    tell(Message.made(1, "stopped", {}))
+                if self._node_ends:  # the attempt continues on another node
+                    deliver(Message.made(1, "stopped", {}))
                     return
-                execute(order, workplace, stop.is_set, tell, Meter(_CURVE_MEMORY_SHARE).points)
+                execute(order, workplace, stop.is_set, deliver, Meter(_CURVE_MEMORY_SHARE).points)
         except BaseException as error:  # otherwise the attempt would be silent until it counts as stalled
             trace = "".join(traceback.format_exception(error))[-TRACE_CHARACTERS:]
             body = {"kind": "infrastructure", "message": f"{type(error).__name__}: {error}"[:1000], "trace": trace}
-            tell(Message.made(len(self._messages) + 1, "failed", body))
+            deliver(Message.made(len(self._messages) + 1, "failed", body))
 
     def _free_memory(self, order: Order, workplace: Workplace) -> None:
         """Free what the attempt left, and decide from what the process still holds whether to replace it."""
@@ -288,11 +294,11 @@ class SlotActor:
             more = release(workplace.train)
             held = {MEMORY: own_memory(), **more}
             declared = None if gigabytes is None else int(gigabytes * GIB)
-            worn = self._growth.note(held, workplace.allowance, declared)
-        except Exception as error:  # after some errors of a GPU every call in this process fails
-            held, worn = {}, f"its memory cannot be given back: {type(error).__name__}: {error}"[:1000]
+            replace_reason = self._growth.note(held, workplace.allowance, declared)
+        except Exception as error:  # after some GPU errors, every call in this process fails
+            held, replace_reason = {}, f"its memory cannot be freed: {type(error).__name__}: {error}"[:1000]
         with self._changed:
-            self._held, self._worn = held, worn
+            self._held, self._replace_reason = held, replace_reason
 
 
 class Meter:

@@ -126,7 +126,7 @@ class Queued:
 class Keeper:
     """Keeps as many slot jobs in Slurm's queue as the conductor needs.
 
-    Slurm knows which jobs exist, and the demand how many are wanted: the keeper may be killed and started again at any
+    Slurm knows which jobs exist, and the demand how many are needed: the keeper may be killed and started again at any
     time, and slurmctld may be away for a while.
     """
 
@@ -153,24 +153,24 @@ class Keeper:
             self._pause()
 
     def _turn(self) -> None:
-        wanted = self._demand.slots(self._job.offer)
+        needed = self._demand.slots(self._job.offer)
         known = self._queue.jobs()
         self._lost_jobs.remove(known)
         self._logs.tidy({job.number for job in known})
         jobs = self._counted(known)
-        if wanted is None:
+        if needed is None:
             self._print(f"{_summary(jobs)}; no conductor says how many slots it needs, so nothing more is submitted")
             return
-        wanted = min(wanted, self._most)
-        self._judge(jobs, wanted)
-        if len(jobs) < wanted and time.monotonic() >= self._not_before:
-            self._submit(wanted - len(jobs))
+        needed = min(needed, self._most)
+        self._judge(jobs, needed)
+        if len(jobs) < needed and time.monotonic() >= self._not_before:
+            self._submit(needed - len(jobs))
             return
-        if len(jobs) > wanted:
+        if len(jobs) > needed:
             joined = self._lost_jobs.joined()  # after a crash slurmctld may report a job with a slot as pending
             waiting = [job for job in jobs if job.pending and job.number not in joined]
-            self._queue.cancel(waiting[: len(jobs) - wanted])
-        self._print(f"use for {wanted}: {_summary(jobs)}")
+            self._queue.cancel(waiting[: len(jobs) - needed])
+        self._print(f"use for {needed}: {_summary(jobs)}")
 
     def _counted(self, known: list[Queued]) -> list[Queued]:
         """The jobs without those that have been ending for long; a job that ends for a short time was preempted."""
@@ -180,14 +180,14 @@ class Keeper:
             job for job in known if time.monotonic() - self._ending.get(job.number, time.monotonic()) < _SHORT_SECONDS
         ]
 
-    def _judge(self, jobs: list[Queued], wanted: int) -> None:
+    def _judge(self, jobs: list[Queued], needed: int) -> None:
         """Pause if the submitted jobs ended as soon as they began, instead of submitting them again and again."""
         if self._submitted is None:
             return
         age = time.monotonic() - self._submitted
         if jobs and (age > _SHORT_SECONDS or all(job.pending for job in jobs)):
             self._submitted, self._short = (None, 0) if age > _SHORT_SECONDS else (time.monotonic(), self._short)
-        elif not jobs and wanted:
+        elif not jobs and needed:
             self._submitted = None
             self._print(f"the jobs ended as soon as they had begun; their logs in {self._logs.folder} say why")
             self._pause()
@@ -217,8 +217,8 @@ class Queue:
     def jobs(self) -> list[Queued]:
         """The jobs in Slurm's queue that have not ended."""
         states = "PENDING,RUNNING,CONFIGURING,SUSPENDED,COMPLETING"
-        wanted = ("--noheader", "--array", f"--states={states}", f"--name={self._name}", f"--user={os.getuid()}")
-        lines = _run(["squeue", *wanted, "--format=%i|%T|%r"]).splitlines()
+        needed = ("--noheader", "--array", f"--states={states}", f"--name={self._name}", f"--user={os.getuid()}")
+        lines = _run(["squeue", *needed, "--format=%i|%T|%r"]).splitlines()
         return [Queued(*line.strip().split("|", 2)) for line in lines if line.count("|") >= 2]
 
     def submit(self, options: Sequence[str], script: str) -> str:

@@ -72,7 +72,7 @@ class Oracle:
         if self._end(attempt, "stopped"):
             self._move(attempt[0], self._left(attempt[0]))
 
-    def wanted(self, attempt: Attempt) -> bool:
+    def needed(self, attempt: Attempt) -> bool:
         """Whether it runs and a trial waits for it."""
         return self.attempts.get(attempt) == "running" and self._left(attempt[0]) == "waiting"
 
@@ -135,8 +135,8 @@ class Oracle:
         return True
 
     def _left(self, key: Key) -> str:
-        wanted = any(state in ACTIVE for one, state in self._trials() if one == key)
-        return "waiting" if wanted else "cancelled"
+        needed = any(state in ACTIVE for one, state in self._trials() if one == key)
+        return "waiting" if needed else "cancelled"
 
     def _trials(self) -> list[tuple[Key, str]]:
         return [pair for sweep in self.sweeps for pair in zip(sweep.keys, sweep.trials, strict=True)]

@@ -53,8 +53,8 @@ class Recorded:
     def stop(self, attempt: Attempt) -> None:
         self._writer.events.write(AttemptStopped(self._uids[attempt]))
 
-    def wanted(self, attempt: Attempt) -> bool:
-        return bool(self._store.claims.wanted_of([self._uids[attempt]]))
+    def needed(self, attempt: Attempt) -> bool:
+        return bool(self._store.claims.needed_of([self._uids[attempt]]))
 
     def cancel(self, number: int, trial: int | None = None) -> None:
         sweep = self._sweeps[number]
@@ -130,7 +130,7 @@ def question(drawn: random.Random, oracle: Oracle, attempts: list[Attempt]) -> t
             ("fail", (attempt, again)),
             ("wanted", (attempt,)),
         ]
-        if not oracle.wanted(attempt):
+        if not oracle.needed(attempt):
             questions.append(("stop", (attempt,)))
     return drawn.choice(questions)
 

@@ -35,13 +35,13 @@ def test_a_sweep_runs_from_queued_to_finished(store: Store, fence: int, writer: 
     assert (first.number, first.label) == (1, f"sample #{added.id} · triplet · margin=0.2 · seed=0")
     assert first.recipe["loss"] == {"name": "triplet", "margin": 0.2}
     assert first.slot == SLOT
-    assert store.claims.wanted_of([first.attempt])
+    assert store.claims.needed_of([first.attempt])
     second = claimed(store, fence)
-    assert store.claims.wanted_of([first.attempt, second.attempt, "none"]) == {first.attempt, second.attempt}
+    assert store.claims.needed_of([first.attempt, second.attempt, "none"]) == {first.attempt, second.attempt}
     run(store, fence, first, score=0.7)
-    assert not store.claims.wanted_of([first.attempt])
-    assert store.claims.wanted_of([first.attempt, second.attempt]) == {second.attempt}
-    assert store.claims.wanted_of([]) == set()
+    assert not store.claims.needed_of([first.attempt])
+    assert store.claims.needed_of([first.attempt, second.attempt]) == {second.attempt}
+    assert store.claims.needed_of([]) == set()
     assert states(store, added.id) == ["finished", "running", "waiting", "waiting"]
     run(store, fence, second, score=0.9)
     assert store.sweeps.cells_to_settle() == [(added.id, 0)]

@@ -41,7 +41,7 @@ def test_pruning_ends_what_is_active_and_says_why(store: Store, fence: int, writ
         store.trials.get(second.id).reason
         == f"pruned with trial {first.id}, after evaluation 2: validation/map@r 0.25; too low"
     )
-    assert not store.claims.wanted_of([order.attempt])
+    assert not store.claims.needed_of([order.attempt])
     writer.events.write(AttemptStopped(order.attempt))
     assert writer.pruning.prune(verdict(sweep, 0, first.id)) == 0, "a second time in vain"
     competitors = store.pruning.competitors(sweep, 0)
@@ -85,6 +85,6 @@ def test_pruning_does_not_stop_a_training_that_another_sweep_wants(store: Store,
     first, second = two_candidates(store, fence), two_candidates(store, fence)
     order = claimed(store, fence)
     writer.pruning.prune(verdict(first, 0, store.trials.page(first).items[0].id))
-    assert store.claims.wanted_of([order.attempt])
+    assert store.claims.needed_of([order.attempt])
     run(store, fence, order)
     assert (states(store, first)[0], states(store, second)[0]) == ("pruned", "finished")

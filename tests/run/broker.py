@@ -107,11 +107,11 @@ class MemoryBroker:
         if order.training in self.last:  # it had begun
             self._again(order)
 
-    def wanted(self, order: Order) -> bool:
+    def needed(self, order: Order) -> bool:
         return order.training not in self.unwanted
 
-    def wanted_of(self, orders: Collection[Order]) -> set[str]:
-        return {order.attempt for order in orders if self.wanted(order)}
+    def needed_of(self, orders: Collection[Order]) -> set[str]:
+        return {order.attempt for order in orders if self.needed(order)}
 
     def closing(self) -> bool:
         return self.close

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from orchestrator.run.files import engine, pool
-from orchestrator.run.files.slot import HERE, FileSlot, Mailbox, slots_folder, state_of
+from orchestrator.run.files.slot import JOINED_FOLDER, FileSlot, Mailbox, slots_folder, state_of
 from orchestrator.views.runs import Order
 from tests.conftest import ROOT
 
@@ -30,10 +30,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.fixture
 def file_slot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FileSlot]:
     """A slot with one CPU that has joined the storage of a test by files; in a thread; both sides hurry."""
-    monkeypatch.setattr(pool, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(pool, "REFRESH_SECONDS", 0.01)
     monkeypatch.setattr(engine, "TURN_SECONDS", 0.01)
     there = slots_folder(tmp_path / "storage")
-    box = Mailbox(there / HERE / uuid.uuid4().hex)
+    box = Mailbox(there / JOINED_FOLDER / uuid.uuid4().hex)
     slot = FileSlot(box, there.parent, state_of({"CPU": 1.0, "memory": 2.0**30}, "", ""), idle=600, poll=0.01)
     thread = threading.Thread(target=slot.run, daemon=True)
     thread.start()

@@ -19,7 +19,16 @@ from orchestrator.run.files import pool as rosters
 from orchestrator.run.files import slot as slots
 from orchestrator.run.files.engine import MOST_BYTES, STALE_SECONDS, DemandFile, DemandReader, FileSlots, Listening
 from orchestrator.run.files.pool import FilePool, JoinedSlot, Ownership, SlotRegistry
-from orchestrator.run.files.slot import HERE, STATE, Allocation, FileSlot, Instruction, Mailbox, State, mailboxes
+from orchestrator.run.files.slot import (
+    JOINED_FOLDER,
+    STATE,
+    Allocation,
+    FileSlot,
+    Instruction,
+    Mailbox,
+    State,
+    mailboxes,
+)
 from orchestrator.run.spool import FILE, Message, attempt_folder
 from orchestrator.spec.axes import Slot
 from orchestrator.views.errors import MetricsweepError
@@ -43,7 +52,7 @@ class Clock:
 
 @pytest.fixture
 def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(rosters, "LOOK_SECONDS", 1e-9)
+    monkeypatch.setattr(rosters, "REFRESH_SECONDS", 1e-9)
     return slots.slots_folder(tmp_path / "storage")
 
 
@@ -54,7 +63,9 @@ def join(there: Path) -> Iterator[Callable[..., FileSlot]]:
 
     def joining(name: str = "slot", *, idle: float = 600, edition: str = "", now: Clock | None = None) -> FileSlot:
         given = {"idle": idle, "poll": 0.01} | ({"now": now} if now else {})
-        slot = FileSlot(Mailbox(there / HERE / name), there.parent, slots.state_of(OFFER, edition, ""), **given)
+        slot = FileSlot(
+            Mailbox(there / JOINED_FOLDER / name), there.parent, slots.state_of(OFFER, edition, ""), **given
+        )
         thread = threading.Thread(target=slot.run, daemon=True)
         thread.start()
         joined.append((slot, thread))
@@ -97,7 +108,7 @@ def test_a_slot_obeys_no_conductor_that_lost_its_lease(join: Callable[..., FileS
     assert taken is slot
     slot.start(wanted, work)
     former.stop(wanted.attempt)  # which writes over what stands there
-    until(lambda: registry.refresh() or (slot.answers and slot.state.attempt))
+    until(lambda: registry.refresh() or (slot.acknowledged and slot.state.attempt))
     assert slot.state.attempt == wanted.attempt
     assert former.begun is False
 
@@ -107,7 +118,7 @@ def test_what_trains_though_no_order_stands_for_it_is_stopped(join: Callable[...
     left = order("waits", iterations=9)
     (former,) = greeted(there, 1)
     former.start(left, work_at(there))
-    until(lambda: Mailbox(there / HERE / "slot").state().busy)
+    until(lambda: Mailbox(there / JOINED_FOLDER / "slot").state().busy)
     registry = greeted(there, 2)
     pool = FilePool(registry, 9)
     assert pool.unclaimed()
@@ -118,7 +129,7 @@ def test_what_trains_though_no_order_stands_for_it_is_stopped(join: Callable[...
 
 
 def test_a_slot_that_tells_nothing_is_lost_and_one_that_nobody_listened_to_is_not(there: Path) -> None:
-    clock, box = Clock(), Mailbox(there / HERE / "slot")
+    clock, box = Clock(), Mailbox(there / JOINED_FOLDER / "slot")
     box.make(State(beat=1, resources=OFFER))
     slot = JoinedSlot(box, Instruction(fence=1), clock)
     slot.refresh()
@@ -143,8 +154,8 @@ def test_a_slot_without_its_storage_gives_up_before_it_is_given_up(join: Callabl
     clock = Clock()
     slot = join(now=clock)
     until(lambda: clock.asked > 20)
-    assert Mailbox(there / HERE / "slot").state().beat == 1, "nothing has changed since it joined"
-    (there / HERE / "slot" / "order.json").write_text("damaged")
+    assert Mailbox(there / JOINED_FOLDER / "slot").state().beat == 1, "nothing has changed since it joined"
+    (there / JOINED_FOLDER / "slot" / "order.json").write_text("damaged")
     time.sleep(0.05)
     assert slot.why is None
 
@@ -156,10 +167,10 @@ def test_a_slot_without_its_storage_gives_up_before_it_is_given_up(join: Callabl
     assert "does not answer" in str(slot.why)
 
 
-def test_a_slot_that_was_struck_off_ends_and_an_idle_slot_leaves(join: Callable[..., FileSlot], there: Path) -> None:
+def test_a_slot_that_was_removed_ends_and_an_idle_slot_leaves(join: Callable[..., FileSlot], there: Path) -> None:
     struck = join("struck")
-    Mailbox(there / HERE / "struck").remove()
-    until(lambda: struck.why == "it was given up")
+    Mailbox(there / JOINED_FOLDER / "struck").remove()
+    until(lambda: struck.why == "the conductor has removed it")
     idle = join("idle", idle=0.05)
     until(lambda: idle.why)
     assert "nothing to train" in idle.why
@@ -170,7 +181,7 @@ def test_a_slot_of_other_code_trains_nothing_and_ends(join: Callable[..., FileSl
     registry = greeted(there, 1, "newer")
     assert FilePool(registry, 9).take(order()) is None
     until(lambda: registry.refresh() or slot.why)
-    assert slot.why == "it was asked to"
+    assert slot.why == "the conductor ended it"
 
 
 def test_an_order_that_a_slot_returns_waits_again(join: Callable[..., FileSlot], there: Path, tmp_path: Path) -> None:
@@ -229,8 +240,10 @@ def test_a_slot_offers_what_its_job_was_given() -> None:
 def test_an_order_goes_to_the_smallest_slot_that_holds_it_and_whose_host_has_its_data(there: Path) -> None:
     for name, cpus, gpus, host in (("a", 8, 0, "one"), ("b", 2, 0, "two"), ("c", 2, 1, "one"), ("d", 2, 0, "one")):
         offer = {"CPU": cpus, "GPU": gpus, "memory": 2.0**30}
-        Mailbox(there / HERE / name).make(State(beat=1, fence=1, host=host, resources=offer))
-    Mailbox(there / HERE / "e").make(State(beat=1, fence=1, resources={**OFFER, "CPU": 1.0}, worn="it has grown"))
+        Mailbox(there / JOINED_FOLDER / name).make(State(beat=1, fence=1, host=host, resources=offer))
+    Mailbox(there / JOINED_FOLDER / "e").make(
+        State(beat=1, fence=1, resources={**OFFER, "CPU": 1.0}, replace_reason="it has grown")
+    )
     registry = SlotRegistry(there, Ownership("ours", 1, ""))
     pool = FilePool(registry, 3)
     assert pool.take(replace(order(), lacking=("d",))).name == "b", "the smaller one has grown, and trains nothing more"
@@ -256,7 +269,7 @@ def test_what_a_former_conductor_began_is_followed_where_it_trains(join: Callabl
     left, work = order("waits", iterations=9), work_at(there)
     former = greeted(there, 1)
     former.get("first").start(left, work)
-    until(lambda: Mailbox(there / HERE / "first").state().busy)
+    until(lambda: Mailbox(there / JOINED_FOLDER / "first").state().busy)
     # The conductor died between noting the slot and sending the order to it, or before it noted a slot.
     never = [replace(order(), holder=holder) for holder in ("second", "")]
     broker = MemoryBroker(deque([replace(left, holder="first"), *never]))
@@ -264,7 +277,7 @@ def test_what_a_former_conductor_began_is_followed_where_it_trains(join: Callabl
     (execution,) = dispatch.begun()
     assert (execution.slot.name, broker.failures) == ("first", [])
     assert broker.given_back == [one.training for one in never]
-    assert Mailbox(there / HERE / "second").state().attempt is None, "two slots would write one spool"
+    assert Mailbox(there / JOINED_FOLDER / "second").state().attempt is None, "two slots would write one spool"
     execution.slot.stop(left.attempt)
 
 
@@ -272,7 +285,7 @@ HOSTILE = [
     *(b"", b"null", b"[]", b"7", b"{}", b"[" * 100_000, b"\xff\xfe", b'{"form": 1, "beat": "many"}'),
     *(b'{"form": 1, "resources": [1]}', b'{"form": 1, "resources": {"CPU": NaN}}'),
     b'{"form": 1, "resources": {"CPU": 1e999}}',
-    *(b'{"form": 1, "beat": 1, "phase": "gone"}', b'{"form": 1, "said": {}, "ages": "long"}'),
+    *(b'{"form": 1, "beat": 1, "phase": "gone"}', b'{"form": 1, "message_count": {}, "message_ages": "long"}'),
     b'{"beat": [[], 1], "training": [], "waiting": [{"CPU": "all"}]}',
 ]  # fmt: skip
 """What stands in no file of ours."""
@@ -281,7 +294,7 @@ HOSTILE = [
 def test_a_damaged_file_is_silence_and_not_the_end_of_who_reads_it(there: Path) -> None:
     for number, content in enumerate(HOSTILE):
         folder, clock = slots.slots_folder(there.parent / str(number) / "storage"), Clock()
-        box = Mailbox(folder / HERE / "slot")
+        box = Mailbox(folder / JOINED_FOLDER / "slot")
         box.make(State(beat=1, resources=OFFER))
         registry = SlotRegistry(folder, Ownership("ours", 1, ""), clock)
         registry.refresh()
@@ -302,7 +315,7 @@ def test_a_damaged_file_is_silence_and_not_the_end_of_who_reads_it(there: Path) 
 
 
 def test_a_file_that_is_huge_is_not_read_whole(there: Path) -> None:
-    box = Mailbox(there / HERE / "slot")
+    box = Mailbox(there / JOINED_FOLDER / "slot")
     box.make(State())
     with (box.folder / STATE).open("r+b") as file:
         file.truncate(2**40)
@@ -310,18 +323,18 @@ def test_a_file_that_is_huge_is_not_read_whole(there: Path) -> None:
         box.state()
 
 
-def test_a_slot_that_is_told_what_it_cannot_read_leaves(join: Callable[..., FileSlot], there: Path) -> None:
+def test_a_slot_whose_instruction_cannot_be_read_leaves(join: Callable[..., FileSlot], there: Path) -> None:
     slot = join()
-    Mailbox(there / HERE / "slot").instruct(
+    Mailbox(there / JOINED_FOLDER / "slot").instruct(
         Instruction(fence=1, number=1, do="train", order={"attempt": 7}, workplace={})
     )
     until(lambda: slot.why)
     assert "cannot be read" in str(slot.why)
 
 
-def test_a_line_longer_than_a_look_is_heard_whole(there: Path) -> None:
+def test_a_line_longer_than_one_read_is_reported_whole(there: Path) -> None:
     long = order()
-    box = Mailbox(there / HERE / "slot")
+    box = Mailbox(there / JOINED_FOLDER / "slot")
     box.make(State(beat=1, fence=1, host="hall", resources=OFFER, attempt=long.attempt, busy=True))
     slot = JoinedSlot(box, Instruction(fence=1))
     slot.refresh()
@@ -337,19 +350,19 @@ def test_a_line_longer_than_a_look_is_heard_whole(there: Path) -> None:
 
 
 def test_what_was_never_put_in_its_place_is_removed(there: Path) -> None:
-    old, new = there / HERE / ".dead", there / ".demand.json.7"
+    old, new = there / JOINED_FOLDER / ".dead", there / ".demand.json.7"
     old.mkdir()
     (old / STATE).write_text("{}")
     new.write_text("{}")
     os.utime(old, (1, time.time() - slots.LEFT_SECONDS - 1))
-    Mailbox(there / HERE / "slot").make(State())
+    Mailbox(there / JOINED_FOLDER / "slot").make(State())
     slots.tidy(there)
     assert (old.exists(), new.exists(), len(mailboxes(there))) == (False, True, 1)
     assert json.loads(new.read_text()) == {}
 
 
 def test_a_slot_whose_removal_failed_does_not_join_again(there: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    Mailbox(there / HERE / "slot").make(State(beat=1, fence=1, taken=3, resources=OFFER))
+    Mailbox(there / JOINED_FOLDER / "slot").make(State(beat=1, fence=1, acknowledged=3, resources=OFFER))
     registry = SlotRegistry(there, Ownership("ours", 1, ""))
     registry.refresh()
     (slot,) = registry

@@ -28,7 +28,7 @@ from orchestrator.run.ray.__main__ import main
 from orchestrator.run.ray.engine import Listening, RayTune
 from orchestrator.run.ray.pool import PooledSlot, SlotPool
 from orchestrator.run.ray.tune import PREFIX, shown
-from orchestrator.run.slot import FORM
+from orchestrator.run.slot import PROTOCOL
 from orchestrator.spec.axes import Slot
 from orchestrator.views.errors import FencedError, MetricsweepError, UnavailableError
 from orchestrator.views.operations import Node, Shape, SlotReport
@@ -194,7 +194,7 @@ def test_a_slot_of_another_format_is_stopped(local_ray: None, tmp_path: Path, mo
     first.at_tick = closing_at(5, each)
     engine_in(tmp_path).run(first)
     assert first.ended == []
-    monkeypatch.setattr(slots, "FORM", FORM + 1)
+    monkeypatch.setattr(slots, "PROTOCOL", PROTOCOL + 1)
 
     def go(broker: MemoryBroker) -> None:  # and not before: else it may end before anybody has asked it to stop
         if broker.given_back:
@@ -361,7 +361,7 @@ def test_slots_go_with_their_node_or_beside_a_lost_slot(pool: SlotPool, monkeypa
     assert names(pool) == [used.name], "whoever took the idle one would lose its attempt too"
     pool.release(used)
     monkeypatch.setattr(slots, "alive_nodes", list)
-    monkeypatch.setattr(slots, "LOOK_SECONDS", -1.0)
+    monkeypatch.setattr(slots, "REFRESH_SECONDS", -1.0)
     assert pool.full()
     assert names(pool) == []
 
@@ -372,7 +372,7 @@ def test_after_a_loss_nothing_is_claimed_until_ray_has_named_the_nodes(
     pool: SlotPool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, notices: str
 ) -> None:
     """A head that dies takes its slots along, and the loss of a slot is noticed first."""
-    monkeypatch.setattr(slots, "LOOK_SECONDS", SECONDS)
+    monkeypatch.setattr(slots, "REFRESH_SECONDS", SECONDS)
     first, second = asking(), asking()
     broker = MemoryBroker(deque([first]), retries=0)
     dispatch = Dispatch(broker, pool, Workplace("tests.run.trainings:quick", tmp_path, tmp_path))
@@ -597,7 +597,7 @@ def test_a_slot_on_a_dead_node_never_began(pool: SlotPool, monkeypatch: pytest.M
     used = taken(pool)
     ray.get(used.answer)
     monkeypatch.setattr(pool, "_nodes", [Node("a1" * 28, "gone", {"CPU": 1.0})])
-    monkeypatch.setattr(slots, "LOOK_SECONDS", SECONDS)
+    monkeypatch.setattr(slots, "REFRESH_SECONDS", SECONDS)
     gone = taken(pool)
     assert gone.node == "a1" * 6
     with pytest.raises((ActorUnschedulableError, RayActorError)):

@@ -155,28 +155,28 @@ def test_a_slot_above_its_declared_memory_says_so_where_a_new_slot_is_below(trai
     small, tiny = _slot(), replace(order(), slot=Slot(gpus=0, memory_gb=0.001))
     for _ in range(2):
         train(small, tiny, "leaking")
-    assert small.describe()["worn"] is None, "a new one would hold more than a megabyte too"
+    assert small.describe()["replace_reason"] is None, "a new one would hold more than a megabyte too"
     fits = train(_slot(), by="leaking")
     just = replace(order(), slot=Slot(gpus=0, memory_gb=(fits.describe()["held"]["memory"] + 2**24) / GIB))
     for _ in range(16):  # what others freed in this process is filled first
-        if train(fits, just, "leaking").describe()["worn"]:
+        if train(fits, just, "leaking").describe()["replace_reason"]:
             break
-    assert "its slot asked for" in str(fits.describe()["worn"])
+    assert "its slot asked for" in str(fits.describe()["replace_reason"])
 
 
-def test_a_slot_that_keeps_its_memory_is_worn(train: Callable[..., SlotActor], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slot_that_leaks_memory_is_replaced(train: Callable[..., SlotActor], monkeypatch: pytest.MonkeyPatch) -> None:
     def release() -> dict[str, int]:
         raise RuntimeError("CUDA error: device-side assert triggered")
 
     monkeypatch.setattr("tests.run.trainings.release", release, raising=False)
-    assert "device-side assert" in train(_slot()).describe()["worn"]
+    assert "device-side assert" in train(_slot()).describe()["replace_reason"]
 
 
 def test_a_gpus_memory_counts_as_the_process(train: Callable[..., SlotActor], monkeypatch: pytest.MonkeyPatch) -> None:
     reserved = iter([GIB, GIB, 3 * GIB])
     monkeypatch.setattr("tests.run.trainings.release", lambda: {"memory on GPU 0": next(reserved)}, raising=False)
     actor = _slot()
-    assert [train(actor).describe()["worn"] for _ in range(3)] == [
+    assert [train(actor).describe()["replace_reason"] for _ in range(3)] == [
         None,
         None,
         "it holds 3.00 GiB of memory on GPU 0 after 3 trainings, 1.00 GiB after its second",
@@ -232,14 +232,14 @@ def test_a_slot_says_how_long_ago_it_said_what(tmp_path: Path) -> None:
     while not Message.of(actor.poll(each.attempt, seen, 30)[-1]).final:
         seen += 1
     state = actor.describe()
-    assert state["said"] == len(state["ages"]) == len(actor.poll(each.attempt, 0, 0))
-    assert state["ages"] == sorted(state["ages"], reverse=True)
+    assert state["message_count"] == len(state["message_ages"]) == len(actor.poll(each.attempt, 0, 0))
+    assert state["message_ages"] == sorted(state["message_ages"], reverse=True)
     assert state["usage"]["memory_bytes"] > 0
 
 
 def test_the_lag_is_that_of_the_oldest_message_that_is_not_recorded() -> None:
     """Of 205 messages, one a second, the last a second before it was asked, which was half a second ago."""
-    told = {"attempt": "a", "said": 205, "ages": [float(age) for age in range(100, 0, -1)]}
+    told = {"attempt": "a", "message_count": 205, "message_ages": [float(age) for age in range(100, 0, -1)]}
     lags = {None: None, 205: None, 204: 1.5, 200: 5.5, 105: 100.5, 3: 100.5}
     assert {seen: _lag(told, {} if seen is None else {"a": seen}, 0.5) for seen in lags} == lags
 
@@ -250,7 +250,7 @@ def test_who_follows_an_attempt_hears_at_once_that_it_has_ended(tmp_path: Path) 
     assert actor.start(first, workplace, 1)
     with ThreadPoolExecutor(1) as reader:
         answer = reader.submit(actor.follow, first.attempt, 0, 600.0)
-        until(lambda: actor.describe()["said"] == 5)
+        until(lambda: actor.describe()["message_count"] == 5)
         assert not answer.done(), "it trains"
         (tmp_path / "go").touch()
         assert Message.of(answer.result(60)[-1]).kind == "finished"
@@ -306,13 +306,13 @@ def test_what_trains_is_given_back_and_nothing_more_is_begun(preemption: Preempt
     first = order("waits", iterations=9)
     assert actor.start(first, place, 1)
     until((tmp_path / first.training / "steps.txt").exists)
-    assert not preemption.quiet()
+    assert not preemption.is_idle()
     preemption.announce()
     said = heard(actor, first.attempt)
     assert [message.kind for message in said[-2:]] == ["progress", "stopped"]
     assert said[-2].body["checkpoint"] == "last.pt"
     until(preemption.quiet)
-    assert actor.describe()["worn"] == REASON
+    assert actor.describe()["replace_reason"] == REASON
     late = order(iterations=9)
     assert actor.start(late, place, 1)
     assert [message.kind for message in heard(actor, late.attempt)] == ["stopped"]
@@ -324,7 +324,7 @@ def test_a_node_that_is_told_of_nothing_trains_on(preemption: Preemption, tmp_pa
     actor, each = SlotActor(leave=lambda code: None), order(iterations=3)
     assert actor.start(each, Workplace("tests.run.trainings:quick", tmp_path, tmp_path), 1)
     assert heard(actor, each.attempt)[-1].kind == "finished"
-    assert actor.describe()["worn"] is None
+    assert actor.describe()["replace_reason"] is None
     assert Preemption.named_by({}) is None
 
 
@@ -340,10 +340,10 @@ def test_a_process_that_is_killed_keeps_nobody_waiting(preemption: Preemption, t
         assert process.stdout is not None
         assert process.stdout.readline() == b"trains\n"
         with preemption.training():
-            assert not preemption.quiet()
-        assert not preemption.quiet(), "another one still trains"
+            assert not preemption.is_idle()
+        assert not preemption.is_idle(), "another one still trains"
         process.kill()
-    assert preemption.quiet()
+    assert preemption.is_idle()
 
 
 @pytest.mark.ray

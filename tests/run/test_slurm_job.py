@@ -8,7 +8,7 @@ import pytest
 
 from orchestrator.run import slurm
 from orchestrator.run.files.engine import DemandFile
-from orchestrator.run.files.slot import HERE, Mailbox, State, mailboxes, slots_folder
+from orchestrator.run.files.slot import JOINED_FOLDER, Mailbox, State, mailboxes, slots_folder
 from orchestrator.run.slurm import KEPT, PLENTY, JobLogs, Keeper, LostJobs, Queue, Queued, SlotJob, _without_secrets
 from orchestrator.views.operations import Shape
 
@@ -57,7 +57,7 @@ def test_slots_of_jobs_that_are_no_more_are_struck_off_at_the_second_look(tmp_pa
     there = slots_folder(tmp_path)
     lost = LostJobs(there)
     for name in ("7_1-aaaaaaaa", "7_2-bbbbbbbb", "9_1-cccccccc", "7_3-dddddddd", "7_3r1-eeeeeeee"):
-        Mailbox(there / HERE / name).make(State())
+        Mailbox(there / JOINED_FOLDER / name).make(State())
     running = [Queued(f"7_{index}", "RUNNING", "None") for index in (1, 2, 3)]
     lost.remove(running)
     assert len(mailboxes(there)) == 5
@@ -70,7 +70,7 @@ def test_slots_of_jobs_that_are_no_more_are_struck_off_at_the_second_look(tmp_pa
 def test_a_slot_that_reports_keeps_its_place_and_its_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A slurmctld that was killed goes on from what it had saved: of a job that runs it may say that it waits."""
     there, cancelled, submitted = slots_folder(tmp_path), list[str](), list[Sequence[str]]()
-    box = Mailbox(there / HERE / "7_1-aaaaaaaa")
+    box = Mailbox(there / JOINED_FOLDER / "7_1-aaaaaaaa")
     box.make(State())
     said = [[Queued("7_1", "RUNNING", "None")], *[[Queued("7_1", "PENDING", "None"), Queued("7_2", "PENDING", "")]] * 5]
     monkeypatch.setattr(Queue, "jobs", lambda self: said.pop(0))

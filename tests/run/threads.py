@@ -44,7 +44,7 @@ class Threads(Inline):
                 return
             self._hear(broker, running)
             for one in running:
-                if broker.closing() or not broker.wanted(one.order):
+                if broker.closing() or not broker.needed(one.order):
                     one.stop.set()
             broker.tick()
 
@@ -62,7 +62,7 @@ class Threads(Inline):
             return
         if message.final:
             running.remove(one)
-        if not (message.kind == "stopped" and broker.wanted(one.order)):  # else the next conductor resumes it
+        if not (message.kind == "stopped" and broker.needed(one.order)):  # else the next conductor resumes it
             broker.record(one.order, message)
 
 

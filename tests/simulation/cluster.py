@@ -12,7 +12,7 @@ from unittest.mock import patch
 from ray.exceptions import RayActorError
 
 from orchestrator.run.attempt import Workplace, execute
-from orchestrator.run.slot import AGES, FORM
+from orchestrator.run.slot import MOST_AGES, PROTOCOL
 from orchestrator.run.spool import Message, attempt_folder
 from orchestrator.views.operations import Node
 from orchestrator.views.runs import Order
@@ -157,9 +157,21 @@ class Cluster:
 
     def actor_describe(self, actor: Actor) -> dict[str, Any]:
         """What a slot says of itself."""
-        ages = [0.0] * min(AGES, len(actor.messages))
-        told = {"form": FORM, "fence": actor.fence, "edition": actor.edition, "host": actor.node, "worn": None}
-        return {**told, "attempt": actor.attempt, "busy": actor.busy, "said": len(actor.messages), "ages": ages}
+        message_ages = [0.0] * min(MOST_AGES, len(actor.messages))
+        told = {
+            "protocol": PROTOCOL,
+            "fence": actor.fence,
+            "edition": actor.edition,
+            "host": actor.node,
+            "replace_reason": None,
+        }
+        return {
+            **told,
+            "attempt": actor.attempt,
+            "busy": actor.busy,
+            "message_count": len(actor.messages),
+            "message_ages": message_ages,
+        }
 
     def actor_greet(self, actor: Actor, fence: int) -> dict[str, Any]:
         """Obey nobody with a lower fence."""

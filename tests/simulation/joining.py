@@ -10,7 +10,7 @@ from unittest.mock import patch
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.files.engine import DemandFile
 from orchestrator.run.files.pool import JoinedSlot, SlotRegistry
-from orchestrator.run.files.slot import HERE, FileSlot, Mailbox, State, slots_folder
+from orchestrator.run.files.slot import JOINED_FOLDER, FileSlot, Mailbox, State, slots_folder
 from orchestrator.views.runs import Order
 from tests.simulation.cluster import Actor, Cluster
 from tests.simulation.world import Process, World
@@ -82,7 +82,7 @@ class Joining:
         threads = SimpleNamespace(Event=lambda: Waker(self._world))
         with ExitStack() as stand_ins:
             for name, stand_in in (
-                ("SlotActor", lambda lonely, edition: Trainer(self._cluster, edition)), ("threading", threads),
+                ("SlotActor", lambda orphaned_after, edition: Trainer(self._cluster, edition)), ("threading", threads),
             ):  # fmt: skip
                 stand_ins.enter_context(patch(f"orchestrator.run.files.slot.{name}", stand_in))
             for module in ("pool", "slot"):
@@ -104,7 +104,7 @@ class Joining:
     def _serve(self, process: Process) -> None:
         there = slots_folder(self._storage)
         state = State(host="hall", resources=OFFER)
-        box = Mailbox(there / HERE / process.name.replace(" ", "-"))
+        box = Mailbox(there / JOINED_FOLDER / process.name.replace(" ", "-"))
         slot = FileSlot(box, there.parent, state, idle=1e9, poll=1.0, now=self._world.monotonic)
         turn = slot._turn
 

@@ -90,8 +90,8 @@ def _studies_are_kept(made: Callable[..., None], self: Searches, *given: Any) ->
 
 def _any_fence_is_obeyed(obey: Callable[..., None], self: FileSlot, given: Instruction) -> None:
     """A slot that has joined follows the instructions of any conductor."""
-    fence, taken = self._state.fence, self._state.taken
-    obey(self, given if given.fence >= fence else replace(given, fence=fence, number=taken + 1))
+    fence, number = self._state.fence, self._state.acknowledged
+    obey(self, given if given.fence >= fence else replace(given, fence=fence, number=number + 1))
 
 
 def _unspooled(broker: Broker, order: Order, workplace: object, seen: int, failure: Failure | None) -> None:

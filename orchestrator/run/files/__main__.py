@@ -9,7 +9,15 @@ import uuid
 
 from orchestrator.host.files import restrict_new_files
 from orchestrator.host.logs import begin_logging
-from orchestrator.run.files.slot import HERE, POLL_SECONDS, Allocation, FileSlot, Mailbox, slots_folder, state_of
+from orchestrator.run.files.slot import (
+    JOINED_FOLDER,
+    POLL_SECONDS,
+    Allocation,
+    FileSlot,
+    Mailbox,
+    slots_folder,
+    state_of,
+)
 from orchestrator.settings import Settings
 from orchestrator.views.errors import MetricsweepError
 from workers import catalog as catalogs
@@ -35,7 +43,7 @@ def main(arguments: list[str] | None = None) -> int:
     except (MetricsweepError, catalogs.PartSourceError, OSError, ValueError) as error:
         print(error, file=sys.stderr)
         return 1
-    slot = FileSlot(Mailbox(there / HERE / name), there.parent, state, idle=options.idle, poll=options.poll)
+    slot = FileSlot(Mailbox(there / JOINED_FOLDER / name), there.parent, state, idle=options.idle, poll=options.poll)
     for number in (signal.SIGUSR1, signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda number, frame: slot.leave(f"it was sent {signal.Signals(number).name}"))
     log.info("slot %s joins %s and offers %s", name, there, state.resources)

@@ -96,7 +96,7 @@ class FileSlots:
         found: list[Inspected] = []
         for each in list(self._inspections):
             late = each.slot.gone is not None or time.monotonic() - each.began > TIMEOUT_SECONDS
-            if late or each.slot.state.looked >= each.number:
+            if late or each.slot.state.inspected >= each.number:
                 self._inspections.remove(each)
                 found += inspection(each.machine, each.needs, each.findings)
         return found
@@ -108,10 +108,10 @@ class FileSlots:
         if self._pool is not None:
             self._pool.expect(waiting)
         held = self._dispatch.claimed if self._dispatch is not None else None
-        wanted = [*([] if held is None else [held.slot]), *waiting]
+        needed = [*([] if held is None else [held.slot]), *waiting]
         training, nodes = [] if self._pool is None else self._pool.training(), self._registry.nodes()
         left = max(0, self._limit - len(training))
-        self._demand.write(training, [shape_of(slot, nodes) for slot in wanted[:left]])
+        self._demand.write(training, [shape_of(slot, nodes) for slot in needed[:left]])
 
     def rest(self, broker: Broker) -> None:
         """Accept slots that join, and stop attempts without an order."""
@@ -174,7 +174,7 @@ class _Inspection:
     def findings(self) -> list[Finding]:
         """Raises an error if there are none."""
         state = self.slot.state
-        if state.looked < self.number:
+        if state.inspected < self.number:
             raise TimeoutError(f"the slot {self.slot.name} did not answer within {TIMEOUT_SECONDS:g} s")
         if state.problem is not None:
             raise RuntimeError(state.problem)
@@ -222,12 +222,12 @@ class Listening:
         lines = _new_lines(followed)
         followed.ended = bool(lines) and Message.of(lines[-1]).final
         if lines or host:
-            yield Report(attempt, lines, host, worn=state.worn if mine and not state.busy else None)
+            yield Report(attempt, lines, host, replace_reason=state.replace_reason if mine and not state.busy else None)
         if lines:
             followed.quiet = None
         elif gone:
             yield Report(attempt, lost=gone)
-        elif slot.answers and not (mine and state.busy):
+        elif slot.acknowledged and not (mine and state.busy):
             yield from self._silent(attempt, followed, mine)
 
     def _silent(self, attempt: str, followed: _Followed, mine: bool) -> Iterator[Report]:

@@ -48,9 +48,9 @@ class JoinedSlot:
         self._posted = False
 
     @property
-    def here(self) -> bool:
-        """Whether the slot has joined and does not leave."""
-        return self.gone is None and self.state.phase == "here" and self.state.beat > 0
+    def joined(self) -> bool:
+        """Whether the slot has joined and is not leaving."""
+        return self.gone is None and self.state.phase == "joined" and self.state.beat > 0
 
     @property
     def node(self) -> Node:
@@ -63,29 +63,29 @@ class JoinedSlot:
         return Shape.of(self.state.resources)
 
     @property
-    def answers(self) -> bool:
-        """Whether the slot has taken the latest instruction, so that it obeys no earlier conductor."""
-        taken = (self.state.fence, self.state.taken)
-        return taken == (self._instruction.fence, self._instruction.number) and self.state.beat > 0
+    def acknowledged(self) -> bool:
+        """Whether the slot has acknowledged the latest instruction, so that it obeys no earlier conductor."""
+        latest = (self.state.fence, self.state.acknowledged)
+        return latest == (self._instruction.fence, self._instruction.number) and self.state.beat > 0
 
-    begun = answers  # it has taken its order
+    begun = acknowledged  # it has received its order
 
     @property
     def free(self) -> bool:
         """Whether the slot waits for an order."""
-        return self.here and self.answers and self.attempt is None and not self.state.busy
+        return self.joined and self.acknowledged and self.attempt is None and not self.state.busy
 
     @property
     def stray(self) -> str | None:
         """The attempt that the slot trains without an order, unless it was asked to stop it."""
-        trains = self.state.attempt if self.answers and self.state.busy else None
+        trains = self.state.attempt if self.acknowledged and self.state.busy else None
         stopped = self._instruction.attempt if self._instruction.do == "stop" else None
         return None if trains in (self.attempt, self._ended, stopped) else trains
 
     def has(self, attempt: str) -> bool:
-        """Whether the slot trains an attempt, has just trained it, or was assigned it without having answered."""
+        """Whether the slot trains an attempt, has just trained it, or was assigned it and has not acknowledged that."""
         order = self._instruction.order or {}
-        return self.state.attempt == attempt or (not self.answers and order.get("attempt") == attempt)
+        return self.state.attempt == attempt or (not self.acknowledged and order.get("attempt") == attempt)
 
     def forget(self) -> None:
         """Forget the order of the slot, which is to be claimed again."""
@@ -101,8 +101,9 @@ class JoinedSlot:
         with suppress(ValidationError):  # of the usage that another release reports
             usage = None if state.usage is None else ProcessUsage.model_validate(state.usage)
         recorded = seen.get(self.attempt or "")
-        if recorded is not None and recorded < state.said and state.attempt == self.attempt:
-            lag = state.ages[max(0, recorded - (state.said - len(state.ages)))] if state.ages else None
+        if recorded is not None and recorded < state.message_count and state.attempt == self.attempt:
+            ages = state.message_ages
+            lag = ages[max(0, recorded - (state.message_count - len(ages)))] if ages else None
         return SlotReport(self.name, self.name, state.host, self.shape.bundle, self.attempt, usage, lag)
 
     def refresh(self) -> None:
@@ -123,7 +124,7 @@ class JoinedSlot:
             self.gone = "it has left: its job ended, or was about to"
         elif self._now() - self.last_report > SILENT_SECONDS:
             self.gone = f"it has not written for {SILENT_SECONDS:g} s"
-        elif not self.answers:
+        elif not self.acknowledged:
             self._write()
 
     def start(self, order: Order, workplace: Workplace) -> None:
@@ -147,8 +148,9 @@ class JoinedSlot:
     def inspect(self, needs: list[object], workplace: Workplace) -> int:
         """Instruct the slot to inspect data sets; returns the number of the inspection."""
         given = WORKPLACES.dump_python(workplace, mode="json")
-        self._post(replace(self._instruction, look=self._instruction.look + 1, needs=needs, workplace=given))
-        return self._instruction.look
+        number = self._instruction.inspection + 1
+        self._post(replace(self._instruction, inspection=number, needs=needs, workplace=given))
+        return number
 
     def _instruct(self, do: Command, **given: Any) -> None:
         """Post the next instruction, with the fence and the inspection of the last one."""
@@ -156,7 +158,7 @@ class JoinedSlot:
         self._post(replace(self._instruction, do=do, number=number, **{"attempt": None, "order": None, **given}))
 
     def _post(self, instruction: Instruction) -> None:
-        """Write an instruction; one that cannot be written now is written at the next look."""
+        """Write an instruction; if it cannot be written now, the next refresh writes it."""
         self._instruction, self._posted = instruction, False
         self._write()
 
@@ -170,13 +172,13 @@ class JoinedSlot:
 
     def _is_written(self) -> bool:
         try:
-            there, ours = self.mailbox.instruction(), self._instruction
+            written, ours = self.mailbox.instruction(), self._instruction
         except DamagedFileError:
             return False
-        return (there.fence, there.number, there.look) == (ours.fence, ours.number, ours.look)
+        return (written.fence, written.number, written.inspection) == (ours.fence, ours.number, ours.inspection)
 
 
-LOOK_SECONDS: Final = 0.5
+REFRESH_SECONDS: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,8 +221,8 @@ class Ownership:
 class SlotRegistry:
     """The slots of one installation, which a keeper starts according to the demand.
 
-    A slot is used once it has answered an instruction with our fence. From then on it obeys no earlier conductor,
-    whatever that one still writes.
+    A slot is used once it has acknowledged an instruction with our fence. From then on it obeys no earlier conductor,
+    whatever that conductor still writes.
     """
 
     def __init__(self, root: Path, ownership: Ownership, now: Callable[[], float] = time.monotonic) -> None:
@@ -230,7 +232,7 @@ class SlotRegistry:
         self._slots: dict[str, JoinedSlot] = {}
         self._hosts: dict[str, str] = {}  # by slot, with those that left
         self._removed: set[str] = set()  # slots whose folders may still be there
-        self._looked = float("-inf")
+        self._refreshed = float("-inf")
         self._complete = False
 
     def __iter__(self) -> Iterator[JoinedSlot]:
@@ -243,52 +245,52 @@ class SlotRegistry:
 
     def refresh(self) -> None:
         """Read the states of all slots twice a second; raises UnavailableError if the storage does not answer."""
-        if self._now() - self._looked < LOOK_SECONDS:
+        if self._now() - self._refreshed < REFRESH_SECONDS:
             return
         try:
-            there = {mailbox.name: mailbox for mailbox in mailboxes(self.root)}
+            found = {mailbox.name: mailbox for mailbox in mailboxes(self.root)}
         except OSError as error:
             raise UnavailableError(f"the storage does not answer: {error}") from error
-        if self._now() - self._looked > SILENT_SECONDS / 2:  # we have not read meanwhile: the slots were not silent
+        if self._now() - self._refreshed > SILENT_SECONDS / 2:  # we have not read meanwhile: the slots were not silent
             for slot in self:
                 slot.last_report = self._now()
-        self._looked = self._now()
-        self._removed &= there.keys()
+        self._refreshed = self._now()
+        self._removed &= found.keys()
         for name in self._removed:
-            there.pop(name).remove()
-        for name in sorted(there.keys() - self._slots.keys()):
-            self._slots[name] = JoinedSlot(there[name], Instruction(fence=self.ownership.fence), self._now)
+            found.pop(name).remove()
+        for name in sorted(found.keys() - self._slots.keys()):
+            self._slots[name] = JoinedSlot(found[name], Instruction(fence=self.ownership.fence), self._now)
         for slot in self:
             slot.refresh()
             self._hosts[slot.name] = slot.state.host
             if slot.gone and slot.attempt is None:
                 self.give_up(slot)
-            elif slot.free and slot.state.worn:
-                slot.renew(slot.state.worn)
+            elif slot.free and slot.state.replace_reason:
+                slot.renew(slot.state.replace_reason)
             elif slot.free and slot.state.edition != self.ownership.edition:
                 log.warning("slot %s on %s holds the code of another release, and ends", slot.name, slot.state.host)
                 slot.end()
 
     def complete(self) -> bool:
-        """Whether all slots have answered this conductor or are gone; until then, one may obey an earlier one."""
+        """Whether all slots have acknowledged this conductor, so that none obeys an earlier conductor, or are gone."""
         self.refresh()
-        self._complete = self._complete or all(slot.answers for slot in self)
+        self._complete = self._complete or all(slot.acknowledged for slot in self)
         return self._complete
 
     def settling(self) -> bool:
         """Whether a slot will soon be free, because it joins or its attempt has just ended."""
-        there = (slot for slot in self if slot.gone is None and slot.state.phase == "here")
-        return any(slot.attempt is None and not slot.free for slot in there)
+        present = (slot for slot in self if slot.gone is None and slot.state.phase == "joined")
+        return any(slot.attempt is None and not slot.free for slot in present)
 
     def nodes(self) -> Sequence[Node]:
         """The slots, each as a node of its own."""
         self.refresh()
-        return [slot.node for slot in self if slot.here]
+        return [slot.node for slot in self if slot.joined]
 
     def machines(self) -> list[Node]:
         """One slot of each host, which inspects the data root for all of them."""
         self.refresh()
-        return list({slot.state.host: slot.node for slot in self if slot.answers and slot.here}.values())
+        return list({slot.state.host: slot.node for slot in self if slot.acknowledged and slot.joined}.values())
 
     def hosts(self, names: Sequence[str]) -> set[str]:
         """The hosts of slots by name, including slots that have left."""
@@ -297,7 +299,7 @@ class SlotRegistry:
     def reports(self, seen: Mapping[str, int]) -> Sequence[SlotReport]:
         """The slots with their last states, for clients; `seen` has the recorded messages by attempt."""
         self.refresh()
-        return [slot.report(seen) for slot in self if slot.here]
+        return [slot.report(seen) for slot in self if slot.joined]
 
     def give_up(self, slot: JoinedSlot) -> None:
         """Remove a slot; if it lives, it stops its training once it notices."""
@@ -324,7 +326,7 @@ class FilePool:
         slot.attempt = attempt
         return slot
 
-    def there(self, name: str) -> bool:
+    def exists(self, name: str) -> bool:
         """Whether a slot of this name has joined."""
         slot = self._registry.get(name)
         return slot is not None and slot.gone is None

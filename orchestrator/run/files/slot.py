@@ -31,8 +31,8 @@ MOST_BYTES: Final = 16 * MEGABYTE
 T = TypeVar("T")
 
 FORM: Final = 1  # the version of the files
-_ROOM: Final = "slots"  # the folder of all slots, in the storage
-HERE: Final = "here"  # the folder in that, with a folder for each slot
+_SLOTS_FOLDER: Final = "slots"  # the folder of all slots, in the storage
+JOINED_FOLDER: Final = "joined"  # in that folder; it has a folder for each slot
 ORDER, STATE, DEMAND, OWNER = "order.json", "state.json", "demand.json", "installation.json"
 SILENT_SECONDS: Final = 60.0
 """A slot that has not written for so long counts as lost; one that could not write for half of it stops."""
@@ -40,7 +40,7 @@ LEFT_SECONDS: Final = 3_600.0  # the age at which unfinished files are removed
 POLL_SECONDS: Final = 1.0  # how often a slot reads its instruction
 _BEAT_SECONDS: Final = 5.0  # how often a slot writes its state while nothing changes
 
-Phase = Literal["here", "leaving", "left"]
+Phase = Literal["joined", "leaving", "left"]
 Command = Literal["keep", "train", "stop", "end", "renew"]
 ORDERS: Final = TypeAdapter(Order)
 WORKPLACES: Final = TypeAdapter(Workplace)
@@ -57,11 +57,11 @@ class Instruction:
     fence: int = 0  # the fence of the lease; a slot ignores instructions with a lower fence than an earlier one had
     number: int = 0
     do: Command = "keep"
-    """`keep` is a greeting, which a slot answers like any instruction; `renew`: continue as another process."""
+    """`keep` changes nothing, and only asks for an acknowledgement; `renew`: continue as another process."""
     attempt: str | None = None  # the attempt to stop
     order: Mapping[str, Any] | None = None  # the order to train
     workplace: Mapping[str, Any] | None = None
-    look: int = 0  # the number of the inspection to make
+    inspection: int = 0  # the number of the inspection to make
     needs: list[Any] = field(default_factory=list)  # of that inspection
 
 
@@ -73,9 +73,9 @@ class State:
 
     form: int = FORM
     beat: int = 0  # grows each time it is written
-    phase: Phase = "here"
-    fence: int = 0  # of the last instruction that it has taken
-    taken: int = 0  # the number of that instruction
+    phase: Phase = "joined"
+    fence: int = 0  # of the last instruction that it has acknowledged
+    acknowledged: int = 0  # the number of that instruction
     host: str = ""
     pid: int = 0
     job: str = ""  # its scheduler's number
@@ -83,14 +83,14 @@ class State:
     edition: str = ""
     attempt: str | None = None
     busy: bool = False
-    worn: str | None = None
-    said: int = 0
-    ages: list[float] = field(default_factory=list)
+    replace_reason: str | None = None  # why the conductor should replace the process
+    message_count: int = 0  # messages of the attempt
+    message_ages: list[float] = field(default_factory=list)  # seconds since the latest messages were made
     usage: Mapping[str, Any] | None = None
     last: str | None = None  # the last message of a failed attempt, which its spool may lack
-    looked: int = 0  # the number of the last inspection that has ended
+    inspected: int = 0  # the number of the last inspection that has ended
     found: list[Any] | None = None
-    problem: str | None = None  # why it found nothing
+    problem: str | None = None  # why the inspection failed
 
 
 class Mailbox:
@@ -101,11 +101,11 @@ class Mailbox:
 
     def make(self, state: State) -> None:
         """Make the folder of a slot with its files, and then move it into place."""
-        aside = self.folder.with_name(f".{self.name}")
-        aside.mkdir()
-        write(aside / ORDER, asdict(Instruction()))
-        write(aside / STATE, asdict(state))
-        aside.rename(self.folder)
+        hidden = self.folder.with_name(f".{self.name}")
+        hidden.mkdir()
+        write(hidden / ORDER, asdict(Instruction()))
+        write(hidden / STATE, asdict(state))
+        hidden.rename(self.folder)
         settle(self.folder.parent)
 
     def instruction(self) -> Instruction:
@@ -127,10 +127,10 @@ class Mailbox:
 
     def remove(self) -> None:
         """Remove the folder of a slot, which ends once it notices; raises nothing."""
-        aside = self.folder.with_name(f".{self.name}")
+        hidden = self.folder.with_name(f".{self.name}")
         with suppress(OSError):
-            self.folder.rename(aside)
-        shutil.rmtree(aside, ignore_errors=True)
+            self.folder.rename(hidden)
+        shutil.rmtree(hidden, ignore_errors=True)
 
 
 class FileSlot:
@@ -148,14 +148,16 @@ class FileSlot:
     ) -> None:
         self._mailbox, self._storage, self._state = mailbox, storage, state
         self._idle, self._poll, self._now = idle, poll, now
-        self._actor = SlotActor(lonely=1e9, edition=state.edition)
+        self._actor = SlotActor(orphaned_after=1e9, edition=state.edition)
         self._wake = threading.Event()
         self.why: str | None = None
-        """Why it leaves."""
+        """Why the slot leaves."""
         self._renew = False
-        self._inspection, self._inspected = 0, dict[str, Any]()  # the number of the latest, the findings of the last
-        self._beat, self._shown = 0, State()
-        self._written = self._read = self._used = now()  # when it last wrote its state, read its mailbox, and trained
+        self._last_inspection = 0  # its number
+        self._findings: dict[str, Any] = {}  # of the last inspection that has ended
+        self._beat, self._last_state = 0, State()
+        self._last_written = now()  # its state
+        self._last_read = self._last_used = now()  # its mailbox; when it trained
 
     def leave(self, why: str) -> None:
         """Stop the training at a checkpoint, and end the slot. Safe in signal handlers."""
@@ -173,8 +175,8 @@ class FileSlot:
                     break
                 self._actor.stop(described["attempt"])
             elif described["busy"]:
-                self._used = self._now()
-            elif self._now() - self._used > self._idle:
+                self._last_used = self._now()
+            elif self._now() - self._last_used > self._idle:
                 self.leave(f"it had nothing to train for {self._idle:g} s")
             if self._wake.wait(self._poll):
                 self._wake.clear()
@@ -184,15 +186,15 @@ class FileSlot:
         return self._renew
 
     def _turn(self) -> None:
-        """Obey the instruction and write the state. The slot leaves if it was removed or the storage is away."""
+        """Obey the instruction and write the state; leave if the slot was removed or the storage does not answer."""
         try:
             self._obey(self._mailbox.instruction())
             self._report()
-            self._read = self._now()
+            self._last_read = self._now()
         except FileNotFoundError:
-            self.leave("it was given up")
+            self.leave("the conductor has removed it")
         except OSError as error:
-            if self._now() - self._read > SILENT_SECONDS / 2:
+            if self._now() - self._last_read > SILENT_SECONDS / 2:
                 self.leave(f"the storage does not answer: {error}")
         except ValueError as error:  # such as an order of another release; the conductor notices a slot that leaves
             self.leave(f"its instruction cannot be read: {' '.join(str(error).split())[:500]}")
@@ -200,20 +202,20 @@ class FileSlot:
     def _obey(self, given: Instruction) -> None:
         if given.fence < self._state.fence:
             return  # from a conductor that has lost its lease
-        if given.look > self._inspection:
-            self._inspection = given.look
-            threading.Thread(target=self._look, args=(given,), daemon=True).start()
-        if (given.fence, given.number) <= (self._state.fence, self._state.taken):
+        if given.inspection > self._last_inspection:
+            self._last_inspection = given.inspection
+            threading.Thread(target=self._inspect, args=(given,), daemon=True).start()
+        if (given.fence, given.number) <= (self._state.fence, self._state.acknowledged):
             return
         if given.do == "train" and self.why is None:
-            self._used = self._now()
+            self._last_used = self._now()
             self._actor.start(ORDERS.validate_python(given.order), self._workplace(given), given.fence)
         elif given.do == "stop" and given.attempt:
             self._actor.stop(given.attempt)
         elif given.do in ("end", "renew"):
             self._renew = given.do == "renew"
-            self.leave("it was asked to")
-        self._state = replace(self._state, fence=given.fence, taken=given.number)
+            self.leave("the conductor ended it")
+        self._state = replace(self._state, fence=given.fence, acknowledged=given.number)
 
     def _workplace(self, given: Instruction) -> Workplace:
         """The conductor's workplace, with the folders of the storage and of own parts on this machine."""
@@ -224,26 +226,26 @@ class FileSlot:
     def _report(self) -> None:
         """Write the state if it has changed, or if the last one is old."""
         described = self._actor.describe()
-        changed = {key: described[key] for key in ("attempt", "busy", "worn")}
-        phase: Phase = "here" if self.why is None else "leaving"
-        self._state = replace(self._state, phase=phase, **changed, **self._inspected)
-        if self._state != self._shown or self._now() - self._written >= _BEAT_SECONDS:
+        changed = {key: described[key] for key in ("attempt", "busy", "replace_reason")}
+        phase: Phase = "joined" if self.why is None else "leaving"
+        self._state = replace(self._state, phase=phase, **changed, **self._findings)
+        if self._state != self._last_state or self._now() - self._last_written >= _BEAT_SECONDS:
             self._write(described)
 
     def _write(self, described: Mapping[str, Any]) -> None:
         self._beat += 1
-        usage = {key: described[key] for key in ("said", "ages", "usage")}
+        usage = {key: described[key] for key in ("message_count", "message_ages", "usage")}
         self._mailbox.put_state(replace(self._state, beat=self._beat, last=self._failure(described), **usage))
-        self._shown, self._written = self._state, self._now()
+        self._last_state, self._last_written = self._state, self._now()
 
     def _failure(self, described: Mapping[str, Any]) -> str | None:
         """The message of a failed attempt; a failure of the slot itself is in no spool."""
-        if described["attempt"] is None or described["busy"] or not described["said"]:
+        if described["attempt"] is None or described["busy"] or not described["message_count"]:
             return None
-        lines = self._actor.poll(described["attempt"], described["said"] - 1, 0)
+        lines = self._actor.poll(described["attempt"], described["message_count"] - 1, 0)
         return lines[-1].decode() if lines and Message.of(lines[-1]).kind == "failed" else None
 
-    def _look(self, given: Instruction) -> None:
+    def _inspect(self, given: Instruction) -> None:
         """Inspect the data root of this machine; the next state has the findings."""
         found: list[Any] | None = None
         problem: str | None = None
@@ -252,11 +254,11 @@ class FileSlot:
             found = FINDINGS.dump_python(findings, mode="json")
         except Exception as error:  # of any kind; the conductor reports it
             problem = f"{type(error).__name__}: {error}"[:1000]
-        self._inspected = {"looked": given.look, "found": found, "problem": problem}
+        self._findings = {"inspected": given.inspection, "found": found, "problem": problem}
         self._wake.set()
 
     def _end(self) -> None:
-        """Write that the slot has left; if that fails, it is noticed by its silence."""
+        """Write that the slot has left; if that fails, the conductor notices that the slot is silent."""
         with suppress(OSError):
             described = self._actor.describe()
             self._state = replace(self._state, phase="left", attempt=described["attempt"], busy=False)
@@ -371,7 +373,7 @@ def _installed_gpus() -> int:
 
 def mailboxes(root: Path) -> list[Mailbox]:
     """The mailboxes of all slots under a folder, by the name of the slot; raises OSError."""
-    return [Mailbox(path) for path in sorted((root / HERE).iterdir()) if not path.name.startswith(".")]
+    return [Mailbox(path) for path in sorted((root / JOINED_FOLDER).iterdir()) if not path.name.startswith(".")]
 
 
 def slots_folder(storage: Path | str) -> Path:
@@ -386,15 +388,15 @@ def slots_folder(storage: Path | str) -> Path:
             "METRICSWEEP_STORAGE_URL: slots that join by files need a folder that they and the conductor see, "
             f"found {storage}"
         )
-    own_folder(there.root / _ROOM)
-    own_folder(there.root / _ROOM / HERE)
-    return there.root / _ROOM
+    own_folder(there.root / _SLOTS_FOLDER)
+    own_folder(there.root / _SLOTS_FOLDER / JOINED_FOLDER)
+    return there.root / _SLOTS_FOLDER
 
 
 def tidy(root: Path) -> None:
     """Remove unfinished files of killed processes, and the remains of removed slots."""
     before = time.time() - LEFT_SECONDS  # an hour is more than the clocks of machines differ
-    for folder in (root, root / HERE):
+    for folder in (root, root / JOINED_FOLDER):
         with suppress(OSError):
             for path in list(folder.glob(".*")):
                 if path.lstat().st_mtime >= before:

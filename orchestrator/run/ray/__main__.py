@@ -19,7 +19,7 @@ import psutil
 
 from orchestrator.host.logs import begin_logging
 from orchestrator.run.ray import require_tokens
-from orchestrator.run.slot import LOOK_SECONDS, VARIABLE, Preemption
+from orchestrator.run.slot import CHECK_SECONDS, VARIABLE, Preemption
 from orchestrator.views.errors import MetricsweepError
 
 log = logging.getLogger("orchestrator.run.ray")
@@ -27,7 +27,7 @@ log = logging.getLogger("orchestrator.run.ray")
 _GENERATED: Final = "KUBERAY_GEN_RAY_START_CMD"
 """The variable in which KubeRay puts the command that it would run itself."""
 GRACE_SECONDS: Final = 25.0  # by default, Kubernetes kills a pod 30 s after its notice
-_HEARD_SECONDS: Final = 2.0
+DRAIN_SECONDS: Final = 2.0
 """How long a node stays after its last training: a slot may be about to begin, and the conductor reads the messages."""
 _NOTICES: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
 
@@ -46,16 +46,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         " then Ray ends.",
     )
     grace = f"most seconds in which slots return their trainings (default {GRACE_SECONDS:g})"
-    heard = f"seconds for the conductor to read the last messages, 0 without a conductor (default {_HEARD_SECONDS:g})"
+    reading = f"seconds for the conductor to read the last messages, 0 without a conductor (default {DRAIN_SECONDS:g})"
     parser.add_argument("--grace", type=float, default=GRACE_SECONDS, help=grace)
-    parser.add_argument("--heard", type=float, default=_HEARD_SECONDS, help=heard)
+    parser.add_argument("--drain", type=float, default=DRAIN_SECONDS, help=reading)
     options, words = parser.parse_known_args(arguments)
     begin_logging()
     try:
         require_tokens()
         command = _command_of(words, os.environ)
         with tempfile.TemporaryDirectory(prefix="metricsweep-node-") as folder:
-            return RayNode(command, Path(folder), options.grace, options.heard).run()
+            return RayNode(command, Path(folder), options.grace, options.drain).run()
     except (MetricsweepError, OSError, ValueError) as error:
         print(error, file=sys.stderr)
         return 1
@@ -75,13 +75,13 @@ def _command_of(words: Sequence[str], environment: Mapping[str, str]) -> list[st
 class RayNode:
     """A node of Ray as a child process, and the folder in which its end is announced to its slots."""
 
-    def __init__(self, command: Sequence[str], folder: Path, grace: float, heard: float = _HEARD_SECONDS) -> None:
-        self._preemption, self._grace, self._heard = Preemption(folder), grace, heard
+    def __init__(self, command: Sequence[str], folder: Path, grace: float, drain: float = DRAIN_SECONDS) -> None:
+        self._preemption, self._grace, self._drain = Preemption(folder), grace, drain
         self._preemption.prepare()
         self._notice: int | None = None
         self._raylet: psutil.Process | None = None
         for number in _NOTICES:
-            signal.signal(number, self._heed)
+            signal.signal(number, self._on_signal)
         log.info("starting %s", shlex.join(command))
         environment = {**os.environ, VARIABLE: str(folder)}
         self._child = subprocess.Popen(  # noqa: S603
@@ -102,7 +102,7 @@ class RayNode:
                 log.error("the raylet has ended, without which nothing trains here: ending the node")
                 self._child.terminate()
                 break
-            time.sleep(LOOK_SECONDS)
+            time.sleep(CHECK_SECONDS)
         while ended is None:
             ended = self._ended()
             time.sleep(0.1)
@@ -115,12 +115,12 @@ class RayNode:
         try:
             if self._raylet is None:
                 children = psutil.Process(self._child.pid).children()
-                self._raylet = next((one for one in children if one.name() == "raylet"), None)
+                self._raylet = next((child for child in children if child.name() == "raylet"), None)
             return self._raylet is not None and not self._raylet.is_running()
         except psutil.NoSuchProcess:  # the child has just ended, which `_ended` will notice
             return False
 
-    def _heed(self, number: int, frame: FrameType | None) -> None:
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
         self._notice = self._notice or number
 
     def _leave(self) -> None:
@@ -129,11 +129,15 @@ class RayNode:
         log.info("%s: the trainings of this node are returned", signal.Signals(self._notice or 0).name)
         try:
             self._preemption.announce()
-            time.sleep(min(self._heard, self._grace))  # until every slot has noticed
-            while not (quiet := self._preemption.quiet()) and time.monotonic() < until and self._ended() is None:
+            time.sleep(min(self._drain, self._grace))  # until every slot has noticed
+            while not (idle := self._preemption.is_idle()) and time.monotonic() < until and self._ended() is None:
                 time.sleep(0.1)
-            log.info("nothing trains any more" if quiet else "not all of it in time: its steps since a checkpoint go")
-            time.sleep(max(0.0, min(self._heard, until - time.monotonic())))
+            log.info(
+                "nothing trains any more"
+                if idle
+                else "a training did not stop in time: steps since its checkpoint are lost"
+            )
+            time.sleep(max(0.0, min(self._drain, until - time.monotonic())))
         except OSError as error:
             log.warning("the slots cannot be notified: %s", error)
         if self._ended() is None:

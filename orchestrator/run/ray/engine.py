@@ -151,7 +151,7 @@ class RayTune:
         if not ray.is_initialized():
             return
         held = self._dispatch.claimed if self._dispatch is not None else None
-        wanted = [*([] if held is None else [held.slot]), *waiting]
+        needed = [*([] if held is None else [held.slot]), *waiting]
         with _answering():
             training = []
             if self._pool is not None:
@@ -160,7 +160,7 @@ class RayTune:
                 training = self._pool.training()
             nodes = self.nodes() or ()
             left = max(0, self._limit - len(training))
-            self._demand.request(training, [shape_of(slot, nodes) for slot in wanted[:left]])
+            self._demand.request(training, [shape_of(slot, nodes) for slot in needed[:left]])
 
     def rest(self, broker: Broker) -> None:
         """Adopt the slots of an earlier conductor, and end attempts without an order."""
@@ -243,7 +243,7 @@ class Listening:
 
     def follow(self, execution: Execution[PooledSlot]) -> None:
         """Begin to request the messages of an attempt; its first report comes at once and names its host."""
-        self._ask(execution, 0.0, first=True)
+        self._request(execution, 0.0, first=True)
 
     def reports(self, wait: float) -> Iterator[Report]:
         """The news of all followed attempts that have come; waits up to `wait` seconds for the first."""
@@ -255,7 +255,7 @@ class Listening:
             for answer in ray.wait(requests, num_returns=len(requests), timeout=0)[0]:
                 yield from self._reported(answer)
 
-    def _ask(self, execution: Execution[PooledSlot], wait: float, *, first: bool = False) -> None:
+    def _request(self, execution: Execution[PooledSlot], wait: float, *, first: bool = False) -> None:
         answer = execution.slot.actor.listen.remote(execution.order.attempt, execution.seen, wait)
         self._requests[answer] = (execution, first)
 
@@ -267,9 +267,10 @@ class Listening:
             yield Report(execution.order.attempt, lost=_cause(error))
             return
         lines = found["lines"]
-        yield Report(execution.order.attempt, lines, found["host"] if first else None, worn=found["worn"])
+        host = found["host"] if first else None
+        yield Report(execution.order.attempt, lines, host, replace_reason=found["replace_reason"])
         if not (lines and Message.of(lines[-1]).final):
-            self._ask(execution, POLL_SECONDS)
+            self._request(execution, POLL_SECONDS)
 
 
 class ClusterDemand:

@@ -17,7 +17,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.engine import Broker
-from orchestrator.run.slot import FORM, REASON, SlotActor
+from orchestrator.run.slot import PROTOCOL, REASON, SlotActor
 from orchestrator.spec.axes import Slot
 from orchestrator.views.operations import Node, ProcessUsage, Shape, SlotReport, holds, possible, shape_of
 from orchestrator.views.runs import Order
@@ -29,7 +29,7 @@ PREFIX: Final = "slot"
 _LATE_SECONDS: Final = 30.0
 """A new actor that has not begun by then waits for resources, and no other actor is made on its node."""
 _ANSWER_SECONDS: Final = 20.0  # an actor that does not answer `describe` for so long is treated as lost
-LOOK_SECONDS: Final = 1.0
+REFRESH_SECONDS: Final = 1.0
 IDLE_SECONDS: Final = 600.0  # an actor that is idle for so long is ended, so that its node can be scaled away
 
 _LEAST: Final = Shape(cpus=1.0, gpus=0.0, memory=0)
@@ -51,8 +51,8 @@ class PooledSlot:
     since: float = field(default_factory=time.monotonic)  # when it was made, and later when it was released
     described: Mapping[str, Any] = field(default_factory=dict)  # the last description of the actor
     lag: float | None = None  # by that description
-    _awaited: Any = None  # the next description
-    _asked: float = 0.0  # when it was asked for
+    _pending: Any = None  # the next description
+    _requested_at: float = 0.0  # of that description
 
     def start(self, order: Order, workplace: Workplace) -> None:
         """Make the slot actor train an order."""
@@ -87,15 +87,15 @@ class PooledSlot:
 
     def report(self, seen: Mapping[str, int]) -> SlotReport:
         """The slot with its last description, for clients; `seen` has the recorded messages by attempt."""
-        if self._awaited is not None and ray.wait([self._awaited], timeout=0)[0]:
+        if self._pending is not None and ray.wait([self._pending], timeout=0)[0]:
             try:
-                self.described = ray.get(self._awaited)
-                self.lag = _lag(self.described, seen, time.monotonic() - self._asked)
+                self.described = ray.get(self._pending)
+                self.lag = _lag(self.described, seen, time.monotonic() - self._requested_at)
             except RayError:
                 self.lag = None
-            self._awaited = None
-        if self._awaited is None and self.begun:
-            self._awaited, self._asked = self.actor.describe.remote(), time.monotonic()
+            self._pending = None
+        if self._pending is None and self.begun:
+            self._pending, self._requested_at = self.actor.describe.remote(), time.monotonic()
         usage = self.described.get("usage")
         return SlotReport(
             name=self.name,
@@ -111,8 +111,8 @@ class PooledSlot:
 class SlotPool:
     """The slots of a conductor. It makes a slot when a node has room, and ends idle slots of another shape for that.
 
-    The actors are in a namespace of the installation, so that other installations do not end them. Each is greeted with
-    the fence of the lease, and from then on obeys no earlier conductor.
+    The actors are in a namespace of the installation, so that other installations do not end them. Each gets the
+    fence of the lease at first, and from then on obeys no earlier conductor.
     """
 
     def __init__(self, broker: Broker, limit: int, edition: str = "") -> None:
@@ -121,7 +121,7 @@ class SlotPool:
         self.namespace = f"{NAMESPACE}-{broker.installation()}"
         self._slots: dict[str, PooledSlot] = {}
         self._nodes: list[Node] = []
-        self._looked = float("-inf")
+        self._refreshed = float("-inf")
         self._expected: list[Slot] = []
         self._ending: set[str] = set()  # nodes that have announced their end
         self._replaced = 0
@@ -149,7 +149,7 @@ class SlotPool:
                 continue  # it has ended since
             try:
                 state = ray.get(actor.describe.remote(), timeout=_ANSWER_SECONDS)
-                if state.get("form") != FORM:
+                if state.get("protocol") != PROTOCOL:
                     old.append((actor, state["attempt"]))
                     continue
                 state = ray.get(actor.greet.remote(self._fence), timeout=_ANSWER_SECONDS)
@@ -160,10 +160,10 @@ class SlotPool:
                 ahead.append(actor)
                 continue
             shape, node = _read_name(name)
-            if state.get("worn") == REASON:
+            if state.get("replace_reason") == REASON:
                 self._ending.add(node)
             foreign = state.get("edition", "") != self._edition
-            if (state.get("worn") or foreign) and not state["busy"]:
+            if (state.get("replace_reason") or foreign) and not state["busy"]:
                 ray.kill(actor)
                 continue
             attempt = state["attempt"] if state["busy"] else None
@@ -174,12 +174,12 @@ class SlotPool:
 
     def nodes(self) -> Sequence[Node]:
         """The nodes of the cluster, at most a second old."""
-        if time.monotonic() - self._looked > LOOK_SECONDS:
+        if time.monotonic() - self._refreshed > REFRESH_SECONDS:
             self._nodes = [node for node in alive_nodes() if short(node.uid) not in self._ending]
-            self._looked = time.monotonic()
-            there = {short(node.uid) for node in self._nodes}
+            self._refreshed = time.monotonic()
+            present = {short(node.uid) for node in self._nodes}
             for idle in self._idle():
-                if idle.node not in there:  # it was lost with its node
+                if idle.node not in present:  # it was lost with its node
                     self.drop(idle)
         return self._nodes
 
@@ -198,7 +198,7 @@ class SlotPool:
         slot.attempt, slot.claimed = attempt, True
         return slot
 
-    def there(self, name: str) -> bool:
+    def exists(self, name: str) -> bool:
         """Whether a slot of this name exists."""
         return name in self._slots
 
@@ -234,9 +234,9 @@ class SlotPool:
         late, nodes = self._late(), self.nodes()
         if len(self._busy()) >= self._limit:
             return True
-        wanted = [slot for slot in self._expected if self.possible(slot)]
-        shapes = [shape_of(slot, nodes) for slot in wanted] or [_LEAST]
-        if any(idle.node not in late and (not wanted or idle.shape in shapes) for idle in self._idle()):
+        expected = [slot for slot in self._expected if self.possible(slot)]
+        shapes = [shape_of(slot, nodes) for slot in expected] or [_LEAST]
+        if any(idle.node not in late and (not expected or idle.shape in shapes) for idle in self._idle()):
             return False
         return not any(self._room(shape, late) for shape in shapes)
 
@@ -271,7 +271,7 @@ class SlotPool:
         self._replaced += 1
         if reason == REASON:
             self._ending.add(slot.node)
-            self._looked = float("-inf")
+            self._refreshed = float("-inf")
         log.info("slot %s is replaced: %s (%d replaced so far)", slot.name, reason, self._replaced)
         self.drop(slot)
 
@@ -282,7 +282,7 @@ class SlotPool:
         on an order that never begins.
         """
         self.drop(slot)
-        self._looked = float("-inf")
+        self._refreshed = float("-inf")
         for idle in self._idle():
             if idle.node == slot.node:
                 self.drop(idle)
@@ -346,10 +346,10 @@ class SlotPool:
 
 def _lag(described: Mapping[str, Any], seen: Mapping[str, int], since: float) -> float | None:
     """How long the oldest message that is not recorded has waited, or `None`; `since`: the age of the description."""
-    recorded, ages = seen.get(described["attempt"] or ""), described["ages"]
-    if recorded is None or recorded >= described["said"]:
+    recorded, ages = seen.get(described["attempt"] or ""), described["message_ages"]
+    if recorded is None or recorded >= described["message_count"]:
         return None
-    first = described["said"] - len(ages)  # messages count from 1, and the first of `ages` is number `first` + 1
+    first = described["message_count"] - len(ages)  # messages count from 1; the first of `ages` is number `first` + 1
     return float(ages[max(0, recorded - first)]) + since
 
 

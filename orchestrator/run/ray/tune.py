@@ -30,9 +30,9 @@ log = logging.getLogger(__name__)
 
 Config = dict[str, str | int | float | bool | None]
 
-LOOK_SECONDS: Final = (1.0, 5.0)  # how often a trial asks its slot for messages: at first, and after 40 seconds
+POLL_SECONDS: Final = (1.0, 5.0)  # how often a trial asks its slot for messages: at first, and after 40 seconds
 _LOST_SECONDS: Final = 1.0  # the pause after an error; the conductor notices a lost slot and ends the trial
-PATIENCE_SECONDS: Final = 30.0
+PROCESS_WAIT_SECONDS: Final = 30.0
 """How long an attempt waits for the process of an ended trial before Tune starts a new one, which takes CPU seconds.
 
 So short trainings share a few processes. Tune itself would start a process for nearly every trial, as soon as the trial
@@ -153,7 +153,7 @@ class Suggestions(Searcher, tune.Stopper):  # type: ignore[misc]
         if not waiting:
             self._free = min(self._free, 1)  # Tune keeps one
             return None
-        if self.open and not self._free and time.monotonic() - waiting[0][0] < PATIENCE_SECONDS:
+        if self.open and not self._free and time.monotonic() - waiting[0][0] < PROCESS_WAIT_SECONDS:
             return None
         _, found = waiting.popleft()
         self._free = max(0, self._free - 1)
@@ -221,7 +221,7 @@ class Follower(tune.Trainable):  # type: ignore[misc]
         if self._began is None:
             self._began, wait = time.monotonic(), 0.0
         else:
-            shortest, longest = LOOK_SECONDS
+            shortest, longest = POLL_SECONDS
             wait = min(longest, shortest + (time.monotonic() - self._began) / 10)
         try:
             actor = ray.get_actor(self._slot, namespace=self._namespace)
