@@ -26,7 +26,7 @@ from typing import Any, Final
 
 from benchmarks.meter import Metered, metered
 from benchmarks.peers.training import RESULT, SLOTS
-from benchmarks.standing import metered_through, standing
+from benchmarks.running_service import metered_through, running_service
 from orchestrator.plan.check import read_spec
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
@@ -76,11 +76,11 @@ tables: {{main: {{rows: [loss], columns: [dataset], metrics: [nmi, recall@1, map
 """
 
 
-def through_standing(spec: Path, folder: Path, trials: int) -> dict[str, float]:
+def through_running_service(spec: Path, folder: Path, trials: int) -> dict[str, float]:
     """What the same takes through a service that is up before the clock starts, and that stays."""
     home, given = folder / "home", environment() | {"METRICSWEEP_SLOTS": str(SLOTS)}
     command = [sys.executable, "-m", "api.cli", "submit", str(spec), "--watch", "--home", str(home)]
-    with standing(home, given) as service:
+    with running_service(home, given) as service:
         began = time.time()
         taken = metered_through(service, command, given)
         return _ours(taken, home, began, trials)
@@ -147,7 +147,7 @@ def environment() -> dict[str, str]:
     return {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(__file__).parents[1])}
 
 
-_OURS: Final = {OURS: through_service, SERVED: through_standing}
+_OURS: Final = {OURS: through_service, SERVED: through_running_service}
 
 
 def measured(only: Sequence[str], spec: str, rounds: int) -> dict[str, list[dict[str, float]]]:

@@ -20,7 +20,7 @@ from orchestrator.views.accounts import (
     TokenView,
     UserView,
 )
-from orchestrator.views.evidence import ReproductionSummary, ReproductionView, Standing
+from orchestrator.views.evidence import ReproductionStatus, ReproductionSummary, ReproductionView
 from orchestrator.views.operations import REASONS, ClusterView, GpuUsage, NodeView, SlotView
 from orchestrator.views.pages import Page
 from orchestrator.views.sweeps import SweepView
@@ -109,28 +109,28 @@ def _used(quota: QuotaUse) -> list[Bar]:
     ]
 
 
-_STANDINGS: Final = get_args(Standing)
+_STATUSES: Final = get_args(ReproductionStatus)
 EXPORTS: Final = ("latex", "markdown", "csv", "json")
 
 
 def papers_page(found: Sequence[ReproductionSummary]) -> str:
     """The papers that have a reproduction."""
-    return render("reproductions.html", None, papers=found, standings=_STANDINGS)
+    return render("reproductions.html", None, papers=found, statuses=_STATUSES)
 
 
-def reproduction_page(view: ReproductionView, standing: str = "") -> str:
-    """The reproduction of one paper: the numbers with a standing, by default all that were run."""
-    wanted = standing if standing in _STANDINGS else ""
+def reproduction_page(view: ReproductionView, status: str = "") -> str:
+    """The reproduction of one paper: the numbers with a status, by default all that were run."""
+    wanted = status if status in _STATUSES else ""
     tables = []
     for table in view.tables:
         entries = [
-            entry for entry in table.entries if (entry.standing == wanted if wanted else entry.standing != "not run")
+            entry for entry in table.entries if (entry.status == wanted if wanted else entry.status != "not run")
         ]
         tables.append(
             (table, [(entry, *(text.replace("-", "−") for text in entry.own_and_difference)) for entry in entries])
         )
     return render(
-        "reproduction.html", None, view=view, tables=tables, standing=wanted, standings=_STANDINGS, exports=EXPORTS
+        "reproduction.html", None, view=view, tables=tables, status=wanted, statuses=_STATUSES, exports=EXPORTS
     )
 
 

@@ -204,9 +204,9 @@ def _list_papers(server: Server, as_json: bool) -> None:
     if as_json:
         print_json(papers)
         return
-    words = papers[0].counts.by_standing if papers else {}
+    words = papers[0].counts.by_status if papers else {}
     rows = [
-        {"paper": summary.paper} | {word: str(count) for word, count in summary.counts.by_standing.items()}
+        {"paper": summary.paper} | {word: str(count) for word, count in summary.counts.by_status.items()}
         for summary in papers
     ]
     print_rows(rows, numbers=tuple(words))

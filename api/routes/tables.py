@@ -211,7 +211,7 @@ _REPRODUCTIONS = [
 @reproductions_router.get(
     "",
     summary="The reproductions of the papers",
-    responses=shown(_REPRODUCTIONS, "Each paper with the number of its entries by standing."),
+    responses=shown(_REPRODUCTIONS, "Each paper with the number of its entries by status."),
 )
 def reproductions(service: ServiceParameter) -> list[ReproductionSummary]:
     """How many numbers of each paper are reproduced, not reproduced, underpowered or not run, over all sweeps."""
@@ -261,10 +261,10 @@ def paper(
     paper: PaperName,
     service: ServiceParameter,
     within: Within = 1.0,
-    standing: Annotated[str, Query(max_length=20)] = "",
+    status: Annotated[str, Query(max_length=20)] = "",
 ) -> HTMLResponse:
-    """The reproduction of one paper; `standing` filters its numbers."""
-    return HTMLResponse(reproduction_page(service.reproductions.of(paper, within), standing))
+    """The reproduction of one paper; `status` filters its numbers."""
+    return HTMLResponse(reproduction_page(service.reproductions.of(paper, within), status))
 
 
 PUBLISHED_SUMMARY: Final[dict[str, Any]] = {

@@ -18,9 +18,9 @@ from orchestrator.views.evidence import (
     ReproductionCounts,
     ReproductionEntry,
     ReproductionEvidence,
+    ReproductionStatus,
     ReproductionTable,
     ReproductionView,
-    Standing,
 )
 from orchestrator.views.runs import Cell, CellSummary, Statistic, SweepResults
 from workers.catalog import Catalog, suggestion
@@ -77,21 +77,21 @@ def reproduction(paper: str, found: Iterable[ReproductionFinding], within: float
 
 def _entry(table: PublishedTable, number: Number, evidence: Sequence[ReproductionEvidence]) -> ReproductionEntry:
     ranked = sorted(evidence, key=_rank)
-    standing: Standing = ranked[0].standing if ranked else "not run"
+    status: ReproductionStatus = ranked[0].status if ranked else "not run"
     return ReproductionEntry(
         table=table.id, labels=dict(number.labels), tuned=dict(number.tuned), metric=number.metric,
-        printed=number.printed, unit=number.unit, source=number.source or None, standing=standing, evidence=ranked,
+        printed=number.printed, unit=number.unit, source=number.source or None, status=status, evidence=ranked,
     )  # fmt: skip
 
 
 def _rank(evidence: ReproductionEvidence) -> tuple[bool, int, int, int, int]:
     """The order in which evidence decides: by how it was made, never by its number."""
-    return evidence.standing == "not run", len(evidence.protocol), -evidence.n, -evidence.sweep, evidence.cell
+    return evidence.status == "not run", len(evidence.protocol), -evidence.n, -evidence.sweep, evidence.cell
 
 
 def counts(entries: Iterable[ReproductionEntry]) -> ReproductionCounts:
-    """Counts the entries of a reproduction report by standing, such as reproduced or not run."""
-    tally = Counter(entry.standing for entry in entries)
+    """Counts the entries of a reproduction report by status, such as reproduced or not run."""
+    tally = Counter(entry.status for entry in entries)
     return ReproductionCounts(**{word.replace(" ", "_"): count for word, count in tally.items()})
 
 
@@ -142,9 +142,9 @@ def _of_table(
         number, measured = place.quotation.number, place.statistic
         mean, std, runs = (measured.mean, measured.std, measured.n) if measured else (None, None, 0)
         own = CellProtocol(results, cells[cell], protocol_of(paper))
-        found = _stance(built, column, place, number, own, within)
+        found = _judge(built, column, place, number, own, within)
         yield ReproductionFinding(paper.id, places[id(number)], ReproductionEvidence(
-            sweep=results.sweep, sweep_name=results.name, cell=cell, standing=found.standing, why=found.why,
+            sweep=results.sweep, sweep_name=results.name, cell=cell, status=found.status, why=found.why,
             mean=mean, std=std, n=runs, difference=found.difference, interval=found.interval, expected=found.expected,
             protocol=[ProtocolDifference(what=what, paper=says, here=here)
                       for what, says, here in own.differences(column, number, runs)],
@@ -208,27 +208,29 @@ def _whole(value: Any) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Stance:
+class Judgement:
     """Whether a printed number was reproduced, with the reason; shares are fractions."""
 
-    standing: Standing
+    status: ReproductionStatus
     why: str
     difference: float | None = None
     interval: float | None = None
     expected: float | None = None
 
 
-def _stance(built: Table, column: Column, place: TableCell, number: Number, own: CellProtocol, within: float) -> Stance:
+def _judge(
+    built: Table, column: Column, place: TableCell, number: Number, own: CellProtocol, within: float
+) -> Judgement:
     wanted = number.labels.get("dataset")
     if wanted and (other := own.other_data(wanted)) is not None:
-        return Stance("not run", f"the cell trains on {other or 'other data'}, not on {wanted}")
+        return Judgement("not run", f"the cell trains on {other or 'other data'}, not on {wanted}")
     summary = built.summary(column, place.cell or 0)
     if summary.status == "partial" and place.statistic is not None:
-        return Stance("underpowered", "the cell has not ended: its number may still change")
-    return stance(place.statistic, summary, number, within)
+        return Judgement("underpowered", "the cell has not ended: its number may still change")
+    return judge(place.statistic, summary, number, within)
 
 
-def stance(own: Statistic | None, summary: CellSummary, number: Number, within: float = WITHIN) -> Stance:
+def judge(own: Statistic | None, summary: CellSummary, number: Number, within: float = WITHIN) -> Judgement:
     """Judges whether the runs of a cell reproduce a printed number.
 
     *Reproduced*: the whole 95 % interval of the own mean lies closer to the printed number than the margin (two
@@ -242,34 +244,34 @@ def stance(own: Statistic | None, summary: CellSummary, number: Number, within: 
     half = half_interval(own)
     if half is None:
         reason = "a single run" if own.n == 1 else "the difference of two cells, of which no spread is known"
-        return Stance("underpowered", f"{reason}: nothing to judge by", difference)
+        return Judgement("underpowered", f"{reason}: nothing to judge by", difference)
     if own.std is not None and own.std <= _LAST_BITS:
-        return Stance("underpowered", f"the same in all {own.n} runs: no spread to judge by", difference)
+        return Judgement("underpowered", f"the same in all {own.n} runs: no spread to judge by", difference)
     interval, expected = half + number.rounding, half * math.sqrt(own.n + 1) + number.rounding
     margin = within * (_SHARE * abs(number.value) if number.unit == "number" else 0.01)
     measures = (difference, interval, expected)
     if abs(difference) + interval <= margin + _LAST_BITS:
-        return Stance("reproduced", "the interval of the own mean lies within the margin", *measures)
+        return Judgement("reproduced", "the interval of the own mean lies within the margin", *measures)
     if abs(difference) > expected + _LAST_BITS:
         side = "above" if difference > 0 else "below"
-        return Stance("not reproduced", f"the own mean lies {side} by more than runs differ", *measures)
+        return Judgement("not reproduced", f"the own mean lies {side} by more than runs differ", *measures)
     if abs(difference) >= margin:
         why = "they differ by more than the margin, but by no more than single runs do"
     else:
         why = "compatible, but the interval of the own mean is too wide to say more"
-    return Stance("underpowered", why, *measures)
+    return Judgement("underpowered", why, *measures)
 
 
-def _without_number(own: Statistic | None, summary: CellSummary, number: Number) -> Stance:
+def _without_number(own: Statistic | None, summary: CellSummary, number: Number) -> Judgement:
     """How a number stands if the paper prints a word instead, or the cell has no number."""
     diverged = summary.status == "diverged"
     if own is None and not diverged:
-        return Stance("not run", _REASONS.get(summary.status, "no run has finished yet"))
+        return Judgement("not run", _REASONS.get(summary.status, "no run has finished yet"))
     if number.value is not None:
-        return Stance("not reproduced", "the loss became NaN in every candidate")
-    standing: Standing = "reproduced" if diverged else "not reproduced"
+        return Judgement("not reproduced", "the loss became NaN in every candidate")
+    status: ReproductionStatus = "reproduced" if diverged else "not reproduced"
     loss = f"the loss {'' if diverged else 'never '}diverged"
-    return Stance(standing, f"the paper prints '{number.printed}'; here {loss}")
+    return Judgement(status, f"the paper prints '{number.printed}'; here {loss}")
 
 
 def known_paper(name: str) -> str:

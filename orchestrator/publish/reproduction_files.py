@@ -12,7 +12,7 @@ from orchestrator.views.evidence import ReproductionEntry, ReproductionTable, Re
 from orchestrator.views.pages import Rendered
 from workers.catalog import unknown
 
-HEADINGS: Final = ("row", "metric", "paper", "own", "runs", "difference", "standing", "sweep")
+HEADINGS: Final = ("row", "metric", "paper", "own", "runs", "difference", "status", "sweep")
 _ANSWERS: Final = {"reproduced": "yes", "not reproduced": "no", "underpowered": "unclear"}
 
 
@@ -32,7 +32,7 @@ def line(entry: ReproductionEntry) -> tuple[str, ...]:
     own, difference = entry.own_and_difference
     runs = "" if evidence is None or not evidence.n else str(evidence.n)
     sweep = "" if evidence is None else f"{evidence.sweep}/{evidence.cell}"
-    return place, entry.metric, entry.printed, own, runs, difference, entry.standing, sweep
+    return place, entry.metric, entry.printed, own, runs, difference, entry.status, sweep
 
 
 def longtable(view: ReproductionView) -> str:
@@ -57,16 +57,16 @@ def _counts(view: ReproductionView) -> Iterator[str]:
     yield "    Table & reproduced & not reproduced & underpowered & not run \\\\"
     yield "    \\midrule"
     for table in view.tables:
-        yield f"    {' & '.join([escape(table.id), *map(str, table.counts.by_standing.values())])} \\\\"
+        yield f"    {' & '.join([escape(table.id), *map(str, table.counts.by_status.values())])} \\\\"
     yield "    \\midrule"
-    yield f"    {' & '.join(['all', *map(str, view.counts.by_standing.values())])} \\\\"
+    yield f"    {' & '.join(['all', *map(str, view.counts.by_status.values())])} \\\\"
     yield "    \\bottomrule"
     yield "  \\end{tabular}"
     yield "\\end{table}"
 
 
 def _run(table: ReproductionTable) -> list[ReproductionEntry]:
-    return [entry for entry in table.entries if entry.standing != "not run"]
+    return [entry for entry in table.entries if entry.status != "not run"]
 
 
 def _numbers(view: ReproductionView) -> Iterator[str]:
@@ -88,10 +88,10 @@ def _numbers(view: ReproductionView) -> Iterator[str]:
         if run:
             yield f"  \\multicolumn{{7}}{{l}}{{\\emph{{{escape(table.id)}}}}}\\\\*"
         for entry in run:
-            _, metric, paper, own, runs, difference, standing, _ = line(entry)
+            _, metric, paper, own, runs, difference, status, _ = line(entry)
             place = " / ".join(entry.labels.values())
             own, difference = (text.replace("-", "−") for text in (own, difference))
-            shown = (place, metric, paper, own, runs, difference, _ANSWERS[standing])
+            shown = (place, metric, paper, own, runs, difference, _ANSWERS[status])
             yield f"  {' & '.join(map(escape, shown))} \\\\"
     yield "\\end{longtable}}"
 
@@ -112,9 +112,9 @@ def _csv(view: ReproductionView) -> str:
 
 def _blocks(view: ReproductionView) -> Iterator[str]:
     yield f"**{markdown.escape(view.paper)}**: {markdown.escape(view.citation)}."
-    tables = ((table.id, *map(str, table.counts.by_standing.values())) for table in view.tables)
-    rows = [("table", *view.counts.by_standing), *tables]
-    rows.append(("all", *map(str, view.counts.by_standing.values())))
+    tables = ((table.id, *map(str, table.counts.by_status.values())) for table in view.tables)
+    rows = [("table", *view.counts.by_status), *tables]
+    rows.append(("all", *map(str, view.counts.by_status.values())))
     yield _grid(rows)
     for table in view.tables:
         if run := _run(table):

@@ -31,7 +31,7 @@ from orchestrator.record.trainings import (
     WAITING_AGAIN,
     evaluation_failed,
     evaluation_left,
-    wanted,
+    needed,
 )
 from orchestrator.record.trial_rows import end_unneeded, part_of, take_result, take_results, unsettle
 from orchestrator.record.trials import first_trial, unexpanded
@@ -239,7 +239,7 @@ def _without_attempt(connection: sa.Connection, training_id: int) -> TrialState:
     The trials of an evaluation that failed while it ran do not want it; they point to it for its error only.
     """
     its = sa.select(training.c.id).where(training.c.id == training_id, training.c.state.in_(TRIAL_ACTIVE))
-    if connection.execute(its.where(wanted(training_id))).first() is not None:
+    if connection.execute(its.where(needed(training_id))).first() is not None:
         return TrialState.WAITING
     ends = (TrialState.CANCELLED, TrialState.PRUNED)
     query = sa.select(trial.c.state).where(trial.c.training_id == training_id, trial.c.state.in_(ends))
@@ -429,7 +429,7 @@ def cancel_trials(connection: sa.Connection, sweep: int, one: int | None = None,
     if rows:
         connection.execute(
             sa.update(training)
-            .where(training.c.id.in_(touched), training.c.state == TrialState.WAITING, ~wanted(training.c.id))
+            .where(training.c.id.in_(touched), training.c.state == TrialState.WAITING, ~needed(training.c.id))
             .values(state=TrialState.CANCELLED, ended=datetime.now(UTC))
         )
     mark_trials(connection, [(sweep, row.id) for row in rows if may_be_shown(row)])

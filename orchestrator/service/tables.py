@@ -352,7 +352,7 @@ class ReproductionQueries:
         self._kept: Cache[tuple[int, float], list[ReproductionFinding]] = Cache(MOST_REPRODUCTIONS_KEPT)
 
     def summaries(self) -> list[ReproductionSummary]:
-        """Every paper with the number of its numbers by standing."""
+        """Every paper with the counts of its numbers by status."""
         found = list(self._findings(WITHIN))
         views = (reproduction.reproduction(paper, found, WITHIN) for paper in reproduction.papers())
         return [ReproductionSummary(paper=view.paper, citation=view.citation, counts=view.counts) for view in views]

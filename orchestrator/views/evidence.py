@@ -215,7 +215,9 @@ class VerdictsView(BaseModel):
     comparisons: list[CellVerdictView]
 
 
-Standing = Literal["reproduced", "not reproduced", "underpowered", "not run"]  # what own runs show of a printed number
+ReproductionStatus = Literal[
+    "reproduced", "not reproduced", "underpowered", "not run"
+]  # what own runs show of a printed number
 
 
 class ProtocolDifference(BaseModel):
@@ -232,7 +234,7 @@ class ReproductionEvidence(BaseModel):
     sweep: int
     sweep_name: str
     cell: int
-    standing: Standing
+    status: ReproductionStatus
     why: str  # in a sentence
     mean: float | None
     std: float | None
@@ -254,7 +256,7 @@ class ReproductionEntry(BaseModel):
     printed: str
     unit: str
     source: str | None  # where the paper took it from; null for its own numbers
-    standing: Standing
+    status: ReproductionStatus
     evidence: list[ReproductionEvidence]
     """The first decides: the smallest difference of protocol, then the most runs, then the newest sweep."""
 
@@ -284,12 +286,12 @@ class ReproductionCounts(BaseModel):
     @property
     def total(self) -> int:
         """The number of all printed numbers."""
-        return sum(self.by_standing.values())
+        return sum(self.by_status.values())
 
     @property
-    def by_standing(self) -> dict[Standing, int]:
-        """The number of printed numbers by standing, such as `reproduced`."""
-        return {standing: getattr(self, standing.replace(" ", "_")) for standing in get_args(Standing)}
+    def by_status(self) -> dict[ReproductionStatus, int]:
+        """The number of printed numbers by status, such as `reproduced`."""
+        return {status: getattr(self, status.replace(" ", "_")) for status in get_args(ReproductionStatus)}
 
 
 class ReproductionTable(BaseModel):

@@ -211,7 +211,7 @@ def test_reproductions_over_http(http: TestClient, ran: None) -> None:
     assert counts["ISA"]["not_run"] == 72
     view = http.get("/v1/reproductions/sec").json()
     table = next(one for one in view["tables"] if one["id"] == "SEC-T3")
-    (entry,) = [one for one in table["entries"] if one["standing"] == "underpowered"]
+    (entry,) = [one for one in table["entries"] if one["status"] == "underpowered"]
     assert (entry["printed"], entry["evidence"][0]["mean"], entry["evidence"][0]["n"]) == ("53.34", 0.55, 2)
     assert {"runs", "selection", "backbone"} <= {one["what"] for one in entry["evidence"][0]["protocol"]}
     known = {"If-None-Match": http.get("/v1/reproductions/SEC").headers["etag"]}
@@ -240,8 +240,8 @@ def test_reproductions_as_pages(http: TestClient, ran: None) -> None:
     assert '<a href="/sweeps/1/cells/0">sweep 1, cell 0</a>' in text
     assert "selection: here by the validation split; the paper: the test split" in text
     assert "63.10" not in text, "what was not run is listed when it is asked for"
-    assert "65.31" in http.get("/reproduction/SEC?standing=not+run").text
-    assert "None of them has this standing." in http.get("/reproduction/SEC?standing=reproduced").text
+    assert "65.31" in http.get("/reproduction/SEC?status=not+run").text
+    assert "None of them has this status." in http.get("/reproduction/SEC?status=reproduced").text
     assert http.get("/reproduction/SEK").status_code == 404
 
 

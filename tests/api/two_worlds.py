@@ -47,7 +47,7 @@ GIVEN: Final = {
     "metric": "map@r", "axis": "loss", "by": "candidate", "days": "0", "keep": "0", "dry_run": "true", "hours": "2",
     "seeds": "4", "within": "1", "covers": "seeds", "heading": "true", "prefix": "ms", "only": "all", "value": "3",
     "confirm": SECRET, "project": "bens", "priority": "0", "group": "loss", "next": "/", "code": "x", "trials": "1,5",
-    "standing": "not run", "sample": "10", "files": "false", "link": "1",
+    "status": "not run", "sample": "10", "files": "false", "link": "1",
 }  # fmt: skip
 """Values of parameters by name; one that is not here is left out of queries, and must not stand in a path."""
 

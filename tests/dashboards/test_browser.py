@@ -129,7 +129,7 @@ def test_pages_are_accessible_and_fit(
         f"/sweeps/{sweep}/statistics",
         f"/sweeps/{sweep}/extend?compare.loss[0]=contrastive&tune.regularizer.eta[0]=0.1&repeat.seed[0]=3",
         "/compare?trial=1&trial=5", f"/compare?cell={sweep}/0&cell={sweep}/4", f"/compare?sweep={sweep}&sweep={other}",
-        "/submit?preset=digits", "/reproduction", "/reproduction/ISA?standing=not+run", "/catalog",
+        "/submit?preset=digits", "/reproduction", "/reproduction/ISA?status=not+run", "/catalog",
         "/catalog/loss/triplet",
         "/cluster", "/people", "/tokens?user=ada", "/login", f"/sweeps/{sweep}/shares",
     ):  # fmt: skip

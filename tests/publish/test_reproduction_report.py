@@ -8,7 +8,7 @@ import pytest
 
 from orchestrator.publish.aggregate import statistic
 from orchestrator.publish.papers import load, names, protocol_of, read
-from orchestrator.publish.reproduction import findings, known_paper, reproduction, stance
+from orchestrator.publish.reproduction import findings, judge, known_paper, reproduction
 from orchestrator.publish.reproduction_files import render
 from orchestrator.publish.tables.other_rows import compare
 from orchestrator.views.errors import NotFoundError
@@ -40,32 +40,32 @@ def test_a_number_stands_by_interval_margin_and_one_more_run():
         ([0.6, 0.7], {"10.00": "underpowered"}),  # two runs so far apart tell nothing
     )  # fmt: skip
     for values, said in cases:
-        assert {one: stance(statistic(values), summary(), number(one)).standing for one in said} == said, values
+        assert {one: judge(statistic(values), summary(), number(one)).status for one in said} == said, values
 
 
 def test_what_has_no_number_says_why():
-    assert stance(None, summary("missing"), number("60.0")).standing == "not run"
-    assert stance(None, summary("failed"), number("60.0")).why == "no candidate finished in every repeat"
-    assert stance(None, summary("diverged"), number("60.0")).standing == "not reproduced"
-    assert stance(None, summary("diverged"), number("degenerate")).standing == "reproduced"
-    assert stance(statistic([0.5, 0.6]), summary(), number("degenerate")).standing == "not reproduced"
-    assert stance(Statistic(0.1, None, 3), summary(), number("10.0")).why.startswith("the difference of two cells")
-    assert stance(statistic([0.6]), summary(), number("60.0")).why == "a single run: nothing to judge by"
+    assert judge(None, summary("missing"), number("60.0")).status == "not run"
+    assert judge(None, summary("failed"), number("60.0")).why == "no candidate finished in every repeat"
+    assert judge(None, summary("diverged"), number("60.0")).status == "not reproduced"
+    assert judge(None, summary("diverged"), number("degenerate")).status == "reproduced"
+    assert judge(statistic([0.5, 0.6]), summary(), number("degenerate")).status == "not reproduced"
+    assert judge(Statistic(0.1, None, 3), summary(), number("10.0")).why.startswith("the difference of two cells")
+    assert judge(statistic([0.6]), summary(), number("60.0")).why == "a single run: nothing to judge by"
 
 
 def test_a_norm_has_a_margin_of_its_own_size():
     runs = statistic([8.69, 8.70, 8.71, 8.70])
-    assert stance(runs, summary(), number("8.60", "number")).standing == "reproduced"
-    assert stance(runs, summary(), number("8.20", "number")).standing == "not reproduced"
+    assert judge(runs, summary(), number("8.60", "number")).status == "reproduced"
+    assert judge(runs, summary(), number("8.20", "number")).status == "not reproduced"
 
 
 def book(given, within=1.0, paper="SEC"):
     return reproduction(paper, findings(given, sweeps.catalog(), within), within)
 
 
-def standings(view):
+def statuses(view):
     return {
-        (entry.labels["loss"], entry.labels["regularizer"], entry.metric): entry.standing
+        (entry.labels["loss"], entry.labels["regularizer"], entry.metric): entry.status
         for table in view.tables if table.id == "SEC-T3"
         for entry in table.entries if entry.labels["dataset"] == "cub200"
     }  # fmt: skip
@@ -79,7 +79,7 @@ def test_a_reproduction_has_every_number_and_its_evidence():
     assert found["triplet", "none", "recall@4"] == "not run", "the table has no such column"
     assert found["normalized_npair", "none", "nmi"] == "not run", "the sweep has no such cell"
     assert found["triplet", "none", "recall@1"] == "underpowered"
-    run = [entry for table in view.tables for entry in table.entries if entry.standing != "not run"]
+    run = [entry for table in view.tables for entry in table.entries if entry.status != "not run"]
     assert {one.evidence[0].n for one in run if one.evidence[0].mean} == {10}
     assert view.counts.not_run == 965 - len(run)
     assert book(outcomes(seeds=10), 50).counts.reproduced > 0 == view.counts.reproduced
@@ -140,7 +140,7 @@ def test_the_closest_protocol_decides_and_not_the_nicest_number():
     close = type(close)(8, close.name, close.state, {**close.spec, "recipe": like}, close.cells, close.candidates, close.trials)  # fmt: skip  # noqa: E501
     both = [*findings(many, sweeps.catalog(), 1), *findings(close, sweeps.catalog(), 1)]
     entries = [entry for table in reproduction("SEC", both, 1).tables for entry in table.entries if entry.evidence]
-    assert {tuple(one.sweep for one in entry.evidence) for entry in entries if entry.standing == "underpowered"} == {
+    assert {tuple(one.sweep for one in entry.evidence) for entry in entries if entry.status == "underpowered"} == {
         (8, 7)
     }
 

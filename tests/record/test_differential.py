@@ -128,7 +128,7 @@ def question(drawn: random.Random, oracle: Oracle, attempts: list[Attempt]) -> t
             ("finish", (attempt,)),
             ("finish", (attempt,)),
             ("fail", (attempt, again)),
-            ("wanted", (attempt,)),
+            ("needed", (attempt,)),
         ]
         if not oracle.needed(attempt):
             questions.append(("stop", (attempt,)))

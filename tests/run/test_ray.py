@@ -316,7 +316,7 @@ def test_a_slot_begins_nothing_for_whoever_held_the_lease_before(pool: SlotPool,
     assert not ray.get(former.actor.start.remote(asked, work, former.fence))
     said = ray.get(former.actor.describe.remote())
     assert (said["attempt"], said["fence"]) == (None, 2)
-    assert later.there(former.name)
+    assert later.exists(former.name)
 
 
 @pytest.mark.ray

@@ -311,13 +311,13 @@ def test_what_trains_is_given_back_and_nothing_more_is_begun(preemption: Preempt
     said = heard(actor, first.attempt)
     assert [message.kind for message in said[-2:]] == ["progress", "stopped"]
     assert said[-2].body["checkpoint"] == "last.pt"
-    until(preemption.quiet)
+    until(preemption.is_idle)
     assert actor.describe()["replace_reason"] == REASON
     late = order(iterations=9)
     assert actor.start(late, place, 1)
     assert [message.kind for message in heard(actor, late.attempt)] == ["stopped"]
     assert not (tmp_path / late.training).exists(), "its data were not even opened"
-    until(preemption.quiet)  # a slot says its last word before it lets go
+    until(preemption.is_idle)  # a slot says its last word before it lets go
 
 
 def test_a_node_that_is_told_of_nothing_trains_on(preemption: Preemption, tmp_path: Path) -> None:

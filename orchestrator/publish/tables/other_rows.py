@@ -137,7 +137,7 @@ def _with_quotations(panels: Sequence[Panel], selected: Selection, paper: Publis
 
 
 def compare(own: Statistic | None, summary: CellSummary, number: Number) -> Quotation:
-    """The printed number with the own number of a cell: standing and difference; no difference if either is missing."""
+    """The printed number with the own number of a cell: status and difference; no difference if either is missing."""
     if own is None:
         if summary.status == "diverged":
             return Quotation(number, "reproduced" if number.value is None else "diverged")

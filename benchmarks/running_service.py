@@ -18,7 +18,7 @@ _Spent = dict[tuple[int, float], tuple[str, float]]
 
 
 @contextmanager
-def standing(home: Path, environment: Mapping[str, str]) -> Iterator[psutil.Process]:
+def running_service(home: Path, environment: Mapping[str, str]) -> Iterator[psutil.Process]:
     """`metricsweep serve` over a fresh home, until the end of the block."""
     home.mkdir(mode=0o700)
     said = home / "serve.out"
