@@ -139,7 +139,7 @@ def shelves(found: Sequence[DataFinding], catalog: Catalog) -> Shelves:
 
 def _state(dataset: str, found: Sequence[DataFinding], catalog: Catalog) -> str:
     entry = catalog.get("dataset", dataset)
-    if entry is not None and "root" not in entry.asks:  # part of a library, such as scikit-learn's digits
+    if entry is not None and "root" not in entry.inputs:  # part of a library, such as scikit-learn's digits
         return "comes along"
     states = {finding.state for finding in found if re.match(rf"(dataset )?'?{re.escape(dataset)}\b", finding.data)}
     if "ok" in states:

@@ -47,14 +47,14 @@ def build(kind: str, part: Part, parts: Path | None = None, **offers: Any) -> An
         made, entry = _built_in(kind, part.name)
     else:
         made, entry = find(kind, part.name, parts), _entry(kind, part.name, parts)
-    if absent := [ask for ask in entry.asks if ask not in offers]:
+    if absent := [ask for ask in entry.inputs if ask not in offers]:
         raise TypeError(f"{kind} {part.name!r} asks for {', '.join(absent)}; on offer are {', '.join(sorted(offers))}")
     options = entry.filled(part.options)
     frozen: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in options.items()
     }
     frozen |= {held.name: Part.model_validate(options[held.name]) for held in holders(entry) if options[held.name]}
-    return made(**{ask: offers[ask] for ask in entry.asks}, **frozen)
+    return made(**{ask: offers[ask] for ask in entry.inputs}, **frozen)
 
 
 def _is_built_in(kind: str, name: str, parts: Path | None) -> bool:

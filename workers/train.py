@@ -84,7 +84,7 @@ def _one(
         session.resume(resume)
     journal = ProgressLog(session.total, session.length.every, session.curves, report)
     began = f"training from step {session.step} on {device}"
-    journal.tell(session.step, {}, "\n".join([began, *session.remarks]))
+    journal.report(session.step, {}, "\n".join([began, *session.remarks]))
     metrics: dict[str, float] = {}
     artifacts: list[str] = []
     queries: dict[str, JsonValue] = {}
@@ -98,7 +98,7 @@ def _one(
         artifacts = [_keep(session, place, journal), *results.write(place.storage, files)]
         queries = results.query_facts(scores, kept)
     except Diverged as diverged:
-        journal.tell(session.step, {}, f"diverged after step {session.step}: {diverged}")
+        journal.report(session.step, {}, f"diverged after step {session.step}: {diverged}")
         if session.best is not None:
             metrics = {recipe.select.key: session.best.score}
     return Result(
@@ -117,5 +117,5 @@ def _keep(session: Session, place: Place, journal: ProgressLog) -> str:
     step, kept = (session.best.step, KEPT_FILES[0]) if session.best else (session.step, KEPT_FILES[1])
     about = {"recipe": session.recipe.model_dump(mode="json"), "steps": [step], "network": session.network}
     checkpoint.keep(place.storage / kept, [session.weights()], about)
-    journal.tell(session.step, {}, f"done: keeping step {step} as {kept}")
+    journal.report(session.step, {}, f"done: keeping step {step} as {kept}")
     return kept

@@ -90,7 +90,7 @@ class DataContents:
             found = [need for need in needs(Spec.model_validate(sweep.spec), self._catalog) if need.reads_data]
         except Exception:  # the expansion reports what is wrong with it
             found = []
-        undeclared = any(entry.own and "root" in entry.asks for entry in self._catalog.entries)
+        undeclared = any(entry.own and "root" in entry.inputs for entry in self._catalog.entries)
         if sweep.written or not (found or undeclared) or self._store.data.planned_content(sweep.id) is not None:
             self._decided.add(sweep.id)
         else:

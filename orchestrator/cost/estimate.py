@@ -205,7 +205,7 @@ def _images_and_steps(recipe: Recipe, catalog: Catalog) -> Workload:
     select, splits = recipe.select, {**sizes, "validation": held_out}
     beside = sizes["test"] if select.beside else 0
     on_the_way = (total - 1) // every * (splits["test" if select.split == "last" else select.split] + beside)
-    needs_train = set(_computed(recipe, catalog)) & set(task.stated("trained") if task else [])
+    needs_train = set(_computed(recipe, catalog)) & set(task.fact_names("trained") if task else [])
     everything = tested + held_out + (train - held_out if needs_train else 0)
     at_the_end = everything * (1 if select.split == "last" else 2) + beside
     joined = tested if number > 1 else 0  # by each of the models that are evaluated together

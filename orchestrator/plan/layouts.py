@@ -433,7 +433,7 @@ def facts_of(of: Iterable[Entry], fact: str) -> list[str]:
     """The names that tasks list under `fact`: their `curves`, metrics `watched` in training, or metrics of `trained`
     images.
     """
-    return list(dict.fromkeys(name for task in of for name in task.stated(fact)))
+    return list(dict.fromkeys(name for task in of for name in task.fact_names(fact)))
 
 
 def at_the_end(metric: str, of: Sequence[Entry], catalog: Catalog) -> bool:

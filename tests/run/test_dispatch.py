@@ -56,7 +56,7 @@ class Slots:
     def holding(self, name: str, attempt: str) -> Held | None:
         return next((one for one in self.slots if one.name == name and one.attempt == attempt), None)
 
-    def there(self, name: str) -> bool:
+    def exists(self, name: str) -> bool:
         return any(one.name == name for one in self.slots)
 
     def release(self, slot: Held) -> None:

@@ -16,7 +16,7 @@ CATALOG = Catalog(
             kind="task",
             name="retrieval",
             label="retrieval",
-            asks=["model", "loss", "regularizer", "eta", "batches"],
+            inputs=["model", "loss", "regularizer", "eta", "batches"],
             facts={
                 "metrics": ["recall@1", "map@r"],
                 "selects": "map@r",

@@ -36,12 +36,12 @@ def test_every_entry_is_what_inspect_finds() -> None:
     wrong = []
     for entry in (entry for kind in KINDS for entry in load().of(kind)):
         part = registry.find(entry.kind, entry.name)
-        asks, options = _inspected(part)
+        inputs, options = _inspected(part)
         facts = {"label": entry.label, "paper": entry.paper, "version": entry.version, **entry.facts}
         facts |= {"formula": entry.formula} if entry.formula else {}
         for found, expected in (
             (entry.doc, inspect.cleandoc(part.__doc__ or "")),
-            (entry.asks, asks),
+            (entry.inputs, inputs),
             ({one.name: ... if one.required else one.default for one in entry.parameters}, options),
             (facts, {"label": entry.name, "paper": None, "version": 1, **_literals(part)}),
         ):
@@ -60,9 +60,9 @@ def _inspected(part: type) -> tuple[list[str], dict[str, Any]]:
         assert not owner.__module__.startswith("workers."), "an __init__ stands in the part's own file"
         return [], {}
     arguments = list(inspect.signature(owner.__init__).parameters.values())[1:]
-    asks = [argument.name for argument in arguments if argument.kind is argument.POSITIONAL_OR_KEYWORD]
-    named = {one.name: ... if one.default is one.empty else one.default for one in arguments if one.name not in asks}
-    return asks, {name: list(value) if isinstance(value, tuple) else value for name, value in named.items()}
+    inputs = [argument.name for argument in arguments if argument.kind is argument.POSITIONAL_OR_KEYWORD]
+    named = {one.name: ... if one.default is one.empty else one.default for one in arguments if one.name not in inputs}
+    return inputs, {name: list(value) if isinstance(value, tuple) else value for name, value in named.items()}
 
 
 def _literals(part: type) -> dict[str, Any]:
@@ -184,7 +184,7 @@ def test_everything_that_a_source_says(tmp_path: Path) -> None:
         paper="SEC eq. 2",
         version=2,
         doc="What it does.\n\nAnd why.",
-        asks=["dim", "classes"],
+        inputs=["dim", "classes"],
         facts={"classes": {"train": 6, "test": 4}, "layout": ["class_blocks"], "order": "free", "side": 28},
         own=True,
         parameters=[

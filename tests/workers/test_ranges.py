@@ -78,7 +78,7 @@ def test_no_part_is_built_with_a_value_outside() -> None:
             options = {**required(entry), parameter.name: written(parameter, value)}
             part = Part.model_validate({"name": entry.name, **options})
             try:
-                registry.build(entry.kind, part, **dict.fromkeys(entry.asks))
+                registry.build(entry.kind, part, **dict.fromkeys(entry.inputs))
             except ValueError as error:
                 if parameter.name in str(error) and "expected" in str(error):
                     continue

@@ -88,8 +88,8 @@ def write(folder: Path, file: str, arguments: str = "*, margin: float = 0.2") ->
 
 def test_what_is_offered_is_known_of_every_kind_and_is_all_that_parts_ask_for() -> None:
     assert set(OFFERED) == set(KINDS)
-    asked = {kind: {ask for entry in load().of(kind) for ask in entry.asks} for kind in KINDS}
-    assert {kind: asks - {*OFFERED[kind]} for kind, asks in asked.items()} == {kind: set() for kind in KINDS}
+    asked = {kind: {ask for entry in load().of(kind) for ask in entry.inputs} for kind in KINDS}
+    assert {kind: inputs - {*OFFERED[kind]} for kind, inputs in asked.items()} == {kind: set() for kind in KINDS}
 
 
 def test_a_hyper_parameter_before_the_star_is_named_with_its_file(tmp_path: Path) -> None:

@@ -141,7 +141,7 @@ class TestEachTask:
                 assert field not in recipe(name).model_dump(mode="json")
 
     def test_validates_by_what_it_says_and_by_nothing_else(self, name: str, tmp_path: Path) -> None:
-        allowed = entry(name).stated("validations")
+        allowed = entry(name).fact_names("validations")
         for other in ("class_holdout", "image_holdout", "cross_validation"):
             given = {"iterations": 1, "validation": {"name": other, "folds": 3}}
             found = problems({**raw(name), **given})
@@ -172,7 +172,7 @@ class TestEachTask:
         assert {key.removeprefix(prefix) for key in result.metrics if key.startswith(prefix)} == set(wanted)
         assert all(math.isfinite(value) for value in result.metrics.values())
         noted = {key.removeprefix("train/") for key in result.curves if key.startswith("train/")}
-        assert "lr" in noted <= {*entry(name).stated("curves")}
+        assert "lr" in noted <= {*entry(name).fact_names("curves")}
 
     def test_a_divergence_is_an_outcome(self, name: str, tmp_path: Path) -> None:
         result, reports = run(recipe(name, optimizer={"name": "sgd", "lr": 1e30}), tmp_path)

@@ -198,7 +198,7 @@ def _extremes(validation: ClassHoldout | CrossValidation, total: int) -> tuple[C
 
 def _kind_of_hold_out(draft: RecipeDraft) -> Iterator[Problem]:
     task, validation = draft.parts.get("task"), draft.validation
-    if task is None or "batches" not in task.entry.asks or validation is None or isinstance(validation, NoValidation):
+    if task is None or "batches" not in task.entry.inputs or validation is None or isinstance(validation, NoValidation):
         return
     allowed = _allowed_hold_outs(task)
     if validation.name not in allowed:
@@ -211,9 +211,9 @@ def _kind_of_hold_out(draft: RecipeDraft) -> Iterator[Problem]:
 
 def _allowed_hold_outs(task: Chosen | None) -> list[str]:
     """The names of the hold-outs that a task allows; a task of images that states none allows `class_holdout`."""
-    if task is None or ("batches" in task.entry.asks and "validations" not in task.entry.facts):
+    if task is None or ("batches" in task.entry.inputs and "validations" not in task.entry.facts):
         return ["class_holdout"]
-    return task.entry.stated("validations") if "batches" in task.entry.asks else []
+    return task.entry.fact_names("validations") if "batches" in task.entry.inputs else []
 
 
 def _selection_split(draft: RecipeDraft) -> Iterator[Problem]:
@@ -277,7 +277,7 @@ def _views(draft: RecipeDraft) -> Iterator[Problem]:
 
 def _ignores_classes(loss: Entry) -> bool:
     """Whether a loss only needs to know which embeddings belong together."""
-    return not loss.facts.get("layout") and "classes" not in loss.asks
+    return not loss.facts.get("layout") and "classes" not in loss.inputs
 
 
 def _draws_by_classes(draft: RecipeDraft) -> Iterator[Problem]:
@@ -471,7 +471,7 @@ def _warmup(draft: RecipeDraft) -> Iterator[Problem]:
     if draft.rest.warmup > draft.length:
         yield Problem(path="warmup", message=f"expected at most {length}, found {draft.rest.warmup:,}")
     for kind, part in draft.parts.items():
-        for name in part.entry.stated("shorter_than_training"):
+        for name in part.entry.fact_names("shorter_than_training"):
             value = part.options.get(name)
             if isinstance(value, int | float) and value >= draft.length:
                 yield Problem(path=f"{kind}.{name}", message=f"expected less than {length}, found {value:,}")
@@ -487,7 +487,7 @@ def _crop(draft: RecipeDraft) -> Iterator[Problem]:
 
 def _figures(draft: RecipeDraft) -> Iterator[Problem]:
     figures, task = draft.rest.figures, draft.parts.get("task")
-    drawn = task.entry.stated("figures") if task else []
+    drawn = task.entry.fact_names("figures") if task else []
     files = [figure.file for figure in figures]
     if len(set(files)) < len(files):
         yield Problem(path="figures", message=f"expected each figure once, found {listed(files)}")
@@ -517,7 +517,7 @@ def _figures(draft: RecipeDraft) -> Iterator[Problem]:
 
 def _distance(draft: RecipeDraft) -> Iterator[Problem]:
     task, distance = draft.parts.get("task"), draft.rest.distance
-    if task and distance != "cosine" and distance not in (known := task.entry.stated("distances")):
+    if task and distance != "cosine" and distance not in (known := task.entry.fact_names("distances")):
         ranks = f"it takes {listed(known)}" if known else "leave `distance` out"
         yield Problem(path="distance", message=f"{task} does not rank by the distance {distance!r}; {ranks}")
 

@@ -74,7 +74,7 @@ class Catalog(Frozen):
     def at_the_end(self, metric: str, task: Entry) -> bool:
         """Whether a task measures a metric, with any k, only at the end of a training."""
         file = parse_metric(metric)[0]
-        entry, ended = self.get("metric", file), {parse_metric(name)[0] for name in task.stated("ended")}
+        entry, ended = self.get("metric", file), {parse_metric(name)[0] for name in task.fact_names("ended")}
         return file in ended or (entry is not None and entry.facts.get("needs") in ended)
 
 
@@ -118,11 +118,11 @@ class LiveCatalog(Catalog):
 def given(task: Entry) -> list[str]:
     """What a task evaluates for its metrics, such as embeddings or pairs."""
     reads = task.facts.get("reads", EMBEDDINGS)
-    return task.stated("reads") if isinstance(reads, list) else [str(reads)]
+    return task.fact_names("reads") if isinstance(reads, list) else [str(reads)]
 
 
 def _names(entry: Entry | None) -> list[str]:
-    return entry.stated("metrics") if entry else []
+    return entry.fact_names("metrics") if entry else []
 
 
 def load(parts: Path | None = None) -> Catalog:

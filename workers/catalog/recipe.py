@@ -153,14 +153,14 @@ def declared(entry: Entry, options: Mapping[str, Any]) -> list[str]:
     These are the values of its hyper-parameters `file` and `folder`, and what its attribute `reads` lists.
     """
     values = [entry.filled(options).get(name) for name in ("file", "folder")]
-    return [*(value for value in values if isinstance(value, str) and value), *entry.stated("reads")]
+    return [*(value for value in values if isinstance(value, str) and value), *entry.fact_names("reads")]
 
 
 def _own_files(parts: Sequence[tuple[str, Part | None]], catalog: Catalog) -> Iterator[tuple[Entry, list[str]]]:
     """The own parts that ask for the data root, with the files that each declares."""
     for kind, part in parts:
         entry = catalog.get(kind, part.name) if part else None
-        if part and entry and entry.own and "root" in entry.asks:
+        if part and entry and entry.own and "root" in entry.inputs:
             yield entry, declared(entry, part.options)
 
 
@@ -178,7 +178,7 @@ def usual_needs(catalog: Catalog) -> list[Need]:
 
 
 def _reads(entry: Entry) -> bool:
-    return "root" in entry.asks and not entry.own
+    return "root" in entry.inputs and not entry.own
 
 
 def _required(entry: Entry) -> list[str]:
@@ -218,8 +218,8 @@ def complete(recipe: Recipe, catalog: Catalog) -> Recipe:
             raise LookupError(f"no {kind} named {part.name!r}; check a recipe for problems before completing it")
         parts[kind] = Part.model_validate({"name": part.name, **_filled(entry, part.options, catalog)})
         if kind == "dataset":
-            stated = entry.facts.get("manifest")
-            manifest = stated if isinstance(stated, str) else None
+            listed = entry.facts.get("manifest")
+            manifest = listed if isinstance(listed, str) else None
             manifests = _manifests(entry, parts[kind].options)
         if kind == "backbone":
             weights = _known_weights(entry, parts[kind].options, catalog) or weights
@@ -251,16 +251,16 @@ def complete(recipe: Recipe, catalog: Catalog) -> Recipe:
 
 
 def _loss_rate(loss: Entry) -> float:
-    stated = loss.facts.get("lr_scale")
-    return float(stated) if isinstance(stated, int | float) else 1.0
+    scale = loss.facts.get("lr_scale")
+    return float(scale) if isinstance(scale, int | float) else 1.0
 
 
 def _manifests(dataset: Entry, options: Mapping[str, JsonValue]) -> dict[str, str]:
     """The content of the test sets that a recipe asks for, as the data set's fact `manifests` states it."""
-    stated, asked = dataset.facts.get("manifests"), options.get("tests")
-    if not (isinstance(stated, dict) and isinstance(asked, list)):
+    digests, asked = dataset.facts.get("manifests"), options.get("tests")
+    if not (isinstance(digests, dict) and isinstance(asked, list)):
         return {}
-    return {name: str(stated[name]) for name in map(str, asked) if name in stated}
+    return {name: str(digests[name]) for name in map(str, asked) if name in digests}
 
 
 def _filled(entry: Entry, options: Mapping[str, JsonValue], catalog: Catalog) -> dict[str, JsonValue]:
@@ -312,8 +312,8 @@ def _known_weights(entry: Entry, options: Mapping[str, JsonValue], catalog: Cata
     known, path = entry.facts.get("known_weights"), options.get("weights")
     if not (isinstance(known, dict) and isinstance(path, str)):
         return None
-    stated = known.get(path.rpartition("/")[2])
-    return f"sha256:{stated}" if isinstance(stated, str) else None
+    digest = known.get(path.rpartition("/")[2])
+    return f"sha256:{digest}" if isinstance(digest, str) else None
 
 
 Selecting = TypeVar("Selecting", bound=Select)
@@ -354,8 +354,8 @@ def _option_defaults(entry: Entry, options: Mapping[str, JsonValue], catalog: Ca
 
 def selected(select: Selecting, task: Entry) -> Selecting:
     """The selection of a recipe, with its task's metric and split as defaults."""
-    stated = {"metric": task.facts.get("selects"), "split": task.facts.get("split")}
-    unset = {name: fact for name, fact in stated.items() if fact is not None and name not in select.model_fields_set}
+    preset = {"metric": task.facts.get("selects"), "split": task.facts.get("split")}
+    unset = {name: fact for name, fact in preset.items() if fact is not None and name not in select.model_fields_set}
     return select.model_copy(update=unset) if unset else select
 
 
@@ -390,7 +390,7 @@ def out_of_reach(recipe: Recipe, catalog: Catalog) -> dict[str, list[str]]:
     if not recipe.metrics:
         return {}
     task = catalog.get("task", recipe.task.name)
-    watched = set(task.stated("watched")) if task else set()
+    watched = set(task.fact_names("watched")) if task else set()
     select, unreached = recipe.select, dict[str, list[str]]()
     for metric in recipe.metrics:
         keys = [f"{BEST_TEST}/test/{metric}"] if select.beside else []

@@ -185,9 +185,9 @@ class Entry(Frozen):
     doc: str = ""
     formula: str | None = Field(default=None, exclude_if=lambda value: value is None)  # the formula in LaTeX
     parameters: list[Parameter] = Field(default_factory=list)
-    asks: list[str] = Field(default_factory=list)
-    optional_asks: list[str] = Field(default_factory=list, exclude_if=lambda value: not value)
-    """Those of `asks` whose type is `X | None`."""
+    inputs: list[str] = Field(default_factory=list)
+    optional_inputs: list[str] = Field(default_factory=list, exclude_if=lambda value: not value)
+    """The `inputs` whose type is `X | None`."""
     facts: dict[str, JsonValue] = Field(default_factory=dict)
     own: bool = False  # whether it comes from the folder of own parts
     code: str | None = Field(default=None, exclude_if=lambda value: value is None)
@@ -198,9 +198,9 @@ class Entry(Frozen):
         """The hyper-parameters that were added without changing numbers; completed recipes omit them at their
         default.
         """
-        return self.stated("added")
+        return self.fact_names("added")
 
-    def stated(self, fact: str) -> list[str]:
+    def fact_names(self, fact: str) -> list[str]:
         """The names in a declared fact of the part, which is a list."""
         names = self.facts.get(fact)
         return [str(name) for name in names] if isinstance(names, list) else []
@@ -240,9 +240,9 @@ def read(kind: str, path: Path, own: bool = False) -> Entry:
         literals: dict[str, JsonValue] = {}
         for node in reversed(chain):
             literals.update(_literals(node))
-        parameters, asks, optional = _signature(chain)
+        parameters, inputs, optional = _signature(chain)
         _check_added(literals.get("added", []), parameters)
-        _check_asks(kind, asks)
+        _check_inputs(kind, inputs)
         return Entry(
             kind=kind,
             name=path.stem,
@@ -252,8 +252,8 @@ def read(kind: str, path: Path, own: bool = False) -> Entry:
             doc=ast.get_docstring(part) or "",
             formula=_metadata(literals, "formula", str, None),
             parameters=parameters,
-            asks=asks,
-            optional_asks=optional,
+            inputs=inputs,
+            optional_inputs=optional,
             facts={name: value for name, value in sorted(literals.items()) if name not in _METADATA},
             own=own,
         )
@@ -439,14 +439,14 @@ def _check_added(added: JsonValue, parameters: list[Parameter]) -> None:
         raise ValueError(f"`added` must be a list of {wanted}; found {shown(added)}")
 
 
-def _check_asks(kind: str, asks: list[str]) -> None:
-    strange = [name for name in asks if name not in OFFERED[kind]]
+def _check_inputs(kind: str, inputs: list[str]) -> None:
+    strange = [name for name in inputs if name not in OFFERED[kind]]
     if not strange:
         return
     names = ", ".join(f"`{name}`" for name in strange)
     what = "stand" if len(strange) > 1 else "stands"
     offered = f"offers a {kind} {listed(OFFERED[kind])}" if OFFERED[kind] else f"offers a {kind} nothing"
-    right = f"def __init__(self, {''.join(f'{name}, ' for name in asks if name not in strange)}*, {strange[0]}: ...)"
+    right = f"def __init__(self, {''.join(f'{name}, ' for name in inputs if name not in strange)}*, {strange[0]}: ...)"
     raise ValueError(
         f"{names} {what} before the `*` of `__init__`, where a part asks the trainer, "
         f"which {offered}; a hyper-parameter stands behind the `*`: `{right}`"

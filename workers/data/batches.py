@@ -13,7 +13,7 @@ import torch
 from workers import registry
 from workers.contract import ClassHoldout, ImageHoldout, Place, Recipe
 from workers.data.augmentation import Augment
-from workers.data.features import FeatureSet, Tell, frozen, stored
+from workers.data.features import FeatureSet, Log, frozen, stored
 from workers.data.images import Batch, DataSet, Images, content, load, notes, onto, prefetcher, read, skipped, test_sets
 from workers.samplers import Sampler
 
@@ -49,7 +49,7 @@ class Batches:
     """The augmented batches of a recipe's data set and sampler, on a device.
 
     `seed` gives a seed for each purpose. Each drawn image has `views`, each with its own random augmentation. On a GPU,
-    a thread prepares batches during training. If the backbone is frozen, its features replace images, and `tell`
+    a thread prepares batches during training. If the backbone is frozen, its features replace images, and `log`
     receives their progress. Raises DataMissingError, DataDamagedError, ValueError, and Stopped if asked to stop before
     the features are computed.
     """
@@ -61,14 +61,14 @@ class Batches:
         device: torch.device,
         seed: Callable[[str], int],
         views: int = 1,
-        tell: Tell = lambda _: None,
+        log: Log = lambda _: None,
     ) -> None:
         self._device, self._views = device, views
         dataset = load(recipe.part("dataset"), place.data_root, place.scratch, place.parts)
         self.remarks = tuple(f"data: {line}" for line in (read(dataset), *notes(dataset)))  # lines for the log
         self.skipped = [name.replace(f"{place.data_root.absolute()}/", "") for name in skipped(dataset)]
         network = frozen(recipe, place.parts)
-        seen = stored(recipe, network, dataset, place, device, tell) if network else dataset
+        seen = stored(recipe, network, dataset, place, device, log) if network else dataset
         self.splits = _on(device, splits(recipe, seen))
         self.pictures = splits(recipe, dataset) if network else self.splits  # the splits as images for people
         self.network = seen.network if isinstance(seen, FeatureSet) else None

@@ -17,7 +17,7 @@ from tqdm import tqdm  # type: ignore[import-untyped]
 
 from workers.contract import DataDamagedError
 from workers.data.file_content import note
-from workers.data.images import Images, Look, current
+from workers.data.images import Images, Inspecting, current
 from workers.data.pictures import (
     UNREADABLE,
     Form,
@@ -101,7 +101,7 @@ def damaged_among(name: str, pictures: Sequence[Picture], form: Form, scratch: P
     """The names of the pictures that cannot be decoded.
 
     They are decided when this machine decodes these files for the first time, and kept in `scratch`; before that,
-    `looking` finds none. Raises what `stored` raises of pictures that another machine may be able to read.
+    `inspecting` finds none. Raises what `stored` raises of pictures that another machine may be able to read.
     """
     note(*{picture.path for picture in pictures})
 
@@ -138,14 +138,14 @@ def _read_damaged(folder: Path) -> frozenset[str] | None:
 def encoded(name: str, pictures: Sequence[Picture], form: Form, scratch: Path) -> Encoded | Decoded:
     """The images of a data set as encoded files, after each was decoded once on this machine to find damage early.
 
-    Their shapes and a hash are kept in `scratch`. Raises what `decoded` raises. During `looking` nothing is decoded.
+    Their shapes and a hash are kept in `scratch`. Raises what `decoded` raises. During `inspecting` nothing is decoded.
     """
     folder = private(scratch / "encoded") / named(name, key(pictures, form, scratch))
     images = _read_encoded(folder, pictures, form)
     if images is not None:
         return images
-    if (look := current()) is not None:
-        return _sketched(pictures, form, look)
+    if (inspecting := current()) is not None:
+        return _sketched(pictures, form, inspecting)
     return built(
         folder, lambda: _read_encoded(folder, pictures, form), lambda aside: _write_encoded(aside, pictures, form)
     )
@@ -172,9 +172,9 @@ def _described(folder: Path) -> tuple[dict[str, Any], np.ndarray] | None:
         return None
 
 
-def _sketched(pictures: Sequence[Picture], form: Form, look: Look) -> Decoded:
+def _sketched(pictures: Sequence[Picture], form: Form, inspecting: Inspecting) -> Decoded:
     """Images of one pixel, with an empty digest."""
-    look.undecoded = True
+    inspecting.undecoded = True
     shapes = torch.ones(len(pictures), 4, dtype=torch.int64)
     shapes[:, 0], shapes[:, 1] = torch.arange(len(pictures)) * form.channels, form.channels
     return Decoded(torch.zeros(len(pictures) * form.channels, dtype=torch.uint8), shapes, "")
@@ -245,12 +245,12 @@ def decoded(name: str, pictures: Sequence[Picture], form: Form, scratch: Path) -
 
     They are decoded again if the files, the form or the decoder have changed, or if the stored hash does not match.
     Raises DataMissingError and DataDamagedError, which name the files; UnsafeFolderError if another account could
-    replace what is read; and OSError on a full disk. During `looking` nothing is decoded, and stored pixels are not
+    replace what is read; and OSError on a full disk. During `inspecting` nothing is decoded, and stored pixels are not
     hashed again.
     """
     folder = private(scratch / "decoded") / named(name, key(pictures, form, scratch))
-    if (look := current()) is not None:
-        return _read(folder, trusting=True) or _sketched(pictures, form, look)
+    if (inspecting := current()) is not None:
+        return _read(folder, trusting=True) or _sketched(pictures, form, inspecting)
     if (images := _read(folder)) is not None:
         _compare(images, pictures, form, folder)
         return images

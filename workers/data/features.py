@@ -44,7 +44,7 @@ Progress = Callable[[int], None]
 _FORMAT: Final = 1  # of what is stored, and of how it is computed
 _REPORTED: Final = 5.0  # seconds between two lines about the progress
 
-Tell = Callable[[str], None]
+Log = Callable[[str], None]
 """Receives a line for the log of the training."""
 
 
@@ -66,10 +66,10 @@ class FeatureSet:
     tests: Mapping[str, Images] = field(default_factory=dict)
 
 
-def stored(recipe: Recipe, part: Inner, dataset: DataSet, place: Place, device: torch.device, tell: Tell) -> FeatureSet:
+def stored(recipe: Recipe, part: Inner, dataset: DataSet, place: Place, device: torch.device, log: Log) -> FeatureSet:
     """The data set as features of the recipe's frozen network, from the scratch folder or computed now.
 
-    One process computes and others wait; both report to `tell`, and raise Stopped if asked to stop. Stored features are
+    One process computes and others wait; both report to `log`, and raise Stopped if asked to stop. Stored features are
     compared with their hash once per process. Raises ValueError, DataDamagedError, WeightsError, UnsafeFolderError, and
     OSError on a full disk.
     """
@@ -80,7 +80,7 @@ def stored(recipe: Recipe, part: Inner, dataset: DataSet, place: Place, device: 
     net = network_of(recipe, part.part, dataset.train.channels, augment.side, place, device)
     key = _key(part, net, dataset, augment.side)
     folder = private(place.scratch / "features") / named(part.part.name, key)
-    work = _Work(net, augment, [*splits.values()], place.stop, tell)
+    work = _Work(net, augment, [*splits.values()], place.stop, log)
     arrays = _opened(folder, key)
     if arrays is None:
         arrays = built(folder, lambda: _read(folder, key), lambda aside: work.write(aside, key), work.wait)
@@ -195,7 +195,7 @@ class _Work:
     augment: Augment
     splits: Sequence[Images]
     stop: Callable[[], bool]
-    tell: Tell
+    log: Log
     done: int = 0
     reported: float = -math.inf
 
@@ -208,7 +208,7 @@ class _Work:
         shape = (self.images, self.net.features)
         size = 4 * math.prod(shape)
         _make_room(folder, size, self.name)
-        self._say(f"computing {self.name}: {self.images:,} images, once for this machine", now=True)
+        self._log(f"computing {self.name}: {self.images:,} images, once for this machine", now=True)
         allocate(folder / "features", size)
         rows = np.memmap(folder / "features", "<f4", mode="r+", shape=shape)
         first = 0
@@ -218,24 +218,24 @@ class _Work:
         rows.flush()
         about = {"key": key, "digest": _digest(rows), "shape": shape, "network": self.net.part.model_dump(mode="json")}
         (folder / "about.json").write_text(json.dumps(about), "utf-8")
-        self._say(f"computed {self.name}", now=True)
+        self._log(f"computed {self.name}", now=True)
 
     def wait(self) -> None:
         """Called regularly while another process computes."""
         if self.stop():
             raise Stopped(f"stopped while it waited for {self.name}")
-        self._say(f"waiting for {self.name}, which another training of this machine computes")
+        self._log(f"waiting for {self.name}, which another training of this machine computes")
 
     def _further(self, images: int) -> None:
         self.done += images
         if self.stop():
             raise Stopped(f"stopped after {self.name}: {self.done:,} of {self.images:,} images")
-        self._say(f"{self.name}: {self.done:,} of {self.images:,} images")
+        self._log(f"{self.name}: {self.done:,} of {self.images:,} images")
 
-    def _say(self, line: str, *, now: bool = False) -> None:
+    def _log(self, line: str, *, now: bool = False) -> None:
         if now or time.monotonic() - self.reported >= _REPORTED:
             self.reported = time.monotonic()
-            self.tell(line)
+            self.log(line)
 
 
 def _make_room(aside: Path, size: int, name: str) -> None:

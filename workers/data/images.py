@@ -86,31 +86,32 @@ def onto(device: torch.device, values: torch.Tensor) -> torch.Tensor:
 
 
 @dataclass
-class Look:
-    """The state of a `looking` block, in which data sets are inspected without being decoded."""
+class Inspecting:
+    """The state of an `inspecting` block, in which data sets are inspected without being decoded."""
 
     undecoded: bool = False
     """Whether there were photographs that are not decoded on this machine, so that their pixels are unknown."""
 
 
-_current: ContextVar[Look | None] = ContextVar("look", default=None)
+_current: ContextVar[Inspecting | None] = ContextVar("inspecting", default=None)
 
 
 @contextmanager
-def looking() -> Iterator[Look]:
-    """Inspect data sets without decoding: within the block, images that are not decoded yet have one pixel, so that
-    counts are right.
+def inspecting() -> Iterator[Inspecting]:
+    """Inspect data sets without decoding them.
+
+    Within the block, images that are not decoded yet have one pixel, so that counts are right.
     """
-    look = Look()
-    token = _current.set(look)
+    state = Inspecting()
+    token = _current.set(state)
     try:
-        yield look
+        yield state
     finally:
         _current.reset(token)
 
 
-def current() -> Look | None:
-    """The active `looking` block; None if data sets are read for training."""
+def current() -> Inspecting | None:
+    """The active `inspecting` block; `None` if data sets are read for training."""
     return _current.get()
 
 
@@ -347,7 +348,7 @@ def _loaded(part: Part, root: Path, scratch: Path, parts: Path | None) -> _Loade
     if known is None or known.reading.states() != known.states:
         known = _read(part, root, scratch, parts, entry)
     # If an own data set declares no files, nobody knows whether it would read the same again.
-    if entry is None or not entry.own or "root" not in entry.asks or declared(entry, part.options):
+    if entry is None or not entry.own or "root" not in entry.inputs or declared(entry, part.options):
         _kept[key] = known
         while len(_kept) > _MOST:
             _kept.popitem(last=False)
@@ -361,7 +362,7 @@ def _read(part: Part, root: Path, scratch: Path, parts: Path | None, entry: Entr
     if wrong:
         raise DataDamagedError(f"{part.name} in {root}: {'; '.join(wrong)}")
     if entry is not None and entry.own:
-        reading = below(root, declared(entry, part.options) if "root" in entry.asks else ())
+        reading = below(root, declared(entry, part.options) if "root" in entry.inputs else ())
         if content(dataset) is None:
             dataset.content = content_hash(dataset)  # type: ignore[attr-defined]
     return _Loaded(dataset, reading, reading.states())

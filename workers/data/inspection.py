@@ -10,7 +10,7 @@ from workers.catalog.recipe import Finding, Need
 from workers.contract import DataDamagedError, DataMissingError, DataOptionError, Part
 from workers.data import file_content, weights
 from workers.data.download import BY_HAND, SOURCES
-from workers.data.images import faults, looking, notes
+from workers.data.images import faults, inspecting, notes
 
 _LONGEST: Final = 1000  # characters of an unexpected error
 
@@ -22,7 +22,7 @@ def inspect(needs: Sequence[Need], root: Path, scratch: Path, parts: Path | None
 
 def _finding(need: Need, root: Path, scratch: Path, parts: Path | None) -> Finding:
     """Everything that is wrong, of data set and weights."""
-    findings = [_judged(look, need.dataset) for look in _looks(need, root, scratch, parts)]
+    findings = [_judged(check, need.dataset) for check in _checks(need, root, scratch, parts)]
     if faults := [finding for finding in findings if finding.state != "ok"]:
         state = "wrong" if any(fault.state == "wrong" for fault in faults) else "missing"
         return Finding(state=state, message="; and ".join(fault.message for fault in faults))
@@ -44,24 +44,24 @@ def _differing(need: Need, name: str, root: Path, found: Mapping[str, str]) -> s
     return f"{need} in {root.absolute()}: other files than when the sweep was planned ({here}); {advice}"
 
 
-def _looks(need: Need, root: Path, scratch: Path, parts: Path | None) -> Iterator[Callable[[], Finding]]:
+def _checks(need: Need, root: Path, scratch: Path, parts: Path | None) -> Iterator[Callable[[], Finding]]:
     if need.dataset is not None or need.files:
-        yield partial(_look, need, root, scratch, parts)
+        yield partial(_check_files, need, root, scratch, parts)
     if (path := need.weights) is not None:
-        yield lambda: Finding(content={"weights": weights.look(root, path, scratch)})
+        yield lambda: Finding(content={"weights": weights.content_hash(root, path, scratch)})
     for part, reach in ((need.pretrained, True), (need.stored, False)):
         if part is not None:
-            yield partial(_look_at_pretrained, root, part, reach)
+            yield partial(_check_pretrained, root, part, reach)
 
 
-def _look_at_pretrained(root: Path, part: Part, reach: bool) -> Finding:
-    weights.look_at_pretrained(root, part, reach=reach)
+def _check_pretrained(root: Path, part: Part, reach: bool) -> Finding:
+    weights.check_pretrained(root, part, reach=reach)
     return Finding()
 
 
-def _judged(look: Callable[[], Finding], dataset: Part | None) -> Finding:
+def _judged(check: Callable[[], Finding], dataset: Part | None) -> Finding:
     try:
-        return look()
+        return check()
     except weights.WeightsMissingError as error:
         return Finding(state="missing", message=str(error))
     except DataMissingError as error:
@@ -75,21 +75,21 @@ def _judged(look: Callable[[], Finding], dataset: Part | None) -> Finding:
         return Finding(state="wrong", message=f"{named}{type(error).__name__}: {error}"[:_LONGEST])
 
 
-def _look(need: Need, root: Path, scratch: Path, parts: Path | None) -> Finding:
+def _check_files(need: Need, root: Path, scratch: Path, parts: Path | None) -> Finding:
     """What the files contain; raises DataMissingError or DataDamagedError if a training would."""
     reading, counts = file_content.below(root, need.files), dict[str, dict[str, int]]()
-    said: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
     if (part := need.dataset) is not None:
-        with looking() as look, file_content.noting() as read:
+        with inspecting() as state, file_content.noting() as read:
             dataset = registry.build("dataset", part, parts, root=root, scratch=scratch)
-            if wrong := faults(dataset, pixels=not look.undecoded):
+            if wrong := faults(dataset, pixels=not state.undecoded):
                 raise DataDamagedError(f"{part.name} in {root.absolute()}: {'; '.join(wrong)}")
         reading.files |= read.files
-        said = notes(dataset)
+        remarks = notes(dataset)
         splits = {"train": dataset.train, "test": dataset.test}
         counts = {name: {"classes": split.classes, "images": len(split)} for name, split in splits.items()}
     content = {"data": file_content.content(reading.files, scratch)} if reading.files else {}
-    return Finding(message="; ".join(said), content=content, counts=counts)
+    return Finding(message="; ".join(remarks), content=content, counts=counts)
 
 
 def _advice(part: Part | None) -> str:

@@ -84,7 +84,7 @@ def _content(place: Path) -> Any:
     return torch.load(place, map_location="cpu", weights_only=True)
 
 
-def look(root: Path, path: str, scratch: Path) -> str:
+def content_hash(root: Path, path: str, scratch: Path) -> str:
     """The hash of a weights file as `sha256:...`; the file is read again only if it has changed.
 
     Raises WeightsError if it is missing, or does not match its name.
@@ -176,19 +176,19 @@ def _first(error: BaseException) -> str:
 _COMMAND: Final = "`metricsweep weights fetch {}`"
 
 
-def look_at_pretrained(root: Path, backbone: Part, *, reach: bool) -> None:
+def check_pretrained(root: Path, backbone: Part, *, reach: bool) -> None:
     """Raise WeightsMissingError or WeightsDamagedError if a training would.
 
     With `reach`, a file that is not on this machine is missing only if its publishers do not answer; without, nobody is
     asked.
     """
     if backbone.name == "timm_model":
-        _look_at_timm(str(backbone.options.get("architecture")), reach=reach)
+        _check_timm(str(backbone.options.get("architecture")), reach=reach)
     elif any(file.backbone == backbone.name for file in published_weights.FILES):
-        _look_at_file(root, of(backbone.name), reach=reach)
+        _check_file(root, of(backbone.name), reach=reach)
 
 
-def _look_at_file(root: Path, file: PublishedWeights, *, reach: bool) -> None:
+def _check_file(root: Path, file: PublishedWeights, *, reach: bool) -> None:
     cache = Path(torch.hub.get_dir()) / "checkpoints" / file.name
     if file.is_at(cache):
         return
@@ -209,7 +209,7 @@ def _look_at_file(root: Path, file: PublishedWeights, *, reach: bool) -> None:
         )
 
 
-def _look_at_timm(architecture: str, *, reach: bool) -> None:
+def _check_timm(architecture: str, *, reach: bool) -> None:
     """The same for a file in timm's hub; its name has no hash."""
     # A second or more, for the few who name such a network; the hub's client comes with timm.
     import timm

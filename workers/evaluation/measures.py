@@ -77,7 +77,7 @@ class Measures:
         finally:
             self._noted = None
 
-    def stated(self, name: str, attribute: str, default: Any = None) -> Any:
+    def attribute_of(self, name: str, attribute: str, default: Any = None) -> Any:
         """An attribute of the metric `name`, such as its fact `needs`; raises UnknownPart."""
         return getattr(registry.find("metric", parse_metric(name)[0], self._parts), attribute, default)
 

@@ -387,8 +387,8 @@ def _searched(count: int, query: Tensor | None) -> tuple[Tensor, Tensor]:
     """The indices of the images that are searched for, and of those among which they are."""
     if query is None:
         return torch.arange(count), torch.arange(count)
-    asks = query.cpu()
-    return asks.nonzero()[:, 0], (~asks).nonzero()[:, 0]
+    inputs = query.cpu()
+    return inputs.nonzero()[:, 0], (~inputs).nonzero()[:, 0]
 
 
 def _scattered(labels: Tensor, query: Tensor | None, points: int, seed: int) -> Arrays:

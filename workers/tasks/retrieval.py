@@ -76,7 +76,9 @@ class Retrieval(Embedding):
         images = self.batches.splits.named(split)
         number = len(images) if images.query is None else int(images.query.sum())
         expensive = Clustering(number, images.classes, self.model.width).expensive
-        return [name for name in self._measures.names if expensive and self._measures.stated(name, "needs") == NEEDS]
+        return [
+            name for name in self._measures.names if expensive and self._measures.attribute_of(name, "needs") == NEEDS
+        ]
 
     def end(self, at: At) -> Iterator[Mapping[str, float]]:
         """The norms of the training images."""

@@ -67,7 +67,7 @@ class SelfSupervised(ProbedEmbedding):
         if batches.sampler.batch < 2:
             raise ValueError("self_supervised: a batch of one image has no other to tell it from; expected 2 at least")
         self._measures = measures
-        self._of_probe = tuple(name for name in measures.names if measures.stated(name, "needs") == NEEDS)
+        self._of_probe = tuple(name for name in measures.names if measures.attribute_of(name, "needs") == NEEDS)
         classes = batches.splits.test.classes
         for name in self._of_probe:
             if int(name.partition("@")[2] or 1) > classes:

@@ -70,7 +70,7 @@ class Verification(Embedding):
         """
         images = self.batches.splits.named(split)
         given = "pairs" if images.distractors is None else "identification"
-        read = [name for name in names if self._measures.stated(name, "reads") == given]
+        read = [name for name in names if self._measures.attribute_of(name, "reads") == given]
         found = dict.fromkeys(names, math.nan)
         if read:
             judged = self._scores(images, split) if given == "pairs" else self._identified(images)

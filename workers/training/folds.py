@@ -59,7 +59,7 @@ def cross_validate(
             if len(done) == len(recipes):
                 return _result(recipe, done, session, place)
         except Diverged as diverged:
-            journal.tell(session.step, {}, f"fold {len(done)} diverged after step {session.step}: {diverged}")
+            journal.report(session.step, {}, f"fold {len(done)} diverged after step {session.step}: {diverged}")
             return _result_of([*done, _fold(session, {}, {})], {}, session, [])
 
 
@@ -80,7 +80,7 @@ def _journal(session: Session, done: Sequence[Fold], folds: int, report: Callabl
     before, fold = sum(fold.total for fold in done), (len(done), folds)
     journal = ProgressLog(session.total, session.length.every, session.curves, report, before=before, folds=fold)
     began = f"fold {len(done)} of {folds} from step {session.step} on {session.device}"
-    journal.tell(session.step, {}, "\n".join([began, *([] if done else session.remarks)]))
+    journal.report(session.step, {}, "\n".join([began, *([] if done else session.remarks)]))
     return journal
 
 

@@ -144,7 +144,7 @@ def _of_splits(
 
 def _with_noted(session: Session, names: Sequence[str], noted: NotedScores | None) -> list[str]:
     """The metrics `names`, and if scores are wanted all that are means over queries."""
-    over_queries = [name for name in session.metrics if session.measures.stated(name, "each") is not None]
+    over_queries = [name for name in session.metrics if session.measures.attribute_of(name, "each") is not None]
     return [*dict.fromkeys([*names, *(over_queries if noted is not None else [])])]
 
 

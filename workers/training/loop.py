@@ -63,7 +63,7 @@ class ProgressLog:
     def skipped(self, step: int, why: str) -> None:
         """Report an iteration that was left out: the first, and others if no line was logged for a while."""
         if not self._skipped or time.monotonic() - self._written >= LINE_SECONDS:
-            self.tell(step, {}, f"step {step}/{self._total} {why}")
+            self.report(step, {}, f"step {step}/{self._total} {why}")
         self._skipped = True
 
     def evaluated(self, step: int, values: Mapping[str, float]) -> None:
@@ -72,16 +72,16 @@ class ProgressLog:
             self._add(step, values)
         latest = {key: points[-1][1] for key, points in self._curves.items() if key.startswith("train/")}
         loss = {key: value for key, value in latest.items() if key == "train/loss"}
-        self.tell(step, latest | dict(values), self._line(step, loss | dict(values)))
+        self.report(step, latest | dict(values), self._line(step, loss | dict(values)))
 
     def passing(self, step: int, values: Mapping[str, float]) -> None:
         """Report values that are not part of the curves, if nothing was reported for a while."""
         now = time.monotonic()
         growing = min(_LATE_REPORT_SECONDS, REPORT_SHARE * (now - self._began))
         if now - self._reported >= max(REPORT_SECONDS, growing):
-            self.tell(step, values, self._line(step, values) if now - self._written >= LINE_SECONDS else "")
+            self.report(step, values, self._line(step, values) if now - self._written >= LINE_SECONDS else "")
 
-    def tell(self, step: int, values: Mapping[str, float], line: str = "", checkpoint: str | None = None) -> None:
+    def report(self, step: int, values: Mapping[str, float], line: str = "", checkpoint: str | None = None) -> None:
         """Report immediately."""
         self._reported = time.monotonic()
         if line:
@@ -139,9 +139,9 @@ class LastCheckpoint:
             checkpoint.save(self._place.storage / LAST, self._state())
         except OSError as error:
             reason = f"{error.strerror or error} ({error.filename or LAST})"
-            self._journal.tell(session.step, {}, f"no checkpoint at step {session.step}: {reason}; going on without")
+            self._journal.report(session.step, {}, f"no checkpoint at step {session.step}: {reason}; going on without")
         else:
-            self._journal.tell(session.step, {}, checkpoint=LAST)
+            self._journal.report(session.step, {}, checkpoint=LAST)
 
 
 def iterate(session: Session, last: LastCheckpoint, journal: ProgressLog) -> None:

@@ -187,7 +187,7 @@ def finish(session: Session, last: LastCheckpoint, journal: ProgressLog, late: b
     _end(session, kept, journal, last)
     by_split = {split: [*session.task.late(split)] for split in session.tests} if late else {}
     if every := ", ".join(dict.fromkeys(name for expensive in by_split.values() for name in expensive)):
-        journal.tell(session.step, {}, f"computing {every} of step {kept}: expensive for so many images")
+        journal.report(session.step, {}, f"computing {every} of step {kept}: expensive for so many images")
     for split, expensive in by_split.items():
         evaluations[kept] |= measured(session, split, expensive)
     best = evaluations[kept] if session.best else {}
@@ -223,7 +223,7 @@ def _end(session: Session, step: int, journal: ProgressLog, last: LastCheckpoint
         ending.now = step
         _seed(session)
         if session.ended:
-            journal.tell(session.step, {}, f"measuring {', '.join(session.ended)} of step {step}")
+            journal.report(session.step, {}, f"measuring {', '.join(session.ended)} of step {step}")
     for values in session.task.end(At(step, 0.0)):
         ending.found[step] |= session.asked(values)
         journal.passing(session.step, values)

@@ -41,14 +41,14 @@ class Session:
     """The task of a recipe in training, after `step` iterations."""
 
     def __init__(
-        self, recipe: Recipe, place: Place, device: torch.device, tell: Callable[[str], None] = lambda _: None
+        self, recipe: Recipe, place: Place, device: torch.device, log: Callable[[str], None] = lambda _: None
     ) -> None:
-        """`tell` receives lines of the log about slow preparations."""
+        """`log` receives lines of the log about slow preparations."""
         self.recipe, self.device = recipe, device
         check(recipe, place.parts)
         seed = partial(determinism.derived, recipe.seed)
         views = getattr(registry.find("task", recipe.task.name, place.parts), "views", 1)
-        self.batches = None if recipe.dataset is None else Batches(recipe, place, device, seed, views, tell)
+        self.batches = None if recipe.dataset is None else Batches(recipe, place, device, seed, views, log)
         self.content = _check_content(recipe, place)
         self.remarks = self.batches.remarks if self.batches else ()
         images, batch = (len(self.batches.splits.train), self.batches.sampler.batch) if self.batches else (1, 1)
@@ -328,7 +328,7 @@ class _Offers:
 
     def task(self, entry: Entry, measures: Measures) -> Task:
         """The task of the recipe; raises ValueError if it lacks facts."""
-        recipe, parts, asks = self._recipe, self._place.parts, entry.asks
+        recipe, parts, inputs = self._recipe, self._place.parts, entry.inputs
         if message := incomplete(entry):
             raise ValueError(message)
         offers: dict[str, Any] = {
@@ -336,12 +336,12 @@ class _Offers:
             "figures": AskedFigures(recipe.figures, self._length.total, self._length.unit, recipe.distance),
             "seed": determinism.derived(recipe.seed, f"task/{recipe.task.name}"),
         }  # fmt: skip
-        if "model" in asks:
+        if "model" in inputs:
             offers["model"] = self._model()
         for kind in ("loss", "regularizer"):
-            if kind in asks:
+            if kind in inputs:
                 offers[kind] = self._made(kind) if kind in recipe.kinds else None
-        if "eta" in asks:
+        if "eta" in inputs:
             offers["eta"] = self._eta(offers.get("regularizer"))
         determinism.seed_everything(offers["seed"])  # for modules of the task's own
         made: Task = registry.build("task", recipe.task, parts, **offers)
