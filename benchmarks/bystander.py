@@ -27,15 +27,15 @@ EVERY: Final = 0.05
 
 
 @contextmanager
-def beside(url: str) -> Iterator[dict[str, Any]]:
+def alongside(url: str) -> Iterator[dict[str, Any]]:
     """What somebody waited in a process of its own, filled in at the end; nothing on Postgres.
 
     `longest` and `mean of the waits`, in ms, and `asked`. One who waits asks nothing else: a long wait counts once in
     the mean, though whoever comes while it lasts waits too.
     """
-    told: dict[str, Any] = {}
+    seconds: dict[str, Any] = {}
     if not is_sqlite(url):
-        yield told
+        yield seconds
         return
     command = [sys.executable, "-m", "benchmarks.bystander", url]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
@@ -43,10 +43,10 @@ def beside(url: str) -> Iterator[dict[str, Any]]:
         assert process.stdout is not None
         process.stdout.readline()  # it has begun
         try:
-            yield told
+            yield seconds
         finally:
             process.stdin.close()
-            told |= json.loads(process.stdout.read())
+            seconds |= json.loads(process.stdout.read())
 
 
 def is_sqlite(url: str) -> bool:

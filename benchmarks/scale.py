@@ -30,7 +30,7 @@ import sqlalchemy as sa
 from fastapi.testclient import TestClient
 
 from api.main import create_app
-from benchmarks.bystander import beside
+from benchmarks.bystander import alongside
 from benchmarks.memory import peak, resident
 from benchmarks.sweep_of import Shape, body
 from orchestrator.conduct.conductor import Conductor
@@ -101,10 +101,10 @@ def submit(settings: Settings, shape: Shape) -> Told:
 
 
 def expand(settings: Settings, shape: Shape) -> Told:
-    """Have the conductor write the trials' rows, while somebody beside asks to write too."""
+    """Have the conductor write the trials' rows, while another process asks to write too."""
     conductor = _conductor(settings, Expanding(_workplace(settings), settings.database))
     conductor.handle_signals()
-    with beside(settings.database) as waited:
+    with alongside(settings.database) as waited:
         told = _timed(conductor.conduct)
     named = {"longest": "longest wait to write, ms", "mean of the waits": "mean of the waits to write, ms"}
     told |= {name: waited[key] for key, name in named.items() if key in waited}

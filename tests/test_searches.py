@@ -192,4 +192,4 @@ def test_a_suggestion_that_was_not_recorded_is_asked_for_again(
     sweep = ran(service, settings, spec(compare={}))
     found = service.store.searches.suggestions(sweep, 0)
     assert (service.sweeps.get(sweep).state, [each.index for each in found]) == ("finished", list(range(6)))
-    assert sorted([each.asked for each in found] + [each.told or 0 for each in found]) == list(range(12))
+    assert sorted([each.suggest_event for each in found] + [each.score_event or 0 for each in found]) == list(range(12))

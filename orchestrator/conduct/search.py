@@ -66,11 +66,11 @@ class Searches:
     def _advance(self, open_cell: OpenCell) -> bool:
         at = self._cells.get((open_cell.sweep, open_cell.cell)) or self._rebuild(open_cell)
         self._cells[open_cell.sweep, open_cell.cell] = at
-        for ended in (suggested for suggested in open_cell.untold if suggested.ended):
-            self._writer.searches.tell(open_cell.sweep, open_cell.cell, ended, at.events)
+        for ended in (suggested for suggested in open_cell.unscored if suggested.ended):
+            self._writer.searches.record_score(open_cell.sweep, open_cell.cell, ended, at.events)
             at.study.tell(ended.index, ended.score, ended.pruned)
             at.events += 1
-        going = sum(not suggested.ended for suggested in open_cell.untold)
+        going = sum(not suggested.ended for suggested in open_cell.unscored)
         count = open_cell.candidates
         while going < at.spec.search.parallel and count < at.space.candidates:
             asked = at.study.ask()
@@ -115,7 +115,7 @@ class Searches:
         spec = Spec.model_validate(self._store.sweeps.get(open_cell.sweep).spec)
         space = grid.space(spec, open_cell.cell)
         recorded = self._store.searches.suggestions(open_cell.sweep, open_cell.cell)
-        events = len(recorded) + sum(suggested.told is not None for suggested in recorded)
+        events = len(recorded) + sum(suggested.score_event is not None for suggested in recorded)
         study = self._study(spec, space)
         if not _replay(study, recorded):
             at = f"sweep {open_cell.sweep}, cell {open_cell.cell}"
@@ -147,7 +147,9 @@ def export(store: Store, catalog: Catalog, sweep: int, cell: int, file: Path) ->
     labels = ", ".join(f"{axis}={label}" for axis, label in space.labels.items())
     study = f"{view.name}, sweep {sweep}, cell {cell}" + (f": {labels}" if labels else "")
     answers = [
-        Answer(suggested.values, suggested.score, suggested.told is None and not suggested.ended, suggested.pruned)
+        Answer(
+            suggested.values, suggested.score, suggested.score_event is None and not suggested.ended, suggested.pruned
+        )
         for suggested in store.searches.suggestions(sweep, cell)
     ]
     write_journal(file, study, space.dimensions, answers, higher=_higher(spec, catalog))
@@ -160,8 +162,8 @@ def _higher(spec: Spec, catalog: Catalog) -> bool:
 
 def _replay(study: OptunaStudy, recorded: Sequence[Suggested]) -> bool:
     """Ask and tell again in the recorded order; False once a suggestion differs, as with another version of Optuna."""
-    events: list[tuple[int, Suggested, bool]] = [(suggested.asked, suggested, False) for suggested in recorded]
-    events += [(suggested.told, suggested, True) for suggested in recorded if suggested.told is not None]
+    events: list[tuple[int, Suggested, bool]] = [(suggested.suggest_event, suggested, False) for suggested in recorded]
+    events += [(suggested.score_event, suggested, True) for suggested in recorded if suggested.score_event is not None]
     for _, suggested, answered in sorted(events, key=lambda event: event[0]):
         if answered:
             study.tell(suggested.index, suggested.score, suggested.pruned)
@@ -172,7 +174,7 @@ def _replay(study: OptunaStudy, recorded: Sequence[Suggested]) -> bool:
 
 def _learn(study: OptunaStudy, recorded: Sequence[Suggested]) -> None:
     for suggested in recorded:
-        if suggested.told is None:
+        if suggested.score_event is None:
             study.ask(suggested.values)
         else:
             study.learn(suggested.values, suggested.score, suggested.pruned)

@@ -101,8 +101,8 @@ class CsvFile:
         for column in dict.fromkeys(wanted):
             times = self.columns.count(column)
             if times != 1:
-                said = f"there is no column {shown(column)}; {suggestion(column, self.columns)}"
-                problems.append(Problem("line 1", said if not times else f"the column {shown(column)} stands twice"))
+                message = f"there is no column {shown(column)}; {suggestion(column, self.columns)}"
+                problems.append(Problem("line 1", message if not times else f"the column {shown(column)} stands twice"))
         return len(problems) == known
 
 
@@ -169,8 +169,8 @@ def _columns(cells: list[str], problems: list[Problem]) -> tuple[str, ...]:
 
 def _line(number_: int, cells: list[str], columns: tuple[str, ...], problems: list[Problem]) -> Line:
     if len(cells) != len(columns):
-        said = f"has {len(cells)} cells, where the first line has {len(columns)}"
-        problems.append(Problem(f"line {number_}", said))
+        message = f"has {len(cells)} cells, where the first line has {len(columns)}"
+        problems.append(Problem(f"line {number_}", message))
         cells = [*cells, *[""] * len(columns)][: len(columns)]
     return Line(number_, {column: one.strip() for column, one in zip(columns, cells, strict=True)})
 
@@ -208,16 +208,16 @@ class _Reading:
                 self._note(place(line, columns["metric"]), "is empty; expected the name of a metric")
             elif at in numbers:
                 self._note(f"line {line.number}", f"gives the same number as line {first[at]}")
-            elif (told := self._told(line, columns, lacking)) is not None:
-                numbers[at], first[at] = told, line.number
+            elif (statistic := self._statistic(line, columns, lacking)) is not None:
+                numbers[at], first[at] = statistic, line.number
         return numbers
 
-    def _told(self, line: Line, columns: Mapping[str, str], lacking: list[str]) -> dict[str, Any] | None:
+    def _statistic(self, line: Line, columns: Mapping[str, str], lacking: list[str]) -> dict[str, Any] | None:
         """Mean, deviation and n of a line; None where the line lacks them."""
         mean = number(line, columns["mean"], self.problems)
         if mean is None and not line.cells[columns["mean"]]:
             self._note(place(line, columns["mean"]), "is empty; expected a number")
-        told: dict[str, Any] = {"mean": mean}
+        statistic: dict[str, Any] = {"mean": mean}
         std = None if "std" in lacking else number(line, columns["std"], self.problems)
         if std is not None and std < 0:
             self._note(place(line, columns["std"]), f"a deviation is not below zero, found {std:g}")
@@ -226,9 +226,9 @@ class _Reading:
             self._note(place(line, columns["n"]), f"expected a number of runs, 1 or more, found {runs:g}")
         elif runs == 1 and std is not None:
             self._note(place(line, columns["std"]), "is given of one run, which has no deviation; leave it empty")
-        told |= {"std": std} if std is not None else {}
-        told |= {"n": int(runs)} if runs is not None else {}
-        return None if mean is None else told
+        statistic |= {"std": std} if std is not None else {}
+        statistic |= {"n": int(runs)} if runs is not None else {}
+        return None if mean is None else statistic
 
     # A line a run
 
@@ -252,12 +252,18 @@ class _Reading:
                 at = (self._label(line), self._labels(line), ours)
                 values.setdefault(at, []).append(value)
                 if seed and (earlier := seeds.setdefault((at, line.cells[seed[0]]), line.number)) != line.number:
-                    said = f"{shown(line.cells[seed[0]])} is that of line {earlier} already, which counts to the same"
-                    self._note(place(line, seed[0]), f"{said} number; name what tells them apart by --row or --where")
+                    message = (
+                        f"{shown(line.cells[seed[0]])} is that of line {earlier} already, which counts to the same"
+                    )
+                    self._note(
+                        place(line, seed[0]), f"{message} number; name what tells them apart by --row or --where"
+                    )
         for column, lines in empty.items():
             if lines:
-                said = f"finished runs without {shown(column)}, which may have diverged, are left out: {len(lines)}"
-                self.notes.append(f"{said}, from line {lines[0]} on" if len(lines) > 1 else f"{said}, line {lines[0]}")
+                message = f"finished runs without {shown(column)}, which may have diverged, are left out: {len(lines)}"
+                self.notes.append(
+                    f"{message}, from line {lines[0]} on" if len(lines) > 1 else f"{message}, line {lines[0]}"
+                )
         return {at: _statistic(found) for at, found in values.items()}
 
     def _finished(self) -> Iterator[Line]:
@@ -266,11 +272,11 @@ class _Reading:
             self.notes.append("the file has no column that says which runs finished; all of them count")
         left: dict[str, int] = {}
         for line in self._lines():
-            said = _FINISHED if state is None else line.cells[state].casefold()
-            if said == _FINISHED:
+            state_text = _FINISHED if state is None else line.cells[state].casefold()
+            if state_text == _FINISHED:
                 yield line
             else:
-                left[said] = left.get(said, 0) + 1
+                left[state_text] = left.get(state_text, 0) + 1
         if left:
             states = ", ".join(f"{times} {word or 'without a state'}" for word, times in left.items())
             self.notes.append(f"runs that did not finish are left out: {states}")

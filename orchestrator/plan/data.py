@@ -28,8 +28,8 @@ def absences(spec: Spec, catalog: Catalog, found: Sequence[Inspected]) -> list[s
     for need in needs(spec, catalog):
         seen = by_need.get(need.key)
         for one, known in [(need, seen)] if seen else _singly(need, by_need):
-            if said := _announced(one, known):
-                lines.append(f"{said}{_age(known)}")
+            if message := _announced(one, known):
+                lines.append(f"{message}{_age(known)}")
     return list(dict.fromkeys(lines))
 
 
@@ -92,8 +92,8 @@ def _where(found: Sequence[Inspected]) -> str:
     hosts: dict[str, list[str]] = defaultdict(list)
     for one in found:
         hosts[one.finding.message].append(one.host or one.node[:12])
-    said = [f"on {_listed(names)}: {text}" for text, names in list(hosts.items())[:_SHOWN]]
-    return "; ".join([*said, *([f"and so on {len(hosts) - _SHOWN} more"] if len(hosts) > _SHOWN else [])])
+    parts = [f"on {_listed(names)}: {text}" for text, names in list(hosts.items())[:_SHOWN]]
+    return "; ".join([*parts, *([f"and so on {len(hosts) - _SHOWN} more"] if len(hosts) > _SHOWN else [])])
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -310,14 +310,14 @@ def extension(
         if place is None:
             added.append(numbering.place(trial, at, chosen))
         elif place.fingerprint != trial.fingerprint and not measuring.take(place, trial):
-            changed.append(_said(at, chosen, trial.repeat_labels))
+            changed.append(_joined_labels(at, chosen, trial.repeat_labels))
     measuring.require_reach()
     if changed:
         differing = _differing(former or {}, spec)
         found = f"; {', '.join(differing)}" if differing else ""
         raise InvalidSpecError([Problem("", f"the wider spec changes trials of the sweep: {_few(changed)}{found}")])
     if known:
-        lacking = [_said(one.cell_labels, one.candidate_labels, one.repeat_labels) for one in known.values()]
+        lacking = [_joined_labels(one.cell_labels, one.candidate_labels, one.repeat_labels) for one in known.values()]
         raise InvalidSpecError([Problem("", f"the wider spec lacks trials of the sweep: {_few(lacking)}")])
     return Extension(text, spec, plan.trial_count, numbering.cells, numbering.candidates, added, measuring.measured)
 
@@ -329,12 +329,12 @@ def _require_today(places: Sequence[TrialKey], catalog: Catalog) -> None:
     if not outdated:
         return
     changed = sorted({(one.what, f"{one.then}, now {one.now}") for some in by_stamp.values() for one in some})
-    listed = ", ".join(f"{what} ({said})" for what, said in changed)
+    listed = ", ".join(f"{what} ({change})" for what, change in changed)
     raise NumbersChangedError(
         f"numbers changed in {listed} since {outdated} of the sweep's {len(places)} trials were trained, so that it "
         "cannot grow; submit the wider spec as a new sweep (`metricsweep submit`): it trains what changed and reuses "
         "what did not, and the old sweep stays as it is",
-        [Problem(what, said) for what, said in changed],
+        [Problem(what, change) for what, change in changed],
     )
 
 
@@ -425,7 +425,7 @@ def _few(found: Sequence[str], most: int = 3) -> str:
     return "; ".join(found[:most]) + more
 
 
-def _said(*labels: Labels) -> str:
+def _joined_labels(*labels: Labels) -> str:
     return ", ".join(f"{axis}={label}" for some in labels for axis, label in some.items()) or "its only trial"
 
 

@@ -214,8 +214,8 @@ class _Table:
         shown_metrics = [_whole(column).metric for column in table.metrics]
         for at, metric in enumerate(table.verdicts.metrics if table.verdicts else ()):
             if metric not in shown_metrics:
-                said = f"'{metric}' is no metric of the table; {suggestion(metric, shown_metrics)}"
-                self._note(f"verdicts.metrics[{at}]", said)
+                message = f"'{metric}' is no metric of the table; {suggestion(metric, shown_metrics)}"
+                self._note(f"verdicts.metrics[{at}]", message)
 
     def _check_axes(self, table: TableSpec) -> None:
         seen: set[str] = set()

@@ -42,7 +42,7 @@ Better = Literal["higher", "lower"]
 Status = Literal["complete", "partial", "failed", "diverged", "missing"]
 
 
-_SAID: Final = (
+_SUMMARY: Final = (
     "Of the score that candidates are selected by ({key}): each repeat is left out in turn, the others select, and the "
     "one left out judges (nested resampling over repeats). The expected best of n is that of n candidates drawn with "
     "replacement from those of the cell (Dodge et al., EMNLP 2019)."
@@ -295,8 +295,8 @@ def optimism(results: SweepResults, better: Better) -> OptimismView:
     for cell in results.cells:
         its_runs = [run_values(runs[cell.index, one.index], key) for one in competing[cell.index]]
         cells.append(_cell(cell, competing[cell.index], its_runs, sign))
-    said = _SAID.format(key=key)
-    return OptimismView(sweep=results.sweep, sweep_name=results.name, key=key, summary=said, cells=cells)
+    summary = _SUMMARY.format(key=key)
+    return OptimismView(sweep=results.sweep, sweep_name=results.name, key=key, summary=summary, cells=cells)
 
 
 class Baselines:

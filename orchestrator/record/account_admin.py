@@ -152,14 +152,14 @@ class AccountWriter(_Administration):
         """
         table, key = (account, "account_id") if kind == "user" else (project, "project_id")
         values = limits.model_dump()
-        said = ", ".join(f"{what} {most:g}" for what, most in values.items() if most is not None)
+        listed = ", ".join(f"{what} {most:g}" for what, most in values.items() if most is not None)
         with self._administering() as connection:
             number = _id(connection, table, kind, name)
-            if said:
+            if listed:
                 upsert(connection, quota, {key: number}, values)
             else:
                 connection.execute(sa.delete(quota).where(quota.c[key] == number))
-            audit_event(connection, "quota set" if said else "quota removed", f"{kind} {name}", said)
+            audit_event(connection, "quota set" if listed else "quota removed", f"{kind} {name}", listed)
 
     def _set(self, name: str, values: dict[str, Any], what: str, detail: str = "") -> None:
         with self._administering() as connection:

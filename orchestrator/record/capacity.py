@@ -175,8 +175,8 @@ class DataReader(Access):
 
 
 def _read(row: sa.Row[Any]) -> Inspected:
-    made = Finding(state=row.state, message=row.said, **(row.facts or {}))
-    return Inspected(row.node, row.host, Need.model_validate(row.reads), made, row.looked)
+    made = Finding(state=row.state, message=row.message, **(row.facts or {}))
+    return Inspected(row.node, row.host, Need.model_validate(row.reads), made, row.inspected)
 
 
 Unit = Literal["GPU", "CPU"]
@@ -419,7 +419,8 @@ class DataWriter(FencedAccess):
             for inspected in found:
                 made = inspected.finding
                 values = {
-                    "host": inspected.host, "said": made.message, "state": made.state, "looked": inspected.inspected_at,
+                    "host": inspected.host, "message": made.message, "state": made.state,
+                    "inspected": inspected.inspected_at,
                     "facts": made.model_dump(mode="json", include={"content", "counts"}),
                 }  # fmt: skip
                 upsert(connection, finding, {"node": inspected.node, "need": inspected.need.key}, values)

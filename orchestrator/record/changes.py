@@ -118,7 +118,7 @@ class DeliveryReader(Access):
         query = query.where(delivery.c.state == "waiting", due).order_by(delivery.c.next_try, delivery.c.id)
         return [
             Delivery(
-                row.id, row.uid, DeliveryEvent(row.event), row.sweep_id, row.said,
+                row.id, row.uid, DeliveryEvent(row.event), row.sweep_id, row.payload,
                 datetime.fromtimestamp(row.created, UTC), row.tries, float(row.age),
             )
             for row in self._rows(query.limit(limit))
@@ -235,8 +235,8 @@ def _queue_delivery(connection: sa.Connection, event: DeliveryEvent, number: int
     by_state = sa.select(trial.c.state, sa.func.count().label("n")).where(trial.c.sweep_id == number)
     counted = {count.state: count.n for count in connection.execute(by_state.group_by(trial.c.state))}
     counts = {state.value: counted.get(state, 0) for state in TrialState}
-    said = {"sweep": number, "name": row.name, "state": row.state, "trials": row.total, "counts": counts, **more}
-    values = {"uid": str(uuid.uuid4()), "event": event, "sweep_id": number, "said": said, "state": "waiting"}
+    payload = {"sweep": number, "name": row.name, "state": row.state, "trials": row.total, "counts": counts, **more}
+    values = {"uid": str(uuid.uuid4()), "event": event, "sweep_id": number, "payload": payload, "state": "waiting"}
     connection.execute(sa.insert(delivery), [values])
 
 

@@ -345,8 +345,8 @@ class _Filled:
         for row in self._connection.execute(self._query(ids)):
             trials[(row.sweep_id, row.cell, row.candidate) if self._of_candidates else row.id].append(row)
         by_id = {rows[0].id: rows for rows in trials.values()}
-        said = _said(self._connection, [row for rows in by_id.values() for row in rows])
-        return [self._row(by_id[number], said) for number in ids if number in by_id]
+        annotations = _annotations(self._connection, [row for rows in by_id.values() for row in rows])
+        return [self._row(by_id[number], annotations) for number in ids if number in by_id]
 
     def _query(self, ids: Sequence[int]) -> sa.Select[Any]:
         table = trial.c
@@ -364,7 +364,7 @@ class _Filled:
         )  # fmt: skip
         return query.join(first, sa.and_(*same)).where(first.c.id.in_(ids))
 
-    def _row(self, trials: Sequence[sa.Row[Any]], said: Mapping[_Place, tuple[list[str], str]]) -> ListedRow:
+    def _row(self, trials: Sequence[sa.Row[Any]], annotations: Mapping[_Place, tuple[list[str], str]]) -> ListedRow:
         first = trials[0]
         numbers = {name: [getattr(row, name) for row in trials] for name in _SELECTED}
         numbers |= {name: [getattr(row, f"metric_{at}") for row in trials] for at, name in enumerate(self._metrics)}
@@ -383,23 +383,25 @@ class _Filled:
             seconds=means["seconds"], started=min((row.started for row in trials if row.started), default=None),
             ended=max((row.ended for row in trials if row.ended), default=None),
             values={name: means[name] for name in self._metrics}, deviations=deviations if several else {},
-            tags=sorted({tag for row in trials for place in _places(row) for tag in said.get(place, ([], ""))[0]}),
-            note=next(filter(None, (said.get(_places(row)[0], ([], ""))[1] for row in trials)), ""),
+            tags=sorted(
+                {tag for row in trials for place in _places(row) for tag in annotations.get(place, ([], ""))[0]}
+            ),
+            note=next(filter(None, (annotations.get(_places(row)[0], ([], ""))[1] for row in trials)), ""),
         )  # fmt: skip
 
 
-def _said(connection: sa.Connection, rows: Sequence[sa.Row[Any]]) -> dict[_Place, tuple[list[str], str]]:
+def _annotations(connection: sa.Connection, rows: Sequence[sa.Row[Any]]) -> dict[_Place, tuple[list[str], str]]:
     """The tags and the note of each place of the rows."""
     entities = sorted({place[2] for row in rows for place in _places(row)})
     sweeps = sorted({row.sweep_id for row in rows})
-    said: dict[_Place, tuple[list[str], str]] = {}
+    annotations: dict[_Place, tuple[list[str], str]] = {}
     for table in (tag, note):
         mine = (table.c.sweep_id.in_(sweeps), table.c.entity.in_(entities))
         for row in connection.execute(sa.select(table).where(*mine)):
-            tags, text = said.get((row.kind, row.sweep_id, row.entity), ([], ""))
+            tags, text = annotations.get((row.kind, row.sweep_id, row.entity), ([], ""))
             place = (row.kind, row.sweep_id, row.entity)
-            said[place] = ([*tags, row.tag], text) if table is tag else (tags, row.text)
-    return said
+            annotations[place] = ([*tags, row.tag], text) if table is tag else (tags, row.text)
+    return annotations
 
 
 def _places(row: sa.Row[Any]) -> list[_Place]:

@@ -166,8 +166,8 @@ candidate: Final = sa.Table(
     sa.Column("labels", sa.JSON, nullable=False),
     # Of a search: the suggested values, and the events of its cell (from 0) at which it was suggested and scored.
     sa.Column("suggested", sa.JSON(none_as_null=True)),
-    sa.Column("asked", sa.Integer),
-    sa.Column("told", sa.Integer),
+    sa.Column("suggest_event", sa.Integer),
+    sa.Column("score_event", sa.Integer),
     sa.Column("score", DOUBLE),  # that the study got
     sa.Column("pruned", sa.Integer),  # the evaluation after which it was pruned
     sa.ForeignKeyConstraint(["sweep_id", "cell"], ["cell.sweep_id", "cell.cell"]),
@@ -407,9 +407,9 @@ finding: Final = sa.Table(
     sa.Column("need", sa.ForeignKey("need.key"), primary_key=True),
     sa.Column("host", sa.String, nullable=False),
     sa.Column("state", STATE, nullable=False),  # ok, missing, wrong
-    sa.Column("said", sa.Text, nullable=False),
+    sa.Column("message", sa.Text, nullable=False),
     sa.Column("facts", sa.JSON(none_as_null=True)),  # content and counts
-    sa.Column("looked", UtcTime, nullable=False),
+    sa.Column("inspected", UtcTime, nullable=False),
 )  # fmt: skip
 
 
@@ -420,7 +420,7 @@ delivery: Final = sa.Table(
     sa.Column("uid", UID, nullable=False, unique=True),  # its webhook-id, the same at every try
     sa.Column("event", STATE, nullable=False),
     sa.Column("sweep_id", sa.Integer, nullable=False),  # no foreign key: it outlives its sweep
-    sa.Column("said", sa.JSON, nullable=False),  # the state of the sweep
+    sa.Column("message", sa.JSON, nullable=False),  # the state of the sweep
     sa.Column("created", DOUBLE, nullable=False, default=DatabaseSeconds()),
     sa.Column("state", STATE, nullable=False),  # waiting, delivered, given_up
     sa.Column("tries", sa.Integer, nullable=False, default=0),  # that failed

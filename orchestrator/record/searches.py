@@ -137,14 +137,14 @@ _OPEN_CELLS = (
 class Suggested:
     """A candidate that an adaptive search suggested.
 
-    `asked` and `told` number the events of its cell: when the study was asked for it, and when it got the score.
+    `suggest_event` and `score_event` number the events of its cell: its suggestion, and the report of its score.
     """
 
     index: int
     values: Mapping[str, str | float]
-    asked: int
-    told: int | None
-    score: float | None  # as told; before that `mean`, or the score at which it was pruned
+    suggest_event: int
+    score_event: int | None
+    score: float | None  # as the study got it; before that `mean`, or the score at which it was pruned
     mean: float | None  # over its repeats now; `None` if one failed or diverged
     trials: int
     ended: bool  # whether all its trials have
@@ -163,7 +163,7 @@ class OpenCell:
     sweep: int
     cell: int
     candidates: int  # suggested so far
-    untold: tuple[Suggested, ...]  # those whose score the study does not know yet
+    unscored: tuple[Suggested, ...]  # those whose score the study does not know yet
 
 
 class SearchReader(Access):
@@ -177,8 +177,8 @@ class SearchReader(Access):
                 return []
             asked: dict[tuple[int, int], list[Suggested]] = {(row.sweep_id, row.cell): [] for row in rows}
             its_cell = sa.and_(cell.c.sweep_id == candidate.c.sweep_id, cell.c.cell == candidate.c.cell)
-            untold = _suggested().where(candidate.c.told.is_(None), *_OPEN).join(cell, its_cell)
-            for row in connection.execute(untold.join(sweeps, sweeps.c.id == cell.c.sweep_id)):
+            unscored = _suggested().where(candidate.c.score_event.is_(None), *_OPEN).join(cell, its_cell)
+            for row in connection.execute(unscored.join(sweeps, sweeps.c.id == cell.c.sweep_id)):
                 asked[row.sweep_id, row.cell].append(_read(row))
         return [OpenCell(row.sweep_id, row.cell, row.candidates, tuple(asked[row.sweep_id, row.cell])) for row in rows]
 
@@ -193,8 +193,8 @@ def _suggested() -> sa.Select[Any]:
     ok = sa.and_(trial.c.state == TrialState.FINISHED, ~trial.c.diverged, training.c.score.is_not(None))
     return (
         sa.select(
-            candidate.c.sweep_id, candidate.c.cell, candidate.c.candidate, candidate.c.suggested, candidate.c.asked,
-            candidate.c.told, candidate.c.score, candidate.c.pruned,
+            candidate.c.sweep_id, candidate.c.cell, candidate.c.candidate, candidate.c.suggested,
+            candidate.c.suggest_event, candidate.c.score_event, candidate.c.score, candidate.c.pruned,
             sa.func.count(trial.c.id).label("trials"),
             sa.func.sum(sa.case((trial.c.state.in_(TRIAL_ACTIVE), 1), else_=0)).label("active"),
             sa.func.sum(sa.case((ok, 1), else_=0)).label("ok"),
@@ -202,8 +202,8 @@ def _suggested() -> sa.Select[Any]:
         )
         .select_from(candidate.join(trial, of_candidate()).join(training, training.c.id == trial.c.training_id))
         .group_by(
-            candidate.c.sweep_id, candidate.c.cell, candidate.c.candidate, candidate.c.asked, candidate.c.told,
-            candidate.c.score, candidate.c.pruned,
+            candidate.c.sweep_id, candidate.c.cell, candidate.c.candidate,
+            candidate.c.suggest_event, candidate.c.score_event, candidate.c.score, candidate.c.pruned,
         )
         .order_by(candidate.c.sweep_id, candidate.c.cell, candidate.c.candidate)
     )  # fmt: skip
@@ -212,11 +212,12 @@ def _suggested() -> sa.Select[Any]:
 def _read(row: sa.Row[Any]) -> Suggested:
     mean = row.mean if row.ok == row.trials else None
     pruned = row.pruned
-    if row.told is None and mean is not None:
+    if row.score_event is None and mean is not None:
         pruned = None  # it was retried and has finished since
     return Suggested(
-        index=row.candidate, values=row.suggested or {}, asked=row.asked or 0, told=row.told,
-        score=mean if row.told is None and pruned is None else row.score, mean=mean, trials=row.trials,
+        index=row.candidate, values=row.suggested or {},
+        suggest_event=row.suggest_event or 0, score_event=row.score_event,
+        score=mean if row.score_event is None and pruned is None else row.score, mean=mean, trials=row.trials,
         ended=not row.active, pruned=pruned,
     )  # fmt: skip
 
@@ -225,15 +226,20 @@ class SearchWriter(FencedAccess):
     """Writes the candidates and scores of adaptive searches."""
 
     def add_candidate(
-        self, sweep: int, one: Candidate, values: Mapping[str, str | float], asked: int, trials: Sequence[PlannedTrial]
+        self,
+        sweep: int,
+        one: Candidate,
+        values: Mapping[str, str | float],
+        suggest_event: int,
+        trials: Sequence[PlannedTrial],
     ) -> None:
         """Write a candidate that a search suggested, with its trials; finished trainings are reused.
 
-        `asked`: the number of the suggestion among the events of its cell.
+        `suggest_event`: the number of the suggestion among the events of its cell.
         """
         row = {
             "sweep_id": sweep, "cell": one.cell, "candidate": one.index, "labels": dict(one.labels),
-            "suggested": dict(values), "asked": asked,
+            "suggested": dict(values), "suggest_event": suggest_event,
         }  # fmt: skip
         with self._database.writing() as connection:
             connection.execute(sa.insert(candidate).values(row))
@@ -249,12 +255,12 @@ class SearchWriter(FencedAccess):
         TrialRows(connection, sweep, uuid.UUID(row.uid), bool(row.spec.get("fresh"))).write(trials)
         mark_sweep(connection, sweep)
 
-    def tell(self, sweep: int, cell: int, one: Suggested, told: int) -> None:
-        """Record that the search's study got a candidate's score, as the event number `told` of its cell."""
+    def record_score(self, sweep: int, cell: int, one: Suggested, score_event: int) -> None:
+        """Record that the search's study got a candidate's score, as event number `score_event` of its cell."""
         which = (candidate.c.sweep_id == sweep, candidate.c.cell == cell, candidate.c.candidate == one.index)
-        values = {"told": told, "score": one.score, "pruned": one.pruned}
+        values = {"score_event": score_event, "score": one.score, "pruned": one.pruned}
         with self._database.writing() as connection:
-            connection.execute(sa.update(candidate).where(*which, candidate.c.told.is_(None)).values(**values))
+            connection.execute(sa.update(candidate).where(*which, candidate.c.score_event.is_(None)).values(**values))
 
     def close_cell(self, sweep: int, index: int) -> None:
         """Record that the adaptive search of a cell suggests no more candidates."""

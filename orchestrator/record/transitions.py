@@ -302,7 +302,7 @@ class PruningWriter(FencedAccess):
             if rows:
                 connection.execute(
                     sa.update(candidate)
-                    .where(*_judged(candidate, decision), candidate.c.told.is_(None))
+                    .where(*_judged(candidate, decision), candidate.c.score_event.is_(None))
                     .values(pruned=decision.number, score=finite_or_none(decision.value))
                 )
                 end_unneeded(connection, [row.training_id for row in rows], TrialState.PRUNED)

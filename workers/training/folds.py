@@ -103,7 +103,7 @@ def _fold(session: Session, metrics: dict[str, float], files: Mapping[str, bytes
         curves=session.curves,
         modules=session.weights(),
         files={name: torch.frombuffer(bytearray(content), dtype=torch.uint8) for name, content in files.items()},
-        beside=session.beside.modules if session.beside else {},
+        beside=session.best_test.modules if session.best_test else {},
     )
 
 

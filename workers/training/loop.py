@@ -215,6 +215,6 @@ def judge(session: Session, journal: ProgressLog, values: Mapping[str, float]) -
         session.best = Best(session.step, score, session.weights())
         session.unimproved = 0
     if select.beside is not None:
-        score, best = values[f"{select.beside}/{select.metric}"], session.beside
+        score, best = values[f"{select.beside}/{select.metric}"], session.best_test
         if math.isfinite(score) and (best is None or session.improves(score, best.score)):
-            session.keep_beside(score)
+            session.keep_best_test(score)

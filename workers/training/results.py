@@ -191,7 +191,7 @@ def finish(session: Session, last: LastCheckpoint, journal: ProgressLog, late: b
     for split, expensive in by_split.items():
         evaluations[kept] |= measured(session, split, expensive)
     best = evaluations[kept] if session.best else {}
-    best_test = _beside(session, names, by_split.get("test", []), journal)
+    best_test = _best_test_metrics(session, names, by_split.get("test", []), journal)
     return {
         f"{prefix}/{key}": value
         for prefix, values in (("last", evaluations[session.step]), ("best", best), (BEST_TEST, best_test))
@@ -248,14 +248,16 @@ def _seed(session: Session) -> None:
     determinism.seed_everything(determinism.derived(session.recipe.seed, "end"))
 
 
-def _beside(session: Session, names: Sequence[str], late: Sequence[str], journal: ProgressLog) -> dict[str, float]:
+def _best_test_metrics(
+    session: Session, names: Sequence[str], late: Sequence[str], journal: ProgressLog
+) -> dict[str, float]:
     """The test metrics of the weights that are best on the test split."""
-    if session.beside is None:
+    if session.best_test is None:
         return {}
-    step, evaluations = session.beside.step, session.ending.found
+    step, evaluations = session.best_test.step, session.ending.found
     if step not in evaluations or any(f"test/{name}" not in evaluations[step] for name in late):
         kept = session.weights()
-        session.load(session.beside.modules)
+        session.load(session.best_test.modules)
         looked = evaluated(session, ["test"], names) | measured(session, "test", late)
         evaluations[step] = evaluations.get(step, {}) | looked
         if session.ended:

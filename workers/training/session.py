@@ -74,7 +74,7 @@ class Session:
         self.players = self._players(place.parts)
         self.step = self.unimproved = 0
         self.best: Best | None = None
-        self.beside: Best | None = None  # on the test split, if the recipe asks for it
+        self.best_test: Best | None = None  # on the test split, if the recipe asks for it
         self.curves: dict[str, list[tuple[int, float]]] = {}
         self._losses, self._late = LateLosses(), lateness(device)
         self._since = time.monotonic()
@@ -206,10 +206,10 @@ class Session:
         """Whether `score` is strictly better than the score `on`."""
         return (score - on) * self._sign > 0
 
-    def keep_beside(self, score: float) -> None:
+    def keep_best_test(self, score: float) -> None:
         """Keep the current weights as the best on the test split; equal weights are stored once."""
         shared = self.best is not None and self.best.step == self.step
-        self.beside = Best(self.step, score, self.best.modules if self.best and shared else self.weights())
+        self.best_test = Best(self.step, score, self.best.modules if self.best and shared else self.weights())
 
     def weights(self) -> Weights:
         """A copy of the current weights."""
@@ -242,7 +242,7 @@ class Session:
             "random": determinism.random_state(self.device),
             "curves": self.curves,
             "best": vars(self.best) if self.best else None,
-            "beside": vars(self.beside) if self.beside else None,
+            "beside": vars(self.best_test) if self.best_test else None,
             "ending": asdict(self.ending),
         }
 
@@ -262,7 +262,7 @@ class Session:
         determinism.restore_random_state(state["random"], self.device)
         self.curves = state["curves"]
         self.ending = FinalMetrics(**state["ending"])
-        self.best, self.beside = (Best(**best) if best else None for best in (state["best"], state["beside"]))
+        self.best, self.best_test = (Best(**best) if best else None for best in (state["best"], state["beside"]))
 
     def resume(self, path: Path) -> None:
         """Resume from a checkpoint file; raises CheckpointError if it is damaged or of another recipe."""

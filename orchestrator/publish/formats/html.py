@@ -65,7 +65,7 @@ def _panel(panel: Panel, table: Table) -> Iterator[str]:
             cells = (_cell(cell, table, room) for cell, room in zip(row.cells, rooms, strict=True) if cell.span)
             kind = " ".join(name for name, given in _kinds(row) if given)
             opened = f'<tr class="{kind}">' if kind else "<tr>"
-            yield f"{opened}{''.join((*_beside(row.headings), *cells))}</tr>"
+            yield f"{opened}{''.join((*_row_headings(row.headings), *cells))}</tr>"
         yield "</tbody>"
     yield "</table>"
 
@@ -96,7 +96,7 @@ def _title(column: Column) -> str:
     )
 
 
-def _beside(headings: Sequence[Heading | None]) -> Iterator[str]:
+def _row_headings(headings: Sequence[Heading | None]) -> Iterator[str]:
     for heading in headings:
         if heading is not None and heading.span > 1:
             yield f'<th scope="rowgroup" rowspan="{heading.span}">{_text(heading.text)}</th>'

@@ -156,7 +156,7 @@ def _tabular(panels: Sequence[_Panel], frame: _Frame) -> list[str]:
                 lines.append("    \\midrule" if row.rule == 0 else f"    {under}")
             # A cell under the text of another cell is left out.
             written = [_cell(one, panel.wordy[c], frame, c) for c, one in enumerate(cells) if one.cell.span]
-            lines.append(_line([*_beside(row.headings), *written]))
+            lines.append(_line([*_row_headings(row.headings), *written]))
     return [*lines, "    \\bottomrule", "  \\end{tabular}"]
 
 
@@ -206,7 +206,7 @@ def _group_level(level: Sequence[Heading], corner: Sequence[str], gaps: Sequence
     return [_line(headings), *(["    " + " ".join(rules)] if rules else [])]
 
 
-def _beside(headings: Sequence[Heading | None]) -> list[str]:
+def _row_headings(headings: Sequence[Heading | None]) -> list[str]:
     """The headings of a row; a heading of several rows is centred, or stands on top where other headings follow it."""
     first = [
         heading is not None and not any(one and one.text for one in headings[n + 1 :])

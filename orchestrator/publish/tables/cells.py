@@ -337,8 +337,8 @@ def find_doubts(
     """A sentence for each bold number whose lead over the best rival may be noise, by its place."""
     rivals = dict(_rivals(contenders, winners))
     found = {place: compare(runs(place), runs(rival), 0, "t") for place, rival in rivals.items()}
-    said = {place: _doubt(one) for place, one in holm(found).items()}
-    return {place: words for place, words in said.items() if words}
+    doubts_by_place = {place: _doubt(one) for place, one in holm(found).items()}
+    return {place: words for place, words in doubts_by_place.items() if words}
 
 
 def _rivals(contenders: Iterable[Contender], winners: Collection[Place]) -> Iterator[tuple[Place, Place]]:
@@ -386,10 +386,10 @@ def _emboldened(
         column, cell = keys[place]
         return run_values(_runs(selected, column, cell), column.key)
 
-    said = find_doubts(contenders, winners, runs) if doubts else {}
+    doubts_by_place = find_doubts(contenders, winners, runs) if doubts else {}
 
     def change(place: Place, _: Column, cell: TableCell) -> TableCell:
-        return replace(cell, bold=True, doubt=said.get(place, "")) if place in winners else cell
+        return replace(cell, bold=True, doubt=doubts_by_place.get(place, "")) if place in winners else cell
 
     return changed(panels, change)
 
@@ -466,13 +466,13 @@ def shaded(table: Table, heat: Heat, counts: Mapping[int, Counts]) -> Table:
         shade = f"heat-{shades[place]}" if place in shades else ""
         if known is None:
             return replace(cell, shade=shade)
-        said = f"{known.done} of {known.total} trials done"
-        said += "".join(f", {n} {word}" for word in ("running", "failed", "cancelled") if (n := getattr(known, word)))
+        text = f"{known.done} of {known.total} trials done"
+        text += "".join(f", {n} {word}" for word in ("running", "failed", "cancelled") if (n := getattr(known, word)))
         waits = cell.mark == "pending" and known.ended < known.total
         return replace(
             cell,
             shade=f"state-{_state(known)}" if heat == "state" else shade,
-            note="; ".join(filter(None, (cell.note, said))),
+            note="; ".join(filter(None, (cell.note, text))),
             text=f"{known.done}/{known.total}" if waits else cell.text,
         )
 

@@ -92,8 +92,10 @@ def merged(several: Sequence[SweepResults], name: str, catalog: Catalog) -> Tabl
     check(several)
     rules = {one.sweep: selection(one.spec) for one in several}
     if len({(one.metric, one.split) for one in rules.values()}) > 1:
-        said = "; ".join(f"sweep {sweep} by {one.metric} on {one.split}" for sweep, one in rules.items())
-        raise ConflictError(f"the sweeps select differently ({said}), so that one table cannot compare their numbers")
+        selections = "; ".join(f"sweep {sweep} by {one.metric} on {one.split}" for sweep, one in rules.items())
+        raise ConflictError(
+            f"the sweeps select differently ({selections}), so that one table cannot compare their numbers"
+        )
     merged = merge(several, name, [one.sweep for one in several])
     built = _built(merged.results, name, catalog)
     words = [_sources(several, merged, built.layout, Names(catalog, built.layout.labels, built.layout.titles))]
@@ -195,11 +197,11 @@ def _sources(several: Sequence[SweepResults], merged: Merged, layout: TableSpec,
 
 
 def _listed(several: Sequence[SweepResults], what: str, found: Sequence[tuple[Sequence[str], int]]) -> str:
-    said = []
+    parts = []
     for one in several:
         named = [" / ".join(filter(None, texts)) or "the only one" for texts, sweep in found if sweep == one.sweep]
-        said.append(f"sweep {one.sweep} ({one.name}): {few(named, ', ') or 'none'}")
-    return f"From which sweep the {what} are: {'; '.join(said)}."
+        parts.append(f"sweep {one.sweep} ({one.name}): {few(named, ', ') or 'none'}")
+    return f"From which sweep the {what} are: {'; '.join(parts)}."
 
 
 _DIFFERENCE = "Δ"
@@ -330,15 +332,15 @@ def _difference(left: TableCell, right: TableCell, column: Column, missing: str)
 
 def _words(several: tuple[SweepResults, SweepResults], merged: Merged) -> list[str]:
     own, other = several
-    said = [
+    sentences = [
         f"Columns headed #{own.sweep} are of sweep {own.sweep} ({own.name}), those headed #{other.sweep} of sweep "
         f"{other.sweep} ({other.name}); {_DIFFERENCE} is the first minus the second, from unrounded means.",
         *_alone(several, merged),
     ]
     rules = [f"{rule.metric} on {rule.split}" for rule in (selection(one.spec) for one in several)]
     if rules[0] != rules[1]:
-        said.append(f"The sweeps SELECT DIFFERENTLY: {own.sweep} by {rules[0]}, {other.sweep} by {rules[1]}.")
-    return [*said, _disagreement(several, merged.axes)]
+        sentences.append(f"The sweeps SELECT DIFFERENTLY: {own.sweep} by {rules[0]}, {other.sweep} by {rules[1]}.")
+    return [*sentences, _disagreement(several, merged.axes)]
 
 
 def _alone(several: Sequence[SweepResults], merged: Merged) -> list[str]:

@@ -75,8 +75,8 @@ class QueryEvidence:
         alike = {trial: its.identity for trial, its in known.items() if isinstance(its, QuerySums)}
         first = trials[0].trial if trials else 0
         if other := next((trial for trial, its in alike.items() if its != alike[first]), None):
-            said = f"trials {first} and {other} were tested on other queries or another version of the data"
-            return f"{said}: they cannot be paired"
+            problem = f"trials {first} and {other} were tested on other queries or another version of the data"
+            return f"{problem}: they cannot be paired"
         return "" if trials else "no finished run"
 
 
@@ -159,12 +159,12 @@ def _cell_pairs(
 
     summaries = (*table.summaries.values(), *table.tested.values())
     runs = runs_of(results, {(one.cell, at) for one in summaries if (at := chosen(one)) is not None})
-    said = ", ".join(f"{axis} {label}" for axis, label in wanted.items())
+    labels = ", ".join(f"{axis} {label}" for axis, label in wanted.items())
     queries = None if layout.covers == "seeds" else QueryEvidence(results.queries)
     pairs = {}
     for key, (column, baseline) in compared.items():
         if baseline is None:
-            evidence = Evidence(obstacle=f"the sweep has no cell with {said} to compare it with")
+            evidence = Evidence(obstacle=f"the sweep has no cell with {labels} to compare it with")
             pairs[key] = CellPair(column, key[0], None, evidence)
         else:
             sides = [table.summary(column, index) for index in (key[0], baseline.index)]
@@ -285,7 +285,10 @@ class JudgedTable:
         legend = self.table.legend
         if marks:
             words = {one.word for one in self.verdicts.values()}
-            legend = (*legend, *(LegendEntry(SIGNS[word], said) for word, said in _MEANINGS.items() if word in words))
+            legend = (
+                *legend,
+                *(LegendEntry(SIGNS[word], meaning) for word, meaning in _MEANINGS.items() if word in words),
+            )
         details = [*self.table.words.details, self.summary()]
         explained = replace(self.table.words, details=tuple(details))
         return replace(self.table, panels=panels, legend=legend, words=explained)

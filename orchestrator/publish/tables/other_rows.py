@@ -157,13 +157,13 @@ def compare(own: Statistic | None, summary: CellSummary, number: Number) -> Quot
 def _quotation_note(paper: str, found: Quotation, column: Column) -> str:
     number = found.number
     tuned = ", ".join(f"{axis} = {label}" for axis, label in number.tuned.items())
-    said = [f"{paper} prints {number.printed}" + (f" ({tuned})" if tuned else "")]
-    said += [f"from {number.source}"] if number.source else []
+    parts = [f"{paper} prints {number.printed}" + (f" ({tuned})" if tuned else "")]
+    parts += [f"from {number.source}"] if number.source else []
     if found.difference is not None:
-        said.append(f"difference {printed(found.difference, column.unit, column.decimals, signed=True)}")
+        parts.append(f"difference {printed(found.difference, column.unit, column.decimals, signed=True)}")
     if found.tolerance is not None:
-        said.append(f"tolerance {printed(found.tolerance, column.unit, column.decimals)}")
-    return ", ".join((*said, *([found.word] if found.word else [])))
+        parts.append(f"tolerance {printed(found.tolerance, column.unit, column.decimals)}")
+    return ", ".join((*parts, *([found.word] if found.word else [])))
 
 
 def _quoted_rows(selected: Selection, paper: PublishedTable, panel: Panel, sign: str, stub: int) -> Iterator[TableRow]:
@@ -437,8 +437,8 @@ def _numbers_of_runs(found: set[int]) -> str:
     known = sorted(found - {0})
     if not known:
         return "n not given"
-    said = f"n = {known[0]}" if len(known) == 1 else f"n = {known[0]} to {known[-1]}"
-    return f"{said}, of some not given" if 0 in found else said
+    text = f"n = {known[0]}" if len(known) == 1 else f"n = {known[0]} to {known[-1]}"
+    return f"{text}, of some not given" if 0 in found else text
 
 
 def paper_notes(body: Body) -> Iterator[str]:

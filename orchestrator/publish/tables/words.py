@@ -90,13 +90,13 @@ def _caption(body: Body, aged: str, baseline: str) -> Words:
     title = title if title[-1] in ".!?" else title + "."
     everywhere, full = _everywhere(body), layout.caption_detail == "full"
     if paper:
-        said = (
+        printed_by = (
             everywhere,
             f"The numbers are those printed in {paper.cited}; none is our own.",
             _units(body),
             _bold(body),
         )
-        return Words(title, _some(*said), notes=_some(paper.note), full=full)
+        return Words(title, _some(*printed_by), notes=_some(paper.note), full=full)
     twice, flattered = _selected_twice(selected)
     sentences = (
         everywhere,
@@ -124,7 +124,7 @@ def _caption(body: Body, aged: str, baseline: str) -> Words:
 
 
 def _some(*sentences: str) -> tuple[str, ...]:
-    """Those that are not empty."""
+    """The sentences that are not empty."""
     return tuple(one for one in sentences if one)
 
 
@@ -358,10 +358,13 @@ def _selected_twice(selected: Selection) -> tuple[str, str]:
         return "", ""
     if "validation" not in layout.selections:
         return f"Best checkpoint and candidate chosen by {metric} on the TEST split, so the numbers are optimistic.", ""
-    said = f"Under “{TESTED}” both are chosen by {metric} on the TEST split, so these numbers are optimistic."
+    sentence = f"Under “{TESTED}” both are chosen by {metric} on the TEST split, so these numbers are optimistic."
     if not layout.selection_gap:
-        return said, ""
-    return said, f"“{SELECTION_GAP}” is how much that flatters; both come from the same trainings on the same classes."
+        return sentence, ""
+    return (
+        sentence,
+        f"“{SELECTION_GAP}” is how much that flatters; both come from the same trainings on the same classes.",
+    )
 
 
 def _splits(body: Body) -> Iterator[str]:

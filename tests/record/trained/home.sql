@@ -10,8 +10,8 @@ INSERT INTO "attempt" ("id", "uid", "training_id", "number", "state", "fence", "
 INSERT INTO "attempt" ("id", "uid", "training_id", "number", "state", "fence", "slot", "holder", "host", "seen", "checkpoint", "log_bytes", "started", "ended", "reason") VALUES (9, '7cfc1959-eebf-4f5a-9022-b2a84852f676', 10, 1, 'lost', 1, '{"cpus": 1.0, "gpus": 0.0, "memory_gb": null, "stall_minutes": 60.0, "retries": 1}', 'slot-of-3d33c10', 'host-a', 12, 'last.pt', 102, '2026-11-22 06:27:54.056757', '2026-11-22 06:27:54.243700', 'the machine went away');
 INSERT INTO "candidate" ("sweep_id", "cell", "candidate", "labels") VALUES (1, 0, 0, '{}');
 INSERT INTO "candidate" ("sweep_id", "cell", "candidate", "labels") VALUES (1, 1, 0, '{}');
-INSERT INTO "candidate" ("sweep_id", "cell", "candidate", "labels", "suggested", "asked", "told", "score") VALUES (2, 0, 0, '{"optimizer.lr": "0.00150909"}', '{"optimizer.lr": 0.001509091492681201}', 0, 1, 8.34714134122801598714e-01);
-INSERT INTO "candidate" ("sweep_id", "cell", "candidate", "labels", "suggested", "asked") VALUES (2, 0, 1, '{"optimizer.lr": "0.00304752"}', '{"optimizer.lr": 0.0030475226473685064}', 2);
+INSERT INTO "candidate" ("sweep_id", "cell", "candidate", "labels", "suggested", "suggest_event", "score_event", "score") VALUES (2, 0, 0, '{"optimizer.lr": "0.00150909"}', '{"optimizer.lr": 0.001509091492681201}', 0, 1, 8.34714134122801598714e-01);
+INSERT INTO "candidate" ("sweep_id", "cell", "candidate", "labels", "suggested", "suggest_event") VALUES (2, 0, 1, '{"optimizer.lr": "0.00304752"}', '{"optimizer.lr": 0.0030475226473685064}', 2);
 INSERT INTO "candidate" ("sweep_id", "cell", "candidate", "labels") VALUES (3, 0, 0, '{}');
 INSERT INTO "candidate" ("sweep_id", "cell", "candidate", "labels") VALUES (4, 0, 0, '{}');
 INSERT INTO "candidate" ("sweep_id", "cell", "candidate", "labels") VALUES (4, 1, 0, '{}');

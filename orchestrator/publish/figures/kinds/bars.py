@@ -28,8 +28,8 @@ def _plot(it: Sketch, metric: str) -> Plot:
             values["reference"] = None if bound is None else bound.mean * scale
         data.append(Datum(point.labels, values | drawing.provenance(point)))
     title = drawing.title_of(it, metric)
-    beside = len(it.domain(it.layout.colour)) if it.layout.colour else 1
-    return Plot(metric, _chart(it, title), data, least=(10 * beside * len(texts), 0))
+    bars_per_group = len(it.domain(it.layout.colour)) if it.layout.colour else 1
+    return Plot(metric, _chart(it, title), data, least=(10 * bars_per_group * len(texts), 0))
 
 
 def _chart(it: Sketch, title: str) -> Any:
