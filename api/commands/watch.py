@@ -49,7 +49,7 @@ def follow(
     check: Callable[[], None] = lambda: None,
     seen: Callable[["SweepView"], None] = lambda sweep: None,
 ) -> "SweepView":
-    """Show a sweep's progress until it has ended, or `check` or `seen`, called every few seconds, raises.
+    """Show a sweep's progress until it ends; `check` and `seen` are called every few seconds, and may raise to end it.
 
     The sweep is read when the server sends a change, or each time if there are no events.
     """

@@ -62,11 +62,11 @@ class NewUser(Body):
     name: Name
     role: Role = Role.MEMBER
     project: Name | None = None
-    """In which project: a viewer reads, every other role also changes; without it in none."""
+    """The project to add the user to; by default none. A viewer only reads it; the other roles may change it."""
 
 
 class UserChange(Body):
-    """Changes of a user; a field that is left out, or null, stays."""
+    """Changes of a user; a field that is left out or null keeps its value."""
 
     role: Role | None = None
     disabled: StrictBool | None = None
@@ -182,7 +182,7 @@ def _user_disabled(name: AccountName, service: ServiceParameter, disabled: Annot
 def _login_linked(
     name: AccountName, service: ServiceParameter, subject: Annotated[str, Form(max_length=255)] = ""
 ) -> RedirectResponse:
-    """The button of a user; an empty subject removes the link."""
+    """Handle the form that links a user's login; an empty subject removes the link."""
     if subject.strip():
         service.people.logins.link(name, subject.strip())
     else:
@@ -194,7 +194,7 @@ def _login_linked(
 def _place_given(
     name: AccountName, service: ServiceParameter, project: FormName, role: Annotated[Role | None, Form()] = None
 ) -> RedirectResponse:
-    """The button of a user; without a role the user leaves the project."""
+    """Handle the form of a membership; without a role, the user leaves the project."""
     if role is None:
         service.people.leave(name, project)
     else:
@@ -231,7 +231,7 @@ class MembershipChange(Body):
     """A user's membership in a project."""
 
     role: Role = Role.MEMBER
-    """`viewer` reads, every other role also changes."""
+    """A `viewer` only reads; the other roles may change the project's sweeps."""
 
 
 @people_router.get("/projects", summary="List projects", responses=_PROJECTS | documented(404))
@@ -323,7 +323,7 @@ class NewToken(Body):
     user: Name | None = None
     """Whose token it is; by default the caller's."""
     name: Name = "token"
-    """What it is for, to tell it from others."""
+    """What it is for, so that you can recognize it in the list."""
     scope: Scope = Scope.WRITE
     """At most the rights of its user; only an administrator gives `admin` and `metrics`."""
     days: Annotated[float, Field(ge=0, le=3_650, strict=True)] = 90

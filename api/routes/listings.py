@@ -152,7 +152,7 @@ def plot(
 
 @router.get("/columns", summary="The columns of a listing", responses=shown(COLUMNS, "Axes, then metrics."))
 def columns(service: ServiceParameter, sweep: OfSweep = None) -> list[ListedColumn]:
-    """The axes and metrics of a sweep's trials, or of all, with the shortest names by which a filter knows them."""
+    """The axes and metrics of a sweep's trials, or of all, each with the shortest name that a filter accepts."""
     return service.store.listings.columns(sweep)
 
 
@@ -204,7 +204,7 @@ def _trials_of_a_sweep(number: Id, service: ServiceParameter, asked: Address) ->
 
 
 def _page(service: ServiceParameter, asked: ListingAddress, name: str) -> HTMLResponse:
-    """The page; it shows a wrong filter as it was typed, with the error."""
+    """Render the page; an invalid filter is shown as it was typed, with the error."""
     columns = service.store.listings.columns(asked.sweep)
     wanted = ListingQuery(asked.where, asked.of, asked.sweep)
     try:
@@ -226,7 +226,10 @@ def compare(
     sweep: Annotated[list[Number] | None, Query(max_length=200)] = None,
     of: Annotated[str, Query(pattern="^(trials|cells)$")] = "trials",
 ) -> HTMLResponse:
-    """A comparison of trials, cells (`7/3`) or sweeps; a candidate is its first trial or, with `of=cells`, its cell."""
+    """A comparison of trials, cells (`7/3`) or sweeps.
+
+    A candidate stands for its first trial or, with `of=cells`, for its cell.
+    """
     if sweep:
         return HTMLResponse(_compared_sweeps(service, list(dict.fromkeys(sweep))))
     chosen = list(dict.fromkeys([*(trial or []), *(candidate or [])]))

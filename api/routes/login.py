@@ -259,7 +259,7 @@ async def enter(
     who = await run_in_threadpool(service.accounts.of_text, token)
     if who is not None and who.scope not in (Scope.MLFLOW, Scope.METRICS):
         return await _entered(request, then, who, "the form")
-    if not token:  # not a guess
+    if not token:  # an empty form is no attempt to guess a token
         return HTMLResponse(form(provider, WRONG_TOKEN, then), status_code=401)
     return await _refused(access, request, WRONG_TOKEN, then)
 

@@ -204,13 +204,13 @@ def _retry(
     cell: FormCell = None,
     only: Annotated[Literal["failed"] | None, Form()] = None,
 ) -> RedirectResponse:
-    """The button of a sweep, a cell or a trial; `only` leaves out cancelled trials."""
+    """Handle the retry button of a sweep, a cell or a trial; `only=failed` leaves out cancelled trials."""
     service.commands.retry(number, person(request), trial, cell, only or "")
     return RedirectResponse(_where(number, trial, cell), status_code=303)
 
 
 def _where(sweep: int, trial: int | None, cell: int | None) -> str:
-    """The page of a sweep, a cell or a trial."""
+    """The address of the page of a sweep, a cell or a trial."""
     if trial is not None:
         return f"/trials/{trial}"
     return f"/sweeps/{sweep}" if cell is None else f"/sweeps/{sweep}/cells/{cell}"
@@ -240,7 +240,7 @@ def _priority(
 def _delete(
     number: Id, service: ServiceParameter, request: Request, confirm: Annotated[str, Form(max_length=200)]
 ) -> RedirectResponse:
-    """The button of a sweep; it leads to the list."""
+    """Handle the delete button of a sweep, and redirect to the list."""
     service.commands.delete(number, confirm, person(request))
     return RedirectResponse("/", status_code=303)
 

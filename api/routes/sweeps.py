@@ -317,7 +317,7 @@ Tags = Annotated[str, Form(max_length=1_000)]
 
 
 class AnnotationChange(BaseModel):
-    """Changes of a note and tags; a field that is left out, or null, stays."""
+    """Changes of a note and tags; a field that is left out or null keeps its value."""
 
     model_config = ConfigDict(extra="forbid")
 

@@ -89,7 +89,7 @@ def verdicts(
 
 @tables_router.get("/sweeps/{id}/optimism", summary="How optimistic the best of several candidates is")
 def optimism(number: Id, service: ServiceParameter) -> OptimismView:
-    """By how much the best candidate of each cell looks better than it is, and the expected best of fewer."""
+    """How much better the best candidate of each cell looks than it is, and the expected best of fewer candidates."""
     return service.tables.optimism(number)
 
 

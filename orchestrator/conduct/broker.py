@@ -137,7 +137,7 @@ class Tick:
         return added
 
     def exclusions(self) -> Exclusions:
-        """The trainings that must not be claimed now: over a quota, resting after a loss, without room or data."""
+        """The trainings that must not be claimed now: over a quota, pausing after a loss, or without room or data."""
         return replace(self.wait_reasons.exclusions, quota=self._quota, resting=self.retries.resting())
 
     @property

@@ -1,4 +1,4 @@
-"""Early stopping: judges the candidates of each cell by what their trainings report, and prunes the hopeless."""
+"""Early stopping: judges the candidates of each cell by the reports of their trainings, and prunes some."""
 
 import logging
 import math
@@ -65,7 +65,7 @@ class PruningSession:
         return 0 if entry is None else entry.row
 
     def take(self, competitors: Sequence[Competitor], rows: Iterable[RecordedEvaluation]) -> None:
-        """Read the present states of trials, and the evaluations that their trainings reported since."""
+        """Read the states of trials, and the evaluations that their trainings reported since the last call."""
         self._follow([self._enter(competitor) for competitor in competitors], rows)
 
     def decisions(self) -> list[PruningDecision]:

@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 
 class Requests:
-    """Applies requests. Idempotent: a request that is applied again after a crash changes nothing more."""
+    """Applies requests. Idempotent: a request that is applied again after a crash changes nothing."""
 
     def __init__(
         self,

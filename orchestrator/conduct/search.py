@@ -1,4 +1,4 @@
-"""The adaptive searches of running sweeps: asks each open cell's study, plans its suggestions, tells it the scores."""
+"""Adaptive searches of running sweeps: plans what each open cell's study suggests, and reports the scores to it."""
 
 import hashlib
 import logging
@@ -78,7 +78,7 @@ class Searches:
                 break
             self._add(open_cell, at, *asked)
             count, going = count + 1, going + 1
-        # A candidate that is retried after the study was told it failed or was pruned may become the best: wait.
+        # A retried candidate that the study counts as failed or pruned may still become the best: wait.
         over = not going and not self._store.trials.has_active(open_cell.sweep, open_cell.cell)
         if over:
             if at.spec.search.reproduce:
@@ -161,7 +161,7 @@ def _higher(spec: Spec, catalog: Catalog) -> bool:
 
 
 def _replay(study: OptunaStudy, recorded: Sequence[Suggested]) -> bool:
-    """Ask and tell again in the recorded order; False once a suggestion differs, as with another version of Optuna."""
+    """Repeat suggestions and scores in the recorded order; False if a suggestion differs, as in another Optuna."""
     events: list[tuple[int, Suggested, bool]] = [(suggested.suggest_event, suggested, False) for suggested in recorded]
     events += [(suggested.score_event, suggested, True) for suggested in recorded if suggested.score_event is not None]
     for _, suggested, answered in sorted(events, key=lambda event: event[0]):

@@ -218,7 +218,7 @@ class Retries:
         self._losses: dict[str, _Losses] = {}  # by training, until it ends
 
     def after(self, order: Order, failure: Failure) -> bool:
-        """Whether the order's training waits again: an error of the recipe is final, the user limits stalls.
+        """Whether the training is tried again: an error of its recipe is final, and `slot.retries` limits stalls.
 
         Missing data count as a loss; the training waits until they are found.
         """

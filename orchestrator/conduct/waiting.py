@@ -28,9 +28,9 @@ AGAIN_SECONDS: Final = 10.0
 SHARE: Final = 5
 """An inspection that takes long is repeated after so many times as long."""
 SETTLE_SECONDS: Final = 5.0
-"""How long a machine must be there, without a going sweep, before it inspects data that nothing needs yet."""
+"""How long a machine must be there, without an active sweep, before it inspects data that nothing needs yet."""
 _USUAL_SECONDS: Final = 600.0
-"""How often such data are inspected again if absent; and how long their inspection waits while sweeps are going."""
+"""How often such data are inspected again if absent; and how long their inspection waits while sweeps are active."""
 
 _CAPACITY_SECONDS: Final = 3.0
 """How often the demand is reported while nothing changes."""
@@ -164,7 +164,7 @@ class Availability:
             self._engine.inspect(machine.node, list(wanted.values()))
 
     def _settled_in(self, machine: _Machine) -> bool:
-        """Whether it may inspect data that nothing needs yet, which takes seconds of the cores that train."""
+        """Whether a machine may inspect data that nothing needs yet, which takes CPU time from trainings."""
         here = self._now() - machine.since
         if here > SETTLE_SECONDS and self._store.sweeps.active():
             self._busy_at = self._now()

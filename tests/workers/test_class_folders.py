@@ -65,7 +65,7 @@ def leave(path: Path) -> None:
     (["__MACOSX/a/._0.jpg", "a/Thumbs.db"], "2 entries of a NAS or an operating system: __MACOSX, a/Thumbs.db"),
     (["a/.AppleDouble/0.jpg", "a/._0", ".thumbnails/0.jpg"], "3 hidden files or folders: .thumbnails, a/.Apple"),
     (["d/IMG_1.HEIC", "d/2.heic"], "2 images in formats that are not read (.heic 2): d/2.heic, d/IMG_1.HEIC; save"),
-    (["a/notes.txt", "b/list"], "2 files that are no images (.txt 1, no suffix 1): a/notes.txt, b/list"),
+    (["a/notes.txt", "b/list"], "2 files that are not images (.txt 1, no suffix 1): a/notes.txt, b/list"),
     (["x.jpg"], "1 image that lies in no class folder: x.jpg"),
 ])  # fmt: skip
 def test_what_is_passed_over_is_said_with_its_reason(pets: Path, left: list[str], note: str) -> None:
@@ -295,7 +295,7 @@ def test_an_image_of_too_many_pixels_is_refused_by_its_header(tmp_path: Path) ->
     good = png(tmp_path / "good.png", 14_000, 14_000)
     assert Form("shorter", 16).shape(good) == (16, 16), "196 megapixels are within the limit"
     thin = png(tmp_path / "thin.png", 1_000_000, 1)
-    with pytest.raises(DataDamagedError, match=r"1000000x1 pixels, which a shorter side of 512 makes 512000000x512"):
+    with pytest.raises(DataDamagedError, match=r"1000000x1 pixels, which `resize` to 512 would make 512000000x512"):
         decoded("thin", [thin], Form("shorter", 512), tmp_path / "scratch")
 
 

@@ -364,7 +364,7 @@ def test_what_others_could_have_put_there_is_refused(temporary: Path, tmp_path: 
         place.unlink()
     assert not (tmp_path / "nothing").exists()
     place.touch(mode=0o600)
-    with pytest.raises(UnsafeFolderError, match="is no folder"):
+    with pytest.raises(UnsafeFolderError, match="is not a folder"):
         scratch()
 
 

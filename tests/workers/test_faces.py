@@ -77,7 +77,7 @@ def test_class_folders_are_the_same_faces(tmp_path: Path) -> None:
             path = tmp_path / f"folders/casia_webface/{person:07}/{number:03}.jpg"
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(faces.face(50 * person, number))
-    with pytest.raises(DataMissingError, match=r"lfw\.bin is missing: looked in .* for it and for lfw/pairs\.txt; put"):
+    with pytest.raises(DataMissingError, match=r"lfw\.bin is missing: .* has neither this file nor lfw/pairs"):
         load("casia_webface", tmp_path / "folders")
     faces.bin_file(tmp_path / "folders/lfw.bin")
     assert load("casia_webface", tmp_path / "folders").content == casia(tmp_path / "records").content
@@ -119,34 +119,34 @@ DAMAGE: dict[str, tuple[Spoil, str]] = {
     "another magic number": (
         lambda path: at(path, 0, b"\x0b"), r"rec: at byte 0: expected the magic number 0xced7230a, found 0xce"),
     "a record in the middle": (
-        lambda path: at(path, 4, struct.pack("<I", 2 << 29 | 32)), "at byte 0: found part 2 of a record, where one"),
+        lambda path: at(path, 4, struct.pack("<I", 2 << 29 | 32)), "byte 0: expected the first part of a record"),
     "a record that never ends": (
-        lambda path: at(path, 4, struct.pack("<I", 1 << 29 | 32)), "at byte 40: found part 0 of a record, where it go"),
+        lambda path: at(path, 4, struct.pack("<I", 1 << 29 | 32)), "byte 40: expected the next part of a record"),
     "a length past the end": (
         lambda path: at(path, 4, struct.pack("<I", 2**29 - 1)), "at byte 0: a record of 536,870,911 bytes is cut off"),
     "a length into the next record": (
-        lambda path: at(path, 4, struct.pack("<I", 50)), r"at byte 40: record 1 begins within the one before it"),
+        lambda path: at(path, 4, struct.pack("<I", 50)), r"at byte 40: record 1 begins within the previous record"),
     "no room for its header": (
-        lambda path: at(path, 4, struct.pack("<I", 8)), r"at byte 0: record 0 has 8 bytes, and its header 24"),
+        lambda path: at(path, 4, struct.pack("<I", 8)), r"at byte 0: record 0 has 8 bytes, but its header needs 24"),
     "more labels than bytes": (
-        lambda path: at(path, 8, struct.pack("<I", 2**32 - 1)), r"record 0 of 32 bytes promises 4,294,967,295 labels"),
+        lambda path: at(path, 8, struct.pack("<I", 2**32 - 1)), r"record 0 of 32 bytes declares 4,294,967,295 labels"),
     "people without end": (
         lambda path: at(path, 32, struct.pack("<f", np.inf)), "record 0: it says that images end before record inf"),
     "more images than are listed": (
-        lambda path: at(path, 32, struct.pack("<f", 90)), "it promises 89 images, and the index lists 10 of them"),
+        lambda path: at(path, 32, struct.pack("<f", 90)), "it declares 89 images, but the index lists 10 of them"),
     "half a person": (
         lambda path: at(path, 52, struct.pack("<f", 0.5)), r"at byte 40: record 1: expected the number of a person, f"),
     "an image that is none": (
         lambda path: at(path, 72, bytes(30)), r"record 1 \(byte 40\) of .*train\.rec cannot be read: it is cut off"),
-    "no index": (lambda path: path.with_suffix(".idx").unlink(), r"train\.idx is missing: it says where"),
+    "no index": (lambda path: path.with_suffix(".idx").unlink(), r"train\.idx, the index of the records, is missing"),
     "an index of text": (
-        lambda path: path.with_suffix(".idx").write_text("0\t0\none\ttwo\n"), r"at byte 4: line 2 is not"),
+        lambda path: path.with_suffix(".idx").write_text("0\t0\none\ttwo\n"), r"at byte 4: line 2: expected"),
     "an index outside": (
         lambda path: path.with_suffix(".idx").write_text("0\t0\n1\t99999999999999999\n"), "record 1 would begin at"),
     "an index that repeats": (
         lambda path: path.with_suffix(".idx").write_text("0\t0\n0\t40\n"), "line 2 lists record 0 a second time"),
     "an index to one place": (
-        lambda path: path.with_suffix(".idx").write_text("0\t0\n1\t0\n"), "record 1 begins within the one before it"),
+        lambda path: path.with_suffix(".idx").write_text("0\t0\n1\t0\n"), "record 1 begins within the previous record"),
     "no property": (lambda path: (path.parent / "property").unlink(), "property is missing: it says how many people"),
     "a property of text": (lambda path: (path.parent / "property").write_text("many"), "expected people, height"),
     "another property": (
@@ -184,7 +184,7 @@ def test_pairs_are_those_of_the_pickle(name: str, protocol: int, tmp_path: Path)
     whole = colours(found.test)
     assert [whole[place] for place in shown.tolist()] == [colours_of(one) for one in held]
     assert len(found.test) == len(set(held)) < len(held)  # an image of several pairs is one image
-    with pytest.raises(DataDamagedError, match=r"has 40 pairs, 20 of them of one person; expected [67],000 and 3"):
+    with pytest.raises(DataDamagedError, match=r"has 40 pairs, 20 of them of the same person; expected [67],000 and 3"):
         images.load(Part(name=name), tmp_path, tmp_path / "scratch")
     entry = catalog.load().get("dataset", name)
     assert entry is not None
@@ -276,21 +276,21 @@ def test_pairs_from_a_list_as_lfw_prints_it(tmp_path: Path) -> None:
 def test_a_list_that_names_images_that_are_not_there(tmp_path: Path) -> None:
     path = faces.pairs_txt(tmp_path / "lfw")
     (tmp_path / "lfw/Ann_03/Ann_03_0002.jpg").unlink()
-    with pytest.raises(DataMissingError, match=r"line 8 names Ann_03 2, which is not there and 1 more are miss"):
+    with pytest.raises(DataMissingError, match=r"lists picture 2 of Ann_03, which is missing \(and 1 more"):
         load("lfw", tmp_path)
     (tmp_path / "lfw/Ann_03/Ann_03_0002.png").write_bytes(faces.face(1))  # another suffix will do
     load("lfw", tmp_path)
     lines = path.read_text().splitlines()
     for row, line, message in (
-        (1, "10", "line 1: expected how many folds there are"),
-        (1, "10 2", "line 1 promises 10 folds of 2 \\+ 2 pairs, and 20 lines follow"),
-        (1, "0 0", "line 1: expected how many folds"),
+        (1, "10", "line 1: expected the number of folds"),
+        (1, "10 2", "line 1 declares 10 folds of 2 \\+ 2 pairs, but 20 lines follow"),
+        (1, "0 0", "line 1: expected the number of folds"),
         (2, "Ann_00 1", "line 2: expected a person and the numbers of two pictures, found 'Ann_00 1'"),
         (2, "Ann_00 1 Bob_00 2", "line 2: expected a person and the numbers of two pictures"),
-        (3, "Ann_00 1 2", "line 3: expected a person and a number, and another two"),
+        (3, "Ann_00 1 2", "line 3: expected two persons, each with"),
         (2, "Ann_00 one 2", "line 2: expected"),
         (2, "../Ann_00 1 2", "line 2: expected"),
-        (2, "Ann_00 1 " + "9" * 5000, "line 2 names Ann_00 999999999, which is not there"),
+        (2, "Ann_00 1 " + "9" * 5000, "line 2 lists picture 999999999 of Ann_00, which is missing"),
     ):
         changed = [line if number == row else old for number, old in enumerate(lines, 1)]
         path.write_text("\n".join(changed))
@@ -330,7 +330,7 @@ def test_probes_are_searched_among_the_strangers_of_each_list(tmp_path: Path) ->
     assert {size: len(numbers) for size, numbers in clean.test.distractors.items()} == {2: 2, 5: 4}
     assert clean.content not in {found.content, megaface(tmp_path, sizes=(2,)).content}
     assert clean.content == megaface(tmp_path).content
-    with pytest.raises(DataDamagedError, match="lists 6 probes of 2 people; expected 3,530 of 80, or set"):
+    with pytest.raises(DataDamagedError, match="lists 6 probes of 2 people; expected 3,530 probes of 80"):
         megaface(tmp_path, official=True)
 
 
@@ -361,14 +361,14 @@ def test_damaged_lists_of_megaface(tmp_path: Path) -> None:
         megaface(tmp_path)
     with pytest.raises(DataMissingError, match="json_7_1 is missing: it lists the images"):
         megaface(tmp_path, sizes=(7,))
-    with pytest.raises(ValueError, match=r"dataset\.sizes, dataset\.draw: expected rising numbers from 1 on"):
+    with pytest.raises(ValueError, match=r"dataset\.sizes, dataset\.draw: expected positive numbers, `sizes` rising"):
         megaface(tmp_path, sizes=(5, 2))
     faces.as_json(strangers, whole[1])
     (tmp_path / "megaface/facescrub_noises.txt").write_text("".join(f"Ann_{number}.jpg\n" for number in range(3)))
     with pytest.raises(DataDamagedError, match="drops every probe of some people"):
         megaface(tmp_path)
     (tmp_path / "megaface/facescrub_noises.txt").unlink()
-    with pytest.raises(DataMissingError, match=r"names the images that InsightFace found .* `noise: kept`"):
+    with pytest.raises(DataMissingError, match=r"lists the images that InsightFace found .* `noise: kept`"):
         megaface(tmp_path)
 
 
@@ -439,10 +439,10 @@ def test_rates_equal_brute_force(
 
 HARMS: dict[str, Callable[[Path], object]] = {
     "has 45 bytes, expected 48; write it again": lambda path: path.write_bytes(path.read_bytes()[:-3]),
-    "has 3 bytes, and its header alone has 16; write it again": lambda path: path.write_bytes(b"abc"),
-    "has 9 values, and those before it 8": lambda path: packed(path, np.ones(WIDTH + 1)),
-    "holds values that are no finite numbers": lambda path: packed(path, [np.nan] * WIDTH),
-    "holds nothing but zeros, which have no direction": lambda path: packed(path, np.zeros(WIDTH)),
+    "has 3 bytes, but its header needs 16; write it again": lambda path: path.write_bytes(b"abc"),
+    "has 9 values, but the files before it have 8": lambda path: packed(path, np.ones(WIDTH + 1)),
+    "contains values that are not finite": lambda path: packed(path, [np.nan] * WIDTH),
+    "contains only zeros, which have no direction": lambda path: packed(path, np.zeros(WIDTH)),
     "is a matrix of 4 by 4 of type 5 in 4 bytes; expected a vector of type 5, float32": (
         lambda path: packed(path, np.ones(16), (4, 4, 4, 5))
     ),
@@ -477,7 +477,7 @@ def test_what_is_not_there_is_said_with_where_it_was_looked_for(tmp_path: Path, 
     features_of(tmp_path)
     packed(tmp_path / "out/facescrub/Ann/Ann_0.jpg_r50.bin", np.ones(WIDTH))
     code, said = told(capsys, tmp_path)
-    assert (code, f"2 begin so: {ENDING}, _r50.bin; choose one by --ending" in said) == (1, True)
+    assert (code, f"found 2: {ENDING}, _r50.bin; choose one with --ending" in said) == (1, True)
 
 
 def test_a_person_with_one_probe_has_no_mate(tmp_path: Path, capsys: Any) -> None:
@@ -485,4 +485,4 @@ def test_a_person_with_one_probe_has_no_mate(tmp_path: Path, capsys: Any) -> Non
     lists = tmp_path / "megaface/devkit/templatelists"
     faces.as_json(lists / "facescrub_features_list.json", {"path": ["Ann/Ann_0.jpg", "Bob/Bob_1.jpg"]})
     code, said = told(capsys, tmp_path)
-    assert (code, said) == (1, "error: no person has two probes, so that there is no mate to be found\n")
+    assert (code, said) == (1, "error: no person has two probes, so that no probe has a mate to find\n")

@@ -124,7 +124,7 @@ def test_inshop(tmp_path: Path) -> None:
     assert close(shades(second), [[140] * 3])
     assert second.images.untyped_storage().data_ptr() == inshop.test.images.untyped_storage().data_ptr(), "no copy"
     path.write_text(path.read_text().replace("8\n", "9\n", 1))
-    with pytest.raises(DataDamagedError, match="promises 9 images, 8 follow"):
+    with pytest.raises(DataDamagedError, match="declares 9 images, but 8 follow"):
         load("inshop", tmp_path / folder)
 
 
@@ -332,7 +332,7 @@ HOSTILE = {
     ),
     "no mapping": (b"\x80\x02].", "cannot be read"),
     # Python's unpickler takes 64 GiB to keep a value under the largest number that a pickle can name.
-    "all memory": (b"\x80\x02]r\xff\xff\xff\xff.", "it keeps value 4,294,967,295 of 9 bytes"),
+    "all memory": (b"\x80\x02]r\xff\xff\xff\xff.", "it stores object 4,294,967,295, too many for 9 bytes"),
 }  # fmt: skip
 
 
@@ -415,7 +415,7 @@ def test_packs_of_another_form(tmp_path: Path) -> None:
         ({"label": label, "image": np.zeros((3, 4, 4), np.uint8)}, "expected 4 images of bytes"),
         ({"label": label, "split": np.array([0, 1, 2, 0])}, "expected a split of 0"),
         ({"label": label, "split": np.zeros(4)}, "one of the splits has no images"),
-        ({"label": label * 0.5}, "expected whole numbers as labels"),
+        ({"label": label * 0.5}, "expected integers as labels"),
         ({**arrays, "label": label, "offset": arrays["offset"][::-1]}, "to rise from 0"),
     ):
         with pytest.raises(DataDamagedError, match=message):

@@ -193,10 +193,10 @@ class Splits:
         """
         every = {"train": self.train, "validation": self.validation, "test": self.test, **self.tests}
         if name not in every:
-            raise ValueError(f"there is no split {name!r}; there are {', '.join(every)}")
+            raise ValueError(f"no split {name!r}; expected one of {', '.join(every)}")
         images = every[name]
         if images is None:
-            raise ValueError(f"the recipe holds nothing out, so there is no split {name!r}")
+            raise ValueError(f"no split {name!r}, since the recipe holds nothing out")
         return images
 
 

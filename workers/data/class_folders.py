@@ -160,7 +160,7 @@ class _Walk:
 
 _WORDS: Final = {
     "foreign": ("image in a format that is not read", "images in formats that are not read", "; save as JPEG or PNG"),
-    "other": ("file that is no image", "files that are no images", ""),
+    "other": ("file that is not an image", "files that are not images", ""),
     "outside": ("image that lies in no class folder", "images that lie in no class folder", ""),
     "again": ("folder that was read already or lies above", "folders that were read already or lie above", ""),
     "leftover": ("entry of a NAS or an operating system", "entries of a NAS or an operating system", ""),
@@ -172,7 +172,7 @@ _WORDS: Final = {
 def _hints(folder: Path, names: Sequence[str], without: Sequence[str]) -> Iterator[str]:
     if without:
         several = f"{len(without):,} folders are no classes, since they have" if len(without) > 1 else ""
-        yield f"{several or '1 folder is no class, since it has'} no image that is read: {_listed(without)}"
+        yield f"{several or '1 folder is not a class, since it has'} no image that can be read: {_listed(without)}"
     halves = [name for name in names if name.lower() in _HALVES]
     if len(halves) > 1:
         yield (

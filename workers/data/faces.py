@@ -22,7 +22,7 @@ MAGIC: Final = 0xCED7230A
 """The magic number before each part of a record; parts are split where it occurs in the content."""
 
 _PART: Final = struct.Struct("<II")  # the magic number; the kind of part in three bits, its length in the others
-_HEADER: Final = struct.Struct("<IfQQ")  # how many labels follow (0: none but this one), the label, two numbers
+_HEADER: Final = struct.Struct("<IfQQ")  # how many labels follow (0: only the next field), the label, two numbers
 _LENGTH: Final = 2**29 - 1
 _WHOLE, _FIRST, _BETWEEN, _LAST = range(4)  # the kinds of parts
 _MOST_LABELS: Final = 1024
@@ -48,7 +48,7 @@ def read_records(path: Path) -> list[Record]:
     records, end = [], 0
     for offset, number in sorted(_index(path.with_suffix(".idx"), len(whole))):
         if offset < end:
-            _refuse(path, offset, f"record {number} begins within the one before it, which ends at byte {end:,}")
+            _refuse(path, offset, f"record {number} begins within the previous record, which ends at byte {end:,}")
         record, end = _record(path, whole, offset, number)
         records.append(record)
     return sorted(records, key=lambda record: record.number)
@@ -61,25 +61,25 @@ def _index(path: Path, size: int) -> list[tuple[int, int]]:
         with path.open("rb") as file:
             content = file.read(size + 2**20)  # a line of the index is shorter than the record that it lists
     except FileNotFoundError as error:
-        raise DataMissingError(f"{path} is missing: it says where the records begin; fetch it again") from error
+        raise DataMissingError(f"{path}, the index of the records, is missing; fetch the data set again") from error
     except OSError as error:
-        raise DataDamagedError(f"{path} cannot be read; fetch it again ({error})") from error
+        raise DataDamagedError(f"{path} cannot be read; fetch the data set again ({error})") from error
     offsets: dict[int, int] = {}
     at = 0
     for row, line in enumerate(content.split(b"\n"), 1):
         fields = line.split()
         if fields:
             if len(fields) != 2 or not (fields[0].isdigit() and fields[1].isdigit()) or len(line) > 64:
-                _refuse(path, at, f"line {row} is not the number and the byte of a record: {line[:40]!r}")
+                _refuse(path, at, f"line {row}: expected the number and the byte of a record, found {line[:40]!r}")
             number, offset = int(fields[0]), int(fields[1])
             if number in offsets:
                 _refuse(path, at, f"line {row} lists record {number} a second time")
             if offset + _LEAST > size:
-                _refuse(path, at, f"record {number} would begin at byte {offset:,} of a file of {size:,}")
+                _refuse(path, at, f"record {number} would begin at byte {offset:,}, but the file has {size:,} bytes")
             offsets[number] = offset
         at += len(line) + 1
     if not offsets:
-        _refuse(path, 0, "it lists no records")
+        _refuse(path, 0, "the index lists no records")
     return [(offset, number) for number, offset in offsets.items()]
 
 
@@ -87,10 +87,14 @@ def _record(path: Path, whole: memoryview, offset: int, number: int) -> tuple[Re
     """The record at a byte, and the byte where it ends."""
     content, end = _content(path, whole, offset)
     if len(content) < _HEADER.size:
-        _refuse(path, offset, f"record {number} has {len(content)} bytes, and its header {_HEADER.size}")
+        _refuse(
+            path,
+            offset,
+            f"record {number} has {len(content)} bytes, but its header needs {_HEADER.size}",
+        )
     count, label, _, _ = _HEADER.unpack_from(content)
     if count > _MOST_LABELS or _HEADER.size + 4 * count > len(content):
-        _refuse(path, offset, f"record {number} of {len(content):,} bytes promises {count:,} labels")
+        _refuse(path, offset, f"record {number} of {len(content):,} bytes declares {count:,} labels")
     labels = struct.unpack_from(f"<{count}f", content, _HEADER.size) if count else (label,)
     return Record(number, offset, labels, content[_HEADER.size + 4 * count :]), end
 
@@ -108,9 +112,9 @@ def _content(path: Path, whole: memoryview, offset: int) -> tuple[memoryview, in
         if magic != MAGIC:
             _refuse(path, at, f"expected the magic number {MAGIC:#x}, found {magic:#x}")
         if kind not in ({_BETWEEN, _LAST} if parts else {_WHOLE, _FIRST}):
-            _refuse(path, at, f"found part {kind} of a record, where {'it goes on' if parts else 'one begins'}")
+            _refuse(path, at, f"expected the {'next' if parts else 'first'} part of a record, found kind {kind}")
         if first + length > len(whole):
-            _refuse(path, at, f"a record of {length:,} bytes is cut off: the file has {len(whole):,}")
+            _refuse(path, at, f"a record of {length:,} bytes is cut off: the file has {len(whole):,} bytes")
         parts.append(whole[first : first + length])
         at = first + (length + 3) // 4 * 4
         if kind in {_WHOLE, _LAST}:
@@ -119,14 +123,14 @@ def _content(path: Path, whole: memoryview, offset: int) -> tuple[memoryview, in
 
 
 def _refuse(path: Path, at: int, why: str) -> NoReturn:
-    raise DataDamagedError(f"{path}: at byte {at:,}: {why}; fetch it again")
+    raise DataDamagedError(f"{path}: at byte {at:,}: {why}; fetch the data set again")
 
 
 _FOLDS: Final = 10
 _LIST: Final = "pairs.txt"
 _HOLDING: Final = (".", "faces_webface_112x112", "faces_webface", "faces_emore", "faces_vgg_112x112")
 _SUFFIXES: Final = (".jpg", ".png", ".jpeg", ".bmp")
-_MOST_TUPLES: Final = 1_000  # a file of bytes takes one, with arrays in their place some for each
+_MOST_TUPLES: Final = 1_000  # a pickle of bytes has one tuple; one of arrays has several for each array
 _SAME, _APART = 3, 4  # fields of a line: a person and two numbers; a person and a number, twice
 
 
@@ -169,9 +173,9 @@ def load(name: str, root: Path, scratch: Path, side: int, official: bool = True)
     drawn = _drawn(source, root)
     same = int(drawn.pairs.same.sum())
     if official and (len(drawn.pairs.same), same) != (source.pairs, source.pairs // 2):
-        counts = f"has {len(drawn.pairs.same):,} pairs, {same:,} of them of one person"
+        counts = f"has {len(drawn.pairs.same):,} pairs, {same:,} of them of the same person"
         wanted = f"expected {source.pairs:,} and {source.pairs // 2:,}"
-        raise DataDamagedError(f"{drawn.path} {counts}; {wanted}, or set its `official: false` to take what is there")
+        raise DataDamagedError(f"{drawn.path} {counts}; {wanted}, or set `official: false` to use these pairs")
     form = Form("square", side)
     pixels = stored(source.name, drawn.pictures, form, scratch)
     content = hashlib.sha256(pixels.digest.encode())
@@ -195,13 +199,13 @@ def _drawn(source: PairSource, root: Path) -> _Drawn:
         if (folder / _LIST).is_file():
             return _listed(folder)
     raise DataMissingError(
-        f"{source.files[0]} is missing: looked in {root.absolute()} for it and for {source.folders[0]}/{_LIST}; put "
+        f"{source.files[0]} is missing: {root.absolute()} has neither this file nor {source.folders[0]}/{_LIST}; put "
         "the file there, or set METRICSWEEP_DATA (or --data) to the folder that holds it"
     )
 
 
 def _pickled(path: Path) -> _Drawn:
-    """The pairs of a `.bin`; equal images are one image. It names no people, so each image has its own label."""
+    """The pairs of a `.bin` file; equal images become one image. It names no people: each image has its own label."""
     contents, same = _unpickled(path)
     places: dict[bytes, int] = {}
     pictures: list[Picture] = []
@@ -211,7 +215,7 @@ def _pickled(path: Path) -> _Drawn:
         if place == len(pictures):
             pictures.append(Picture(path, content, f"image {number} of {path}"))
         shown.append(place)
-    # Ten folds in the order of the file; the first ones have one more if they cannot be equal.
+    # Ten folds in the order of the file; the first folds have one more pair if the folds cannot be equal.
     folds = [fold for fold, part in enumerate(np.array_split(np.arange(len(same)), _FOLDS)) for _ in part]
     return _Drawn(path, pictures, [*range(len(pictures))], _pairs(shown, same, folds))
 
@@ -220,7 +224,7 @@ class _PlainUnpickler(pickle.Unpickler):
     """Loads bytes, lists, tuples and booleans, but never a class or function."""
 
     def find_class(self, module_name: str, global_name: str, /) -> NoReturn:
-        raise pickle.UnpicklingError(f"it names {module_name}.{global_name}, which is not loaded")
+        raise pickle.UnpicklingError(f"it refers to {module_name}.{global_name}, but only plain data is loaded")
 
 
 def _unpickled(path: Path) -> tuple[list[bytes], list[bool]]:
@@ -228,8 +232,8 @@ def _unpickled(path: Path) -> tuple[list[bytes], list[bool]]:
 
     Raises DataMissingError, and DataDamagedError for a file with other content.
     """
-    wanted = "expected (list of images as bytes, list of booleans, one for each two images)"
-    with reading(path, f"{wanted}, as InsightFace pickles them"):
+    wanted = "expected a list of images as bytes, and a list of one boolean for each two images"
+    with reading(path, f"{wanted}, pickled as InsightFace does"):
         content = path.read_bytes()
         check_steps(content, _MOST_TUPLES)
         found: Any = _PlainUnpickler(BytesIO(content), encoding="bytes").load()
@@ -251,7 +255,7 @@ def _pairs(shown: Sequence[int], same: Sequence[bool], fold: Sequence[int]) -> P
 
 
 def _listed(folder: Path) -> _Drawn:
-    """The pairs of a list: in each fold, pairs of one person, then as many of two."""
+    """The pairs of a list: in each fold, pairs of the same person, then as many pairs of two persons."""
     path = folder / _LIST
     each, rows = _rows(path)
     places: dict[Path, int] = {}
@@ -262,7 +266,7 @@ def _listed(folder: Path) -> _Drawn:
         for person, picture in _named(path, number, fields, alike):
             file = _file(folder, person, picture)
             if file is None:
-                missing.append(f"line {number + 2} names {person} {picture}")
+                missing.append(f"line {number + 2} lists picture {picture} of {person}")
                 continue
             if file not in places:
                 places[file] = len(places)
@@ -270,9 +274,9 @@ def _listed(folder: Path) -> _Drawn:
             shown.append(places[file])
         same.append(alike)
     if missing:
-        more = f" and {len(missing) - 1:,} more are missing too" if len(missing) > 1 else ""
-        wanted = f"looked for PERSON/PERSON_0001{_SUFFIXES[0]} and the like in {folder}"
-        raise DataMissingError(f"{path}: {missing[0]}, which is not there{more}; {wanted}")
+        more = f" (and {len(missing) - 1:,} more pictures are missing)" if len(missing) > 1 else ""
+        wanted = f"expected files such as PERSON/PERSON_0001{_SUFFIXES[0]} in {folder}"
+        raise DataMissingError(f"{path}: {missing[0]}, which is missing{more}; {wanted}")
     numbers = {person: number for number, person in enumerate(sorted(set(people)))}
     fold = [number // (2 * each) for number in range(len(rows))]
     labels = [numbers[person] for person in people]
@@ -284,13 +288,13 @@ def _rows(path: Path) -> tuple[int, list[list[str]]]:
     header, *rows = [line.split() for line in read_text(path).splitlines() if line.strip()] or [[]]
     if len(header) != 2 or not all(field.isascii() and field.isdecimal() and int(field[:9]) > 0 for field in header):
         raise DataDamagedError(
-            f"{path}: line 1: expected how many folds there are and how many pairs of either kind "
-            f"each has, as `10 300`; found {' '.join(header)[:80]!r}"
+            f"{path}: line 1: expected the number of folds and the number of pairs of each kind in a fold, "
+            f"such as `10 300`; found {' '.join(header)[:80]!r}"
         )
     folds, each = (int(field[:9]) for field in header)
     if len(rows) != 2 * folds * each:
-        wanted = f"line 1 promises {folds} folds of {each} + {each} pairs"
-        raise DataDamagedError(f"{path}: {wanted}, and {len(rows):,} lines follow")
+        wanted = f"line 1 declares {folds} folds of {each} + {each} pairs"
+        raise DataDamagedError(f"{path}: {wanted}, but {len(rows):,} lines follow")
     return each, rows
 
 
@@ -299,7 +303,7 @@ def _named(path: Path, number: int, fields: list[str], alike: bool) -> list[tupl
     numbers = fields[1:] if alike else fields[1::2]
     fits = len(fields) == (_SAME if alike else _APART) and all(text.isascii() and text.isdecimal() for text in numbers)
     if not fits or any("/" in field or field.startswith(".") for field in fields):
-        wanted = "a person and the numbers of two pictures" if alike else "a person and a number, and another two"
+        wanted = "a person and the numbers of two pictures" if alike else "two persons, each with a picture's number"
         raise DataDamagedError(f"{path}: line {number + 2}: expected {wanted}, found {' '.join(fields)[:80]!r}")
     return [(fields[0], int(numbers[0][:9])), (fields[0] if alike else fields[2], int(numbers[1][:9]))]
 

@@ -32,7 +32,7 @@ class Probe(NamedTuple):
 class DevkitLists(NamedTuple):
     """The folders of MegaFace's devkit lists in a data root."""
 
-    folder: Path  # that of the whole data set, with the lists of wrong images
+    folder: Path  # of the data set; it also has the lists of wrong images
     lists: Path
 
     @classmethod
@@ -56,11 +56,11 @@ class DevkitLists(NamedTuple):
         named = [person for person in people if person and isinstance(person, str)] if isinstance(people, list) else []
         if not isinstance(people, list) or not len(named) == len(paths) == len(people):
             found = f"{sum(map(bool, people)):,} names" if isinstance(people, list) else "no list"
-            expected = f"expected in `id` whom each of the {len(paths):,} probes shows"
+            expected = f"expected in `id` the name of the person on each of the {len(paths):,} probes"
             raise DataDamagedError(f"{path}: {expected}; found {found}")
         numbers = {person: number for number, person in enumerate(sorted(set(named)))}
         if official and (len(numbers), len(paths)) != _OFFICIAL:
-            wanted = f"expected {_OFFICIAL[1]:,} of {_OFFICIAL[0]}, or set its `official: false`"
+            wanted = f"expected {_OFFICIAL[1]:,} probes of {_OFFICIAL[0]} people, or set `official: false`"
             raise DataDamagedError(f"{path} lists {len(paths):,} probes of {len(numbers):,} people; {wanted}")
         wrong = self.folder / "facescrub_noises.txt"
         noisy = _noise(wrong) if noise == "dropped" else frozenset()
@@ -74,7 +74,7 @@ class DevkitLists(NamedTuple):
         """The paths of the distractors for each size; raises DataMissingError, DataDamagedError, DataOptionError."""
         if not sizes or list(sizes) != sorted(set(sizes)) or sizes[0] < 1 or draw < 1:
             found = f"found {[*sizes]} and {draw}"
-            raise DataOptionError(f"dataset.sizes, dataset.draw: expected rising numbers from 1 on, {found}")
+            raise DataOptionError(f"dataset.sizes, dataset.draw: expected positive numbers, `sizes` rising; {found}")
         noisy = _noise(self.folder / "megaface_noises.txt") if noise == "dropped" else frozenset()
         strangers = {}
         for size in sizes:
@@ -115,9 +115,7 @@ def _paths(path: Path, held: Mapping[str, object]) -> list[str]:
 
 def _noise(path: Path) -> frozenset[str]:
     """The images of a list of wrong images: the second field of each line, or the only one; comments are skipped."""
-    missing = (
-        ": it names the images that InsightFace found to be wrong; put it there, or set the data set's `noise: kept`"
-    )
+    missing = ": it lists the images that InsightFace found to be wrong; put it there, or set `noise: kept`"
     lines = read_text(path, missing).splitlines()
     fields = [line.strip().split("\t") for line in lines if line.strip() and not line.startswith("#")]
     return frozenset(_tail(row[1] if len(row) > 1 else row[0]) for row in fields)
@@ -135,8 +133,9 @@ _SHOWN: Final = 3  # missing or wrong files that a message names
 
 
 class FeatureFiles(NamedTuple):
-    """A folder of feature files as InsightFace writes it: `facescrub/PERSON/IMAGE` and `megaface/A/B/IMAGE`, and an
-    ending.
+    """A folder of feature files as InsightFace writes it: `facescrub/PERSON/IMAGE` and `megaface/A/B/IMAGE`.
+
+    Each file name continues with the same ending.
     """
 
     folder: Path
@@ -156,7 +155,7 @@ def ending(folder: Path, probe: Probe) -> str:
     found = [name.removeprefix(image.name) for name in names if name.startswith(image.name) and name.endswith(".bin")]
     if len(found) == 1:
         return found[0]
-    which = f"{len(found)} begin so: {', '.join(found)}; choose one by --ending" if found else "there is none"
+    which = f"found {len(found)}: {', '.join(found)}; choose one with --ending" if found else "found none"
     raise DataMissingError(f"expected one feature file {image}*.bin; {which}")
 
 
@@ -177,7 +176,7 @@ def checked(paths: Sequence[Path]) -> int:
             continue
         width = width or here
         if here != width:
-            wrong.append(f"{path} has {here:,} values, and those before it {width:,}")
+            wrong.append(f"{path} has {here:,} values, but the files before it have {width:,}")
     if missing:
         raise DataMissingError(f"{len(missing):,} of {len(paths):,} feature files are missing: {_first(missing)}")
     if wrong:
@@ -197,10 +196,10 @@ def blocks(paths: Sequence[Path], size: int) -> Iterator[tuple[Tensor, Tensor]]:
 
 
 def _feature(path: Path) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
-    """The content of a file; raises OSError, or ValueError whose message continues the name of the file."""
+    """The content of a file; raises OSError, or a ValueError whose message follows the name of the file."""
     content = path.read_bytes()
     if len(content) < _HEADER.size:
-        raise ValueError(f"has {len(content)} bytes, and its header alone has {_HEADER.size}; write it again")
+        raise ValueError(f"has {len(content)} bytes, but its header needs {_HEADER.size}; write it again")
     rows, columns, size, kind = _HEADER.unpack_from(content)
     if (size, kind) != _FLOAT or min(rows, columns) != 1 or not 1 <= max(rows, columns) <= _WIDEST:
         raise ValueError(
@@ -211,11 +210,11 @@ def _feature(path: Path) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
         raise ValueError(f"has {len(content):,} bytes, expected {_HEADER.size + width * size:,}; write it again")
     values = np.frombuffer(content, "<f4", offset=_HEADER.size).astype(np.float32)
     if not np.isfinite(values).all():
-        raise ValueError("holds values that are no finite numbers")
+        raise ValueError("contains values that are not finite")
     if not values.any():
-        raise ValueError("holds nothing but zeros, which have no direction")
+        raise ValueError("contains only zeros, which have no direction")
     return values
 
 
 def _first(several: Sequence[object]) -> str:
-    return "; ".join([*map(str, several[:_SHOWN]), *(["and so on"] if len(several) > _SHOWN else [])])
+    return "; ".join([*map(str, several[:_SHOWN]), *(["..."] if len(several) > _SHOWN else [])])

@@ -51,7 +51,7 @@ def disk_limit(setting: str, usual: float, range_: str, within: Callable[[float]
 Resize = Literal["shorter", "square", "box", "keep"]
 
 UNREADABLE: Final = Exception
-"""A damaged file can make PIL's readers raise anything."""
+"""Errors that PIL's readers may raise for a damaged file: of any kind."""
 
 MOST_PIXELS: Final = 2**28
 """The maximal pixels of an image, 268 megapixels: a file of a few kilobytes can declare any number."""
@@ -150,7 +150,7 @@ class Form:
         tall = self.side if width > height else int(self.side * height / width)
         wide = self.side if width <= height else int(self.side * width / height)
         if tall * wide > MOST_PIXELS:
-            fault = f"has {width}x{height} pixels, which a shorter side of {self.side} makes {wide}x{tall}"
+            fault = f"has {width}x{height} pixels, which `resize` to {self.side} would make {wide}x{tall}"
             raise RefusedError(fault, "crop it, or set `resize: square`")
         return tall, wide
 
@@ -204,7 +204,7 @@ def _scaled(image: Image.Image) -> Image.Image:
     low, high = int(values.min()), int(values.max())
     if low != high and scaled.min() == scaled.max():
         raise RefusedError(
-            f"has the mode {image.mode} with values from {low:,} to {high:,}, all the same in 8 of its {bits} bits",
+            f"has the mode {image.mode} with values from {low:,} to {high:,}, which all become equal in 8 bits",
             "scale them to the whole range, or save them with 8 bits",
         )
     return Image.fromarray(scaled)
@@ -214,7 +214,7 @@ def _on_white(image: Image.Image) -> Image.Image:
     colours = image.convert("LA").convert("RGBA") if image.mode == "La" else image.convert("RGBA")
     *below, (_, opaque) = cast("list[tuple[int, int]]", colours.getextrema())
     if not opaque and any(low != high for low, high in below):
-        raise RefusedError("is transparent everywhere, which hides what it shows", "save it without transparency")
+        raise RefusedError("is transparent everywhere", "save it without transparency")
     return Image.alpha_composite(Image.new("RGBA", image.size, "white"), colours).convert("RGB")
 
 
@@ -229,7 +229,7 @@ def _orientation(image: Image.Image) -> int:
 
 def _too_large(found: str) -> RefusedError:
     return RefusedError(
-        f"has {found}, more than the {MOST_PIXELS:,} that an image may have", "save it smaller; the limit is fixed"
+        f"has {found}, more than the {MOST_PIXELS:,} that are allowed", "save it with fewer pixels; the limit is fixed"
     )
 
 
@@ -367,17 +367,17 @@ def read_npz(path: Path, keys: Sequence[str]) -> list[npt.NDArray[np.generic]]:
     """Reads the arrays `keys` of a NumPy pack, without pickles. Raises DataMissingError, DataDamagedError."""
     with reading(path), np.load(path, allow_pickle=False) as pack:
         if missing := [key for key in keys if key not in pack.files]:
-            raise DataDamagedError(f"{path} has no array {missing[0]!r}; it holds {', '.join(pack.files)}")
+            raise DataDamagedError(f"{path} has no array {missing[0]!r}; it has {', '.join(pack.files)}")
         for member in pack.zip.infolist():
             size, packed = member.file_size, member.compress_size
             if member.filename.removesuffix(".npy") in keys and size > max(MOST_EXPANDED, _MOST_RATIO * packed):
                 raise ValueError(
-                    f"{member.filename} of {packed:,} bytes would expand to {size:,}, which no images do; "
+                    f"{member.filename} of {packed:,} bytes would expand to {size:,}, far more than images do; "
                     "save it uncompressed if that is right"
                 )
         arrays = [pack[key] for key in keys]
         if scalars := [key for key, array in zip(keys, arrays, strict=True) if not getattr(array, "ndim", 0)]:
-            raise ValueError(f"{scalars[0]} is no array")
+            raise ValueError(f"{scalars[0]} is a scalar, expected an array")
         return arrays
 
 
@@ -385,7 +385,7 @@ def read_labels(path: Path) -> npt.NDArray[np.integer[Any]]:
     """Reads the labels [n] of a NumPy pack; raises DataDamagedError."""
     (labels,) = read_npz(path, ["label"])
     if labels.ndim != 1 or not np.issubdtype(labels.dtype, np.integer):
-        raise DataDamagedError(f"{path}: expected whole numbers as labels [n]")
+        raise DataDamagedError(f"{path}: expected integers as labels [n]")
     return cast("npt.NDArray[np.integer[Any]]", labels)
 
 
@@ -398,7 +398,7 @@ def read_jpegs(path: Path, count: int) -> list[Picture]:
     whole = np.issubdtype(offset.dtype, np.integer) and offset.shape == (count + 1,)
     rising = whole and bool((np.diff(offset.astype(np.int64)) > 0).all())
     if content.dtype != np.uint8 or content.ndim != 1 or not rising or offset[0] != 0 or offset[-1] != len(content):
-        raise DataDamagedError(f"{path}: expected `offset` [n + 1] to rise from 0 to the length of `jpeg`")
+        raise DataDamagedError(f"{path}: expected `offset` [n + 1] to increase from 0 to the length of `jpeg`")
     bounds = offset.tolist()
     return [
         Picture(path, content.data[first:past], f"image {number} of {path}")
@@ -427,7 +427,7 @@ def check_steps(content: bytes, most_tuples: int) -> None:
     for number, (step, value, _) in enumerate(pickletools.genops(content)):
         # It would take memory for all numbers up to this one.
         if step.name.endswith("PUT") and isinstance(value, int) and value > min(len(content), _MOST_STEPS):
-            raise pickle.UnpicklingError(f"it keeps value {value:,} of {len(content):,} bytes")
+            raise pickle.UnpicklingError(f"it stores object {value:,}, too many for {len(content):,} bytes")
         tuples += step.name.startswith("TUPLE")
         if tuples > most_tuples:  # nested tuples overflow the stack when they are hashed as a key
             raise pickle.UnpicklingError(f"it makes more than {most_tuples:,} tuples")
@@ -440,13 +440,13 @@ def read_idx(path: Path) -> Array:
     with reading(path), gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
         head = file.read(4)
         if len(head) < 4 or head[2] != _IDX_BYTES:
-            raise ValueError("it is no IDX file of bytes")
+            raise ValueError("it is not an IDX file of unsigned bytes")
         shape = np.frombuffer(file.read(4 * head[3]), ">u4", count=head[3]).tolist()
         if (size := math.prod(shape)) > MOST_EXPANDED:
-            raise ValueError(f"it declares {size:,} bytes, and the data sets in this format have fewer")
+            raise ValueError(f"it declares {size:,} bytes, more than any data set in this format has")
         content = file.read(size + 1)  # not more, however large the file expands
         if len(content) != size:
-            raise ValueError(f"it declares {size:,} bytes and has {'more' if len(content) > size else len(content)}")
+            raise ValueError(f"it declares {size:,} bytes, but has {'more' if len(content) > size else len(content)}")
         return np.frombuffer(content, np.uint8).reshape(shape)
 
 

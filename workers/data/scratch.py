@@ -66,7 +66,7 @@ def private(folder: Path) -> Path:
     if stat.S_ISLNK(status.st_mode):
         raise UnsafeFolderError(f"{folder} is a link, so that its owner decides what is read there; remove it{_ADVICE}")
     if not stat.S_ISDIR(status.st_mode):
-        raise UnsafeFolderError(f"{folder} is no folder; remove it{_ADVICE}")
+        raise UnsafeFolderError(f"{folder} is not a folder; remove it{_ADVICE}")
     if status.st_uid != os.getuid():
         raise UnsafeFolderError(f"{folder} belongs to another account (uid {status.st_uid}); have it removed{_ADVICE}")
     if _others_write(status):

@@ -163,7 +163,7 @@ def _state(content: Any, place: Path) -> dict[str, Tensor]:
     if not isinstance(content, Mapping) or not content:
         raise WeightsError(f"weights {place} hold no named tensors")
     if wrong := [str(name) for name, value in content.items() if not isinstance(value, Tensor)]:
-        raise WeightsError(f"weights {place}: {wrong[0]!r} is no tensor; expected a state_dict")
+        raise WeightsError(f"weights {place}: {wrong[0]!r} is not a tensor; expected a state_dict")
     parallel = all(str(name).startswith(_PARALLEL) for name in content)
     return {str(name).removeprefix(_PARALLEL) if parallel else str(name): value for name, value in content.items()}
 

@@ -99,7 +99,7 @@ def _faces(path: Path, records: list[Record]) -> list[Record]:
         raise _damaged(path, first, f"it says that images end before record {past}")
     faces = [record for record in others if record.number < past]
     if len(faces) != int(past) - 1:
-        raise _damaged(path, first, f"it promises {int(past) - 1:,} images, and the index lists {len(faces):,} of them")
+        raise _damaged(path, first, f"it declares {int(past) - 1:,} images, but the index lists {len(faces):,} of them")
     return faces
 
 

@@ -62,7 +62,7 @@ def _halves(root: Path, images: str) -> tuple[list[Listed], list[Listed]]:
     holder = folder / "Img" if (folder / "Img" / images).is_dir() else folder
     header, lines = listing.rows(path, 1)[:1], listing.rows(path, 3, skip=2)
     if header and header[0][0].strip() != str(len(lines)):
-        raise DataDamagedError(f"{path}: its first line promises {header[0][0]} images, {len(lines):,} follow")
+        raise DataDamagedError(f"{path}: its first line declares {header[0][0]} images, but {len(lines):,} follow")
     halves: dict[str, list[Listed]] = {"train": [], "query": [], "gallery": []}
     for name, item, status in lines:
         if status.strip() not in halves:

@@ -219,7 +219,7 @@ def rank1(
     megaface.checked([*faces, *others])
     identity = torch.tensor([probe.label for probe in probes], dtype=torch.int64)
     if int(identity.bincount().max()) < 2:
-        raise ValueError("no person has two probes, so that there is no mate to be found")
+        raise ValueError("no person has two probes, so that no probe has a mate to find")
     place = {name: number for number, name in enumerate(names)}
     places = {size: [place[path] for path in paths] for size, paths in strangers.items()}
     among = {size: torch.tensor(numbers, dtype=torch.int64) for size, numbers in places.items()}

@@ -166,7 +166,7 @@ class Embedding(Task):
 
     def step(self, batch: LabelledBatch | None, at: At) -> Iterator[Terms]:
         if batch is None:
-            raise ValueError("embeddings are of images, and there is no batch of them")
+            raise ValueError("this task has no batch of images, which embeddings need")
         yield self.terms(at, self.model(batch.images), batch.labels)
 
     def terms(

@@ -82,7 +82,7 @@ class Counting(ProbedEmbedding):
 
     def step(self, batch: LabelledBatch | None, at: At) -> Iterator[Terms]:
         if batch is None:
-            raise ValueError("counting is of images, and there is no batch of them")
+            raise ValueError("counting needs a batch of images, found none")
         counts, total = self.counted(batch.images)
         numbers = torch.arange(len(counts), device=counts.device)
         yield self.terms(at, torch.cat([counts, total]), numbers.repeat(2), regularized=counts)
