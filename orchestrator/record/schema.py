@@ -420,7 +420,7 @@ delivery: Final = sa.Table(
     sa.Column("uid", UID, nullable=False, unique=True),  # its webhook-id, the same at every try
     sa.Column("event", STATE, nullable=False),
     sa.Column("sweep_id", sa.Integer, nullable=False),  # no foreign key: it outlives its sweep
-    sa.Column("message", sa.JSON, nullable=False),  # the state of the sweep
+    sa.Column("payload", sa.JSON, nullable=False),  # the state of the sweep
     sa.Column("created", DOUBLE, nullable=False, default=DatabaseSeconds()),
     sa.Column("state", STATE, nullable=False),  # waiting, delivered, given_up
     sa.Column("tries", sa.Integer, nullable=False, default=0),  # that failed
