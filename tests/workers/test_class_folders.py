@@ -81,7 +81,7 @@ def test_a_folder_without_images_is_said_to_be_no_class(pets: Path) -> None:
     (pets / "empty").mkdir()
     leave(pets / "phone/1.heic")
     notes = class_folders(pets).notes
-    assert notes[-1] == "2 folders are no classes, since they have no image that is read: empty, phone"
+    assert notes[-1] == "2 folders are not classes, since they have no image that can be read: empty, phone"
 
 
 def test_links_to_files_and_to_folders_count(pets: Path, tmp_path: Path) -> None:

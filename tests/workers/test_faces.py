@@ -224,7 +224,7 @@ class _Trap:
 def hostile(folder: Path) -> dict[str, tuple[bytes, str]]:
     held, same = faces.pairs()
     whole = pickle.dumps((held, same))
-    named = "which is not loaded"
+    named = "but only plain data is loaded"
     return {
         "code": (pickle.dumps(_Trap(folder / "sprung")), named),
         "code within": (pickle.dumps((held, [_Trap(folder / "sprung")])), named),
@@ -234,7 +234,7 @@ def hostile(folder: Path) -> dict[str, tuple[bytes, str]]:
         "nothing": (b"", "cannot be read"),
         "a cut": (whole[: len(whole) // 2], "cannot be read"),
         "a length past the end": (b"\x80\x04B\xff\xff\xff\xff.", "expected 4294967295 bytes"),
-        "a huge memo": (b"\x80\x02]r\xff\xff\xff\xff.", "keeps value 4,294,967,295 of 9 bytes"),
+        "a huge memo": (b"\x80\x02]r\xff\xff\xff\xff.", "stores object 4,294,967,295, too many for 9 bytes"),
         "tuples in tuples as a key": (b"\x80\x02})" + b"\x85" * 400_000 + b"Ns.", "it makes more than 1,000 tuples"),
         "nesting": (b"\x80\x02" + b"]" * 90_000 + b"a" * 89_999 + b".", "found something else"),
         "lists in themselves": (b"\x80\x02]q\x00" + b"h\x00a" * 50_000 + b".", "found something else"),
@@ -339,9 +339,13 @@ def test_damaged_lists_of_megaface(tmp_path: Path) -> None:
     probes, strangers = lists / "facescrub_features_list.json", lists / "megaface_features_list.json_5_1"
     whole = json.loads(probes.read_text()), json.loads(strangers.read_text())
     for path, held, message in (
-        (probes, {**whole[0], "id": whole[0]["id"][:-1]}, "expected in `id` whom each of the 6 probes shows; found 5"),
-        (probes, {**whole[0], "id": [None] * 6}, "whom each of the 6 probes shows; found 0 names"),
-        (probes, {"path": ["1.jpg"]}, "whom each of the 1 probes shows; found 0 names"),
+        (
+            probes,
+            {**whole[0], "id": whole[0]["id"][:-1]},
+            "on each of the 6 probes; found 5",
+        ),
+        (probes, {**whole[0], "id": [None] * 6}, "on each of the 6 probes; found 0 names"),
+        (probes, {"path": ["1.jpg"]}, "on each of the 1 probes; found 0 names"),
         (probes, {"path": []}, "expected a list of images in `path`"),
         (probes, {"path": [1]}, "expected a list of images in `path`"),
         (probes, [], "expected an object"),

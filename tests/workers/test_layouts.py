@@ -416,7 +416,7 @@ def test_packs_of_another_form(tmp_path: Path) -> None:
         ({"label": label, "split": np.array([0, 1, 2, 0])}, "expected a split of 0"),
         ({"label": label, "split": np.zeros(4)}, "one of the splits has no images"),
         ({"label": label * 0.5}, "expected integers as labels"),
-        ({**arrays, "label": label, "offset": arrays["offset"][::-1]}, "to rise from 0"),
+        ({**arrays, "label": label, "offset": arrays["offset"][::-1]}, "to increase from 0"),
     ):
         with pytest.raises(DataDamagedError, match=message):
             pack(tmp_path, **wrong)

@@ -171,12 +171,12 @@ _WORDS: Final = {
 
 def _hints(folder: Path, names: Sequence[str], without: Sequence[str]) -> Iterator[str]:
     if without:
-        several = f"{len(without):,} folders are no classes, since they have" if len(without) > 1 else ""
+        several = f"{len(without):,} folders are not classes, since they have" if len(without) > 1 else ""
         yield f"{several or '1 folder is not a class, since it has'} no image that can be read: {_listed(without)}"
     halves = [name for name in names if name.lower() in _HALVES]
     if len(halves) > 1:
         yield (
-            f"warning: {_listed(halves)} are taken for classes; if they are halves of a data set, name the folder that "
+            f"warning: {_listed(halves)} are used as classes; if they are halves of a data set, name the folder that "
             f"holds one folder for each class, such as {shown(folder.name)}/{halves[0]}"
         )
 
