@@ -128,7 +128,7 @@ def test_halves_that_are_taken_for_classes_are_doubted(pets: Path) -> None:
     (pets / "a").rename(pets / "train")
     (pets / "b").rename(pets / "Test")
     (said,) = class_folders(pets).notes
-    assert "Test, train are taken for classes" in said
+    assert "Test, train are used as classes" in said
     assert "such as pets/Test" in said
 
 

@@ -373,7 +373,7 @@ def _library(draft: RecipeDraft) -> Iterator[Problem]:
         return
     of, memory = held["of"].entry, loss.options["memory"]
     for option, value in loss.options.items():
-        if value and option not in of.stated("takes") and option in {*_TAKEN, "memory"}:
+        if value and option not in of.fact_names("takes") and option in {*_TAKEN, "memory"}:
             yield Problem(f"loss.{option}", f"{of.name} takes none; leave it out")
     for option, needed in {"miner_distance": "miner", "memory_start": "memory"}.items():
         if loss.options[option] and not loss.options[needed]:
@@ -401,7 +401,7 @@ def _product(options: Mapping[str, JsonValue]) -> int | None:
 
 
 def _unfit_distance(owner: Entry, distance: Inner) -> Iterator[Problem]:
-    fitting, options = owner.stated("distances"), owner.facts.get("distance_options")
+    fitting, options = owner.fact_names("distances"), owner.facts.get("distance_options")
     if fitting and distance.part.name not in fitting:
         yield Problem(distance.path, f"{owner.name} takes no {distance.part.name}; it takes {listed(fitting)}")
         return

@@ -332,8 +332,8 @@ def with_facts_of_inner(entry: Entry, held: Sequence[Inner]) -> Entry:
     if found is None:
         return entry
     fills = found.facts.get("fills")
-    asks = [ask for ask in entry.asks if ask != "classes" or (isinstance(fills, dict) and ask in fills.values())]
-    return entry.model_copy(update={"facts": {**entry.facts, **found.facts}, "asks": asks})
+    inputs = [ask for ask in entry.inputs if ask != "classes" or (isinstance(fills, dict) and ask in fills.values())]
+    return entry.model_copy(update={"facts": {**entry.facts, **found.facts}, "inputs": inputs})
 
 
 def entry_at(path: str, names: Mapping[str, str], catalog: Catalog) -> Entry | None:
