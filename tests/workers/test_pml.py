@@ -207,7 +207,7 @@ def test_the_release_is_part_of_the_fingerprint_and_must_be_here(monkeypatch: py
 def test_the_memory_is_the_papers() -> None:
     """Equal to the library's own over several rounds of the memory, with and without a miner, after the start."""
     wrong = []
-    for name in [entry.name for entry in load().of("pml_loss") if "memory" in entry.stated("takes")]:
+    for name in [entry.name for entry in load().of("pml_loss") if "memory" in entry.fact_names("takes")]:
         for miner in (None, "BatchHardMiner", "MultiSimilarityMiner"):
             ours = _loss(_of(name), memory=30, memory_start=2, **({"miner": miner} if miner else {}))
             plain = getattr(losses, name)()

@@ -433,7 +433,7 @@ def _selection_metric(draft: RecipeDraft) -> Iterator[Problem]:
         return
     metric = draft.select.metric
     dataset, task = draft.parts.get("dataset"), draft.parts.get("task")
-    owner = dataset or (task if task and "batches" not in task.entry.asks else None)
+    owner = dataset or (task if task and "batches" not in task.entry.inputs else None)
     entry, message, at_the_end, declared = draft.metrics[metric]
     declared = [*declared, *draft.rest.metrics] if owner and task else []
     if entry is not None and entry.facts.get("better") == "none":

@@ -254,8 +254,8 @@ class Holdings(NamedTuple):
 
 def holds(task: Entry) -> Holdings:
     """The kinds of parts that recipes of a task must hold, and those that they may hold."""
-    must = [kind for ask in task.asks if ask not in task.optional_asks for kind in ASKED.get(ask, ())]
-    may = [kind for ask in task.optional_asks for kind in ASKED.get(ask, ())]
+    must = [kind for ask in task.inputs if ask not in task.optional_inputs for kind in ASKED.get(ask, ())]
+    may = [kind for ask in task.optional_inputs for kind in ASKED.get(ask, ())]
     return Holdings(frozenset((*ALWAYS, *must)), frozenset(may))
 
 
@@ -334,7 +334,7 @@ def _part_problems(kind: str, value: Any, catalog: Catalog, path: str, made: "_O
                     advice = "the batch is `classes` x `per_class`"
                 raise ValueError(f"{kind} {name!r} has no hyper-parameter {shown(option)}; {advice}")
             made.values[option] = value = parameter.cast(given)
-            confined = option in PATHS and "root" in entry.asks and not entry.own
+            confined = option in PATHS and "root" in entry.inputs and not entry.own
             if confined and isinstance(value, str) and not below_root(value):
                 right = "such as 'birds/images'; the data root is METRICSWEEP_DATA, or HOME/data"
                 raise ValueError(f"expected a path below the data root, {right}; found {shown(value)}")
