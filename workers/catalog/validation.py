@@ -233,7 +233,7 @@ def _siblings(error: ErrorDetails) -> list[str]:
     return list(owners[place].model_fields)
 
 
-ASKED: Final[Mapping[str, tuple[str, ...]]] = {
+INPUT_KINDS: Final[Mapping[str, tuple[str, ...]]] = {
     "model": ("backbone", "head"),
     "loss": ("loss",),
     "regularizer": ("regularizer",),
@@ -254,8 +254,8 @@ class Holdings(NamedTuple):
 
 def holds(task: Entry) -> Holdings:
     """The kinds of parts that recipes of a task must hold, and those that they may hold."""
-    must = [kind for ask in task.inputs if ask not in task.optional_inputs for kind in ASKED.get(ask, ())]
-    may = [kind for ask in task.optional_inputs for kind in ASKED.get(ask, ())]
+    must = [kind for ask in task.inputs if ask not in task.optional_inputs for kind in INPUT_KINDS.get(ask, ())]
+    may = [kind for ask in task.optional_inputs for kind in INPUT_KINDS.get(ask, ())]
     return Holdings(frozenset((*ALWAYS, *must)), frozenset(may))
 
 
