@@ -74,7 +74,7 @@ def statuses(view):
 def test_a_reproduction_has_every_number_and_its_evidence():
     view = book(outcomes(seeds=10))
     assert (view.counts.total, view.sweeps) == (965, [7])
-    found = standings(view)
+    found = statuses(view)
     assert found["triplet", "l2", "nmi"] == "not reproduced", "its loss diverged where the paper has a number"
     assert found["triplet", "none", "recall@4"] == "not run", "the table has no such column"
     assert found["normalized_npair", "none", "nmi"] == "not run", "the sweep has no such cell"
@@ -149,7 +149,7 @@ def test_every_format_says_the_same(tmp_path):
     view = book(outcomes(seeds=5))
     rows = list(csv.DictReader(io.StringIO(render(view, "csv").content.decode())))
     assert len(rows) == 965
-    triplet = next(row for row in rows if row["table"] == "SEC-T3" and row["standing"] == "underpowered")
+    triplet = next(row for row in rows if row["table"] == "SEC-T3" and row["status"] == "underpowered")
     assert (triplet["runs"], triplet["sweep"]) == ("5", "7/0")
     assert "selection: by the validation split (paper: the test split (inferred))" in triplet["protocol"]
     assert "& 5 & $-$" in render(view, "latex").content.decode(), "a hyphen is no minus"
