@@ -5,6 +5,7 @@ import hashlib
 import mimetypes
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -104,6 +105,7 @@ FIELDS: Final = ("What", "Needs", "Size", "Time")
 _PAPERS: Final = {"sec": "SEC", "reb": "SEC, author response", "svmax": "SVMax", "isa": "Proxy-ISA"}
 BEGIN: Final = "To begin with"
 QUICK: Final = "Quick twins: minutes on digits or small faces"
+OWN: Final = "Your papers"
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,18 +125,18 @@ Shelves = Mapping[str, Sequence[tuple[GalleryPreset, Sequence[tuple[str, str]]]]
 """Presets by heading, each with the state of its data sets."""
 
 
-def preset(name: str) -> GalleryPreset | None:
-    """The preset with a name such as `quick/sec_t3`."""
-    return _presets().get(name)
+def preset(name: str, own: Path | None) -> GalleryPreset | None:
+    """The preset with a name such as `quick/sec_t3`, or `own/NAME` for a spec in `sweeps` of the folder `own`."""
+    return ({**_presets(), **_own_presets(own)}).get(name)
 
 
 def shelves(found: Sequence[DataFinding], catalog: Catalog) -> Shelves:
     """All presets by group; each data set is `here`, `missing`, `not looked at yet`, or `comes along`."""
     groups: dict[str, list[tuple[GalleryPreset, list[tuple[str, str]]]]] = {}
-    for known in _presets().values():
+    for known in [*_own_presets(catalog.folder).values(), *_presets().values()]:
         data = [(name, _state(name, found, catalog)) for name in known.data]
         groups.setdefault(known.group, []).append((known, data))
-    return {group: groups[group] for group in (BEGIN, *_PAPERS.values(), QUICK) if group in groups}
+    return {group: groups[group] for group in (OWN, BEGIN, *_PAPERS.values(), QUICK) if group in groups}
 
 
 def _state(dataset: str, found: Sequence[DataFinding], catalog: Catalog) -> str:
@@ -153,15 +155,23 @@ def _presets() -> dict[str, GalleryPreset]:
     return dict(sorted(presets.items()))
 
 
+def _own_presets(folder: Path | None) -> dict[str, GalleryPreset]:
+    """The specs in the folder of own parts, read anew, so that an edited spec is shown."""
+    return {found.name: found for found in _read(folder / "sweeps", "own/")} if folder else {}
+
+
 def _read(folder: Traversable, below: str = "") -> Iterator[GalleryPreset]:
     for place in folder.iterdir() if folder.is_dir() else ():
         if place.is_dir():
             yield from _read(place, f"{below}{place.name}/")
         elif place.name.endswith(".yaml"):
-            text = place.read_text(encoding="utf-8")
+            text = place.read_bytes().decode("utf-8", "replace")
             name = f"{below}{place.name.removesuffix('.yaml')}"
-            document = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - both are safe
-            group = QUICK if name.startswith("quick/") else _PAPERS.get(name.partition("_")[0], BEGIN)
+            document = None
+            with suppress(yaml.YAMLError):  # the editor shows where the text is wrong
+                document = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - both are safe
+            first = name.partition("/")[0]
+            group = {"own": OWN, "quick": QUICK}.get(first) or _PAPERS.get(name.partition("_")[0], BEGIN)
             yield GalleryPreset(name, group, text, _comment(text), tuple(sorted(set(_datasets(document)))))
 
 

@@ -56,12 +56,13 @@ import orchestrator.publish.formats as formats
 from orchestrator.service import offline
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
+from workers import catalog
 service = Service.open(Settings())
 print(orchestrator.__file__)
 print(len(service.catalog().entries), len(formats.names()))
 print("<html" in dashboards.sweeps.sweeps_page(service.sweeps.page(None, None, None, 10), state=None, name=None))
 print(dashboards.rendering.static("style.css") is not None)
-print(sum(one.count for one in offline.published_tables()))
+print(sum(one.count for one in offline.published_tables(catalog.load())))
 print(dashboards.catalog.guide_file("search.html") is not None)
 """
     place, counts, page, style, published, guide = run_from(installed, tmp_path, code).splitlines()

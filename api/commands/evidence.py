@@ -270,12 +270,13 @@ def published(
 ) -> None:
     """List the printed tables of the papers, or print one."""
     from orchestrator.service import offline
+    from workers import catalog as catalogs
 
     if table_id is None:
         if like or table is not None or changes or file_format is not None or file:
             err.print("metricsweep: say which table, such as SEC-T3; `metricsweep published` lists them")
             raise typer.Exit(WRONG)
-        tables = offline.published_tables()
+        tables = offline.published_tables(catalogs.load(settings().parts))
         if as_json:
             print_json(tables)
         else:
@@ -285,7 +286,7 @@ def published(
         return
     wanted = "json" if as_json else file_format or SUFFIXES.get(file.suffix if file else "", "markdown")
     if like is None:
-        rendered = offline.published_file(table_id, wanted)
+        rendered = offline.published_file(table_id, wanted, settings())
     else:
         rendered = offline.published_like(table_id, read_spec(like, changes), table, wanted, settings())
     emit(rendered.content, wanted, file)

@@ -433,7 +433,11 @@ def _refuse_wrong_start(settings: Settings) -> None:
         )
     refuse_hidden()
     try:
-        catalogs.load(settings.parts)
+        catalog = catalogs.load(settings.parts)
+        if catalog.published:
+            from orchestrator.service import offline  # here, since it is slow to import
+
+            offline.published_tables(catalog)
     except catalogs.PartSourceError as error:
         raise MetricsweepError(f"METRICSWEEP_PARTS: {error}") from error
     refuse_unknown_names(settings, sys.path)

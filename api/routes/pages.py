@@ -279,7 +279,7 @@ def opened(
     if sweep is not None:
         cloned = service.sweeps.get(sweep)
         return _page(service, Draft(cloned.text, _key(), f"the spec of sweep {sweep}"))
-    found = catalog.preset(preset)
+    found = catalog.preset(preset, service.catalog().folder)
     if found is None:
         raise HTTPException(404, f"no preset named {preset!r}")
     return _page(service, Draft(found.text, _key(), f"the preset {preset}"))

@@ -313,9 +313,9 @@ PublishedId = Annotated[
     summary="The published tables",
     responses=shown(PUBLISHED, "Each with its axes, metrics and how many numbers it has."),
 )
-def published() -> list[PublishedSummary]:
+def published(service: ServiceParameter) -> list[PublishedSummary]:
     """The papers' results tables that own numbers can be compared with, paper by paper."""
-    return offline.published_tables()
+    return offline.published_tables(service.catalog())
 
 
 @published_router.get(

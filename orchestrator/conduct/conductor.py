@@ -17,6 +17,7 @@ from orchestrator.host.disk import is_disk_error
 from orchestrator.host.files import own_folder
 from orchestrator.host.identity import ensure_identity, prove
 from orchestrator.host.tracing import begin_tracing, end_tracing
+from orchestrator.publish import papers
 from orchestrator.record.mlflow.mirror import Mirror
 from orchestrator.record.mlflow.tracker import Tracker
 from orchestrator.record.store import Store, Writer
@@ -42,7 +43,7 @@ def conduct(settings: Settings, *, until_idle: bool, wait_for_start: bool = Fals
     """
     own_folder(settings.resolved_home)
     begin_tracing("conductor", settings.traces_url)
-    catalog = catalogs.LiveCatalog.at(settings.parts)
+    catalog = catalogs.LiveCatalog.at(settings.parts, papers.check)
     engine = _engine(settings)  # an engine's library may take seconds to load
     if wait_for_start and not sys.stdin.readline():
         return 1

@@ -258,7 +258,7 @@ class Resolutions:
         view = self._store.sweeps.get(sweep)
         seeds = {cell.cell: cell.seeds for cell in coming.cells}
         text = with_seeds(view.text.encode(), Spec.model_validate(view.spec), step.labels, seeds)
-        checked = read_spec(text, self._catalog, papers.printed_lines())
+        checked = read_spec(text, self._catalog, papers.printed_lines(self._catalog.published))
         return {"text": text.decode("utf-8-sig"), "spec": checked.spec.model_dump(mode="json")}
 
 

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Final
 
-from orchestrator.publish import papers
 from orchestrator.publish.formats.markdown import escape, grid
 from orchestrator.publish.labels import axis_title
 from orchestrator.publish.papers import Number, PublishedTable
@@ -46,7 +45,7 @@ def render(table: PublishedTable, format_name: str) -> Rendered:
         case "markdown":
             text, suffix = "\n\n".join(_blocks(table)) + "\n", ".md"
         case "csv":
-            text, suffix = papers.text(table.id), ".csv"
+            text, suffix = table.csv, ".csv"
         case _:
             text, suffix = view(table).model_dump_json(indent=2) + "\n", ".json"
     name = f"{table.id.lower()}{suffix}"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from orchestrator.publish.aggregate import half_interval, selection
-from orchestrator.publish.papers import Number, PaperProtocol, PublishedTable, load, names, protocol_of, recipe_of
+from orchestrator.publish.papers import NOTHING, Number, Own, PaperProtocol, PublishedTable, load, names, recipe_of
 from orchestrator.publish.tables import build
 from orchestrator.publish.tables.select import layout_of
 from orchestrator.publish.tables.table_data import Column, Table, TableCell
@@ -53,13 +53,15 @@ class ReproductionFinding:
     evidence: ReproductionEvidence
 
 
-def reproduction(paper: str, found: Iterable[ReproductionFinding], within: float) -> ReproductionView:
+def reproduction(
+    paper: str, found: Iterable[ReproductionFinding], within: float, own: Own = NOTHING
+) -> ReproductionView:
     """The reproduction report of a paper by its name, from the findings on its tables."""
     evidence: dict[tuple[str, int], list[ReproductionEvidence]] = {}
     for finding in found:
         evidence.setdefault((finding.table, finding.position), []).append(finding.evidence)
     tables = []
-    for table in (load(name) for name in names()):
+    for table in (load(name, own) for name in names(own)):
         if table.paper == paper:
             entries = [_entry(table, it, evidence.get((table.id, at), ())) for at, it in enumerate(table.numbers)]
             conflicts = [*table.conflicts.values()]
@@ -70,7 +72,7 @@ def reproduction(paper: str, found: Iterable[ReproductionFinding], within: float
             )
     sweeps = {its.sweep for table in tables for entry in table.entries for its in entry.evidence}
     return ReproductionView(
-        paper=paper, citation=load(tables[0].id).citation, counts=counts(e for t in tables for e in t.entries),
+        paper=paper, citation=load(tables[0].id, own).citation, counts=counts(e for t in tables for e in t.entries),
         within=within, sweeps=sorted(sweeps), summary=_explanation(within), tables=tables,
     )  # fmt: skip
 
@@ -111,12 +113,12 @@ def findings(results: SweepResults, catalog: Catalog, within: float) -> list[Rep
     """The findings for all published numbers that correspond to a cell of the sweep's tables, even without runs."""
     return [
         finding
-        for name, paper in published_tables(results.spec).items()
+        for name, paper in published_tables(results.spec, catalog.published).items()
         for finding in _of_table(results, name, paper, catalog, within)
     ]
 
 
-def published_tables(spec: Mapping[str, Any]) -> dict[str, PublishedTable]:
+def published_tables(spec: Mapping[str, Any], own: Own) -> dict[str, PublishedTable]:
     """The tables of a spec that name a known published table, by name, with that published table."""
     tables = spec.get("tables") or {}
     found = {}
@@ -124,7 +126,7 @@ def published_tables(spec: Mapping[str, Any]) -> dict[str, PublishedTable]:
         # Checked before parsing, since this runs over thousands of specs, of which few name a published table.
         if tables[name].get("published") and (wanted := layout_of(spec, name).published) is not None:
             try:
-                found[name] = load(wanted)
+                found[name] = load(wanted, own)
             except NotFoundError:  # named by an old sweep, and removed since
                 continue
     return found
@@ -141,7 +143,7 @@ def _of_table(
             continue
         number, measured = place.quotation.number, place.statistic
         mean, std, runs = (measured.mean, measured.std, measured.n) if measured else (None, None, 0)
-        own = CellProtocol(results, cells[cell], protocol_of(paper))
+        own = CellProtocol(results, cells[cell], paper.protocol)
         found = _judge(built, column, place, number, own, within)
         yield ReproductionFinding(paper.id, places[id(number)], ReproductionEvidence(
             sweep=results.sweep, sweep_name=results.name, cell=cell, status=found.status, why=found.why,
@@ -274,14 +276,14 @@ def _without_number(own: Statistic | None, summary: CellSummary, number: Number)
     return Judgement(status, f"the paper prints '{number.printed}'; here {loss}")
 
 
-def known_paper(name: str) -> str:
+def known_paper(name: str, own: Own = NOTHING) -> str:
     """The exact name of a paper, given in any case; the NotFoundError for an unknown name suggests a similar name."""
-    known = {paper.casefold(): paper for paper in papers()}
+    known = {paper.casefold(): paper for paper in papers(own)}
     if name.casefold() not in known:
-        raise NotFoundError(f"no paper named {name!r} here; {suggestion(name, papers())}")
+        raise NotFoundError(f"no paper named {name!r} here; {suggestion(name, papers(own))}")
     return known[name.casefold()]
 
 
-def papers() -> list[str]:
+def papers(own: Own = NOTHING) -> list[str]:
     """The names of the papers with known tables."""
-    return list(dict.fromkeys(load(name).paper for name in names()))
+    return list(dict.fromkeys(load(name, own).paper for name in names(own)))

@@ -24,6 +24,7 @@ from orchestrator.views.runs import NO_SWEEP, SweepResults
 from orchestrator.views.states import SweepState
 from orchestrator.views.sweeps import Preview
 from workers import catalog as catalogs
+from workers.catalog import Catalog
 
 __all__ = ["subset_of", "with_figures", "with_imported", "with_metrics", "with_values"]  # for the commands
 
@@ -31,17 +32,17 @@ __all__ = ["subset_of", "with_figures", "with_imported", "with_metrics", "with_v
 def preview(body: bytes, settings: Settings) -> Preview:
     """The size, known results and cost of the sweep of a spec, from the database of the home folder."""
     catalog = catalogs.load(settings.parts)
-    return forecast_here(read_spec(body, catalog, papers.printed_lines()), settings, catalog)
+    return forecast_here(read_spec(body, catalog, papers.printed_lines(catalog.published)), settings, catalog)
 
 
-def published_tables() -> list[PublishedSummary]:
-    """The papers' tables that metricsweep knows."""
-    return [paper_tables.summary(papers.load(name)) for name in papers.names()]
+def published_tables(catalog: Catalog) -> list[PublishedSummary]:
+    """The papers' tables that metricsweep knows, and own ones."""
+    return [paper_tables.summary(papers.load(name, catalog.published)) for name in papers.names(catalog.published)]
 
 
-def published_file(table_id: str, file_format: str) -> Rendered:
+def published_file(table_id: str, file_format: str, settings: Settings) -> Rendered:
     """One of the papers' tables as a file of its own."""
-    return paper_tables.render(papers.load(table_id), file_format)
+    return paper_tables.render(papers.load(table_id, catalogs.load(settings.parts).published), file_format)
 
 
 def published_like(table_id: str, body: bytes, name: str | None, file_format: str, settings: Settings) -> Rendered:
@@ -50,11 +51,11 @@ def published_like(table_id: str, body: bytes, name: str | None, file_format: st
     Raises InvalidSpecError for a wrong spec, NotFoundError for an unknown table or format.
     """
     catalog = catalogs.load(settings.parts)
-    checked = read_spec(body, catalog, papers.printed_lines())
+    checked = read_spec(body, catalog, papers.printed_lines(catalog.published))
     spec = checked.spec.model_dump(mode="json")
     chosen = name if name is not None else next(iter(spec["tables"]), "")
     if chosen in spec["tables"]:
-        spec["tables"][chosen]["published"] = papers.load(table_id).id
+        spec["tables"][chosen]["published"] = papers.load(table_id, catalog.published).id
     cells, candidates = tuple(checked.plan.cells), tuple(checked.plan.candidates)
     results = SweepResults(NO_SWEEP, checked.spec.name, SweepState.QUEUED, spec, cells, candidates, ())
     return formats.render(build.build(results, chosen, catalog, numbers="published"), file_format)

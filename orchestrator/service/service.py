@@ -68,7 +68,7 @@ class Service:
     def open(cls, settings: Settings) -> "Service":
         """The service on the settings' database, which is created or migrated if necessary."""
         own_folder(settings.resolved_home)
-        return cls(settings, Store.of(settings), catalogs.LiveCatalog.at(settings.parts))
+        return cls(settings, Store.of(settings), catalogs.LiveCatalog.at(settings.parts, papers.check))
 
     def close(self) -> None:
         """Close the store."""
@@ -76,7 +76,7 @@ class Service:
 
     def published_table(self, table_id: str) -> PublishedView:
         """One of the papers' tables with all its numbers."""
-        return paper_tables.view(papers.load(table_id))
+        return paper_tables.view(papers.load(table_id, self._catalog.published))
 
     def data(self) -> list[DataFinding]:
         """The state of data sets and weights on the nodes, as last inspected."""

@@ -250,13 +250,13 @@ class SpecSubmissions:
     def _read(self, body: bytes) -> Checked:
         """The spec, checked and expanded for the present content of the nodes' data."""
         refresh(self._catalog)
-        checked = read_spec(body, self._catalog, papers.printed_lines())
+        checked = read_spec(body, self._catalog, papers.printed_lines(self._catalog.published))
         wanted = [need for need in needs(checked.spec, self._catalog) if need.reads_data]
         if not wanted:
             return checked
         found, fresh = self._inspected(wanted)
         catalog = self._catalog.counting(counted(found)) if fresh else self._catalog
-        return read_spec(body, catalog, papers.printed_lines(), Contents(agreed(found)))
+        return read_spec(body, catalog, papers.printed_lines(self._catalog.published), Contents(agreed(found)))
 
     def _inspected(self, wanted: Sequence[Need]) -> tuple[list[Inspected], bool]:
         """The nodes' data for some needs, and whether it was inspected just now; otherwise as last inspected."""
@@ -345,7 +345,7 @@ class SweepCommands:
         """The wider spec, what it adds, and the fingerprints that trials of the sweep have already."""
         refresh(self._catalog)
         contents = Contents.of(self._store.data.planned_content(sweep), self._store.data.findings())
-        checked = read_spec(body, self._catalog, papers.printed_lines(), contents)
+        checked = read_spec(body, self._catalog, papers.printed_lines(self._catalog.published), contents)
         spec, text = checked.spec.model_dump(mode="json"), body.decode("utf-8-sig")
         former = self._store.sweeps.get(sweep)
         if former.state is SweepState.QUEUED:

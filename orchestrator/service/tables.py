@@ -353,13 +353,14 @@ class ReproductionQueries:
 
     def summaries(self) -> list[ReproductionSummary]:
         """Every paper with the counts of its numbers by status."""
-        found = list(self._findings(WITHIN))
-        views = (reproduction.reproduction(paper, found, WITHIN) for paper in reproduction.papers())
+        found, own = list(self._findings(WITHIN)), self._catalog.published
+        views = (reproduction.reproduction(paper, found, WITHIN, own) for paper in reproduction.papers(own))
         return [ReproductionSummary(paper=view.paper, citation=view.citation, counts=view.counts) for view in views]
 
     def of(self, paper: str, within: float = WITHIN) -> ReproductionView:
         """The report of a paper; NotFoundError suggests a similar name."""
-        return reproduction.reproduction(reproduction.known_paper(paper), self._findings(within), within)
+        own = self._catalog.published
+        return reproduction.reproduction(reproduction.known_paper(paper, own), self._findings(within), within, own)
 
     def render(self, paper: str, file_format: str, within: float = WITHIN) -> Rendered:
         """The report of a paper as a file; NotFoundError for an unknown paper or format."""
@@ -367,7 +368,7 @@ class ReproductionQueries:
 
     def _findings(self, within: float) -> Iterator[ReproductionFinding]:
         for use, spec in timely(self._store.sweeps.specs(MOST_SWEEPS)):
-            if published_tables(spec):
+            if published_tables(spec, self._catalog.published):
                 with suppress(NotFoundError):  # the sweep was deleted meanwhile
                     yield from self._of_sweep(use.id, within)
 
@@ -380,8 +381,10 @@ class ReproductionQueries:
 
 def from_bundles(bundles: Sequence[Path], paper: str, file_format: str, within: float = WITHIN) -> Rendered:
     """The report of a paper from bundles alone, without a server; raises DamagedError and NotFoundError."""
-    name = reproduction.known_paper(paper)
     found: list[ReproductionFinding] = []
+    own: dict[str, str] = {}
     for packed in map(rebuilding.unpacked, bundles):
         found += findings(packed.results, packed.catalog, within)
-    return reproduction_files.render(reproduction.reproduction(name, found, within), file_format)
+        own |= packed.catalog.published
+    view = reproduction.reproduction(reproduction.known_paper(paper, own), found, within, own)
+    return reproduction_files.render(view, file_format)

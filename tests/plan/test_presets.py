@@ -15,7 +15,7 @@ from orchestrator.plan.edit import edited
 from orchestrator.plan.grid import Plan, expand
 from orchestrator.plan.problems import spec_document
 from orchestrator.plan.schema import json_schema
-from orchestrator.publish.papers import completed_labels, load, protocol_of
+from orchestrator.publish.papers import completed_labels, load
 from orchestrator.publish.tables import select
 from orchestrator.spec.axes import applies
 from orchestrator.spec.spec import Spec
@@ -179,7 +179,7 @@ def test_every_preset_measures_by_the_protocol_of_its_paper(plans: Plans) -> Non
         firsts = [trial for trial in plan.trials() if not trial.repeat and not trial.candidate]
         shown = {f"claim: {metric}" for metric in re.findall(r"metric: \w+/(\S+)", header(name))}
         for key, table in plan.spec.tables.items():
-            protocol = protocol_of(load(table.published or paper))
+            protocol = load(table.published or paper).protocol
             columns = {one if isinstance(one, str) else one.metric for one in table.metrics}
             shown |= {f"{key}: {column}" for column in columns}
             if table.published:
@@ -192,7 +192,7 @@ def test_every_preset_measures_by_the_protocol_of_its_paper(plans: Plans) -> Non
                         here = recipe.get(path)
                         if str(here.get("name") if isinstance(here, dict) else here) != label:
                             wrong.append(f"{name}: {key} has {path} {here}, the paper {label}")
-        allowed = {protocol_of(load(paper)).metric.get(one, one) for one in ("nmi", "f1")}
+        allowed = {load(paper).protocol.metric.get(one, one) for one in ("nmi", "f1")}
         wrong += [f"{name}: {one}" for one in shown if one.split(": ")[1] in CLUSTERED - allowed]
         raw = {trial.recipe.distance for trial in firsts} != {"cosine"}
         if raw is not name.endswith("svmax_t4"):

@@ -13,7 +13,7 @@ from orchestrator.plan import grid
 from orchestrator.plan.check import check
 from orchestrator.plan.problems import spec_document
 from orchestrator.publish.paper_tables import FORMATS, render, summary, view
-from orchestrator.publish.papers import Number, completed_labels, glossary, load, names, read
+from orchestrator.publish.papers import Number, completed_labels, load, names, read
 from orchestrator.publish.tables.build import build
 from orchestrator.publish.tables.table_data import Table
 from orchestrator.views.errors import InvalidSpecError, NotFoundError
@@ -165,8 +165,8 @@ def test_every_number_is_that_of_the_shared_folder_and_nothing_else_is_here(shar
                 dict(one.partition("=")[::2] for one in line["hyperparameters"].split(";") if one),
             )
             labels = {axis: OURS.get((table.id, line[axis]), line[axis]) for axis in ("dataset", "loss", "regularizer")}
-            mine = glossary(table.paper).ours(labels | given)
-            metric = glossary(table.paper).metric(line["metric"])
+            mine = table.glossary.ours(labels | given)
+            metric = table.glossary.metric(line["metric"])
             metric = METRICS.get((table.id, mine.get("dataset", ""), metric), metric)
             number = table.find({axis: mine.get(axis, "") for axis in table.axes}, metric)
             if number is None:

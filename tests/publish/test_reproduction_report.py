@@ -7,7 +7,7 @@ import math
 import pytest
 
 from orchestrator.publish.aggregate import statistic
-from orchestrator.publish.papers import load, names, protocol_of, read
+from orchestrator.publish.papers import load, names, read
 from orchestrator.publish.reproduction import findings, judge, known_paper, reproduction
 from orchestrator.publish.reproduction_files import render
 from orchestrator.publish.tables.other_rows import compare
@@ -98,7 +98,7 @@ def test_the_protocol_is_told_beside_the_number():
     assert told["embedding"] == ("512", "64")
     assert told["clustering"] == ("nmi_sec", "nmi")
     assert "validation" not in told, "the sweep holds nothing out, as the paper"
-    assert {protocol_of(load(name)).runs.startswith("does not say") for name in names()} == {True}
+    assert {load(name).protocol.runs.startswith("does not say") for name in names()} == {True}
 
 
 def test_a_quoted_number_is_not_held_against_the_protocol_of_whom_quotes_it():
@@ -116,7 +116,7 @@ def test_a_quoted_number_is_not_held_against_the_protocol_of_whom_quotes_it():
 
 def test_the_protocol_of_svmax_has_nothing_of_crops_and_augmentation():
     """Its paper says nothing of them."""
-    recipes = {name: {*protocol_of(load(name)).recipe} for name in names() if name.startswith("SVMax")}
+    recipes = {name: {*load(name).protocol.recipe} for name in names() if name.startswith("SVMax")}
     assert recipes
     assert [name for name, paths in recipes.items() if paths & {"crop", "augment"}] == []
 

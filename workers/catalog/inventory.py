@@ -1,7 +1,7 @@
 """The catalog of all parts that a recipe may name: those of `workers` and those in a folder of own parts."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -16,6 +16,8 @@ from workers.contract import DEFAULT_TASK, FOLDERS, KINDS, PART_FIELDS, PML, Fro
 _BUILT_IN: Final = Path(__file__).parents[1]
 _PML: Final = Path(__file__).with_name("pml.json")  # which .ci/pml_catalog.py writes
 _USUAL_NAMES: Final = {"r": "recall", "rec": "recall", "acc": "accuracy"}  # abbreviations in papers, such as R@1
+PRINTED: Final = (".toml", ".csv")
+"""The endings of the files of printed tables."""
 EMBEDDINGS: Final = "embeddings"
 """The default of a metric's fact `reads`."""
 
@@ -27,11 +29,13 @@ class Catalog(Frozen):
     """The parts that recipes may name, ordered by kind and name."""
 
     entries: list[Entry]
+    published: dict[str, str] = Field(default_factory=dict)
+    """The files of the folder `published` of own parts by name: a paper's printed tables (docs/your-paper.md)."""
     counts: Counts = Field(default_factory=dict, exclude=True)
 
     def counting(self, counts: Counts) -> "Catalog":
         """A copy of the catalog with numbers of classes and images for data sets that declare none."""
-        return Catalog(entries=self.entries, counts=counts)
+        return Catalog(entries=self.entries, published=self.published, counts=counts)
 
     def refresh(self) -> None:
         """Does nothing, since this catalog never changes; a LiveCatalog reads own parts again."""
@@ -39,6 +43,11 @@ class Catalog(Frozen):
     @property
     def changes(self) -> int:
         return 0
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder of own parts, known to a LiveCatalog only."""
+        return None
 
     @cached_property
     def _by_name(self) -> dict[tuple[str, str], Entry]:
@@ -83,16 +92,18 @@ class LiveCatalog(Catalog):
 
     _parts: Path | None = PrivateAttr()
     _now: Catalog = PrivateAttr()
+    _check: Callable[[Catalog], object] = PrivateAttr()
     _changes: int = PrivateAttr(default=0)
 
     @classmethod
-    def at(cls, parts: Path | None) -> "LiveCatalog":
-        """Makes a live catalog of the built-in parts and the own parts in the folder `parts`; raises
-        PartSourceError.
+    def at(cls, parts: Path | None, check: Callable[[Catalog], object] = lambda _: None) -> "LiveCatalog":
+        """Makes a live catalog of the built-in parts and the own parts in the folder `parts`.
+
+        `check` may refuse what was read. Both raise PartSourceError.
         """
-        now = load(parts)
-        made = cls(entries=now.entries)
-        made._parts, made._now = parts, now
+        check(now := load(parts))
+        made = cls(entries=now.entries, published=now.published)
+        made._parts, made._now, made._check = parts, now, check
         return made
 
     def refresh(self) -> None:
@@ -101,7 +112,8 @@ class LiveCatalog(Catalog):
         Raises PartSourceError if a part cannot be read; then nothing changes.
         """
         if self._parts is not None and (now := load(self._parts)) is not self._now:
-            self.__dict__["entries"] = now.entries
+            self._check(now)
+            self.__dict__ |= {"entries": now.entries, "published": now.published}
             self._now = now
             self._changes += 1
 
@@ -109,6 +121,10 @@ class LiveCatalog(Catalog):
     def changes(self) -> int:
         """The number of changes of the catalog so far, so that its holders know when to recompute."""
         return self._changes
+
+    @property
+    def folder(self) -> Path | None:
+        return self._parts
 
     @property
     def _by_name(self) -> dict[tuple[str, str], Entry]:
@@ -131,14 +147,26 @@ def load(parts: Path | None = None) -> Catalog:
         _check_folders(parts)
     files = [(kind, *file) for kind in KINDS for file in part_files(kind, parts).values()]
     stamped = tuple((kind, path, own, path.stat().st_mtime_ns) for kind, path, own in files)
-    return _catalog(stamped, parts, own_code.stamp(parts) if parts else ())
+    stamp = own_code.stamp(parts) + own_code.stamp(parts / "published", PRINTED) if parts else ()
+    return _catalog(stamped, parts, stamp)
 
 
 @lru_cache(maxsize=8)
 def _catalog(files: tuple[tuple[str, Path, bool, int], ...], parts: Path | None, _stamp: own_code.Stamp) -> Catalog:
-    """Cached until a file changes: a part's file, or any module in the folder of own parts."""
-    own_and_built_in = [_read(kind, path, parts if own else None) for kind, path, own, _ in files]
-    return Catalog(entries=[*own_and_built_in, *pml_entries()])
+    """Cached until a file changes: a part's file, or any module or printed table in the folder of own parts."""
+    entries = [_read(kind, path, parts if own else None) for kind, path, own, _ in files]
+    return Catalog(entries=[*entries, *pml_entries()], published=_printed(parts / "published") if parts else {})
+
+
+def _printed(folder: Path) -> dict[str, str]:
+    """The text of each file of printed tables; raises PartSourceError for text that is not UTF-8."""
+    texts = {}
+    for path in sorted(path for ending in PRINTED for path in folder.glob(f"*{ending}")):
+        try:
+            texts[path.name] = path.read_text(encoding="utf-8-sig")
+        except (OSError, UnicodeDecodeError) as error:
+            raise PartSourceError(f"{path}: expected text in UTF-8: {error}") from error
+    return texts
 
 
 @lru_cache

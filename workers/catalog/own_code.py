@@ -19,15 +19,15 @@ FILE: Final = "own_code.zip"
 """The artifact of a training with the source of its own parts."""
 
 Stamp = tuple[tuple[str, int, int], ...]
-"""Path, size and time of every Python file in the folder of own parts; equal stamps mean equal sources."""
+"""Path, size and time of files in the folder of own parts; equal stamps mean equal contents."""
 
 
-def stamp(parts: Path) -> Stamp:
-    """The sizes and times of the Python files in the folder of own parts, to notice changes; skips hidden folders."""
-    return tuple(sorted(_files(str(parts))))
+def stamp(parts: Path, endings: tuple[str, ...] = (".py",)) -> Stamp:
+    """The sizes and times of the files with these endings in the folder of own parts; skips hidden folders."""
+    return tuple(sorted(_files(str(parts), endings)))
 
 
-def _files(folder: str) -> Iterator[tuple[str, int, int]]:
+def _files(folder: str, endings: tuple[str, ...]) -> Iterator[tuple[str, int, int]]:
     try:
         with os.scandir(folder) as entries:
             found = [entry for entry in entries if not entry.name.startswith(".")]
@@ -36,8 +36,8 @@ def _files(folder: str) -> Iterator[tuple[str, int, int]]:
     for entry in found:
         if entry.is_dir(follow_symlinks=False):
             if entry.name not in _SKIPPED:
-                yield from _files(entry.path)
-        elif entry.name.endswith(".py"):
+                yield from _files(entry.path, endings)
+        elif entry.name.endswith(endings):
             try:
                 status = entry.stat()
             except OSError:  # removed meanwhile, or a broken link

@@ -8,7 +8,7 @@ from itertools import islice
 from tempfile import TemporaryFile
 from typing import IO, Any, Final
 
-from orchestrator.publish import figures, formats, papers, reproduction, reproduction_files
+from orchestrator.publish import figures, formats, reproduction, reproduction_files
 from orchestrator.publish.bundle import contents
 from orchestrator.publish.bundle.contents import (
     ArchiveWriter,
@@ -69,8 +69,9 @@ def make(material: Material, out: IO[bytes]) -> None:
         drawn = list(_figures(results, material, writer, skipped))
         if (sums := queries.file()) is not None:
             writer.add(contents.QUERIES, sums)
-        for id_ in dict.fromkeys(table.id for table in published_tables(results.spec).values()):
-            writer.add(f"published/{id_.lower()}.csv", papers.text(id_).encode())
+        printed = {table.id: table for table in published_tables(results.spec, material.catalog.published).values()}
+        for id_, table in printed.items():
+            writer.add(f"published/{id_.lower()}.csv", table.csv.encode())
         own = list(_code(facts, material, writer, skipped))
         head = {"sweep": material.head.model_dump(mode="json"), "made_with": contents.made_with(), **facts.manifest()}
         made = {"own_code": own} if own else {}
@@ -149,10 +150,10 @@ def _tables(
 
 
 def _reproductions(results: SweepResults, catalog: Catalog, writer: ArchiveWriter) -> Iterator[PackedReproduction]:
-    published = dict.fromkeys(table.paper for table in published_tables(results.spec).values())
+    published = dict.fromkeys(table.paper for table in published_tables(results.spec, catalog.published).values())
     found = findings(results, catalog, WITHIN) if published else []
     for paper in published:
-        view = reproduction.reproduction(paper, found, WITHIN)
+        view = reproduction.reproduction(paper, found, WITHIN, catalog.published)
         for format_name in reproduction_files.formats():
             made = reproduction_files.render(view, format_name)
             file = f"reproduction/{paper.lower()}.{made.filename.rpartition('.')[2]}"

@@ -129,7 +129,7 @@ def _reproductions(archive: Reader, data: Unpacked, format_name: str | None) -> 
     wanted = [report for report in known if format_name in (None, report.format)]
     found = findings(data.results, data.catalog, WITHIN) if wanted else []
     views = {
-        paper: reproduction.reproduction(paper, found, WITHIN)
+        paper: reproduction.reproduction(paper, found, WITHIN, data.catalog.published)
         for paper in dict.fromkeys(report.paper for report in wanted)
     }
     for report in wanted:

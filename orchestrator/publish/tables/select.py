@@ -97,7 +97,7 @@ def select(
     checkpoint, key = rule.checkpoint, rule.key
     metric = metric_facts(rule.metric, catalog)
     facts = [metric_facts(one.metric, catalog) for one in wanted]
-    paper = _paper(layout, name, numbers)
+    paper = _paper(layout, name, numbers, catalog)
     printed = paper if numbers == "published" else None
     described = [
         _described(*pair, layout, chosen, BEST_TEST if chosen == "test" else checkpoint)
@@ -180,14 +180,14 @@ def headline(spec: Mapping[str, Any], catalog: Catalog) -> tuple[Column, Sequenc
     return None
 
 
-def _paper(layout: TableSpec, name: str, numbers: Numbers) -> PublishedTable | None:
+def _paper(layout: TableSpec, name: str, numbers: Numbers, catalog: Catalog) -> PublishedTable | None:
     """The published table that a layout names; own numbers do without it, also where an old sweep's is gone."""
     if layout.published is None:
         if numbers == "own":
             return None
         raise ConflictError(f"table '{name}' names no published table to compare with; add `published: <name>` to it")
     try:
-        return load(layout.published)
+        return load(layout.published, catalog.published)
     except NotFoundError:
         if numbers == "own":
             return None
