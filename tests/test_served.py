@@ -33,6 +33,7 @@ from tests.test_compose import SETTINGS, ray_knows
 
 TUTORIAL = PAGES["docs/tutorial.md"]
 ADD_A_PART = PAGES["docs/add-a-part.md"]  # which tests/test_add_a_part.py follows
+YOUR_PAPER = PAGES["docs/your-paper.md"]  # which tests/test_your_paper.py follows
 SLOW = ("docs/deploy.md", "docs/presets.md")
 SMALL = """
 version: 1
@@ -241,7 +242,7 @@ def test_the_tutorial_leads_from_images_to_latex(desk: Desk) -> None:
     [
         pytest.param(page, marks=pytest.mark.soak if page in SLOW else ())
         for page, text in PAGES.items()
-        if text not in (TUTORIAL, ADD_A_PART) and (commands(text) or blocks(text, "python"))
+        if text not in (TUTORIAL, ADD_A_PART, YOUR_PAPER) and (commands(text) or blocks(text, "python"))
     ],
 )
 def test_the_examples_of_a_page_run(page: str, desk: Desk) -> None:

@@ -4,6 +4,8 @@
     python -m benchmarks.claims sec_t9 --seeds 1       one twin, one seed
     python -m benchmarks.claims --write                also put the figures into docs/claims.md: of these twins; the
                                                        rows of others stay
+    python -m benchmarks.claims --paper FOLDER         the specs with claims in FOLDER/sweeps of a paper of your own;
+                                                       --write puts them into FOLDER/claims.md (docs/your-paper.md)
 
 A training is kept in build/claims by its fingerprint, so that a second run goes on where the first one ended, and what
 computes other numbers since is trained anew. Ends with 1 where a claim does not hold.
@@ -18,19 +20,26 @@ from tqdm import tqdm  # type: ignore[import-untyped]
 
 from benchmarks.claims import page
 from benchmarks.claims.assertion import Assertion, asserted
-from benchmarks.claims.claim import TWINS, Claim
+from benchmarks.claims.claim import TWINS, Claim, claiming
 from benchmarks.claims.trainings import Trainings
 from benchmarks.claims.twin import Twin
+from workers.catalog import unknown
 from workers.contract import DataMissingError
 
 
 def main() -> int:
     """Train, print, and write where asked to."""
     options = _options()
-    names = options.twins or sorted(file.stem for file in TWINS.glob("*.yaml"))
+    folder, target = (options.paper / "sweeps", options.paper / "claims.md") if options.paper else (TWINS, page.PAGE)
+    every = claiming(folder)
+    if wrong := sorted(set(options.twins) - every.keys()):
+        sys.exit(f"{folder}: {unknown('spec with claims', wrong[0], every)}")
+    if not every:
+        sys.exit(f"{folder}: expected specs with `# Claims:` in their first comment, found none")
+    names = options.twins or list(every)
     seeds = range(options.first, options.first + options.seeds)
-    twins = [Twin(TWINS / f"{name}.yaml", seeds) for name in names]
-    trainings = Trainings(options.kept)
+    twins = [Twin(every[name], seeds, options.paper) for name in names]
+    trainings = Trainings(options.kept, options.paper)
     left_out = _train(twins, trainings)
     for name, why in left_out.items():
         print(f"{name} is left out: {why}")
@@ -45,16 +54,18 @@ def main() -> int:
         f"{held} of {len(claims)} claims hold, by {count} trainings over {options.seeds} seeds from {options.first} on"
     )
     if options.write:
-        before = page.PAGE.read_text(encoding="utf-8")
-        every = {trial.fingerprint for file in TWINS.glob("*.yaml") for trial in Twin(file, seeds).trials()}
-        told = f"{len(every)} trainings with the seeds {seeds[0]} to {seeds[-1]}"
-        if not page.has_seeds(before, seeds) and len(twins) < len([*TWINS.glob("*.yaml")]):
+        before = page.NEW if options.paper and not target.exists() else target.read_text(encoding="utf-8")
+        specs = (Twin(file, seeds, options.paper) for file in every.values())
+        prints = {trial.fingerprint for spec in specs for trial in spec.trials()}
+        told = f"{len(prints)} trainings with the seeds {seeds[0]} to {seeds[-1]}"
+        if not page.has_seeds(before, seeds) and len(twins) < len(every):
             print("nothing is written: the rows of the other twins are of other seeds")
             return 1
         names = ", ".join(f"`{twin.name}`" for twin in twins)
-        last = "All twins" if len(twins) == len([*TWINS.glob("*.yaml")]) else names
+        last = "All twins" if len(twins) == len(every) else names
         measured = f"{told}, on a CPU. Trained in the last run, with torch {torch.__version__}: {last}."
-        page.PAGE.write_text(page.put(before, f"{page.table(found, before)}\n\n{measured}"), encoding="utf-8")
+        content = page.put(before, f"{page.table(found, before, page.unseen(every, target))}\n\n{measured}")
+        target.write_text(content, encoding="utf-8")
     return 0 if held == len(claims) else 1
 
 
@@ -84,6 +95,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--first", type=int, default=5, help="the first; bounds were set by 0 to 4 (default 5)")
     parser.add_argument("--kept", type=Path, default=Path("build/claims"), help="folder of results")
     parser.add_argument("--write", action="store_true", help=f"put the table into {page.PAGE.name}")
+    parser.add_argument("--paper", type=Path, metavar="FOLDER", help="the folder of a paper of your own")
     return parser.parse_args()
 
 

@@ -104,6 +104,12 @@ class Unseen(_Entry):
 _LIST: Final = TypeAdapter(Annotated[list[Claim | Unseen], Field(min_length=1)])
 
 
+def claiming(folder: Path) -> dict[str, Path]:
+    """The specs in a folder, and in its folders, that list claims, by name."""
+    files = sorted(folder.rglob("*.yaml"))
+    return {file.stem: file for file in files if _BLOCK.search(file.read_text(encoding="utf-8"))}
+
+
 def claims_of(text: str) -> list[Claim | Unseen]:
     """The claims in the first comment of a twin; raises ValueError where there are none or one is not readable."""
     found = _BLOCK.search(text.partition("\nversion:")[0] + "\n")

@@ -3,23 +3,26 @@
 Twins that train the same find the same, so that a row may stand for several of them.
 """
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from benchmarks.claims.assertion import Assertion
-from benchmarks.claims.claim import TWINS, Claim, Taken, Unseen, claims_of
+from benchmarks.claims.claim import Claim, Taken, Unseen, claims_of
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "claims.md"
 BEGIN: Final = "<!-- claims: begin -->"
 END: Final = "<!-- claims: end -->"
+NEW: Final = f"# Claims\n\n{BEGIN}\n{END}\n"
+"""The page of a paper that has none yet."""
 _HEAD: Final = "| twin | claim | metric | effect [95 %] | bound | margin |"
 _RULE: Final = "|---|---|---|--:|--:|--:|"
 
 Found = Sequence[Assertion | Unseen]
 
 
-def table(found: Mapping[str, Found], page: str = "") -> str:
+def table(found: Mapping[str, Found], page: str, unseen: str) -> str:
     """A row for each finding, the weakest pair of its claim where there are several; then `unseen`.
 
     Rows of twins that are not in `found` stay as they are on the `page`.
@@ -34,14 +37,16 @@ def table(found: Mapping[str, Found], page: str = "") -> str:
     count = (
         f"{claims} claims, which are {len(rows)} distinct findings: where twins train the same, a row names them all."
     )
-    return "\n".join([count, "", _HEAD, _RULE, *rows, "", unseen()])
+    return "\n".join([count, "", _HEAD, _RULE, *rows, "", unseen])
 
 
-def unseen() -> str:
-    """The twins with claims that they do not show, whose files give the reasons."""
-    claims = {file.stem: claims_of(file.read_text(encoding="utf-8")) for file in sorted(TWINS.glob("*.yaml"))}
+def unseen(files: Mapping[str, Path], page: Path = PAGE) -> str:
+    """The twins with claims that they do not show, whose files give the reasons, linked from the page."""
+    claims = {name: claims_of(file.read_text(encoding="utf-8")) for name, file in files.items()}
     names = [twin for twin, entries in claims.items() if any(isinstance(entry, Unseen) for entry in entries)]
-    links = ", ".join(f"[{twin}](../sweeps/quick/{twin}.yaml)" for twin in names)
+    if not names:
+        return "The twins show every claim."
+    links = ", ".join(f"[{twin}]({os.path.relpath(files[twin], page.parent)})" for twin in names)
     return f"Claims that the twins do not show stand with the reasons under `unseen` in {links}."
 
 

@@ -16,8 +16,8 @@ DATA: Final = Path(os.environ.get("METRICSWEEP_DATA") or Path(__file__).parents[
 class Trainings:
     """Results on disk, and how to get those that are not there yet."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, parts: Path | None = None) -> None:
+        self._folder, self._parts = folder, parts and parts.resolve()
 
     def kept(self, trial: PlannedTrial) -> bool:
         """Whether its result is there already."""
@@ -27,7 +27,7 @@ class Trainings:
         """The result of a trial, trained where it is not kept."""
         file = self._file(trial)
         if not file.is_file():
-            self._keep(_trained(trial), file)
+            self._keep(_trained(trial, self._parts), file)
         return Result.model_validate_json(file.read_bytes())
 
     def _file(self, trial: PlannedTrial) -> Path:
@@ -40,9 +40,9 @@ class Trainings:
         half.replace(file)
 
 
-def _trained(trial: PlannedTrial) -> Result:
+def _trained(trial: PlannedTrial, parts: Path | None) -> Result:
     from workers.train import train  # brings torch, which whoever only reads claims does not need
 
     with TemporaryDirectory() as folder:
-        place = Place(DATA, scratch(), Path(folder) / "kept", checkpoint_seconds=1e9)
+        place = Place(DATA, scratch(), Path(folder) / "kept", checkpoint_seconds=1e9, parts=parts)
         return train(trial.recipe, place, lambda _: None)

@@ -28,11 +28,11 @@ class Pair:
 class Twin:
     """One file of sweeps/quick with `seeds` in place of its own."""
 
-    def __init__(self, file: Path, seeds: Sequence[int]) -> None:
+    def __init__(self, file: Path, seeds: Sequence[int], parts: Path | None = None) -> None:
         text = file.read_text(encoding="utf-8")
         self.name = file.stem
         self.claims: list[Claim | Unseen] = claims_of(text)
-        self._plan = _plan(text, seeds)
+        self._plan = _plan(text, seeds, parts)
         self._places = {(one.cell, one.index): self._labels(one.cell, one.labels) for one in self._plan.candidates}
         self._checkpoint = self._plan.spec.select.checkpoint
 
@@ -86,8 +86,8 @@ class Twin:
         return dict(result.curves[claim.metric])[claim.at]
 
 
-def _plan(text: str, seeds: Sequence[int]) -> Plan:
-    known = catalog.load()
+def _plan(text: str, seeds: Sequence[int], parts: Path | None) -> Plan:
+    known = catalog.load(parts and parts.resolve())
     return expand(check(spec_document(edited(text.encode(), [f"repeat.seed={[*seeds]}"])).value, known), known)
 
 

@@ -16,7 +16,7 @@ ORDER: Final = {
         "statistics",
         "figures",
     ),
-    "Reproduce": ("papers", "claims"),
+    "Reproduce": ("papers", "your-paper", "claims"),
     "Run": ("slots", "pages", "deploy", "data", "storage", "security", "operating"),
     "Know": ("bundle", "reliability"),
     "Extend": ("add-a-part",),

@@ -269,8 +269,8 @@ def _wrong(about: _About, text: str, glossary: "Glossary") -> Iterator[str]:
     if not axes or not metrics or len(lines) < 2:
         yield (
             f"{about.file}: expected a first line with axes such as loss and then metrics such as recall@1, separated "
-            f"by commas, and a line for each printed row; found {counted(len(axes), 'axis')}, "
-            f"{counted(len(metrics), 'metric')} and {counted(max(0, len(lines) - 1), 'row')}"
+            f"by commas, and a line for each printed row; found {counted(len(columns), 'column')}, {len(axes)} of them "
+            f"axes, and {counted(max(0, len(lines) - 1), 'row')}"
         )
         return
     for at, name in enumerate(columns):

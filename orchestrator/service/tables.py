@@ -11,7 +11,7 @@ from typing import IO, Any, Final, Literal, cast
 
 from orchestrator.host.cache import Cache
 from orchestrator.plan.figures import read_figure
-from orchestrator.publish import figures, formats, reproduction, reproduction_files
+from orchestrator.publish import figures, formats, papers, reproduction, reproduction_files
 from orchestrator.publish.aggregate import direction, optimism, selection
 from orchestrator.publish.bundle import contents, making, rebuilding
 from orchestrator.publish.bundle.contents import Head
@@ -353,18 +353,25 @@ class ReproductionQueries:
 
     def summaries(self) -> list[ReproductionSummary]:
         """Every paper with the counts of its numbers by status."""
-        found, own = list(self._findings(WITHIN)), self._catalog.published
+        own = self._own()
+        found = list(self._findings(WITHIN))
         views = (reproduction.reproduction(paper, found, WITHIN, own) for paper in reproduction.papers(own))
         return [ReproductionSummary(paper=view.paper, citation=view.citation, counts=view.counts) for view in views]
 
     def of(self, paper: str, within: float = WITHIN) -> ReproductionView:
         """The report of a paper; NotFoundError suggests a similar name."""
-        own = self._catalog.published
+        own = self._own()
         return reproduction.reproduction(reproduction.known_paper(paper, own), self._findings(within), within, own)
 
     def render(self, paper: str, file_format: str, within: float = WITHIN) -> Rendered:
         """The report of a paper as a file; NotFoundError for an unknown paper or format."""
         return reproduction_files.render(self.of(paper, within), file_format)
+
+    def _own(self) -> papers.Own:
+        """The current own printed tables."""
+        with suppress(PartSourceError):
+            self._catalog.refresh()
+        return self._catalog.published
 
     def _findings(self, within: float) -> Iterator[ReproductionFinding]:
         for use, spec in timely(self._store.sweeps.specs(MOST_SWEEPS)):
@@ -373,7 +380,7 @@ class ReproductionQueries:
                     yield from self._of_sweep(use.id, within)
 
     def _of_sweep(self, sweep: int, within: float) -> list[ReproductionFinding]:
-        stamp = self._store.sweeps.change(sweep)
+        stamp = f"{self._store.sweeps.change(sweep)} {self._catalog.changes}"
         return self._kept.stamped(
             (sweep, within), stamp, lambda: findings(self._store.trial_results.of(sweep), self._catalog, within)
         )
