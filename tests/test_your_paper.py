@@ -4,8 +4,9 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Final
 
 import httpx
 import pytest
@@ -87,7 +88,7 @@ def test_the_example_of_a_file_can_be_read(paper: Path) -> None:
 
 INDEX = (TEMPLATE / "published" / "index.toml").read_text(encoding="utf-8")
 HEAD = "dataset,loss,regularizer,recall@1\n"
-WRONG = {
+WRONG: Final[Mapping[str, tuple[Mapping[str, str | bytes | None], list[str]]]] = {
     "no index": ({"index.toml": None}, ["index.toml is missing"]),
     "no TOML": ({"index.toml": "[papers"}, ["index.toml: "]),
     "an unknown field": ({"index.toml": f'{INDEX}\n[tables.MINE-T2]\npaper = "MINE"\ntitel = "x"\n'}, [
