@@ -26,8 +26,8 @@ from workers.contract import Recipe, Select
 SWEEPS = Path(__file__).parents[2] / "sweeps"
 FINGERPRINTS = Path(__file__).with_name("fingerprints.json")
 DEMOS = {
-    "demo", "digits", "omniglot", "cifar10_cpu", "cifar10_gpu", "cub100_cpu", "cub100_frozen", "cub200_backbones",
-    "cub200_vit", "orl_faces",
+    "demo", "digits", "omniglot", "cifar10_cpu", "cifar10_gpu", "cub100_cpu", "cub100_frozen", "cub100_losses",
+    "cub200_backbones", "cub200_vit", "orl_faces",
 }  # fmt: skip
 """Sweeps that show no table of a paper."""
 
