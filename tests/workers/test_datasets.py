@@ -103,7 +103,7 @@ def small_omniglot(path: Path, **changes: object) -> None:
 def test_a_pack_of_another_form(tmp_path: Path) -> None:
     """A test below has files that are cut off or overwritten."""
     for changes, said in (
-        ({"split": None}, "no array 'split'; it holds image, label"),
+        ({"split": None}, "no array 'split'; it has image, label"),
         ({"image": np.zeros((4, 14, 14), np.uint8)}, "expected 4 images of 28x28 bytes"),
         ({"label": np.array([{}] * 4, dtype=object)}, "cannot be read"),  # and nothing was unpickled
         ({}, "train has 2 classes, expected 964; test has 2 classes"),
@@ -355,7 +355,7 @@ def test_a_small_file_does_not_expand_without_bounds(tmp_path: Path, monkeypatch
     huge = struct.pack(">BBBBIII", 0, 0, 8, 3, 2**20, 28, 28)
     (tmp_path / "a-ubyte.gz").write_bytes(gzip.compress(huge + zeros))
     (tmp_path / "b-ubyte.gz").write_bytes(gzip.compress(struct.pack(">BBBBI", 0, 0, 8, 1, 10) + zeros * 64))
-    for name, said in (("a-ubyte.gz", "declares 822,083,584 bytes"), ("b-ubyte.gz", "10 bytes and has more")):
+    for name, said in (("a-ubyte.gz", "declares 822,083,584 bytes"), ("b-ubyte.gz", "10 bytes, but has more")):
         with pytest.raises(DataDamagedError, match=said):
             read_idx(tmp_path / name)
     mat = io.BytesIO()

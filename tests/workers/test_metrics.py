@@ -370,6 +370,8 @@ def test_every_loss_with_a_vector_a_class_shows_them() -> None:
     from workers.catalog import load
 
     for entry in load().of("loss"):
+        if entry.name == "pml":  # the vectors of its losses are the library's
+            continue
         one = loss_of(entry.name)
         holds = any(parameter.numel() % (CLASSES * DIM) == 0 for parameter in one.parameters())
         assert hasattr(one, "class_vectors") is holds is (entry.name in LOSSES), entry.name

@@ -89,8 +89,10 @@ def test_no_part_is_built_with_a_value_outside() -> None:
 def test_every_part_is_built_with_a_value_at_the_edge() -> None:
     refused = []
     for entry, parameter in numeric():
+        only_where = entry.facts.get("only_where") or {}
         for value in edges(parameter):
-            options = {**required(entry), parameter.name: written(parameter, value)}
+            options = {**required(entry), **only_where.get(parameter.name, {})}  # type: ignore[union-attr]
+            options[parameter.name] = written(parameter, value)
             try:
                 if entry.kind in HEAVY:
                     entry.filled(options)

@@ -52,7 +52,7 @@ def test_every_loss_trains_with_every_regularizer_head_and_optimizer_in_turn(tmp
         turns = {kind: known.names(kind) for kind in ("regularizer", "head", "optimizer")}
         raw = {
             **recipes.DIGITS,
-            "loss": loss,
+            "loss": {"name": "pml", "of": "CircleLoss"} if loss == "pml" else loss,
             "iterations": 2,
             "backbone": {"name": "mlp", "width": 8},
             "sampler": {"name": "balanced", "classes": 4, "per_class": 4},
