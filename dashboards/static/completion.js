@@ -19,7 +19,7 @@ export function completions(text, list) {
     text.removeAttribute("aria-controls");
   }
 
-  async function show(asked) {
+  async function show(requested) {
     const known = await load().catch(() => null);
     const place = known && text.selectionStart === text.selectionEnd ? placeOf(text.value, text.selectionStart) : null;
     if (!place) return close();
@@ -27,7 +27,7 @@ export function completions(text, list) {
     const fitting = wordsAt(place, known).filter((one) => one.name.startsWith(typed) && one.insert !== typed);
     const others = wordsAt(place, known).filter((one) => !one.name.startsWith(typed) && one.name.includes(typed));
     open = [...fitting, ...(typed ? others : [])].slice(0, MOST);
-    if (!open.length || (!asked && !typed)) return close();
+    if (!open.length || (!requested && !typed)) return close();
     at = 0;
     draw();
   }

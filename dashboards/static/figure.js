@@ -56,7 +56,7 @@ async function drawIn(here) {
     if (!window.vegaEmbed) await import(here.dataset.script);
     const aside = document.createElement("div");
     const figure = fitted(JSON.parse(source.textContent), width);
-    figure.description = here.dataset.said ?? "The trial's curves; their last values are in the table that follows.";
+    figure.description = here.dataset.description ?? "The trial's curves; their last values are in the table that follows.";
     const { datasets, ...rest } = figure;
     const wantedForm = JSON.stringify([rest, matchMedia("(prefers-color-scheme: dark)").matches]);
     if (state.drawn && datasets && state.form === wantedForm && here.querySelector("svg")) {

@@ -40,12 +40,12 @@ function framed(_, frame) {
   const trials = new Set(inside.map((one) => String(one.trial)));
   for (const row of rows) row.classList.toggle("framed", trials.has(row.dataset.trial));
   const here = rows.filter((row) => trials.has(row.dataset.trial)).length;
-  note.textContent = trials.size ? `${trials.size} points in the frame; ${here} of them in the table below are marked.` : said();
+  note.textContent = trials.size ? `${trials.size} points in the frame; ${here} of them in the table below are marked.` : caption();
 }
 
 const points = () => (figure.layer ?? [figure]).flatMap(({ data }) => data?.values ?? figure.datasets?.[data?.name] ?? []).filter((one) => one.trial);
 const within = (one, frame) => ["v0", "v1"].every((key) => one[key] >= Math.min(...frame[key]) && one[key] <= Math.max(...frame[key]));
-const said = () => [figure.usermeta?.title, ...(figure.usermeta?.notes ?? [])].filter(Boolean).join(". ") + ".";
+const caption = () => [figure.usermeta?.title, ...(figure.usermeta?.notes ?? [])].filter(Boolean).join(". ") + ".";
 
 async function fetched() {
   const answer = await fetch(place.dataset.plot, { headers: { Accept: "application/json" } });
@@ -61,14 +61,14 @@ async function draw() {
     const { usermeta, $schema, ...spec } = figure;
     const narrow = place.clientWidth < 620;
     spec.width = Math.max(200, Math.min(1100, place.clientWidth - (narrow ? 80 : 210)));
-    spec.description = `${said()} The rows are in the table below.`;
+    spec.description = `${caption()} The rows are in the table below.`;
     const aside = document.createElement("div");
     const options = { mode: "vega-lite", renderer: "svg", actions: false, ast: true, config: colours() };
     const made = await window.vegaEmbed(aside, spec, options);
     place.replaceChildren(aside);
     view?.finalize();
     view = made.view;
-    note.textContent = said();
+    note.textContent = caption();
     if (usermeta?.points === 0) note.textContent = "There are no numbers to draw yet.";
     try {
       view.addSignalListener("brush", framed);

@@ -4,10 +4,10 @@
 
 const main = document.getElementById("main");
 const note = document.getElementById("note");
-const ASKED_SECONDS = 30;
-const IDLE_SECONDS = 60; // between two looks at an active page of which events tell nothing: its times go on
+const REQUEST_SECONDS = 30;
+const IDLE_SECONDS = 60; // between two looks at an active page without events: its times go on
 const AWAY_SECONDS = 3;
-const JITTER = 0.5; // seconds, so that all who heard an event do not ask at once
+const JITTER = 0.5; // seconds, so that the listeners to an event do not all ask at once
 
 /** Make `old` equal to `next` in place. What is marked data-keep belongs to another script. */
 function morph(old, next) {
@@ -57,15 +57,15 @@ function say(text) {
   note.hidden = !text;
 }
 
-/** What a form of this page asked for a moment ago, which the page shows only once the conductor has seen to it. */
-function asked() {
-  const kept = JSON.parse(sessionStorage.getItem("asked") ?? "null");
+/** The recent request of a form of this page, until the page shows that the conductor applied it. */
+function requested() {
+  const kept = JSON.parse(sessionStorage.getItem("requested") ?? "null");
   const fresh = kept && kept.page === location.pathname && Date.now() < kept.until;
   return fresh && (!kept.state || kept.state === main.dataset.state) ? kept : null;
 }
 
 function seconds() {
-  return Number(main.dataset.refresh ?? 0) || (asked() ? 2 : 0);
+  return Number(main.dataset.refresh ?? 0) || (requested() ? 2 : 0);
 }
 
 let live = false; // events come
@@ -73,8 +73,8 @@ let timer = 0;
 let due = Infinity; // when the next look is, by performance.now()
 let looked = performance.now();
 let looking = false;
-let missed = null; // what was told meanwhile
-let away = false; // the last look failed
+let missed = null; // a change that came during the last look
+let away = false; // whether the last look failed
 
 function lookAt(time) {
   if (document.hidden || time >= due) return;
@@ -87,7 +87,7 @@ function plan(took = 0) {
   clearTimeout(timer);
   due = Infinity;
   const often = away ? seconds() || AWAY_SECONDS : seconds();
-  const pause = often && live && !away && !asked() ? IDLE_SECONDS : often;
+  const pause = often && live && !away && !requested() ? IDLE_SECONDS : often;
   if (pause) lookAt(performance.now() + Math.max(pause * 1000, 4 * took));
 }
 
@@ -109,7 +109,7 @@ async function turn() {
     if (answer.redirected) return location.assign(answer.url); // the login ran out
     if (!answer.ok) throw new Error(`status ${answer.status}`);
     show(await answer.text());
-    say(asked()?.said ?? "");
+    say(requested()?.message ?? "");
     away = false;
   } catch {
     away = true;
@@ -130,11 +130,12 @@ function changed({ detail }) {
 }
 
 document.addEventListener("submit", ({ target }) => {
-  const { asks, said } = target.dataset;
-  if (!asks) return;
+  const { requestPage: page, message } = target.dataset;
+  if (!page) return;
   // Another page than this one (none here) has a state of its own.
-  const state = asks === location.pathname ? main.dataset.state : "";
-  sessionStorage.setItem("asked", JSON.stringify({ page: asks, said, state, until: Date.now() + ASKED_SECONDS * 1000 }));
+  const state = page === location.pathname ? main.dataset.state : "";
+  const until = Date.now() + REQUEST_SECONDS * 1000;
+  sessionStorage.setItem("requested", JSON.stringify({ page, message, state, until }));
 });
 document.addEventListener("changed", changed);
 document.addEventListener("live", ({ detail }) => {
@@ -148,5 +149,5 @@ document.addEventListener("visibilitychange", () => {
   due = Infinity;
   if (!document.hidden && (seconds() || main.dataset.follow)) turn();
 });
-say(asked()?.said ?? "");
+say(requested()?.message ?? "");
 plan();

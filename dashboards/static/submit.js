@@ -81,19 +81,19 @@ function soon(wait = WAIT) {
 }
 
 async function check() {
-  const asked = new AbortController();
-  asking = asked;
+  const controller = new AbortController();
+  asking = controller;
   try {
     const answer = await fetch("/submit/check", {
       method: "POST",
       body: text.value,
       headers: { "Content-Type": "application/yaml" },
-      signal: asked.signal,
+      signal: controller.signal,
     });
     if (answer.redirected || answer.status === 401) return say("bad", ["You are logged out. What you typed is kept: log in, and come back."]);
     if (answer.status === 503) {
       const seconds = Number(answer.headers.get("Retry-After")) || 5;
-      say("", [`The server is busy; it is asked again in ${seconds} s.`]);
+      say("", [`The server is busy; the check is repeated in ${seconds} s.`]);
       return soon(seconds * 1000);
     }
     const checked = await answer.json();

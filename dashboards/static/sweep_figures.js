@@ -4,13 +4,13 @@
 const PAUSE = 15_000; // milliseconds between two questions about one figure: drawing it costs the server some work
 const SCREEN = 1.5; // pixels of a screen to a point of the print, where there is room
 
-const shown = new WeakMap(); // by place: when it was asked for, what was drawn, and the view
+const shown = new WeakMap(); // by place: when it was requested, what was drawn, and the view
 
 async function draw(place, now = false) {
   const known = shown.get(place) ?? { at: 0, text: "", view: null };
   if (!now && Date.now() - known.at < PAUSE) return;
-  const asked = { ...known, at: Date.now() };
-  shown.set(place, asked);
+  const request = { ...known, at: Date.now() };
+  shown.set(place, request);
   try {
     const answer = await fetch(place.dataset.drawn, { headers: { Accept: "application/json" } });
     if (!answer.ok) throw new Error(`status ${answer.status}`);
@@ -28,10 +28,10 @@ async function draw(place, now = false) {
     const view = await window.vegaEmbed(aside, figure, options);
     const drawing = aside.querySelector("svg");
     drawing.style.width = `${SCREEN * drawing.viewBox.baseVal.width}px`;
-    if (shown.get(place) !== asked) return view.finalize(); // asked again meanwhile
+    if (shown.get(place) !== request) return view.finalize(); // a later request replaced it
     place.replaceChildren(aside);
     known.view?.finalize();
-    shown.set(place, { at: asked.at, text, view });
+    shown.set(place, { at: request.at, text, view });
   } catch (error) {
     console.error("the figure cannot be drawn", error);
   }
