@@ -86,7 +86,7 @@ def test_nothing_is_written_over(home: Settings, tmp_path: Path) -> None:
         restore(tmp_path / "backup", Settings(home=tmp_path / "x", storage_url=str(tmp_path / "y")), QUIET)
 
 
-def test_a_bucket_that_does_not_answer_is_told_in_a_sentence(home: Settings, tmp_path: Path) -> None:
+def test_a_bucket_that_does_not_answer_is_reported_in_a_sentence(home: Settings, tmp_path: Path) -> None:
     away = {"METRICSWEEP_STORAGE_URL": "s3://bucket/x?endpoint_override=127.0.0.1:1&scheme=http", "COLUMNS": "300"}
     away |= {"AWS_ACCESS_KEY_ID": "none", "AWS_SECRET_ACCESS_KEY": "none"}
     words = ["backup", str(tmp_path / "backup"), "--home", str(home.resolved_home)]

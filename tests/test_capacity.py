@@ -191,7 +191,7 @@ def test_an_order_that_is_given_back_waits_again(clustered_service: Service, clu
     assert (attempt.state, attempt.reason) == ("stopped", "it left")
 
 
-def test_more_slots_than_trainings_run_at_once_is_said() -> None:
+def test_more_slots_than_simultaneous_trainings_are_reported() -> None:
     great = read_spec(spec(slot={"cpus": 1, "gpus": 0}), catalogs.load(), ()).spec
     nodes = [Node(f"n{number}", "n", {"CPU": 100.0}) for number in range(3)]
     (said,) = crowded(great, 300, nodes)

@@ -151,7 +151,7 @@ def reused(sweep: SweepView) -> tuple[str, int]:
     return sweep.state, sweep.counts.reused
 
 
-def test_painted_images_are_trained_on_anew_and_the_old_ones_are_known_again(
+def test_changed_images_train_again_and_the_old_images_are_recognized(
     installed: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shutil.copytree(installed.data / "birds", installed.data / "kept")

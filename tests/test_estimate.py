@@ -72,7 +72,7 @@ def lasting(*rates: float, device: str = "cuda", name: str = "a GPU") -> list[co
     return [costs.Duration(rate * 10, 10, device, name) for rate in rates]
 
 
-def test_hours_are_those_of_the_median_step_with_the_quartiles_beside() -> None:
+def test_hours_are_of_the_median_step_with_quartiles() -> None:
     demand = Demand(trainings=4, models=4, units=3_600, work=Workload(3_600, 36_000, 100))
     found = estimate({"a": demand}, {"a": lasting(2.0, 1.0, 10.0, 3.0, 2.5)}, "auto")
     assert (found.trainings, found.steps, found.images, found.evaluated) == (4, 3_600, 36_000, 100)
@@ -160,7 +160,7 @@ def test_it_is_what_a_training_does(catalog: Catalog, tmp_path: Path) -> None:
     assert 0.5 * expected.evaluated <= seen["evaluate"] <= 1.05 * expected.evaluated
 
 
-def test_dear_clusterings_are_counted_of_the_weights_that_are_kept(catalog: Catalog) -> None:
+def test_expensive_clusterings_are_counted_for_the_kept_weights(catalog: Catalog) -> None:
     def of(**changes: Any) -> tuple[int, int]:
         made = workload(recipe(**{"dataset": "sop", "embedding": 512, "metrics": ["nmi_sec"], **changes}), catalog)
         return made.clusterings, made.products
@@ -218,7 +218,7 @@ SAID = [
     ]  # fmt: skip
 
 
-def test_what_is_known_and_what_is_not_is_said() -> None:
+def test_an_estimate_says_what_is_known_and_what_is_not() -> None:
     assert [list(costs.cost_in_words(cost)) for cost, _ in SAID] == [lines for _, lines in SAID]
 
 

@@ -233,7 +233,7 @@ class TestExtended:
         assert "not in the storage" in found.problems[0].message
         assert tally(settings, "train") == 4
 
-    def test_cancelled_ones_leave_the_numbers(self, service: Service, settings: Settings) -> None:
+    def test_cancelled_evaluations_leave_the_numbers(self, service: Service, settings: Settings) -> None:
         sweep = finished(service, settings)
         service.commands.extend(sweep, wider("nmi_sec", tune={}))
         conduct(settings, orders=2)
@@ -283,7 +283,7 @@ class TestExtended:
         assert all("best/test/nmi_sec" in one.metrics for one in trials(service, sweep))
         assert service.sweeps.get(sweep).state == "finished"
 
-    def test_a_metric_whose_version_changed_meanwhile_is_asked_for_again(
+    def test_a_metric_whose_version_changed_meanwhile_is_requested_again(
         self, service: Service, settings: Settings
     ) -> None:
         sweep = finished(service, settings)

@@ -150,7 +150,7 @@ def test_the_rows_are_those_of_a_sweep_that_is_written_at_once(
 
 
 @pytest.mark.parametrize(("piece", "committed"), [(0, False), (0, True), (2, False), (3, True)])
-def test_whoever_comes_after_a_conductor_that_died_goes_on(
+def test_the_next_conductor_continues_after_a_crash(
     service: Service, settings: Settings, whole: Whole, monkeypatch: pytest.MonkeyPatch,
     piece: int, committed: bool,
 ) -> None:  # fmt: skip
@@ -336,7 +336,7 @@ def test_other_requests_wait_until_there_are_trials(turns: Turns, service: Servi
     assert service.sweeps.get(sweep).counts.waiting == TRIALS
 
 
-def test_what_was_asked_before_a_cancellation_does_not_revive_the_sweep(turns: Turns, service: Service) -> None:
+def test_requests_before_a_cancellation_do_not_revive_the_sweep(turns: Turns, service: Service) -> None:
     sweep = service.submissions.submit(spec(**WIDE)).id
     turns.take()
     paused, again = service.commands.pause(sweep), service.commands.retry(sweep, "ada")

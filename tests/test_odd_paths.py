@@ -27,7 +27,7 @@ def test_the_database_lies_in_its_home_whatever_the_home_is_called(tmp_path: Pat
     assert sorted(one.name for one in tmp_path.iterdir()) == sorted(NAMES)
 
 
-def test_the_children_of_serve_are_told_of_the_same_files(tmp_path: Path) -> None:
+def test_the_children_of_serve_get_the_same_files(tmp_path: Path) -> None:
     for name in NAMES:
         told = settings_environment(Settings(home=tmp_path / name))
         assert sa.make_url(told["METRICSWEEP_DATABASE_URL"]).database == str(tmp_path / name / "metricsweep.db")

@@ -145,7 +145,7 @@ def test_what_was_trained_already_competes(service: Service, settings: Settings)
     assert service.sweeps.get(sweep).counts.reused == 6
 
 
-def test_retry_of_all_trains_pruned_ones_to_their_end(service: Service, settings: Settings) -> None:
+def test_retry_of_all_trains_pruned_trials_to_their_end(service: Service, settings: Settings) -> None:
     sweep = ran(service, settings, spec())
     service.commands.retry(sweep, actor=None)
     conduct(settings)
@@ -209,7 +209,7 @@ def test_how_many_evaluations_a_training_has() -> None:
     assert evaluations({**by_epoch, "epochs": 7, "evaluate_every": 2}) == 4
 
 
-def test_what_is_wrong_is_told_with_what_would_be_right(service: Service) -> None:
+def test_errors_say_what_would_be_right(service: Service) -> None:
     assert refused(service, prune="medium") == "prune.name there is no pruning rule 'medium'; did you mean 'median'?"
     assert "so the pruning rule is unknown; expected one of 'median'" in refused(service, prune={"startup": 3})
     assert "expected a name or a mapping" in refused(service, prune=3)

@@ -133,7 +133,7 @@ def test_a_difference_that_never_varies_beats_nobody() -> None:
     assert out[1].t == pytest.approx(stats.ttest_1samp(own, 0.0).statistic)
 
 
-def test_the_best_one_is_dropped_no_more_often_than_said() -> None:
+def test_the_best_candidate_is_dropped_no_more_often_than_promised() -> None:
     """2,000 cells of four candidates that are alike, up to eight seeds: by chance 5 % is below 6.3 %."""
     random, lost = np.random.default_rng(1), 0
     for runs in random.normal(size=(2000, 4, 8)):

@@ -165,7 +165,7 @@ def test_it_is_ended_on_request_and_by_a_cancellation(service: Service, settings
     assert "were cancelled" in service.resolutions.get(SWEEP).summary
 
 
-def test_what_is_asked_between_two_rounds_is_of_the_next_one(service: Service, settings: Settings) -> None:
+def test_requests_between_two_rounds_belong_to_the_next_round(service: Service, settings: Settings) -> None:
     """The sweep has ended then, for a moment in which clients ask too."""
     asked = service.resolutions.request(SWEEP, ResolutionBudget(seeds=3))
     writer = service.store.writer(service.store.lease.acquire("test", 60.0) or 0)

@@ -49,7 +49,7 @@ def test_memory_and_custom_resources_count_too() -> None:
     }  # fmt: skip
 
 
-def test_a_shortage_names_what_is_asked_and_what_there_is() -> None:
+def test_a_shortage_names_the_request_and_the_available_resources() -> None:
     asked = Slot(cpus=64, gpus=0.5, memory_gb=16, resources={"h100": 1})
     assert shortage(asked, [HEAD, SMALL, GPUS]) == (
         "no node of the cluster can hold a slot of 64 CPUs, 0.5 GPUs, 16 GB and 1 h100; "
@@ -58,7 +58,7 @@ def test_a_shortage_names_what_is_asked_and_what_there_is() -> None:
     assert shortage(Slot(cpus=2), [SMALL]) is None
 
 
-def test_without_a_worker_nothing_is_said_and_nothing_is_possible() -> None:
+def test_without_a_worker_nothing_is_reported_or_possible() -> None:
     assert shortage(Slot(cpus=64), [HEAD]) is None
     assert shortage(Slot(cpus=64), []) is None
     assert not possible(Slot(), [HEAD])

@@ -136,7 +136,7 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
 ]
 
 
-def test_what_is_wrong_with_a_search_is_said(service: Service) -> None:
+def test_errors_of_a_search_are_reported(service: Service) -> None:
     for changes, path, said in WRONG:
         with pytest.raises(InvalidSpecError) as refused:
             service.submissions.preview(spec(**changes))
@@ -178,7 +178,7 @@ def test_the_end_of_a_search_waits_for_what_is_retried(service: Service, setting
     assert service.sweeps.get(sweep).state == "finished"
 
 
-def test_a_suggestion_that_was_not_recorded_is_asked_for_again(
+def test_a_suggestion_that_was_not_recorded_is_requested_again(
     service: Service, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     add, failures = SearchWriter.add_candidate, iter([UnavailableError("the database does not answer")])

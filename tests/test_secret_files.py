@@ -64,7 +64,7 @@ def test_a_link_that_leads_elsewhere_is_another_file(tmp_path: Path) -> None:
     assert found.value() == NEW
 
 
-def test_a_token_s_file_holds_one_or_two_long_ones(tmp_path: Path) -> None:
+def test_a_token_file_holds_one_or_two_long_tokens(tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_text(f"{OLD}\n{NEW}\n")
     assert Secrets(Settings(token_file=file)).tokens == (OLD, NEW)
@@ -100,7 +100,7 @@ def test_each_new_connection_to_the_database_has_the_password_of_now(tmp_path: P
     database.close()
 
 
-def test_mlflow_s_client_is_told_what_its_files_say(tmp_path: Path) -> None:
+def test_mlflow_s_client_gets_the_content_of_its_files(tmp_path: Path) -> None:
     for name in ("token", "password"):
         exchange(tmp_path / name, f"{name} of before")
     settings = Settings(mlflow_token_file=tmp_path / "token", mlflow_password_file=tmp_path / "password")

@@ -379,7 +379,7 @@ def test_what_a_listing_lacks_is_read(bucket: Bucket, lies: Lies) -> None:
             assert list(read(bucket, "t/1", seen)) == told[seen:], (hidden, seen)
 
 
-def test_what_a_listing_still_shows_was_never_said(bucket: Bucket, lies: Lies) -> None:
+def test_removed_parts_that_a_listing_still_shows_hold_no_messages(bucket: Bucket, lies: Lies) -> None:
     lies.remembers = True
     spooled(bucket, "t/1", 2, 2)
     assert len(bucket.names("t/1")) == 2

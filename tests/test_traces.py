@@ -99,7 +99,7 @@ def test_a_sweep_is_traced_from_its_post_to_its_end(service: Service, settings: 
         assert sorted(one.name for one in within) == ["keep", "open", "record finished", "record started", "train"]
 
 
-def test_what_is_raised_and_what_is_asked_of_a_page_are_not_told(
+def test_error_texts_and_queries_of_pages_are_not_traced(
     service: Service, settings: Settings, collector: Collector
 ) -> None:
     """Of an error its kind is told: its text may hold a password, or the recipe of a statement."""

@@ -106,7 +106,7 @@ def test_the_signature_is_that_of_the_standards_example() -> None:
     assert signature(both, "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330, b'{"test": 2432232314}').endswith(f" {said}")
 
 
-def test_a_wrong_setting_is_told_without_what_it_says() -> None:
+def test_the_error_of_a_wrong_setting_hides_its_value() -> None:
     for given, wrong in (
         ({"webhook_url": "http://hooks.example.org/x"}, "URL"),
         ({"webhook_url": "http://127.0.0.1.example.org/x"}, "URL"),
@@ -140,7 +140,7 @@ def test_the_secret_may_stand_in_a_file_and_is_shown_nowhere(tmp_path: Path) -> 
     assert Settings(webhook_url=" ", webhook_secret="").webhook_url is None
 
 
-def test_a_sweep_that_ends_is_told_signed_and_small(service: Service, told: Settings, receiver: Receiver) -> None:
+def test_the_end_of_a_sweep_is_sent_signed_and_small(service: Service, told: Settings, receiver: Receiver) -> None:
     sweep = service.submissions.submit(spec()).id
     conduct(told)
     (one,) = receiver.received
@@ -327,7 +327,7 @@ def self_signed(folder: Path) -> tuple[ssl.SSLContext, Path]:
     return context, file
 
 
-def test_https_is_told_where_its_certificate_is_known(
+def test_https_works_with_a_known_certificate(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     certificate, file = self_signed(tmp_path)

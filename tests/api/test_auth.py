@@ -39,7 +39,7 @@ def access(app: FastAPI) -> Authentication:
 # Tokens
 
 
-def test_a_token_is_asked_for(stranger: TestClient) -> None:
+def test_a_token_is_required(stranger: TestClient) -> None:
     for path in CLOSED:
         for shown in (None, "Bearer wrong", f"Basic {TOKEN}", "é"):
             answer = stranger.get(path, headers={"Authorization": shown.encode()} if shown else {})

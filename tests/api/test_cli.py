@@ -80,7 +80,7 @@ def obeying(conductor: Conductor, mirror: Mirror | None = None) -> Iterator[None
         thread.join()
 
 
-def test_mlflow_is_told_anew(url: str, spec: Path, conductor: Conductor) -> None:
+def test_mlflow_is_filled_again(url: str, spec: Path, conductor: Conductor) -> None:
     metricsweep(url, "submit", spec)
     conductor.begin()
     conductor.finish(times=4)

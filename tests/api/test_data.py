@@ -61,7 +61,7 @@ def test_a_submit_and_a_dry_run_warn(http: TestClient, conductor: Conductor) -> 
     ]
 
 
-def test_what_is_wrong_is_said_and_whether_any_node_will_do(http: TestClient, conductor: Conductor) -> None:
+def test_problems_of_data_are_reported_with_the_nodes_that_have_it(http: TestClient, conductor: Conductor) -> None:
     def warning(*ones: Inspected) -> str:
         conductor.writer.data.note_findings(ones, [one.host for one in ones])
         return "\n".join(warned(http))
@@ -80,7 +80,7 @@ def test_what_is_wrong_is_said_and_whether_any_node_will_do(http: TestClient, co
     assert warning(found("lab", minutes=600)).endswith("until it is there (as of 10 hours ago)")
 
 
-def test_what_was_passed_over_is_said_at_submit_and_in_the_catalog(http: TestClient, conductor: Conductor) -> None:
+def test_skipped_files_are_reported_at_submit_and_in_the_catalog(http: TestClient, conductor: Conductor) -> None:
     passed = "passed over 2 images in formats that are not read (.heic 2): a/1.heic, a/2.heic"
     conductor.writer.data.note_findings([found("lab", "ok", passed), found("hall")], ["lab", "hall"])
     assert passed not in "".join(warned(http)), "that a node has nothing is more"

@@ -173,7 +173,7 @@ def test_a_relay_is_found_out(app: FastAPI, home: Path) -> None:
     assert own.secret not in "".join(server.told)
 
 
-def test_who_takes_the_port_meanwhile_is_told_nothing(app: FastAPI, home: Path) -> None:
+def test_a_process_that_takes_the_port_meanwhile_gets_no_token(app: FastAPI, home: Path) -> None:
     """The server ends between the proof and the next request, and another one listens in its place."""
     with served(app) as url:
         note(home, url)
@@ -187,7 +187,7 @@ def test_who_takes_the_port_meanwhile_is_told_nothing(app: FastAPI, home: Path) 
     client.close()
 
 
-def test_a_server_that_closes_after_its_proof_is_told_nothing(home: Path) -> None:
+def test_a_server_that_closes_after_its_proof_gets_no_token(home: Path) -> None:
     """The token goes over the connection of the proof, not over one that was made after it."""
     own = find_identity(home)
     assert own is not None
@@ -229,7 +229,7 @@ def test_what_was_named_with_a_token_is_used_as_named(theirs: str, home: Path) -
     assert "not the token of this server" in asked.stderr
 
 
-def test_a_home_that_another_machine_serves_is_said(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_home_that_another_machine_serves_is_reported(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as elsewhere:
         elsewhere.setattr(socket, "gethostname", lambda: "lab-3")
         note(home, "http://127.0.0.1:8787")

@@ -67,7 +67,7 @@ def test_a_sweeps_stream_has_its_own_events_alone(http: TestClient, url: str, co
     assert httpx.get(f"{url}/v1/sweeps/99/events", headers=BEARER, trust_env=False).status_code == 404
 
 
-def test_who_comes_back_is_told_what_came_meanwhile_each_thing_once(
+def test_a_client_that_reconnects_gets_each_missed_event_once(
     http: TestClient, url: str, conductor: Conductor, app: FastAPI
 ) -> None:
     with listening(url) as heard:
@@ -114,7 +114,7 @@ def test_a_resume_from_what_was_pruned_is_a_reset(
         assert [heard.next().type for _ in range(2)] == ["hello", "sweep"]
 
 
-def test_notes_and_tags_are_told_to_pages_that_show_them(http: TestClient, url: str, conductor: Conductor) -> None:
+def test_notes_and_tags_reach_the_pages_that_show_them(http: TestClient, url: str, conductor: Conductor) -> None:
     sweep = submitted(http)
     conductor.begin()
     with listening(url) as heard:
@@ -129,9 +129,7 @@ def test_notes_and_tags_are_told_to_pages_that_show_them(http: TestClient, url: 
         assert heard.next().type == "sweep"  # what was refused changed nothing
 
 
-def test_more_than_a_hundred_trials_at_once_are_told_as_one_event(
-    http: TestClient, url: str, conductor: Conductor
-) -> None:
+def test_more_than_a_hundred_trials_at_once_are_one_event(http: TestClient, url: str, conductor: Conductor) -> None:
     spec = SPEC.replace("seed: [0, 1]", f"seed: {list(range(60))}")
     sweep = conductor.submit(http, spec)
     with listening(url) as heard:

@@ -82,7 +82,7 @@ def test_a_running_sweep_has_a_figure_in_every_format(http: TestClient, path: st
         assert wrong.headers["content-type"] == "application/problem+json"
 
 
-def test_what_is_missing_is_said_and_the_heading_can_be_left_out(http: TestClient, path: str) -> None:
+def test_missing_data_is_reported_and_the_heading_can_be_left_out(http: TestClient, path: str) -> None:
     facts = http.get(f"{path}/main").json()["usermeta"]
     assert (facts["complete"], facts["total"]) == (1, 2)
     bare = http.get(f"{path}/main", params={"heading": "false"}).json()

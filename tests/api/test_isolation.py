@@ -69,7 +69,7 @@ def test_ada_reads_the_same_rows_and_a_view_without_its_rule_shows_more(worlds: 
         assert rows(beside, table) == rows(alone, table), table
 
 
-def test_ada_is_told_the_same_whatever_ben_did(worlds: tuple[World, World]) -> None:
+def test_ada_gets_the_same_answers_whatever_ben_did(worlds: tuple[World, World]) -> None:
     alone, _ = worlds
     walked, differing = 0, {}
     for method, template, names in operations(alone.app):

@@ -117,7 +117,7 @@ def test_each_is_offered_what_it_may_press(seen: Seen) -> None:
     }
 
 
-def test_why_not_is_said(seen: Seen) -> None:
+def test_a_refusal_says_why(seen: Seen) -> None:
     for who, said in (
         ("vic", "viewers may not change anything"), ("reader", "your token may only read"),
         ("eve", "not a member of its project birds"), ("bob", "its owner and administrators may delete it"),

@@ -116,7 +116,7 @@ def test_every_edge_of_every_operation_is_as_described(
     assert asked > 1_000
 
 
-def test_a_wrong_method_is_told_all_that_are_right(http: TestClient, document: dict[str, Any]) -> None:
+def test_the_answer_to_a_wrong_method_lists_the_right_methods(http: TestClient, document: dict[str, Any]) -> None:
     for path, item in document["paths"].items():
         asked = path.replace("{id}", "1").replace("{name}", "main").replace("{index}", "0").replace("{file}", "x.npz")
         answer = http.request("PATCH" if "put" in item else "PUT", asked)

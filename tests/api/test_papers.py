@@ -33,7 +33,7 @@ def test_macros_over_http(http: TestClient, half: None) -> None:
     assert http.get("/v1/sweeps/1/tables/main/macros?prefix=m2").status_code == 422
 
 
-def test_selection_of_nothing_is_said(http: TestClient, half: None, url: str) -> None:
+def test_an_empty_selection_is_reported(http: TestClient, half: None, url: str) -> None:
     cells = http.get("/v1/sweeps/1/optimism").json()["cells"]
     assert [one["reason"] for one in cells] == [
         "one candidate, so that none was selected from several",
@@ -117,7 +117,7 @@ def test_the_list_and_one_table(http: TestClient) -> None:
     assert (answer.status_code, "did you mean 'SEC-T3'" in answer.json()["detail"]) == (404, True)
 
 
-def test_a_table_shows_the_numbers_that_are_asked_for(http: TestClient, path: str) -> None:
+def test_a_table_shows_the_requested_numbers(http: TestClient, path: str) -> None:
     for numbers in ("own", "published", "difference", "both", "verdict"):
         answer = http.get(path, params={"numbers": numbers})
         assert (answer.status_code, answer.json()["numbers"]) == (200, numbers), answer.text

@@ -336,7 +336,7 @@ def test_quotas_are_set_and_shown(settings: Settings, stranger: TestClient) -> N
         assert (told.exit_code in (1, 2), sentence in told.output) == (True, True), told.output
 
 
-def test_what_is_wrong_is_said(settings: Settings, stranger: TestClient) -> None:
+def test_errors_are_reported(settings: Settings, stranger: TestClient) -> None:
     for words, sentence in (
         (("users", "add", "Ada!"), "1 to 64 of a-z"),
         (("users", "add", "ada", "--project", "nowhere"), "no project named 'nowhere'"),

@@ -19,7 +19,7 @@ def mode(path: Path) -> int:
     return path.stat().st_mode & 0o777
 
 
-def test_a_home_that_an_earlier_version_left_open_is_closed_and_that_is_said_once(tmp_path: Path) -> None:
+def test_a_home_that_an_earlier_version_left_open_is_closed_with_one_warning(tmp_path: Path) -> None:
     home = tmp_path / "home"
     Service.open(Settings(home=home)).close()
     (home / "logs").mkdir()

@@ -88,7 +88,7 @@ def test_buckets_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(buckets._full) == 10
 
 
-def test_a_token_is_told_when_to_come_back_and_others_go_on(gate: Gate, now: list[float]) -> None:
+def test_a_limited_token_gets_a_retry_after_and_others_go_on(gate: Gate, now: list[float]) -> None:
     assert [gate.ask(ADA)["status"] for _ in range(21)] == [200] * 20 + [429]
     refused = gate.ask(ADA)
     assert (refused["retry-after"], refused["content-type"]) == ("1", "application/problem+json")
@@ -128,7 +128,7 @@ def test_the_application_has_it_behind_the_check_of_who_asks(service: Service, s
         assert client.get("/healthz").status_code == 200
 
 
-def test_a_client_waits_as_long_as_it_is_told() -> None:
+def test_a_client_waits_as_long_as_retry_after_says() -> None:
     slept: list[float] = []
     problem = {"content-type": "application/problem+json"}
     answers = [
@@ -192,7 +192,7 @@ def test_what_httpx_can_use_is_no_fault(monkeypatch: pytest.MonkeyPatch) -> None
         httpx.Client().close()
 
 
-def test_a_proxy_that_failed_is_said_to_have_been_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_of_a_failed_proxy_names_the_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTP_PROXY", AWAY)
     with (
         pytest.raises(Unreachable, match="asked through the proxy that HTTP_PROXY names"),

@@ -136,7 +136,7 @@ def test_it_starts_answers_and_ends_in_order(settings: Settings, tmp_path: Path)
     assert "standing in" in (tmp_path / "home" / "logs" / "conductor.log").read_text()
 
 
-def test_mlflow_is_there_until_the_conductor_has_told_it_all(tmp_path: Path, settings: Settings) -> None:
+def test_mlflow_runs_until_the_conductor_has_sent_everything(tmp_path: Path, settings: Settings) -> None:
     services = (
         processes.mlflow_server(tmp_path, tmp_path / "socket"),
         processes.ray_head(tmp_path, {"ray": 1}, "", settings),
@@ -217,7 +217,7 @@ def test_a_process_that_becomes_ready_during_a_look_is_searched_for_tcp_ports_al
     assert "TCP port 4242" in told.of("beside")[1]
 
 
-def test_what_loads_first_begins_at_once_and_goes_on_when_it_is_told(settings: Settings, tmp_path: Path) -> None:
+def test_a_child_that_preloads_starts_at_once_and_continues_on_a_signal(settings: Settings, tmp_path: Path) -> None:
     told, loaded, itself = Told(), tmp_path / "conductor.loaded", tmp_path / "conductor.json"
     conductor = stand_in(tmp_path, "conductor", "loads", loads_first=True)
     late = stand_in(tmp_path, "api", ready_text="which the test writes into its log")
@@ -251,7 +251,7 @@ def test_a_conductor_that_nobody_tells_touches_nothing(tmp_path: Path) -> None:
     assert not list((tmp_path / "home").iterdir())
 
 
-def test_children_are_told_where_things_are(
+def test_children_get_the_addresses_of_other_processes(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("METRICSWEEP_TOKEN", "inherited")
@@ -336,7 +336,7 @@ def test_a_secret_s_file_is_named_to_those_alone_who_read_it(tmp_path: Path, mon
         assert told == {child: str(tmp_path / "secret") if child in readers else None for child in told}, name
 
 
-def test_a_process_of_which_nothing_is_asked_is_ready_when_it_lives(settings: Settings, tmp_path: Path) -> None:
+def test_a_process_without_a_check_is_ready_when_it_lives(settings: Settings, tmp_path: Path) -> None:
     told = Told()
     with begun(settings, [stand_in(tmp_path, "conductor", ready_text=None)], told):
         pass
@@ -364,7 +364,7 @@ def test_the_inline_engine_needs_no_ray(home: Path, tmp_path: Path) -> None:
         assert set(stack.addresses) == {"api", "mlflow"}
 
 
-def test_nothing_that_was_said_to_mlflow_reaches_our_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mlflow_variables_of_another_server_do_not_reach_our_own_mlflow(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_PASSWORD", "of another server")
     monkeypatch.setenv("MLFLOW_ENABLE_REMOTE_ASSISTANT", "true")
     assert not [name for name in processes.inherited_environment(own_mlflow=True) if "MLFLOW" in name]

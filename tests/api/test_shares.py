@@ -160,7 +160,7 @@ def test_those_who_may_change_a_sweep_share_it(stranger: TestClient, service: Se
     assert entries == [("ada", "shared", f"sweep {number}"), ("ada", "share revoked", f"sweep {number}")]
 
 
-def test_what_is_wrong_with_a_link_is_said(http: TestClient, shown: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_of_a_link_are_reported(http: TestClient, shown: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(account_admin, "MOST_SHARES", 2)
     path = f"/v1/sweeps/{shown}/shares"
     for body in ({"days": 0}, {"days": 366}, {"days": -1}, {"days": "1"}, {"until": 3}, []):

@@ -45,7 +45,7 @@ def weights(settings: Settings) -> int:
     return len(list(Path(settings.storage).rglob("best.safetensors")))
 
 
-def test_nothing_goes_unless_it_is_asked_for(ended: TestClient, conductor: Conductor, settings: Settings) -> None:
+def test_nothing_is_removed_without_a_request(ended: TestClient, conductor: Conductor, settings: Settings) -> None:
     answer = ended.post("/v1/collections?days=0").json()
     (row,) = answer["sweeps"]
     assert answer["dry_run"] is True
@@ -60,7 +60,7 @@ def test_nothing_goes_unless_it_is_asked_for(ended: TestClient, conductor: Condu
     assert weights(settings) == 8
 
 
-def test_what_went_is_told_with_its_trial(ended: TestClient, conductor: Conductor, settings: Settings) -> None:
+def test_removed_files_are_listed_with_their_trial(ended: TestClient, conductor: Conductor, settings: Settings) -> None:
     row = ended.post("/v1/collections?days=0&dry_run=false", headers={"X-Actor": "ada"}).json()["sweeps"][0]
     apply(conductor, settings)
     assert weights(settings) == 4

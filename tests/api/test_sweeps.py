@@ -41,7 +41,7 @@ def test_other_content_is_refused(http: TestClient) -> None:
     assert http.get("/v1/sweeps").json()["items"] == []
 
 
-def test_every_problem_is_told_at_once_and_nothing_is_stored(http: TestClient) -> None:
+def test_all_problems_are_reported_at_once_and_nothing_is_stored(http: TestClient) -> None:
     wrong = SPEC.replace("semihard", "semihart").replace("width: 16", "widht: 16")
     answer = http.post("/v1/sweeps", content=wrong, headers=YAML)
     assert answer.status_code == 422
@@ -186,7 +186,7 @@ def test_a_trial_of_another_sweep_is_not_retried(http: TestClient, conductor: Co
     assert conductor.store.requests.pending() == []
 
 
-def test_a_table_is_asked_to_be_resolved(http: TestClient, conductor: Conductor, url: str) -> None:
+def test_a_table_can_be_resolved(http: TestClient, conductor: Conductor, url: str) -> None:
     judged = SPEC.replace("{rows: [loss]", "{verdicts: {against: {loss: triplet}}, rows: [loss]")
     conductor.submit(http)
     for at in range(4):
@@ -295,7 +295,7 @@ def test_notes_and_tags_are_kept_and_found_by(http: TestClient, conductor: Condu
     assert "takes two trials" in http.get("/compare", headers=HTML).text
 
 
-def test_wrong_ones_are_refused(http: TestClient, conductor: Conductor) -> None:
+def test_wrong_notes_and_tags_are_refused(http: TestClient, conductor: Conductor) -> None:
     assert http.patch("/v1/sweeps/1/annotation", json={"note": "x"}).status_code == 404
     conductor.submit(http)
     for wrong in ({"note": "x" * 4001}, {"tags": ["x" * 51]}, {"tags": ["a"] * 21}, {"tags": ["a,b"]}, {"other": 1}):
@@ -320,7 +320,7 @@ def test_they_go_with_their_sweep(http: TestClient, conductor: Conductor) -> Non
             assert connection.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar_one() == 0
 
 
-def test_tags_are_added_and_removed_beside_those_that_others_gave(http: TestClient, conductor: Conductor) -> None:
+def test_tags_are_added_and_removed_and_tags_of_others_stay(http: TestClient, conductor: Conductor) -> None:
     conductor.submit(http)
 
     def put(**change: object) -> list[str]:

@@ -107,7 +107,7 @@ def test_what_waits_says_for_what(
     assert service.store.gauges.read(None).waiting == {"paused": 3}
 
 
-def test_requests_are_told_by_their_routes(http: TestClient) -> None:
+def test_requests_are_counted_by_route(http: TestClient) -> None:
     for path in ("/v1/sweeps/1", "/v1/sweeps/2", "/no/such/place", "/v1/sweeps?name=secret"):
         http.get(path)
     stranger = http.get("/v1/sweeps/77", headers={"Authorization": "Bearer wrong-wrong-wrong-wrong"})
@@ -236,7 +236,7 @@ def wrong(http: TestClient) -> dict[str, str]:
     return {name: check["detail"] for name, check in checks(http).items() if not check["ok"]}
 
 
-def test_all_that_is_needed_is_asked(http: TestClient, conductor: Conductor) -> None:
+def test_readiness_checks_everything_that_is_needed(http: TestClient, conductor: Conductor) -> None:
     names = ["database", "migrations", "conductor", "engine", "mlflow", "webhook", "disk", "storage"]
     assert list(checks(http)) == names
     assert wrong(http) == {}

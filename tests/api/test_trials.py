@@ -217,7 +217,7 @@ def test_what_spans_decades_is_drawn_by_factors(http: TestClient, conductor: Con
     assert (encoding["x"]["scale"], encoding["y"]["scale"]) == ({"type": "log"}, {"zero": False})
 
 
-def test_what_cannot_be_drawn_is_told(http: TestClient, trained: None) -> None:
+def test_a_figure_that_cannot_be_drawn_says_why(http: TestClient, trained: None) -> None:
     for params, said in (
         ({"x": "los"}, "did you mean 'loss'?"),
         ({"x": "loss"}, "no numbers"),

@@ -573,7 +573,7 @@ def over(panel: dict, at: int) -> list[str]:
     return [*found, titles[at]] if not panel["groups"] or any(titles) else found
 
 
-def test_chromium_shows_each_number_under_and_beside_its_headings(browser: Browser) -> None:
+def test_chromium_shows_each_number_with_its_row_and_column_headings(browser: Browser) -> None:
     style = (rendering.static("style.css") or b"").decode()
     page = browser.new_page()
     wrong: list[object] = []

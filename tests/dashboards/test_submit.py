@@ -179,7 +179,7 @@ window.fetch = (url, given) => {
 
 
 @pytest.mark.browser
-def test_a_busy_server_is_asked_again_when_it_says(context: BrowserContext) -> None:
+def test_a_check_on_a_busy_server_is_repeated_after_its_delay(context: BrowserContext) -> None:
     page = context.new_page()
     page.clock.install()
     page.add_init_script(BUSY_ONCE)

@@ -255,7 +255,7 @@ def person(http: TestClient, app: FastAPI) -> TestClient:
     return http
 
 
-def test_differences_are_told_by_path_and_not_of_what_nobody_chose() -> None:
+def test_differences_are_listed_by_path_without_defaults() -> None:
     own = {"version": 1, "loss": {"name": "triplet", "margin": 0.2}, "seed": 0, "pins": {"versions": {"loss": 1}}}
     other = {"version": 1, "loss": {"name": "triplet"}, "seed": 1, "pins": {"versions": {"loss": 2}}, "epochs": 3}
     assert [(one.path, one.own, one.other) for one in differences(own, other)] == [
@@ -263,9 +263,7 @@ def test_differences_are_told_by_path_and_not_of_what_nobody_chose() -> None:
     ]  # fmt: skip
 
 
-def test_a_trial_stands_beside_the_selected_candidate_and_its_own_other_repeat(
-    stage: Stage, person: TestClient
-) -> None:
+def test_a_trial_is_compared_with_the_selected_candidate_and_its_other_seed(stage: Stage, person: TestClient) -> None:
     sweep = stage.submit(TUNED)
     stage.finish(times=8)
     stage.settle()

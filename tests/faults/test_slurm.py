@@ -95,7 +95,7 @@ def on_slurm(slurm: SlurmCluster) -> Iterator[OnSlurm]:
             slurm.end_jobs()  # or they write into the folder while it is removed
 
 
-def test_jobs_that_end_as_soon_as_they_begin_are_told_and_not_submitted_for_ever(
+def test_jobs_that_end_as_soon_as_they_begin_are_reported_and_not_resubmitted_forever(
     slurm: SlurmCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("SLURM_CONF", "PATH"):

@@ -25,7 +25,7 @@ def test_a_spec_is_stored_and_read_again(design: Any, checked: Checked) -> None:
     assert "source" not in stored
 
 
-def test_the_errors_of_the_design_are_told_in_its_words(design: Any, told: Told) -> None:
+def test_errors_have_the_wording_of_the_design(design: Any, told: Told) -> None:
     design["compare"]["loss"][3] = "multi_similarty"
     design["tune"] = {"regularizer.eta": [0.1, 1.0]}
     assert told(design) == [
@@ -58,7 +58,7 @@ def test_what_is_no_mapping_is_refused(told: Told) -> None:
         )
 
 
-def test_blocks_of_the_wrong_form_are_each_told(told: Told) -> None:
+def test_each_block_of_the_wrong_form_is_reported(told: Told) -> None:
     keys = (
         "version", "name", "description", "recipe", "compare", "tune", "repeat", "rules", "select", "slot", "search",
     )  # fmt: skip
@@ -66,7 +66,7 @@ def test_blocks_of_the_wrong_form_are_each_told(told: Told) -> None:
     assert [path for path, _ in told(document)] == list(document)
 
 
-def test_an_empty_spec_is_told_what_it_needs(told: Told) -> None:
+def test_an_empty_spec_is_refused_with_the_required_keys(told: Told) -> None:
     assert [path for path, _ in told({})] == ["version", "name", "recipe"]
     assert {path for path, _ in told({"version": 1, "name": "x", "recipe": {"dataset": "digits"}})} == {
         "recipe.backbone", "recipe.loss", "recipe.sampler", "recipe.iterations", "select.split",
@@ -296,7 +296,7 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 
 @settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(data=st.data())
-def test_any_change_of_a_sound_spec_is_sound_or_told(data: st.DataObject, catalog: Catalog) -> None:
+def test_any_change_of_a_valid_spec_is_valid_or_reported(data: st.DataObject, catalog: Catalog) -> None:
     document = deepcopy(spec_document(DESIGN).value)
     for _ in range(data.draw(st.integers(1, 2))):
         *above, key = data.draw(st.sampled_from([place for place in places(document) if place]))

@@ -241,7 +241,7 @@ def test_every_cell_of_the_example_gets_as_many(design: Any, catalog: Catalog) -
     assert len({trial.fingerprint for trial in plan.trials()}) == 192
 
 
-def test_the_candidates_that_were_asked_for_are_the_trainings_they_were(design: Any, catalog: Catalog) -> None:
+def test_requested_candidates_keep_their_trainings(design: Any, catalog: Catalog) -> None:
     before = planned(design, catalog)
     design["select"]["budget"] = 7
     after = {(one.cell, one.candidate, one.repeat): one for one in planned(design, catalog).trials()}
@@ -312,7 +312,7 @@ def test_too_many_trials_are_refused_before_they_are_made(design: Any, told: Tol
     assert told(design) == [("select.budget", "expected at least 1, found 0")]
 
 
-def test_beside_is_for_an_honest_selection(small: Small, told: Told, catalog: Catalog) -> None:
+def test_beside_needs_selection_on_validation(small: Small, told: Told, catalog: Catalog) -> None:
     said = "is only for `split: validation`, but split is 'test'; leave it out"
     assert told(small(select={"split": "test", "beside": "test"})) == [("select.beside", said)]
     assert told(small(select={"beside": "tset"})) == [("select.beside", "expected 'test', found 'tset'")]

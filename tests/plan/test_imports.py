@@ -90,7 +90,7 @@ def test_runs_of_mlflow_are_found_without_their_prefixes() -> None:
     assert found.notes == ["runs that did not finish are left out: 1 failed"]
 
 
-def test_what_is_left_out_is_said() -> None:
+def test_omissions_are_reported() -> None:
     found = imported(WANDB.replace("State,", "X,").replace(",2,\n", ",2,0.3\n").replace("0.65", "").encode(), RUNS)
     assert found.notes == [
         "the file has no column that says which runs finished; all of them count",
@@ -98,7 +98,7 @@ def test_what_is_left_out_is_said() -> None:
     ]
 
 
-def test_every_problem_is_told_at_once_with_line_and_column() -> None:
+def test_all_problems_are_reported_at_once_with_line_and_column() -> None:
     lines = (
         LINES + "SEC,cub200,recall@1,66,1,5\n,cub200,nmi,nan,-1,0\nL2,cub200,nmi,65%,0.4±1,2.5\nA,cub200,nmi,1,2,1\n"
     )
@@ -234,7 +234,7 @@ def test_a_subset_keeps_what_stands_under_what_is_left(small: Any, checked: Any)
     assert ([one.of for one in kept.numbers], kept.against) == ([{"iterations": "10"}], None)
 
 
-def test_wrong_rows_of_a_spec_are_told(small: Any, missed: Missed) -> None:
+def test_wrong_rows_of_a_spec_are_reported(small: Any, missed: Missed) -> None:
     cases: Cases = [
         (3, "", "expected a mapping with `label`, `source`, `unit`, `numbers`, found 3"),
         ({**THEIRS, "unit": "cm"}, ".unit", "expected 'percent' or 'fraction', found 'cm'"),

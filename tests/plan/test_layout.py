@@ -16,7 +16,7 @@ WIDE = {
 }
 
 
-def test_what_is_said_of_runs_is_checked(small: Small, missed: Missed) -> None:
+def test_facts_about_runs_are_checked(small: Small, missed: Missed) -> None:
     cases: Cases = [
         ({"spread": "sem"}, "spread", "expected 'std', 'se', 'ci95' or 'none', found 'sem'"),
         ({"spread": "se", "std": False}, "spread", "`std: false` prints no spread, and this asks for 'se'"),
@@ -147,7 +147,7 @@ def table(small: Small, **given: Any) -> dict[str, Any]:
     return small(select=select, tables={"main": {"metrics": ["map@r"], **given}})
 
 
-def test_what_is_wrong_with_selections_is_said(small: Small, missed: Missed) -> None:
+def test_errors_of_selections_are_reported(small: Small, missed: Missed) -> None:
     cases: Cases = [
         ({"selections": BOTH, "select": {}}, "selections", "needs `select: {beside: test}`: trainings keep what"),
         ({"selections": ["test"], "select": {}}, "selections", "needs `select: {beside: test}`: trainings keep what"),

@@ -37,7 +37,7 @@ def test_a_slot_of_every_kind(small: Small, checked: Checked) -> None:
     assert slot == Slot(cpus=2, gpus=0.5, memory_gb=8, resources={"a100": 1, "TPU-v4:x": 0.5})
 
 
-def test_other_shares_are_told_the_nearest_right_ones(small: Small, missed: Missed) -> None:
+def test_errors_of_other_shares_name_the_nearest_valid_shares(small: Small, missed: Missed) -> None:
     cases = [
         (0.3, "a share that fills a GPU (1/k), such as 0.3333 or 0.25; found 0.3"),
         (0.7, "a share that fills a GPU (1/k), such as 1 or 0.5; found 0.7"),
@@ -61,7 +61,7 @@ def test_custom_resources_that_cannot_be(small: Small, missed: Missed) -> None:
     assert missed([(wrong, "slot.resources.a100", "expected a number, found 'one'")]) == []
 
 
-def test_later_entries_apply_over_earlier_ones(small: Small, checked: Checked) -> None:
+def test_later_entries_override_earlier_entries(small: Small, checked: Checked) -> None:
     spec = checked(small(**AXES, slot={"gpus": 0, "memory_gb": 4}, slots=RULES))
     found = planned(spec)
     assert found["digits", "triplet", "0.001"] is None
@@ -72,7 +72,7 @@ def test_later_entries_apply_over_earlier_ones(small: Small, checked: Checked) -
     assert Spec.model_validate(spec.model_dump(mode="json")) == spec
 
 
-def test_an_entry_may_take_back_what_another_said(small: Small, checked: Checked) -> None:
+def test_an_entry_may_undo_an_earlier_entry(small: Small, checked: Checked) -> None:
     rules = [{"when": {"loss": "semihard"}, "memory_gb": None, "resources": {}}]
     spec = checked(small(**AXES, slot={"gpus": 0, "memory_gb": 4, "resources": {"a100": 1}}, slots=rules))
     assert planned(spec)["digits", "semihard", "0.01"] == Slot(gpus=0)

@@ -174,7 +174,7 @@ def test_a_file_that_is_no_picture_of_a_fair_size_is_reported() -> None:
         assert why in said(draw(figure, sources))
 
 
-def test_sheets_beyond_what_a_figure_may_hold_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sheets_beyond_the_limit_of_a_figure_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(images, "MOST_BYTES", int(3.5 * len(style.png(np.full((40, 60, 3), 20, np.uint8)))))
     drawn = draw({"kind": "images", "data": "panels", "facet": ["regularizer", "optimizer.lr"]})
     assert "3 sheets are not drawn" in said(drawn)
@@ -182,7 +182,7 @@ def test_sheets_beyond_what_a_figure_may_hold_are_told(monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize(("kind", "data"), [("heatmap", "samples"), ("curves", "norm_traces")])
-def test_no_checkpoint_is_said_of_what_was_seen_on_the_way(kind: str, data: str) -> None:
+def test_points_seen_on_the_way_name_no_checkpoint(kind: str, data: str) -> None:
     figure = {"kind": kind, "data": data, "facet": "regularizer", "when": ONE_LR}
     alone = figure | {"when": ONE_LR | {"regularizer": ["none"]}}
     for split in ("last", "validation", "test"):
@@ -204,7 +204,7 @@ def test_nothing_to_draw_is_a_picture_that_says_why() -> None:
     assert "No trial reported validation/recall@1, train/norm_var." in said(none)
 
 
-def test_files_that_are_missing_are_told() -> None:
+def test_missing_files_are_reported() -> None:
     text = said(draw(FIGURES["distribution"]))
     assert "A data file is not drawn: norms.npz of trial 5 is not in the storage any more." in text
 
@@ -218,7 +218,7 @@ def test_files_that_are_missing_are_told() -> None:
         assert not draw(FIGURES["distribution"], sources=sources).rows
 
 
-def test_each_window_has_a_panel_where_it_is_asked_for() -> None:
+def test_each_window_has_a_panel_on_request() -> None:
     figure = FIGURES["distribution"] | {"data": "direction_variation", "facet": None, "when": ONE_LR}
     together, apart = draw(figure), draw(figure | {"windows": True})
     assert [*together.specification["datasets"]] == ["direction_variation"]
@@ -323,7 +323,7 @@ def test_the_densest_square_has_the_darkest_shade_and_strips_cover_all_others() 
 @pytest.mark.parametrize(
     "wrong", [{"xy": np.zeros((2, 4))}, {"xy": np.full((2, 3, 2), np.nan)}, {"target": np.zeros(2)}]
 )
-def test_a_file_that_is_none_is_told(wrong: dict[str, np.ndarray]) -> None:
+def test_an_invalid_file_is_reported(wrong: dict[str, np.ndarray]) -> None:
     def broken(trials: object, file: str) -> object:
         found, missing = SOURCES.arrays(trials, file)
         return {trial: {**one, **wrong} for trial, one in found.items()}, missing

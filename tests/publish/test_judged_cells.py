@@ -134,7 +134,7 @@ def test_trials_that_ended_before_the_sweep_count_as_looked_at_at_any_time():
     assert "valid after looks at any time, 0.025 of it spent" in found.summary()
 
 
-def test_before_a_plan_has_ended_only_looks_at_any_time_are_told():
+def test_before_a_plan_has_ended_only_anytime_tests_are_reported():
     partial = {"state": TrialState.RUNNING, "values": {}}
     going = changed(replace(sweep(), state="running"), lambda t: t.repeat >= 4, **partial)
     assert {one.summary for one in view(going).comparisons} == {"untested: not finished: 4 of 5 planned seeds"}
@@ -204,7 +204,7 @@ def test_the_best_cell_is_of_the_first_column_not_of_another_data_set():
     assert found.startswith("Best by R@1: triplet · sec, "), found
 
 
-def test_words_stand_in_html_and_json_and_marks_in_print_where_asked_for():
+def test_verdicts_are_words_in_html_and_json_and_optional_marks_in_print():
     results = sweep(seeds=8)
     found = verdicts_of(results)
     plain = found.table
@@ -241,7 +241,7 @@ def test_half_of_each_need_is_trained_and_the_baseline_is_shared() -> None:
     assert (found.hours, found.left_out) == (8.0, {})
 
 
-def test_what_the_dearer_one_needs_is_not_taken_from_the_cheaper_one() -> None:
+def test_a_costly_question_takes_no_seeds_from_a_cheap_question() -> None:
     asked = [Question("first", 1, 0, 5, 4), Question("second", 2, 0, 5, 40, lambda _: 0.02)]
     found = next_round(asked, stock(), ResolutionBudget(hours=10.0))
     assert found.seeds == {0: [5, 6], 1: [5, 6]}

@@ -216,7 +216,7 @@ def test_a_table_taken_in_whole_agrees_or_says_which_cells_do_not(tabled: Path) 
     assert "12.34±" in one.message
 
 
-def test_rows_that_come_and_go_and_other_sweeps_are_told(tabled: Path) -> None:
+def test_added_and_removed_rows_and_other_sweeps_are_reported(tabled: Path) -> None:
     def said(today: str) -> list[str]:
         return [one.message for one in of_tables(tabled, today).disagreements]
 
@@ -237,7 +237,7 @@ def test_rows_that_come_and_go_and_other_sweeps_are_told(tabled: Path) -> None:
     assert gone.message == "its table is not there: no sweep 7, main"
 
 
-def test_a_cell_that_diverged_since_is_told(tabled: Path) -> None:
+def test_a_cell_that_diverged_since_is_reported(tabled: Path) -> None:
     def fate(labels: dict[str, str], candidate: int, repeat: int) -> str:
         return "diverged" if labels == {"loss": "triplet", "regularizer": "none", "dataset": "digits"} else "ok"
 

@@ -53,7 +53,7 @@ def test_each_number_is_found_where_it_stands_and_nowhere_else() -> None:
             assert table.find({axis: number.labels.get(axis, "") for axis in table.axes}, number.metric) is number
 
 
-def test_an_unknown_table_is_told_its_near_miss() -> None:
+def test_the_error_of_an_unknown_table_names_a_similar_table() -> None:
     with pytest.raises(NotFoundError, match="did you mean 'SEC-T3'"):
         load("SECT3")
     with pytest.raises(NotFoundError, match="expected one of 'SEC-T2', 'SEC-T3'"):

@@ -129,7 +129,7 @@ def test_verdicts_that_cover_queries_need_more_than_those_of_seeds():
     assert words["both"].p > words["seeds"].p
 
 
-def test_seeds_are_asked_for_only_where_they_would_tell():
+def test_seeds_are_requested_only_where_they_could_decide():
     random_ = np.random.default_rng(4)
     sums = 30 + random_.standard_normal((4, 100)) + 12 * random_.standard_normal((4, 1))
     found = spread(sums, np.full(100, 100.0))
@@ -249,7 +249,7 @@ def test_a_plan_of_one_seed_spends_its_share_once_however_often_it_is_extended()
     assert sum(spent) < 0.05, "each look is a test of its own"
 
 
-def test_fewer_seeds_than_a_look_at_any_time_takes_are_said_and_not_blamed_on_the_queries():
+def test_too_few_seeds_for_an_anytime_test_are_reported_as_such():
     results = sweep(seeds=2, covers="queries", verdicts={"looks": "any"})
     assert (recall(results).word, recall(results).reason) == ("untested", "2 seeds that both have, 3 are needed")
     assert recall(sweep(seeds=3, covers="queries", verdicts={"looks": "any"})).word == "better"
@@ -321,7 +321,7 @@ def test_a_spread_behind_a_number_covers_what_the_table_says():
     assert "of a single run (seed 0) ± half the 95 %" in alone["caption"]
 
 
-def test_a_bundle_holds_what_was_asked_and_gives_the_same_words():
+def test_a_bundle_holds_the_request_and_gives_the_same_words():
     results = sweep(files={})
     recorded = contents.RecordedSums(results.queries)
     assert recorded.file() is None

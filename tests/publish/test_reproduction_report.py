@@ -86,7 +86,7 @@ def test_a_reproduction_has_every_number_and_its_evidence():
     assert reproduction("ISA", findings(outcomes(), sweeps.catalog(), 1), 1).sweeps == []
 
 
-def test_the_protocol_is_told_beside_the_number():
+def test_the_protocol_is_printed_next_to_the_number():
     entry = next(
         entry for table in book(outcomes()).tables for entry in table.entries
         if entry.table == "SEC-T3" and entry.evidence and entry.metric == "nmi"

@@ -120,7 +120,7 @@ def _of_no_query(etas: tuple[str, ...]):
     return build(replace(found, candidates=candidates, trials=tuple(trials)), "main", sweeps.catalog())
 
 
-def test_a_metric_of_no_query_says_so_beside_the_numbers_that_there_are():
+def test_a_metric_without_queries_is_marked_next_to_existing_numbers():
     table = _of_no_query(("1",))
     cells = table.panels[0].rows[0].cells
     assert [(one.text, one.mark) for one in cells[:2]] == [("–", None), ("–", None)]
@@ -209,7 +209,7 @@ def test_the_estimate_is_right_on_the_mean(spread: float, bound: float) -> None:
     assert sum(told) / len(told) == pytest.approx(sum(true) / len(true), abs=bound)
 
 
-def test_a_note_says_it_where_that_is_asked_for() -> None:
+def test_a_note_reports_it_on_request() -> None:
     def caption(seeds: int = 2, **layout: object) -> str:
         table = {"rows": ["loss", "regularizer"], "columns": [], "metrics": ["recall@1"], **layout}
         compare = {"loss": ("triplet", "semihard"), "regularizer": ("none", "sec")}

@@ -50,7 +50,7 @@ def told(store: Store, position: int = 0) -> list[tuple[str, int]]:
     return [(one.view.type, one.view.trial or one.view.request or one.view.sweep) for one in span.changes]
 
 
-def test_a_stall_is_told_and_another_loss_is_not(store: Store, fence: int) -> None:
+def test_a_stall_is_announced_and_another_loss_is_not(store: Store, fence: int) -> None:
     sweep = started(store, fence)
     for kind in ("infrastructure", "stalled"):
         order, before = claimed(store, fence), store.changes.newest()
@@ -141,7 +141,7 @@ def test_a_sweep_in_deletion_no_note(store: Store, fence: int, writer: Writer, a
 
 
 @OVER_POSTGRES
-def test_of_two_who_tag_at_once_the_later_ones_tags_stay(store: Store, another: Callable[[], Store]) -> None:
+def test_of_two_users_who_tag_at_once_the_later_tags_stay(store: Store, another: Callable[[], Store]) -> None:
     sweep, other = started(store, lease(store)), another()
     assert sweep == 1
     threads = at(
@@ -210,7 +210,7 @@ def test_a_rollback_sends_nothing(store: Store, fence: int, writer: Writer, monk
 
 
 @ON_BOTH
-def test_stalls_and_hindrances_are_told_once_an_hour(store: Store, fence: int, writer: Writer) -> None:
+def test_stalls_and_obstacles_are_reported_once_an_hour(store: Store, fence: int, writer: Writer) -> None:
     sweep, other = started(store, fence), started(store, fence, "other", fresh=True)
     for _ in range(2):
         fail(store, fence, claimed(store, fence), requeue=True, kind="stalled")

@@ -195,7 +195,7 @@ def test_hostile_values_are_values(two: Store) -> None:
 
 @hypothesis.given(strategies.text(alphabet='ab:=<>!~(),-" or\\.1@/%', max_size=60))
 @hypothesis.settings(max_examples=100)
-def test_any_text_is_a_filter_or_told_what_is_wrong(text: str) -> None:
+def test_any_text_is_a_filter_or_refused_with_a_reason(text: str) -> None:
     with suppress(InvalidFilterError):
         assert all(0 <= one.at < len(text) for one in conditions(parse(text)))
 

@@ -102,7 +102,7 @@ def test_a_database_of_a_newer_version_is_refused(database_url: str) -> None:
     engine.dispose()
 
 
-def test_a_database_that_does_not_answer_is_said_so(tmp_path: Path) -> None:
+def test_a_database_that_does_not_answer_is_reported(tmp_path: Path) -> None:
     with pytest.raises(UnavailableError, match="the database cannot be used: connection"):
         Store.open("postgresql+psycopg://nobody@127.0.0.1:1/none")
     store = Store.open(f"sqlite:///{tmp_path / 'a folder'}/metricsweep.db")

@@ -177,7 +177,7 @@ def test_what_is_sent_after_the_lease_is_sent_anew_by_the_next(
     assert client.get_run(store.runs.run("trial", sweep, trial.id)).info.status == "FINISHED"
 
 
-def test_what_was_sent_while_all_was_to_be_told_anew_is_not_noted(store: Store, fence: int, writer: Writer) -> None:
+def test_a_send_during_a_new_full_mirror_is_not_recorded(store: Store, fence: int, writer: Writer) -> None:
     sweep = started(store, fence, losses=["triplet"], seeds=[0])
     run_all(store, fence)
     (sent,) = [one for one in store.outbox.due(100) if one.kind == "trial"]

@@ -232,7 +232,7 @@ def test_what_has_not_begun_gives_way_to_a_higher_priority(store: Store, fence: 
 
 
 @ON_BOTH
-def test_which_slots_are_asked_for_and_by_which_trials(store: Store, fence: int, writer: Writer) -> None:
+def test_requested_slots_are_listed_with_their_trials(store: Store, fence: int, writer: Writer) -> None:
     plain, mixed = started(store, fence), with_big(store, fence)
     asked = store.capacity.requested_slots()
     assert [(one.sweep, one.slot, one.own) for one in asked] == [

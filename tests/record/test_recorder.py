@@ -250,7 +250,7 @@ def test_a_run_being_sent_is_sent_again_once_ended(store: Store, fence: int, wri
     assert "trial" in {one.kind for one in store.outbox.due(100)}
 
 
-def test_a_tracker_that_is_away_is_asked_rarely(store: Store, fence: int, writer: Writer, shelf: Shelf) -> None:
+def test_an_unavailable_tracker_is_tried_rarely(store: Store, fence: int, writer: Writer, shelf: Shelf) -> None:
     started(store, fence)
     run_all(store, fence)
     shelf.away = True

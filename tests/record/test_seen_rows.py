@@ -29,7 +29,7 @@ def member(store: Store, name: str, project: str) -> Caller:
     return found
 
 
-def test_every_table_is_said_to_be_seen_or_not() -> None:
+def test_every_table_is_declared_visible_or_not() -> None:
     """A new one has to be: what nobody thought of would be shown whole."""
     of_trainings = ("attempt", "metric", "log", "collected")  # reached by a training alone, which is seen or not
     of_all = ("node", "slot", "installation", "lease")  # these tell nothing of a sweep
@@ -66,7 +66,7 @@ def test_a_caller_sees_the_rows_of_its_projects(store: Store, fence: int) -> Non
 
 
 @ON_BOTH
-def test_a_connection_that_nobody_was_said_to_own_shows_nothing(store: Store, fence: int) -> None:
+def test_a_connection_without_an_owner_shows_nothing(store: Store, fence: int) -> None:
     started(store, fence)
     with store.database._seen().begin() as connection:
         assert connection.execute(sa.select(sweep.c.id)).all() == []

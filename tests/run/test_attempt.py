@@ -101,7 +101,7 @@ def test_a_damaged_checkpoint_gives_way_to_an_earlier_attempts(where: Path | str
     assert told[-1].body["metrics"] == whole.body["metrics"]
 
 
-def test_an_attempt_on_a_full_disk_is_heard(tmp_path: Path) -> None:
+def test_messages_of_an_attempt_on_a_full_disk_arrive(tmp_path: Path) -> None:
     each = replace(order(), recipe=recipe().model_dump(mode="json"))
     with files_of_at_most(1000):
         told = ran(each, tmp_path / "storage")

@@ -81,7 +81,7 @@ def test_an_attempt_whose_slot_is_gone_has_failed(work: Workplace) -> None:
     assert (broker.given_back, [each.message for each in broker.failures]) == ([], ["slot two is gone"])
 
 
-def test_whoever_has_lost_the_lease_begins_nothing(work: Workplace, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_conductor_without_the_lease_begins_nothing(work: Workplace, monkeypatch: pytest.MonkeyPatch) -> None:
     """It stood still between claiming an attempt and having a slot begin it: another conductor has it by now."""
     broker, free = MemoryBroker(deque([order()])), Held("one")
 

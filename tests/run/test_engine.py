@@ -62,7 +62,7 @@ def test_messages_arrive_in_order_without_gaps_and_as_they_are_spooled(engine: E
         assert b"".join(broker.lines[each.attempt]) == spooled
 
 
-def test_each_end_is_told_and_the_rest_goes_on(engine: Engine) -> None:
+def test_each_end_is_reported_and_other_attempts_go_on(engine: Engine) -> None:
     bad, lacking, damaged, diverging, good = map(order, ("raises", "lacks", "damages", "diverges", "ok"))
     broker = broker_of(bad, lacking, damaged, diverging, good)
     engine.run(broker)

@@ -134,7 +134,7 @@ def test_training_goes_on_while_the_database_is_away(local_ray: None, tmp_path: 
 
 
 @pytest.mark.ray
-def test_short_trainings_follow_one_another_beside_a_long_one(local_ray: None, tmp_path: Path) -> None:
+def test_short_trainings_follow_one_another_during_a_long_training(local_ray: None, tmp_path: Path) -> None:
     long, short = order("waits", iterations=10), [order(iterations=10) for _ in range(11)]
     broker, hang = broker_of(long, *short), time.monotonic() + 300
 
@@ -308,7 +308,7 @@ def test_another_installation_on_the_cluster_leaves_them_alone(pool: SlotPool) -
 
 
 @pytest.mark.ray
-def test_a_slot_begins_nothing_for_whoever_held_the_lease_before(pool: SlotPool, tmp_path: Path) -> None:
+def test_a_slot_begins_nothing_for_a_former_conductor(pool: SlotPool, tmp_path: Path) -> None:
     former = taken(pool)
     work, asked, later = Workplace("tests.run.trainings:quick", tmp_path, tmp_path), order(), SlotPool(under(2), 99)
     assert later.holding(former.name, asked.attempt) is None
@@ -354,7 +354,7 @@ def test_who_looks_for_an_attempt_asks_no_other_slot(pool: SlotPool) -> None:
 
 
 @pytest.mark.ray
-def test_slots_go_with_their_node_or_beside_a_lost_slot(pool: SlotPool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slots_go_with_their_node_or_with_a_lost_slot(pool: SlotPool, monkeypatch: pytest.MonkeyPatch) -> None:
     idle, used, other = taken(pool, cpus=0.5), taken(pool, cpus=0.5), taken(pool, cpus=0.5)
     pool.release(idle)
     pool.lost(other)

@@ -151,7 +151,7 @@ def train(tmp_path: Path) -> Callable[..., SlotActor]:
     return train
 
 
-def test_a_slot_above_its_declared_memory_says_so_where_a_new_slot_is_below(train: Callable[..., SlotActor]) -> None:
+def test_a_slot_above_its_declared_memory_reports_it_and_a_new_slot_does_not(train: Callable[..., SlotActor]) -> None:
     small, tiny = _slot(), replace(order(), slot=Slot(gpus=0, memory_gb=0.001))
     for _ in range(2):
         train(small, tiny, "leaking")
@@ -206,13 +206,13 @@ def test_a_training_reports_the_usage_of_its_machine(tmp_path: Path, monkeypatch
     assert 0 < points["system/memory"] < psutil.virtual_memory().total / 2**30
 
 
-def test_without_a_gpu_nothing_is_said_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_gpu_no_gpu_usage_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     assert Meter().usage().gpus is None
 
 
 @pytest.mark.gpu
-def test_a_gpu_is_told_as_the_driver_tells_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gpu_usage_is_reported_as_the_driver_reports_it(monkeypatch: pytest.MonkeyPatch) -> None:
     import torch
 
     if not torch.cuda.is_available():
@@ -225,7 +225,7 @@ def test_a_gpu_is_told_as_the_driver_tells_it(monkeypatch: pytest.MonkeyPatch) -
     assert gpu.busy is None or 0 <= gpu.busy <= 1
 
 
-def test_a_slot_says_how_long_ago_it_said_what(tmp_path: Path) -> None:
+def test_a_slot_reports_the_age_of_its_messages(tmp_path: Path) -> None:
     actor, each = SlotActor(leave=lambda code: None), order(iterations=3)
     assert actor.start(each, Workplace("tests.run.trainings:quick", tmp_path, tmp_path), 1)
     seen = 0
@@ -320,7 +320,7 @@ def test_what_trains_is_given_back_and_nothing_more_is_begun(preemption: Preempt
     until(preemption.is_idle)  # a slot says its last word before it lets go
 
 
-def test_a_node_that_is_told_of_nothing_trains_on(preemption: Preemption, tmp_path: Path) -> None:
+def test_a_node_without_a_preemption_notice_trains_on(preemption: Preemption, tmp_path: Path) -> None:
     actor, each = SlotActor(leave=lambda code: None), order(iterations=3)
     assert actor.start(each, Workplace("tests.run.trainings:quick", tmp_path, tmp_path), 1)
     assert heard(actor, each.attempt)[-1].kind == "finished"
@@ -348,7 +348,7 @@ def test_a_process_that_is_killed_keeps_nobody_waiting(preemption: Preemption, t
 
 @pytest.mark.ray
 @pytest.mark.soak
-def test_a_node_of_ray_that_is_told_to_end_costs_no_step(tmp_path: Path) -> None:
+def test_a_drained_node_of_ray_costs_no_step(tmp_path: Path) -> None:
     said = played("tests.run.departing_node", str(tmp_path))
     assert "nothing trains any more" in said.pop("log")
     assert said == {"exit": 0, "results": 2, "failures": [], "given back": [1, 1], "whole": [True, True]}

@@ -82,7 +82,7 @@ def test_the_python_that_was_named_is_taken_or_refused(tmp_path: Path) -> None:
     assert "Python 3.9.1" in done.stderr
 
 
-def test_what_is_said_is_what_the_project_declares() -> None:
+def test_documented_python_versions_are_the_declared_versions() -> None:
     declared = re.fullmatch(r">=3\.(\d+),<3\.(\d+)", PROJECT["requires-python"])
     assert declared
     script = (ROOT / ".ci" / "python").read_text(encoding="utf-8")

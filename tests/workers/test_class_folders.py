@@ -68,7 +68,7 @@ def leave(path: Path) -> None:
     (["a/notes.txt", "b/list"], "2 files that are not images (.txt 1, no suffix 1): a/notes.txt, b/list"),
     (["x.jpg"], "1 image that lies in no class folder: x.jpg"),
 ])  # fmt: skip
-def test_what_is_passed_over_is_said_with_its_reason(pets: Path, left: list[str], note: str) -> None:
+def test_skipped_files_are_reported_with_the_reason(pets: Path, left: list[str], note: str) -> None:
     for name in left:
         leave(pets / name)
     found = class_folders(pets)
@@ -77,7 +77,7 @@ def test_what_is_passed_over_is_said_with_its_reason(pets: Path, left: list[str]
     assert said.startswith(f"passed over {note}")
 
 
-def test_a_folder_without_images_is_said_to_be_no_class(pets: Path) -> None:
+def test_a_folder_without_images_is_reported_as_no_class(pets: Path) -> None:
     (pets / "empty").mkdir()
     leave(pets / "phone/1.heic")
     notes = class_folders(pets).notes
@@ -445,7 +445,7 @@ class TestPretrained:
             path.write_bytes(b"others")
             assert finding(self.LOADED, tmp_path).state == state
 
-    def test_where_nobody_gives_them_it_is_said_what_to_do(self, file: PublishedWeights, tmp_path: Path) -> None:
+    def test_an_error_says_how_to_get_missing_weights(self, file: PublishedWeights, tmp_path: Path) -> None:
         found = finding(self.LOADED, tmp_path)
         assert found.state == "missing"
         where = f"looked in {tmp_path / 'weights'} and {tmp_path / 'cache/hub/checkpoints'}"
@@ -454,7 +454,7 @@ class TestPretrained:
         )
         assert "refused); run `metricsweep weights fetch resnet18` where there is a network, and put" in found.message
 
-    def test_timms_hub_is_told_too(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_the_hub_of_timm_is_named_too(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
         monkeypatch.setattr("huggingface_hub.constants.is_offline_mode", lambda: True)
         one = need_of(part("digits"), part("timm_model", architecture="resnet18", pretrained=True), CATALOG)

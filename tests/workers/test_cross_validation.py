@@ -169,7 +169,7 @@ def test_the_other_choice_is_what_selection_on_the_test_split_would_keep(
     assert result.metrics["best_test/test/map@r"] > result.metrics["best/test/map@r"]
 
 
-def test_cut_anywhere_beside(whole_beside: tuple[Result, Path], tmp_path: Path) -> None:
+def test_a_cut_anywhere_resumes_with_beside(whole_beside: tuple[Result, Path], tmp_path: Path) -> None:
     expected, folder = whole_beside
     for index, cuts in enumerate([[expected.best_step or 1], [3, 20, 16]]):
         assert numbers(cut_and_resumed(recipe(**BESIDE), tmp_path / str(index), cuts)) == numbers(expected), cuts

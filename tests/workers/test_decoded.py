@@ -238,7 +238,7 @@ def test_nothing_is_decoded_to_disk_and_all_is_looked_at_once(tmp_path: Path, mo
 
 
 @pytest.mark.usefixtures("undecoded")
-def test_damaged_images_are_told_before_a_step(tmp_path: Path) -> None:
+def test_damaged_images_are_reported_before_the_first_step(tmp_path: Path) -> None:
     files = sorted(path for path in photographs(tmp_path).rglob("*.*"))
     files[2].write_bytes(files[2].read_bytes()[:-200])
     files[5].write_bytes(b"no image")

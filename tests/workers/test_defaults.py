@@ -202,7 +202,7 @@ def test_its_weights_are_what_a_training_needs() -> None:
         (OF, {"figures": [{"name": "feature_maps"}]}, "figures.0", "makes none of an image"),
     ],
 )
-def test_what_is_wrong_is_said_at_its_place(of: Any, more: dict[str, Any], path: str, message: str) -> None:
+def test_problems_are_reported_at_their_path(of: Any, more: dict[str, Any], path: str, message: str) -> None:
     assert message in said(of, **more)[path]
 
 

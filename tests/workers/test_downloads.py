@@ -105,7 +105,7 @@ class TestDownloads:
             download([f"{server.address}/file"], path, Checksum("sha256", "00"))
         assert [one.name for one in tmp_path.iterdir()] == [".net.pth.lock"]
 
-    def test_every_mirror_is_asked(self, server: Server, tmp_path: Path) -> None:
+    def test_every_mirror_is_tried(self, server: Server, tmp_path: Path) -> None:
         path, away = tmp_path / "net.pth", [f"{server.address}/gone", "http://127.0.0.1:9/file"]
         with pytest.raises(DownloadError, match=r"/gone: .*Not Found.*; http://127.0.0.1:9/file: .*refused"):
             download(away, path, SUM)
@@ -159,7 +159,7 @@ class TestCommands:
         code, said = commanded(capsys, "fetch", "resnet19", *data)
         assert (code, said) == (1, f"error: no file of weights is named 'resnet19'; there are resnet18 ({own.name})\n")
 
-    def test_a_mirror_is_asked_first(
+    def test_a_mirror_is_tried_first(
         self, own: PublishedWeights, server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Any
     ) -> None:
         file = PublishedWeights(f"net-{DIGEST[:8]}.pth", "net", (f"{server.address}/file",))
@@ -191,7 +191,7 @@ def test_pretrained_weights_come_from_the_data_folder(own: PublishedWeights, tmp
         weights.from_hub("weights", lambda: weights.into_cache(root, "resnet18"), "resnet18")
 
 
-def test_safetensors_are_read_and_a_damaged_one_is_told(tmp_path: Path) -> None:
+def test_safetensors_are_read_and_a_damaged_file_is_reported(tmp_path: Path) -> None:
     save_file({"layer.weight": torch.ones(3)}, tmp_path / "net.safetensors")
     assert weights.read(tmp_path, "net.safetensors").state["layer.weight"].tolist() == [1, 1, 1]
     whole = (tmp_path / "net.safetensors").read_bytes()
@@ -345,7 +345,7 @@ def test_batch_norms_of_before_pytorch_0_4_are_understood(tmp_path: Path) -> Non
     assert torch.equal(target.state_dict()["norm.running_var"], given["norm.running_var"])
 
 
-def test_every_name_that_does_not_fit_is_told_at_once(tmp_path: Path) -> None:
+def test_all_names_that_do_not_fit_are_reported_at_once(tmp_path: Path) -> None:
     given = state()
     del given["conv.bias"]
     given["norm.weight"] = torch.zeros(5)

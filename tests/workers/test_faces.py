@@ -457,7 +457,7 @@ HARMS: dict[str, Callable[[Path], object]] = {
 }
 
 
-def test_a_wrong_file_is_told_before_anything_is_computed(
+def test_a_wrong_file_is_reported_before_anything_is_computed(
     tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(verification, "Identification", None)
@@ -472,7 +472,7 @@ def test_a_wrong_file_is_told_before_anything_is_computed(
     assert missed == {}
 
 
-def test_what_is_not_there_is_said_with_where_it_was_looked_for(tmp_path: Path, capsys: Any) -> None:
+def test_missing_files_are_reported_with_the_searched_places(tmp_path: Path, capsys: Any) -> None:
     code, said = told(capsys, tmp_path)
     assert (code, "facescrub_features_list.json is missing: looked in" in said) == (1, True)
     faces.megaface(tmp_path)

@@ -175,7 +175,7 @@ def test_sec_fixed_takes_the_mean_norm_of_the_training_set(tmp_path: Path) -> No
     assert first.metrics == second.metrics
 
 
-def test_stages_show_images_beside_the_class_vectors_of_that_moment(tmp_path: Path) -> None:
+def test_stages_show_images_with_the_class_vectors_of_that_moment(tmp_path: Path) -> None:
     what = recipe(loss="proxy_anchor", figures=STAGES)
     plain, _ = run(recipe(loss="proxy_anchor"), tmp_path / "plain")
     result, _ = run(what, tmp_path)

@@ -310,7 +310,7 @@ def test_weights_outside_of_the_data_folder_are_refused(home: Path) -> None:
             run(frozen(of_weights=path), home)
 
 
-def test_features_that_are_not_finite_are_told(home: Path) -> None:
+def test_features_that_are_not_finite_are_reported(home: Path) -> None:
     state = torch.load(home / "data" / "tiny.pt", weights_only=True)
     state[next(iter(state))].fill_(torch.nan)
     torch.save(state, home / "data" / "tiny.pt")

@@ -138,7 +138,7 @@ def test_neither_order_nor_repetition_nor_what_is_computed_anyway_matters() -> N
     assert Recipe.model_validate_json(asked.model_dump_json()).fingerprint == asked.fingerprint
 
 
-def test_what_cannot_be_asked_for_or_select_is_refused() -> None:
+def test_weights_that_cannot_be_requested_or_selected_are_refused() -> None:
     said = "no metric named 'nmi_secc'; did you mean 'nmi_sec'?"
     assert problems(metrics=["nmi_sec", "nmi_secc"]) == {"metrics.1": said}
     assert "metrics" in problems(metrics="nmi_sec")

@@ -140,7 +140,7 @@ def test_a_csv_that_cannot_be_read_says_why(tmp_path: Path) -> None:
         build("dataset", part, root=tmp_path, scratch=tmp_path / "scratch")
 
 
-def test_damaged_images_of_a_csv_are_left_out_if_asked(tmp_path: Path) -> None:
+def test_damaged_images_of_a_csv_are_left_out_on_request(tmp_path: Path) -> None:
     rows = birds(tmp_path)
     (tmp_path / "birds/owl/0.jpg").write_bytes(b"no image")
     with pytest.raises(DataDamagedError, match=r"owl/0\.jpg cannot be read"):
@@ -239,7 +239,7 @@ def test_every_class_of_torchvision_is_known_or_excluded_for_a_reason(tmp_path: 
     assert "'Flowers102'" in messages["dataset.of"], messages
 
 
-def test_every_class_is_asked_for_parts_that_it_has(tmp_path: Path) -> None:
+def test_every_torchvision_class_is_called_with_its_own_parts(tmp_path: Path) -> None:
     """An empty place for each file that is missing, until the class itself has been called."""
     for of in names_of():
         message, place = "", tmp_path / of

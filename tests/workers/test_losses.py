@@ -276,7 +276,7 @@ def vectors(loss: torch.nn.Module) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("name", CLASS_VECTORS)
-def test_class_vectors_have_the_deviation_that_is_asked_for(name: str) -> None:
+def test_class_vectors_have_the_requested_deviation(name: str) -> None:
     small, large = (vectors(part("loss", name, classes=50, dim=40, **asked)) for asked in ({}, {"init_std": 1.0}))
     assert small.std().item() == pytest.approx(0.01, rel=0.05)
     torch.testing.assert_close(small, large * 0.01, rtol=1e-5, atol=1e-9)  # the same draws, and so the same directions

@@ -182,7 +182,7 @@ def test_what_is_no_mean_or_has_no_value_leaves_nothing() -> None:
     assert noted(Evaluation(embeddings * torch.nan, labels), ["recall@1"])[1] == {}
 
 
-def test_a_training_keeps_them_and_says_so(tmp_path: Path) -> None:
+def test_a_training_keeps_them_and_reports_it(tmp_path: Path) -> None:
     result, _ = run(recipe(), tmp_path)
     with np.load(tmp_path / "queries.npz", allow_pickle=False) as held:
         arrays = {name: held[name] for name in held.files}

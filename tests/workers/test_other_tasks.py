@@ -46,7 +46,7 @@ def counting(folder: Path, **changes: Any) -> Counting:
     return task
 
 
-def test_an_image_is_seen_at_half_its_side_beside_its_four_quarters(tmp_path: Path) -> None:
+def test_an_image_is_shown_at_half_size_with_its_four_quarters(tmp_path: Path) -> None:
     task = counting(tmp_path)
     task.model.eval()
     images = torch.randint(0, 256, (3, 1, 8, 8), generator=torch.Generator().manual_seed(0)).to(torch.uint8)

@@ -97,7 +97,7 @@ def test_it_goes_on_where_it_was() -> None:
     assert torch.equal(found, whole)
 
 
-def test_equal_scores_are_told_by_chance() -> None:
+def test_equal_scores_count_by_chance() -> None:
     labels = torch.tensor([0, 1, 2, 0])
     alike = Classified(torch.zeros(4, 4), labels)
     assert alike.hits(1).tolist() == [0.25] * 4

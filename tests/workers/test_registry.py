@@ -62,7 +62,7 @@ def test_only_a_part_is_a_part(parts: Path) -> None:
 
 
 class TestBuild:
-    def test_passes_what_is_asked_for_and_the_options(self, parts: Path) -> None:
+    def test_passes_the_requested_values_and_the_options(self, parts: Path) -> None:
         built = build("schedule", Part.model_validate({"name": "mine", "power": 2}), parts, total=10, dim=3)
         assert (built.total, built.at, built.power) == (10, (1, 2), 2.0)
         assert isinstance(built.power, float)

@@ -133,7 +133,7 @@ def test_sec_ema_does_not_move_mu_in_evaluation() -> None:
     assert regularizer.mu == before
 
 
-def test_unbounded_svmax_takes_unit_rows_where_it_is_asked_to() -> None:
+def test_unbounded_svmax_takes_unit_rows_on_request() -> None:
     rows = 12
     embeddings = random_batch()[0][:rows] * torch.arange(1, rows + 1)[:, None]
     directions = torch.nn.functional.normalize(embeddings)
@@ -205,7 +205,7 @@ def test_spread_out_goes_on_drawing_where_its_checkpoint_was_taken() -> None:
     assert len({first.eval()(f, y).item() for _ in range(3)}) == 1
 
 
-def test_the_plan_refuses_a_number_beside_another_source() -> None:
+def test_the_plan_refuses_a_number_with_another_source() -> None:
     known = catalog.load()
     raw = {**DIGITS, "regularizer": {"name": "sec_fixed", "mu": 5.0, "source": "training_set"}}
     assert [str(problem) for problem in catalog.problems(raw, known)] == [

@@ -193,7 +193,7 @@ def test_every_field_that_goes_with_a_part_is_tried() -> None:
     assert FIELDS.keys() == GOES_WITH.keys() - {*PART_FIELDS}
 
 
-def test_a_task_without_images_is_not_told_to_hold_some_out() -> None:
+def test_a_task_without_images_needs_no_holdout() -> None:
     said = "nothing is held out to select by 'validation'; select by 'test' or 'last'"
     select = {"metric": "modes", "split": "validation"}
     assert problems({**raw("two_player"), "select": select}) == {"select.split": said}
@@ -262,7 +262,7 @@ def test_labels_never_reach_what_is_trained(tmp_path: Path, monkeypatch: pytest.
     assert whole.metrics["last/test/top@1"] > other.metrics["last/test/top@1"] + 0.2
 
 
-def test_the_loss_is_nt_xent_of_raw_projections_with_sec_beside_it(tmp_path: Path) -> None:
+def test_the_loss_is_nt_xent_of_raw_projections_plus_sec(tmp_path: Path) -> None:
     """As SimCLR has it: the views of image i are rows i and n + i, against all 2n - 2 others."""
     at_work = begun(probed(), tmp_path)
     (terms,) = at_work.task.step(batches(at_work).next(), At(2, 0.1))

@@ -32,7 +32,7 @@ def test_a_sound_recipe_has_no_problems() -> None:
     assert said(iterations=300.0, embedding=64.0, regularizer={"name": "sec", "eta": 1}) == {}
 
 
-def test_everything_is_said_at_once() -> None:
+def test_all_problems_are_reported_at_once() -> None:
     found = said(
         loss="proxy_ancor",
         regularizer={"name": "none", "eta": 1},

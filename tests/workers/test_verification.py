@@ -130,7 +130,7 @@ def test_queries_are_searched_among_the_distractors_that_a_data_set_lists(
         ({"fold": torch.tensor([2] * 4)}, "expected two folds of pairs at least, since each is judged by the others"),
     ],
 )
-def test_pairs_that_nothing_can_be_told_of_are_refused_before_the_training(
+def test_useless_pairs_are_refused_before_the_training(
     changes: dict[str, torch.Tensor], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sound = PairSet(torch.arange(4), torch.arange(1, 5), torch.arange(4) % 2 == 0, torch.arange(4) // 2)
