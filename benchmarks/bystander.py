@@ -28,10 +28,10 @@ EVERY: Final = 0.05
 
 @contextmanager
 def alongside(url: str) -> Iterator[dict[str, Any]]:
-    """What somebody waited in a process of its own, filled in at the end; nothing on Postgres.
+    """The waiting times of another writer in its own process, filled in at the end; empty on Postgres.
 
-    `longest` and `mean of the waits`, in ms, and `asked`. One who waits asks nothing else: a long wait counts once in
-    the mean, though whoever comes while it lasts waits too.
+    `longest` and `mean of the waits`, in ms, and `asked`, the number of writes. The writer has one write at a time: a
+    long wait counts once in the mean, though every client that came during it would wait too.
     """
     seconds: dict[str, Any] = {}
     if not is_sqlite(url):

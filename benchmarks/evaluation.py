@@ -8,7 +8,7 @@ CUB's test split is the default; SOP's is `--images 60502 --classes 11316`, MNIS
 `--clusters` both also compute nmi, each with its own k-means, ours in one thread. With `--points` all images lie on so
 many points, as of a network that collapsed: all is tied, which the peer breaks by the order of the files. Each runs in
 a process of its own, with `--device cuda` on the GPU, where the peer searches by its own code in torch: the faiss that
-pip installs computes on CPUs. Its memory is then what torch held there at most beside the embeddings. On a CPU its
+pip installs computes on CPUs. Its memory is then the peak of torch's memory there, less the embeddings. On a CPU its
 memory is the peak of the process, which includes the making of the embeddings, less what it held before (Linux). On a
 busy machine compare the seconds of the processor (`cpu`), of all threads together, and not those of the clock. The
 `product` is the bare one of all embeddings with one another, in the chunks and the memory that ours takes for it.

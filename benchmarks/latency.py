@@ -4,10 +4,9 @@
 
 The API and a conductor are processes over one SQLite; of the sweep, `--finished` trials are trained before by a
 function that takes no time, and while the clients ask, five a second more. Each client asks one question after the
-other, with a second's pause between two, and hears the events of the sweep all the while. The floor is `/healthz`,
-asked by the same clients. Milliseconds, from the request to the whole answer; of an event, from the client that heard
-it first to the one that heard it last. What is refused for a while, since the server has as much to do as it takes, is
-counted apart.
+other, with a second's pause between two, and receives the events of the sweep all the while. The floor is `/healthz`,
+requested by the same clients. Milliseconds, from the request to the whole answer; of an event, from the first client
+that receives it to the last. Requests that a busy server refuses for a while are counted separately.
 """
 
 import argparse
@@ -142,7 +141,7 @@ async def logged_in(url: str, token: str) -> httpx.AsyncClient:
 
 
 async def measured(url: str, token: str, shape: Shape, clients: int, seconds: float) -> tuple[Waits, list[int]]:
-    """What all clients waited, and how many events each heard."""
+    """The waiting times of all clients, and the number of events that each received."""
     waits: Waits = defaultdict(list)
     every = [await logged_in(url, token) for _ in range(clients)]
     heard: list[dict[int, float]] = [{} for _ in every]
@@ -166,7 +165,7 @@ async def measured(url: str, token: str, shape: Shape, clients: int, seconds: fl
 
 
 def told(waits: Waits) -> dict[str, dict[str, float]]:
-    """Of each question how often it was asked, p50, p95, p99, and p99 in ratio to the floor's."""
+    """For each request: its count, p50, p95, p99, and the ratio of p99 to the floor's p99."""
     floor = _at(waits[FLOOR], 0.99)
     return {
         kind: {

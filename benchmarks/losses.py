@@ -1,13 +1,12 @@
-"""What a batch's loss and gradient cost beside pytorch-metric-learning's: seconds of the processor, and memory.
+"""The cost of a batch's loss and gradient, compared with pytorch-metric-learning: processor seconds, and memory.
 
     python -m benchmarks.losses [--batches 120 512 2048] [--only nt_xent angular] [--width 512]
 
 Each loss that both have, with the same value (it is compared, but where each draws its own): of random embeddings, in
 blocks of four images of a class, or of two; of 100 classes where a loss learns their vectors. Each is a process of its
-own, in one thread, which computes until two seconds have passed and tells the least time, and the most memory that it
-held beyond what it held before. One that asks for more than 12 GB or is not done after 30 s is said to be so.
-The ratios at the end are of the dearest, over all batches that the library can do; below 16 MB memory is not told
-apart.
+own, in one thread, which computes for two seconds and prints the least time, and the peak of its memory above what it
+held before. A loss that needs more than 12 GB or more than 30 s is reported as such. The ratios at the end compare the
+largest costs over all batches that the library can compute; memory below 16 MB counts as equal.
 """
 
 import argparse
@@ -58,7 +57,7 @@ class Pair:
     same: bool = True
     """Whether the values can be compared: both draw the same."""
     unit: bool = False
-    """Theirs is told directions: it takes embeddings as they are."""
+    """Their loss gets unit embeddings, since it does not normalize them itself."""
 
     def of_ours(self, name: str, width: int) -> Loss:
         """The loss of raw embeddings [b, width] with labels [b]."""

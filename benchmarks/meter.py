@@ -30,7 +30,7 @@ def metered(command: Sequence[str], environment: Mapping[str, str]) -> Metered:
     SystemExit where some of that does not end.
 
     What the kernel sums of ended children misses those whose parent ignored that they ended, and looking five times a
-    second misses the last moments of each: the greater of both is told.
+    second misses the last moments of each: the greater value is reported.
     """
     ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
     before, began = _reaped(), time.perf_counter()

@@ -1,4 +1,4 @@
-"""What Proxy-ISA costs beside Proxy-Anchor (its appendix A): a batch's loss with its gradient, by classes.
+"""The cost of Proxy-ISA compared with Proxy-Anchor (its appendix A): a batch's loss with its gradient, by classes.
 
     python -m benchmarks.proxy_isa [--classes 98 3997 11318] [--batch 128] [--dim 512] [--memory 55000]
                                    [--device cuda] [--threads N] [--repeats 9] [--out proxy_isa.csv]
@@ -65,7 +65,7 @@ def facts(options: argparse.Namespace) -> dict[str, str | int]:
 
 
 def main() -> None:
-    """Measure, print, and write where asked to."""
+    """Measure, print, and write a file on request."""
     options = _options()
     torch.set_num_threads(options.threads)
     about = facts(options)

@@ -4,9 +4,8 @@
 
 A sweep of each shape, cells x candidates x seeds, runs through the real API, the real conductor and the inline engine
 with a training function that takes no time; MLflow is away. While the conductor expands, another process asks to write
-every 50 ms, on SQLite. Each step is a process of its own, so that its memory can be told apart; the memory is the peak
-above what the process held before the step. Optuna asks and tells `--peer` trials of a random search over its own
-storage on SQLite. On two free cores the four shapes take half an hour.
+every 50 ms, on SQLite. Each step is a process of its own, whose memory is the peak above what it held before the
+step. Optuna asks and tells `--peer` trials of a random search over its own storage on SQLite. On two free cores the four shapes take half an hour.
 """
 
 import argparse
@@ -47,7 +46,7 @@ from workers import catalog as catalogs
 SHAPES: Final = ("10x10x10", "10x100x10", "100x100x10", "10000x1x10")
 STEPS: Final = ("preview", "submit", "expand", "schedule", "read", "table")
 EDGE: Final = 1_000
-"""Trials at the beginning and at the end of a sweep whose cost is told apart."""
+"""The number of trials at the beginning and at the end of a sweep whose cost is reported separately."""
 PAGE: Final = 200
 """Trials a page, the most that the API gives."""
 

@@ -56,7 +56,7 @@ def until_served(script: Path) -> float:
             assert process.stderr is not None
             said = any(UP in line for line in process.stderr)
             taken = time.perf_counter() - began
-            process.terminate()  # not as Ctrl-C: what runs in the background may have been told to ignore that
+            process.terminate()  # not SIGINT: a background process may ignore it
             process.stderr.read()
         if not said:
             raise SystemExit(f"serve ended with {process.returncode} before it was up")

@@ -1,4 +1,4 @@
-"""What an iteration costs beside the bare computation of its batch, and how often it waits for a GPU.
+"""The cost of an iteration compared with the bare computation of its batch, and how often it waits for a GPU.
 
     python -m benchmarks.step [--device cuda] [--only resnet50 SimCLR] [--iterations 30] [--repeats 5] [--out step.csv]
 
@@ -82,7 +82,7 @@ RECIPES: dict[str, dict[str, Any]] = {
     "resnet50, compiled": LARGE | {"compile": True},
     "mobilenet_v2, 120 of 224 px": LARGE | {"backbone": {"name": "mobilenet_v2", "pretrained": False}},
 }
-"""What is measured. The large ones are SEC's batches: 40 classes of 3 images, embedded in 512 dimensions."""
+"""The measured recipes. The large batches are SEC's: 40 classes of 3 images, embedded in 512 dimensions."""
 COLUMNS = ("recipe", "iteration", "bare", "ratio", "waits", "busy", "peak")
 
 
@@ -162,7 +162,7 @@ def measured(name: str, folder: Path, options: argparse.Namespace) -> dict[str, 
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure, print a line for each recipe, and write a CSV if asked."""
+    """Measure, print a line for each recipe, and write a CSV on request."""
     parser = argparse.ArgumentParser("python -m benchmarks.step", description=__doc__.partition("\n")[0])
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--only", nargs="+", default=[""], help="recipes with one of these in their name")

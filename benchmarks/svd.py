@@ -4,7 +4,7 @@
                              [--threads N] [--repeats 9] [--out svd.csv]
 
 For each size b = d: `svd` is the regularizer as it trains, forward and backward, from the singular values of the
-embeddings; `gram` the same from the eigenvalues of their Gram matrix, whose error in float32 is printed beside it. A
+embeddings; `gram` the same from the eigenvalues of their Gram matrix, whose error in float32 is printed next to it. A
 step is forward, N-pair loss, backward and SGD: `step` without a regularizer, and with each of the two. Milliseconds,
 the median of the repeats, in which all five take turns. A second table has the errors of a batch that collapses.
 The figure's network is MobileNet, as the paper calls MobileNetV2 in figure 12 too. On a GPU, with images of the paper's
@@ -136,7 +136,7 @@ def show_collapse(rows: int = 144, columns: int = 128) -> None:
 
 
 def main() -> None:
-    """Print the tables, and write the one of times where asked to."""
+    """Print both tables, and write the table of times on request."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", type=int, nargs="+", default=[32, 64, 128, 256, 512])
     parser.add_argument("--backbone", default="mobilenet_v2")

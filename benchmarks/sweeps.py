@@ -171,7 +171,7 @@ def measured(only: Sequence[str], spec: str, rounds: int) -> dict[str, list[dict
 
 
 def iterations_of(seconds: float) -> int:
-    """How many iterations a training of so many seconds has beside another one, by two short pools."""
+    """The number of iterations that a training does in `seconds` while another training runs, from two short pools."""
     short, long = 200, 1_000
     took = [
         measured([POOL], SPEC.format(iterations=each, seeds="0, 1"), 1)[POOL][0]["seconds of a training"]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # the tests of the workers run where none of what these need 
     from tests.served import Served
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-# Tests compute on all cores side by side: a slot that gave way to them would make the ones that wait for it wait long.
+# Tests compute on all cores side by side: a slot that gave way to them would make the tests that wait for it slow.
 os.environ.setdefault("RAY_worker_niceness", "0")
 with suppress(ImportError):  # not needed where only workers are tested
     import hypothesis
@@ -34,7 +34,7 @@ ROOT = Path(__file__).parents[1]
 
 @pytest.fixture
 def statements() -> Iterator[list[str]]:
-    """What databases are asked meanwhile."""
+    """The statements that databases get meanwhile."""
     import sqlalchemy as sa  # tests of the workers run without it
 
     asked: list[str] = []

@@ -32,7 +32,7 @@ class Lies:
     shown: dict[str, str] = field(default_factory=dict)
 
     def listing(self, prefix: str, text: str) -> str:
-        """A listing as it is told."""
+        """A listing as the store reports it."""
         there = {_key(one): one for one in _CONTENTS.findall(text)}
         self.shown |= there
         if self.remembers:

@@ -75,7 +75,7 @@ class Gate:
 
     @property
     def mlflow(self) -> str:
-        """What an `mlflow` client is told."""
+        """The environment of an `mlflow` client."""
         return f"{self.address}/mlflow"
 
     def client(self, **headers: str) -> httpx.Client:

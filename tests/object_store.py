@@ -16,7 +16,7 @@ import pytest
 from orchestrator.host.storage import Bucket, Folder, opened
 from tests.ports import free_port
 
-# Before any Ray starts, so that its workers have them too; the server takes whatever it is told.
+# Before any Ray starts, so that its workers have them too; the server accepts any keys.
 for name, value in {"ACCESS_KEY_ID": "tester", "SECRET_ACCESS_KEY": "secret", "EC2_METADATA_DISABLED": "true"}.items():
     os.environ.setdefault(f"AWS_{name}", value)
 

@@ -127,7 +127,7 @@ class SlurmCluster:
         end_processes([one for one in psutil.process_iter() if self._is_step(one)], 5.0)
 
     def _is_step(self, process: psutil.Process) -> bool:
-        """Whether it is what slurmd starts beside each job, which may outlive it."""
+        """Whether it is slurmd's helper process of a job, which may outlive the job."""
         with suppress(psutil.Error):
             ours = process.environ().get("SLURM_CONF") == self.environment["SLURM_CONF"]
             return ours and process.name() == "slurmstepd"

@@ -212,7 +212,7 @@ def test_damaged_faces_are_found_before_a_training(tmp_path: Path, held: Held, m
 
 
 class Machines:
-    """A store and an engine of which only the data matter; a look ends when it is told to."""
+    """A store and an engine whose data alone matter; an inspection ends when the test lets it."""
 
     def __init__(self, *needs: Need) -> None:
         self.needs = list(needs)

@@ -10,7 +10,7 @@ from orchestrator.host.cache import Cache
 
 
 class Clock:
-    """One that stands still until it is told to go on."""
+    """A computation that waits until the test lets it continue."""
 
     def __init__(self) -> None:
         self.at = 0.0

@@ -214,7 +214,7 @@ def test_what_another_sweep_evaluates_is_kept(service: Service, settings: Settin
 
 
 def test_an_extension_that_waits_has_its_weights(service: Service, settings: Settings, sweep: int) -> None:
-    """Whichever was asked for first."""
+    """Independent of the order of the requests."""
     before = weights(settings)
     (row,) = collect(service).sweeps
     service.commands.extend(sweep, wider("nmi_sec"))

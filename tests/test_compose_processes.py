@@ -88,7 +88,7 @@ class Composed:
         return file.read_text(errors="replace") if file.exists() else ""
 
     def mirrored(self) -> Counter[str]:
-        """How many runs of each kind MLflow shows, asked as the conductors ask it: through the API."""
+        """The number of runs of each kind in MLflow, through the API as the conductors reach it."""
         url, headers = f"{self.api}/mlflow/api/2.0/mlflow", {"Authorization": f"Bearer {self.token}"}
         with httpx.Client(headers=headers, trust_env=False, timeout=60) as asked:
             found = asked.post(f"{url}/experiments/search", json={"max_results": 9}).raise_for_status().json()

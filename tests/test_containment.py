@@ -91,7 +91,7 @@ def test_cells_that_cannot_be_summed_up(service: Service, settings: Settings) ->
 
 
 def test_a_report_that_the_database_refuses(tmp_path: Path) -> None:
-    """It ended the conductor, and again the next one, to which the slot told the same."""
+    """It ended the conductor, and then the next conductor, to which the slot sent the same message."""
     settings = Settings(home=tmp_path, engine="inline", train="tests.run.trainings:overflowing", lease_seconds=5)
     service = Service.open(settings)
     sweep = service.submissions.submit(
@@ -105,7 +105,7 @@ def test_a_report_that_the_database_refuses(tmp_path: Path) -> None:
 
 
 class Ear:
-    """Stands for what an handler writes to and asks, and remembers what it was told."""
+    """A stand-in for the store and engine of a handler, which records the calls."""
 
     def __init__(self) -> None:
         self.events: list[runs.Event] = []

@@ -1,4 +1,4 @@
-"""A sweep is expanded in pieces: whoever dies between two, others go on, and nothing takes a part for the whole."""
+"""A sweep is expanded in pieces: other processes continue after a crash, and no reader takes a part for the whole."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace

@@ -191,7 +191,7 @@ def test_they_find_one_another() -> None:
 
 
 def test_rays_autoscaler_reads_from_it_which_nodes_it_may_start() -> None:
-    """By Ray's own code, as it runs beside the head; with the version of Ray that is installed."""
+    """By Ray's own code, as it runs next to the head; with the installed version of Ray."""
     import ray
     from ray.autoscaler._private.kuberay.autoscaling_config import _derive_autoscaling_config_from_ray_cr
 

@@ -45,7 +45,7 @@ def results(service: Service) -> dict[int, str | None]:
 
 
 def test_owners_take_turns(service: Service) -> None:
-    """A second owner's trainings run beside the first one's, though these came earlier."""
+    """A second owner's trainings run along with the first owner's, though these came earlier."""
     ann, bob = (
         service.submissions.submit(named("a"), actor="ann").id,
         service.submissions.submit(named("b"), actor="bob").id,

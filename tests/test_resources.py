@@ -1,4 +1,4 @@
-"""Resources of nodes: shares of GPUs, memory, custom resources, and how a shortage is said."""
+"""Resources of nodes: shares of GPUs, memory, custom resources, and messages about a shortage."""
 
 from orchestrator.spec.axes import Slot
 from orchestrator.views.operations import Node, Shape, capacity, holds, possible, shape_of, shortage

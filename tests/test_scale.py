@@ -34,8 +34,8 @@ class Work:
 
 @contextmanager
 def counted() -> Iterator[Work]:
-    """What this thread does over connections that are opened meanwhile: how often a lease is renewed beside it depends
-    on the time."""
+    """The statements of this thread over connections that are opened meanwhile. Renewals of the lease in another thread
+    are left out, since their number depends on the time."""
     work, counting = Work(), threading.get_ident()
 
     def here() -> bool:

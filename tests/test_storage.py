@@ -95,7 +95,7 @@ def test_a_folder_and_a_bucket_answer_alike(place: Folder | Bucket) -> None:
     assert place.names("t") == [], "folders are no files"
     assert (place.size("t/1", "a b.npz"), place.content("t/1", "a b.npz")) == (7, b"a b.npz")
     for missing in (("t/1", "y"), ("t/3", "x"), ("t", "1")):
-        with pytest.raises(OSError):  # noqa: PT011 - the kinds differ for a folder, which is never asked for
+        with pytest.raises(OSError):  # noqa: PT011 - the kinds differ for a folder, which is never requested
             place.content(*missing)
     with pytest.raises(FileNotFoundError):
         place.size("t/1", "y")
@@ -262,7 +262,7 @@ def test_killed_in_the_middle_it_goes_on_from_the_bucket(
     monkeypatch.setattr("orchestrator.host.storage.REQUEST_SECONDS", 3.0)
     held = "holding, nothing is requeued: the storage does not answer"
 
-    def come_back_once_missed() -> None:  # by what was said, not by the clock: beside other tests it takes long
+    def come_back_once_missed() -> None:  # by the messages, not by the clock: other tests make it slow
         until = time.monotonic() + 120
         while held not in caplog.text and time.monotonic() < until:
             time.sleep(0.1)

@@ -1,4 +1,4 @@
-"""Tasks beside retrieval, from a posted spec by a real training to a table."""
+"""Tasks other than retrieval, from a posted spec by a real training to a table."""
 
 import csv
 import io

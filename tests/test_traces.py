@@ -24,7 +24,7 @@ PARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
 
 class Collector:
-    """What a collector was told."""
+    """What a collector received."""
 
     def __init__(self) -> None:
         self.url, self.services, self.spans = "", set[str](), list[Any]()
@@ -102,7 +102,7 @@ def test_a_sweep_is_traced_from_its_post_to_its_end(service: Service, settings: 
 def test_error_texts_and_queries_of_pages_are_not_traced(
     service: Service, settings: Settings, collector: Collector
 ) -> None:
-    """Of an error its kind is told: its text may hold a password, or the recipe of a statement."""
+    """A trace holds the kind of an error, not its text, which may hold a password, or the recipe of a statement."""
     begin_tracing("api", collector.url)
     with pytest.raises(RuntimeError), tracing.span("something"):
         raise RuntimeError("p4ssword of the database")

@@ -219,7 +219,7 @@ def test_what_older_versions_scored_is_no_evidence_for_early_stopping(settings: 
     settings = settings.model_copy(update={"train": "tests.run.trainings:evaluating"})
     service = Service.open(settings)
     sweep = service.submissions.submit(test_pruning.spec(seeds=1)).id
-    inline_conductor.conduct(settings, orders=3)  # three good candidates, beside which the fourth is hopeless
+    inline_conductor.conduct(settings, orders=3)  # three good candidates, and a hopeless fourth
     inline_conductor.conduct(settings, catalog=raised(map=1))
     states = [one.state for one in test_pruning.trials(service, sweep)]
     service.close()

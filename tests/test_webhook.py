@@ -1,4 +1,4 @@
-"""The webhook against real receivers: signed, told once an event, tried again, given up, and never in the way."""
+"""The webhook against real receivers: signed, sent once per event, tried again, given up, and never in the way."""
 
 import ipaddress
 import json
@@ -155,7 +155,7 @@ def test_the_end_of_a_sweep_is_sent_signed_and_small(service: Service, told: Set
         "sweep": sweep, "name": "rates", "state": "finished", "trials": 8, "counts": counts,
         "url": f"{told.address}/sweeps/{sweep}",
     }  # fmt: skip
-    conduct(told)  # told is told
+    conduct(told)  # an event is sent once
     assert len(receiver.received) == 1
 
 
@@ -286,7 +286,7 @@ def test_a_conductor_that_is_killed_before_it_noted_the_answer_tells_it_again(
     killed = threading.Event()
 
     def kill(handler: BaseHTTPRequestHandler) -> None:
-        """Once it has told us, it dies before we have answered."""
+        """It sends the event and dies before our answer."""
         running[0].send_signal(signal.SIGKILL)
         killed.set()
 

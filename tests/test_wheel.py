@@ -24,7 +24,7 @@ from tests.served import plant, until
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel's content, without what it depends on: that is here already."""
     folder = tmp_path_factory.mktemp("wheel")
-    source = folder / "source"  # a copy, since setuptools leaves its build folder beside the source
+    source = folder / "source"  # a copy, since setuptools leaves its build folder next to the source
     for package in ("workers", "orchestrator", "api", "dashboards"):
         shutil.copytree(ROOT / package, source / package, ignore=shutil.ignore_patterns("__pycache__", "guide"))
     for name in ("pyproject.toml", "README.md", "LICENSE"):

@@ -1,4 +1,4 @@
-"""A receiver of webhooks: a real HTTP server on loopback that answers what a test says, and keeps what it was told."""
+"""A receiver of webhooks: a real HTTP server on loopback that answers as configured, and keeps what it receives."""
 
 import json
 import ssl
@@ -39,7 +39,7 @@ class Receiver:
 
     @property
     def types(self) -> list[tuple[str, int]]:
-        """What it was told, of which sweep."""
+        """The received events, each with its sweep."""
         return [(one.message["type"], one.message["data"]["sweep"]) for one in self.received]
 
 

@@ -28,7 +28,7 @@ from workers.contract import DataMissingError
 
 
 def main() -> int:
-    """Train, print, and write where asked to."""
+    """Train, print, and write a file on request."""
     options = _options()
     folder, target = (options.paper / "sweeps", options.paper / "claims.md") if options.paper else (TWINS, page.PAGE)
     every = claiming(folder)

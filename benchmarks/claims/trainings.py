@@ -41,7 +41,7 @@ class Trainings:
 
 
 def _trained(trial: PlannedTrial, parts: Path | None) -> Result:
-    from workers.train import train  # brings torch, which whoever only reads claims does not need
+    from workers.train import train  # imports torch, which readers of claims do not need
 
     with TemporaryDirectory() as folder:
         place = Place(DATA, scratch(), Path(folder) / "kept", checkpoint_seconds=1e9, parts=parts)

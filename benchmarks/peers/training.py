@@ -12,7 +12,7 @@ RESULT: Final = "result.json"
 
 
 class Work(NamedTuple):
-    """What a peer is asked to do."""
+    """The work of a peer."""
 
     recipes: list[str]
     folder: Path

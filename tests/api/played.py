@@ -99,7 +99,7 @@ class Conductor:
             self.writer.events.write(runs.SweepSettled(sweep))
 
     def obey(self, mirror: Mirror | None = None) -> None:
-        """Apply what clients asked for."""
+        """Apply the requests of clients."""
         for request in self.store.requests.pending():
             renewal = Renewal(self.store, self.writer, catalog.load())
             Requests(self.store, self.writer, catalog.load(), mirror, Path("nowhere"), renewal).apply(request)

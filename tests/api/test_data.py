@@ -185,7 +185,7 @@ def test_watching_says_once_why_trials_wait_and_when_that_is_over(
         awaited = [WARNING, "what its trials waited for is there"]
 
         def play() -> None:
-            """Act once what was done before has been said: `watch` need not see what is over at the next look."""
+            """Act after the previous step was printed: `watch` may miss what is over by its next look."""
             if awaited and awaited[0] in text.getvalue():
                 del awaited[0]
                 next(acts)()

@@ -29,7 +29,7 @@ from tests.served_app import served
 
 
 class Listener(ThreadingHTTPServer):
-    """A server of somebody else: keeps all that it is told, and answers as it is made to."""
+    """A foreign server: keeps all that it receives, and answers as configured."""
 
     def __init__(self, answers: Callable[[str], tuple[int, str, bytes]]) -> None:
         self.told: list[str] = []

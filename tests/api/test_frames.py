@@ -178,7 +178,7 @@ def test_the_example_runs(url: str, client: Client, sweep: int, tmp_path: Path) 
     try:
         runner.execute(env={**os.environ, **named(url), **own, "IPYTHONDIR": str(tmp_path)})
     finally:
-        run_sync(manager.shutdown_kernel)(now=True)  # a manager that it was given it leaves to whoever gave it
+        run_sync(manager.shutdown_kernel)(now=True)  # a manager passed by the caller is left to the caller
     shown = [output for cell in example.cells for output in cell.get("outputs", ())]
     forms = [output["data"] for output in shown if "data" in output]
     assert client.table(sweep, "main", "html").content.decode() in [form.get("text/html") for form in forms]

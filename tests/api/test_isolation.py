@@ -1,8 +1,8 @@
-"""What one user is told is the same whether or not another has done anything: over every route, page and command.
+"""One user's answers do not depend on another user's actions: over every route, page and command.
 
-Two services are the same but for what ben did in his closed project. Whatever ada asks either, of hers or of his
-numbers, is answered alike, to the letter: nothing of his is shown, counted, estimated or guessed from a refusal.
-A new route is asked by itself: routes are those of the OpenAPI document and of the application.
+Two services differ only in what ben did in his closed project. Both answer every request of ada, about her numbers or
+his, with the same text: nothing of his is shown, counted, estimated or guessed from a refusal. New routes are tested
+without a change here: the routes are read from the OpenAPI document and the application.
 """
 
 import json
@@ -194,7 +194,7 @@ def attacker(request: pytest.FixtureRequest, world: World) -> Iterator[TestClien
 
 
 def state(world: World) -> dict[str, list[str]]:
-    """What there is, but for tokens, which everybody may make of their own, and what is told of it."""
+    """All rows and their listings, except tokens, which all users may make for themselves."""
     with world.store.database.reading() as connection:
         rows = {table: connection.execute(sa.select(metadata.tables[table])).all() for table in KEPT}
         revoked = connection.execute(sa.text("SELECT id FROM token WHERE revoked IS NOT NULL")).all()
@@ -271,7 +271,7 @@ def test_events_and_commands_are_no_other_way_in(world: World) -> None:
 
 
 def test_a_hostile_spec_is_nobody_s_sooner_for_its_sender(world: World, attacker: TestClient) -> None:
-    """Who may submit nowhere is told so, whatever the body holds; who may, is not answered for another's project."""
+    """A user without any project gets this refusal for every body; other users get none about a project of others."""
     bomb = b"a: &a [x, x, x, x, x, x, x, x]\n" + b"".join(
         b"%c: &%c [*%c, *%c, *%c, *%c, *%c, *%c, *%c, *%c]\n" % ((97 + n, 97 + n) + (96 + n,) * 8) for n in range(1, 9)
     )

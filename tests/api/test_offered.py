@@ -1,4 +1,4 @@
-"""Pages offer what may be pressed: to whoever asks, each form that a page has is taken, and none is missing."""
+"""Pages offer exactly the forms that the user may send: each form is accepted, and none is missing."""
 
 import re
 from collections.abc import Callable, Iterator

@@ -82,7 +82,7 @@ def test_quotas_are_one_s_own_and_of_one_s_projects(shared: Shared) -> None:
 
 
 def test_a_closed_project_s_trainings_are_not_reused_elsewhere(shared: Shared) -> None:
-    """Nor is it told, before or after, that somebody has trained this."""
+    """Nothing shows, before or after, that another user has trained this."""
     spec = SPEC.replace("four-trials", "same").replace("iterations: 20", "iterations: 21")
     ada = shared.client("ada")
     told = ada.post("/v1/sweeps", params={"dry_run": "true"}, content=spec, headers=YAML).json()

@@ -40,7 +40,7 @@ STAND_IN = Path(__file__).with_name("stand_in.py")
 
 
 class Told(list[tuple[str, str]]):
-    """What the supervisor told, in order."""
+    """The messages of the supervisor, in order."""
 
     def __call__(self, name: str, state: str) -> None:
         self.append((name, state))
@@ -196,7 +196,7 @@ def test_a_process_with_a_socket_that_opens_a_tcp_port_is_ended_and_stays_so(
 
 def test_a_process_that_becomes_ready_during_a_look_is_searched_for_tcp_ports_all_the_same(tmp_path: Path) -> None:
     class Late(processes.Child):
-        """Opens a TCP port after the first search, and is ready when it is asked for the third time."""
+        """Opens a TCP port after the first search, and is ready at the third check."""
 
         asked, searched = 0, 0
 
@@ -237,7 +237,7 @@ def test_a_child_that_preloads_starts_at_once_and_continues_on_a_signal(settings
         loaded.unlink()
         first = pid_of(tmp_path, "conductor")
         os.kill(first, signal.SIGKILL)
-        wait_until(lambda: told.of("conductor").count("ready") == 2)  # the next one is told too
+        wait_until(lambda: told.of("conductor").count("ready") == 2)  # the next end is reported too
         assert loaded.exists()
         assert pid_of(tmp_path, "conductor") != first
 
@@ -325,7 +325,7 @@ READERS = {
 
 
 def test_a_secret_s_file_is_named_to_those_alone_who_read_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From wherever they run; beside a secret in a variable some may not be set, so that they are set alone here."""
+    """From any folder; some conflict with a secret in a variable, so each is set alone here."""
     assert READERS.keys() == set(SECRET_FILES)
     monkeypatch.chdir(tmp_path)
     for name, readers in READERS.items():
@@ -678,7 +678,9 @@ def test_what_a_killed_supervisor_left_is_ended_by_the_next(
     process.wait()
     assert not any(is_gone(pid) for pid in pids)
     psutil.Process(pids[0]).kill()  # the child, re-parented, is known by its mark alone
-    wait_until(partial(is_gone, pids[0]))  # a kill is only asked for; what still dies is ended as a conductor
+    wait_until(
+        partial(is_gone, pids[0])
+    )  # the kill takes effect later; a process that is still dying ends as a conductor
     told = Told()
     with begun(settings, ours(tmp_path), told):
         assert all(is_gone(pid) for pid in pids)
@@ -770,7 +772,7 @@ def tree_of(home: Path) -> list[psutil.Process]:
 
 @pytest.mark.ray
 def test_the_real_services(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("RAY_worker_niceness")  # which the tests' own Rays are told
+    monkeypatch.delenv("RAY_worker_niceness")  # which the tests set for their own Rays
     told = Told()
     with begun(Settings(home=home, port=0), ours(tmp_path), told) as stack:
         assert stack.addresses["mlflow"] == f"{stack.addresses['api']}/mlflow"

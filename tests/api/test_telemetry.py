@@ -210,7 +210,7 @@ UNSHOWN = {"quota", "quota_used", "collection_age_seconds", "collection_duration
 
 
 def test_gauges_of_the_database_are_never_summed_over_processes() -> None:
-    """Each process of the API exports the same ones: a sum would count a trial as often as there are processes."""
+    """Each process of the API exports the same gauges: a sum would count each trial once per process."""
     for expression in expressions():
         bare = re.sub(r"(max|min)( by \([^)]*\))? ?\((metricsweep_\w+[^()]*|[^()]*\([^()]*\)[^()]*)\)", "", expression)
         summed = [name for name in re.findall(r"metricsweep_\w+", bare) if "request_duration" not in name]

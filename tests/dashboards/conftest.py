@@ -76,7 +76,7 @@ def browser(playwright: Playwright) -> Iterator[Browser]:
 
 
 class Watched:
-    """A browser's context that remembers what pages complained about and what they asked other servers for."""
+    """A browser's context that records the errors of pages and their requests to other servers."""
 
     def __init__(self, context: BrowserContext, url: str) -> None:
         self.context, self.complaints = context, list[str]()

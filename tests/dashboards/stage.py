@@ -154,7 +154,7 @@ class Stage:
         self.writer.resolutions.grow(going, specimens.resolution(), {})
 
     def obey(self) -> None:
-        """Apply what the pages' forms asked for."""
+        """Apply the requests of the pages' forms."""
         for request in self.store.requests.pending():
             act = self.writer.trials.cancel if request.kind == "cancel" else self.writer.trials.retry
             self.writer.requests.applied(request.id, f"{act(request.sweep, request.trial)} trials")

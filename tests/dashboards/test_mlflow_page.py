@@ -95,7 +95,7 @@ def test_the_best_of_a_sweep_is_two_clicks_away_and_its_pages_are_whole(page: Pa
     page.go_back()
     page.get_by_role("link", name=names[0]).click()
     expect(page.get_by_text(f"Cell {best[0]['index']}")).to_be_visible()
-    expect(page.get_by_text("recall_at_1 std")).to_have_count(0)  # of one seed there is none
+    expect(page.get_by_text("recall_at_1 std")).to_have_count(0)  # a single seed has no deviation
     expect(page.get_by_text("digits (")).to_be_visible()
     shown = page.url
     run = shown.rpartition("/")[2]

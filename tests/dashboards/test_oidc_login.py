@@ -1,4 +1,4 @@
-"""A person logs in by a provider, in a browser: from the page that was asked for, to it, and out again."""
+"""A person logs in by a provider, in a browser: from the requested page back to it, and out again."""
 
 import re
 from collections.abc import Callable, Iterator

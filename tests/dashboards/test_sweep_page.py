@@ -305,7 +305,7 @@ def test_the_command_that_is_shown_trains_the_same_again(stage: Stage, http: Tes
     page = http.get("/trials/1").text
     shown = unescape(page[page.index("cat &gt; trial-1.json") :].partition("</pre>")[0])
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    # The tests' Python is the one whose folder comes first; here it may have no `python` beside it.
+    # The folder of the tests' Python comes first; it may hold no `python`.
     shown = shown.replace("\npython ", f"\n{sys.executable} ")
     source = str(Path(sweeps.__file__).parents[1])
     environment = {**os.environ, "PATH": path, "PYTHONPATH": source, "OMP_NUM_THREADS": "1"}

@@ -34,7 +34,7 @@ def go_on(installation: Installation, hold: int | None = None) -> None:
 
 
 def deafen(installation: Installation, process: int) -> None:
-    """Have what a process trains not stop when it is asked to."""
+    """Make the training of a process ignore requests to stop."""
     _pace(installation, {**json.loads((installation.home / PACE).read_text()), "deaf": process})
 
 
@@ -89,7 +89,10 @@ def wait(installation: Installation, seconds: float) -> None:
 
 
 def recovery(installation: Installation, sweep: int, before: tuple[Any, ...] | None = None) -> float:
-    """Seconds until the database hears of any training again, or the sweep is over; `before`: what it had heard."""
+    """Seconds until a message of a training reaches the database again, or the sweep is over.
+
+    `before`: the last messages.
+    """
     known = heard(installation) if before is None else before
     query = "SELECT ended FROM sweep WHERE id = :sweep"
     return installation.until(

@@ -112,7 +112,7 @@ class Processes:
                 ends = "\n".join(f"--- {name}\n{self.log(name)[-3000:]}" for name in self._kept)
                 said = f"{gone} ended" if gone else f"waited {patience:g} s in vain"
                 raise AssertionError(f"{said}: {what}\n{ends}")
-            time.sleep(0.25)  # each look asks the API or the database, whose CPU the tests beside this one need
+            time.sleep(0.25)  # each check costs CPU time that other tests need
         return time.monotonic() - began
 
 
@@ -187,7 +187,7 @@ class Installation(Processes):
 
     @property
     def environment(self) -> dict[str, str]:
-        """What every part is told."""
+        """The environment of every part."""
         for_ray = self.ray.environment if self.ray else {}
         return {**inherited_environment(), **processes.settings_environment(self.settings), **for_ray}
 

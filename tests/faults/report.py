@@ -18,7 +18,7 @@ RULE = "|---|--:|--:|--:|--:|--:|--:|"
 
 
 def line(fault: str, noted: list[dict[str, Any]]) -> str:
-    """One row: sums over the times that a fault was injected, and how long the database heard nothing."""
+    """One row: sums over the injections of a fault, and how long no message reached the database."""
     sums = [sum(one[key] for one in noted) for key in ("trials", "lost", "twice", "repeated")]
     seconds = [one["seconds"] for one in noted if one.get("seconds") is not None]
     waited = f"{median(seconds):.1f}, {max(seconds):.1f}" if seconds else ""

@@ -61,7 +61,7 @@ def _one_stands_by(installation: Installation) -> bool:
 
 
 def stop(installation: Installation, name: str) -> None:
-    """SIGSTOP, but not in the middle of a transaction: whoever is stopped there holds the database."""
+    """SIGSTOP outside of transactions: a process that is stopped within a transaction locks the database."""
     file = installation.settings.database.removeprefix("sqlite:///")
     while True:
         installation.send(name, signal.SIGSTOP)

@@ -1,4 +1,4 @@
-"""MLflow is told of a sweep anew while the teller and MLflow's server are killed at random: every run once."""
+"""A sweep is sent to MLflow again while the sender and MLflow's server are killed at random: every run exists once."""
 
 import random
 import subprocess

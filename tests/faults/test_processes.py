@@ -103,7 +103,7 @@ def tried_again(installation: Installation) -> set[str]:
 
 
 def second_attempts(installation: Installation, training: str) -> int:
-    """Attempts beyond the first of which anything was heard, and the first where it had ended before it was killed."""
+    """Later attempts that sent a message, and the first attempt if it had ended before it was killed."""
     query = (
         "SELECT count(*) FROM attempt a JOIN training t ON t.id = a.training_id"
         " WHERE t.uid = :uid AND (a.number > 1 AND a.seen > 0 OR a.state = 'finished')"

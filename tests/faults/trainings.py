@@ -17,7 +17,7 @@ EVERY = 5
 POISON = 0.5
 """The learning rate whose process kills itself in its third step, in every attempt."""
 GROWTH = 512 * 2**20
-"""Bytes that a process takes at once when it is told to grow."""
+"""Bytes that a process allocates at once on a request to grow."""
 REPRODUCTION, PACE = "reproduction", "pace.json"
 """Beside the storage folder: a file of steps for each training; how long a step takes, which one none passes, who is
 deaf."""

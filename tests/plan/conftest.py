@@ -100,7 +100,7 @@ def told(catalog: Catalog) -> Told:
 
 @pytest.fixture
 def missed(told: Told) -> Missed:
-    """The cases (document, path, message) that are not told of by a problem at that path, which begins so."""
+    """The cases (document, path, message) without a problem at that path whose message begins so."""
 
     def other(cases: Cases, alone: bool = True) -> list[Any]:
         wrong = []

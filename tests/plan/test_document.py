@@ -208,17 +208,17 @@ def test_a_path_leads_to_its_line_or_to_that_of_the_block_that_lacks_it() -> Non
 
 
 MOST_MEGABYTES = 70
-"""Promised are 100: what a process had let go of before is taken again unseen. The greatest body takes 35."""
+"""The promise is 100, but memory that the process had freed before is not counted. The largest body takes 35."""
 MOST_CHARACTERS = 250_000
-"""Of all that is told of one spec; usual ones have a hundredth of it."""
+"""The limit of all messages about one spec; usual specs have a hundredth of it."""
 HANG_SECONDS = 60
 RESET = Path("/proc/self/clear_refs")
-"""Written to, it has the kernel begin anew with the most memory that this process held."""
+"""Writing to it resets the peak memory that the kernel reports for this process."""
 
 
 @contextmanager
 def ended() -> Iterator[None]:
-    """Against what computes without end, by the processor's seconds: those of the clock tell of the machine."""
+    """Fail after a limit of processor seconds; the clock would depend on the load of the machine."""
     before = signal.signal(signal.SIGPROF, lambda *_: pytest.fail("the check hangs"))
     signal.setitimer(signal.ITIMER_PROF, HANG_SECONDS)
     try:

@@ -1,4 +1,4 @@
-"""Values set in the text of a spec: the right ones, and nothing else of it changes."""
+"""Values set in the text of a spec: only the named values change."""
 
 import json
 from typing import Any

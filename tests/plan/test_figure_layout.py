@@ -1,4 +1,4 @@
-"""The figures of a spec: what is understood, and what is said of what is not."""
+"""The figures of a spec: valid figures, and the messages about invalid figures."""
 
 from typing import Any
 

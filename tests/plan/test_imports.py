@@ -1,4 +1,4 @@
-"""Rows of other people: read out of files, and checked in a spec, where every problem is told at once."""
+"""Rows of other people: read from files, and checked in a spec, which reports all problems at once."""
 
 from collections.abc import Callable
 from dataclasses import replace

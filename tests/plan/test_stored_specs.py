@@ -28,7 +28,7 @@ MNIST = {"metric": "nmi", "when": {"dataset": "mnist"}}
 
 
 def layouts(small: Small) -> dict[str, Any]:
-    """Tables, and how their metrics, labels and runs are told."""
+    """Tables, with the descriptions of their metrics, labels and runs."""
     column = {"metric": "recall@1", "label": "R@1", "unit": "fraction", "decimals": 3}
     runs = {"spread": "ci95", "counts": "always", "against": {"regularizer": "none"}, "test": "wilcoxon"}
     judged = {"against": {"regularizer": "none"}, "margin": 0.5, "level": 0.05, "looks": "any", "marks": True}

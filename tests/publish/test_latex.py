@@ -239,7 +239,7 @@ def test_tex_loses_no_ascii(text):
         back = back.replace(written, sign)
     back = re.sub(r"\\([{}$&#%_])", r"\1", back.replace("\\{\\}", "\x01")).replace("\x01", "\x02")
     kept = back.replace("\x02", "{}").replace("\x00", "\\")
-    # What separates ligatures adds {}, and a double quote becomes two single ones: compare without these.
+    # What separates ligatures adds {}, and a double quote becomes two single quotes: compare without these.
     assert kept.replace("{}", "").replace("'", "") == one_line(text).replace("{}", "").replace("'", "").replace('"', "")
 
 

@@ -197,7 +197,7 @@ def test_the_expected_best_of_n_is_that_of_all_draws() -> None:
 
 @pytest.mark.parametrize(("spread", "bound"), [(0.0, 0.004), (0.02, 0.004)])
 def test_the_estimate_is_right_on_the_mean(spread: float, bound: float) -> None:
-    """Ten candidates of known worth, five repeats: what is estimated beside what the best one truly lacks."""
+    """Ten candidates of known worth, five repeats: the estimate, and the true loss of the best candidate."""
     random_, told, true = random.Random(5), [], []
     for _ in range(400):
         worth = [0.6 + random_.gauss(0, spread) for _ in range(10)]

@@ -333,7 +333,7 @@ def test_lower_is_better_where_the_metric_says_so():
 
 
 def test_holm_gives_what_is_left_to_the_others_and_counts_those_without_data():
-    # p = 0.0011 and p = 0.0089: with both tested 0.04 / 2, then 0.04 / 1; beside ten that wait, 0.04 / 12.
+    # p = 0.0011 and p = 0.0089: with both tested 0.04 / 2, then 0.04 / 1; with ten more that wait, 0.04 / 12.
     weaker = (0.010, 0.020, 0.008, 0.012, 0.025)
     assert 0.0033 < student(weaker).pvalue < 0.02
     pair = {"sec": Evidence(FIVE, planned(5)), "svmax": Evidence(weaker, planned(5))}

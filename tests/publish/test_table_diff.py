@@ -19,7 +19,7 @@ Change = Callable[[TrialResult], TrialResult]
 
 
 def results(change: Change = lambda one: one, seeds: int = 5, tune: bool = False) -> SweepResults:
-    """Two losses over some seeds; `sec` beside them, which has three candidates, where something is tuned."""
+    """Two losses over some seeds; if something is tuned also `sec`, with three candidates."""
     compare = {"loss": ("triplet", "semihard"), **({"regularizer": ("sec",)} if tune else {})}
     made = sweeps.grid(compare, sweeps.spec(tables={"main": LAYOUT}), seeds=seeds)
     # The draws of `grid` depend on how many seeds there are.

@@ -1,4 +1,4 @@
-"""An oracle in memory, SQLite and Postgres are asked the same at random, and answer alike after every question."""
+"""An oracle in memory, SQLite and Postgres get the same random calls, and answer each of them alike."""
 
 import random
 from collections.abc import Callable, Iterator
@@ -20,7 +20,7 @@ STEPS, MOST_SWEEPS = 80, 6
 
 
 class Recorded:
-    """A store that is asked as the oracle is."""
+    """A store with the interface of the oracle."""
 
     def __init__(self, store: Store) -> None:
         self._store, self._writer = store, store.writer(lease(store))
@@ -121,7 +121,7 @@ def question(drawn: random.Random, oracle: Oracle, attempts: list[Attempt]) -> t
         ("retry", (number,)), ("pause", (number,)), ("resume", (number,)), ("settle", ()),
         ("prioritize", (number, drawn.randint(-1, 1))), ("take_over", ()),
     ]  # fmt: skip
-    if attempts:  # ended ones too: a message of these changes nothing
+    if attempts:  # ended attempts too: their messages change nothing
         attempt = drawn.choice(attempts)
         again = drawn.random() < 0.5
         questions += [

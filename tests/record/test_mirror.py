@@ -93,7 +93,7 @@ def test_killed_at_any_moment_it_tells_every_run_once(
     monkeypatch: pytest.MonkeyPatch,
     seed: int,
 ) -> None:
-    """Killed before MLflow hears of a request, or before we hear what it answered; then everything is told anew."""
+    """Killed before a request reaches MLflow, or before its answer reaches us; then everything is sent again."""
     drawn = random.Random(seed)
     fence = lease(store)
     sweep = started(store, fence, seeds=[0])

@@ -149,7 +149,7 @@ def test_files_are_artifacts(
     run_id = tracker.mirror(experiment, a_trial(files={"table.tex": b"\\toprule", "tables/main.png": b"\x89PNG\x00"}))
     assert Path(client.download_artifacts(run_id, "tables/main.png")).read_bytes() == b"\x89PNG\x00"
     assert Path(client.download_artifacts(run_id, "table.tex")).read_bytes() == b"\\toprule"
-    assert list(tmp_path.iterdir()) == []  # no ./mlruns beside whoever runs it
+    assert list(tmp_path.iterdir()) == []  # no ./mlruns in the working directory
     with pytest.raises(ValueError, match="out of its MLflow run"):
         tracker.mirror(experiment, a_trial(files={"../out": b""}))
 

@@ -1,4 +1,4 @@
-"""From events to the tracker: what is told, in which order, once, and in spite of a tracker that is away."""
+"""From events to the tracker: each event is sent once and in order, even if the tracker is unavailable for a while."""
 
 import time
 from typing import Any

@@ -160,7 +160,7 @@ def test_no_home_is_left(played: str, postgres_server: str, tmp_path: Path, monk
 
 
 def test_a_damaged_file_is_refused(played: str, postgres_server: str, tmp_path: Path) -> None:
-    """SQLite keeps in any column what Postgres, or whoever reads it, does not take."""
+    """SQLite columns can hold values that Postgres, or a reader, rejects."""
     snapshot(played, tmp_path / "copy.db", no_password)
     whole, url = (tmp_path / "copy.db").read_bytes(), new_postgres_database(postgres_server)
     damages = {

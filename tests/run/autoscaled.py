@@ -88,7 +88,7 @@ def imitated_cloud(scratch: Path, version: str) -> Iterator[str]:
 
 
 def asked(address: str, version: str) -> list[dict[str, float]]:
-    """The resources that Ray's own state says were asked for: of its second autoscaler, or of its first."""
+    """The resources requested of Ray by its own state, for its second or its first autoscaler."""
     if version == "v1":
         found: list[dict[str, float]] = json.loads(_internal_kv_get(AUTOSCALER_RESOURCE_REQUEST_CHANNEL) or b"[]")
         return found

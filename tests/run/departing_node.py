@@ -1,4 +1,4 @@
-"""Trains on a node that is told to end, beside one that stays; prints what became of both trainings as JSON."""
+"""Trains on a node that is drained and on a node that stays; prints the outcome of both trainings as JSON."""
 
 import json
 import os
@@ -46,7 +46,7 @@ class Play:
         broker.close = len(broker.results) == 2
 
     def run(self) -> dict[str, Any]:
-        """What is said of it."""
+        """The report about it."""
         engine = RayTune(
             Workplace("tests.run.trainings:quick", self.scratch / "storage", self.scratch),
             self.cluster.address, self.scratch, linger=600,

@@ -53,7 +53,7 @@ def ran(
     stop: Callable[[], bool] = lambda: False,
     after: Callable[[Message], None] = lambda message: None,
 ) -> list[Message]:
-    """All that an attempt told."""
+    """All messages of an attempt."""
     told: list[Message] = []
 
     def tell(message: Message) -> None:

@@ -17,7 +17,7 @@ from tests.run.broker import MemoryBroker, order
 
 @dataclass(eq=False)
 class Held:
-    """A slot that does what it is told at once."""
+    """A slot that obeys at once."""
 
     name: str
     attempt: str | None = None
@@ -33,7 +33,7 @@ class Held:
 
 
 class Slots:
-    """Some slots, of which some train what a former conductor told them to."""
+    """Some slots; some of them train an order of a former conductor."""
 
     def __init__(self, *slots: Held) -> None:
         self.slots, self.reaped = slots, 0

@@ -196,7 +196,7 @@ def test_a_slot_of_another_format_is_stopped(local_ray: None, tmp_path: Path, mo
     assert first.ended == []
     monkeypatch.setattr(slots, "PROTOCOL", PROTOCOL + 1)
 
-    def go(broker: MemoryBroker) -> None:  # and not before: else it may end before anybody has asked it to stop
+    def go(broker: MemoryBroker) -> None:  # and not before: else it may end before the request to stop
         if broker.given_back:
             (tmp_path / "storage" / "go").touch()
 
@@ -421,7 +421,7 @@ def test_slots_of_every_shape_over_several_nodes(tmp_path: Path) -> None:
 
 
 def asked() -> list[dict[str, float]]:
-    """The resources that Ray was asked for."""
+    """The resources requested of Ray."""
     from ray.autoscaler._private.constants import AUTOSCALER_RESOURCE_REQUEST_CHANNEL
     from ray.experimental.internal_kv import _internal_kv_get
 

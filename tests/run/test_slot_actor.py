@@ -186,7 +186,7 @@ def test_a_gpus_memory_counts_as_the_process(train: Callable[..., SlotActor], mo
 def test_a_process_says_what_it_takes() -> None:
     meter = Meter(share=0)
     before = meter.usage()
-    with mmap(-1, 64 * 2**20, flags=MAP_PRIVATE | MAP_ANONYMOUS) as ballast:  # new pages, not freed ones
+    with mmap(-1, 64 * 2**20, flags=MAP_PRIVATE | MAP_ANONYMOUS) as ballast:  # new pages, not freed pages
         ballast.write(b"x" * len(ballast))
         after = meter.usage()
         assert after.memory_bytes - before.memory_bytes > len(ballast) / 2
@@ -238,7 +238,7 @@ def test_a_slot_reports_the_age_of_its_messages(tmp_path: Path) -> None:
 
 
 def test_the_lag_is_that_of_the_oldest_message_that_is_not_recorded() -> None:
-    """Of 205 messages, one a second, the last a second before it was asked, which was half a second ago."""
+    """Of 205 messages, one a second, the last a second before the request, which was half a second ago."""
     told = {"attempt": "a", "message_count": 205, "message_ages": [float(age) for age in range(100, 0, -1)]}
     lags = {None: None, 205: None, 204: 1.5, 200: 5.5, 105: 100.5, 3: 100.5}
     assert {seen: _lag(told, {} if seen is None else {"a": seen}, 0.5) for seen in lags} == lags

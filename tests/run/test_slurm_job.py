@@ -1,4 +1,4 @@
-"""What is asked of Slurm for a slot, and what of our own is kept from it."""
+"""What a slot requests of Slurm, and which of our variables Slurm does not get."""
 
 import os
 from collections.abc import Sequence

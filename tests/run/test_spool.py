@@ -1,4 +1,4 @@
-"""The spool: nothing that was said is lost while the process lives, and what a reader sees has no gap."""
+"""The spool: no message is lost while the process lives, and a reader sees no gap."""
 # ruff: noqa: F811 - fixtures that are imported
 
 from pathlib import Path
@@ -64,7 +64,7 @@ def test_a_line_that_was_cut_ends_what_is_read(tmp_path: Path) -> None:
 
 
 def test_half_a_letter_ends_no_reading(tmp_path: Path) -> None:
-    """A training that logged one and was lost counted as having said nothing since, its end included."""
+    """Else a lost training that had logged such a line would count as silent from there on, its end included."""
     spool = FileSpool(tmp_path / "1")
     told = said(spool, "half a letter: \ud800", "whole")
     spool.close()

@@ -16,7 +16,7 @@ MOST = 2
 
 @dataclass(slots=True)
 class Running:
-    """An order, and what asks it to stop: the broker is asked by one thread only."""
+    """An order, and its request to stop: only one thread uses the broker."""
 
     order: Order
     stop: threading.Event = field(default_factory=threading.Event)

@@ -48,9 +48,9 @@ class Client:
     ) -> None:
         self._world, self.service, self.name, self._wishes = world, service, name, wishes
         self.accepted: set[str] = set()
-        """The names of sweeps of which it was told that they are there."""
+        """The names of sweeps whose creation was confirmed to the client."""
         self.revived: set[int] = set()
-        """Sweeps of which it asked that they go on: a cancelled one may."""
+        """Sweeps that the client resumed: a cancelled sweep may go on."""
         self.asked = 0
         self.done = False
         self.regrets = 0.0  # the chance that it cancels and deletes a sweep in place of anything else

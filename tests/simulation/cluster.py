@@ -21,7 +21,7 @@ from tests.simulation.world import BrokenWorldError, Process, World
 
 @dataclass
 class Ref:
-    """An answer that is asked for: it is given when it is waited for."""
+    """A pending answer: it is computed when a caller waits for it."""
 
     answer: Callable[[], Any]
 
@@ -76,7 +76,7 @@ class Cluster:
     def __init__(self, world: World, nodes: Sequence[Node]) -> None:
         self.world, self.there = world, list(nodes)
         self.actors: dict[str, Actor] = {}
-        self.torn = 0.0  # the chance that a slot that is ended goes on for a while, unheard
+        self.torn = 0.0  # the chance that an ended slot goes on for a while, out of reach
         self.unheard: set[str] = set()  # trainings that went on in a slot which was given up
         self.results: Counter[str] = Counter()  # by training, those of slots that nobody had given up
         self.writers: dict[str, str] = {}  # by the folder of an attempt: the slot that writes its spool

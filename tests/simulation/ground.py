@@ -87,7 +87,7 @@ class Ground:
 
     def _connected(self) -> sa.Connection:
         connection = self.database.engine.connect()
-        connection.begin()  # by SQLAlchemy's book; SQLite hears of it where `transaction` says so
+        connection.begin()  # by SQLAlchemy's book; SQLite gets it from `transaction`
         return connection
 
     def _clocked(self, connection: object, record: object) -> None:

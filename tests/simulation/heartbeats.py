@@ -1,4 +1,4 @@
-"""The threads beside a conductor, as threads of its process in the world."""
+"""The background threads of a conductor, as threads of its process in the world."""
 
 from collections.abc import Callable
 from threading import Event

@@ -69,9 +69,9 @@ class Trouble:
     torn: float = 0.5
     """That a slot which is ended does not hear of it, and trains on for a while."""
     away: float = 0.2
-    """That the tracker does not answer, before or after it has done what was asked."""
+    """The chance that the tracker does not answer, before or after it has applied a request."""
     lost: float = 0.05
-    """That the object store does not answer, before or after it has done what was asked."""
+    """The chance that the object store does not answer, before or after it has applied a request."""
     lies: float = 0.03
     """That it keeps a part of what it is given, or nothing, or gives what is damaged."""
     unheard: float = 0.2
@@ -228,9 +228,9 @@ class Installation:
             return list(connection.execute(query).scalars())
 
     def rested(self) -> bool:
-        """Whether all that was asked for is done and told, and nobody stands still who might go on with something."""
+        """Whether all requests are done and recorded, and no paused process may still act."""
         if self.joining is not None and any(one.busy for one in self.cluster.actors.values()):
-            return False  # it is asked to stop, where Ray's would be ended
+            return False  # a request to stop, where Ray would kill it
         if self.world.now < self.world.awake or not all(one.done for one in self.clients):
             return False
         if self.store.requests.pending() or self.store.sweeps.active() or self.store.outbox.lag():

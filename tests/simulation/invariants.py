@@ -83,7 +83,7 @@ class Invariants:
             raise BrokenWorldError(f"trials and trainings disagree: {str(error).splitlines()[:1]}") from error
 
     def _claimed(self) -> None:
-        """Who begins is wanted by a sweep that goes on."""
+        """Each attempt that begins belongs to an active sweep."""
         for row in self._outside.execute(_BEGUN, (self._attempts,)).fetchall():
             self._attempts = row["id"]
             self._fair(row["training_id"])
@@ -102,7 +102,7 @@ class Invariants:
             holds(fair, f"{owners} hold {fewest} slots, {row['actor']} {before} and waits for another")
 
     def _ended(self) -> None:
-        """What was cancelled stays so, unless somebody has asked for it again."""
+        """Cancelled trials stay cancelled, unless a client requests them again."""
         for row in self._outside.execute(_SWEEPS).fetchall():
             if row["state"] == "cancelled":
                 self._cancelled.add(row["id"])
@@ -163,7 +163,7 @@ class Invariants:
         holds(found == wanted, f"the table of sweep {sweep.id} is {found!r}, elsewhere {wanted!r}")
 
     def _searched(self, connection: sa.Connection) -> None:
-        """What a search has tried is what its sampler suggests, asked and told in the order that is recorded."""
+        """The tried values of a search are those that its sampler suggests if it is replayed in the recorded order."""
         searches = Searches(self._store, self._here.store.writer(0), self._here.ground.catalog)
         for row in connection.execute(sa.select(schema.sweep).where(schema.sweep.c.text.contains("search:"))).all():
             spec = Spec.model_validate(row.spec)

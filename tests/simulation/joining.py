@@ -73,7 +73,7 @@ class Joining:
 
     def __init__(self, cluster: Cluster, storage: Path) -> None:
         self._cluster, self._world, self._storage = cluster, cluster.world, storage
-        self.leaves = 0.0  # the chance, at each of its looks, that a slot is told that its time is up
+        self.leaves = 0.0  # the chance, at each check, that a slot gets notice that its time is up
         self._joined = 0
 
     @contextmanager

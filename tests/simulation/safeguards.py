@@ -61,7 +61,7 @@ def _wrapped(of: Any, name: str, by: Callable[..., object]) -> Switch:
 def _any_version_is_sent(
     sent: Callable[..., None], self: OutboxWriter, dirty: Dirty, run_id: str | None, last_point: int = 0
 ) -> None:
-    """What was marked again while it was told counts as told."""
+    """A run that was marked again while it was sent counts as sent."""
     sent(self, dirty, run_id, last_point)
     with self._database.writing() as connection:
         connection.execute(sa.delete(schema.outbox).where(schema.outbox.c.id == dirty.id))

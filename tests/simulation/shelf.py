@@ -1,4 +1,4 @@
-"""An object store in a world: it may be away, keep nothing of what it said that it keeps, and give what is damaged."""
+"""An object store in a world: it may be unavailable, lose files that it confirmed, and return damaged files."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -29,7 +29,7 @@ class Shelf(Bucket):
             yield
 
     def _of_slot(self, scratch: Path) -> Path:
-        """Each slot is on a machine of its own: one that does not hear of its end trains on beside its successor."""
+        """Each slot is on a machine of its own: a slot that misses its end trains on while its successor trains."""
         return scratch / self._world.process().name.replace(" ", "-")
 
     def stored(self) -> list[str]:

@@ -77,7 +77,7 @@ def test_all_invariants_hold_in_more_worlds(first: int, ground: Ground) -> None:
 
 def test_worlds_that_broke_once_hold(ground: Ground) -> None:
     """An attempt began in a second slot, since the conductor that had begun it died before it had noted the first; the
-    last: the tracker showed as running what was cancelled while it was told for the first time."""
+    last: the tracker showed a run as running that was cancelled while it was first sent."""
     hold(ground, [Life(15, 4), Life(39, 4), Life(59, 4), Life.of(1029), Life.of(20388)])
 
 

@@ -1,4 +1,4 @@
-"""A tracker in memory, as MLflow's client shows itself: it may be away, before or after it has done what was asked."""
+"""A tracker in memory, with the interface of MLflow's client: it may fail before or after it has applied a request."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ class Shown:
 
 
 class Tracking:
-    """Keeps what it is told as MLflow would: a point that is sent twice is there once, a run of a key too."""
+    """Stores what it receives as MLflow would: a point that is sent twice exists once, and so does a run of a key."""
 
     def __init__(self, world: World) -> None:
         self._world = world

@@ -152,7 +152,7 @@ def raw(connection: sa.Connection) -> sqlite3.Connection:
 
 
 def _fenced(real: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Looks, beside what the product itself does, whose the lease is in which a conductor writes."""
+    """Checks independently of the product who holds the lease under which a conductor writes."""
 
     @contextmanager
     def writing(fenced: FencedDatabase) -> Iterator[Any]:

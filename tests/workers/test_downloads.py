@@ -35,7 +35,7 @@ SUM = Checksum("sha256", DIGEST[:8])
 
 
 class Server:
-    """Serves CONTENT at /file and whatever else is added, or as much of it as `cut` says; notes what is asked for."""
+    """Serves CONTENT at /file and whatever else is added, or as much of it as `cut` says; records the requests."""
 
     def __init__(self) -> None:
         self.cut, self.ranges, self.asked = len(CONTENT), True, list[tuple[str, str]]()

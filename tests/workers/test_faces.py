@@ -1,4 +1,4 @@
-"""Faces from the files that people have: what is read, and what is said of files that are damaged or hostile."""
+"""Faces from the published files: what is read, and the messages about damaged or hostile files."""
 
 import json
 import pickle

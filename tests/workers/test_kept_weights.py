@@ -60,7 +60,9 @@ def test_kept_weights_give_what_a_training_would(tmp_path: Path, changes: dict[s
     names = [*load().metrics(asked.dataset, asked.task), *FURTHER]
     assert kept_weights.evaluate(kept_weights.read(kept), names, place(tmp_path)) == known
     again, queries = (tmp_path / folder / "queries.npz" for folder in ("evaluation", "asked"))
-    assert again.read_bytes() == queries.read_bytes()  # of all that are means over queries, whatever was asked for
+    assert (
+        again.read_bytes() == queries.read_bytes()
+    )  # of all metrics that are means over queries, whatever the recipe requests
     assert told[0].log == f"evaluating recall@3, nmi_sec of {kept.name}\n"
     assert kept.read_bytes() == before
     with pytest.raises(CheckpointError, match="belong to another recipe"):

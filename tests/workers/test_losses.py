@@ -115,7 +115,7 @@ def check_order(loss: Any) -> None:
         return
     expected = loss(embeddings, labels)
     generator = torch.Generator().manual_seed(1)
-    together = 2 if loss.order == "paired" else 1  # classes that keep their places beside each other
+    together = 2 if loss.order == "paired" else 1  # classes whose order does not change
     for _ in range(5):
         groups = torch.arange(len(labels)).view(CLASSES // together, together * PER_CLASS)
         rows = groups[torch.randperm(len(groups), generator=generator)].view(CLASSES, PER_CLASS)

@@ -237,7 +237,7 @@ def _pairs(embeddings: Tensor, labels: Tensor, gallery: tuple[Tensor, Tensor] | 
     }
 
 
-# Wide embeddings are summed pair by pair, narrow ones by their Gram matrices.
+# Wide embeddings are summed pair by pair, narrow embeddings by their Gram matrices.
 @pytest.mark.parametrize(("width", "with_gallery"), [(2, False), (40, False), (2, True), (40, True)])
 def test_moments_are_those_of_the_pairs(width: int, with_gallery: bool) -> None:
     embeddings, labels = random_batch(0, classes=4, per_class=9, width=width)

@@ -77,7 +77,7 @@ def test_it_equals_a_naive_loop() -> None:
 
 
 def test_side_by_side_each_is_what_it_is_alone() -> None:
-    """Also beside one that diverges."""
+    """Also if another candidate diverges."""
     features, labels = some()
     rates = (0.5, 1e38, 0.1)
     together = trained(SHORT._replace(rates=rates), features, labels).scores({"only": features})
@@ -105,7 +105,7 @@ def test_equal_scores_count_by_chance() -> None:
     scores = torch.tensor([[3.0, 2, 1, 0], [3, 2, 2, 0], [3, 2, 1, 0], [torch.nan, 2, 1, 0]])
     told = Classified(scores, labels)
     assert told.hits(1).tolist() == [1, 0, 0, 0]
-    assert told.hits(2).tolist() == [1, 0.5, 0, 0], "one that is not finite is told wrong"
+    assert told.hits(2).tolist() == [1, 0.5, 0, 0], "a row that is not finite counts as wrong"
     assert told.hits(3).tolist() == [1, 1, 1, 0]
 
 

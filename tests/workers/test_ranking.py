@@ -332,7 +332,7 @@ def test_images_at_one_point_are_in_random_order_by_the_euclidean_distance_too()
 def test_clusters_by_the_euclidean_distance_are_of_raw_embeddings() -> None:
     directions = torch.nn.functional.normalize(torch.randn(40, 8, generator=torch.Generator().manual_seed(0)))
     labels = torch.arange(40) % 2
-    shells = directions * (1 + 0.0 * labels[:, None]) + 30.0 * labels[:, None]  # two clouds, told apart by place alone
+    shells = directions * (1 + 0.0 * labels[:, None]) + 30.0 * labels[:, None]  # two clouds that differ by place alone
     for name in ("nmi", "nmi_sec"):
         assert evaluate(shells, labels, [name], distance="euclidean")[name] == pytest.approx(1)
     lengths = torch.tensor([[1.0, 0.0]]) * (1 + 9 * labels[:, None])

@@ -79,7 +79,7 @@ OWN: dict[str, dict[str, Any]] = {
         "figures": [{"name": "samples", "every": 2, "points": 50}],
     },
 }
-"""What else is said of a task to train it for a moment, and to have something of everything; a new task may add."""
+"""Further keys of a short recipe of each task, which covers every kind of output; a new task may add its own."""
 MOST_STOPS = 4
 """Of a training whose task measures for long at the end."""
 
@@ -102,7 +102,7 @@ def recipe(name: str, **changes: Any) -> Recipe:
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[Result, Path, int]]:
-    """A task's whole training, its folder, and how often it asked whether to stop."""
+    """A task's whole training, its folder, and how often it checked for a request to stop."""
 
     @cache
     def trained(name: str) -> tuple[Result, Path, int]:
@@ -311,7 +311,7 @@ def test_probes_of_the_best_and_of_the_last_weights_are_those_of_what_is_kept(tm
     for turn in asked[STEPS + 1 :]:
         resumed = cut_and_resumed(what, tmp_path / str(turn), [turn])
         assert numbers(resumed) == numbers(whole), turn
-    pieces = [STEPS + 2, 1, 0]  # an attempt is asked once more before it goes on where no iteration is left
+    pieces = [STEPS + 2, 1, 0]  # an attempt checks once more before it continues without an iteration left
     assert numbers(cut_and_resumed(what, tmp_path / "pieces", pieces)) == numbers(whole)
     kept = kept_weights.read(tmp_path / "whole/best.safetensors")
     best = {key: value for key, value in whole.metrics.items() if key.startswith("best/")}

@@ -1,4 +1,4 @@
-"""All that is wrong with a recipe is said at once, at its place, with what would be right."""
+"""All problems of a recipe are reported at once, each at its path, with what would be right."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Small data sets in the layouts of the real ones, for tests: pictures that show their class, and the lists beside."""
+"""Small data sets in the layouts of the real data sets, for tests: images that show their class, and the lists."""
 
 import csv
 from collections.abc import Mapping, Sequence
