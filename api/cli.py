@@ -34,7 +34,7 @@ GROUPS: Final[Mapping[str, tuple[tuple[str, Callable[..., None], str], ...]]] = 
         ("retry", sweeps.retry, "metricsweep retry 7 --only failed"),
         ("delete", sweeps.delete, "metricsweep delete 7"),
     ),
-    "Look": (
+    "Inspect": (
         ("list", sweeps.list_sweeps, "metricsweep list --state running --tag paper"),
         ("show", sweeps.show, "metricsweep show 7\nmetricsweep show 7/3\nmetricsweep show trial:41"),
         ("trials", sweeps.trials, "metricsweep trials 7 --filter 'map@r>.6' --sort -map@r"),

@@ -5,7 +5,8 @@
 A sweep of each shape, cells x candidates x seeds, runs through the real API, the real conductor and the inline engine
 with a training function that takes no time; MLflow is away. While the conductor expands, another process asks to write
 every 50 ms, on SQLite. Each step is a process of its own, whose memory is the peak above what it held before the
-step. Optuna asks and tells `--peer` trials of a random search over its own storage on SQLite. On two free cores the four shapes take half an hour.
+step. Optuna asks and tells `--peer` trials of a random search over its own storage on SQLite. On two free cores the
+four shapes take half an hour.
 """
 
 import argparse

@@ -185,7 +185,7 @@ def test_a_check_on_a_busy_server_is_repeated_after_its_delay(context: BrowserCo
     page.add_init_script(BUSY_ONCE)
     page.goto("/submit")
     page.clock.run_for(100)
-    expect(page.locator("#verdict")).to_contain_text("asked again in 7 s")
+    expect(page.locator("#verdict")).to_contain_text("is repeated in 7 s")
     page.clock.run_for(6_000)
     assert page.evaluate("window.calls") == 1
     page.clock.run_for(1_500)
