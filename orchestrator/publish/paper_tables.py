@@ -1,14 +1,13 @@
 """A published table without a sweep: as a view and as a file."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from typing import Final
 
 from orchestrator.publish.formats.markdown import escape, grid
 from orchestrator.publish.labels import axis_title
-from orchestrator.publish.papers import Number, PublishedTable
+from orchestrator.publish.papers import PublishedTable
 from orchestrator.views.errors import NotFoundError
-from orchestrator.views.evidence import PublishedSummary, PublishedView
+from orchestrator.views.evidence import PublishedNumber, PublishedSummary, PublishedView
 from orchestrator.views.pages import Rendered
 from orchestrator.views.runs import Labels
 
@@ -27,11 +26,7 @@ def summary(table: PublishedTable) -> PublishedSummary:
 
 def view(table: PublishedTable) -> PublishedView:
     """A published table with all its numbers, as the API returns it."""
-    numbers = [
-        asdict(number) | {"bold": number.bold if table.bold_known else None, "source": number.source or None}
-        for number in table.numbers
-    ]
-    return PublishedView(**vars(table) | {"count": len(numbers), "note": table.annotations, "numbers": numbers})
+    return PublishedView(**vars(table) | {"count": len(table.numbers), "note": table.annotations})
 
 
 def render(table: PublishedTable, format_name: str) -> Rendered:
@@ -65,7 +60,7 @@ def _blocks(table: PublishedTable) -> Iterator[str]:
     if held := [f"{axis_title(axis)}: {label}" for axis, label in shared.items() if label]:
         yield escape("; ".join(held)) + "."
     yield _grid(table, lines, varied)
-    if not table.bold_known:
+    if any(number.bold is None for number in table.numbers):
         yield "Which numbers are bold in print is not known."
     if table.annotations:
         yield escape(table.annotations)
@@ -88,7 +83,7 @@ def _grid(table: PublishedTable, lines: Sequence[tuple[Labels, Labels]], axes: S
     return grid(rows, [True] * (len(axes) + len(tuned)) + [False] * len(table.metrics))
 
 
-def _cell(number: Number | None) -> str:
+def _cell(number: PublishedNumber | None) -> str:
     if number is None:
         return ""
     text = escape(number.printed)

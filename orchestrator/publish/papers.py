@@ -9,7 +9,7 @@ import io
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property, lru_cache
 from importlib.resources import files
@@ -21,6 +21,7 @@ from pydantic import Field, ValidationError
 from orchestrator.spec.axes import Patch, Role, Unit, applies, apply
 from orchestrator.spec.fields import finite, label_of
 from orchestrator.views.errors import NotFoundError
+from orchestrator.views.evidence import PublishedNumber
 from orchestrator.views.runs import Labels
 from workers.catalog import Catalog, PartSourceError, counted, near, sentence, shown, suggestion
 from workers.contract import Frozen, Recipe
@@ -28,40 +29,10 @@ from workers.contract import Frozen, Recipe
 _PERCENT: Final = -2  # 66.92 percent is the fraction 0.6692
 _DECIMAL: Final = re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)")
 _SIGN: Final = "±"
-
-
 _TUNED: Final = "tuned:"
-
-
 SILENT: Final = "does not say"
 _WRITTEN: Final = re.compile(rf"\*?({_DECIMAL.pattern})({_SIGN}{_DECIMAL.pattern})?\*?|\D*")
 """What a cell of a table file may hold: a number as printed, or a word."""
-
-
-@dataclass(frozen=True, slots=True)
-class Number:
-    """A number that a paper prints; shares are fractions, as everywhere in the project."""
-
-    labels: Labels  # of the axes that apply to its row
-    tuned: Labels  # what the authors chose in that cell, as far as they report it
-    metric: str  # as a spec names it; delta:<metric> for a printed difference
-    printed: str  # as in the paper, with its deviation
-    value: float | None  # `None` if a word is printed
-    std: float | None
-    bold: bool
-    unit: Unit = "percent"  # of the printed value
-    std_unit: Unit = "percent"
-    source: str = ""  # the paper it is quoted from; empty for own numbers
-
-    @property
-    def decimals(self) -> int:
-        """The number of decimals that the paper prints."""
-        return len(self.printed.partition(_SIGN)[0].partition(".")[2])
-
-    @property
-    def rounding(self) -> float:
-        """The rounding error of the printed number: half a unit of its last digit, as a fraction."""
-        return float(Decimal("0.5").scaleb(-self.decimals + (_PERCENT if self.unit == "percent" else 0)))
 
 
 @dataclass(frozen=True)
@@ -73,14 +44,13 @@ class PublishedTable:
     title: str
     note: str
     axes: tuple[str, ...]
-    numbers: tuple[Number, ...]
+    numbers: tuple[PublishedNumber, ...]
     csv: str  # the content of its file
     glossary: "Glossary"
     protocol: "PaperProtocol"
     metrics: tuple[str, ...] = ()
     citation: str = ""
     conflicts: Mapping[str, str] = field(default_factory=dict)  # contradictions about it, by their number
-    bold_known: bool = True
     names: str = ""  # how the paper names its labels
 
     @property
@@ -93,7 +63,7 @@ class PublishedTable:
         """The id of the printed table, with the paper if known, for a citation."""
         return f"{self.id} ({self.citation})" if self.citation else self.id
 
-    def find(self, labels: Labels, metric: str) -> Number | None:
+    def find(self, labels: Labels, metric: str) -> PublishedNumber | None:
         """The printed number with these labels and metric, or `None` unless exactly one number matches.
 
         `labels` may hold more axes, and the papers' names. An axis that it lacks matches every number; "" means that
@@ -107,8 +77,8 @@ class PublishedTable:
         return found[0] if len(found) == 1 else None
 
     @cached_property
-    def _places(self) -> Mapping[str, Sequence[tuple[Labels, Number]]]:
-        found: dict[str, list[tuple[Labels, Number]]] = {}
+    def _places(self) -> Mapping[str, Sequence[tuple[Labels, PublishedNumber]]]:
+        found: dict[str, list[tuple[Labels, PublishedNumber]]] = {}
         for number in self.numbers:
             place = self.glossary.ours({axis: number.labels.get(axis, "") for axis in self.axes})
             found.setdefault(number.metric, []).append((place, number))
@@ -242,7 +212,6 @@ def _made(
                 metrics=metrics,
                 citation=index.papers[about.paper],
                 conflicts={name: index.conflicts[name] for name in about.conflicts},
-                bold_known=about.bold,
                 names=about.names,
                 csv=text(about.file),
                 glossary=glossary,
@@ -295,18 +264,23 @@ def _wrong(about: _About, text: str, glossary: "Glossary") -> Iterator[str]:
             yield f"{about.file}:{number}: the labels {', '.join(labels)} are those of line {first[labels]}"
 
 
-def _numbers(line: Mapping[str, str], axes: Sequence[str], metrics: Sequence[str], about: _About) -> Iterator[Number]:
+def _numbers(
+    line: Mapping[str, str], axes: Sequence[str], metrics: Sequence[str], about: _About
+) -> Iterator[PublishedNumber]:
     labels = {axis: line[axis] for axis in axes if line[axis]}
     tuned = {name.removeprefix(_TUNED): label for name, label in line.items() if name.startswith(_TUNED) and label}
     quoted = (quote for quote in about.quoted if quote.items() <= {**labels, "source": quote["source"]}.items())
-    source = next((quote["source"] for quote in quoted), "")
+    source = next((quote["source"] for quote in quoted), None)
     for metric in metrics:
         if cell := line[metric]:
             unit = about.units.get(metric, about.unit)
-            yield read(cell, labels, tuned, metric, unit, about.std_unit or unit, source)
+            number = read(cell, labels, tuned, metric, unit, about.std_unit or unit, source)
+            yield number if about.bold else replace(number, bold=None)
 
 
-def read(cell: str, labels: Labels, tuned: Labels, metric: str, unit: Unit, std_unit: Unit, source: str = "") -> Number:
+def read(
+    cell: str, labels: Labels, tuned: Labels, metric: str, unit: Unit, std_unit: Unit, source: str | None = None
+) -> PublishedNumber:
     """Parses a number in a table file of this folder: `60.82`, `*60.82*` if bold, `66.92±0.002`, or a word."""
     bold = len(cell) > 2 and cell.startswith("*") and cell.endswith("*")
     printed = cell[1:-1] if bold else cell
@@ -314,7 +288,7 @@ def read(cell: str, labels: Labels, tuned: Labels, metric: str, unit: Unit, std_
     value = deviation = None
     if _DECIMAL.fullmatch(mean):
         value, deviation = _value(mean, unit), _value(std, std_unit) if std else None
-    return Number(labels, tuned, metric, printed, value, deviation, bold, unit, std_unit, source)
+    return PublishedNumber(labels, tuned, metric, printed, value, deviation, bold, unit, std_unit, source)
 
 
 def _value(text: str, unit: Unit) -> float:

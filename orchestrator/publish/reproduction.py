@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from orchestrator.publish.aggregate import half_interval, selection
-from orchestrator.publish.papers import NOTHING, Number, Own, PaperProtocol, PublishedTable, load, names, recipe_of
+from orchestrator.publish.papers import NOTHING, Own, PaperProtocol, PublishedTable, load, names, recipe_of
 from orchestrator.publish.tables import build
 from orchestrator.publish.tables.select import layout_of
 from orchestrator.publish.tables.table_data import Column, Table, TableCell
@@ -15,6 +15,7 @@ from orchestrator.spec.fields import label_of
 from orchestrator.views.errors import NotFoundError
 from orchestrator.views.evidence import (
     ProtocolDifference,
+    PublishedNumber,
     ReproductionCounts,
     ReproductionEntry,
     ReproductionEvidence,
@@ -77,12 +78,14 @@ def reproduction(
     )  # fmt: skip
 
 
-def _entry(table: PublishedTable, number: Number, evidence: Sequence[ReproductionEvidence]) -> ReproductionEntry:
+def _entry(
+    table: PublishedTable, number: PublishedNumber, evidence: Sequence[ReproductionEvidence]
+) -> ReproductionEntry:
     ranked = sorted(evidence, key=_rank)
     status: ReproductionStatus = ranked[0].status if ranked else "not run"
     return ReproductionEntry(
         table=table.id, labels=dict(number.labels), tuned=dict(number.tuned), metric=number.metric,
-        printed=number.printed, unit=number.unit, source=number.source or None, status=status, evidence=ranked,
+        printed=number.printed, unit=number.unit, source=number.source, status=status, evidence=ranked,
     )  # fmt: skip
 
 
@@ -167,7 +170,7 @@ class CellProtocol:
         tests = dataset.get("tests", ()) if isinstance(dataset, Mapping) else ()
         return None if wanted in {_label(dataset), *tests} else _label(dataset)
 
-    def differences(self, column: Column, number: Number, runs: int) -> Iterator[tuple[str, str, str]]:
+    def differences(self, column: Column, number: PublishedNumber, runs: int) -> Iterator[tuple[str, str, str]]:
         """For one number, the protocol's differences and what the paper leaves open: topic, in the paper, and here."""
         if number.source:
             yield "protocol", f"that of {number.source}, which is not known here", "that of the sweep"
@@ -221,7 +224,7 @@ class Judgement:
 
 
 def _judge(
-    built: Table, column: Column, place: TableCell, number: Number, own: CellProtocol, within: float
+    built: Table, column: Column, place: TableCell, number: PublishedNumber, own: CellProtocol, within: float
 ) -> Judgement:
     wanted = number.labels.get("dataset")
     if wanted and (other := own.other_data(wanted)) is not None:
@@ -232,7 +235,7 @@ def _judge(
     return judge(place.statistic, summary, number, within)
 
 
-def judge(own: Statistic | None, summary: CellSummary, number: Number, within: float = WITHIN) -> Judgement:
+def judge(own: Statistic | None, summary: CellSummary, number: PublishedNumber, within: float = WITHIN) -> Judgement:
     """Judges whether the runs of a cell reproduce a printed number.
 
     *Reproduced*: the whole 95 % interval of the own mean lies closer to the printed number than the margin (two
@@ -264,7 +267,7 @@ def judge(own: Statistic | None, summary: CellSummary, number: Number, within: f
     return Judgement("underpowered", why, *measures)
 
 
-def _without_number(own: Statistic | None, summary: CellSummary, number: Number) -> Judgement:
+def _without_number(own: Statistic | None, summary: CellSummary, number: PublishedNumber) -> Judgement:
     """How a number stands if the paper prints a word instead, or the cell has no number."""
     diverged = summary.status == "diverged"
     if own is None and not diverged:

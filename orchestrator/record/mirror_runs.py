@@ -13,6 +13,7 @@ from orchestrator.record.database import Access, chunked, of_candidate
 from orchestrator.record.schema import attempt, candidate, cell, metric, training, trial
 from orchestrator.record.trainings import with_source
 from orchestrator.record.trials import first_trial
+from orchestrator.views.sweeps import SweepHead
 
 RunKind = Literal["trial", "cell", "summary"]
 LOSS: Final = "train/loss"
@@ -38,17 +39,9 @@ class CurvePoint:
     at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class SweepRun:
+class SweepRun(SweepHead):
     """The data of a sweep that MLflow shows, in its experiment and its summary run."""
 
-    id: int
-    uid: str
-    name: str
-    state: str
-    created: datetime
-    started: datetime | None
-    ended: datetime | None
     actor: str | None
     error: str | None
     experiment: str | None
@@ -179,12 +172,10 @@ class RunReader(Access):
 
 
 def _sweep_run(connection: sa.Connection, sweep: int, counts: Mapping[str, int]) -> SweepRun:
-    row = connection.execute(sa.select(schema.sweep).where(schema.sweep.c.id == sweep)).one()
-    return SweepRun(
-        id=row.id, uid=row.uid, name=row.name, state=row.state, created=row.created, started=row.started,
-        ended=row.ended, actor=row.actor, error=row.error, experiment=row.mlflow_experiment, run=row.mlflow_run,
-        counts=counts, description=row.spec.get("description") or "",
-    )  # fmt: skip
+    row = connection.execute(sa.select(schema.sweep).where(schema.sweep.c.id == sweep)).mappings().one()
+    description = row["spec"].get("description") or ""
+    its = {"experiment": row["mlflow_experiment"], "run": row["mlflow_run"], "description": description}
+    return SweepRun.model_validate({**row, **its, "counts": counts})
 
 
 def _cell_run(connection: sa.Connection, sweep: int, index: int) -> CellRun:

@@ -14,7 +14,6 @@ from orchestrator.plan.figures import read_figure
 from orchestrator.publish import figures, formats, papers, reproduction, reproduction_files
 from orchestrator.publish.aggregate import direction, optimism, selection
 from orchestrator.publish.bundle import contents, making, rebuilding
-from orchestrator.publish.bundle.contents import Head
 from orchestrator.publish.bundle.making import Material
 from orchestrator.publish.bundle.rebuilding import RebuildReport
 from orchestrator.publish.figures.sketch import Sources
@@ -43,7 +42,7 @@ from orchestrator.views.evidence import (
 )
 from orchestrator.views.pages import FigureView, Rendered
 from orchestrator.views.runs import QuerySource, SweepResults, nowhere
-from orchestrator.views.sweeps import Heat
+from orchestrator.views.sweeps import Heat, SweepHead
 from workers.catalog import OWN_CODE, Catalog, PartSourceError, unknown
 
 
@@ -232,7 +231,7 @@ class BundleQueries:
         """The bundle of a sweep as an open temporary file at its beginning; raises NotFoundError."""
         view = self._store.sweeps.get(sweep)
         material = Material(
-            head=Head.model_validate(view.model_dump(include=set(Head.model_fields))),
+            head=SweepHead.model_validate(view.model_dump(include=set(SweepHead.model_fields))),
             text=view.text,
             results=replace(
                 self._store.trial_results.of(sweep, trials=False), queries=judge.source(self._sources.arrays)

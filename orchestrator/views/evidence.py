@@ -4,12 +4,14 @@ from collections import defaultdict, deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from decimal import Decimal
 from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, Field
 
 from orchestrator.spec.axes import Unit
 from orchestrator.views.pages import View
+from orchestrator.views.runs import Labels
 from orchestrator.views.tables import printed
 
 CauseKind = Literal["selected candidate", "seeds", "recipe", "data", "code", "versions", "retrained"]
@@ -121,19 +123,26 @@ class PublishedSummary(BaseModel):
     count: int  # of its numbers
 
 
-class PublishedNumber(BaseModel):
+@dataclass(frozen=True, slots=True)
+class PublishedNumber:
     """A printed number of a published table."""
 
-    labels: dict[str, str]  # by axis, without axes that do not apply to its row
-    tuned: dict[str, str]  # what the authors chose in that cell, as far as they report it
-    metric: str
+    labels: Labels  # by axis, without axes that do not apply to its row
+    tuned: Labels  # what the authors chose in that cell, as far as they report it
+    metric: str  # as a spec names it; delta:<metric> for a printed difference
     printed: str  # the characters in the paper, in `unit`
     value: float | None  # shares as fractions; null if a word is printed
     std: float | None
     bold: bool | None  # null if it is not known
-    unit: str
-    std_unit: str
+    unit: Unit
+    std_unit: Unit
     source: str | None  # where the paper took it from; null for its own numbers
+
+    @property
+    def rounding(self) -> float:
+        """The rounding error of the printed number: half a unit of its last digit, as a fraction."""
+        decimals = len(self.printed.partition("±")[0].partition(".")[2])
+        return float(Decimal("0.5").scaleb(-decimals - (2 if self.unit == "percent" else 0)))
 
 
 class PublishedView(PublishedSummary):

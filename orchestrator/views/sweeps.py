@@ -121,8 +121,8 @@ class BestCell(View):
     n: int
 
 
-class SweepSummary(View):
-    """A sweep in a list."""
+class SweepHead(View):
+    """The identity, state and times of a sweep."""
 
     id: int
     uid: str
@@ -131,6 +131,11 @@ class SweepSummary(View):
     created: datetime
     started: datetime | None = None
     ended: datetime | None = None
+
+
+class SweepSummary(SweepHead):
+    """A sweep in a list."""
+
     counts: Counts
     total: int  # planned trials, known before the conductor has written their rows
     steps: StepCount = Field(default_factory=StepCount)

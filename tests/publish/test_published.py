@@ -13,11 +13,11 @@ from orchestrator.plan import grid
 from orchestrator.plan.check import check
 from orchestrator.plan.problems import spec_document
 from orchestrator.publish.paper_tables import FORMATS, render, summary, view
-from orchestrator.publish.papers import Number, completed_labels, load, names, read
+from orchestrator.publish.papers import completed_labels, load, names, read
 from orchestrator.publish.tables.build import build
 from orchestrator.publish.tables.table_data import Table
 from orchestrator.views.errors import InvalidSpecError, NotFoundError
-from orchestrator.views.evidence import PublishedView
+from orchestrator.views.evidence import PublishedNumber, PublishedView
 from orchestrator.views.runs import NO_SWEEP, SweepResults
 from workers import catalog
 
@@ -66,7 +66,7 @@ class TestReading:
         bold = read("*60.82*", {}, {}, "recall@1", "percent", "percent")
         assert (bold.printed, bold.value, bold.bold) == ("60.82", 0.6082, True)
         spread = read("66.92±0.002", {}, {}, "recall@1", "percent", "fraction")
-        assert (spread.value, spread.std, spread.decimals) == (0.6692, 0.002, 2)
+        assert (spread.value, spread.std) == (0.6692, 0.002)
         word = read("degenerate", {}, {}, "recall@1", "percent", "percent")
         assert (word.printed, word.value, word.std) == ("degenerate", None, None)
         assert read(".471", {}, {}, "recall@1", "fraction", "fraction").value == 0.471
@@ -143,7 +143,10 @@ def test_numbers_are_found_by_the_labels_of_a_sweep_and_shares_are_fractions() -
 def test_what_was_quoted_from_elsewhere_says_so() -> None:
     table = load("ISA-T2")
     quoted = {loss: table.find({"dataset": "cub200", "loss": loss}, "map@r") for loss in ("margin", "proxy_isa")}
-    assert {loss: one and "MLRC" in one.source for loss, one in quoted.items()} == {"margin": True, "proxy_isa": False}
+    assert {loss: one and "MLRC" in (one.source or "") for loss, one in quoted.items()} == {
+        "margin": True,
+        "proxy_isa": False,
+    }
 
 
 OURS = {("ISA-T2", "multi_similarity"): "multi_similarity mined=false"}
@@ -154,7 +157,7 @@ METRICS = {("REB-T4", "inshop", "recall@2"): "recall@10", ("REB-T4", "inshop", "
 
 def test_every_number_is_that_of_the_shared_folder_and_nothing_else_is_here(shared: Path) -> None:
     """The same tables as long CSVs, one line a number."""
-    seen: dict[str, list[Number]] = {name: [] for name in names()}
+    seen: dict[str, list[PublishedNumber]] = {name: [] for name in names()}
     wrong: list[Any] = []
     for path in sorted((shared / "published").glob("*.csv")):
         for line in csv.DictReader(path.read_text(encoding="utf-8").splitlines()):
@@ -178,8 +181,8 @@ def test_every_number_is_that_of_the_shared_folder_and_nothing_else_is_here(shar
                 for one in number.tuned.values()
                 if re.search(rf"={re.escape(one)}(?=[;/]|$)", line["hyperparameters"])
             ]
-            ours = (number.printed, scaled(number.value, number.unit), scaled(number.std, number.std_unit), number.bold,
-                    table.bold_known, told)  # fmt: skip
+            ours = (number.printed, scaled(number.value, number.unit), scaled(number.std, number.std_unit),
+                    bool(number.bold), number.bold is not None, told)  # fmt: skip
             theirs = (line["printed"], value_of(line["value"]), value_of(line["std"]), line["bold"] == "1",
                       line["bold"] != "", [*number.tuned.values()])  # fmt: skip
             wrong += [(ours, theirs)] if ours != theirs else []

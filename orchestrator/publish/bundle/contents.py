@@ -368,18 +368,6 @@ class PackedVerdicts(BaseModel):
     file: str
 
 
-class Head(BaseModel):
-    """The identity, state and times of the sweep in a bundle."""
-
-    id: int
-    uid: str
-    name: str
-    state: str
-    created: datetime
-    started: datetime | None = None
-    ended: datetime | None = None
-
-
 @dataclass
 class BundleFacts:
     """Counts the commits, devices, data hashes and versions of trials while the trials are written to a bundle."""

@@ -13,7 +13,6 @@ from orchestrator.publish.bundle import contents
 from orchestrator.publish.bundle.contents import (
     ArchiveWriter,
     BundleFacts,
-    Head,
     PackedReproduction,
     RecordedSums,
     Rendering,
@@ -29,6 +28,7 @@ from orchestrator.views import errors
 from orchestrator.views.errors import BusyError, MetricsweepError, NotFoundError, timely
 from orchestrator.views.pages import FIGURE_FORMATS
 from orchestrator.views.runs import SweepLook, SweepResults, TrialProvenance, TrialResult
+from orchestrator.views.sweeps import SweepHead
 from workers.catalog import Catalog
 
 _COMPARED: Final[tuple[Numbers, ...]] = ("own", "both", "verdict")
@@ -41,7 +41,7 @@ _DRAWN: Final = tuple(name for name in FIGURE_FORMATS if name != "pdf")  # a PDF
 class Material:
     """The data from which the bundle of a sweep is made."""
 
-    head: Head
+    head: SweepHead
     text: str  # the spec as it was posted
     results: SweepResults  # without trials, which come from `evidence`
     evidence: Iterable[TrialProvenance]

@@ -13,7 +13,6 @@ from pydantic import TypeAdapter, ValidationError
 from orchestrator.publish import formats, reproduction, reproduction_files
 from orchestrator.publish.bundle import contents
 from orchestrator.publish.bundle.contents import (
-    Head,
     PackedReproduction,
     PackedVerdicts,
     Reader,
@@ -27,6 +26,7 @@ from orchestrator.publish.tables import build
 from orchestrator.publish.tables.table_data import Numbers, Table
 from orchestrator.views.errors import DamagedError, NotFoundError
 from orchestrator.views.runs import SweepResults
+from orchestrator.views.sweeps import SweepHead
 from workers.catalog import Catalog
 
 _MEANINGLESS: Final = (ValidationError, ValueError, KeyError, TypeError, AttributeError, RecursionError)
@@ -37,7 +37,7 @@ _MEANINGLESS: Final = (ValidationError, ValueError, KeyError, TypeError, Attribu
 class Unpacked:
     """The data of a bundle from which its tables are computed."""
 
-    head: Head
+    head: SweepHead
     results: SweepResults
     catalog: Catalog
     trials: bytes  # the Parquet file
@@ -65,7 +65,7 @@ class RebuildReport:
     """The comparison of the files of a bundle with the files that are made again from its data."""
 
     id: str  # the SHA-256 of its manifest
-    head: Head
+    head: SweepHead
     files: int
     made: tuple[Rebuilt, ...]  # tables, then reproduction reports, then verdicts
     versions: Mapping[str, tuple[str, str]]
@@ -109,7 +109,7 @@ def _understood(source: IO[bytes]) -> Iterator[Reader]:
 
 
 def _data(archive: Reader) -> Unpacked:
-    head = Head.model_validate_json(archive.read(contents.SWEEP))
+    head = SweepHead.model_validate_json(archive.read(contents.SWEEP))
     trials = archive.read(contents.TRIALS)
     results = SweepResults(
         sweep=head.id,

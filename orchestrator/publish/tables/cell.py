@@ -203,7 +203,7 @@ def _number(table: Table, column: Column, place: TableCell) -> CellNumber:
             "difference": quoted.difference,
             "tolerance": quoted.tolerance,
             "verdict": quoted.word,
-            "source": quoted.number.source or None,
+            "source": quoted.number.source,
         }
     return CellNumber(
         table=table.name,

@@ -7,7 +7,7 @@ from typing import Final, get_args
 
 from orchestrator.publish.aggregate import half_interval, interval, standard_error
 from orchestrator.publish.labels import metric_facts
-from orchestrator.publish.papers import Number, PublishedTable, completed_labels
+from orchestrator.publish.papers import PublishedTable, completed_labels
 from orchestrator.publish.tables.select import UNKNOWN, Selection, printed_number
 from orchestrator.publish.tables.table_data import (
     Column,
@@ -34,6 +34,7 @@ from orchestrator.publish.verdicts.significance import (
     tested,
 )
 from orchestrator.spec.layouts import ImportedNumber, ImportedRow, QuotedRow, Spread
+from orchestrator.views.evidence import PublishedNumber
 from orchestrator.views.runs import CellSummary, Labels, Statistic
 from orchestrator.views.tables import printed, printed_spread
 from workers.catalog import Catalog
@@ -77,7 +78,7 @@ def with_other_rows(selected: Selection, panels: tuple[Panel, ...], stub: int) -
     layout, numbers = selected.layout, selected.numbers
     paper = selected.paper or selected.printed
     imported = quoted = ""
-    sources: dict[str, None] = {}
+    sources: dict[str | None, None] = {}
     if layout.imported and numbers in {"own", "both"}:
         sign = _free_sign(panels, [row.label for row in layout.imported])
         panels, imported = _with_imported(panels, selected, sign, stub)
@@ -136,7 +137,7 @@ def _with_quotations(panels: Sequence[Panel], selected: Selection, paper: Publis
     return changed(panels, change)
 
 
-def compare(own: Statistic | None, summary: CellSummary, number: Number) -> Quotation:
+def compare(own: Statistic | None, summary: CellSummary, number: PublishedNumber) -> Quotation:
     """The printed number with the own number of a cell: status and difference; no difference if either is missing."""
     if own is None:
         if summary.status == "diverged":
@@ -194,7 +195,7 @@ def _quoted_cell(selected: Selection, paper: PublishedTable, row: QuotedRow, col
     return TableCell(
         text=mean,
         std=std if std and selected.layout.shown_spread != "none" else None,
-        bold=row.bold and number.bold,
+        bold=row.bold and bool(number.bold),
         note=f"{paper.id} prints {number.printed}{source}; nothing is trained for it",
         statistic=statistic,
         quotation=Quotation(number),
@@ -323,7 +324,7 @@ def _both(panel: Panel, missing: str) -> Panel:
             return TableCell(number.printed, note=cell.note, cell=cell.cell)
         mean, _, std = number.printed.partition(_SPREAD)
         found = Statistic(number.value, number.std, UNKNOWN)
-        return TableCell(mean, std or None, number.bold, note=cell.note, statistic=found, cell=cell.cell)
+        return TableCell(mean, std or None, bool(number.bold), note=cell.note, statistic=found, cell=cell.cell)
 
     return _doubled(panel, lambda one: replace(one, kind="published", title="paper", better="none"), paper, missing)
 

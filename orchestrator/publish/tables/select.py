@@ -19,12 +19,12 @@ from orchestrator.publish.aggregate import (
     summaries_of,
 )
 from orchestrator.publish.labels import MetricFacts, Names, metric_facts
-from orchestrator.publish.papers import Number, PublishedTable, completed_labels, load
+from orchestrator.publish.papers import PublishedTable, completed_labels, load
 from orchestrator.publish.tables.table_data import ARROWS, Column, Numbers, Selected
 from orchestrator.spec.axes import Unit
 from orchestrator.spec.layouts import DELTA, Covers, MetricColumn, TableSpec
 from orchestrator.views.errors import ConflictError, NotFoundError
-from orchestrator.views.evidence import CellOptimism
+from orchestrator.views.evidence import CellOptimism, PublishedNumber
 from orchestrator.views.runs import CellSummary, Labels, Statistic, SweepResults, TrialResult
 from orchestrator.views.states import TrialState
 from orchestrator.views.tables import DECIMALS, decimals_of
@@ -235,7 +235,7 @@ def metric_form(wanted: MetricColumn, metric: MetricFacts, layout: TableSpec) ->
     return "number" if metric.unit == "number" else layout.unit
 
 
-def printed_number(table: PublishedTable, labels: Labels, metric: str) -> Number | None:
+def printed_number(table: PublishedTable, labels: Labels, metric: str) -> PublishedNumber | None:
     """The printed number for a cell; a variant such as `nmi@geometric` or `nmi_sec` stands for its base metric.
 
     Papers that test on several sets print each as a data set: `lfw:accuracy` is the accuracy on LFW.

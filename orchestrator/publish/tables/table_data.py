@@ -7,12 +7,13 @@ from itertools import accumulate, pairwise
 from typing import Final, Literal, NamedTuple
 
 from orchestrator.publish.aggregate import Age
-from orchestrator.publish.papers import Number, PublishedTable
+from orchestrator.publish.papers import PublishedTable
 from orchestrator.publish.verdicts.judge import CellVerdict, QuerySpread
 from orchestrator.publish.verdicts.significance import Comparison, ImportedComparison
 from orchestrator.spec.axes import Unit
 from orchestrator.spec.layouts import TableSpec
 from orchestrator.views.errors import timely
+from orchestrator.views.evidence import PublishedNumber
 from orchestrator.views.runs import NO_SWEEP, CellSummary, Labels, Statistic
 from orchestrator.views.states import SWEEP_ENDED
 from orchestrator.views.tables import printed
@@ -120,7 +121,7 @@ class Column:
 class Quotation:
     """A number of a paper at a place of the table, and how the own number compares; shares are fractions."""
 
-    number: Number
+    number: PublishedNumber
     word: Word | None = None  # None where nothing is compared
     difference: float | None = None  # own mean - published value
     tolerance: float | None = None  # how far apart they may be and still be `reproduced`
