@@ -458,7 +458,7 @@ def space(spec: Spec, cell: int) -> Space:
             name=axis if len(groups) == 1 else f"{axis} #{number}",
             when={other: tuple(labels) for other, labels in group.when.items() if other not in at.labels},
             labels=() if group.span else tuple(choice.label for choice in group.choices),
-            **(group.span.model_dump() if group.span else {}),
+            span=group.span,
         )
         for axis, groups in spec.tune.items()
         for number, group in enumerate(groups)

@@ -247,18 +247,14 @@ class ListedRows:
                 labels[f"label_of_{at}"] = label
             if column.numbers and (number := column.number) is not None:
                 numbers[f"number_of_{at}"] = number
-        query = self._trials(labels, numbers).where(*self._whole)
+        read = (made.label(name) for name, made in (labels | numbers).items())
+        query = sa.select(*_ITSELF, *read).where(*self._whole)
         if sweeps is not None and not sweeps:
             query = query.where(sa.false())
         elif sweeps is not None:
             several = trial.c.sweep_id.in_(sorted(sweeps))
             query = query.where(trial.c.sweep_id == min(sweeps) if len(sweeps) == 1 else several)
         return query if self._kind == "trials" else self._candidates(query.subquery("one"), labels, numbers, shared)
-
-    def _trials(
-        self, labels: dict[str, sa.ColumnElement[Any]], numbers: dict[str, sa.ColumnElement[Any]]
-    ) -> sa.Select[Any]:
-        return sa.select(*_ITSELF, *(made.label(name) for name, made in (labels | numbers).items()))
 
     def _candidates(
         self, trials: sa.Subquery, labels: Iterable[str], numbers: Iterable[str], shared: All

@@ -313,10 +313,8 @@ class SweepReader(Access):
 
     def specs_of(self, numbers: Collection[int]) -> dict[int, dict[str, Any]]:
         """The stored specs of sweeps, by the sweep's number."""
-        return {
-            row.id: row.spec
-            for row in self._rows(sa.select(sweeps.c.id, sweeps.c.spec).where(sweeps.c.id.in_(numbers)))
-        }
+        query = sa.select(sweeps.c.id, sweeps.c.spec).where(sweeps.c.id.in_(numbers))
+        return {row.id: row.spec for row in self._rows(query)}
 
     def settled(self, numbers: Collection[int]) -> dict[int, str]:
         """A stamp of each sweep that has settled cells, which changes when a cell is settled or reopened."""

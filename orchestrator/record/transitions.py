@@ -33,7 +33,7 @@ from orchestrator.record.trainings import (
     evaluation_left,
     needed,
 )
-from orchestrator.record.trial_rows import end_unneeded, part_of, take_result, take_results, unsettle
+from orchestrator.record.trial_rows import end_unneeded, part_of, take_results, unsettle
 from orchestrator.record.trials import first_trial, unexpanded
 from orchestrator.views.runs import (
     AttemptStopped,
@@ -167,18 +167,18 @@ class EventWriter(FencedAccess):
         left = (training.c.id == training_id, training.c.state.in_(before(TRIAL_STEPS, state)))
         connection.execute(sa.update(training).where(*left).values(entered | values))
         evaluated = sa.select(trial.c.sweep_id, trial.c.id).where(trial.c.evaluation_id == training_id)
-        mark_trials(connection, [(row.sweep_id, row.id) for row in connection.execute(evaluated)])
+        mark_trials(connection, list(connection.execute(evaluated).tuples()))
         moved = connection.execute(
             sa.update(trial)
             .where(trial.c.training_id == training_id, trial.c.state.in_(TRIAL_ACTIVE))
             .values(entered | {"diverged": bool(values.get("diverged", False))})
             .returning(trial.c.sweep_id, trial.c.id)
-        ).all()
-        mark_trials(connection, [(row.sweep_id, row.id) for row in moved])
-        note_trials(connection, [(row.sweep_id, row.id) for row in moved])
+        )
+        trials = list(moved.tuples())
+        mark_trials(connection, trials)
+        note_trials(connection, trials)
         if state is TrialState.FINISHED:
-            for sweep in sorted({row.sweep_id for row in moved}):
-                take_result(connection, sweep, [row.id for row in moved if row.sweep_id == sweep], values)
+            take_results(connection, sorted(number for _, number in trials))
 
     def _cell_settled(self, connection: sa.Connection, event: CellSettled) -> None:
         summary = event.summary
@@ -263,10 +263,8 @@ def _trained(recipe: Mapping[str, Any], result: Result) -> dict[str, Any]:
 
 def _active(connection: sa.Connection, training_id: int) -> list[tuple[int, int]]:
     """The active trials of a training, as (sweep, trial)."""
-    active = (trial.c.training_id == training_id, trial.c.state.in_(TRIAL_ACTIVE))
-    return [
-        (row.sweep_id, row.id) for row in connection.execute(sa.select(trial.c.sweep_id, trial.c.id).where(*active))
-    ]
+    its = sa.select(trial.c.sweep_id, trial.c.id).where(trial.c.training_id == training_id)
+    return list(connection.execute(its.where(trial.c.state.in_(TRIAL_ACTIVE))).tuples())
 
 
 @dataclass(frozen=True, slots=True)

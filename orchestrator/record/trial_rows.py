@@ -112,13 +112,6 @@ def take_results(connection: sa.Connection, trials: Iterable[int]) -> None:
             connection.execute(sa.update(trial).where(trial.c.id == sa.bindparam("its_id")).values(setting), level)
 
 
-def take_result(connection: sa.Connection, sweep: int, trials: Sequence[int], result: Mapping[str, Any]) -> None:
-    """Copy the result of a training (as its columns) to trials of one sweep."""
-    values = TrialPlaces(connection, sweep).of_metrics(result["metrics"] or {})
-    values |= {"score": result["score"], "seconds": result["seconds"]}
-    connection.execute(sa.update(trial).where(trial.c.id.in_(trials)).values(values))
-
-
 def _labelled(
     connection: sa.Connection, places: TrialPlaces, sweep: int, where: Iterable[tuple[int, int]]
 ) -> dict[tuple[int, int], dict[str, Any]]:

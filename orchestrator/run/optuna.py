@@ -295,19 +295,19 @@ def _applies(dimension: Dimension, values: Values) -> bool:
 
 
 def _suggest(trial: Trial, of: Dimension) -> str | float:
-    if of.labels:
+    if (span := of.span) is None:
         return str(trial.suggest_categorical(of.name, of.labels))
-    if of.whole:
-        return trial.suggest_int(of.name, int(of.low), int(of.high), step=int(of.step or 1), log=of.log)
-    return trial.suggest_float(of.name, of.low, of.high, step=of.step, log=of.log)
+    if span.whole:
+        return trial.suggest_int(of.name, int(span.low), int(span.high), step=int(span.step or 1), log=span.log)
+    return trial.suggest_float(of.name, span.low, span.high, step=span.step, log=span.log)
 
 
 def _distribution(of: Dimension) -> BaseDistribution:
-    if of.labels:
+    if (span := of.span) is None:
         return CategoricalDistribution(of.labels)
-    if of.whole:
-        return IntDistribution(int(of.low), int(of.high), of.log, int(of.step or 1))
-    return FloatDistribution(of.low, of.high, of.log, of.step)
+    if span.whole:
+        return IntDistribution(int(span.low), int(span.high), span.log, int(span.step or 1))
+    return FloatDistribution(span.low, span.high, span.log, span.step)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from pydantic import Field
 
-from orchestrator.spec.axes import Slot
+from orchestrator.spec.axes import Slot, Span
 from orchestrator.views.pages import View
 from orchestrator.views.states import SweepState, TrialState
 from workers.catalog import FurtherMetrics, Need
@@ -141,11 +141,7 @@ class Dimension:
     name: str  # unique among the dimensions of a cell; an axis has several with different `when`
     when: Mapping[str, tuple[str, ...]]  # labels of earlier axes of the search under which it applies
     labels: tuple[str, ...] = ()
-    low: float = 0.0
-    high: float = 0.0
-    log: bool = False
-    step: float | None = None
-    whole: bool = False
+    span: Span | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,11 @@
 import pytest
 
 from orchestrator.run.optuna import OptunaStudy
+from orchestrator.spec.axes import Span
 from orchestrator.views.runs import Dimension
 
-RATE = Dimension("optimizer.lr", "optimizer.lr", {}, low=1e-5, high=1e-1, log=True)
-WIDTH = Dimension("embedding", "embedding", {}, low=16, high=64, step=16, whole=True)
+RATE = Dimension("optimizer.lr", "optimizer.lr", {}, span=Span(low=1e-5, high=1e-1, log=True))
+WIDTH = Dimension("embedding", "embedding", {}, span=Span(low=16, high=64, step=16, whole=True))
 
 
 def score(values: dict[str, object]) -> float:
