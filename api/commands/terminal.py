@@ -30,7 +30,7 @@ WRONG: Final = 2
 UNREACHABLE: Final = 3
 EXIT_CODES: Final = (
     "Exit codes: 0 success; 1 a failed or cancelled sweep, or an error of the server; "
-    "2 a wrong command or spec; 3 no server answers; 130 interrupted."
+    "2 an invalid command or spec; 3 no server answers; 130 interrupted."
 )
 
 _STYLES: Final = {"yellow": "\x1b[33m", "bold": "\x1b[1m"}
