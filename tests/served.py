@@ -68,14 +68,14 @@ def serving(home: Path, **settings: str) -> Iterator[Served]:
     plain = {key: value for key, value in os.environ.items() if not key.startswith(("METRICSWEEP_", "RAY_"))}
     plain[NICENESS] = os.environ[NICENESS]  # theirs, unlike all else that is Ray's
     command = [sys.executable, "-P", "-m", "api.cli", "serve", "--home", str(home), "--port", str(port)]
-    said = home / "serve.out"
+    log_path = home / "serve.out"
     current, planted = home.with_name(f"{home.name}-current"), home.with_name(f"{home.name}-planted.txt")
     plant(current, planted)
-    with said.open("w") as log:
+    with log_path.open("w") as log:
         environment = {**plain, "METRICSWEEP_LEASE_SECONDS": "4", "METRICSWEEP_PARTS": str(PARTS), **settings}
         process = subprocess.Popen(command, cwd=current, env=environment, stdout=log, stderr=log)
     try:
-        until(lambda: "Ctrl-C" in said.read_text(), "serve is ready", process)
+        until(lambda: "Ctrl-C" in log_path.read_text(), "serve is ready", process)
         with Client(f"http://127.0.0.1:{port}", ensure_identity(home).secret) as client:
             yield Served(client, psutil.Process(process.pid), home, planted)
     finally:

@@ -137,9 +137,9 @@ def test_a_run_says_what_is_missing(
     file.write_bytes(spec())
     assert main(["run", str(file)]) == 1
     assert not (tmp_path / "mlflow.db").exists(), "no MLflow is named, so none is made here"
-    said = capsys.readouterr()
-    assert "no node has cub200" in said.err
-    assert "| " in said.out, "what could be trained is in the table"
+    output = capsys.readouterr()
+    assert "no node has cub200" in output.err
+    assert "| " in output.out, "what could be trained is in the table"
 
 
 def test_pretrained_weights_are_waited_for(tmp_path: Path, held: Held, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -184,7 +184,7 @@ def test_damaged_faces_are_found_before_a_training(tmp_path: Path, held: Held, m
     faces.of_sec(settings.data_root)
     records = settings.data_root / "faces_webface_112x112/train.rec"
     records.write_bytes(records.read_bytes()[:-30])
-    said = "record 36 would begin at byte"
+    message = "record 36 would begin at byte"
     monkeypatch.setattr("workers.datasets.casia_webface.Megaface", partial(Megaface, sizes=(10,)))
     recipe = {
         "task": "verification",
@@ -202,9 +202,9 @@ def test_damaged_faces_are_found_before_a_training(tmp_path: Path, held: Held, m
     real.conduct()
     found = service.sweeps.get(sweep)
     assert (found.state, found.counts.waiting) == ("running", 1)
-    assert said in (found.notice or "")
+    assert message in (found.notice or "")
     (warning,) = service.submissions.preview(yaml.safe_dump({**body, "name": "again"}).encode()).warnings
-    assert said in warning
+    assert message in warning
     assert service.trials.get(service.store.trials.page(sweep, None, None, None, 9).items[0].id).attempts == []
     assert not [path for path in (settings.resolved_home / "storage").rglob("*") if path.is_file()]
     service.close()

@@ -90,9 +90,9 @@ def test_a_bucket_that_does_not_answer_is_reported_in_a_sentence(home: Settings,
     away = {"METRICSWEEP_STORAGE_URL": "s3://bucket/x?endpoint_override=127.0.0.1:1&scheme=http", "COLUMNS": "300"}
     away |= {"AWS_ACCESS_KEY_ID": "none", "AWS_SECRET_ACCESS_KEY": "none"}
     words = ["backup", str(tmp_path / "backup"), "--home", str(home.resolved_home)]
-    told = CliRunner().invoke(commands, words, env=away)
-    assert told.exit_code == 1, told.exception
-    assert told.output.startswith("metricsweep: its bucket in s3://bucket/x: ")
+    result = CliRunner().invoke(commands, words, env=away)
+    assert result.exit_code == 1, result.exception
+    assert result.output.startswith("metricsweep: its bucket in s3://bucket/x: ")
     assert not (tmp_path / "backup" / MANIFEST).exists()
 
 
@@ -183,10 +183,10 @@ def test_an_older_release_refuses_a_newer_database(
         ["users"], ["projects", "add", "x"], ["tokens"], ["audit"], ["projects", "quota"], ["serve"],
         ["run", str(spec)],
     ):  # fmt: skip
-        told = CliRunner().invoke(commands, [*words, "--home", str(home.resolved_home)], env={"COLUMNS": "300"})
-        assert told.exit_code != 0, words
-        assert sentence in told.output
-        assert "Traceback" not in told.output
+        result = CliRunner().invoke(commands, [*words, "--home", str(home.resolved_home)], env={"COLUMNS": "300"})
+        assert result.exit_code != 0, words
+        assert sentence in result.output
+        assert "Traceback" not in result.output
     monkeypatch.setenv("METRICSWEEP_HOME", str(home.resolved_home))
     study = ["study", "1", "--out", str(tmp_path / "study.log")]
     for program in (

@@ -287,10 +287,10 @@ def test_a_bundle_makes_the_same_without_the_storage(home: tuple[Service, Settin
 
 def test_a_spec_that_covers_queries_needs_a_mean_over_them(home: tuple[Service, Settings, int]) -> None:
     service, _, _ = home
-    for changes, said in (
+    for changes, message in (
         ({"metrics": ["nmi"]}, "needs a metric that is a mean over queries, such as 'recall@1'"),
         ({"covers": "classes"}, "covers"),
     ):
         with pytest.raises(InvalidSpecError) as error:
             service.submissions.submit(spec(tables={"main": {**TABLE, **changes}}, **CHANGES))
-        assert any(said in f"{one.path} {one.message}" for one in error.value.problems)
+        assert any(message in f"{one.path} {one.message}" for one in error.value.problems)

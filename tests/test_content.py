@@ -167,12 +167,12 @@ def test_changed_images_train_again_and_the_old_images_are_recognized(
     (installed.data / "kept").rename(installed.data / "birds")
     third = installed.run("third")
     assert reused(third) == ("finished", 2)
-    said = f"2 of 2 trainings are reused, trained on {datetime.now(UTC):%Y-%m-%d}; `fresh: true` trains again"
+    message = f"2 of 2 trainings are reused, trained on {datetime.now(UTC):%Y-%m-%d}; `fresh: true` trains again"
     submitted = installed.service.submissions.submit(installed.spec("fourth"))
     preview = installed.service.submissions.preview(installed.spec("fourth"))
     assert third.reuse is not None
     assert submitted.reuse is not None
-    assert [third.reuse.summary, submitted.reuse.summary, preview.summary[-1]] == 3 * [said]
+    assert [third.reuse.summary, submitted.reuse.summary, preview.summary[-1]] == 3 * [message]
 
 
 def test_an_edited_csv_is_trained_on_anew_and_the_old_one_is_known_again(installed: Installation) -> None:

@@ -347,8 +347,8 @@ def test_requests_before_a_cancellation_do_not_revive_the_sweep(turns: Turns, se
     assert (service.sweeps.get(sweep).state, rows(turns.store, sweep)) == ("cancelled", 6)
     for one in (paused, again):
         found = service.store.requests.get(one.id)
-        said = f"sweep {sweep} was cancelled meanwhile, as bob asked (request {cancelled.id})"
-        assert (found.state, (found.outcome or "").split(";")[0]) == ("refused", said)
+        message = f"sweep {sweep} was cancelled meanwhile, as bob asked (request {cancelled.id})"
+        assert (found.state, (found.outcome or "").split(";")[0]) == ("refused", message)
 
 
 def test_a_fresh_sweep_trains_a_recipe_once_in_whichever_piece_it_stands(turns: Turns, service: Service) -> None:

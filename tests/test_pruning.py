@@ -244,9 +244,9 @@ def test_it_needs_scores_on_the_way(service: Service) -> None:
     tables = {"main": {"rows": ["task"], "metrics": ["knn@200"]}}
     given: dict[str, Any] = {"recipe": recipe, "tables": tables, "select": {"metric": "top@1", "split": "last"}}
     for rule in ("median", "asha", "hyperband"):
-        said = f"prune '{rule}' judges by scores on the way, and 'top@1' is measured at the end only"
+        message = f"prune '{rule}' judges by scores on the way, and 'top@1' is measured at the end only"
         right = "select by 'knn@200', or take 'wilcoxon', which judges by repeats, or leave `prune` out"
-        assert refused(service, prune=rule, **given) == f"{said}; {right}"
+        assert refused(service, prune=rule, **given) == f"{message}; {right}"
     service.submissions.preview(spec("wilcoxon", seeds=5, **given))
     service.submissions.preview(spec("median", **given | {"select": {"metric": "knn@200", "split": "last"}}))
 

@@ -175,8 +175,8 @@ def test_a_request_behind_a_deletion_ends_nobody(service: Service, settings: Set
     conduct(settings)
     found = results(service)
     assert found[deletion] == "deleted"
-    said = f"refused: no sweep {doomed}: it was deleted at "
-    assert {kinds[at]: found[one] for at, one in enumerate(behind) if not (found[one] or "").startswith(said)} == {}
+    message = f"refused: no sweep {doomed}: it was deleted at "
+    assert {kinds[at]: found[one] for at, one in enumerate(behind) if not (found[one] or "").startswith(message)} == {}
     assert (found[last], service.sweeps.get(other).priority) == ("priority 7", 7)
 
 

@@ -215,6 +215,6 @@ def test_no_round_begins_while_an_end_is_pending(service: Service) -> None:
     kinds: tuple[Literal["cancel", "halt"], ...] = ("cancel", "halt")
     for kind in kinds:
         assert store.resolutions.at_rest(SWEEP)
-        asked = store.submissions.add_request(kind, SWEEP, None, None)
+        request = store.submissions.add_request(kind, SWEEP, None, None)
         assert not store.resolutions.at_rest(SWEEP), kind
-        store.writer(fence).requests.applied(asked, "done")
+        store.writer(fence).requests.applied(request, "done")

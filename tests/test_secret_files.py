@@ -32,7 +32,7 @@ def test_a_file_is_read_anew_when_it_is_another_one(tmp_path: Path, caplog: pyte
     exchange(file, f"{OLD}\n")
     assert found.value() == OLD
     with caplog.at_level(logging.INFO):
-        for wrong, said in (
+        for wrong, message in (
             ("", "is empty"),
             ("two\nlines", "more than one line"),
             ("ä" * 9, "ASCII"),
@@ -40,7 +40,7 @@ def test_a_file_is_read_anew_when_it_is_another_one(tmp_path: Path, caplog: pyte
         ):
             exchange(file, wrong)
             assert (found.value(), found.value()) == (OLD, OLD)
-            assert caplog.text.count(said) == 1, "told once"
+            assert caplog.text.count(message) == 1, "told once"
         file.unlink()
         assert (found.value(), found.value()) == (OLD, OLD)
         assert caplog.text.count("No such file") == 1

@@ -203,9 +203,9 @@ def test_the_model_of_a_trial_is_downloaded_and_embeds(
         refused = http.get(f"/v1/trials/{second.id}/model")
         assert (refused.status_code, "is damaged" in refused.json()["detail"]) == (404, True)
     opened(settings.storage).discard(kept.folder, "best.safetensors")
-    for trial, said in ((second.id, "is not in the storage any more"), (99, "no trial 99")):
+    for trial, message in ((second.id, "is not in the storage any more"), (99, "no trial 99")):
         gone = http.get(f"/v1/trials/{trial}/model")
-        assert (gone.status_code, said in gone.json()["detail"]) == (404, True)
+        assert (gone.status_code, message in gone.json()["detail"]) == (404, True)
 
 
 def test_a_sweep_over_a_bucket(bucket_url: str, own_scratch: Path, tmp_path: Path) -> None:
@@ -372,11 +372,11 @@ def spooled(bucket: Bucket, folder: str, *counts: int) -> list[Message]:
 
 
 def test_what_a_listing_lacks_is_read(bucket: Bucket, lies: Lies) -> None:
-    told = spooled(bucket, "t/1", 3, 1, 12, 1)
+    messages = spooled(bucket, "t/1", 3, 1, 12, 1)
     for hidden in ((1,), (4,), (17,), (5, 17), (1, 4, 5, 17)):
         lies.hides = lambda key, hidden=hidden: any(f"spool-{first:09d}" in key for first in hidden)
         for seen in (0, 3, 6, 16, 17):
-            assert list(read(bucket, "t/1", seen)) == told[seen:], (hidden, seen)
+            assert list(read(bucket, "t/1", seen)) == messages[seen:], (hidden, seen)
 
 
 def test_removed_parts_that_a_listing_still_shows_hold_no_messages(bucket: Bucket, lies: Lies) -> None:
@@ -386,8 +386,8 @@ def test_removed_parts_that_a_listing_still_shows_hold_no_messages(bucket: Bucke
     bucket.remove("t")
     assert len(bucket.names("t/1")) == 2, "it lies"
     assert [list(read(bucket, "t/1", seen)) for seen in range(5)] == [[]] * 5
-    told = spooled(bucket, "t/1", 3)  # a part of the same name, and one that is gone
-    assert list(read(bucket, "t/1", 2)) == told[2:]
+    messages = spooled(bucket, "t/1", 3)  # a part of the same name, and one that is gone
+    assert list(read(bucket, "t/1", 2)) == messages[2:]
 
 
 def parts(lies: Lies) -> list[str]:
@@ -447,11 +447,11 @@ def test_a_download_that_breaks_is_made_whole_or_is_an_error(bucket: Bucket, lie
 
 
 def test_messages_missing_from_a_truncated_listing_are_read(bucket: Bucket, lies: Lies) -> None:
-    told = spooled(bucket, "t/1", 1, 2, 3, 4)
+    messages = spooled(bucket, "t/1", 1, 2, 3, 4)
     for lies.page in (0, 1, 2):
         assert len(bucket.names("t/1")) == lies.page
-        assert list(read(bucket, "t/1")) == told
-        assert list(read(bucket, "t/1", 8)) == told[8:]
+        assert list(read(bucket, "t/1")) == messages
+        assert list(read(bucket, "t/1", 8)) == messages[8:]
 
 
 def test_a_training_whose_end_was_not_received_ends_once(bucket: Bucket, url: str, lies: Lies, tmp_path: Path) -> None:

@@ -131,11 +131,11 @@ def test_the_secret_may_stand_in_a_file_and_is_shown_nowhere(tmp_path: Path) -> 
     assert Secrets(settings).webhook_keys == keys_of(SECRET)
     assert {SECRET, "https://hooks.example.org/hidden"} <= set(Secrets(settings).hidden)
     assert "hidden" not in f"{settings!r} {settings}"
-    for content, said in (("", "is empty"), (SECRET[:-4], "bytes in base64"), (None, "No such file")):
-        wrong = tmp_path / said.replace(" ", "-")
+    for content, message in (("", "is empty"), (SECRET[:-4], "bytes in base64"), (None, "No such file")):
+        wrong = tmp_path / message.replace(" ", "-")
         if content is not None:
             wrong.write_text(content)
-        with pytest.raises(MetricsweepError, match=f"WEBHOOK_SECRET_FILE.*{said}"):
+        with pytest.raises(MetricsweepError, match=f"WEBHOOK_SECRET_FILE.*{message}"):
             Webhook.named_by(settings.model_copy(update={"webhook_secret_file": wrong}))
     assert Settings(webhook_url=" ", webhook_secret="").webhook_url is None
 
@@ -173,7 +173,7 @@ def test_an_own_secret_and_the_address_are_never_logged(
 
 
 def test_what_was_not_taken_is_tried_again_with_the_same_id(desk: Desk, receiver: Receiver) -> None:
-    for answer, said, least in (
+    for answer, message, least in (
         (status(500), "answered 500", 2.5),
         (status(404), "answered 404", 2.5),
         (status(503, retry_after="120"), "answered 503", 119),
@@ -186,8 +186,8 @@ def test_what_was_not_taken_is_tried_again_with_the_same_id(desk: Desk, receiver
         desk.fail()
         assert not desk.notifier.forward()
         row = desk.rows()[-1]
-        assert (row.state, row.tries, row.error) == ("waiting", 1, said)
-        assert row.next_try - row.created > least, said
+        assert (row.state, row.tries, row.error) == ("waiting", 1, message)
+        assert row.next_try - row.created > least, message
         assert not desk.notifier.forward()  # not due yet
         receiver.answer = status(200)
         desk.change(next_try=0)

@@ -92,8 +92,8 @@ class PlayedProvider:
         if path == "/.well-known/openid-configuration":
             names = {"authorization_endpoint": "authorize", "token_endpoint": "token", "userinfo_endpoint": "userinfo",
                      "jwks_uri": "keys", "end_session_endpoint": "end"}  # fmt: skip
-            said = {name: f"{self.issuer}/{path}" for name, path in names.items()} | {"issuer": self.issuer}
-            return JSONResponse({k: v for k, v in (said | self.discovery).items() if v is not None})
+            metadata = {name: f"{self.issuer}/{path}" for name, path in names.items()} | {"issuer": self.issuer}
+            return JSONResponse({k: v for k, v in (metadata | self.discovery).items() if v is not None})
         if path == "/keys":
             return JSONResponse(self.keys)
         if path == "/userinfo" and self.userinfo is not None:

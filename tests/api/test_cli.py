@@ -160,8 +160,8 @@ def test_a_wrong_spec_ends_with_2(url: str, spec: Path) -> None:
     for command in (["submit"], ["submit", "--dry-run"], ["expand"]):
         answer = metricsweep(url, *command, spec)
         assert (answer.exit_code, answer.stdout) == (2, "")
-        for said in ("compare.loss[1]", "semihard", "widht"):
-            assert said in answer.stderr
+        for part in ("compare.loss[1]", "semihard", "widht"):
+            assert part in answer.stderr
 
 
 def test_a_sweep_is_watched_to_its_end(url: str, spec: Path, conductor: Conductor) -> None:

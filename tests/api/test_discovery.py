@@ -134,7 +134,7 @@ def test_a_stranger_never_sees_the_token(home: Path) -> None:
     own = find_identity(home)
     assert own is not None
     relayed = json.dumps({"home": own.name, "proof": "0" * 64}).encode()
-    for answer, said in (
+    for answer, message in (
         ((200, "text/html", b"<p>hello</p>"), "no metricsweep answers at"),
         ((404, "application/problem+json", b"{}"), "no metricsweep answers at"),
         ((200, "application/json", b"[]"), "no metricsweep answers at"),
@@ -145,7 +145,7 @@ def test_a_stranger_never_sees_the_token(home: Path) -> None:
             note(home, server.url)
             for given in ((), ("--url", server.url)):
                 refused = command("list", "--home", str(home), *given)
-                assert (refused.exit_code, said in refused.stderr) == (3, True), refused.stderr
+                assert (refused.exit_code, message in refused.stderr) == (3, True), refused.stderr
         heard = "".join(server.told)
         assert len(server.told) == 2
         assert own.secret not in heard

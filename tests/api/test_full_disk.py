@@ -130,13 +130,13 @@ def test_a_backup_without_room_leaves_nothing_and_can_be_tried_again(tmp_path: P
     (home / "storage" / "1" / "best.safetensors").write_bytes(b"x" * 1_000_000)
     with small_disk(tmp_path / "small", "2m") as disk:
         disk.fill(but=900_000)  # the database fits, and not the weights
-        wanted = ["backup", str(disk.folder / "backup"), "--home", str(home)]
-        refused = command(*wanted)
+        words = ["backup", str(disk.folder / "backup"), "--home", str(home)]
+        refused = command(*words)
         assert (refused.returncode, len(refused.stderr.splitlines())) == (1, 1), refused.stderr
         assert "No space left on device" in refused.stderr
         assert list((disk.folder / "backup").iterdir()) == []
         disk.empty()
-        assert command(*wanted).returncode == 0
+        assert command(*words).returncode == 0
 
 
 def test_a_full_disk_behind_the_standard_output_is_an_error(tmp_path: Path) -> None:

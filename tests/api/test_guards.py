@@ -138,17 +138,17 @@ def test_nginx_takes_the_file(tmp_path: Path) -> None:
     places = " ".join(f"{kind}_temp_path {tmp_path}/{kind};" for kind in kinds)  # root's, else
     ours = f"{places} access_log off; include {tmp_path}/ours.conf;"
     main.write_text(f"pid {tmp_path}/pid; error_log stderr; events {{}} http {{ {ours} }}")
-    told = subprocess.run(["nginx", "-t", "-p", tmp_path, "-c", main], check=False, capture_output=True, text=True)
-    assert told.returncode == 0, told.stderr
-    assert "warn" not in told.stderr
+    result = subprocess.run(["nginx", "-t", "-p", tmp_path, "-c", main], check=False, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    assert "warn" not in result.stderr
 
 
 @pytest.mark.skipif(shutil.which("caddy") is None, reason="needs caddy")
 def test_caddy_takes_the_file(tmp_path: Path) -> None:
     named = {**os.environ, "METRICSWEEP_DOMAIN": "sweeps.example.org", "HOME": str(tmp_path)}
     command = ["caddy", "adapt", "--adapter", "caddyfile", "--validate", "--config", PROXY / "Caddyfile"]
-    told = subprocess.run(command, check=False, env=named, capture_output=True, text=True)
-    assert told.returncode == 0, told.stderr
+    result = subprocess.run(command, check=False, env=named, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
 
 
 def test_both_files_say_who_asks_and_for_nobody_else() -> None:

@@ -262,10 +262,10 @@ def test_events_and_commands_are_no_other_way_in(world: World) -> None:
             environment = named(url) | {"METRICSWEEP_TOKEN": world.tokens[name]}
             for words in (["pause", "2"], ["cancel", "2"], ["retry", "2"], ["note", "2", "theirs"], ["tag", "2", "x"],
                           ["priority", "2", "3"], ["delete", "2", "--yes"]):  # fmt: skip
-                told = CliRunner().invoke(commands, words, env=environment)
-                assert told.exit_code != 0, (name, words, told.output)
-            told = CliRunner().invoke(commands, ["list", "--json"], env=environment)
-            seen = [one["id"] for one in json.loads(told.stdout)] if told.exit_code == 0 else []
+                result = CliRunner().invoke(commands, words, env=environment)
+                assert result.exit_code != 0, (name, words, result.output)
+            result = CliRunner().invoke(commands, ["list", "--json"], env=environment)
+            seen = [one["id"] for one in json.loads(result.stdout)] if result.exit_code == 0 else []
             assert {"viewer": [3, 2], "reader": [3, 2], "outsider": [1]}.get(name, []) == seen
     assert state(world) == before
 

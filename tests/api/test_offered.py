@@ -118,13 +118,13 @@ def test_each_is_offered_what_it_may_press(seen: Seen) -> None:
 
 
 def test_a_refusal_says_why(seen: Seen) -> None:
-    for who, said in (
+    for who, message in (
         ("vic", "viewers may not change anything"), ("reader", "your token may only read"),
         ("eve", "not a member of its project birds"), ("bob", "its owner and administrators may delete it"),
     ):  # fmt: skip
         headers = {"Authorization": f"Bearer {seen.tokens[who]}", "Accept": "text/html"}
         page = TestClient(seen.app, base_url=URL, headers=headers).get(f"/sweeps/{ENDED}").text
-        assert said.lower() in page.lower(), who
+        assert message.lower() in page.lower(), who
         assert "project birds" in page
     disabled = {who: pages["/submit"].disabled for who, pages in seen.pages.items()}
     assert disabled == {"root": 0, "ben": 0, "bob": 0, "eve": 0, "vic": 1, "reader": 1}

@@ -188,9 +188,9 @@ def test_the_client_and_the_commands_ask_the_service(url: str, people: People) -
             client.people.user("a/b")
 
     def run(*words: str, by: str) -> str:
-        told = CliRunner().invoke(commands, words, env=named(url) | {"METRICSWEEP_TOKEN": by})
-        assert told.exit_code == 0, told.output
-        return told.stdout
+        result = CliRunner().invoke(commands, words, env=named(url) | {"METRICSWEEP_TOKEN": by})
+        assert result.exit_code == 0, result.output
+        return result.stdout
 
     assert "birds" in run("projects", "add", "birds", by=token)
     assert "birds (viewer)" in run("users", "join", "eve", "--project", "birds", "--role", "viewer", by=token)
@@ -222,8 +222,8 @@ def test_the_audit_is_read_after_what_it_tells_of_is_deleted(url: str, people: P
         ("ada", "submit", True), ("ada", "delete", True),
     ]  # fmt: skip
     assert entries[0].detail == "four-trials"
-    told = CliRunner().invoke(commands, ["audit"], env=named(url) | {"METRICSWEEP_TOKEN": token})
-    lines = [json.loads(line) for line in told.stdout.splitlines()]
+    result = CliRunner().invoke(commands, ["audit"], env=named(url) | {"METRICSWEEP_TOKEN": token})
+    lines = [json.loads(line) for line in result.stdout.splitlines()]
     assert [one.model_dump(mode="json") for one in entries] == [
         line for line in lines if line["target"] == f"sweep {number}"
     ]

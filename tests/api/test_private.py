@@ -30,12 +30,12 @@ def test_a_home_that_an_earlier_version_left_open_is_closed_with_one_warning(tmp
     (home / "logs").chmod(0o755)
     home.chmod(0o755)
     for times in (1, 0):
-        told = Told()
-        with Stack(elsewhere(home), told, ours(tmp_path)) as stack:
+        reported = Told()
+        with Stack(elsewhere(home), reported, ours(tmp_path)) as stack:
             stack.start()
             assert [mode(path) for path in (home, home / "logs")] == [0o700, 0o700]
             assert {path: mode(path) for path in left if path.exists() and mode(path) & 0o077} == {}
-        said = [state for name, state in told if name == "serve"]
+        said = [state for name, state in reported if name == "serve"]
         assert said == [f"closed {home}, which was open to other accounts"][:times]
 
 

@@ -216,11 +216,14 @@ def test_logins_and_webhooks_name_it_too(monkeypatch: pytest.MonkeyPatch, servic
     more = {"oidc_issuer": "https://login.example.org", "oidc_client_id": "metricsweep"}
     browser = TestClient(create_app(service, settings.model_copy(update=more)), base_url=URL)
     webhook = Webhook("https://hooks.example.org", lambda: (b"k" * 32,))
-    for value, said in (("socks5://127.0.0.1:9", "https_proxy names a SOCKS proxy"), (AWAY, "that https_proxy names")):
+    for value, message in (
+        ("socks5://127.0.0.1:9", "https_proxy names a SOCKS proxy"),
+        (AWAY, "that https_proxy names"),
+    ):
         monkeypatch.setenv("https_proxy", value)
-        assert said in webhook.post("msg_1", b"{}").message
+        assert message in webhook.post("msg_1", b"{}").message
         login = browser.get("/login/oidc")
-        assert (login.status_code, said in login.text) == (503, True)
+        assert (login.status_code, message in login.text) == (503, True)
 
 
 def test_certificates_are_read_where_something_is_encrypted(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -120,8 +120,8 @@ def status_of(url: str, path: str) -> int:
 
 
 def test_it_starts_answers_and_ends_in_order(settings: Settings, tmp_path: Path) -> None:
-    told = Told()
-    with begun(settings, ours(tmp_path), told) as stack:
+    reported = Told()
+    with begun(settings, ours(tmp_path), reported) as stack:
         assert status_of(stack.addresses["api"], "/healthz") == 200
         assert stack.addresses["mlflow"] == "http://mlflow.example:5000"
         assert stack.addresses["ray"] == "ray.example:6379"
@@ -129,7 +129,7 @@ def test_it_starts_answers_and_ends_in_order(settings: Settings, tmp_path: Path)
     assert all(is_gone(pid) for pid in pids)
     assert (tmp_path / "ended").read_text().split() == ["conductor", "api"]
     first, last = ("starting", "ready"), ("stopping", "stopped")
-    assert told == [  # the conductor ends first: it sends the rest to MLflow through the API
+    assert reported == [  # the conductor ends first: it sends the rest to MLflow through the API
         *(("api", state) for state in first), *(("conductor", state) for state in (*first, *last)),
         *(("api", state) for state in last),
     ]  # fmt: skip
@@ -208,13 +208,13 @@ def test_a_process_that_becomes_ready_during_a_look_is_searched_for_tcp_ports_al
             self.searched += 1
             return [4242] if self.searched > 1 else []
 
-    told = Told()
+    reported = Told()
     child = Late(replace(stand_in(tmp_path, "beside"), socket=tmp_path / "asked.sock"), tmp_path / "beside.log")
-    supervision = Supervision([child], dict(os.environ), told, lambda: None)
+    supervision = Supervision([child], dict(os.environ), reported, lambda: None)
     for _ in range(5):
         supervision.tick()
-    assert told.of("beside")[0] == "starting"
-    assert "TCP port 4242" in told.of("beside")[1]
+    assert reported.of("beside")[0] == "starting"
+    assert "TCP port 4242" in reported.of("beside")[1]
 
 
 def test_a_child_that_preloads_starts_at_once_and_continues_on_a_signal(settings: Settings, tmp_path: Path) -> None:
@@ -337,10 +337,10 @@ def test_a_secret_s_file_is_named_to_those_alone_who_read_it(tmp_path: Path, mon
 
 
 def test_a_process_without_a_check_is_ready_when_it_lives(settings: Settings, tmp_path: Path) -> None:
-    told = Told()
-    with begun(settings, [stand_in(tmp_path, "conductor", ready_text=None)], told):
+    reported = Told()
+    with begun(settings, [stand_in(tmp_path, "conductor", ready_text=None)], reported):
         pass
-    assert told.of("conductor")[:2] == ["starting", "ready"]
+    assert reported.of("conductor")[:2] == ["starting", "ready"]
 
 
 def test_ray_gets_a_closed_folder_with_a_short_path(home: Path, tmp_path: Path) -> None:
@@ -444,8 +444,8 @@ def test_an_open_host_needs_a_chosen_token() -> None:
 
 
 def test_a_name_of_nothing_ends_the_start_before_anything_starts(settings: Settings, tmp_path: Path) -> None:
-    told = Told()
-    for setting, said in (
+    reported = Told()
+    for setting, message in (
         ({"engine": "nowhere.at_all:engine"}, "ENGINE: no function 'nowhere.at_all:engine': Python finds no"),
         ({"engine": "tests.run.threads:motor"}, r"ENGINE: .*threads\.py has no 'motor'"),
         ({"train": "workers.trains:train"}, "TRAIN: .*Python finds no module 'workers.trains'"),
@@ -455,9 +455,9 @@ def test_a_name_of_nothing_ends_the_start_before_anything_starts(settings: Setti
         ({"parts": Path("/nowhere")}, "PARTS: /nowhere: the folder of own parts does not exist"),
     ):
         wrong = settings.model_copy(update={"ray_address": "", **setting})
-        with pytest.raises(MetricsweepError, match=f"METRICSWEEP_{said}"):
-            Stack(wrong, told, [stand_in(tmp_path, "api")]).start()
-    assert (told.of("api"), settings.home.exists()) == ([], False)
+        with pytest.raises(MetricsweepError, match=f"METRICSWEEP_{message}"):
+            Stack(wrong, reported, [stand_in(tmp_path, "api")]).start()
+    assert (reported.of("api"), settings.home.exists()) == ([], False)
 
 
 def test_the_workers_of_a_cluster_know_their_own_training_function() -> None:
@@ -468,21 +468,21 @@ def test_the_workers_of_a_cluster_know_their_own_training_function() -> None:
 
 
 def test_a_process_that_never_comes_up_ends_the_start(settings: Settings, tmp_path: Path) -> None:
-    told = Told()
+    reported = Told()
     children = [stand_in(tmp_path, "conductor", "fails", after=frozenset()), stand_in(tmp_path, "api")]
     with pytest.raises(UnavailableError, match=r"conductor ended with exit code 3.*conductor\.log\n(?s:.*)cannot find"):
-        Stack(settings, told, children).start()
+        Stack(settings, reported, children).start()
     assert (tmp_path / "home" / "logs" / "conductor.log").read_text().count("cannot find") == 3
     assert not [each for each in psutil.Process().children(recursive=True) if str(STAND_IN) in each.cmdline()]
-    assert told.of("api")[-1] == "stopped"
+    assert reported.of("api")[-1] == "stopped"
 
 
 # Supervision
 
 
 def test_what_dies_is_started_again(settings: Settings, tmp_path: Path) -> None:
-    told = Told()
-    with begun(settings, ours(tmp_path), told):
+    reported = Told()
+    with begun(settings, ours(tmp_path), reported):
         api, first = pid_of(tmp_path, "api"), pid_of(tmp_path, "conductor")
         os.kill(first, signal.SIGKILL)
         second = wait_until(lambda: pid_of(tmp_path, "conductor") != first and pid_of(tmp_path, "conductor"))
@@ -490,7 +490,7 @@ def test_what_dies_is_started_again(settings: Settings, tmp_path: Path) -> None:
         wait_until(lambda: pid_of(tmp_path, "conductor") not in {first, second})
         assert pid_of(tmp_path, "api") == api
     log = settings.resolved_home / "logs" / "conductor.log"
-    ends = [state for state in told.of("conductor") if "ended" in state]
+    ends = [state for state in reported.of("conductor") if "ended" in state]
     assert ends == [
         f"ended with SIGKILL; its log is {log}; starting again in {delay:g} s"
         for delay in (FIRST_DELAY, 2 * FIRST_DELAY)
@@ -498,14 +498,14 @@ def test_what_dies_is_started_again(settings: Settings, tmp_path: Path) -> None:
 
 
 def test_what_needs_another_starts_again_with_it(settings: Settings, tmp_path: Path) -> None:
-    told = Told()
+    reported = Told()
     children = [stand_in(tmp_path, "ray"), stand_in(tmp_path, "conductor"), stand_in(tmp_path, "api")]
-    with begun(settings, children, told):
+    with begun(settings, children, reported):
         ray, conductor = pid_of(tmp_path, "ray"), pid_of(tmp_path, "conductor")
         os.kill(ray, signal.SIGKILL)
         wait_until(lambda: pid_of(tmp_path, "conductor") != conductor)
         assert pid_of(tmp_path, "ray") != ray
-    assert "starts again with ray" in told.of("conductor")
+    assert "starts again with ray" in reported.of("conductor")
 
 
 def test_what_does_not_listen_to_sigterm_is_killed_with_its_children(settings: Settings, tmp_path: Path) -> None:
@@ -681,10 +681,10 @@ def test_what_a_killed_supervisor_left_is_ended_by_the_next(
     wait_until(
         partial(is_gone, pids[0])
     )  # the kill takes effect later; a process that is still dying ends as a conductor
-    told = Told()
-    with begun(settings, ours(tmp_path), told):
+    reported = Told()
+    with begun(settings, ours(tmp_path), reported):
         assert all(is_gone(pid) for pid in pids)
-    assert told[0] == ("serve", f"ended process {pids[1]}, left by an earlier run")
+    assert reported[0] == ("serve", f"ended process {pids[1]}, left by an earlier run")
 
 
 def shows_mark(pid: int) -> bool:
@@ -773,14 +773,14 @@ def tree_of(home: Path) -> list[psutil.Process]:
 @pytest.mark.ray
 def test_the_real_services(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("RAY_worker_niceness")  # which the tests set for their own Rays
-    told = Told()
-    with begun(Settings(home=home, port=0), ours(tmp_path), told) as stack:
+    reported = Told()
+    with begun(Settings(home=home, port=0), ours(tmp_path), reported) as stack:
         assert stack.addresses["mlflow"] == f"{stack.addresses['api']}/mlflow"
         assert said(tmp_path, "conductor")["environment"]["METRICSWEEP_MLFLOW_URL"] == stack.addresses["mlflow"]
         socket = Path(said(tmp_path, "api")["environment"]["METRICSWEEP_MLFLOW_SOCKET"])
-        assert not told.of("mlflow"), "it begins when somebody looks at it"
+        assert not reported.of("mlflow"), "it begins when somebody looks at it"
         assert Doorbell(socket).ring()
-        wait_until(lambda: "ready" in told.of("mlflow"))
+        wait_until(lambda: "ready" in reported.of("mlflow"))
         with httpx.Client(transport=httpx.HTTPTransport(uds=str(socket)), base_url="http://localhost") as behind:
             assert behind.get("/health", timeout=120).text == "OK"
         assert socket.parent.stat().st_mode & 0o077 == 0, "the socket itself is writable to everybody"
@@ -821,6 +821,6 @@ def test_the_real_services(home: Path, tmp_path: Path, monkeypatch: pytest.Monke
         assert max(written.values()) < 12_000_000, written  # of the 70 MB that the actor printed
         everything = tree_of(home)
     assert not [process for process in everything if process.is_running()]
-    assert told.of("ray") == ["starting", "ready", "stopping", "stopped"]
+    assert reported.of("ray") == ["starting", "ready", "stopping", "stopped"]
     assert (home / "logs" / "ray.log").stat().st_size > 0
     shutil.rmtree(Home(home).ray_folder().parent)  # pytest's paths are too long for Ray's sockets: it is in /tmp

@@ -118,11 +118,11 @@ def test_a_sweep_counts_and_tells_its_problems(http: TestClient, conductor: Cond
 def test_a_request_says_what_became_of_it(http: TestClient, conductor: Conductor) -> None:
     sweep = submit(http)
     conductor.begin()
-    asked = http.post(f"/v1/sweeps/{sweep}/cancel?cell=1", headers={"X-Actor": "ada@lab"})
-    where = asked.headers["location"]
+    answer = http.post(f"/v1/sweeps/{sweep}/cancel?cell=1", headers={"X-Actor": "ada@lab"})
+    where = answer.headers["location"]
     waiting = http.get(where).json()
     assert (waiting["kind"], waiting["cell"], waiting["actor"], waiting["state"]) == ("cancel", 1, "ada@lab", "waiting")
-    assert asked.json()["requests"] == [waiting]
+    assert answer.json()["requests"] == [waiting]
     conductor.obey()
     done = http.get(where).json()
     assert (done["state"], done["outcome"]) == ("done", "2 trials cancelled")

@@ -116,8 +116,8 @@ def test_a_number_leads_to_what_stands_behind_it(http: TestClient, sweep: int) -
     assert trial["fingerprint"] == candidate.trials[0].fingerprint
     shown = http.get(f"/sweeps/{sweep}/cells/0", headers=HTML)
     assert shown.status_code == 200
-    for said in (trial["fingerprint"], candidate.trials[0].data_hash, '<a href="/trials/1">', "R@1", "37.50"):
-        assert str(said) in shown.text, said
+    for part in (trial["fingerprint"], candidate.trials[0].data_hash, '<a href="/trials/1">', "R@1", "37.50"):
+        assert str(part) in shown.text, part
     failed = http.get(f"/sweeps/{sweep}/cells/1", headers=HTML).text
     assert "not eligible" in failed
     assert "<b>bold</b>" not in failed

@@ -117,8 +117,8 @@ def test_requests_are_counted_by_route(http: TestClient) -> None:
     assert routes == {"/v1/sweeps/{id}", "/v1/sweeps", "none"}
     count = sample("request_duration_seconds_count", route="/v1/sweeps/{id}", method="GET", status="404")
     assert scraped(http)[count] == 2
-    for said in ("secret", "no/such", "/77"):
-        assert said not in text
+    for part in ("secret", "no/such", "/77"):
+        assert part not in text
 
 
 def test_scrapes_do_not_load_the_server(busy: TestClient, service: Service, statements: list[str]) -> None:

@@ -218,14 +218,14 @@ def test_what_spans_decades_is_drawn_by_factors(http: TestClient, conductor: Con
 
 
 def test_a_figure_that_cannot_be_drawn_says_why(http: TestClient, trained: None) -> None:
-    for params, said in (
+    for params, message in (
         ({"x": "los"}, "did you mean 'loss'?"),
         ({"x": "loss"}, "no numbers"),
         ({"where": "("}, "the filter ends"),
     ):
         answer = http.get("/v1/plots/scatter", params=params)
         assert answer.status_code == 422
-        assert said in json.dumps(answer.json())
+        assert message in json.dumps(answer.json())
     assert http.get("/v1/plots/pie").status_code == 422
 
 

@@ -77,8 +77,8 @@ class Markup(HTMLParser):
 
     def having(self, tag: str, **attributes: str) -> list[dict[str, str]]:
         """The attributes of each element of a kind; `_` stands for `-`, `class_` for class."""
-        wanted = {name.rstrip("_").replace("_", "-"): value for name, value in attributes.items()}
-        return [given for one, given in self.elements if one == tag and wanted.items() <= given.items()]
+        expected = {name.rstrip("_").replace("_", "-"): value for name, value in attributes.items()}
+        return [given for one, given in self.elements if one == tag and expected.items() <= given.items()]
 
     @property
     def outline(self) -> str:

@@ -78,10 +78,10 @@ def test_the_page_of_statistics_shows_a_plan_before_anything_is_trained(stage: S
     assert "Train these seeds" in planned
     assert "seeds 3" in planned
     assert stage.service.sweeps.get(sweep).requests == []
-    asked = http.post(
+    answer = http.post(
         f"/sweeps/{sweep}/resolve", data={"table": "main", "hours": "", "within": 60}, follow_redirects=False
     )
-    assert asked.headers["location"] == f"/sweeps/{sweep}/statistics?table=main"
+    assert answer.headers["location"] == f"/sweeps/{sweep}/statistics?table=main"
     assert [one.kind for one in stage.service.sweeps.get(sweep).requests] == ["resolve"]
 
 
@@ -98,8 +98,8 @@ def test_the_form_of_an_extension_shows_what_it_trains_before_it_is_requested(st
     wrong = unescape(http.get(f"/sweeps/{sweep}/extend", params={"compare.loss[0]": "contrastiv"}).text)
     assert "did you mean" in wrong
     assert "Train these" not in wrong
-    asked = http.post(f"/sweeps/{sweep}/extend", data=added, follow_redirects=False)
-    assert (asked.status_code, asked.headers["location"]) == (303, f"/sweeps/{sweep}")
+    answer = http.post(f"/sweeps/{sweep}/extend", data=added, follow_redirects=False)
+    assert (answer.status_code, answer.headers["location"]) == (303, f"/sweeps/{sweep}")
     assert [one.kind for one in stage.service.sweeps.get(sweep).requests] == ["extend"]
     assert http.post(f"/sweeps/{sweep}/extend", data={"repeat.seed[0]": " "}).status_code == 409
 

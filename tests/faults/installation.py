@@ -110,8 +110,8 @@ class Processes:
             gone = [name for name, kept in self._kept.items() if not kept.again and kept.child.exit_code() is not None]
             if gone or time.monotonic() - began > patience:
                 ends = "\n".join(f"--- {name}\n{self.log(name)[-3000:]}" for name in self._kept)
-                said = f"{gone} ended" if gone else f"waited {patience:g} s in vain"
-                raise AssertionError(f"{said}: {what}\n{ends}")
+                message = f"{gone} ended" if gone else f"waited {patience:g} s in vain"
+                raise AssertionError(f"{message}: {what}\n{ends}")
             time.sleep(0.25)  # each check costs CPU time that other tests need
         return time.monotonic() - began
 

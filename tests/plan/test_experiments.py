@@ -72,9 +72,9 @@ def test_the_state_of_a_preset_is_that_of_its_list_of_deviations() -> None:
             assert row.why, row
             continue
         found = deviations(row.preset.strip("`"))
-        wanted = ("deviates" if found else "exact", "; ".join(one.here for one in found))
-        if (row.state, row.why) != wanted:
-            wrong.append(f"| {row.experiment} | {row.preset} | {wanted[0]} | {wanted[1]} |")
+        expected = ("deviates" if found else "exact", "; ".join(one.here for one in found))
+        if (row.state, row.why) != expected:
+            wrong.append(f"| {row.experiment} | {row.preset} | {expected[0]} | {expected[1]} |")
     assert wrong == [], "the rows of docs/presets.md as the presets have them"
 
 

@@ -133,8 +133,8 @@ def test_what_is_measured_at_the_end_has_no_curve(catalog: Catalog) -> None:
     task = catalog.get("task", "self_supervised")
     assert task is not None
     select = Select(metric="top@1", split="last")
-    said = "'top@1' is not evaluated while a training runs; only 'knn@200' and train/... are"
-    assert trouble_of_curve("top@1", select, [task], catalog) == said
+    message = "'top@1' is not evaluated while a training runs; only 'knn@200' and train/... are"
+    assert trouble_of_curve("top@1", select, [task], catalog) == message
     assert trouble_of_curve("test/knn@200", select, [task], catalog) is None
 
 

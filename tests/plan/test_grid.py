@@ -294,8 +294,8 @@ def test_an_adaptive_search_has_its_own_budget(small: Small, told: Told) -> None
     document = small(
         tune={"optimizer.lr": {"low": 1e-4, "high": 1e-2}}, search={"name": "tpe", "trials": 5}, select={"budget": 5}
     )
-    said = "search 'tpe' gives every cell a budget already, by `search.trials`; leave one of them out"
-    assert told(document) == [("select.budget", said)]
+    message = "search 'tpe' gives every cell a budget already, by `search.trials`; leave one of them out"
+    assert told(document) == [("select.budget", message)]
 
 
 def test_learning_rates_have_one_role(small: Small, told: Told) -> None:
@@ -313,8 +313,8 @@ def test_too_many_trials_are_refused_before_they_are_made(design: Any, told: Tol
 
 
 def test_beside_needs_selection_on_validation(small: Small, told: Told, catalog: Catalog) -> None:
-    said = "is only for `split: validation`, but split is 'test'; leave it out"
-    assert told(small(select={"split": "test", "beside": "test"})) == [("select.beside", said)]
+    message = "is only for `split: validation`, but split is 'test'; leave it out"
+    assert told(small(select={"split": "test", "beside": "test"})) == [("select.beside", message)]
     assert told(small(select={"beside": "tset"})) == [("select.beside", "expected 'test', found 'tset'")]
     (trial,) = planned(small(select={"beside": "test"}), catalog).trials()
     assert trial.recipe.select.beside_key == "best_test/test/map@r"

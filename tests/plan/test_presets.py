@@ -183,8 +183,8 @@ def test_every_preset_measures_by_the_protocol_of_its_paper(plans: Plans) -> Non
             columns = {one if isinstance(one, str) else one.metric for one in table.metrics}
             shown |= {f"{key}: {column}" for column in columns}
             if table.published:
-                wanted = {m.removeprefix("delta:") for m in load(table.published).metrics}
-                missing = {protocol.metric.get(one, one) for one in wanted} - columns
+                expected = {m.removeprefix("delta:") for m in load(table.published).metrics}
+                missing = {protocol.metric.get(one, one) for one in expected} - columns
                 wrong += [f"{name}: {key} lacks {one}" for one in missing]
                 for trial in firsts:
                     recipe = trial.recipe.model_dump(mode="json")

@@ -139,8 +139,8 @@ def test_before_a_plan_has_ended_only_anytime_tests_are_reported():
     going = changed(replace(sweep(), state="running"), lambda t: t.repeat >= 4, **partial)
     assert {one.summary for one in view(going).comparisons} == {"untested: not finished: 4 of 5 planned seeds"}
     searched = replace(going, candidates=tuple(replace(c, index=n) for c in going.candidates for n in (0, 1)))
-    said = "untested: not finished: its candidates are still to be chosen"
-    assert {one.summary for one in view(searched).comparisons} == {said}
+    message = "untested: not finished: its candidates are still to be chosen"
+    assert {one.summary for one in view(searched).comparisons} == {message}
     early = changed(replace(sweep(looks="any"), state="running"), lambda t: t.repeat >= 4, **partial)
     assert {one.pairs for one in view(early).comparisons} == {4}
     assert words(early)["triplet", "sec"] != "untested"

@@ -89,12 +89,12 @@ IN_TEXT = {"SEC-TEXT", "SVMax-F3", "SVMax-F15"}
 def test_numbers_in_the_text_are_those_of_the_shared_folder(shared: Path) -> None:
     said = tomllib.loads((shared / "published" / "intext_numbers.toml").read_text(encoding="utf-8"))
     bound = said["svmax"]["fig15_cub_test"]
-    wanted = {
+    expected = {
         "SEC-TEXT": {("norm_mean", said["sec"]["initial_norm_cars"])},
         "SVMax-F3": {("delta:recall@1", said["svmax"]["fig3_lambda_1e-1_r1_change_percent"] / 100)},
         "SVMax-F15": {("s_mu_upper", bound["U"]), *(("s_mu", bound[name]) for name in ("b72", "b144", "vanilla"))},
     }
-    assert {name: {(one.metric, one.value) for one in load(name).numbers} for name in IN_TEXT} == wanted
+    assert {name: {(one.metric, one.value) for one in load(name).numbers} for name in IN_TEXT} == expected
 
 
 FOUND: tuple[tuple[str, str, dict[str, str], str], ...] = (

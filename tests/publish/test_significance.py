@@ -160,8 +160,8 @@ class TestTable:
             "p < 0.05 after Holm's correction for 8 comparisons."
         ) in table.words.folded
         meanings = {entry.symbol: entry.meaning for entry in table.legend}
-        said = "than regularizer None at the level 0.05 (paired t-test, two-sided, Holm-corrected for 8 comparisons)"
-        assert meanings == {HIGHER: f"significantly higher {said}", LOWER: f"significantly lower {said}"}
+        message = "than regularizer None at the level 0.05 (paired t-test, two-sided, Holm-corrected for 8 comparisons)"
+        assert meanings == {HIGHER: f"significantly higher {message}", LOWER: f"significantly lower {message}"}
 
     def test_they_compare_the_runs_of_the_selected_candidates(self):
         results = shifted(SHIFTS, metrics=["recall@1", {"metric": "recall@1", "unit": "fraction", "label": "share"}])

@@ -34,5 +34,5 @@ def check(store: Store) -> None:
         else:
             assert row.ended is not None
         assert row.started is not None or row.state in {"waiting", "cancelled", "failed", "pruned"}
-    wanted = {row.training_id for row in trials if row.state in ACTIVE}
-    assert {one.id for one in trainings.values() if one.state == "waiting"} <= wanted
+    expected = {row.training_id for row in trials if row.state in ACTIVE}
+    assert {one.id for one in trainings.values() if one.state == "waiting"} <= expected

@@ -215,8 +215,8 @@ def test_stalls_and_obstacles_are_reported_once_an_hour(store: Store, fence: int
     for _ in range(2):
         fail(store, fence, claimed(store, fence), requeue=True, kind="stalled")
     fail(store, fence, claimed(store, fence), requeue=True, kind="infrastructure")
-    for said in ("no node has 9 CPUs", "no node has 9 CPUs, 3 trials", None, "no node has 9 CPUs"):
-        writer.capacity.note_notices({sweep: said} if said else {})
+    for message in ("no node has 9 CPUs", "no node has 9 CPUs, 3 trials", None, "no node has 9 CPUs"):
+        writer.capacity.note_notices({sweep: message} if message else {})
     assert noted(store) == [("sweep.stalled", sweep), ("sweep.hindered", sweep)]
     stalled, hindered = sorted(store.deliveries.due(100), key=lambda one: one.id)
     assert stalled.message["trial"] == store.trials.page(sweep).items[0].id

@@ -93,9 +93,9 @@ def test_a_database_of_a_newer_version_is_refused(database_url: str) -> None:
     engine = sa.create_engine(database_url)
     with engine.begin() as connection:
         connection.execute(sa.text("UPDATE alembic_version SET version_num = '9999'"))
-    said = r"its schema is version 9999, this release's is \d+; start the release"
+    message = r"its schema is version 9999, this release's is \d+; start the release"
     for allowed in (True, False):
-        with pytest.raises(UnavailableError, match=said):
+        with pytest.raises(UnavailableError, match=message):
             Store.open(database_url, migrate=allowed)
     with engine.connect() as connection:
         assert connection.execute(sa.text("SELECT version_num FROM alembic_version")).scalar() == "9999"

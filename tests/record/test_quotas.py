@@ -158,11 +158,11 @@ def test_the_trials_of_an_owner_that_may_wait_are_bounded(store: Store, fence: i
     with calling(ada):
         store.submissions.add_sweep(new)
         store.submissions.add_request("extend", running, None, None, {"text": "", "spec": {}, "added": 4}, 9)
-        said = (
+        message = (
             r"^9 trials of this owner wait already and the spec adds 3, but no more than 9 may wait at once "
             r"\(METRICSWEEP_OWNER_TRIALS\)"
         )
-        with pytest.raises(ConflictError, match=said):
+        with pytest.raises(ConflictError, match=message):
             store.submissions.add_sweep(new)
         with pytest.raises(ConflictError, match="the spec adds 1, but no more than 9"):
             store.submissions.add_request("extend", running, None, None, {"text": "", "spec": {}, "added": 1}, 9)

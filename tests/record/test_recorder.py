@@ -303,8 +303,8 @@ def ended(store: Store, fence: int) -> int:
 
 
 def deleted(store: Store, fence: int, sweep: int) -> None:
-    asked = store.submissions.add_request("delete", sweep, None, None)
-    store.writer(fence).sweeps.delete(sweep, asked)
+    request = store.submissions.add_request("delete", sweep, None, None)
+    store.writer(fence).sweeps.delete(sweep, request)
 
 
 def test_a_killed_deletion_leaves_no_experiment(store: Store, fence: int, writer: Writer, shelf: Shelf) -> None:

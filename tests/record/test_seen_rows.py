@@ -154,8 +154,8 @@ def test_the_audit_says_who_did_what_from_where(store: Store, writer: Writer) ->
         with pytest.raises(NotFoundError):
             store.submissions.add_request("cancel", 99, None, None)
     writer.sweeps.fail(sweep, "no")
-    asked = store.submissions.add_request("delete", sweep, None, "cleo")
-    writer.sweeps.delete(sweep, asked)
+    request = store.submissions.add_request("delete", sweep, None, "cleo")
+    writer.sweeps.delete(sweep, request)
     said = [(one.who, one.what, one.target, one.address, one.request) for one in store.audit.after(0)]
     mine = ("10.0.0.7", "abc")
     assert said == [

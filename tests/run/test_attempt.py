@@ -84,35 +84,35 @@ def test_a_damaged_checkpoint_gives_way_to_an_earlier_attempts(where: Path | str
     whole = ran(replace(first, training="whole"), where)[-1]
     assert ran(first, where, stop=stopped_after(3))[-1].kind == "stopped"
     second = replace(first, number=2, resume=f"{first.training}/1/last.pt")
-    told = ran(second, where, stop=stopped_after(4))
-    assert "training from step 3" in log_of(told)
+    messages = ran(second, where, stop=stopped_after(4))
+    assert "training from step 3" in log_of(messages)
     damage(where, f"{first.training}/2")
     third = replace(first, number=3, resume=f"{first.training}/2/last.pt")
-    told = ran(third, where)
-    log = log_of(told)
+    messages = ran(third, where)
+    log = log_of(messages)
     assert "is damaged" in log
     assert f"going on from {first.training}/1/last.pt\ntraining from step 3" in log
-    assert told[-1].body["metrics"] == whole.body["metrics"]
+    assert messages[-1].body["metrics"] == whole.body["metrics"]
     damage(where, f"{first.training}/1")
     fourth = replace(first, number=4, resume=f"{first.training}/3/last.pt")  # the third has finished and has none
-    told = ran(fourth, where)
-    assert f"checkpoint {fourth.resume} is gone\n" in log_of(told)
-    assert "starting from the beginning\ntraining from step 0" in log_of(told)
-    assert told[-1].body["metrics"] == whole.body["metrics"]
+    messages = ran(fourth, where)
+    assert f"checkpoint {fourth.resume} is gone\n" in log_of(messages)
+    assert "starting from the beginning\ntraining from step 0" in log_of(messages)
+    assert messages[-1].body["metrics"] == whole.body["metrics"]
 
 
 def test_messages_of_an_attempt_on_a_full_disk_arrive(tmp_path: Path) -> None:
     each = replace(order(), recipe=recipe().model_dump(mode="json"))
     with files_of_at_most(1000):
-        told = ran(each, tmp_path / "storage")
-    assert "no checkpoint at step 1: File too large" in log_of(told)
-    assert told[-1].kind == "failed"
-    assert told[-1].body["kind"] == "infrastructure"
-    assert told[-1].body["message"].startswith("OSError: [Errno 27] File too large: ")
-    assert told[-1].body["message"].endswith("best.safetensors'")
-    assert [message.seq for message in told] == list(range(1, len(told) + 1))
+        messages = ran(each, tmp_path / "storage")
+    assert "no checkpoint at step 1: File too large" in log_of(messages)
+    assert messages[-1].kind == "failed"
+    assert messages[-1].body["kind"] == "infrastructure"
+    assert messages[-1].body["message"].startswith("OSError: [Errno 27] File too large: ")
+    assert messages[-1].body["message"].endswith("best.safetensors'")
+    assert [message.seq for message in messages] == list(range(1, len(messages) + 1))
     for message in read(opened(tmp_path / "storage"), f"{each.training}/1"):
-        assert message == told[message.seq - 1]
+        assert message == messages[message.seq - 1]
 
 
 def test_no_folder_no_silence(tmp_path: Path) -> None:
@@ -133,23 +133,23 @@ def test_a_store_that_is_away_for_a_while_stops_no_training(
             store.go_on()
 
     each = order(iterations=8)
-    told = ran(each, bucket_url, QUICK, after=meanwhile)
-    stored = [message.body["checkpoint"] for message in told[:-1]]
+    messages = ran(each, bucket_url, QUICK, after=meanwhile)
+    stored = [message.body["checkpoint"] for message in messages[:-1]]
     assert stored == ["last.pt"] * 3 + [None] + ["last.pt"] * 4
-    assert f"step 4\ncheckpoint not stored: {each.training}/1/last.pt in s3://" in told[3].body["log"]
-    assert told[3].body["log"].endswith("; going on\n")
-    assert told[-1].kind == "finished"
-    assert list(read(bucket_at(bucket_url), f"{each.training}/1")) == told
+    assert f"step 4\ncheckpoint not stored: {each.training}/1/last.pt in s3://" in messages[3].body["log"]
+    assert messages[3].body["log"].endswith("; going on\n")
+    assert messages[-1].kind == "finished"
+    assert list(read(bucket_at(bucket_url), f"{each.training}/1")) == messages
     assert not list(own_scratch.glob("attempts/*/1"))
 
 
 def test_a_lost_store_fails_the_machine(store: ObjectStore, bucket_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workdir, "AT_THE_END", (0.1,))
     each = replace(order(), recipe=recipe().model_dump(mode="json"))
-    told = ran(each, bucket_url, after=lambda message: store.halt() if message.seq == 8 else None)
+    messages = ran(each, bucket_url, after=lambda message: store.halt() if message.seq == 8 else None)
     store.go_on()
-    failure: dict[str, Any] = told[-1].body
-    assert (told[-1].kind, failure["kind"]) == ("failed", "infrastructure")
+    failure: dict[str, Any] = messages[-1].body
+    assert (messages[-1].kind, failure["kind"]) == ("failed", "infrastructure")
     assert failure["message"].startswith(f"OSError: {each.training}/1/best.safetensors in s3://")
     assert bucket_at(bucket_url).size(f"{each.training}/1", "last.pt") > 0, "what was stored before stays"
     again = ran(replace(each, number=2, resume=f"{each.training}/1/last.pt"), bucket_url)
@@ -172,9 +172,9 @@ def test_an_unwanted_attempt_does_not_wait_for_a_store(store: ObjectStore, bucke
 
 
 def test_a_training_that_exits_has_failed(where: Path | str) -> None:
-    told = ran(order("exits"), where, QUICK)
-    assert [message.kind for message in told] == ["progress", "failed"]
-    assert (told[-1].body["kind"], told[-1].body["message"]) == ("recipe", "SystemExit: no such file")
+    messages = ran(order("exits"), where, QUICK)
+    assert [message.kind for message in messages] == ["progress", "failed"]
+    assert (messages[-1].body["kind"], messages[-1].body["message"]) == ("recipe", "SystemExit: no such file")
 
 
 @pytest.mark.parametrize("who", ["tell", "stop"])
@@ -282,8 +282,8 @@ def test_an_attempt_lets_a_store_that_does_not_answer_rest(store: ObjectStore, b
             store.go_on()
 
     each = order(iterations=50)
-    told = ran(each, bucket_url, QUICK, after=meanwhile)
-    assert log_of(told).count("checkpoint not stored") == 1, "it is not asked again for the rest of the steps"
-    assert [message.body["checkpoint"] for message in told[:-1]] == ["last.pt"] * 3 + [None] * 47
-    assert told[-1].kind == "finished"
-    assert list(read(bucket_at(bucket_url), f"{each.training}/1")) == told
+    messages = ran(each, bucket_url, QUICK, after=meanwhile)
+    assert log_of(messages).count("checkpoint not stored") == 1, "it is not asked again for the rest of the steps"
+    assert [message.body["checkpoint"] for message in messages[:-1]] == ["last.pt"] * 3 + [None] * 47
+    assert messages[-1].kind == "finished"
+    assert list(read(bucket_at(bucket_url), f"{each.training}/1")) == messages

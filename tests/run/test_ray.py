@@ -519,10 +519,10 @@ def test_a_ray_without_tokens_starts_no_node_and_is_no_engine(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("orchestrator.run.ray.version", lambda name: "2.51.2")
-    said = "Ray 2.51.2 has no token authentication"
+    message = "Ray 2.51.2 has no token authentication"
     assert main(["--head"]) == 1
-    assert said in capsys.readouterr().err
-    with pytest.raises(MetricsweepError, match=said):
+    assert message in capsys.readouterr().err
+    with pytest.raises(MetricsweepError, match=message):
         engine_named("ray_tune", Site(Workplace("tests.run.trainings:quick", tmp_path, tmp_path), tmp_path))
 
 

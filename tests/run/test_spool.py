@@ -17,9 +17,9 @@ def said(spool: FileSpool | PartedSpool, *lines: str) -> list[Message]:
 
 def test_messages_are_on_disk_at_once(tmp_path: Path) -> None:
     spool = FileSpool(tmp_path / "t" / "1")
-    told = said(spool, "one", "two\n\u2028two", "three")
-    assert list(read(Folder(tmp_path), "t/1")) == told
-    assert list(read(Folder(tmp_path), "t/1", 2)) == told[2:]
+    messages = said(spool, "one", "two\n\u2028two", "three")
+    assert list(read(Folder(tmp_path), "t/1")) == messages
+    assert list(read(Folder(tmp_path), "t/1", 2)) == messages[2:]
     spool.close()
     assert list(read(Folder(tmp_path), "t/2")) == []
 
@@ -53,12 +53,12 @@ def test_a_folder_that_cannot_be_made_silences_nobody(tmp_path: Path) -> None:
 
 def test_a_line_that_was_cut_ends_what_is_read(tmp_path: Path) -> None:
     spool = FileSpool(tmp_path / "1")
-    told = said(spool, "one", "two", "three")
+    messages = said(spool, "one", "two", "three")
     spool.close()
     file = tmp_path / "1" / "spool.jsonl"
     lines = file.read_text().splitlines(keepends=True)
     file.write_text(lines[0] + lines[1][:20] + "\n" + lines[2])
-    assert list(read(Folder(tmp_path), "1")) == told[:1], "what follows a gap may contradict what is missing"
+    assert list(read(Folder(tmp_path), "1")) == messages[:1], "what follows a gap may contradict what is missing"
     file.write_bytes(b"\xff\x00\n" + lines[2].encode())
     assert list(read(Folder(tmp_path), "1")) == []
 
@@ -66,10 +66,10 @@ def test_a_line_that_was_cut_ends_what_is_read(tmp_path: Path) -> None:
 def test_half_a_letter_ends_no_reading(tmp_path: Path) -> None:
     """Else a lost training that had logged such a line would count as silent from there on, its end included."""
     spool = FileSpool(tmp_path / "1")
-    told = said(spool, "half a letter: \ud800", "whole")
+    messages = said(spool, "half a letter: \ud800", "whole")
     spool.close()
     assert [one.body["log"] for one in read(Folder(tmp_path), "1")] == ["half a letter: \ud800", "whole"]
-    assert list(read(Folder(tmp_path), "1")) == told
+    assert list(read(Folder(tmp_path), "1")) == messages
 
 
 def test_a_bucket_has_the_spool_in_parts(bucket_url: str) -> None:

@@ -49,12 +49,12 @@ def graph() -> dict[str, set[str]]:
     for name, path in paths.items():
         for node in ast.walk(ast.parse(path.read_bytes())):
             if isinstance(node, ast.Import):
-                wanted = [alias.name for alias in node.names]
+                expected = [alias.name for alias in node.names]
             elif isinstance(node, ast.ImportFrom):
-                wanted = [f"{node.module}.{alias.name}" for alias in node.names]
+                expected = [f"{node.module}.{alias.name}" for alias in node.names]
             else:
                 continue
-            for full in wanted:
+            for full in expected:
                 found = full if full in paths else full.rpartition(".")[0]
                 imports[name] |= {found} & paths.keys() - {name}
     return imports

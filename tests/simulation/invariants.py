@@ -214,5 +214,5 @@ class Invariants:
             return  # its curve is that of the trial that it was trained for
         points = schema.metric.join(schema.attempt)
         query = sa.select(schema.metric.c.key, schema.metric.c.step).select_from(points)
-        wanted = {tuple(one) for one in connection.execute(query.where(schema.attempt.c.training_id == row.id))}
-        holds(wanted <= set(run.points), f"the tracker lacks {sorted(wanted - set(run.points))[:3]}")
+        expected = {tuple(one) for one in connection.execute(query.where(schema.attempt.c.training_id == row.id))}
+        holds(expected <= set(run.points), f"the tracker lacks {sorted(expected - set(run.points))[:3]}")

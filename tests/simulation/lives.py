@@ -71,8 +71,8 @@ def lived(
     for tried, (text, found) in installation.shown.items():
         wanted = undisturbed(ground, tried, text)
         if found != wanted:
-            said = f"the table is {found!r}, in a world without trouble {wanted!r}"
-            return installation, Break(life, BrokenWorldError(said), world.story)
+            message = f"the table is {found!r}, in a world without trouble {wanted!r}"
+            return installation, Break(life, BrokenWorldError(message), world.story)
     return installation, None
 
 

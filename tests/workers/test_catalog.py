@@ -122,8 +122,8 @@ def test_every_formula_becomes_mathml_and_names_its_hyper_parameters() -> None:
         assert tree.tag.endswith("math")
         assert "\\" not in "".join(tree.itertext()), "an unknown command is drawn as it is written"
         assert not [node for node in tree.iter() if node.tag.endswith("merror")]
-        wanted = {one.name: SYMBOLS[one.name] for one in entry.parameters if one.name in SYMBOLS}
-        missed = [name for name, sign in wanted.items() if not re.search(rf"{sign}(?![a-zA-Z])", entry.formula)]
+        expected = {one.name: SYMBOLS[one.name] for one in entry.parameters if one.name in SYMBOLS}
+        missed = [name for name, sign in expected.items() if not re.search(rf"{sign}(?![a-zA-Z])", entry.formula)]
         assert missed == [], entry.name
 
 

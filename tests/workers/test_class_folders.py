@@ -339,7 +339,7 @@ def test_what_a_training_needs(tmp_path: Path) -> None:
     (tmp_path / "datasets" / "mine.py").write_text("class Mine:\n    def __init__(self, root): ...\n")
     assert need_of(part("mine"), part("mlp"), load(tmp_path)) is None, "own parts are not looked into"
     timm = part("timm_model", architecture="resnet18", pretrained=True, pool="avg")
-    for dataset, backbone, said in (
+    for dataset, backbone, message in (
         (part("cub200", side=64), part("mlp"), "cub200"),
         (part("packed", file="birds.npz"), part("mlp"), "packed file=birds.npz"),
         (part("cub200", official=False), resnet, "cub200 official=false with weights r.pth"),
@@ -348,7 +348,7 @@ def test_what_a_training_needs(tmp_path: Path) -> None:
         (digits, timm, "pretrained timm_model architecture=resnet18"),
         (digits, part("resnet50", pretrained=True, pool="max"), "pretrained resnet50"),
     ):
-        assert str(need_of(dataset, backbone, CATALOG)) == said
+        assert str(need_of(dataset, backbone, CATALOG)) == message
 
 
 def test_an_empty_root_lacks_every_data_set_and_the_finding_names_the_root(tmp_path: Path) -> None:

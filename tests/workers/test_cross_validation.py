@@ -143,8 +143,8 @@ def test_it_is_refused_without_selection_by_validation() -> None:
         with pytest.raises(ValidationError, match="only for `split: validation`"):
             Select.model_validate({"split": split, "beside": "test"})
         found = catalog.problems({**samples.DIGITS, "select": {"split": split, "beside": "test"}}, catalog.load())
-        said = f"is only for `split: validation`, but split is '{split}'; leave it out"
-        assert [(one.path, one.message) for one in found] == [("select.beside", said)]
+        message = f"is only for `split: validation`, but split is '{split}'; leave it out"
+        assert [(one.path, one.message) for one in found] == [("select.beside", message)]
 
 
 def test_the_training_and_its_honest_choice_stay_as_they_are(whole_beside: tuple[Result, Path], tmp_path: Path) -> None:

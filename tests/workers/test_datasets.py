@@ -102,14 +102,14 @@ def small_omniglot(path: Path, **changes: object) -> None:
 
 def test_a_pack_of_another_form(tmp_path: Path) -> None:
     """A test below has files that are cut off or overwritten."""
-    for changes, said in (
+    for changes, message in (
         ({"split": None}, "no array 'split'; it has image, label"),
         ({"image": np.zeros((4, 14, 14), np.uint8)}, "expected 4 images of 28x28 bytes"),
         ({"label": np.array([{}] * 4, dtype=object)}, "cannot be read"),  # and nothing was unpickled
         ({}, "train has 2 classes, expected 964; test has 2 classes"),
     ):
         small_omniglot(tmp_path, **changes)
-        with pytest.raises(DataDamagedError, match=said):
+        with pytest.raises(DataDamagedError, match=message):
             images.load(Part(name="omniglot"), tmp_path, tmp_path)
 
 
@@ -355,8 +355,8 @@ def test_a_small_file_does_not_expand_without_bounds(tmp_path: Path, monkeypatch
     huge = struct.pack(">BBBBIII", 0, 0, 8, 3, 2**20, 28, 28)
     (tmp_path / "a-ubyte.gz").write_bytes(gzip.compress(huge + zeros))
     (tmp_path / "b-ubyte.gz").write_bytes(gzip.compress(struct.pack(">BBBBI", 0, 0, 8, 1, 10) + zeros * 64))
-    for name, said in (("a-ubyte.gz", "declares 822,083,584 bytes"), ("b-ubyte.gz", "10 bytes, but has more")):
-        with pytest.raises(DataDamagedError, match=said):
+    for name, message in (("a-ubyte.gz", "declares 822,083,584 bytes"), ("b-ubyte.gz", "10 bytes, but has more")):
+        with pytest.raises(DataDamagedError, match=message):
             read_idx(tmp_path / name)
     mat = io.BytesIO()
     scipy.io.savemat(mat, {"annotations": np.zeros(most // 8 + 1)}, do_compression=True)

@@ -210,8 +210,8 @@ def test_a_hash_over_many_chunks_is_that_of_the_decoded_map(tmp_path: Path, monk
 def test_the_setting_says_from_which_size_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = photographed(photographs(tmp_path))
     needed = len(files) * 3 * 16 * 16
-    for said, kind in (("", "Decoded"), (f"{needed / 1e9}", "Decoded"), (f"{(needed - 1) / 1e9}", "Encoded")):
-        monkeypatch.setenv(SETTING, said)
+    for limit, kind in (("", "Decoded"), (f"{needed / 1e9}", "Decoded"), (f"{(needed - 1) / 1e9}", "Encoded")):
+        monkeypatch.setenv(SETTING, limit)
         assert type(stored("mine", files, Form("square", 16), tmp_path)).__name__ == kind
     for wrong in ("much", "-1", "nan"):
         monkeypatch.setenv(SETTING, wrong)
@@ -487,9 +487,9 @@ def test_caches_of_compiled_code_are_claimed_before_torch_is_imported(tmp_path: 
         "sys.modules['torch'] = None; from workers.__main__ import main; main(['train', 'none.yaml'])",
         "sys.modules['torch'] = None; from workers.__main__ import main; main(['evaluate', 'a.pt', '--metric', 'a'])",
     ):
-        said = "print(*(os.environ.get(name) for name in " + repr(sorted(CACHES)) + "), sys.modules.get('torch'))"
+        printing = "print(*(os.environ.get(name) for name in " + repr(sorted(CACHES)) + "), sys.modules.get('torch'))"
         done = fresh(
-            tmp_path, "-c", f"import os, sys\ntry:\n    {program}\nexcept (TypeError, ImportError): pass\n{said}"
+            tmp_path, "-c", f"import os, sys\ntry:\n    {program}\nexcept (TypeError, ImportError): pass\n{printing}"
         )
         *folders, torch_ = done.stdout.split()
         if torch_ != "None" or not all(one.startswith(f"{tmp_path}/metricsweep-scratch-") for one in folders):

@@ -138,8 +138,8 @@ def own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> PublishedWeights:
 
 def commanded(capsys: Any, *arguments: str) -> tuple[int, str]:
     code = main(["weights", *arguments])
-    said = capsys.readouterr()
-    return code, said.out + said.err
+    output = capsys.readouterr()
+    return code, output.out + output.err
 
 
 class TestCommands:

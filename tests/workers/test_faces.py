@@ -406,8 +406,8 @@ def features_of(root: Path) -> tuple[Path, dict[str, np.ndarray[Any, Any]]]:
 def told(capsys: pytest.CaptureFixture[str], root: Path, *more: str) -> tuple[int, str]:
     chosen = ["--size", "5", "--size", "2", "--part", "--data", str(root)]
     code = main(["identify", str(root / "out"), *chosen, *more])
-    said = capsys.readouterr()
-    return code, said.out + said.err
+    output = capsys.readouterr()
+    return code, output.out + output.err
 
 
 def naive(found: dict[str, np.ndarray[Any, Any]], size: int, lists: Path, wrong: set[str]) -> float:

@@ -141,8 +141,8 @@ def test_neither_order_nor_repetition_nor_what_is_computed_anyway_matters() -> N
 
 
 def test_weights_that_cannot_be_requested_or_selected_are_refused() -> None:
-    said = "no metric named 'nmi_secc'; did you mean 'nmi_sec'?"
-    assert problems(metrics=["nmi_sec", "nmi_secc"]) == {"metrics.1": said}
+    message = "no metric named 'nmi_secc'; did you mean 'nmi_sec'?"
+    assert problems(metrics=["nmi_sec", "nmi_secc"]) == {"metrics.1": message}
     assert "metrics" in problems(metrics="nmi_sec")
     assert problems(**ASKED, select={"metric": "nmi_sec"}) == {}
     assert "select.metric" in problems(select={"metric": "nmi_sec"})

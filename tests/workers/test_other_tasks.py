@@ -91,20 +91,20 @@ def test_alexnet_has_its_fully_connected_layers_and_the_maps_of_five_convolution
 
 def test_what_cannot_be_counted_is_refused_before_training(tmp_path: Path) -> None:
     changes: dict[str, Any]
-    for changes, path, said in (
+    for changes, path, message in (
         ({"loss": "triplet"}, "loss", "'counting' compares an image with its tiles, which loss 'triplet' does not"),
         ({"sampler": "balanced"}, "sampler", "draws by classes, but task 'counting' looks at tiles of images"),
         ({"sampler": {"name": "shuffle", "batch": 1}}, "sampler.batch", "expected at least 2 for task 'counting'"),
         ({"task": "retrieval"}, "loss", "which task 'retrieval' does not make; take 'counting'"),
         ({"dataset": "digits"}, "dataset", "judges features by classes that a probe has learned"),
     ):
-        assert said in problems({**RAW, **changes})[path]
-    for changes, said in (
+        assert message in problems({**RAW, **changes})[path]
+    for changes, message in (
         ({"crop": 7}, "images of 7 pixels have no halves"),
         ({"backbone": {"name": "small_cnn", "widths": [4, 4]}}, "5 convolutions, and the backbone lacks conv3"),
         ({"backbone": "resnet18", "crop": 8}, "5 convolutions, and the backbone lacks conv1"),
     ):
-        with pytest.raises(ValueError, match=said):
+        with pytest.raises(ValueError, match=message):
             counting(tmp_path, **changes)
 
 
@@ -302,13 +302,13 @@ def test_the_figure_has_a_look_before_the_first_iteration_and_at_each_that_is_du
 
 
 def test_a_game_that_cannot_be_played_is_refused_with_its_path() -> None:
-    for task, path, said in (
+    for task, path, message in (
         ({"gaussians": 1}, "task.gaussians", "expected a whole number of at least 2 and at most 1,000; found 1"),
         ({"unrolled": -1}, "task.unrolled", "expected a whole number of at least 0 and at most 100; found -1"),
         ({"layout": "line"}, "task.layout", "expected one of 'circle', 'grid', found 'line'"),
         ({"layout": "grid", "radius": 2}, "task.radius",
          "is only for `layout: circle`, but layout is 'grid'; leave one of them out"),
     ):  # fmt: skip
-        assert problems(raw(**task)) == {path: said}
+        assert problems(raw(**task)) == {path: message}
     found = problems(raw({"figures": [{"name": "samples", "every": 5}]}))
     assert found == {"figures.0": "'samples' looks every 5 iterations, but the training has 4; set `every`"}

@@ -136,8 +136,8 @@ class TestEachTask:
         for field, value in FIELDS.items():
             part = GOES_WITH[field]
             if part not in must | may:
-                said = f"says something of a {part}, and task {name!r} takes none; leave it out"
-                assert problems({**raw(name), field: value}) == {field: said}
+                message = f"says something of a {part}, and task {name!r} takes none; leave it out"
+                assert problems({**raw(name), field: value}) == {field: message}
                 assert field not in recipe(name).model_dump(mode="json")
 
     def test_validates_by_what_it_says_and_by_nothing_else(self, name: str, tmp_path: Path) -> None:
@@ -168,8 +168,8 @@ class TestEachTask:
     def test_gives_every_metric_that_is_named(self, name: str, whole: Any) -> None:
         result, *_ = whole(name)
         prefix = f"{recipe(name).select.checkpoint}/test/"
-        wanted = [*catalog.load().metrics(recipe(name).dataset, name), *recipe(name).metrics]
-        assert {key.removeprefix(prefix) for key in result.metrics if key.startswith(prefix)} == set(wanted)
+        expected = [*catalog.load().metrics(recipe(name).dataset, name), *recipe(name).metrics]
+        assert {key.removeprefix(prefix) for key in result.metrics if key.startswith(prefix)} == set(expected)
         assert all(math.isfinite(value) for value in result.metrics.values())
         noted = {key.removeprefix("train/") for key in result.curves if key.startswith("train/")}
         assert "lr" in noted <= {*entry(name).fact_names("curves")}
@@ -181,8 +181,8 @@ class TestEachTask:
 
 
 def test_a_metric_of_another_task_is_refused() -> None:
-    said = "metric 'recall@1' reads embeddings, but task 'two_player' gives samples"
-    assert problems({**raw("two_player"), "metrics": ["recall@1"]}) == {"metrics.0": said}
+    message = "metric 'recall@1' reads embeddings, but task 'two_player' gives samples"
+    assert problems({**raw("two_player"), "metrics": ["recall@1"]}) == {"metrics.0": message}
     assert problems({**raw("two_player"), "figures": ["norms"]}) == {
         "figures.0": "task 'two_player' draws no figure 'norms'; it draws 'samples'"
     }
@@ -194,9 +194,9 @@ def test_every_field_that_goes_with_a_part_is_tried() -> None:
 
 
 def test_a_task_without_images_needs_no_holdout() -> None:
-    said = "nothing is held out to select by 'validation'; select by 'test' or 'last'"
+    message = "nothing is held out to select by 'validation'; select by 'test' or 'last'"
     select = {"metric": "modes", "split": "validation"}
-    assert problems({**raw("two_player"), "select": select}) == {"select.split": said}
+    assert problems({**raw("two_player"), "select": select}) == {"select.split": message}
 
 
 def test_players_take_turns(tmp_path: Path) -> None:
@@ -440,7 +440,7 @@ def test_the_best_report_is_no_lower_than_any_rate(tmp_path: Path) -> None:
 
 def test_what_does_not_fit_is_a_problem_before_anything_runs(tmp_path: Path) -> None:
     changes: dict[str, Any]
-    for changes, path, said in (
+    for changes, path, message in (
         ({"sampler": "balanced"}, "sampler", "draws by classes, but task"),
         ({"sampler": {"name": "shuffle", "batch": 1}}, "sampler.batch", "expected at least 2"),
         ({"loss": "proxy_anchor"}, "loss", "needs the classes of images, but task"),
@@ -451,14 +451,14 @@ def test_what_does_not_fit_is_a_problem_before_anything_runs(tmp_path: Path) -> 
         ({"metrics": ["top@5"], "select": {"metric": "top@5", "split": "test"}}, "select.metric", "at the end only"),
         ({"augment": "none"}, "augment", "leaves equal"),
     ):
-        assert said in recipes.problems(probing(**changes))[path]
+        assert message in recipes.problems(probing(**changes))[path]
     probe: dict[str, Any]
-    for probe, said in (
+    for probe, message in (
         ({"probe_lr": [1.0, 2.0]}, "2 learning rates, but no held-out images to choose one by; hold images out"),
         ({"probe_lr": []}, "at least one learning rate"),
         ({"probe_at": [4]}, "there are 4"),
     ):
-        with pytest.raises(ValueError, match=said):
+        with pytest.raises(ValueError, match=message):
             begun(probed(probe), tmp_path)
 
 

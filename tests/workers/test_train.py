@@ -232,12 +232,12 @@ def test_what_is_known_of_a_diverged_training(tmp_path: Path) -> None:
 
 def test_pins_that_this_machine_cannot_honour_are_refused(tmp_path: Path) -> None:
     what = recipe()
-    for update, said in (
+    for update, message in (
         ({"versions": {**what.pins.versions, "loss": 99}}, "version 99 of loss 'triplet'; this machine has 1"),
         ({"manifest": "sha256:other"}, "content sha256:other of dataset 'digits'"),
         ({"weights": "sha256:11"}, "for weights sha256:11 of the backbone; this machine has None"),
     ):
-        with pytest.raises(ValueError, match=said):
+        with pytest.raises(ValueError, match=message):
             run(what.model_copy(update={"pins": what.pins.model_copy(update=update)}), tmp_path)
 
 

@@ -292,8 +292,8 @@ def test_contrastive_pairs_images_four_by_four() -> None:
     for per_class, right in ((4, None), (8, None), (3, "take 4"), (6, "take 4 or 8"), (9, "take 8 or 12")):
         sampler = {"name": "balanced", "classes": 4, "per_class": per_class}
         assert real(sampler=sampler) == {}
-        said = f"loss 'contrastive' pairs the images of a class 4 by 4, but the sampler draws {per_class}; {right}"
-        assert real(sampler=sampler, loss="contrastive") == ({"sampler.per_class": said} if right else {})
+        message = f"loss 'contrastive' pairs the images of a class 4 by 4, but the sampler draws {per_class}; {right}"
+        assert real(sampler=sampler, loss="contrastive") == ({"sampler.per_class": message} if right else {})
     assert set(real(sampler="shuffle", loss="contrastive")) == {"sampler"}
 
 

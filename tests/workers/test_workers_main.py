@@ -150,14 +150,14 @@ def test_verify_says_all_that_differs(tmp_path: Path, capsys: pytest.CaptureFixt
     trees.sop(tmp_path)
     trees.inshop(tmp_path / "inshop")
     assert main(["data", "verify", "sop", "--set", "side=16", "--data", str(tmp_path)]) == 1
-    said = capsys.readouterr()
-    assert "train       3 classes        6 images, 1 to 3 a class, 1 of one image\n" in said.out
-    assert "train has 3 classes, expected 11,318" in said.err
-    assert "test has 5 images, expected 60,502" in said.err
+    output = capsys.readouterr()
+    assert "train       3 classes        6 images, 1 to 3 a class, 1 of one image\n" in output.out
+    assert "train has 3 classes, expected 11,318" in output.err
+    assert "test has 5 images, expected 60,502" in output.err
     assert main(["data", "verify", "inshop", "--set", "side=16", "--data", str(tmp_path)]) == 1
-    said = capsys.readouterr()
-    assert "2 of them are queries" in said.out
-    assert "test has 2 queries, expected 14,218" in said.err
+    output = capsys.readouterr()
+    assert "2 of them are queries" in output.out
+    assert "test has 2 queries, expected 14,218" in output.err
     chosen = ["--set", "side=16", "--set", "official=false"]
     assert main(["data", "verify", "sop", *chosen, "--data", str(tmp_path)]) == 0
     assert main(["data", "verify", "packed", "--data", str(tmp_path)]) == 1
