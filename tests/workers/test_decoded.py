@@ -210,8 +210,8 @@ def test_a_hash_over_many_chunks_is_that_of_the_decoded_map(tmp_path: Path, monk
 def test_the_setting_says_from_which_size_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = photographed(photographs(tmp_path))
     needed = len(files) * 3 * 16 * 16
-    for limit, kind in (("", "Decoded"), (f"{needed / 1e9}", "Decoded"), (f"{(needed - 1) / 1e9}", "Encoded")):
-        monkeypatch.setenv(SETTING, limit)
+    for gigabytes, kind in (("", "Decoded"), (f"{needed / 1e9}", "Decoded"), (f"{(needed - 1) / 1e9}", "Encoded")):
+        monkeypatch.setenv(SETTING, gigabytes)
         assert type(stored("mine", files, Form("square", 16), tmp_path)).__name__ == kind
     for wrong in ("much", "-1", "nan"):
         monkeypatch.setenv(SETTING, wrong)

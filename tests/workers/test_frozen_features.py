@@ -139,8 +139,8 @@ def test_what_never_fits_is_refused(where: Place, monkeypatch: pytest.MonkeyPatc
     with pytest.raises(ValueError, match=r"would take 0\.0 GB, and METRICSWEEP_FEATURES_GB allows 0\.001; raise it"):
         of(frozen(), where)
     assert folders(where) == []
-    for limit in ("0", "-1", "nan", "much"):
-        monkeypatch.setenv(SETTING, limit)
+    for gigabytes in ("0", "-1", "nan", "much"):
+        monkeypatch.setenv(SETTING, gigabytes)
         with pytest.raises(ValueError, match="METRICSWEEP_FEATURES_GB: expected a number of gigabytes above 0, found"):
             limit()
 
