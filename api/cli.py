@@ -154,8 +154,8 @@ app = typer.Typer(
 )
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(requested: bool) -> None:
+    if requested:
         import importlib.metadata
 
         out.print(f"metricsweep {importlib.metadata.version('metricsweep')}")

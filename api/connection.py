@@ -128,8 +128,8 @@ class ServerConnection:
         """
         params = {name: value for name, value in (query or {}).items() if value is not None}
         for tries_left in reversed(range(_PAUSES + 1 if patient else 1)):
-            asked = self._http.stream("GET", f"{self.url}{path}", params=params, timeout=seconds, **more)
-            with self._reached(), asked as response:
+            stream = self._http.stream("GET", f"{self.url}{path}", params=params, timeout=seconds, **more)
+            with self._reached(), stream as response:
                 pause = _retry_after(response) if tries_left else None
                 if pause is None:
                     if not response.is_success:

@@ -51,9 +51,9 @@ def _actor(
         ),
     ] = None,
 ) -> str:
-    who = caller()
-    if who.name is not None:
-        return who.name
+    requester = caller()
+    if requester.name is not None:
+        return requester.name
     named = None if x_actor and service.store.accounts.any() else x_actor  # if there are users, the token decides
     return named or (request.client.host if request.client else "unknown")
 

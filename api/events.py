@@ -51,7 +51,7 @@ class Listener(NamedTuple):
 
     name: str
     may: Callable[[], bool]
-    who: Caller = OWNER
+    requester: Caller = OWNER
 
 
 class Stream:
@@ -134,7 +134,7 @@ class Feed:
         """
         self._check_room(listener.name)
         await self._awake()
-        mine = await self._seen(listener.who, {change.view.sweep for change, _ in self._remembered})
+        mine = await self._seen(listener.requester, {change.view.sweep for change, _ in self._remembered})
         self._check_room(listener.name)
         stream = Stream(listener, sweep, self._opening(sweep, last, mine))
         self._streams.add(stream)
@@ -203,20 +203,20 @@ class Feed:
 
     async def _audience(self, sweeps: Set[int]) -> Audience:
         """The sweeps that each listening user may see now; the streams of users without rights are ended."""
-        users = {stream.listener.who for stream in self._streams if not stream.listener.who.is_owner}
+        users = {stream.listener.requester for stream in self._streams if not stream.listener.requester.is_owner}
         if not users:
             return {}
         now = await asyncio.to_thread(self._service.accounts.again, users)
         for stream in self._streams:
-            if stream.listener.who in users - now.keys():
+            if stream.listener.requester in users - now.keys():
                 stream.end()
-        return {who: await self._seen(mine, sweeps) for who, mine in now.items()}
+        return {requester: await self._seen(mine, sweeps) for requester, mine in now.items()}
 
-    async def _seen(self, who: Caller, sweeps: Set[int]) -> Set[int] | None:
+    async def _seen(self, requester: Caller, sweeps: Set[int]) -> Set[int] | None:
         """The sweeps among these that a caller may see; `None` means all."""
-        if who.seen is None:
+        if requester.seen is None:
             return None
-        with calling(who):
+        with calling(requester):
             return await asyncio.to_thread(self._service.store.changes.seen, sweeps)
 
     def _take(self, span: ChangeSpan, audience: Audience) -> None:
@@ -247,10 +247,10 @@ class Feed:
         chunks = {sweep: b"".join(parts) for sweep, parts in by_sweep.items()}
         whole = b"".join(event for _, event in events)
         for stream in list(self._streams):
-            who = stream.listener.who
-            if not who.is_owner and who not in audience:  # it began meanwhile, and may have missed something
+            requester = stream.listener.requester
+            if not requester.is_owner and requester not in audience:  # new; it may have missed something
                 chunk: bytes | None = _reset(events[-1][0].id)
-            elif (mine := audience.get(who)) is not None:
+            elif (mine := audience.get(requester)) is not None:
                 chunk = b"".join(event for change, event in events if _is_for(change, stream.sweep, mine))
             else:
                 chunk = whole if stream.sweep is None else chunks.get(stream.sweep)

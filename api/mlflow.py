@@ -375,9 +375,9 @@ def _written(fields: Mapping[str, Any]) -> bytes:
 
 async def _files(treatment: Treatment, upstream: Upstream, request: Request, path: str) -> dict[str, str]:
     """The query of a request for files; raises Refusal unless they are in MLflow's own folder."""
-    asked = request.query_params
+    parameters = request.query_params
     if treatment is Treatment.RUN_FILES:
-        owner, kept = "run", {"run_id": asked.get("run_id") or asked.get("run_uuid") or ""}
+        owner, kept = "run", {"run_id": parameters.get("run_id") or parameters.get("run_uuid") or ""}
         found = await upstream.read("/api/2.0/mlflow/runs/get", kept)
     else:
         owner, kept = "model", {}
@@ -389,4 +389,4 @@ async def _files(treatment: Treatment, upstream: Upstream, request: Request, pat
         detail = f"its artifacts are not kept by this MLflow but at {location}, from which it serves nothing"
         raise Refusal(404, "RESOURCE_DOES_NOT_EXIST", detail)
     names = ("path", "page_token", "artifact_directory_path", "artifact_file_path")
-    return kept | {name: asked[name] for name in names if name in asked}
+    return kept | {name: parameters[name] for name in names if name in parameters}

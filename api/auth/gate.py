@@ -151,12 +151,12 @@ class AuthMiddleware:
             return answer(request, details(request, 404, "no path holds control characters"))
         if path in self.access.open_paths or path.startswith("/static/"):
             return OWNER
-        who = await self._caller(request, in_mlflow=path.startswith(f"{MLFLOW_PATH}/"))
-        if isinstance(who, Response):
-            return who
-        refused = _refusal(request.method, request.scope["path"], who)
-        with calling(who):  # the page of the error has the caller's navigation
-            return who if refused is None else _not_allowed(request, refused)
+        requester = await self._caller(request, in_mlflow=path.startswith(f"{MLFLOW_PATH}/"))
+        if isinstance(requester, Response):
+            return requester
+        refused = _refusal(request.method, request.scope["path"], requester)
+        with calling(requester):  # the page of the error has the caller's navigation
+            return requester if refused is None else _not_allowed(request, refused)
 
     async def _caller(self, request: Request, *, in_mlflow: bool) -> Caller | Response:
         accounts: AccountQueries = request.app.state.service.accounts
@@ -232,27 +232,28 @@ async def _wrong(request: Request, access: Authentication, detail: str) -> Respo
     return answer(request, details(request, 429, detail), {"Retry-After": f"{LONGEST_PAUSE:.0f}"})
 
 
-def _refusal(method: str, path: str, who: Caller) -> str | None:
+def _refusal(method: str, path: str, requester: Caller) -> str | None:
     """Why a caller may not make this request; `None` means that it may."""
-    if who.is_owner:
+    if requester.is_owner:
         return None
-    if who.is_visitor:
+    if requester.is_visitor:
         allowed = method in ("GET", "HEAD") and bool(_FOR_VISITORS.fullmatch(path))
         reason = "you came by a share link, which shows the results of its sweep and nothing else"
     elif path == _METRICS_PATH:
-        allowed, reason = who.administers or who.scope is Scope.METRICS, "what is measured is for administrators"
-    elif who.scope is Scope.METRICS:
+        allowed = requester.administers or requester.scope is Scope.METRICS
+        reason = "what is measured is for administrators"
+    elif requester.scope is Scope.METRICS:
         allowed, reason = False, f"your token opens {_METRICS_PATH} and nothing else"
     elif path == MLFLOW_PATH or path.startswith(f"{MLFLOW_PATH}/"):
-        allowed, reason = who.opens_mlflow, "MLflow knows no projects: it is for members of all of them"
-    elif who.scope is Scope.MLFLOW:
+        allowed, reason = requester.opens_mlflow, "MLflow knows no projects: it is for members of all of them"
+    elif requester.scope is Scope.MLFLOW:
         allowed, reason = False, "your token opens MLflow and nothing else"
     elif _TOKENS.fullmatch(path):
-        allowed = method in SAFE_METHODS or who.scope in (Scope.WRITE, Scope.ADMIN)
+        allowed = method in SAFE_METHODS or requester.scope in (Scope.WRITE, Scope.ADMIN)
         reason = "a token that may only read makes and ends no tokens"
     elif _FOR_ADMINS.fullmatch(path):
-        allowed, reason = who.administers, "what concerns all projects is for administrators"
+        allowed, reason = requester.administers, "what concerns all projects is for administrators"
     else:
-        allowed = method in SAFE_METHODS or path in OWN or who.steers
+        allowed = method in SAFE_METHODS or path in OWN or requester.steers
         reason = "you may look, and change nothing: that takes a member, and a token that may write"
     return None if allowed else reason

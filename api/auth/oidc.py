@@ -107,8 +107,8 @@ class ProviderLogin:
         async with self._client() as client:
             if not self.logs_out:
                 return None
-            asked = await client.create_logout_url(back, client_id=self._settings.oidc_client_id)
-        return str(asked["url"])
+            logout = await client.create_logout_url(back, client_id=self._settings.oidc_client_id)
+        return str(logout["url"])
 
     async def person(self, request: Request) -> Person:
         """The person whom the OpenID provider has logged in, from its redirect; raises LoginRefusedError."""

@@ -195,14 +195,14 @@ class LoginPatience:
         self._wrong = 0
         self._last = self._logged = -FORGIVEN_SECONDS
 
-    async def after_wrong(self, who: str) -> bool:
+    async def after_wrong(self, source: str) -> bool:
         """Wait, longer after each further wrong token; returns False at once if too many clients wait already."""
         now = time.monotonic()
         self._wrong = 1 if now - self._last > FORGIVEN_SECONDS else self._wrong + 1
         self._last = now
         if now - self._logged > _LOG_SECONDS:
             self._logged = now
-            log.warning("a wrong token or code from %s; %d wrong ones in a row", who, self._wrong)
+            log.warning("a wrong token or code from %s; %d wrong ones in a row", source, self._wrong)
         if self.waiting >= MOST_WAITING:
             return False
         self.waiting += 1

@@ -70,22 +70,24 @@ def users(
             _quota(people, "user", name, limits, unlimited=unlimited, as_json=as_json)
             return
         if action != "list":
-            who = _needed(name, "NAME")
+            user_name = _needed(name, "NAME")
             match action:
                 case "add":
-                    people.add_user(who, role, None if role is Role.ADMIN and project is None else project or "main")
+                    people.add_user(
+                        user_name, role, None if role is Role.ADMIN and project is None else project or "main"
+                    )
                 case "role":
-                    people.set_role(who, role)
+                    people.set_role(user_name, role)
                 case "join":
-                    people.join(who, _needed(project, "--project"), role)
+                    people.join(user_name, _needed(project, "--project"), role)
                 case "leave":
-                    people.leave(who, _needed(project, "--project"))
+                    people.leave(user_name, _needed(project, "--project"))
                 case "link":
-                    people.logins.link(who, _needed(subject, "--subject"), issuer)
+                    people.logins.link(user_name, _needed(subject, "--subject"), issuer)
                 case "unlink":
-                    people.logins.unlink(who)
+                    people.logins.unlink(user_name)
                 case _:
-                    people.disable(who, disabled=action == "disable")
+                    people.disable(user_name, disabled=action == "disable")
         known = [user for user in people.users() if name in (None, user.name)]
     if as_json:
         print_json(known)

@@ -120,11 +120,11 @@ def diff(
     file: OutFile = None,
 ) -> None:
     """Print which cells of a table changed, why, and whether by more than noise."""
-    wanted = file_format or ("json" if file and file.suffix == ".json" else "text")
+    output_format = file_format or ("json" if file and file.suffix == ".json" else "text")
     files = [_bundle(side) for side in (before, after)]
     if not any(files):
         with server.connect() as client:
-            rendered = client.evidence.diff(before, after, table, wanted)
+            rendered = client.evidence.diff(before, after, table, output_format)
     else:
         # Imported here, since it loads the libraries of tables, which other commands do not need.
         from orchestrator.service.tables import between_bundles
@@ -134,8 +134,8 @@ def diff(
                 bundle or _packed(side, Path(folder), server)
                 for bundle, side in zip(files, (before, after), strict=True)
             )
-            rendered = between_bundles(first, second, table, wanted)
-    emit(rendered.content, wanted, file)
+            rendered = between_bundles(first, second, table, output_format)
+    emit(rendered.content, output_format, file)
 
 
 def _bundle(side: str) -> Path | None:
@@ -180,7 +180,7 @@ def reproduction(
     as_json: Json = False,
 ) -> None:
     """Print which numbers of a paper your runs reproduce, and how their protocol differs."""
-    wanted = "json" if as_json else file_format or SUFFIXES.get(file.suffix if file else "", "markdown")
+    output_format = "json" if as_json else file_format or SUFFIXES.get(file.suffix if file else "", "markdown")
     if paper is None:
         if bundles or file or file_format:
             err.print("metricsweep: say which paper, such as SEC; `metricsweep reproduction` lists them")
@@ -191,11 +191,11 @@ def reproduction(
         # Imported here, since it loads the libraries of tables, which other commands do not need.
         from orchestrator.service.tables import from_bundles
 
-        rendered = from_bundles(bundles, paper, wanted, within)
+        rendered = from_bundles(bundles, paper, output_format, within)
     else:
         with server.connect() as client:
-            rendered = client.evidence.reproduction_file(paper, wanted, within)
-    emit(rendered.content, wanted, file)
+            rendered = client.evidence.reproduction_file(paper, output_format, within)
+    emit(rendered.content, output_format, file)
 
 
 def _list_papers(server: Server, as_json: bool) -> None:
@@ -284,12 +284,12 @@ def published(
             for summary in tables:  # a title may be longer than a terminal is wide, and an id must not be cut for it
                 out.print(f"{summary.id:10}{summary.count:7}  {summary.title}")
         return
-    wanted = "json" if as_json else file_format or SUFFIXES.get(file.suffix if file else "", "markdown")
+    output_format = "json" if as_json else file_format or SUFFIXES.get(file.suffix if file else "", "markdown")
     if like is None:
-        rendered = offline.published_file(table_id, wanted, settings())
+        rendered = offline.published_file(table_id, output_format, settings())
     else:
-        rendered = offline.published_like(table_id, read_spec(like, changes), table, wanted, settings())
-    emit(rendered.content, wanted, file)
+        rendered = offline.published_like(table_id, read_spec(like, changes), table, output_format, settings())
+    emit(rendered.content, output_format, file)
 
 
 def _above_zero(value: float | None) -> float | None:

@@ -242,9 +242,11 @@ def cancel(server: Server, where: Where) -> None:
     """Cancel a sweep, one of its cells, or a trial; ended trials keep their results."""
     place = placed(where)
     with server.connect() as client:
-        asked = client.cancel(*_parts(client, place))
-        out.print(f"{place}: stop requested; sweep {asked.sweep.id} {asked.sweep.name} is {asked.sweep.state} now")
-        follow_request(client, asked.request)
+        response = client.cancel(*_parts(client, place))
+        out.print(
+            f"{place}: stop requested; sweep {response.sweep.id} {response.sweep.name} is {response.sweep.state} now"
+        )
+        follow_request(client, response.request)
 
 
 def _parts(client: "Client", place: TypedPlace) -> tuple[int, int | None, int | None]:
@@ -265,11 +267,11 @@ def retry(
     """Run the failed and cancelled trials of a sweep or a cell again, or one trial."""
     place = placed(where)
     with server.connect() as client:
-        asked = client.retry(*_parts(client, place), only)
+        response = client.retry(*_parts(client, place), only)
         which = {"failed": "its failed trials", "all": "its failed, cancelled and pruned trials"}
         what = place if place.trial else which.get(only or "", "its failed and cancelled trials")
-        words = f"requested a retry of {what}; `metricsweep watch {asked.sweep.id}` follows it"
-        report_request(client, asked, words)
+        words = f"requested a retry of {what}; `metricsweep watch {response.sweep.id}` follows it"
+        report_request(client, response, words)
 
 
 def pause(server: Server, number: SweepId) -> None:
@@ -357,9 +359,9 @@ def delete(
         if not yes:
             question = f"Delete sweep {number} {found.name} with its {found.total} trials? What others share is kept."
             typer.confirm(one_line(question), abort=True)
-        asked = client.delete(number, found.name)
+        request = client.delete(number, found.name)
         out.print(f"sweep {number} {found.name}: deletion requested")
-        follow_request(client, asked.id)
+        follow_request(client, request.id)
 
 
 def requests(server: Server, number: SweepId, limit: Limit = 50, as_json: Json = False) -> None:
@@ -374,10 +376,10 @@ def requests(server: Server, number: SweepId, limit: Limit = 50, as_json: Json =
         err.print(f"no requests to sweep {number}")
 
 
-def report_request(client: "Client", asked: "SweepRequest", words: str) -> None:
+def report_request(client: "Client", response: "SweepRequest", words: str) -> None:
     """Print what is requested of a sweep, and the outcome as `follow_request` does."""
-    out.print(f"sweep {asked.sweep.id} {asked.sweep.name}: {words}")
-    follow_request(client, asked.request)
+    out.print(f"sweep {response.sweep.id} {response.sweep.name}: {words}")
+    follow_request(client, response.request)
 
 
 def wait_for_request(client: "Client", request: int, most: float = float("inf")) -> "RequestView":

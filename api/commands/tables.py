@@ -78,7 +78,7 @@ def table(
     prefix: Annotated[str, typer.Option(help="The prefix of the macros.", metavar="LETTERS")] = "ms",
 ) -> None:
     """Print or write a table; a running sweep's table shows what is missing."""
-    wanted = file_format or SUFFIXES.get(file.suffix if file else "", "markdown")
+    output_format = file_format or SUFFIXES.get(file.suffix if file else "", "markdown")
     with server.connect() as client:
         if bundle is not None:
             write_bundle(client, number, bundle)
@@ -87,8 +87,8 @@ def table(
             made = client.evidence.macros_file(number, name or _first(client, number, "table"), "latex", prefix)
             emit(made.content, "latex", macros)
             return
-        rendered = client.table(number, name or _first(client, number, "table"), wanted, tuned, numbers)
-    emit(rendered.content, wanted, file)
+        rendered = client.table(number, name or _first(client, number, "table"), output_format, tuned, numbers)
+    emit(rendered.content, output_format, file)
 
 
 def emit(content: bytes, format_name: str, file: Path | None) -> None:
@@ -258,10 +258,10 @@ def compare(
     """Print or write one table of several sweeps, merged or as a difference."""
     if len(ids) < 2:
         raise typer.BadParameter("name two sweeps or more, such as `metricsweep compare 7 9`")
-    wanted = file_format or SUFFIXES.get(file.suffix if file else "", "markdown")
+    output_format = file_format or SUFFIXES.get(file.suffix if file else "", "markdown")
     with server.connect() as client:
-        rendered = client.compare(ids, table, view, wanted)
-    emit(rendered.content, wanted, file)
+        rendered = client.compare(ids, table, view, output_format)
+    emit(rendered.content, output_format, file)
 
 
 _BINARY: Final = ("png", "pdf")
@@ -290,13 +290,13 @@ def figure(
 ) -> None:
     """Print or write a figure; a running sweep's figure shows what is missing."""
     ending = file.suffix.removeprefix(".").lower() if file else ""
-    wanted = file_format or (ending if ending in FIGURE_FORMATS else "json")
-    if wanted in _BINARY and file is None and sys.stdout.isatty():
-        err.print(f"metricsweep: {wanted} is a binary format; name a file with --out FILE.{wanted}")
+    output_format = file_format or (ending if ending in FIGURE_FORMATS else "json")
+    if output_format in _BINARY and file is None and sys.stdout.isatty():
+        err.print(f"metricsweep: {output_format} is a binary format; name a file with --out FILE.{output_format}")
         raise typer.Exit(WRONG)
     with server.connect() as client:
-        rendered = client.figure(number, name or _first(client, number, "figure"), wanted, heading)
-    emit(rendered.content, wanted, file)
+        rendered = client.figure(number, name or _first(client, number, "figure"), output_format, heading)
+    emit(rendered.content, output_format, file)
 
 
 def write_figures(client: "Client", sweep: int, names: list[str], stem: str, folder: Path) -> list[Path]:
@@ -400,9 +400,9 @@ def import_(
     else:
         with server.connect() as client:
             sweep = client.sweep(int(into))
-            asked = client.extend(sweep.id, offline.with_imported(sweep.text.encode(), table, taken.rows))
+            response = client.extend(sweep.id, offline.with_imported(sweep.text.encode(), table, taken.rows))
             many = "1 row" if len(taken.rows) == 1 else f"{len(taken.rows)} rows"
-            report_request(client, asked, f"import of {many} requested")
+            report_request(client, response, f"import of {many} requested")
 
 
 def _pairs(option: str, values: Sequence[str] | None, *, value_optional: bool = False) -> dict[str, str]:

@@ -296,12 +296,12 @@ class RateLimit:
             return 0.0, ""  # event streams are limited by number
         if self.is_open(path):
             return self._buckets["open"].take(_network(scope)), "this address"
-        who, mirrored = caller(), path.startswith(f"{MLFLOW_PATH}/")
-        if mirrored and who.is_owner:
+        requester, mirrored = caller(), path.startswith(f"{MLFLOW_PATH}/")
+        if mirrored and requester.is_owner:
             return 0.0, ""  # the conductor, which mirrors every run
         # MLflow's client also reads by POST, and a notebook sends a request for each epoch.
         kind = "read" if mirrored or method in SAFE_METHODS else "write"
-        return self._buckets[kind].take(_key(who, scope)), "this token"
+        return self._buckets[kind].take(_key(requester, scope)), "this token"
 
 
 def is_stream(method: str, path: str) -> bool:
@@ -309,13 +309,13 @@ def is_stream(method: str, path: str) -> bool:
     return method == "GET" and path.startswith("/v1/") and path.endswith("/events")
 
 
-def _key(who: Caller, scope: Scope) -> Hashable:
+def _key(requester: Caller, scope: Scope) -> Hashable:
     """The bucket of a caller: of its token, its share links, or its name behind a proxy; of the owner, the address."""
-    if who.token is not None:
-        return "token", who.token
-    if who.is_visitor:
-        return "link", min(who.links)
-    return ("user", who.user) if who.user is not None else _network(scope)
+    if requester.token is not None:
+        return "token", requester.token
+    if requester.is_visitor:
+        return "link", min(requester.links)
+    return ("user", requester.user) if requester.user is not None else _network(scope)
 
 
 def _network(scope: Scope) -> Hashable:

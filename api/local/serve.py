@@ -208,10 +208,10 @@ class Supervision:
             each.state = "starting"
 
     def _note_exit(self, name: str, each: _Watched, code: int) -> None:
-        asked, lived = each.state == "ending", time.monotonic() - each.at
+        requested, lived = each.state == "ending", time.monotonic() - each.at
         each.exits += 1
         each.state = "waiting"
-        if asked:
+        if requested:
             each.at = 0.0
             return
         message = f"ended with {describe_exit(code)}; its log is {each.child.log.path}"
@@ -411,15 +411,15 @@ class Stack:
 
     def _api_port(self, home: Home) -> int:
         """The port of the settings; by default the last one, the usual one, or any that is free."""
-        asked, host = self._settings.port, self._settings.host
-        if asked == 0 or "port" not in self._settings.model_fields_set:
-            return home.port("api", range(asked, asked + _NEXT_PORTS) if asked else [], host)
-        if not is_free(host, asked):
+        port, host = self._settings.port, self._settings.host
+        if port == 0 or "port" not in self._settings.model_fields_set:
+            return home.port("api", range(port, port + _NEXT_PORTS) if port else [], host)
+        if not is_free(host, port):
             raise MetricsweepError(
-                f"port {asked} of {host} (--port or METRICSWEEP_PORT) is held by {holder(asked)}; "
+                f"port {port} of {host} (--port or METRICSWEEP_PORT) is held by {holder(port)}; "
                 "name another, 0 for any, or none for the first that is free"
             )
-        return asked
+        return port
 
 
 def _refuse_wrong_start(settings: Settings) -> None:

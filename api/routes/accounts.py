@@ -398,9 +398,9 @@ def _token_revoked(
 
 
 def _page(service: ServiceParameter, cursor: str | None, user: str, made: NewTokenView | None = None) -> str:
-    who = caller()
-    whose = user if user and who.administers else who.name or ""
-    return tokens_page(service.people.tokens.page(cursor, 100, whose or None), whose, who, made)
+    requester = caller()
+    whose = user if user and requester.administers else requester.name or ""
+    return tokens_page(service.people.tokens.page(cursor, 100, whose or None), whose, requester, made)
 
 
 QUOTAS: Final[list[dict[str, Any]]] = [

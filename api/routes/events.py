@@ -106,11 +106,13 @@ class EventStream(StreamingResponse):
 def _listener(request: Request, access: Admission) -> Listener:
     """The listener of a request: a browser by its session, a program by its user or its address."""
     session = access.sessions.of(request)
-    who = caller()
+    requester = caller()
     if session and "authorization" not in request.headers:
-        return Listener(f"session {session.id}", access.sessions.lasting(session), who)
-    if not who.is_owner:  # the feed reads its rights again
-        name = f"link {min(who.links)}" if who.is_visitor else f"user {who.user}"
-        return Listener(name, lambda: True, who)
+        return Listener(f"session {session.id}", access.sessions.lasting(session), requester)
+    if not requester.is_owner:  # the feed reads its rights again
+        name = f"link {min(requester.links)}" if requester.is_visitor else f"user {requester.user}"
+        return Listener(name, lambda: True, requester)
     token = request.headers.get("authorization", "").partition(" ")[2]
-    return Listener(f"address {request.client.host if request.client else ''}", partial(access.is_token, token), who)
+    return Listener(
+        f"address {request.client.host if request.client else ''}", partial(access.is_token, token), requester
+    )

@@ -118,7 +118,7 @@ def _names(columns: str | None) -> list[str] | None:
 def listing(
     service: ServiceParameter,
     paging: Paged,
-    wanted: Rows,
+    query: Rows,
     sort: Sort = "-trial",
     columns: Names = None,
     count: Annotated[bool, Query(description="Count all rows in `total`.")] = False,
@@ -127,7 +127,7 @@ def listing(
     ] = "",
 ) -> Listing:
     """Trials or candidates that match a filter, sorted by any column."""
-    page = service.listings.page(wanted, sort, _names(columns), paging.cursor, paging.limit, count=count, group=group)
+    page = service.listings.page(query, sort, _names(columns), paging.cursor, paging.limit, count=count, group=group)
     paging.linked(page)
     return page
 
@@ -141,13 +141,13 @@ def listing(
 def plot(
     service: ServiceParameter,
     plot: Annotated[Plot, Path(description="The plot.", examples=["scatter"])],
-    wanted: Rows,
+    query: Rows,
     x: Text = "",
     y: Text = "",
     colour: Text = "",
 ) -> JSONResponse:
     """The columns `x` and `y` are the axes, and `colour` gives the colours; each has a default."""
-    return JSONResponse(service.listings.plot(plot, wanted, x, y, colour))
+    return JSONResponse(service.listings.plot(plot, query, x, y, colour))
 
 
 @router.get("/columns", summary="The columns of a listing", responses=shown(COLUMNS, "Axes, then metrics."))
@@ -194,27 +194,27 @@ Address = Annotated[ListingAddress, Depends(_sought)]
 
 
 @pages.get("/trials")
-def _trials_page(service: ServiceParameter, asked: Address) -> HTMLResponse:
-    return _page(service, asked, "")
+def _trials_page(service: ServiceParameter, address: Address) -> HTMLResponse:
+    return _page(service, address, "")
 
 
 @pages.get("/sweeps/{id}/trials")
-def _trials_of_a_sweep(number: Id, service: ServiceParameter, asked: Address) -> HTMLResponse:
-    return _page(service, replace(asked, sweep=number), service.sweeps.get(number).name)
+def _trials_of_a_sweep(number: Id, service: ServiceParameter, address: Address) -> HTMLResponse:
+    return _page(service, replace(address, sweep=number), service.sweeps.get(number).name)
 
 
-def _page(service: ServiceParameter, asked: ListingAddress, name: str) -> HTMLResponse:
+def _page(service: ServiceParameter, address: ListingAddress, name: str) -> HTMLResponse:
     """Render the page; an invalid filter is shown as it was typed, with the error."""
-    columns = service.store.listings.columns(asked.sweep)
-    wanted = ListingQuery(asked.where, asked.of, asked.sweep)
+    columns = service.store.listings.columns(address.sweep)
+    query = ListingQuery(address.where, address.of, address.sweep)
     try:
         page = service.listings.page(
-            wanted, asked.sort, asked.columns, asked.cursor, asked.limit, count=True, group=asked.group
+            query, address.sort, address.columns, address.cursor, address.limit, count=True, group=address.group
         )
     except InvalidFilterError as error:
         problem = f"The filter is wrong {error.detail}." if error.path == "where" else f"{error}."
-        return HTMLResponse(listing_page(asked, None, columns, sweep_name=name, problem=problem), status_code=422)
-    return HTMLResponse(listing_page(asked, page, columns, sweep_name=name))
+        return HTMLResponse(listing_page(address, None, columns, sweep_name=name, problem=problem), status_code=422)
+    return HTMLResponse(listing_page(address, page, columns, sweep_name=name))
 
 
 @pages.get("/compare")

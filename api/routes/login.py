@@ -82,11 +82,11 @@ Then = Annotated[str, Query(alias="next", max_length=2000)]
 )
 def login_link(access: Admission) -> LoginLink:
     """A link for the caller: it opens one session, once, within the hour, and contains no token."""
-    who = caller()
-    if not who.is_owner and who.token is None:
+    requester = caller()
+    if not requester.is_owner and requester.token is None:
         raise NotAllowedError("a proxy logs you in and you have no token; open the page through the proxy")
     until = datetime.now(UTC) + timedelta(seconds=CODE_SECONDS)
-    return LoginLink(path=f"/login?code={access.codes.new(who.user, who.token)}", expires_at=until)
+    return LoginLink(path=f"/login?code={access.codes.new(requester.user, requester.token)}", expires_at=until)
 
 
 @router.get("/me", summary="Who am I, and what may I?", responses=shown(ME, "The caller."))
@@ -179,16 +179,18 @@ async def open_share(
     sweep = min(visitor.shared)
     opened = RedirectResponse(f"/sweeps/{sweep}", status_code=303)
     session = access.sessions.of(request)
-    who = await _who(service, session) if session else None
-    if who is None:
+    requester = await _who(service, session) if session else None
+    if requester is None:
         if link:
             access.sessions.keep_link(request, opened, link)
         return opened
-    with calling(who):  # a login comes before a link
+    with calling(requester):  # a login comes before a link
         try:
             await run_in_threadpool(service.store.changes.require, sweep)
         except NotFoundError:
-            detail = f"you are logged in as {_name(who)}, who does not see this sweep; log out and open the link again"
+            detail = (
+                f"you are logged in as {_name(requester)}, who does not see this sweep; log out and open the link again"
+            )
             return answer(request, details(request, 409, detail))
     return opened
 
@@ -227,9 +229,9 @@ async def login(
     session = access.sessions.of(request)
     now = await _who(service, session) if session else None  # None if the session's token is not valid any more
     link = access.codes.known(code)
-    who = await _who(service, link) if link else None
-    if who is not None and (now is None or now.user != who.user):
-        return HTMLResponse(sweeps.login_link_page(code, local(then), _name(who), _name(now) if now else None))
+    requester = await _who(service, link) if link else None
+    if requester is not None and (now is None or now.user != requester.user):
+        return HTMLResponse(sweeps.login_link_page(code, local(then), _name(requester), _name(now) if now else None))
     if now:
         return RedirectResponse(local(then), status_code=303)
     if not code:
@@ -256,9 +258,9 @@ async def enter(
         return await _entered(request, then, named, "a link")
     if access.is_token(token):
         return await _entered(request, then, OWNER, "the form")
-    who = await run_in_threadpool(service.accounts.of_text, token)
-    if who is not None and who.scope not in (Scope.MLFLOW, Scope.METRICS):
-        return await _entered(request, then, who, "the form")
+    requester = await run_in_threadpool(service.accounts.of_text, token)
+    if requester is not None and requester.scope not in (Scope.MLFLOW, Scope.METRICS):
+        return await _entered(request, then, requester, "the form")
     if not token:  # an empty form is no attempt to guess a token
         return HTMLResponse(form(provider, WRONG_TOKEN, then), status_code=401)
     return await _refused(access, request, WRONG_TOKEN, then)
@@ -290,11 +292,11 @@ async def come_back(access: Admission, service: ServiceParameter, provider: ByPr
     try:
         person = await login.person(request)
         with calling(OWNER, _address(request)):
-            who = await run_in_threadpool(service.store.logins.enter, person, login.terms)
+            requester = await run_in_threadpool(service.store.logins.enter, person, login.terms)
     except LoginRefusedError as error:
         return await _not_let_in(login, access, request, error)
     answer = RedirectResponse(local(request.session.get("next", "/")), status_code=303)
-    access.sessions.begin(request, answer, who.token, int(login.terms.seconds))
+    access.sessions.begin(request, answer, requester.token, int(login.terms.seconds))
     request.session.clear()
     return answer
 
@@ -317,16 +319,16 @@ async def _who(service: ServiceParameter, login: BrowserSession | OneTimeLogin) 
     return OWNER if login.token is None else await run_in_threadpool(service.store.accounts.by_token, login.token)
 
 
-def _name(who: Caller) -> str:
-    return "the owner of this server" if who.name is None else f"{who.name} ({who.role})"
+def _name(requester: Caller) -> str:
+    return "the owner of this server" if requester.name is None else f"{requester.name} ({requester.role})"
 
 
-async def _entered(request: Request, then: str, who: Caller, how: str) -> Response:
+async def _entered(request: Request, then: str, requester: Caller, how: str) -> Response:
     app = request.app.state
-    with calling(who, _address(request)):
-        await run_in_threadpool(app.service.store.audit.entered, who, how)
+    with calling(requester, _address(request)):
+        await run_in_threadpool(app.service.store.audit.entered, requester, how)
     answer = RedirectResponse(local(then), status_code=303)
-    app.access.sessions.begin(request, answer, who.token)
+    app.access.sessions.begin(request, answer, requester.token)
     return answer
 
 
@@ -340,10 +342,10 @@ async def _not_let_in(
     login: oidc.ProviderLogin, access: Admission, request: Request, error: LoginRefusedError
 ) -> Response:
     """The form with the reason, after a delay if the provider proved no identity."""
-    who = f"; subject {error.subject}" if error.subject else ""
-    log.warning("a login by OpenID Connect is refused: %s%s", error, who)
+    subject = f"; subject {error.subject}" if error.subject else ""
+    log.warning("a login by OpenID Connect is refused: %s%s", error, subject)
     with calling(OWNER, _address(request)):
-        await run_in_threadpool(request.app.state.service.people.logins.refused, f"{error}{who}")
+        await run_in_threadpool(request.app.state.service.people.logins.refused, f"{error}{subject}")
     message = f"You were not let in: {error}."
     if error.subject:
         message += f" An administrator may link a user with you by your subject there, {error.subject}."

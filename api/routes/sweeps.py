@@ -214,9 +214,9 @@ def delete(
     confirm: Annotated[str, Query(max_length=200, description="The sweep's name, as a confirmation.")],
 ) -> RequestView:
     """Request the deletion of an ended sweep, with checkpoints, logs and results that no other sweep uses."""
-    asked = service.commands.delete(number, confirm, actor)
-    response.headers["Location"] = f"/v1/requests/{asked.id}"
-    return asked
+    request = service.commands.delete(number, confirm, actor)
+    response.headers["Location"] = f"/v1/requests/{request.id}"
+    return request
 
 
 @requests_router.get(

@@ -241,10 +241,12 @@ class EventHandler:
 class LeasedBroker(EventHandler):
     """Gives out orders and records their events, in the engine's thread; ticks run in between."""
 
-    def __init__(self, store: Store, writer: Writer, tick: Tick, lease: Heartbeat, asked: Callable[[], bool]) -> None:
+    def __init__(
+        self, store: Store, writer: Writer, tick: Tick, lease: Heartbeat, end_requested: Callable[[], bool]
+    ) -> None:
         super().__init__(writer.events, tick.retries, tick.pruning, tick.wait_reasons)
         self._store, self._writer, self._tick = store, writer, tick
-        self._lease, self._asked = lease, asked
+        self._lease, self._end_requested = lease, end_requested
         self._ticked = 0.0
         self._orphans: list[Order] = []
 
@@ -258,7 +260,7 @@ class LeasedBroker(EventHandler):
 
     def closing(self) -> bool:
         """Whether the conductor was asked to end or has lost the lease."""
-        return self._asked() or self._lease.lost.is_set()
+        return self._end_requested() or self._lease.lost.is_set()
 
     def check_lease(self) -> None:
         """Raise FencedError once another conductor holds the lease."""

@@ -24,7 +24,7 @@ _NODES_SECONDS: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _Inspection:
     needs: Sequence[Need]
     since: float
 
@@ -41,9 +41,9 @@ class DataContents:
     ) -> None:
         self._store, self._writer, self._catalog = store, writer, catalog
         self._availability, self._inspects = availability, inspects
-        self._asked: dict[int, _Asked] = {}
+        self._inspections: dict[int, _Inspection] = {}
         self._decided: set[int] = set()
-        self._looks: dict[str, _Asked] = {}  # by key, what clients wait for
+        self._looks: dict[str, _Inspection] = {}  # by key, what clients wait for
         self._seen_requests: dict[str, datetime] = {}
 
     def settled(self, queued: Sequence[QueuedSweep]) -> list[QueuedSweep]:
@@ -53,26 +53,26 @@ class DataContents:
         self._read_clients()
         present = {sweep.id for sweep in queued}
         self._decided &= present
-        self._asked = {sweep: asked for sweep, asked in self._asked.items() if sweep in present}
+        self._inspections = {sweep: inspection for sweep, inspection in self._inspections.items() if sweep in present}
         for sweep in queued:
-            if sweep.id not in self._decided and sweep.id not in self._asked:
+            if sweep.id not in self._decided and sweep.id not in self._inspections:
                 self._begin(sweep)
-        if self._asked or self._looks:
+        if self._inspections or self._looks:
             self._ask()
             self._availability.update(trials_changed=True)
-            for sweep_id, asked in list(self._asked.items()):
-                self._decide(sweep_id, asked)
+            for sweep_id, inspection in list(self._inspections.items()):
+                self._decide(sweep_id, inspection)
             self._ask()
         return [sweep for sweep in queued if sweep.id in self._decided]
 
     def _read_clients(self) -> None:
         """Read which inspections clients asked for before they submit."""
-        for need, asked in self._store.data.requested_inspections(
+        for need, requested_at in self._store.data.requested_inspections(
             datetime.now(UTC) - timedelta(seconds=_CLIENT_SECONDS)
         ):
-            if self._seen_requests.get(need.key) != asked:
-                self._seen_requests[need.key] = asked
-                self._looks[need.key] = _Asked([need], time.monotonic())
+            if self._seen_requests.get(need.key) != requested_at:
+                self._seen_requests[need.key] = requested_at
+                self._looks[need.key] = _Inspection([need], time.monotonic())
         gone = time.monotonic() - _CLIENT_SECONDS
         self._looks = {
             key: look
@@ -81,8 +81,10 @@ class DataContents:
         }
 
     def _ask(self) -> None:
-        every = (*self._asked.values(), *self._looks.values())
-        self._availability.request_inspections((need, asked.since) for asked in every for need in asked.needs)
+        every = (*self._inspections.values(), *self._looks.values())
+        self._availability.request_inspections(
+            (need, inspection.since) for inspection in every for need in inspection.needs
+        )
 
     def _begin(self, sweep: QueuedSweep) -> None:
         """Find what a sweep reads; it can be expanded if it reads nothing or its content is decided."""
@@ -94,15 +96,15 @@ class DataContents:
         if sweep.written or not (found or undeclared) or self._store.data.planned_content(sweep.id) is not None:
             self._decided.add(sweep.id)
         else:
-            self._asked[sweep.id] = _Asked(found, time.monotonic())
+            self._inspections[sweep.id] = _Inspection(found, time.monotonic())
 
-    def _decide(self, sweep_id: int, asked: _Asked) -> None:
-        keys = {need.key for need in asked.needs}
-        found = self._availability.seen_since(keys, asked.since)
+    def _decide(self, sweep_id: int, inspection: _Inspection) -> None:
+        keys = {need.key for need in inspection.needs}
+        found = self._availability.seen_since(keys, inspection.since)
         if found is None:
             return
         if keys and not found:
-            if time.monotonic() - asked.since < _NODES_SECONDS:
+            if time.monotonic() - inspection.since < _NODES_SECONDS:
                 return
             found = self._store.data.findings()
         if wrong := self._misfit(sweep_id, [finding for finding in found if finding.need.key in keys]):
@@ -111,7 +113,7 @@ class DataContents:
             content = {key: hashes for key, hashes in agreed(found).items() if key in keys}
             self._writer.data.note_content(sweep_id, content)
             self._decided.add(sweep_id)
-        del self._asked[sweep_id]
+        del self._inspections[sweep_id]
 
     def _misfit(self, sweep_id: int, found: Sequence[Inspected]) -> str:
         """The problems of a sweep's spec with the classes and images that nodes found, or an empty text."""

@@ -157,9 +157,9 @@ _OTHERS: Final = (
 
 def _agreeing(written: Iterator[Labels], planned: Iterable[Labels]) -> int:
     """The number of written labels; raises ConflictError if they differ from the planned labels."""
-    count, wanted = 0, iter(planned)
+    count, expected = 0, iter(planned)
     for labels in written:
-        if labels != next(wanted, None):
+        if labels != next(expected, None):
             raise ConflictError(_OTHERS)
         count += 1
     return count

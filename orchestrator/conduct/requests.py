@@ -217,8 +217,8 @@ class Resolutions:
             "before": report.before or step.comparisons(),
             "rounds": [*report.rounds, coming], "trials": report.trials + coming.trials,
         })  # fmt: skip
-        asked = self._writer.resolutions.grow(going, report, arguments)
-        log.info("round %d of sweep %d: %d trials, by request %d", coming.number, going.sweep, coming.trials, asked)
+        request = self._writer.resolutions.grow(going, report, arguments)
+        log.info("round %d of sweep %d: %d trials, by request %d", coming.number, going.sweep, coming.trials, request)
         return True
 
     def _closed(self, going: GoingResolution) -> ResolutionView | None:
@@ -245,9 +245,9 @@ class Resolutions:
 
     def _broken(self, going: GoingResolution, last: ResolutionRound, results: SweepResults) -> str:
         """Why the last round prevents another one; empty if it does not."""
-        asked = self._store.requests.get(last.request or 0)
-        if asked.state == "refused":
-            return f"round {last.number} was refused: {asked.outcome}"
+        request = self._store.requests.get(last.request or 0)
+        if request.state == "refused":
+            return f"round {last.number} was refused: {request.outcome}"
         first = self._store.requests.looks(going.sweep)[-1].position
         states = {trial.state for trial in results.trials if trial.position >= first}
         if TrialState.CANCELLED in states:

@@ -73,10 +73,10 @@ class Searches:
         going = sum(not suggested.ended for suggested in open_cell.unscored)
         count = open_cell.candidates
         while going < at.spec.search.parallel and count < at.space.candidates:
-            asked = at.study.ask()
-            if asked is None:
+            suggestion = at.study.ask()
+            if suggestion is None:
                 break
-            self._add(open_cell, at, *asked)
+            self._add(open_cell, at, *suggestion)
             count, going = count + 1, going + 1
         # A retried candidate that the study counts as failed or pruned may still become the best: wait.
         over = not going and not self._store.trials.has_active(open_cell.sweep, open_cell.cell)

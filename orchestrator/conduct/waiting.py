@@ -75,9 +75,9 @@ class Availability:
         self._store, self._writer, self._engine, self._now = store, writer, engine, now
         self._usual = {need.key: need for need in usual}
         self._machines: dict[str, _Machine] = {}
-        self._asked: list[RequestedNeed] = []
+        self._requested: list[RequestedNeed] = []
         self._urgent: dict[str, tuple[Need, float]] = {}  # by key, the time since which it must be inspected again
-        self._asked_at = self._busy_at = float("-inf")
+        self._requested_at = self._busy_at = float("-inf")
         self.missing_needs: frozenset[str] = frozenset()
         """The keys of the needs that no machine has, or that no machine has inspected yet."""
         self.notices: Mapping[int, list[str]] = {}
@@ -86,7 +86,7 @@ class Availability:
     @property
     def settled(self) -> bool:
         """Whether every machine has inspected all data sets that sweeps need."""
-        keys = {asked.need.key for asked in self._asked}
+        keys = {request.need.key for request in self._requested}
         machines = self._machines.values()
         looked = all(keys <= machine.found.keys() and not keys & machine.looking for machine in machines)
         return looked and not self._urgent
@@ -96,8 +96,8 @@ class Availability:
 
         `trials_changed`: trials were added or changed.
         """
-        if trials_changed or self._now() - self._asked_at > DATA_SECONDS:
-            self._asked, self._asked_at = self._store.data.requested_needs(), self._now()
+        if trials_changed or self._now() - self._requested_at > DATA_SECONDS:
+            self._requested, self._requested_at = self._store.data.requested_needs(), self._now()
             self._meet(self._engine.machines())
             for machine in self._machines.values():
                 self._begin(machine)
@@ -135,7 +135,7 @@ class Availability:
             if key is not None:
                 machine.found.pop(key, None)
                 machine.begun.pop(key, None)
-        self._asked_at = float("-inf")
+        self._requested_at = float("-inf")
 
     def _meet(self, machines: Sequence[Node]) -> None:
         """Update the machines; the findings of those that left are kept until another machine is there."""
@@ -154,14 +154,16 @@ class Availability:
             absent = (key for key in needs if key not in machine.found or (again and machine.absent(key)))
             return {key: needs[key] for key in absent}
 
-        wanted = due({asked.need.key: asked.need for asked in self._asked}, max(AGAIN_SECONDS, SHARE * machine.took))
+        needed = due(
+            {request.need.key: request.need for request in self._requested}, max(AGAIN_SECONDS, SHARE * machine.took)
+        )
         urgent = self._urgent.items()
-        wanted |= {key: need for key, (need, since) in urgent if machine.begun.get(key, float("-inf")) < since}
-        if not wanted and self._settled_in(machine):
-            wanted = due(self._usual, _USUAL_SECONDS)
-        if wanted:
-            machine.looking, machine.began = frozenset(wanted), self._now()
-            self._engine.inspect(machine.node, list(wanted.values()))
+        needed |= {key: need for key, (need, since) in urgent if machine.begun.get(key, float("-inf")) < since}
+        if not needed and self._settled_in(machine):
+            needed = due(self._usual, _USUAL_SECONDS)
+        if needed:
+            machine.looking, machine.began = frozenset(needed), self._now()
+            self._engine.inspect(machine.node, list(needed.values()))
 
     def _settled_in(self, machine: _Machine) -> bool:
         """Whether a machine may inspect data that nothing needs yet, which takes CPU time from trainings."""
@@ -185,15 +187,15 @@ class Availability:
         """Find the needs that no machine has, and the notices of their sweeps."""
         machines, notices = self._machines.values(), dict[int, list[str]]()
         missing_needs = set()
-        for asked in self._asked:
-            key = asked.need.key
+        for request in self._requested:
+            key = request.need.key
             seen = [machine.found[key] for machine in machines if key in machine.found]
             if not machines or any(entry.finding.state not in ABSENT for entry in seen):
                 continue
             missing_needs.add(key)
-            notice = absence(asked.need, seen) if len(seen) == len(machines) else None
-            if notice and self._store.data.waiting_for(asked.sweep, key):
-                notices.setdefault(asked.sweep, []).append(notice)
+            notice = absence(request.need, seen) if len(seen) == len(machines) else None
+            if notice and self._store.data.waiting_for(request.sweep, key):
+                notices.setdefault(request.sweep, []).append(notice)
         self.missing_needs, self.notices = frozenset(missing_needs), notices
 
 
@@ -339,12 +341,12 @@ class Capacity:
         """Find the slots that no node can hold, and the notices of their sweeps."""
         notices: dict[int, list[str]] = {}
         if self._alive is not None:
-            asked = self._store.capacity.requested_slots()
+            requested = self._store.capacity.requested_slots()
             self.impossible_slots = frozenset(
-                asked_slot.text for asked_slot in asked if not possible(asked_slot.slot, self._alive)
+                asked_slot.text for asked_slot in requested if not possible(asked_slot.slot, self._alive)
             )
             seen = self._store.capacity.nodes()
-            for asked_slot in asked:
+            for asked_slot in requested:
                 # No notice for a slot that a node of the past could hold: such a node may come back.
                 reason = shortage(asked_slot.slot, seen) if asked_slot.text in self.impossible_slots else None
                 labels = self._store.capacity.waiting_labels(asked_slot) if reason else None

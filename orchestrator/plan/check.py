@@ -40,8 +40,8 @@ def check(
             whole = replace(whole, spec=whole.spec.model_copy(update={"select": select}))
         trials, exact = count_trials(whole.spec)
         if too_many := trials > MOST_TRIALS:
-            asked = f"{trials:,}" if exact else f"more than {MOST_TRIALS:,}"
-            problems.append(Problem("", f"the spec asks for {asked} trials; at most {MOST_TRIALS:,} are allowed"))
+            size = f"{trials:,}" if exact else f"more than {MOST_TRIALS:,}"
+            problems.append(Problem("", f"the spec asks for {size} trials; at most {MOST_TRIALS:,} are allowed"))
         subset = whole if too_many else replace(whole, spec=narrowed(whole.spec, problems))
         soundness = Soundness(subset, catalog, _FEWEST_CHECKED if too_many else MOST_CHECKED)
         if whole.has_recipe:

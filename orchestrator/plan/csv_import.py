@@ -95,10 +95,10 @@ class CsvFile:
     columns: tuple[str, ...]
     lines: tuple[Line, ...]
 
-    def require(self, wanted: Collection[str], problems: list[Problem]) -> bool:
-        """Whether the CSV file has all `wanted` columns; appends a problem for each missing or repeated column."""
+    def require(self, required: Collection[str], problems: list[Problem]) -> bool:
+        """Whether the CSV file has all `required` columns; appends a problem for each missing or repeated column."""
         known = len(problems)
-        for column in dict.fromkeys(wanted):
+        for column in dict.fromkeys(required):
             times = self.columns.count(column)
             if times != 1:
                 message = f"there is no column {shown(column)}; {suggestion(column, self.columns)}"
@@ -193,8 +193,8 @@ class _Reading:
         columns = {**SUMMARY, **self.asked.columns}
         optional = [what for what in ("std", "n") if what not in self.asked.columns]
         lacking = [what for what in optional if columns[what] not in self.file.columns]
-        wanted = [column for what, column in columns.items() if what not in lacking]
-        if not self.file.require([*wanted, *self._placing()], self.problems):
+        required = [column for what, column in columns.items() if what not in lacking]
+        if not self.file.require([*required, *self._placing()], self.problems):
             return {}
         names = {theirs: ours for ours, theirs in self.asked.metrics.items()}
         numbers: dict[_Place, dict[str, Any]] = {}
@@ -295,9 +295,9 @@ class _Reading:
         return next((one for one in prefixed if one in self.file.columns), name)
 
     def _lines(self) -> Iterator[Line]:
-        wanted = {self._column(column): text for column, text in self.asked.where.items()}
+        conditions = {self._column(column): text for column, text in self.asked.where.items()}
         for line in self.file.lines:
-            if all(line.cells[column] == text for column, text in wanted.items()):
+            if all(line.cells[column] == text for column, text in conditions.items()):
                 yield line
 
     def _label(self, line: Line) -> str:

@@ -56,14 +56,14 @@ def placed(text: bytes, steps: Steps, value: Any) -> bytes:
     return _agreeing(_spliced(text, steps, value), _put(spec_document(text).value, steps, value))
 
 
-def _agreeing(spliced: bytes, wanted: Any) -> bytes:
-    """The spliced text if it has the `wanted` content, or else that content as JSON."""
+def _agreeing(spliced: bytes, expected: Any) -> bytes:
+    """The spliced text if it has the `expected` content, or else that content as JSON."""
     try:
-        if spec_document(spliced).value == wanted:
+        if spec_document(spliced).value == expected:
             return spliced
     except InvalidSpecError:  # an anchor was cut out, or the value stands behind an alias
         pass
-    return json.dumps(wanted, indent=2, ensure_ascii=False).encode() + b"\n"
+    return json.dumps(expected, indent=2, ensure_ascii=False).encode() + b"\n"
 
 
 # Paths
@@ -332,7 +332,7 @@ def with_alternatives(text: bytes, added: Mapping[AxisGroup, str]) -> bytes:
 
     Raises InvalidSpecError for no YAML, and for axes that the text does not have or is a subset by; TooLargeError.
     """
-    document = wanted = spec_document(text).value
+    document = expected = spec_document(text).value
     written, root = nodes(text)
     additions, problems = [], []
     for group, given in added.items():
@@ -342,7 +342,7 @@ def with_alternatives(text: bytes, added: Mapping[AxisGroup, str]) -> bytes:
             problems.append(Problem(f"{group.role}.{group.axis}", str(error)))
             continue
         if values:
-            wanted = _put(wanted, steps, [*posted, *values])
+            expected = _put(expected, steps, [*posted, *values])
             additions.append(_appended(written, root, steps, values))
     if problems:
         raise InvalidSpecError(problems)
@@ -350,7 +350,7 @@ def with_alternatives(text: bytes, added: Mapping[AxisGroup, str]) -> bytes:
         return text
     for at, more in sorted(additions, reverse=True):  # from the end, so that the positions before stay valid
         written = f"{written[:at]}{more}{written[at:]}"
-    return _agreeing(written.encode(), wanted)
+    return _agreeing(written.encode(), expected)
 
 
 def _addition(document: Any, group: AxisGroup, given: str) -> tuple[Steps, list[Any], list[Any]]:

@@ -84,8 +84,8 @@ class _Figure:
         elif figure.kind == "best_of":
             self._check_compared(figure)
         elif figure.metric is None and figure.data is None:
-            wanted = "`data`" if _NEEDED.get(figure.kind) == ("data",) else "`metric`"
-            self._note("", f"names nothing to draw; give {wanted}")
+            expected = "`data`" if _NEEDED.get(figure.kind) == ("data",) else "`metric`"
+            self._note("", f"names nothing to draw; give {expected}")
         elif figure.data is not None:
             self._check_data(figure, figure.data)
         else:

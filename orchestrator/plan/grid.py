@@ -74,13 +74,13 @@ class Contents:
 
     def pinned(self, recipe: Recipe, catalog: Catalog) -> Recipe:
         """A completed recipe with the hashes of the data and weights that it reads, if they are known."""
-        wanted = decisive(recipe, catalog)
-        if not wanted:
+        required = decisive(recipe, catalog)
+        if not required:
             return recipe
         need = need_of(recipe.dataset, recipe.backbone, catalog)
         found = self.known.get(need.key, {}) if need is not None else {}
-        if wanted <= found.keys() and not undeclared(recipe, catalog):
-            pins = {pin: found[name] for name, pin in (("data", "content"), ("weights", "weights")) if name in wanted}
+        if required <= found.keys() and not undeclared(recipe, catalog):
+            pins = {pin: found[name] for name, pin in (("data", "content"), ("weights", "weights")) if name in required}
         elif self.otherwise is not None:
             pins = {"content": f"{UNKNOWN}: {self.otherwise}"}
         else:
@@ -414,8 +414,8 @@ class _Measuring:
             return one
         metrics = [name for name in lacking if " " not in name]
         figures = [figure_of(name) for name in lacking if " " in name]
-        asked = {"metrics": sorted({*one.recipe.metrics, *metrics}), "figures": [*one.recipe.figures, *figures]}
-        recipe = complete(one.recipe.model_copy(update=asked), self._catalog)
+        update = {"metrics": sorted({*one.recipe.metrics, *metrics}), "figures": [*one.recipe.figures, *figures]}
+        recipe = complete(one.recipe.model_copy(update=update), self._catalog)
         further = further_metrics(recipe, recipe.fingerprint, self._catalog)
         return replace(one, recipe=recipe, fingerprint=recipe.fingerprint, document=None, further=further)
 

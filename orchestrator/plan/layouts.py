@@ -445,12 +445,12 @@ def test_sets(spec: Spec, catalog: Catalog) -> list[str]:
     """The additional test sets of a sweep: those that recipes request, by default those that data sets declare."""
     found: dict[str, None] = {}
     for patch in spec.patches():
-        asked, dataset = patch.get("dataset.tests"), patch.get("dataset")
+        tests, dataset = patch.get("dataset.tests"), patch.get("dataset")
         if isinstance(dataset, dict):
             entry = catalog.get("dataset", part_name(dataset))
             parameter = entry.parameter("tests") if entry else None
-            asked = dataset.get("tests", parameter.default if parameter else None)
-        found |= dict.fromkeys(name for name in asked if isinstance(name, str)) if isinstance(asked, list) else {}
+            tests = dataset.get("tests", parameter.default if parameter else None)
+        found |= dict.fromkeys(name for name in tests if isinstance(name, str)) if isinstance(tests, list) else {}
     return [*found]
 
 

@@ -245,22 +245,22 @@ def matched(when: When, source: str, known: Known, problems: list[Problem]) -> W
     if when is UNREADABLE:
         return _NEVER
     found: When = {}
-    for axis, wanted in when.items():
-        found[axis] = wanted
+    for axis, values in when.items():
+        found[axis] = values
         if axis not in known:
             right = suggestion(axis, known) if known else "no axis is"
             problems.append(Problem(source, f"no axis {shown(axis)} is applied before this; {right}"))
         elif (labels := known[axis]) is not None:
-            found[axis], strange = _spelt(wanted, labels)
+            found[axis], strange = _spelt(values, labels)
             if strange:
                 message = f"axis '{axis}' has no alternative {listed(strange)}; {suggestion(strange[0], labels)}"
                 problems.append(Problem(f"{source}.{axis}", message))
     return found
 
 
-def _spelt(wanted: Sequence[str], labels: Collection[str]) -> tuple[list[str], list[str]]:
+def _spelt(values: Sequence[str], labels: Collection[str]) -> tuple[list[str], list[str]]:
     """The labels as their axis spells them, and those that it does not have."""
-    matches = {label: match(label, labels) for label in wanted}
+    matches = {label: match(label, labels) for label in values}
     strange = [label for label, known in matches.items() if known is None]
     return [known or label for label, known in matches.items()], strange
 
@@ -271,14 +271,14 @@ def taken(posted: When, key: str, known: Known, recipe: Patch, problems: list[Pr
     """
     wrong: list[Problem] = []
     found: When = {}
-    for axis, wanted in posted.items():
+    for axis, values in posted.items():
         source = f"{key}.{axis}"
         if axis not in known:
             wrong.append(Problem(source, _no_axis(axis, known, recipe)))
             continue
         if (labels := known[axis]) is None:  # its own problems are reported
             continue
-        found[axis], strange = _spelt(wanted, [*labels, NOWHERE] if NOWHERE in wanted else labels)
+        found[axis], strange = _spelt(values, [*labels, NOWHERE] if NOWHERE in values else labels)
         if strange:
             right = f"{suggestion(strange[0], labels)} " if near(strange[0], labels) else ""
             has = f"it has {listed(list(labels)[:_LISTED])}{', ...' if len(labels) > _LISTED else ''}"

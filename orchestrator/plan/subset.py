@@ -68,12 +68,12 @@ def _with_axes(spec: Spec, changed: Callable[[str, Axis], Axis]) -> Spec:
 
 
 def _limited(axis: Axis, name: str, spec: Spec) -> Axis:
-    wanted, unwanted = spec.only.get(name), spec.without.get(name, [])
-    if wanted is None and not unwanted:
+    included, excluded = spec.only.get(name), spec.without.get(name, [])
+    if included is None and not excluded:
         return axis
 
     def taken(label: str) -> bool:
-        return (wanted is None or label in wanted) and label not in unwanted
+        return (included is None or label in included) and label not in excluded
 
     kept = [_with_choices(group, [one for one in group.choices if taken(one.label)]) for group in axis]
     return kept if taken(NOWHERE) else [*kept, Group(choices=[])]  # which applies everywhere, without an alternative

@@ -83,8 +83,8 @@ class MemoryGrowth:
                 before = f"{second / GIB:.2f} GiB after its second"
                 return f"it holds {now / GIB:.2f} GiB of {kind} after {self._trainings} trainings, {before}"
         if declared is not None and used[MEMORY] > declared >= self._first[MEMORY]:
-            asked = f"its slot asked for {declared / GIB:.2f}"
-            return f"it holds {used[MEMORY] / GIB:.2f} GiB of memory after {self._trainings} trainings, {asked}"
+            reservation = f"its slot asked for {declared / GIB:.2f}"
+            return f"it holds {used[MEMORY] / GIB:.2f} GiB of memory after {self._trainings} trainings, {reservation}"
         return None
 
 
@@ -288,16 +288,18 @@ def _evaluate(
     order: Order, workplace: Workplace, place: Place, directory: WorkDirectory, report: Callable[[Progress], None]
 ) -> Result:
     """Call the function `evaluate` of the training function's module; raises _KeptWeightsError if that fails."""
-    asked = order.evaluation
+    evaluation = order.evaluation
     resolve(workplace.train)
     evaluate = getattr(sys.modules[workplace.train.partition(":")[0]], "evaluate", None)
-    if asked is None or not callable(evaluate):
+    if evaluation is None or not callable(evaluate):
         raise _KeptWeightsError(f"the module of {workplace.train} has no function `evaluate`")
-    weights = directory.checkpoint(asked.weights)
+    weights = directory.checkpoint(evaluation.weights)
     if weights is None:
-        raise _KeptWeightsError(f"the kept weights {asked.weights} are not in the storage any more")
+        raise _KeptWeightsError(f"the kept weights {evaluation.weights} are not in the storage any more")
     try:
-        return cast("Evaluate", evaluate)(Recipe.model_validate(order.recipe), place, report, weights, asked.metrics)
+        return cast("Evaluate", evaluate)(
+            Recipe.model_validate(order.recipe), place, report, weights, evaluation.metrics
+        )
     except CheckpointError as error:
         raise _KeptWeightsError(str(error)) from error
 

@@ -251,25 +251,25 @@ class SpecSubmissions:
         """The spec, checked and expanded for the present content of the nodes' data."""
         refresh(self._catalog)
         checked = read_spec(body, self._catalog, papers.printed_lines(self._catalog.published))
-        wanted = [need for need in needs(checked.spec, self._catalog) if need.reads_data]
-        if not wanted:
+        required = [need for need in needs(checked.spec, self._catalog) if need.reads_data]
+        if not required:
             return checked
-        found, fresh = self._inspected(wanted)
+        found, fresh = self._inspected(required)
         catalog = self._catalog.counting(counted(found)) if fresh else self._catalog
         return read_spec(body, catalog, papers.printed_lines(self._catalog.published), Contents(agreed(found)))
 
-    def _inspected(self, wanted: Sequence[Need]) -> tuple[list[Inspected], bool]:
+    def _inspected(self, required: Sequence[Need]) -> tuple[list[Inspected], bool]:
         """The nodes' data for some needs, and whether it was inspected just now; otherwise as last inspected."""
-        keys = {need.key for need in wanted}
+        keys = {need.key for need in required}
         looks = self._settings.inspection is not None and self._store.lease.conducted()
-        asked = self._store.submissions.request_inspection(wanted) if looks else None
+        requested_at = self._store.submissions.request_inspection(required) if looks else None
         until = time.monotonic() + LOOK_SECONDS
         while True:
             found = [finding for finding in self._store.data.findings() if finding.need.key in keys]
-            fresh = [finding for finding in found if asked is not None and finding.inspected_at >= asked]
+            fresh = [finding for finding in found if requested_at is not None and finding.inspected_at >= requested_at]
             if fresh == found and keys <= {finding.need.key for finding in fresh}:
                 return found, True
-            if asked is None or time.monotonic() > until:
+            if requested_at is None or time.monotonic() > until:
                 return found, False
             time.sleep(_LOOK_PAUSE)
 
@@ -538,5 +538,5 @@ class SweepQueries:
         among = self._store.trial_results.cells(sweep)
         if not own.cells:
             return replace(own, cells=among)
-        wanted = cells.needed(own.spec, among, own.cells[0], self._catalog)
-        return self._store.trial_results.of(sweep, None if len(wanted) == len(among) else wanted)
+        needed = cells.needed(own.spec, among, own.cells[0], self._catalog)
+        return self._store.trial_results.of(sweep, None if len(needed) == len(among) else needed)

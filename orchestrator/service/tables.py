@@ -322,11 +322,11 @@ def _diff(before: TableSource, after: TableSource, name: str | None, file_format
     """The changes of the table `name`, by default the first table of the later source that both have."""
     old, new = ([*map(str, source.results.spec.get("tables") or ())] for source in (before, after))
     both = [table for table in new if table in old]
-    wanted = name if name is not None else next(iter(both or new), "")
+    selected = name if name is not None else next(iter(both or new), "")
     for source, known in ((before, old), (after, new)):
-        if wanted not in known:
-            raise NotFoundError(f"in {source.title}: {unknown('table', wanted, known)}")
-    return render(diff(before, after, wanted), file_format)
+        if selected not in known:
+            raise NotFoundError(f"in {source.title}: {unknown('table', selected, known)}")
+    return render(diff(before, after, selected), file_format)
 
 
 def _moment(text: str) -> datetime:

@@ -142,10 +142,10 @@ class CurveQueries:
 
     def _of_sweep(self, asked: LinesQuery) -> list[_Line]:
         assert asked.sweep is not None
-        wanted = _numbers(asked.cells)
-        results = self._store.trial_results.of(asked.sweep, wanted or None)
+        selected = _numbers(asked.cells)
+        results = self._store.trial_results.of(asked.sweep, selected or None)
         present = {cell.index for cell in results.cells}
-        if missing := [cell for cell in wanted if cell not in present]:
+        if missing := [cell for cell in selected if cell not in present]:
             raise NotFoundError(f"no cell {missing[0]} in sweep {asked.sweep}")
         if asked.by == "cell":
             return list(self._best(results))
