@@ -211,7 +211,7 @@ class ListingAddress:
 
 
 def listing_page(
-    asked: ListingAddress,
+    address: ListingAddress,
     listing: Listing | None,
     columns: Sequence[ListedColumn],
     *,
@@ -222,14 +222,14 @@ def listing_page(
     rows = listing.items if listing else []
     axes = _axes(rows, columns)
     names = {column.key: column.name for column in columns}
-    own = [column for column in columns if asked.of == "trials" or column.role != "repeat"]
+    own = [column for column in columns if address.of == "trials" or column.role != "repeat"]
     numbers = [column.name for column in own if column.numeric]
     return render(
-        "listing.html", None, asked=asked, listing=listing, rows=rows, sweep_name=sweep_name, problem=problem,
+        "listing.html", None, address=address, listing=listing, rows=rows, sweep_name=sweep_name, problem=problem,
         axes=[(axis, names.get(axis, axis)) for axis in axes[:MOST_AXES]], further=axes[MOST_AXES:],
         metrics=[column for column in columns if column.role == "metric"],
-        shown=list(listing.metrics) if listing else list(asked.columns or ()),
-        drawings=_DRAWINGS, plots=_plots(asked, numbers), numbers=["score", "seconds", *numbers],
+        shown=list(listing.metrics) if listing else list(address.columns or ()),
+        drawings=_DRAWINGS, plots=_plots(address, numbers), numbers=["score", "seconds", *numbers],
         labels=[column.name for column in columns if column.labelled and column.role != "repeat"],
     )  # fmt: skip
 
@@ -241,10 +241,10 @@ def _axes(rows: Sequence[ListedRow], columns: Sequence[ListedColumn]) -> list[st
     return [*known, *(axis for axis in there if axis not in known)]
 
 
-def _plots(asked: ListingAddress, numbers: Sequence[str]) -> Mapping[str, str]:
+def _plots(address: ListingAddress, numbers: Sequence[str]) -> Mapping[str, str]:
     """The address of each plot, by its name."""
-    chosen: dict[str, Any] = {"where": asked.where, "of": asked.of, "sweep": asked.sweep}
-    chosen |= {"x": asked.x, "y": asked.y, "colour": asked.colour}
+    chosen: dict[str, Any] = {"where": address.where, "of": address.of, "sweep": address.sweep}
+    chosen |= {"x": address.x, "y": address.y, "colour": address.colour}
     query = {key: value for key, value in chosen.items() if value not in (None, "")}
     return {name: f"/v1/plots/{name}?{urlencode(query)}" for name in _DRAWINGS}
 

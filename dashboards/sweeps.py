@@ -220,13 +220,13 @@ def sweeps_page(
     now: datetime | None = None,
 ) -> str:
     """The sweeps, newest first, filtered by state, part of the name, and tag."""
-    asked = {"state": str(state or ""), "name": name or "", "tag": tag or ""}
-    kept = {key: value for key, value in asked.items() if value}
+    filters = {"state": str(state or ""), "name": name or "", "tag": tag or ""}
+    kept = {key: value for key, value in filters.items() if value}
     newest = f"/?{urlencode(kept)}" if kept else "/"
     further = f"/?{urlencode(kept | {'cursor': page.next_cursor})}" if page.next_cursor else None
     active = any(sweep.state in rendering.ACTIVE for sweep in page.items)
     return render(
-        "sweeps.html", now, sweeps=page.items, asked=asked, filtered=bool(kept), newest=newest, further=further,
+        "sweeps.html", now, sweeps=page.items, filters=filters, filtered=bool(kept), newest=newest, further=further,
         states=list(SweepState), refresh=SECONDS["active" if active else "list"], active=active, follow="all",
     )  # fmt: skip
 
@@ -308,7 +308,7 @@ class StatisticsContext:
     budget: ResolutionBudget
     """The limits that the form has."""
     planned: ResolutionView | None = None
-    """The first round that would be trained within the limits, if that was asked."""
+    """The first round that would be trained within the limits, if that was requested."""
     refused: str = ""
     """Why no seeds can be added."""
     resolution: ResolutionView | None = None
@@ -455,7 +455,7 @@ def curves_page(
     multiples: Sequence[CurveLines],
     figure: Mapping[str, Any],
     *,
-    asked: Mapping[str, str],
+    selection: Mapping[str, str],
     by: str,
     y: Literal["linear", "log"],
     bands: bool,
@@ -463,7 +463,7 @@ def curves_page(
 ) -> str:
     """Lines of trials, candidates or cells, of several keys, with a form.
 
-    `asked` are `trials`, or `sweep` and `cells`, in the query.
+    `selection` is `trials`, or `sweep` and `cells`, in the query.
     """
     found = multiples[0]
     active = any(trace.running for trace in found.traces)
@@ -471,7 +471,7 @@ def curves_page(
     against: tuple[tuple[Against, str], ...] = (("step", "steps"), ("seconds", "time trained"))
     return render(
         "curves.html", None, found=found, tables=tables, bands=bands,
-        figure=embedded(figure), grammar=grammar(figure), kept=asked, by=by, y=y, against=against,
-        smoothings=sorted({*_SMOOTHINGS, found.smoothing}), sweep=asked.get("sweep"), sweep_name=sweep_name,
+        figure=embedded(figure), grammar=grammar(figure), kept=selection, by=by, y=y, against=against,
+        smoothings=sorted({*_SMOOTHINGS, found.smoothing}), sweep=selection.get("sweep"), sweep_name=sweep_name,
         active=active, refresh=SECONDS["active"] if active else None,
     )  # fmt: skip

@@ -406,7 +406,7 @@ def _request_row(request: "RequestView") -> dict[str, str]:
     part = f" trial {request.trial}" if request.trial else f" cell {request.cell}" if request.cell is not None else ""
     return {
         "request": str(request.id),
-        "asked": f"{request.created:%Y-%m-%d %H:%M:%S} UTC",
+        "requested": f"{request.created:%Y-%m-%d %H:%M:%S} UTC",
         "by": request.actor or "",
         "what": f"{request.kind}{part}",
         "state": request.state,

@@ -167,9 +167,9 @@ def compared(query: Annotated[CurvesPageQuery, Query()], service: ServiceParamet
     found = [service.curves.traces(query, key) for key in dict.fromkeys(query.key)] or [service.curves.traces(query)]
     figure = service.curves.chart(found, log=query.y == "log", bands=query.bands)
     name = service.sweeps.get(query.sweep).name if query.sweep else None
-    asked = {"trials": query.trials, "sweep": query.sweep and str(query.sweep), "cells": query.cells}
-    kept = {field: value for field, value in asked.items() if value}
-    page = curves_page(found, figure, asked=kept, by=query.by, y=query.y, bands=query.bands, sweep_name=name)
+    given = {"trials": query.trials, "sweep": query.sweep and str(query.sweep), "cells": query.cells}
+    kept = {field: value for field, value in given.items() if value}
+    page = curves_page(found, figure, selection=kept, by=query.by, y=query.y, bands=query.bands, sweep_name=name)
     return HTMLResponse(page)
 
 

@@ -38,7 +38,7 @@ class TrialProgress:
     step: int = -1  # its step
     number: int = 0  # how many evaluations it has
     value: float = math.nan  # the last of them
-    asked: int = 0  # how many evaluations it had at the last decision
+    decided_at: int = 0  # how many evaluations it had at the last decision
     why: str = ""  # the latest decision, if it was to prune
     over: bool = False  # whether its end is known
 
@@ -127,13 +127,13 @@ class PruningSession:
 
     def _end(self, entry: TrialProgress) -> None:
         entry.over = True
-        if entry.number > entry.asked:
+        if entry.number > entry.decided_at:
             self._ask(entry)
         if entry.competitor.score is not None:
             self._pruners[entry.competitor.repeat].finish(entry.competitor.candidate, entry.competitor.score)
 
     def _ask(self, entry: TrialProgress) -> None:
-        entry.asked = entry.number
+        entry.decided_at = entry.number
         self._note(entry, self._pruners[entry.competitor.repeat].decision(entry.competitor.candidate))
 
     def _note(self, entry: TrialProgress, why: str | None) -> None:

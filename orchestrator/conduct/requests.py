@@ -52,7 +52,8 @@ class Requests:
 
     def apply(self, request: PendingRequest) -> bool:
         """Carry out a request and record its outcome; False if it has to wait and must be applied again."""
-        with about(sweep=request.sweep, trial=request.trial, asked=request.id), span("request", kind=request.kind):
+        subject = about(sweep=request.sweep, trial=request.trial, sweep_request=request.id)
+        with subject, span("request", kind=request.kind):
             return self._carried_out(request)
 
     def _carried_out(self, request: PendingRequest) -> bool:

@@ -25,7 +25,7 @@ from orchestrator.views.operations import Delivery
 
 SECONDS: Final = 10.0
 """The limit for one message: DNS, connecting, sending, and the head of the answer; the body is not read."""
-_MOST_SECONDS_ASKED: Final = 3_600.0
+_MOST_RETRY_AFTER: Final = 3_600.0
 _GONE: Final = 410
 
 
@@ -107,7 +107,7 @@ def _reply(response: httpx.Response) -> Reply:
     if status == _GONE:
         return Reply(False, "answered 410: it wants no more messages", gone=True)
     after = response.headers.get("retry-after", "")
-    seconds = min(float(after), _MOST_SECONDS_ASKED) if after.isascii() and after.isdigit() else 0.0
+    seconds = min(float(after), _MOST_RETRY_AFTER) if after.isascii() and after.isdigit() else 0.0
     return Reply(False, f"answered {status}", seconds=seconds)
 
 

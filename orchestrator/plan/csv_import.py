@@ -69,7 +69,7 @@ def imported(content: bytes, options: ImportOptions, name: str = "the file") -> 
     numbers = {} if problems else reading.numbers()
     rows = _rows(numbers, options)
     if not problems and not rows:
-        problems.append(Problem("", "no line has a number that was asked for"))
+        problems.append(Problem("", "no line has a number of those metrics"))
     if len(rows) > MOST_ROWS:
         problems.append(Problem("", f"there are {len(rows):,} rows; a table takes {MOST_ROWS}: name others by --where"))
     for row in rows:
@@ -180,23 +180,23 @@ class _Reading:
     """Reads one file."""
 
     file: CsvFile
-    asked: ImportOptions
+    options: ImportOptions
     problems: Findings
     notes: list[str] = field(default_factory=list)
 
     def numbers(self) -> dict[_Place, dict[str, Any]]:
-        return self._summary() if self.asked.layout == "summary" else self._of_runs()
+        return self._summary() if self.options.layout == "summary" else self._of_runs()
 
     # A line a number
 
     def _summary(self) -> dict[_Place, dict[str, Any]]:
-        columns = {**SUMMARY, **self.asked.columns}
-        optional = [what for what in ("std", "n") if what not in self.asked.columns]
+        columns = {**SUMMARY, **self.options.columns}
+        optional = [what for what in ("std", "n") if what not in self.options.columns]
         lacking = [what for what in optional if columns[what] not in self.file.columns]
         required = [column for what, column in columns.items() if what not in lacking]
         if not self.file.require([*required, *self._placing()], self.problems):
             return {}
-        names = {theirs: ours for ours, theirs in self.asked.metrics.items()}
+        names = {theirs: ours for ours, theirs in self.options.metrics.items()}
         numbers: dict[_Place, dict[str, Any]] = {}
         first: dict[_Place, int] = {}
         for line in self._lines():
@@ -233,11 +233,11 @@ class _Reading:
     # A line a run
 
     def _of_runs(self) -> dict[_Place, dict[str, Any]]:
-        if not self.asked.metrics:
+        if not self.options.metrics:
             self._note("", "no metric is named; say which column has which, such as recall@1=test/R1")
             return {}
-        columns = {ours: self._column(theirs) for ours, theirs in self.asked.metrics.items()}
-        seed = [self._column(self.asked.seed)] if self.asked.seed else []
+        columns = {ours: self._column(theirs) for ours, theirs in self.options.metrics.items()}
+        seed = [self._column(self.options.seed)] if self.options.seed else []
         if not self.file.require([*columns.values(), *seed, *self._placing()], self.problems):
             return {}
         values: dict[_Place, list[float]] = {}
@@ -267,7 +267,7 @@ class _Reading:
         return {at: _statistic(found) for at, found in values.items()}
 
     def _finished(self) -> Iterator[Line]:
-        state = next((one for one in _STATES[self.asked.layout] if one in self.file.columns), None)
+        state = next((one for one in _STATES[self.options.layout] if one in self.file.columns), None)
         if state is None:
             self.notes.append("the file has no column that says which runs finished; all of them count")
         left: dict[str, int] = {}
@@ -284,35 +284,35 @@ class _Reading:
     # What both have
 
     def _placing(self) -> list[str]:
-        axes = map(self._column, self.asked.axes.values())
-        return [*map(self._column, self.asked.rows), *axes, *map(self._column, self.asked.where)]
+        axes = map(self._column, self.options.axes.values())
+        return [*map(self._column, self.options.rows), *axes, *map(self._column, self.options.where)]
 
     def _column(self, name: str) -> str:
         """The column of a name, which MLflow prefixes by `metrics.`, `params.` or `tags.`."""
         if name in self.file.columns:
             return name
-        prefixed = [f"{one}{name}" for one in _PREFIXES.get(self.asked.layout, ())]
+        prefixed = [f"{one}{name}" for one in _PREFIXES.get(self.options.layout, ())]
         return next((one for one in prefixed if one in self.file.columns), name)
 
     def _lines(self) -> Iterator[Line]:
-        conditions = {self._column(column): text for column, text in self.asked.where.items()}
+        conditions = {self._column(column): text for column, text in self.options.where.items()}
         for line in self.file.lines:
             if all(line.cells[column] == text for column, text in conditions.items()):
                 yield line
 
     def _label(self, line: Line) -> str:
-        texts = [line.cells[self._column(column)] for column in self.asked.rows]
-        label = " ".join(text for text in texts if text) or self.asked.label
+        texts = [line.cells[self._column(column)] for column in self.options.rows]
+        label = " ".join(text for text in texts if text) or self.options.label
         if not label:
-            where = place(line, self._column(self.asked.rows[0])) if self.asked.rows else f"line {line.number}"
+            where = place(line, self._column(self.options.rows[0])) if self.options.rows else f"line {line.number}"
             self._note(where, "the row has no label; name a column by --row, or give --label")
         elif len(label) > 200:
             self._note(f"line {line.number}", "the label of its row has more than 200 characters")
         return label
 
     def _labels(self, line: Line) -> _Labels:
-        texts = ((axis, line.cells[self._column(column)]) for axis, column in self.asked.axes.items())
-        return tuple((axis, self.asked.renamed.get(text, text)) for axis, text in texts)
+        texts = ((axis, line.cells[self._column(column)]) for axis, column in self.options.axes.items())
+        return tuple((axis, self.options.renamed.get(text, text)) for axis, text in texts)
 
     def _note(self, where: str, message: str) -> None:
         self.problems.append(Problem(where, message))

@@ -173,7 +173,7 @@ class _Table:
             self._note(f"{field}.split", f"'{column.split}' {needed}")
         known = test_sets(self._spec, self._nameable.catalog) if column.test_set else []
         if column.test_set and column.test_set not in known:
-            right = suggestion(column.test_set, known) if known else "none of them is asked for any"
+            right = suggestion(column.test_set, known) if known else "its data sets evaluate no further test sets"
             self._note(f"{field}.split", f"no data set of this sweep has a test set '{column.test_set}'; {right}")
         for dataset in self._reached(column.when):
             if wrong := missing(column.metric, dataset, self._spec, self._nameable.catalog):

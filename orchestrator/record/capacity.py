@@ -7,7 +7,7 @@ from typing import Any, Final, Literal
 
 import sqlalchemy as sa
 
-from orchestrator.record.changes import note, queue_delivery_hindered
+from orchestrator.record.changes import note, queue_delivery_blocked
 from orchestrator.record.columns import Seconds, UtcTime
 from orchestrator.record.database import Access, FencedAccess, upsert, with_labels
 from orchestrator.record.queue import FreeSlots, busy_slots, evaluations_due, in_turn, need_not_in, slot_not_in
@@ -121,7 +121,7 @@ class CapacityReader(Access):
         return taken
 
 
-_ASKED = (
+_REQUESTED_NEEDS = (
     sa.select(sweep_need.c.sweep_id, need.c.reads)
     .join(need, need.c.key == sweep_need.c.need)
     .join(sweep, sweep.c.id == sweep_need.c.sweep_id)
@@ -149,8 +149,8 @@ class DataReader(Access):
 
     def requested_inspections(self, since: datetime) -> list[tuple[Need, datetime]]:
         """The data sets that clients asked to have inspected after `since`, with the time of each request."""
-        rows = self._rows(sa.select(need.c.reads, need.c.asked).where(need.c.asked > since))
-        return [(Need.model_validate(row.reads), row.asked) for row in rows]
+        rows = self._rows(sa.select(need.c.reads, need.c.requested).where(need.c.requested > since))
+        return [(Need.model_validate(row.reads), row.requested) for row in rows]
 
     def planned_content(self, sweep_id: int) -> PlannedContent | None:
         """The hashes of the data that a sweep is planned with; `None` if undecided or if it reads no data."""
@@ -161,7 +161,7 @@ class DataReader(Access):
 
     def requested_needs(self) -> list[RequestedNeed]:
         """The data sets that running and paused sweeps read, even if no trial waits for them any more."""
-        return [RequestedNeed(row.sweep_id, Need.model_validate(row.reads)) for row in self._rows(_ASKED)]
+        return [RequestedNeed(row.sweep_id, Need.model_validate(row.reads)) for row in self._rows(_REQUESTED_NEEDS)]
 
     def waiting_for(self, sweep: int, key: str) -> bool:
         """Whether a trial of the sweep waits whose training reads the data set with this key."""
@@ -273,12 +273,12 @@ class QuotaReader(Access):
         nodes = capacity.nodes(present=True)
         out: dict[int, set[str]] = {}
         reasons: dict[int, set[str]] = {}
-        for asked in capacity.requested_slots():
-            units = going.get(asked.sweep, {})
-            reason = units.get("GPU" if shape_of(asked.slot, nodes).gpus else "CPU")
+        for requested in capacity.requested_slots():
+            units = going.get(requested.sweep, {})
+            reason = units.get("GPU" if shape_of(requested.slot, nodes).gpus else "CPU")
             if reason is not None:
-                out.setdefault(asked.sweep, set()).add(asked.text)
-                reasons.setdefault(asked.sweep, set()).add(reason)
+                out.setdefault(requested.sweep, set()).add(requested.text)
+                reasons.setdefault(requested.sweep, set()).add(reason)
         return {key: frozenset(texts) for key, texts in out.items()}, {key: sorted(one) for key, one in reasons.items()}
 
 
@@ -399,7 +399,7 @@ class CapacityWriter(FencedAccess):
                 connection.execute(sa.update(sweep).where(sweep.c.id == number).values(notice=notice))
                 note(connection, ChangeKind.NOTICE, number, number)
                 if notice and not before[number]:
-                    queue_delivery_hindered(connection, number, notice)
+                    queue_delivery_blocked(connection, number, notice)
 
 
 class DataWriter(FencedAccess):

@@ -197,7 +197,7 @@ class ChangeWriter(FencedAccess):
 
 
 QUIET_SECONDS: Final = 3_600.0
-"""The least time between two messages that trainings of a sweep stall, or that it is hindered."""
+"""The least time between two messages that trainings of a sweep stall, or that it is blocked."""
 _KEPT_SECONDS: Final = 7 * 86_400.0
 """How long deliveries are kept that succeeded or were given up."""
 MOST_DETAIL: Final = 500
@@ -217,9 +217,9 @@ def queue_delivery_stalled(connection: sa.Connection, trials: Iterable[tuple[int
         )
 
 
-def queue_delivery_hindered(connection: sa.Connection, number: int, notice: str) -> None:
+def queue_delivery_blocked(connection: sa.Connection, number: int, notice: str) -> None:
     """Queue a webhook message with the reason why trials of a sweep wait."""
-    _queue_rare_delivery(connection, DeliveryEvent.HINDERED, number, {"detail": notice[:MOST_DETAIL]})
+    _queue_rare_delivery(connection, DeliveryEvent.BLOCKED, number, {"detail": notice[:MOST_DETAIL]})
 
 
 def _queue_rare_delivery(connection: sa.Connection, event: DeliveryEvent, number: int, more: dict[str, Any]) -> None:

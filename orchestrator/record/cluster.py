@@ -119,7 +119,9 @@ class ClusterReader(Access):
         known, there = capacity.nodes(), capacity.nodes(present=True)
         if not known:  # the engine does not report its nodes
             return frozenset()
-        return frozenset(asked.text for asked in capacity.requested_slots() if not possible(asked.slot, there))
+        return frozenset(
+            requested.text for requested in capacity.requested_slots() if not possible(requested.slot, there)
+        )
 
 
 def _reasons(

@@ -120,7 +120,7 @@ class Submissions(Access):
         now = datetime.now(UTC)
         with self._database.writing() as connection:
             for need in needs:
-                values = {"reads": need.model_dump(mode="json"), "asked": now}
+                values = {"reads": need.model_dump(mode="json"), "requested": now}
                 upsert(connection, schema.need, {"key": need.key}, values)
         return now
 
@@ -194,12 +194,12 @@ def _require_owner_room(connection: sa.Connection, owner: int | None, added: int
         .join(sweep, sweep.c.id == trial.c.sweep_id)
         .where(own, sweep.c.state.in_(SWEEP_GOING), trial.c.state == TrialState.WAITING)
     )
-    asked = (
+    query = (
         sa.select(request.c.arguments)
         .join(sweep, sweep.c.id == request.c.sweep_id)
         .where(own, request.c.kind == "extend", request.c.applied.is_(None))
     )
-    waiting = sum(int((arguments or {}).get(ADDED, 0)) for arguments in connection.execute(asked).scalars())
+    waiting = sum(int((arguments or {}).get(ADDED, 0)) for arguments in connection.execute(query).scalars())
     waiting += int(connection.execute(queued).scalar_one()) + int(connection.execute(rows).scalar_one())
     if waiting + added > most:
         raise ConflictError(

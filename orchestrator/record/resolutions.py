@@ -81,13 +81,13 @@ class ResolutionReader(Access):
     def at_rest(self, sweep: int) -> bool:
         """Whether the next round of a sweep's resolution may begin: the sweep and all requests for it have ended."""
         active = sa.select(trial.c.id).where(trial.c.sweep_id == sweep, trial.c.state.in_(TRIAL_ACTIVE))
-        asked = sa.select(request.c.id).where(
+        waiting = sa.select(request.c.id).where(
             request.c.sweep_id == sweep, request.c.applied.is_(None), request.c.kind.in_(_AWAITED)
         )
         with self._database.reading() as connection:
             if connection.execute(_ended(sweep)).first() is None:
                 return False
-            return all(connection.execute(query.limit(1)).first() is None for query in (active, asked))
+            return all(connection.execute(query.limit(1)).first() is None for query in (active, waiting))
 
 
 def _ended(sweep: int) -> sa.Select[tuple[int]]:
@@ -108,12 +108,12 @@ _REPORTED = {"before", "rounds", "after", "trials", "hours_spent", "saved"}
 class ResolutionWriter(FencedAccess):
     """Writes resolutions. Each method is one idempotent transaction."""
 
-    def begin(self, sweep: int, asked: int, table: str, budget: ResolutionBudget, actor: str | None) -> None:
+    def begin(self, sweep: int, request_id: int, table: str, budget: ResolutionBudget, actor: str | None) -> None:
         """Begin a requested resolution of a sweep; raises ConflictError if the sweep has another."""
         going = sa.select(resolution.c.request).where(
-            resolution.c.sweep_id == sweep, resolution.c.ended.is_(None), resolution.c.request != asked
+            resolution.c.sweep_id == sweep, resolution.c.ended.is_(None), resolution.c.request != request_id
         )
-        known = sa.select(resolution.c.id).where(resolution.c.request == asked)
+        known = sa.select(resolution.c.id).where(resolution.c.request == request_id)
         with self._database.writing() as connection:
             require_sweep(connection, sweep)
             if (other := connection.execute(going).scalar()) is not None:
@@ -122,7 +122,7 @@ class ResolutionWriter(FencedAccess):
                 )
             if connection.execute(known).first() is None:
                 values = {
-                    "sweep_id": sweep, "request": asked, "name": table, "actor": actor,
+                    "sweep_id": sweep, "request": request_id, "name": table, "actor": actor,
                     "budget": budget.model_dump(mode="json"), "begun": datetime.now(UTC), "report": {},
                 }  # fmt: skip
                 connection.execute(sa.insert(resolution).values(values))
@@ -141,17 +141,17 @@ class ResolutionWriter(FencedAccess):
                 "kind": "extend", "sweep_id": going.sweep, "actor": going.actor, "created": now,
                 "arguments": dict(arguments),
             }  # fmt: skip
-            asked = int(connection.execute(sa.insert(request).values(values).returning(request.c.id)).scalar_one())
+            request_id = int(connection.execute(sa.insert(request).values(values).returning(request.c.id)).scalar_one())
             first = going.position
             if first is None:
                 first = connection.execute(position.where(trial.c.sweep_id == going.sweep)).scalar_one()
-            last = report.rounds[-1].model_copy(update={"request": asked, "begun": now})
+            last = report.rounds[-1].model_copy(update={"request": request_id, "begun": now})
             kept = report.model_copy(update={"rounds": [*report.rounds[:-1], last]})
             if not self._update(connection, going, {"position": first, "report": _kept(kept)}):
                 raise ConflictError(f"the resolution of sweep {going.sweep} has ended")
-            note(connection, ChangeKind.REQUEST, going.sweep, asked)
+            note(connection, ChangeKind.REQUEST, going.sweep, request_id)
             note(connection, ChangeKind.SWEEP, going.sweep, going.sweep)
-            return asked
+            return request_id
 
     def end(self, going: GoingResolution, outcome: str, report: ResolutionView | None = None) -> None:
         """End a resolution of a sweep, with its outcome and final report."""

@@ -392,8 +392,8 @@ slot: Final = sa.Table(
 )  # fmt: skip
 
 _READS = sa.Column("reads", sa.JSON, nullable=False)
-_ASKED = sa.Column("asked", UtcTime)  # when a client last wanted every node to look; null: never
-need: Final = sa.Table("need", metadata, sa.Column("key", NEED, primary_key=True), _READS, _ASKED)
+_REQUESTED = sa.Column("requested", UtcTime)  # when a client last requested an inspection by every node; null: never
+need: Final = sa.Table("need", metadata, sa.Column("key", NEED, primary_key=True), _READS, _REQUESTED)
 
 sweep_need: Final = sa.Table(
     "sweep_need", metadata,

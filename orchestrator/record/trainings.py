@@ -56,9 +56,9 @@ def out_of_reach(connection: sa.Connection, planned: Iterable[PlannedTrial], clo
 
     Their metrics cannot be computed from kept weights.
     """
-    asked = [plan.further for plan in planned if plan.further is not None and plan.further.out_of_reach]
+    unreachable = [plan.further for plan in planned if plan.further is not None and plan.further.out_of_reach]
     found: dict[str, None] = {}
-    for chunk in chunked(asked, _CHUNK):
+    for chunk in chunked(unreachable, _CHUNK):
         bases = _finished(connection, {further.base for further in chunk}, closed)
         for further in (further for further in chunk if further.base in bases):
             known = {name for row in bases[further.base] for name in further_of_recipe(row.recipe)}
@@ -86,10 +86,10 @@ def _suits(source: sa.Row[Any], planned: PlannedTrial) -> bool:
     """Whether the weights that a training kept give all metrics of a planned training, but `last/...` of the best."""
     if planned.further is None or _kept_file(source.recipe) not in (source.artifacts or ()):
         return False
-    known, asked = further_of_recipe(source.recipe), planned.further.names
-    if not set(known) <= set(asked):
+    known, requested = further_of_recipe(source.recipe), planned.further.names
+    if not set(known) <= set(requested):
         return False
-    if any(name in planned.further.out_of_reach for name in asked if name not in known):
+    if any(name in planned.further.out_of_reach for name in requested if name not in known):
         return False
     return computed_alike(known, source.recipe, planned.document or planned.recipe.model_dump(mode="json"))
 

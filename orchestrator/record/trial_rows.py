@@ -147,14 +147,14 @@ def _rank(key: str) -> tuple[int, str]:
     return next((at for at, prefix in enumerate(_FIRST) if key.startswith(prefix)), len(_FIRST)), key
 
 
-def measure(connection: sa.Connection, sweep: int, fresh: bool, asked: Iterable[MeasuredTrial]) -> None:
+def measure(connection: sa.Connection, sweep: int, fresh: bool, trials: Iterable[MeasuredTrial]) -> None:
     """Plan further metrics for trials of a sweep.
 
     A trial that has not begun moves to the training with these metrics. Any other keeps its training and gets an
     evaluation, which is due once its training has finished, unless it diverged.
     """
     project = project_of(connection, sweep)
-    for chunk in chunked(asked, _CHUNK):
+    for chunk in chunked(trials, _CHUNK):
         rows = _rows(connection, [measured.trial for measured in chunk])
         unbegun, others = list[MeasuredTrial](), list[MeasuredTrial]()
         for measured in chunk:
@@ -183,13 +183,13 @@ def _rows(connection: sa.Connection, trials: Sequence[int]) -> Mapping[int, sa.R
 
 
 def _move_unbegun(
-    connection: sa.Connection, asked: Sequence[MeasuredTrial], rows: Mapping[int, sa.Row[Any]], shared: Shared
+    connection: sa.Connection, trials: Sequence[MeasuredTrial], rows: Mapping[int, sa.Row[Any]], shared: Shared
 ) -> dict[int, int]:
     """Move trials to the trainings with the metrics; returns the new training by the old one."""
     now = datetime.now(UTC)
     heirs: dict[int, int] = {}
-    trainings = shared.find([measured.plan for measured in asked]) if asked else {}
-    for measured in asked:
+    trainings = shared.find([measured.plan for measured in trials]) if trials else {}
+    for measured in trials:
         new = trainings[measured.plan.fingerprint]
         heirs[rows[measured.trial].training_id] = new.id
         waits, done = new.state is TrialState.WAITING, new.state is TrialState.FINISHED
@@ -201,21 +201,21 @@ def _move_unbegun(
                 started=None if waits else now, ended=now if done else None,
             )
         )  # fmt: skip
-    take_results(connection, [measured.trial for measured in asked])
+    take_results(connection, [measured.trial for measured in trials])
     return heirs
 
 
 def _evaluate(
     connection: sa.Connection,
-    asked: Sequence[MeasuredTrial],
+    trials: Sequence[MeasuredTrial],
     rows: Mapping[int, sa.Row[Any]],
     fresh: bool,
     closed: Collection[int],
 ) -> None:
     """Find or make the evaluations to which trials will move, each of the weights of the trial's training."""
-    known = _known(connection, [measured.plan for measured in asked], closed)
+    known = _known(connection, [measured.plan for measured in trials], closed)
     made: dict[tuple[str, int], int] = {}
-    for measured in asked:
+    for measured in trials:
         row = rows[measured.trial]
         source = row.source or row.training_id
         there = known.get(measured.plan.fingerprint)

@@ -173,7 +173,7 @@ def _result(name: str, check: Callable[[], tuple[bool, str]]) -> Check:
         log.warning("the check of %s failed: %s", name, error)
         # Other messages may hold a statement of the database with its values, which belongs into the log only.
         message = f": {error}" if isinstance(error, MetricsweepError | OSError) else ""
-        ok, detail = False, f"cannot be asked: {type(error).__name__}{message}"
+        ok, detail = False, f"cannot be checked: {type(error).__name__}{message}"
     return Check(name=name, ok=ok, detail=detail)
 
 

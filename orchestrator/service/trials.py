@@ -101,29 +101,29 @@ class CurveQueries:
     def __init__(self, store: Store, catalog: Catalog) -> None:
         self._store, self._catalog = store, catalog
 
-    def traces(self, asked: LinesQuery, wanted: str | None = None) -> CurveLines:
+    def traces(self, query: LinesQuery, wanted: str | None = None) -> CurveLines:
         """The requested curves of a key, by default of the first key with several points.
 
         Raises NotFoundError for an unknown trial, sweep or cell.
         Raises ConflictError unless there are either trials or a sweep in the query.
         """
-        if bool(asked.trials) == (asked.sweep is not None):
+        if bool(query.trials) == (query.sweep is not None):
             raise ConflictError("name either `trials` or a `sweep`")
-        lines = self._of_trials(_numbers(asked.trials)) if asked.trials else self._of_sweep(asked)
+        lines = self._of_trials(_numbers(query.trials)) if query.trials else self._of_sweep(query)
         shown = lines[:_MOST_TRACES]
         ids = [trial.trial for line in shown for trial in line.trials][:MOST_TRIALS]
         keys = self._store.curves.keys(ids)
-        query = [wanted] if wanted else _default_keys(keys, lines, self._store)
-        held = self._store.curves.of_trials(ids, query)
-        several = (name for name in query if any(len(found.get(name, [])) > 1 for found in held.values()))
-        key = next(several, query[0])  # a single evaluation makes no curve
+        preferred = [wanted] if wanted else _default_keys(keys, lines, self._store)
+        held = self._store.curves.of_trials(ids, preferred)
+        several = (name for name in preferred if any(len(found.get(name, [])) > 1 for found in held.values()))
+        key = next(several, preferred[0])  # a single evaluation makes no curve
         curves = {trial: found.get(key, []) for trial, found in held.items()}
-        clocks = self._store.curves.clocks(ids) if asked.x == "seconds" else {}
+        clocks = self._store.curves.clocks(ids) if query.x == "seconds" else {}
         names = _names([line.labels for line in shown])
         over = {trial: _over(points, clocks.get(trial)) for trial, points in curves.items()}
         return CurveLines(
-            key=key, x=asked.x, smoothing=asked.smoothing, keys=keys, left_out=len(lines) - len(shown),
-            traces=[_trace(line, name, asked, over) for line, name in zip(shown, names, strict=True)],
+            key=key, x=query.x, smoothing=query.smoothing, keys=keys, left_out=len(lines) - len(shown),
+            traces=[_trace(line, name, query, over) for line, name in zip(shown, names, strict=True)],
         )  # fmt: skip
 
     def chart(self, found: Sequence[CurveLines], *, log: bool = False, bands: bool = True) -> dict[str, Any]:
@@ -140,19 +140,19 @@ class CurveQueries:
             lines.append(_Line(trial.sweep, trial.cell, trial.candidate, labels, [result]))
         return lines
 
-    def _of_sweep(self, asked: LinesQuery) -> list[_Line]:
-        assert asked.sweep is not None
-        selected = _numbers(asked.cells)
-        results = self._store.trial_results.of(asked.sweep, selected or None)
+    def _of_sweep(self, query: LinesQuery) -> list[_Line]:
+        assert query.sweep is not None
+        selected = _numbers(query.cells)
+        results = self._store.trial_results.of(query.sweep, selected or None)
         present = {cell.index for cell in results.cells}
         if missing := [cell for cell in selected if cell not in present]:
-            raise NotFoundError(f"no cell {missing[0]} in sweep {asked.sweep}")
-        if asked.by == "cell":
+            raise NotFoundError(f"no cell {missing[0]} in sweep {query.sweep}")
+        if query.by == "cell":
             return list(self._best(results))
         cells = {cell.index: cell.labels for cell in results.cells}
         by_place: dict[tuple[int, ...], list[TrialResult]] = {}
         for trial in results.trials:
-            place = (trial.cell, trial.candidate) + ((trial.repeat,) if asked.by == "trial" else ())
+            place = (trial.cell, trial.candidate) + ((trial.repeat,) if query.by == "trial" else ())
             by_place.setdefault(place, []).append(trial)
         tuned = {(candidate.cell, candidate.index): candidate.labels for candidate in results.candidates}
         return [
@@ -182,15 +182,15 @@ class CurveQueries:
             yield _Line(results.sweep, cell.index, chosen, labels, trials)
 
 
-def _trace(line: _Line, name: str, asked: LinesQuery, over: Mapping[int, Sequence[_XY]]) -> CurveLine:
+def _trace(line: _Line, name: str, query: LinesQuery, over: Mapping[int, Sequence[_XY]]) -> CurveLine:
     curves = (over.get(trial.trial) for trial in line.trials)
-    runs = [smoothed(points, asked.smoothing) for points in curves if points]
+    runs = [smoothed(points, query.smoothing) for points in curves if points]
     points, band = averaged(runs)
     return CurveLine(
         label=name, sweep=line.sweep, cell=line.cell, candidate=line.candidate,
         trials=[trial.trial for trial in line.trials], runs=len(runs),
         running=any(trial.state in TRIAL_ACTIVE for trial in line.trials),
-        points=thinned(points, asked.points), band=list(evenly(band, asked.points)),
+        points=thinned(points, query.points), band=list(evenly(band, query.points)),
     )  # fmt: skip
 
 
@@ -206,11 +206,11 @@ def _over(points: Points, clock: Sequence[tuple[int, float]] | None) -> list[_XY
 
 def _default_keys(keys: Sequence[str], lines: Sequence[_Line], store: Store) -> list[str]:
     """The curves by default: the metric that the sweep selects by, if it is reported, and the loss."""
-    query: list[str] = []
+    preferred: list[str] = []
     if lines:
         select = selection(store.sweeps.get(lines[0].sweep).spec)
-        query = [f"{'validation' if select.split == 'validation' else 'test'}/{select.metric}", "train/loss"]
-    return [key for key in query if key in keys] or [*keys[:1]] or ["train/loss"]
+        preferred = [f"{'validation' if select.split == 'validation' else 'test'}/{select.metric}", "train/loss"]
+    return [key for key in preferred if key in keys] or [*keys[:1]] or ["train/loss"]
 
 
 def _names(every: Sequence[Labels]) -> list[str]:
@@ -314,8 +314,8 @@ class ListingQueries:
         known = {column.name for column in self._store.listings.columns(sweep) if column.role == "metric"}
         tables = self._store.listings.tables(sweep) if sweep is not None else ()
         metrics = (metric for table in tables for metric in table.get("metrics", []))
-        query = [metric if isinstance(metric, str) else str(metric.get("metric")) for metric in metrics]
-        return [name for name in dict.fromkeys([*query, *_USUAL]) if name in known][:_MOST_USUAL]
+        declared = [metric if isinstance(metric, str) else str(metric.get("metric")) for metric in metrics]
+        return [name for name in dict.fromkeys([*declared, *_USUAL]) if name in known][:_MOST_USUAL]
 
     def plot(self, plot: Plot, query: ListingQuery, x: str, y: str, colour: str) -> dict[str, Any]:
         """A plot as Vega-Lite; raises ConflictError if nothing can be drawn, InvalidFilterError."""
@@ -362,10 +362,10 @@ class ListingQueries:
         if len(points.rows) < 4:
             raise ConflictError(f"{len(points.rows)} candidates have `{number}`; importance needs four or more")
         columns = {axis: _typed([row[f"k{at}"] for row in points.rows]) for at, axis in enumerate(axes)}
-        asked = {"axes": columns, "numbers": [row["v0"] for row in points.rows], "higher": self._higher(number)}
+        problem = {"axes": columns, "numbers": [row["v0"] for row in points.rows], "higher": self._higher(number)}
         of = f"{len(points.rows):,} of {points.total:,}"
         note = f"PED-ANOVA (Optuna) over the means of {of} candidates; it says what goes with it, not what causes it"
-        return figures.pages.importance(_importances(asked), number, points.total, note)
+        return figures.pages.importance(_importances(problem), number, points.total, note)
 
     def _higher(self, number: str) -> bool:
         if number in ("score", "seconds"):
@@ -407,12 +407,12 @@ def _typed(labels: Sequence[str | None]) -> list[float | str | None]:
         return list(labels)
 
 
-def _importances(asked: Mapping[str, Any]) -> dict[str, float]:
+def _importances(problem: Mapping[str, Any]) -> dict[str, float]:
     """Compute importances in a separate process, which a timeout ends; this process does not import Optuna."""
     command = [sys.executable, "-P", "-m", "orchestrator.run.optuna"]
     try:
         done = subprocess.run(  # noqa: S603 - our own module, its input as data
-            command, input=json.dumps(asked), capture_output=True, text=True, timeout=MOST_SECONDS, check=True
+            command, input=json.dumps(problem), capture_output=True, text=True, timeout=MOST_SECONDS, check=True
         )
     except subprocess.TimeoutExpired:
         message = f"the importance was not computed within {MOST_SECONDS} seconds; try a narrower filter"

@@ -97,7 +97,7 @@ class DeliveryEvent(StrEnum):
     FAILED = "sweep.failed"
     CANCELLED = "sweep.cancelled"
     STALLED = "sweep.stalled"  # one of its trainings was stopped after being silent (`slot.stall_minutes`)
-    HINDERED = "sweep.hindered"  # trials wait for a node that can hold their slots, or for data that no machine has
+    BLOCKED = "sweep.blocked"  # trials wait for a node that can hold their slots, or for data that no machine has
 
 
 @dataclass(frozen=True, slots=True)

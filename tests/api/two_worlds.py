@@ -16,7 +16,7 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from api.main import create_app
-from orchestrator.record.changes import queue_delivery_hindered
+from orchestrator.record.changes import queue_delivery_blocked
 from orchestrator.record.schema import past_attempt
 from orchestrator.record.store import Store
 from orchestrator.record.trial_rows import write_needs
@@ -116,7 +116,7 @@ class World:
         now = datetime.now(UTC)
         with self.store.database.writing() as connection:
             write_needs(connection, [need], sweep=2)
-            queue_delivery_hindered(connection, 2, SECRET)
+            queue_delivery_blocked(connection, 2, SECRET)
             gone = {"owner_id": 2, "project_id": 4, "cpus": 1.0, "gpus": 0.0, "begun": now, "ended": now}
             connection.execute(sa.insert(past_attempt).values(gone))
         missing = Finding(state="missing", message=SECRET)

@@ -217,14 +217,14 @@ def test_stalls_and_obstacles_are_reported_once_an_hour(store: Store, fence: int
     fail(store, fence, claimed(store, fence), requeue=True, kind="infrastructure")
     for message in ("no node has 9 CPUs", "no node has 9 CPUs, 3 trials", None, "no node has 9 CPUs"):
         writer.capacity.note_notices({sweep: message} if message else {})
-    assert noted(store) == [("sweep.stalled", sweep), ("sweep.hindered", sweep)]
-    stalled, hindered = sorted(store.deliveries.due(100), key=lambda one: one.id)
+    assert noted(store) == [("sweep.stalled", sweep), ("sweep.blocked", sweep)]
+    stalled, blocked = sorted(store.deliveries.due(100), key=lambda one: one.id)
     assert stalled.message["trial"] == store.trials.page(sweep).items[0].id
-    assert (stalled.message["state"], hindered.message["detail"]) == ("running", "no node has 9 CPUs")
+    assert (stalled.message["state"], blocked.message["detail"]) == ("running", "no node has 9 CPUs")
     age(store, 3_601)
     writer.capacity.note_notices({other: "no machine has cub200"})
     writer.capacity.note_notices({other: "no machine has cub200", sweep: "again"})
-    assert noted(store)[2:] == [("sweep.hindered", other), ("sweep.hindered", sweep)]
+    assert noted(store)[2:] == [("sweep.blocked", other), ("sweep.blocked", sweep)]
 
 
 @ON_BOTH

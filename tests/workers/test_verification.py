@@ -312,7 +312,7 @@ def test_a_column_names_a_test_set(parts: Path) -> None:
     assert spec(parts, ["half"], "test_hal")[0] == [
         (path, "no data set of this sweep has a test set 'hal'; did you mean 'half'?")
     ]
-    nothing = "no data set of this sweep has a test set 'half'; none of them is asked for any"
+    nothing = "no data set of this sweep has a test set 'half'; its data sets evaluate no further test sets"
     assert spec(parts, [], "test_half")[0] == [(path, nothing)]
     expected = "expected 'test', 'test_separated', 'validation', 'train', or 'test_' with the name of a test set"
     assert spec(parts, ["half"], "tests")[0] == [(path, f"{expected}, found 'tests'")]

@@ -122,9 +122,9 @@ class CellPair:
 
 def _baseline_labels(layout: TableSpec, results: SweepResults) -> Labels | None:
     """What the cells of a table are judged against; None where the layout does not say and there is no default."""
-    asked = (layout.verdicts and layout.verdicts.against) or layout.against
-    if asked:
-        return asked
+    against = (layout.verdicts and layout.verdicts.against) or layout.against
+    if against:
+        return against
     return _DEFAULT if any(_DEFAULT.items() <= cell.labels.items() for cell in results.cells) else None
 
 
@@ -135,18 +135,18 @@ def _cell_pairs(
     wanted = _baseline_labels(layout, results)
     if wanted is None:
         return {}
-    asked = layout.verdicts or VerdictSpec()
+    verdict_spec = layout.verdicts or VerdictSpec()
     baselines = Baselines(results.cells, wanted)
     cells = {cell.index: cell for cell in results.cells}
     compared: dict[Judgeable, tuple[Column, Cell | None]] = {}
     for _, _, column, place in places(table.panels):
-        named = not asked.metrics or column.name.rpartition(":")[2] in asked.metrics
+        named = not verdict_spec.metrics or column.name.rpartition(":")[2] in verdict_spec.metrics
         if not column.plain or column.better == "none" or not named or place.cell is None:
             continue
         cell = cells[place.cell]
         baseline = baselines.of(cell)
         is_baseline = baseline is cell or wanted.items() <= cell.labels.items()
-        if (asked.of or {}).items() <= cell.labels.items() and not is_baseline:
+        if (verdict_spec.of or {}).items() <= cell.labels.items() and not is_baseline:
             compared[place.cell, column.selection, column.key] = column, baseline
     candidates: dict[int, list[int]] = {}
     for one in results.candidates:
@@ -169,7 +169,7 @@ def _cell_pairs(
         else:
             sides = [table.summary(column, index) for index in (key[0], baseline.index)]
             its_runs = [runs.get((one.cell, chosen(one) or 0), []) for one in sides]
-            pairs[key] = _pair(column, sides, its_runs, asked, looks, layout.covers, queries)
+            pairs[key] = _pair(column, sides, its_runs, verdict_spec, looks, layout.covers, queries)
     return pairs
 
 
@@ -412,10 +412,10 @@ def judged(
     layout = table.layout
     if covers is not None:
         layout = layout.model_copy(update={"covers": covers})
-    asked = layout.verdicts or VerdictSpec()
+    verdict_spec = layout.verdicts or VerdictSpec()
     pairs = _cell_pairs(table, results, layout, looks)
-    verdicts = judge({place: one.evidence for place, one in pairs.items()}, asked.level)
-    return JudgedTable(table, asked, _baseline_labels(layout, results) or {}, pairs, verdicts, layout.covers)
+    verdicts = judge({place: one.evidence for place, one in pairs.items()}, verdict_spec.level)
+    return JudgedTable(table, verdict_spec, _baseline_labels(layout, results) or {}, pairs, verdicts, layout.covers)
 
 
 def _sample(verdict: CellVerdict) -> str:

@@ -155,9 +155,9 @@ class TableCell:
     count: int | None = None  # the number of runs, where it is printed
     comparison: Comparison | None = None  # with the baseline, run by run
     mixed: str = ""  # what differs between its runs: data, code, versions of parts
-    doubt: str = ""  # why its lead may be noise, if it is bold and that was asked for
+    doubt: str = ""  # why its lead may be noise, if it is bold and doubts are shown
     shade: str = ""  # the class of its colour on a page
-    verdict: CellVerdict | None = None  # whether it is better than its baseline, where that was asked for
+    verdict: CellVerdict | None = None  # whether it is better than its baseline, where verdicts are shown
     verdict_summary: str = ""  # that verdict in a sentence
     judged: str = ""  # its mark, where marks stand for words
     queries: QuerySpread | None = None  # how its queries vary, where its spread covers them

@@ -197,11 +197,11 @@ def runs(summary: CellSummary) -> int:
 
 def _reproduced(selected: Selection) -> str:
     """`the best trial + 10 reproductions`: the winner of a search, trained again; "" where none was."""
-    asked = int((selected.results.spec.get("search") or {}).get("reproduce") or 0)
-    shown = [one for one in selected.summaries.values() if one.score] if asked else []
+    reproduced = int((selected.results.spec.get("search") or {}).get("reproduce") or 0)
+    shown = [one for one in selected.summaries.values() if one.score] if reproduced else []
     # Candidates are compared by the trials that the search trained of each; an only candidate by all its trials.
     first = [one.score.n for one in shown if one.score and one.candidates > 1]
-    trials = min(first, default=max(1, max((runs(one) for one in shown), default=0) - asked))
+    trials = min(first, default=max(1, max((runs(one) for one in shown), default=0) - reproduced))
     again = sorted({more for one in shown if (more := runs(one) - trials) > 0})
     if not again:
         return ""

@@ -279,9 +279,9 @@ def source(read: ArrayFiles) -> QuerySource:
         name = file_of(split)
         scores: dict[int, QuerySums] = {}
         missing: dict[int, str] = {}
-        asked = list(dict.fromkeys(trials))
-        for first in timely(range(0, len(asked), AT_ONCE)):
-            arrays, reasons = read(asked[first : first + AT_ONCE], name)
+        unique = list(dict.fromkeys(trials))
+        for first in timely(range(0, len(unique), AT_ONCE)):
+            arrays, reasons = read(unique[first : first + AT_ONCE], name)
             missing |= reasons
             for trial, held in arrays.items():
                 try:

@@ -228,8 +228,8 @@ def _describe_trial(trial: TrialRun, url: str) -> str:
     finished = trial.state == "finished" and not trial.diverged
     model = f"[Its model]({_model(trial.id, url)}): weights, recipe and preprocessing." if finished else ""
     facts = [("training", trial.training), ("attempts", trial.attempts), *_flat(trial.recipe.get("pins") or {})]
-    if asked := trial.recipe.get("metrics"):
-        facts.append(("further metrics", ", ".join(asked)))
+    if further := trial.recipe.get("metrics"):
+        facts.append(("further metrics", ", ".join(further)))
     facts += _flat(trial.provenance)
     table = "\n".join(["| | |", "|---|---|", *(f"| {_plain(name)} | {_plain(str(fact))} |" for name, fact in facts)])
     return _joined([where, reused, model, table])
