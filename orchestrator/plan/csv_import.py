@@ -69,7 +69,7 @@ def imported(content: bytes, options: ImportOptions, name: str = "the file") -> 
     numbers = {} if problems else reading.numbers()
     rows = _rows(numbers, options)
     if not problems and not rows:
-        problems.append(Problem("", "no line has a number of those metrics"))
+        problems.append(Problem("", "no line has a number of the requested metrics"))
     if len(rows) > MOST_ROWS:
         problems.append(Problem("", f"there are {len(rows):,} rows; a table takes {MOST_ROWS}: name others by --where"))
     for row in rows:

@@ -155,7 +155,7 @@ def test_two_runs_of_one_seed_are_no_two_runs() -> None:
     ((_, said),) = told(WANDB, replace(RUNS, metrics={}))
     assert said == "no metric is named; say which column has which, such as recall@1=test/R1"
     ((_, said),) = told(WANDB, replace(RUNS, where={"Name": "nobody"}))
-    assert said == "no line has a number that was asked for"
+    assert said == "no line has a number of the requested metrics"
 
 
 def test_what_is_too_large_is_refused_before_it_is_read() -> None:
