@@ -202,6 +202,7 @@ def test_the_best_cell_is_of_the_first_column_not_of_another_data_set():
     assert labels[3]["loss"] == "normalized_npair"
     found = verdicts_of(other).answer(labels)
     assert found.startswith("Best by R@1: triplet · sec, "), found
+    assert found.endswith(" comparisons)."), found
 
 
 def test_verdicts_are_words_in_html_and_json_and_optional_marks_in_print():

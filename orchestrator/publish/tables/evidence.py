@@ -344,7 +344,9 @@ class JudgedTable:
         }  # fmt: skip
         judged = words.get(verdict.word, verdict.reason)
         difference = printed(verdict.difference or 0.0, column.unit, column.decimals, signed=True)
-        sample = f" (p = {verdict.p:.2g})" if verdict.p is not None else ""
+        tested = sum(one.word != "untested" for one in self.verdicts.values())
+        among = f", one of {tested} comparisons" if tested > 1 else ""  # which the verdict corrects for
+        sample = f" (p = {verdict.p:.2g}{among})" if verdict.p is not None else ""
         return f"{lead}; {difference} against {named[pair.baseline]}, {judged}{sample}."
 
     def _design(self) -> str:
