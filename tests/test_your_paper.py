@@ -38,6 +38,7 @@ def served(paper: Path, tmp_path: Path) -> Iterator[Served]:
         yield standing
 
 
+@pytest.mark.soak
 def test_the_page_leads_from_the_template_to_a_report_and_claims(served: Served, paper: Path, tmp_path: Path) -> None:
     (tmp_path / "docs").symlink_to(ROOT / "docs")
     program = Path(sys.executable).parent
