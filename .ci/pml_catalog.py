@@ -106,7 +106,7 @@ class Library:
         return [one for one in self.exported("distances") if _public(one) and self.classes[name] in self.lineage(one)]
 
     def arguments(self, name: str) -> Iterator[tuple[str, str, Any]]:
-        """The class that names it, the name and the default (`...` if there is none) of each keyword argument.
+        """The class that names it, the name and the default (`...` for no default) of each keyword argument.
 
         Those of a base count where `**kwargs` passes them on; those that a subclass passes itself do not.
         """

@@ -81,7 +81,7 @@ class HomeProof(httpx.Auth):
             raise self._stranger(f"the server at {where} forwards the answers of another address")
 
     def _stranger(self, reason: str) -> Unreachable:
-        return Unreachable(f"{reason}; it was not told your token. To have your own, {_to_start(self._home)}")
+        return Unreachable(f"{reason}; your token was not sent to it. To have your own, {_to_start(self._home)}")
 
 
 def _only_on_a_known_connection(event: str, info: Any) -> None:

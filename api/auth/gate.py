@@ -241,19 +241,19 @@ def _refusal(method: str, path: str, requester: Caller) -> str | None:
         reason = "you came by a share link, which shows the results of its sweep and nothing else"
     elif path == _METRICS_PATH:
         allowed = requester.administers or requester.scope is Scope.METRICS
-        reason = "what is measured is for administrators"
+        reason = "metrics are for administrators"
     elif requester.scope is Scope.METRICS:
         allowed, reason = False, f"your token opens {_METRICS_PATH} and nothing else"
     elif path == MLFLOW_PATH or path.startswith(f"{MLFLOW_PATH}/"):
-        allowed, reason = requester.opens_mlflow, "MLflow knows no projects: it is for members of all of them"
+        allowed, reason = requester.opens_mlflow, "MLflow has no projects: only members of all projects may open it"
     elif requester.scope is Scope.MLFLOW:
         allowed, reason = False, "your token opens MLflow and nothing else"
     elif _TOKENS.fullmatch(path):
         allowed = method in SAFE_METHODS or requester.scope in (Scope.WRITE, Scope.ADMIN)
-        reason = "a token that may only read makes and ends no tokens"
+        reason = "a token of scope read can neither make nor revoke tokens"
     elif _FOR_ADMINS.fullmatch(path):
-        allowed, reason = requester.administers, "what concerns all projects is for administrators"
+        allowed, reason = requester.administers, "this concerns all projects and is for administrators"
     else:
         allowed = method in SAFE_METHODS or path in OWN or requester.steers
-        reason = "you may look, and change nothing: that takes a member, and a token that may write"
+        reason = "you may only read; to change something, you need the role member and a token of scope write"
     return None if allowed else reason

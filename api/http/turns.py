@@ -31,7 +31,7 @@ class Turns:
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
-        """Hold a turn within the block; raises BusyError if there is none in time."""
+        """Hold a turn within the block; raises BusyError if no turn is free in time."""
         if self._free.locked() and self._waiting >= self._room:
             raise BusyError("too many expensive requests wait for the server; try again in a moment")
         self._waiting += 1

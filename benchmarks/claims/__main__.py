@@ -57,13 +57,13 @@ def main() -> int:
         before = page.NEW if options.paper and not target.exists() else target.read_text(encoding="utf-8")
         specs = (Twin(file, seeds, options.paper) for file in every.values())
         prints = {trial.fingerprint for spec in specs for trial in spec.trials()}
-        told = f"{len(prints)} trainings with the seeds {seeds[0]} to {seeds[-1]}"
+        trained = f"{len(prints)} trainings with the seeds {seeds[0]} to {seeds[-1]}"
         if not page.has_seeds(before, seeds) and len(twins) < len(every):
             print("nothing is written: the rows of the other twins are of other seeds")
             return 1
         names = ", ".join(f"`{twin.name}`" for twin in twins)
         last = "All twins" if len(twins) == len(every) else names
-        measured = f"{told}, on a CPU. Trained in the last run, with torch {torch.__version__}: {last}."
+        measured = f"{trained}, on a CPU. Trained in the last run, with torch {torch.__version__}: {last}."
         content = page.put(before, f"{page.table(found, before, page.unseen(every, target))}\n\n{measured}")
         target.write_text(content, encoding="utf-8")
     return 0 if held == len(claims) else 1

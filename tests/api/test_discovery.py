@@ -124,7 +124,7 @@ def test_another_home_s_server_is_refused(home: Path, theirs: str) -> None:
     note(home, theirs)
     answer = command("list", "--home", str(home))
     assert answer.exit_code == 3
-    assert f"the metricsweep at {theirs} is not that of {home}; it was not told your token" in answer.stderr
+    assert f"the metricsweep at {theirs} is not that of {home}; your token was not sent to it" in answer.stderr
     named = command("list", "--home", str(home), "--url", theirs)
     assert named.exit_code == 3
     assert "METRICSWEEP_TOKEN" in named.stderr

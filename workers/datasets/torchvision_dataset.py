@@ -155,8 +155,8 @@ class _Item(NamedTuple):
 def _items(of: str, place: Path, options: Options, form: Form) -> Iterator[_Item]:
     """The images of a part of a data set. Raises DataMissingError or DataDamagedError for what torchvision raises."""
     made = getattr(datasets, of)
-    asked = inspect.signature(made).parameters
-    usual = {name: value for name, value in (("loader", Path), ("download", False)) if name in asked}
+    accepted = inspect.signature(made).parameters
+    usual = {name: value for name, value in (("loader", Path), ("download", False)) if name in accepted}
     what = f"torchvision.datasets.{of}({', '.join([repr(str(place)), *(f'{k}={v!r}' for k, v in options.items())])})"
     try:
         dataset = made(str(place), **options, **usual)

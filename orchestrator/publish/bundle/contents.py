@@ -423,7 +423,7 @@ _QUERY_SCHEMA: Final = pa.schema(
         ("metric", pa.string()), ("sums", pa.list_(pa.float64())), ("missing", pa.string()),
     ]
 )  # fmt: skip
-"""One row per trial, split and metric; without a metric, the number of queries of each class or why there are none."""
+"""One row per trial, split and metric; without a metric, the number of queries of each class, or why it has none."""
 
 _Key = tuple[int, str]  # a trial, a split
 
