@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 import torch
 from annotated_types import Ge
 from pytorch_metric_learning import distances, losses, miners, reducers, regularizers
-from pytorch_metric_learning.utils.loss_and_miner_utils import get_all_pairs_indices
+from pytorch_metric_learning.utils.loss_and_miner_utils import get_all_pairs_indices, remove_self_comparisons
 from torch import Tensor, nn
 
 from workers.catalog.inventory import load
@@ -82,16 +82,16 @@ class PytorchMetricLearning(nn.Module):
         places = memory.put(embeddings, labels)
         rows, others = memory.newest()
         found = self.miner(embeddings, labels, rows, others) if self.miner else get_all_pairs_indices(labels, others)
-        anchors, positives, *negatives = found
-        apart = places[anchors] != positives
-        if len(negatives) == 1:  # triplets
-            negatives = [negatives[0][apart]]
-        loss: Tensor = self.loss(embeddings, labels, (anchors[apart], positives[apart], *negatives), rows, others)
+        pairs = remove_self_comparisons(found, places, len(memory.labels))
+        loss: Tensor = self.loss(embeddings, labels, pairs, rows, others)
         return loss
 
 
 class _Memory(nn.Module):
-    """The embeddings and labels of the newest `size` images, from iteration `start` on."""
+    """The embeddings and labels of the newest `size` images, from iteration `start` on.
+
+    The library's `CrossBatchMemory` keeps its own outside the state dict, so that a resumed training would lose them.
+    """
 
     rows: Tensor
     labels: Tensor
