@@ -16,7 +16,7 @@ from orchestrator.run.engine import Broker
 from orchestrator.run.inline import Inline
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
-from orchestrator.spec.axes import Slot
+from orchestrator.spec.spec import Slot
 from orchestrator.views.accounts import Quota
 from orchestrator.views.operations import Node
 from tests.inline_conductor import workplace

@@ -22,7 +22,7 @@ from orchestrator.record.sweeps import SweepWriter
 from orchestrator.run.spool import FILE, Message, read
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
-from orchestrator.spec.axes import Slot
+from orchestrator.spec.spec import Slot
 from orchestrator.views import runs
 from orchestrator.views.errors import UnavailableError
 from orchestrator.views.runs import Failure, Order

@@ -13,7 +13,7 @@ from orchestrator.publish.verdicts.significance import beaten
 from orchestrator.record.searches import Competitor
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
-from orchestrator.spec.axes import Race
+from orchestrator.spec.spec import Race
 from orchestrator.views.states import TrialState
 from tests import test_pruning
 from tests.inline_conductor import conduct, ran, whole_and_killed

@@ -1,6 +1,6 @@
 """Resources of nodes: shares of GPUs, memory, custom resources, and messages about a shortage."""
 
-from orchestrator.spec.axes import Slot
+from orchestrator.spec.spec import Slot
 from orchestrator.views.operations import Node, Shape, capacity, holds, possible, shape_of, shortage
 
 HEAD = Node("head", "head", {"memory": 2.0**30})

@@ -14,8 +14,8 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from workers.catalog import own_code
-from workers.catalog.inventory import holders, load, part_files
-from workers.catalog.source import Entry, PartSourceError
+from workers.catalog.inventory import Entry, holders
+from workers.catalog.source import PartSourceError, load, part_files
 from workers.catalog.wording import unknown
 from workers.contract import FOLDERS, Part
 

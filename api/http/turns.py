@@ -79,7 +79,7 @@ class Expensive(APIRoute):
 class ExpensiveSpec(Expensive):
     """A route that checks a spec. Its work has no time limit, so that a busy machine refuses no valid spec.
 
-    `orchestrator.plan.problems` limits the steps of the check; `orchestrator.plan.soundness` limits the number of
+    `orchestrator.plan.points` limits the steps of the check; `orchestrator.plan.soundness` limits the number of
     trials and the size of their recipes.
     """
 

@@ -10,7 +10,7 @@ from benchmarks.claims.trainings import Trainings
 from orchestrator.plan.check import check
 from orchestrator.plan.edit import edited
 from orchestrator.plan.grid import Plan, expand
-from orchestrator.plan.problems import spec_document
+from orchestrator.plan.read import spec_document
 from orchestrator.views.runs import Labels, PlannedTrial
 from workers import catalog
 from workers.contract import Result

@@ -9,7 +9,7 @@ from typing import Final
 from orchestrator.conduct.waiting import Availability
 from orchestrator.plan.check import check
 from orchestrator.plan.grid import agreed, counted, needs
-from orchestrator.plan.problems import spec_document
+from orchestrator.plan.read import spec_document
 from orchestrator.record.store import Store, Writer
 from orchestrator.record.sweeps import QueuedSweep
 from orchestrator.spec.spec import Spec

@@ -18,8 +18,7 @@ from orchestrator.record.searches import Competitor, RecordedEvaluation
 from orchestrator.record.store import Store, Writer
 from orchestrator.record.transitions import PruningDecision
 from orchestrator.run.optuna import OptunaPruner
-from orchestrator.spec.axes import Hyperband, Prune, Race, Wilcoxon
-from orchestrator.spec.spec import Spec
+from orchestrator.spec.spec import Hyperband, Prune, Race, Spec, Wilcoxon
 from orchestrator.views.errors import FATAL
 from orchestrator.views.runs import Order
 from orchestrator.views.states import TRIAL_ACTIVE, TrialState

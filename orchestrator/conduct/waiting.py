@@ -14,8 +14,7 @@ from orchestrator.record.capacity import Counted, RequestedNeed
 from orchestrator.record.queue import Exclusions
 from orchestrator.record.store import Store, Writer
 from orchestrator.run.engine import Engine
-from orchestrator.spec.axes import Slot
-from orchestrator.spec.spec import Spec
+from orchestrator.spec.spec import Slot, Spec
 from orchestrator.views.accounts import UNLIMITED, QuotaLimits
 from orchestrator.views.operations import Inspected, Node, possible, shortage
 from orchestrator.views.runs import Failure, Order

@@ -1,6 +1,7 @@
 """Checks a posted spec whole, and narrows it to a subset of its trials."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -8,14 +9,13 @@ from orchestrator.plan import grid
 from orchestrator.plan.figures import check_figures
 from orchestrator.plan.grid import Contents, Plan
 from orchestrator.plan.layouts import Nameable, check_tables, tasks
-from orchestrator.plan.points import MOST_TRIALS, count_trials
-from orchestrator.plan.problems import limited, located
-from orchestrator.plan.read import KEYS, read
+from orchestrator.plan.points import MOST_TRIALS, count_trials, limited
+from orchestrator.plan.read import KEYS, read, spec_document
 from orchestrator.plan.soundness import MOST_CHECKED, Soundness
 from orchestrator.plan.subset import Leftover, narrowed
 from orchestrator.spec.spec import Spec
 from orchestrator.views.errors import InvalidSpecError
-from workers.catalog import Catalog, Findings, PartSourceError, Problem, selected, shown
+from workers.catalog import Catalog, Document, Findings, PartSourceError, Problem, selected, shown
 
 _FEWEST_CHECKED: Final = 500
 """Combinations that are checked if a spec has too many trials, which must be mended first."""
@@ -42,13 +42,15 @@ def check(
         if too_many := trials > MOST_TRIALS:
             size = f"{trials:,}" if exact else f"more than {MOST_TRIALS:,}"
             problems.append(Problem("", f"the spec asks for {size} trials; at most {MOST_TRIALS:,} are allowed"))
-        subset = whole if too_many else replace(whole, spec=narrowed(whole.spec, problems))
+        subset = whole
+        if (whole.spec.only or whole.spec.without) and not too_many:
+            subset = replace(whole, spec=narrowed(whole.spec, problems))
         soundness = Soundness(subset, catalog, _FEWEST_CHECKED if too_many else MOST_CHECKED)
         if whole.has_recipe:
             soundness.check(problems, None if too_many else whole.spec)
         nameable = Nameable(list(soundness.datasets), catalog, published)
         tables = check_tables(whole.tables, whole, nameable, problems)
-        figures = check_figures(whole.figures, whole, nameable, problems)
+        figures = check_figures(whole.figures, whole, nameable, problems) if whole.figures else {}
         if problems:
             raise InvalidSpecError(problems.report(_rank))
         if subset.spec is whole.spec:
@@ -83,6 +85,17 @@ def refresh(catalog: Catalog) -> None:
         catalog.refresh()
     except PartSourceError as error:
         raise InvalidSpecError([Problem("", f"the folder of your own parts cannot be read: {error}")]) from error
+
+
+@contextmanager
+def located(text: bytes) -> Iterator[Document]:
+    """Parse a posted text as `spec_document`; InvalidSpecErrors that the block raises get its line numbers."""
+    document = spec_document(text)
+    try:
+        yield document
+    except InvalidSpecError as error:
+        problems = [replace(one, line=one.line or document.line(one.path)) for one in error.problems]
+        raise InvalidSpecError(problems) from None
 
 
 def read_spec(

@@ -7,11 +7,9 @@ from typing import Any, Final, NoReturn
 
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from orchestrator.plan.problems import spec_document
-from orchestrator.plan.read import SUBSET_KEYS, match, read, taken
-from orchestrator.spec.axes import ROLES, Choice, labels_of
+from orchestrator.plan.read import SUBSET_KEYS, match, read, spec_document, taken
 from orchestrator.spec.fields import label_of as spelt
-from orchestrator.spec.spec import Spec, seed_axis, seed_of
+from orchestrator.spec.spec import ROLES, Choice, Spec, labels_of, seed_axis, seed_of
 from orchestrator.views.errors import ConflictError, InvalidSpecError
 from orchestrator.views.runs import Labels
 from orchestrator.views.sweeps import AxisGroup

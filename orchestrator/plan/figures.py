@@ -6,12 +6,11 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from orchestrator.plan.layouts import Nameable, at_the_end, facts_of, missing, spelt_texts, tasks
-from orchestrator.plan.problems import DocumentPlace, form_problems, limited, spec_document
-from orchestrator.plan.read import SpecDraft, matched, readable
-from orchestrator.spec.axes import applies, labels_of
+from orchestrator.plan.points import limited
+from orchestrator.plan.read import DocumentPlace, SpecDraft, form_problems, matched, readable, spec_document
 from orchestrator.spec.fields import Reading, flow, number_of
 from orchestrator.spec.layouts import DATA, FITTING, QUANTITIES, STAGED, FigureSpec
-from orchestrator.spec.spec import Spec
+from orchestrator.spec.spec import Spec, applies, labels_of
 from orchestrator.views.errors import InvalidSpecError
 from workers.catalog import Catalog, Entry, Findings, Problem, listed, metric_problem, suggestion
 from workers.contract import Select

@@ -18,9 +18,8 @@ from orchestrator.plan.points import (
     recipe_of,
     slot_of,
 )
-from orchestrator.spec.axes import Choice, Patch, Span, applies, apply
 from orchestrator.spec.fields import label_of
-from orchestrator.spec.spec import Spec, seed_of
+from orchestrator.spec.spec import Choice, Patch, Span, Spec, applies, apply, seed_of
 from orchestrator.views import errors
 from orchestrator.views.errors import InvalidSpecError, NumbersChangedError, timely
 from orchestrator.views.operations import Inspected, PlannedContent

@@ -4,9 +4,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from orchestrator.plan.problems import DocumentPlace, spend
-from orchestrator.plan.read import Known, SpecDraft, exclusive, match, matched, readable
-from orchestrator.spec.axes import PARTS, applies, labels_of
+from orchestrator.plan.points import spend
+from orchestrator.plan.read import DocumentPlace, Known, SpecDraft, exclusive, match, matched, readable
 from orchestrator.spec.fields import When
 from orchestrator.spec.layouts import (
     PLACE,
@@ -17,7 +16,7 @@ from orchestrator.spec.layouts import (
     TableSpec,
     VerdictSpec,
 )
-from orchestrator.spec.spec import Spec, recipe_label
+from orchestrator.spec.spec import PARTS, Spec, applies, labels_of, recipe_label
 from workers.catalog import (
     Catalog,
     Entry,

@@ -1,6 +1,8 @@
 """The points of a grid: which alternatives a spec's axes have, how many combine, and what a search may take."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
@@ -9,18 +11,61 @@ from typing import Any, Final, NamedTuple
 
 from pydantic import JsonValue
 
-from orchestrator.plan.problems import spend
-from orchestrator.spec.axes import ROLES, Axis, Choice, Group, Rule, Slot, applies, apply
 from orchestrator.spec.fields import label_of
-from orchestrator.spec.spec import Spec
-from orchestrator.views.errors import timely
+from orchestrator.spec.spec import ROLES, Axis, Choice, Group, Rule, Slot, Spec, applies, apply
+from orchestrator.views import errors
+from orchestrator.views.errors import InvalidSpecError, timely
 from orchestrator.views.runs import Labels
-from workers.catalog import Catalog, Problem
+from workers.catalog import Catalog, Problem, comparing
 from workers.contract import canonical_json
 
 MOST_TRIALS: Final = 100_000
+MOST_STEPS: Final = 1_500_000
+"""Steps of one check: groups and alternatives that are examined."""
+_MOST_COMPARED: Final = 1_000_000
+"""Pairs of characters that are compared to find near misses; after that there are no suggestions."""
+
+_TOO_MUCH: Final = (
+    "the spec takes too long to check: its groups with `when`, its rules or its tables stand for too many "
+    "combinations; write fewer of them, or divide the sweep"
+)
+_LOOK: Final = 1 << 12  # steps after which the deadline is checked
 
 Axes = Mapping[str, Axis]
+
+
+@dataclass
+class Effort:
+    """Counts the steps that the check of a spec has taken."""
+
+    steps: int = 0
+
+
+_current: ContextVar[Effort | None] = ContextVar("effort", default=None)
+
+
+@contextmanager
+def limited() -> Iterator[Effort]:
+    """Limit the number of steps that the check of a spec may take within the block."""
+    effort = Effort()
+    token = _current.set(effort)
+    try:
+        with comparing(_MOST_COMPARED):
+            yield effort
+    finally:
+        _current.reset(token)
+
+
+def spend(steps: int = 1) -> None:
+    """Count steps of the check; raises InvalidSpecError above the limit, GoneError if the client has disconnected."""
+    effort = _current.get()
+    if effort is None:
+        return
+    before, effort.steps = effort.steps, effort.steps + steps
+    if effort.steps > MOST_STEPS:
+        raise InvalidSpecError([Problem("", _TOO_MUCH)])
+    if before // _LOOK != effort.steps // _LOOK:
+        errors.check()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """Reads a posted document: the posted models find what is wrong with its form, and what they hold is written out."""
 
+import itertools
 import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -9,25 +10,9 @@ from typing import Any, Final, TypeVar
 
 from pydantic import ValidationError
 
-from orchestrator.plan.problems import form_problems, spend
-from orchestrator.spec.axes import (
-    ELSEWHERE,
-    FIELDS,
-    PARTS,
-    ROLES,
-    Axis,
-    Choice,
-    Group,
-    Patch,
-    Role,
-    Rule,
-    Search,
-    SlotRule,
-    Sources,
-    Span,
-    apply,
-)
+from orchestrator.plan.points import spend
 from orchestrator.spec.fields import (
+    UNION,
     UNREADABLE,
     Reading,
     When,
@@ -46,8 +31,42 @@ from orchestrator.spec.posted import (
     PostedSlotRule,
     PostedSpec,
 )
-from orchestrator.spec.spec import Spec, recipe_label
-from workers.catalog import BATCH, Problem, brief, listed, load, near, shown, suggested_part_field, suggestion
+from orchestrator.spec.spec import (
+    ELSEWHERE,
+    FIELDS,
+    PARTS,
+    ROLES,
+    Axis,
+    Choice,
+    Group,
+    Patch,
+    Role,
+    Rule,
+    Search,
+    SlotRule,
+    Sources,
+    Span,
+    Spec,
+    apply,
+    recipe_label,
+)
+from orchestrator.views.errors import InvalidSpecError, TooLargeError
+from workers.catalog import (
+    BATCH,
+    MOST_REPORTED,
+    Document,
+    DocumentError,
+    DocumentTooLargeError,
+    Problem,
+    brief,
+    listed,
+    load,
+    load_document,
+    near,
+    shown,
+    suggested_part_field,
+    suggestion,
+)
 from workers.contract import Part, Recipe
 
 T = TypeVar("T")
@@ -80,6 +99,16 @@ class SpecDraft:
     unreadable: set[str] = field(default_factory=set)
     """The recipe's fields whose values are unknown, so that nothing can be said of them."""
     has_recipe: bool = True
+
+
+def spec_document(text: bytes) -> Document:
+    """Parse a posted YAML text as plain data; raises InvalidSpecError, or TooLargeError over 1 MiB."""
+    try:
+        return load_document(text)
+    except DocumentTooLargeError as error:
+        raise TooLargeError(f"The spec is too large: {error}.") from None
+    except DocumentError as error:
+        raise InvalidSpecError(error.problems) from None
 
 
 def read(document: Mapping[str, Any], problems: list[Problem]) -> SpecDraft:
@@ -214,6 +243,38 @@ class _Reader:
         """The labels of `only` or `without`, which may name any axis."""
         every = {axis: labels for role in ROLES for axis, labels in self._labels[role].items()}
         return taken(posted, key, every, recipe, self._problems)
+
+
+# Problems
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentPlace:
+    """A place in a document, such as `tables.main`, with the list that collects the problems of the whole document."""
+
+    path: str
+    problems: list[Problem]
+
+    def note(self, field: str, message: str) -> None:
+        """Append a problem of one field of this place; the field "" means the place itself."""
+        self.problems.append(Problem(f"{self.path}.{field}" if field else self.path, message))
+
+
+def form_problems(error: ValidationError) -> Iterator[Problem]:
+    """Converts a pydantic error to problems with paths; at most as many as are reported."""
+    for details in itertools.islice(error.errors(include_url=False), MOST_REPORTED + 1):
+        yield Problem(_path(details["loc"]), details["msg"])
+
+
+def _path(loc: Sequence[str | int]) -> str:
+    """A path such as `compare.loss[3].label`; the members of unions are left out."""
+    path = ""
+    for step in loc:
+        if isinstance(step, int):
+            path += f"[{step}]"
+        elif not step.startswith(UNION) and step != "[key]":
+            path += f".{step}" if path else step
+    return path
 
 
 # Conditions

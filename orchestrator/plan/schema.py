@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from orchestrator.spec.axes import FIELDS, ROLES
 from orchestrator.spec.posted import FROM_CATALOG, PostedSpec
+from orchestrator.spec.spec import FIELDS, ROLES
 from workers.catalog import LONGEST_LIST, LONGEST_TEXT, Bounds, Catalog, Entry, Parameter, load
 from workers.contract import PART_FIELDS, ClassHoldout, Recipe
 

@@ -20,12 +20,24 @@ from orchestrator.plan.points import (
     points,
     recipe_of,
     rules_of,
+    spend,
 )
-from orchestrator.plan.problems import spend
 from orchestrator.plan.read import SpecDraft, set_by
-from orchestrator.spec.axes import ROLES, Axis, Choice, Group, Patch, Race, Rule, Wilcoxon, applies, apply
 from orchestrator.spec.fields import flow
-from orchestrator.spec.spec import Spec, seed_of
+from orchestrator.spec.spec import (
+    ROLES,
+    Axis,
+    Choice,
+    Group,
+    Patch,
+    Race,
+    Rule,
+    Spec,
+    Wilcoxon,
+    applies,
+    apply,
+    seed_of,
+)
 from orchestrator.views.runs import Labels
 from workers.catalog import BATCH, Catalog, Problem, RecipeValidation, holds, listed, suggestion, unknown
 from workers.contract import PART_FIELDS

@@ -9,10 +9,9 @@ from orchestrator.plan.layouts import Nameable, check_tables
 from orchestrator.plan.points import cells_of, points
 from orchestrator.plan.read import NOWHERE, SUBSET_KEYS, SpecDraft
 from orchestrator.plan.soundness import rival_problems
-from orchestrator.spec.axes import ROLES, Axis, Choice, Group, Rule, SlotRule, labels_of
 from orchestrator.spec.fields import When
 from orchestrator.spec.layouts import PLACE, FigureSpec, ImportedRow, MetricColumn, TableSpec, VerdictSpec
-from orchestrator.spec.spec import Spec
+from orchestrator.spec.spec import ROLES, Axis, Choice, Group, Rule, SlotRule, Spec, labels_of
 from workers.catalog import Problem, shown
 
 Conditional = TypeVar("Conditional", Group, Rule, SlotRule)
@@ -28,8 +27,6 @@ def narrowed(spec: Spec, problems: list[Problem]) -> Spec:
     Alternatives of which no trial is left are gone. A group that is left without any stays, so that its cells do not
     become such in which the axis does not apply.
     """
-    if not spec.only and not spec.without:
-        return spec
     if wrong := list(_filled_up(spec)):
         problems += wrong
         return spec

@@ -18,8 +18,9 @@ from typing import Any, Final
 
 from pydantic import Field, ValidationError
 
-from orchestrator.spec.axes import Patch, Role, Unit, applies, apply
 from orchestrator.spec.fields import finite, label_of
+from orchestrator.spec.layouts import Unit
+from orchestrator.spec.spec import Patch, Role, applies, apply
 from orchestrator.views.errors import NotFoundError
 from orchestrator.views.evidence import PublishedNumber
 from orchestrator.views.runs import Labels

@@ -28,7 +28,7 @@ from orchestrator.record.schema import (
 )
 from orchestrator.record.trainings import evaluation_left
 from orchestrator.record.trial_rows import write_needs
-from orchestrator.spec.axes import Slot
+from orchestrator.spec.spec import Slot
 from orchestrator.views.accounts import OWNER, UNLIMITED, Quota, QuotaKind, QuotaLimits, QuotaUse, calling
 from orchestrator.views.operations import Inspected, Node, PlannedContent, SlotReport, shape_of
 from orchestrator.views.runs import ChangeKind, Labels

@@ -12,7 +12,7 @@ from orchestrator.record.database import FencedAccess, chunked, insertion
 from orchestrator.record.queue import NOTHING, RUNNING, Exclusions, Turn, first_waiting, order_names
 from orchestrator.record.schema import attempt, collected, log, metric, node, training, trial
 from orchestrator.record.trainings import evaluation_of
-from orchestrator.spec.axes import Slot
+from orchestrator.spec.spec import Slot
 from orchestrator.views.operations import SYSTEM, Node, shape_of
 from orchestrator.views.runs import Order
 from orchestrator.views.states import TrialState

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from orchestrator.record.database import Access, first_of_either, with_labels
 from orchestrator.record.schema import attempt, sweep, training, trial
 from orchestrator.record.trainings import evaluation_left, needed
-from orchestrator.spec.axes import Slot
+from orchestrator.spec.spec import Slot
 from orchestrator.views.accounts import UNLIMITED, QuotaLimits
 from orchestrator.views.runs import Order
 from orchestrator.views.states import SWEEP_GOING, TRIAL_ACTIVE, SweepState, TrialState

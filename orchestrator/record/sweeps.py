@@ -45,7 +45,7 @@ from orchestrator.record.trainings import ENDED_WITHOUT_RESULT, evaluation_faile
 from orchestrator.record.transitions import cancel_trials, prune_added, retry_trials
 from orchestrator.record.trial_rows import TrialRows, insert
 from orchestrator.record.trials import UNEXPANDED, WRITTEN, is_expanded, unexpanded
-from orchestrator.spec.axes import Slot
+from orchestrator.spec.spec import Slot
 from orchestrator.views.errors import ConflictError, NotFoundError
 from orchestrator.views.pages import Page
 from orchestrator.views.runs import Candidate, Cell, ChangeKind, Extension, Labels, PlannedTrial, Statistic

@@ -8,7 +8,7 @@ from typing import Final, Generic, Protocol, TypeVar
 from orchestrator.run.attempt import Workplace, explained
 from orchestrator.run.engine import Broker, settle_from_spool
 from orchestrator.run.spool import Message
-from orchestrator.spec.axes import Slot
+from orchestrator.spec.spec import Slot
 from orchestrator.views.runs import Failure, FailureKind, Order
 
 _STOP_SECONDS: Final = 30.0  # an attempt that has not stopped this long after the request loses its slot

@@ -11,7 +11,7 @@ from orchestrator.run import spool
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.spool import Message
 from orchestrator.settings import ENGINES
-from orchestrator.spec.axes import Slot
+from orchestrator.spec.spec import Slot
 from orchestrator.views.errors import NotFoundError, UnavailableError
 from orchestrator.views.operations import Inspected, Node, SlotReport
 from orchestrator.views.runs import Failure, Order

@@ -9,7 +9,7 @@ from orchestrator.run.attempt import Workplace, execute, inspect, inspection, re
 from orchestrator.run.engine import Broker, Site, settle_from_spool
 from orchestrator.run.slot import Meter
 from orchestrator.run.spool import Message
-from orchestrator.spec.axes import Slot
+from orchestrator.spec.spec import Slot
 from orchestrator.views.operations import Inspected, Node, SlotReport
 from orchestrator.views.runs import Failure, Order
 from workers.catalog import Need

@@ -64,7 +64,7 @@ def _read(values: Sequence[float | str | None]) -> tuple[list[Any], Any] | None:
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 
-Options = Mapping[str, float]  # the options of a pruning rule, as `orchestrator.spec.axes` defines them
+Options = Mapping[str, float]  # the options of a pruning rule, as `orchestrator.spec.spec` defines them
 
 NAME: Final = "cell"
 """The name of every study: hyperband draws the bracket of a trial from it and from the trial's number."""

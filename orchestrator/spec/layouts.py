@@ -7,7 +7,6 @@ from typing import Annotated, ClassVar, Final, Literal, get_args
 
 from pydantic import Field, Tag
 
-from orchestrator.spec.axes import Unit
 from orchestrator.spec.fields import (
     OR_NULL,
     PLAIN_OR_MAPPING,
@@ -27,6 +26,7 @@ from orchestrator.spec.fields import (
 from workers.catalog import listed
 from workers.contract import TEST_SET
 
+Unit = Literal["percent", "fraction", "number"]
 Kind = Literal["line", "curves", "distribution", "scatter", "bars", "heatmap", "images", "best_of"]
 
 

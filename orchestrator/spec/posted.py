@@ -15,7 +15,6 @@ from pydantic import (
     model_validator,
 )
 
-from orchestrator.spec.axes import PRUNES, Prune, PruneName, Search, SearchName, Selection, Slot
 from orchestrator.spec.fields import (
     AMONG_GROUPS,
     KIND_OF_ALTERNATIVE,
@@ -36,6 +35,7 @@ from orchestrator.spec.fields import (
     spelt,
 )
 from orchestrator.spec.layouts import FigureSpec, TableSpec
+from orchestrator.spec.spec import PRUNES, Prune, PruneName, Search, SearchName, Selection, Slot
 from workers.catalog import shown, suggestion
 
 LONGEST_LABEL: Final = 100

@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, Field
 
-from orchestrator.spec.axes import Unit
+from orchestrator.spec.layouts import Unit
 from orchestrator.views.pages import View
 from orchestrator.views.runs import Labels
 from orchestrator.views.tables import printed

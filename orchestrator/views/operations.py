@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 
 from pydantic import BaseModel, Field
 
-from orchestrator.spec.axes import Slot
+from orchestrator.spec.spec import Slot
 from orchestrator.views.accounts import QuotaUse
 from orchestrator.views.pages import View
 from orchestrator.views.states import SweepState, TrialState

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from pydantic import Field
 
-from orchestrator.spec.axes import Slot, Span
+from orchestrator.spec.spec import Slot, Span
 from orchestrator.views.pages import View
 from orchestrator.views.states import SweepState, TrialState
 from workers.catalog import FurtherMetrics, Need

@@ -7,8 +7,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel, Field
 
-from orchestrator.spec.axes import Unit
-from orchestrator.spec.layouts import Deviation
+from orchestrator.spec.layouts import Deviation, Unit
 from orchestrator.views.pages import Annotation
 from orchestrator.views.runs import Statistic
 from orchestrator.views.states import TrialState

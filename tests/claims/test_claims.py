@@ -16,7 +16,7 @@ from benchmarks.claims.twin import Pair, Twin
 from orchestrator.plan.check import check
 from orchestrator.plan.edit import edited
 from orchestrator.plan.grid import expand
-from orchestrator.plan.problems import spec_document
+from orchestrator.plan.read import spec_document
 from workers import catalog
 from workers.contract import Place
 from workers.train import train

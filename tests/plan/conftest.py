@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from orchestrator.plan.check import check
-from orchestrator.plan.problems import spec_document
+from orchestrator.plan.read import spec_document
 from orchestrator.publish import papers
 from orchestrator.spec.spec import Spec
 from orchestrator.views.errors import InvalidSpecError

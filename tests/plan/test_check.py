@@ -9,9 +9,8 @@ from pydantic import ValidationError
 
 from orchestrator.plan.check import check
 from orchestrator.plan.grid import expand
-from orchestrator.plan.problems import spec_document
-from orchestrator.spec.axes import apply
-from orchestrator.spec.spec import Spec
+from orchestrator.plan.read import spec_document
+from orchestrator.spec.spec import Spec, apply
 from orchestrator.views.errors import InvalidSpecError
 from tests.plan.conftest import DESIGN, Checked, Small, Told
 from workers.catalog import Catalog

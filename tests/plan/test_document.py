@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orchestrator.plan import problems
+from orchestrator.plan import points
 from orchestrator.plan.check import check, read_spec
-from orchestrator.plan.problems import spec_document
+from orchestrator.plan.read import spec_document
 from orchestrator.views.errors import Deadline, GoneError, InvalidSpecError, within
 from tests.plan.hostile_bodies import BODIES, LARGE, SMALL
 from workers.catalog import MOST_REPORTED, Catalog, DocumentError, DocumentTooLargeError, Problem, load_document, shown
@@ -253,8 +253,8 @@ def _kilobytes(name: str) -> int:
 def test_a_hostile_body_costs_little(name: str, catalog: Catalog) -> None:
     body = BODIES[name]()
     with ended(), pytest.MonkeyPatch.context() as patched, little_memory():
-        counted = problems.Effort()
-        patched.setattr(problems, "Effort", lambda: counted)
+        counted = points.Effort()
+        patched.setattr(points, "Effort", lambda: counted)
         told: tuple[Problem, ...] = ()
         try:
             read_spec(body, catalog, ())
@@ -263,7 +263,7 @@ def test_a_hostile_body_costs_little(name: str, catalog: Catalog) -> None:
     assert len(told) <= MOST_REPORTED + 1
     assert sum(len(str(problem)) for problem in told) < MOST_CHARACTERS
     # A step is counted before it is done, so that the last one is refused and not done.
-    assert counted.steps <= problems.MOST_STEPS + 100_000
+    assert counted.steps <= points.MOST_STEPS + 100_000
 
 
 def test_a_value_is_cut_before_it_is_written_out() -> None:

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from orchestrator.plan.edit import edited, with_alternatives, with_metrics, with_seeds
-from orchestrator.plan.problems import spec_document
+from orchestrator.plan.read import spec_document
 from orchestrator.views.errors import ConflictError, InvalidSpecError
 from orchestrator.views.sweeps import AxisGroup
 from tests.plan.conftest import DIGITS, Checked, Small

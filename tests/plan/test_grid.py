@@ -12,8 +12,7 @@ from orchestrator.plan.grid import Plan, expand
 from orchestrator.plan.points import count, count_trials, points
 from orchestrator.plan.read import read as read_spec
 from orchestrator.plan.soundness import cover
-from orchestrator.spec.axes import Axis, Choice, Group
-from orchestrator.spec.spec import Spec
+from orchestrator.spec.spec import Axis, Choice, Group, Spec
 from orchestrator.views.errors import InvalidSpecError
 from orchestrator.views.runs import PlannedTrial
 from tests.plan.conftest import Small, Told

@@ -9,7 +9,7 @@ import pytest
 from orchestrator.plan import csv_import
 from orchestrator.plan.csv_import import ImportOptions, imported
 from orchestrator.plan.edit import with_rows
-from orchestrator.plan.problems import spec_document
+from orchestrator.plan.read import spec_document
 from orchestrator.views.errors import InvalidImportError, InvalidSpecError, TooLargeError
 from tests.plan.conftest import Cases, Missed
 

@@ -13,12 +13,11 @@ import pytest
 from orchestrator.plan.check import check
 from orchestrator.plan.edit import edited
 from orchestrator.plan.grid import Plan, expand
-from orchestrator.plan.problems import spec_document
+from orchestrator.plan.read import spec_document
 from orchestrator.plan.schema import json_schema
 from orchestrator.publish.papers import completed_labels, load
 from orchestrator.publish.tables import select
-from orchestrator.spec.axes import applies
-from orchestrator.spec.spec import Spec
+from orchestrator.spec.spec import Spec, applies
 from tests.workers import published
 from workers.catalog import Catalog, complete
 from workers.contract import Recipe, Select

@@ -4,8 +4,7 @@ from typing import Any
 
 from orchestrator.plan import grid
 from orchestrator.plan.points import slot_of, slots
-from orchestrator.spec.axes import Slot
-from orchestrator.spec.spec import Spec
+from orchestrator.spec.spec import Slot, Spec
 from orchestrator.views.runs import PlannedTrial
 from tests.plan.conftest import Cases, Checked, Missed, Small
 from workers import catalog as catalogs

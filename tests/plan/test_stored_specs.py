@@ -11,8 +11,7 @@ import pytest
 from orchestrator.plan.check import check
 from orchestrator.plan.edit import excerpt
 from orchestrator.plan.grid import expand
-from orchestrator.plan.problems import spec_document
-from orchestrator.plan.read import NOWHERE
+from orchestrator.plan.read import NOWHERE, spec_document
 from orchestrator.plan.schema import json_schema
 from orchestrator.spec.spec import Spec
 from orchestrator.views.errors import InvalidSpecError

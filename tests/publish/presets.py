@@ -7,7 +7,7 @@ import yaml
 
 from orchestrator.plan.check import check
 from orchestrator.plan.grid import expand
-from orchestrator.plan.problems import spec_document
+from orchestrator.plan.read import spec_document
 from orchestrator.publish.tables.build import build
 from orchestrator.publish.tables.table_data import Table
 from orchestrator.views.runs import SweepResults

@@ -11,7 +11,7 @@ import pytest
 
 from orchestrator.plan import grid
 from orchestrator.plan.check import check
-from orchestrator.plan.problems import spec_document
+from orchestrator.plan.read import spec_document
 from orchestrator.publish.paper_tables import FORMATS, render, summary, view
 from orchestrator.publish.papers import completed_labels, load, names, read
 from orchestrator.publish.tables.build import build

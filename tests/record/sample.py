@@ -7,7 +7,7 @@ from typing import Any
 from orchestrator.record.requests import NewSweep
 from orchestrator.record.store import Store
 from orchestrator.record.sweeps import PlanRows
-from orchestrator.spec.axes import Slot
+from orchestrator.spec.spec import Slot
 from orchestrator.views.runs import Candidate, Cell, Failed, Failure, Finished, Order, PlannedTrial, Progressed, Started
 from workers.contract import Progress, Recipe, Result
 

@@ -11,7 +11,7 @@ from orchestrator.record.queue import Exclusions
 from orchestrator.record.schema import attempt
 from orchestrator.record.store import Store, Writer
 from orchestrator.record.sweeps import PlanRows
-from orchestrator.spec.axes import Slot
+from orchestrator.spec.spec import Slot
 from orchestrator.views.accounts import Caller, Quota, QuotaUse, Role, calling
 from orchestrator.views.errors import ConflictError
 from orchestrator.views.operations import Inspected, Node, WaitReason

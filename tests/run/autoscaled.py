@@ -28,7 +28,7 @@ from ray.experimental.internal_kv import _internal_kv_get
 
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.ray.engine import RayTune
-from orchestrator.spec.axes import Slot
+from orchestrator.spec.spec import Slot
 from tests.ports import free_port
 from tests.run.broker import MemoryBroker, order
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 
 from orchestrator.run.spool import Message
-from orchestrator.spec.axes import Slot
+from orchestrator.spec.spec import Slot
 from orchestrator.views.runs import Failure, Order
 from workers.contract import Part, Progress, Recipe, Result
 

@@ -11,7 +11,7 @@ from ray.cluster_utils import Cluster
 
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.ray.engine import RayTune
-from orchestrator.spec.axes import Slot
+from orchestrator.spec.spec import Slot
 from orchestrator.views.runs import Order
 from tests.run.broker import MemoryBroker, order
 

@@ -9,7 +9,7 @@ import pytest
 from orchestrator.run.attempt import Workplace, execute
 from orchestrator.run.dispatch import Dispatch, Report
 from orchestrator.run.inline import Inline
-from orchestrator.spec.axes import Slot
+from orchestrator.spec.spec import Slot
 from orchestrator.views.errors import FencedError
 from orchestrator.views.runs import Order
 from tests.run.broker import MemoryBroker, order

@@ -30,7 +30,7 @@ from orchestrator.run.files.slot import (
     mailboxes,
 )
 from orchestrator.run.spool import FILE, Message, attempt_folder
-from orchestrator.spec.axes import Slot
+from orchestrator.spec.spec import Slot
 from orchestrator.views.errors import MetricsweepError
 from orchestrator.views.operations import Shape
 from orchestrator.views.runs import Failure

@@ -29,7 +29,7 @@ from orchestrator.run.ray.engine import Listening, RayTune
 from orchestrator.run.ray.pool import PooledSlot, SlotPool
 from orchestrator.run.ray.tune import PREFIX, shown
 from orchestrator.run.slot import PROTOCOL
-from orchestrator.spec.axes import Slot
+from orchestrator.spec.spec import Slot
 from orchestrator.views.errors import FencedError, MetricsweepError, UnavailableError
 from orchestrator.views.operations import Node, Shape, SlotReport
 from orchestrator.views.runs import Order

@@ -3,7 +3,7 @@
 import pytest
 
 from orchestrator.run.optuna import OptunaStudy
-from orchestrator.spec.axes import Span
+from orchestrator.spec.spec import Span
 from orchestrator.views.runs import Dimension
 
 RATE = Dimension("optimizer.lr", "optimizer.lr", {}, span=Span(low=1e-5, high=1e-1, log=True))

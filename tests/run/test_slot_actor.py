@@ -22,7 +22,7 @@ from orchestrator.run.attempt import GIB, Allowance, Workplace
 from orchestrator.run.ray.pool import _lag
 from orchestrator.run.slot import REASON, VARIABLE, Meter, Preemption, SlotActor
 from orchestrator.run.spool import Message
-from orchestrator.spec.axes import Slot
+from orchestrator.spec.spec import Slot
 from orchestrator.views.runs import Order
 from tests.run.broker import order
 from tests.run.conftest import played

@@ -59,7 +59,7 @@ PLANTED = [
     ("orchestrator/record/mlflow/tracker.py", "import orchestrator.run.engine", {FLOORS}),
     ("orchestrator/views/runs.py", "import orchestrator.host.files", {FLOORS, CYCLES}),
     ("orchestrator/spec/spec.py", "import orchestrator.plan.grid", {FLOORS, JOIN, CYCLES}),
-    ("orchestrator/spec/axes.py", "import orchestrator.views.operations", {FLOORS, CYCLES}),
+    ("orchestrator/spec/spec.py", "import orchestrator.views.operations", {FLOORS, CYCLES}),
     ("api/problems.py", "import orchestrator.run.engine", {JOIN}),
     ("orchestrator/views/runs.py", "import torch", {TORCH}),
     ("orchestrator/publish/aggregate.py", "from sklearn.cluster import KMeans", {TORCH}),

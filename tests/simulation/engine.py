@@ -8,7 +8,7 @@ from orchestrator.run.dispatch import Dispatch, Report
 from orchestrator.run.engine import Broker
 from orchestrator.run.inline import Inline
 from orchestrator.run.ray.pool import SlotPool
-from orchestrator.spec.axes import Slot
+from orchestrator.spec.spec import Slot
 from orchestrator.views.operations import MOST_TRAININGS, Node, SlotReport
 from tests.simulation.cluster import Cluster
 

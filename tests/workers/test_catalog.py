@@ -11,8 +11,8 @@ import pytest
 
 from workers import registry
 from workers.catalog import Need, load, metric_problem
-from workers.catalog.inventory import given
-from workers.catalog.source import Entry, Parameter, PartSourceError, read
+from workers.catalog.inventory import Entry, Parameter, given
+from workers.catalog.source import PartSourceError, read
 from workers.contract import FOLDERS, KINDS, Pins
 
 WORKERS = Path(registry.__file__).parent

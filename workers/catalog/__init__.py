@@ -2,7 +2,18 @@
 
 from workers.catalog.compatibility import NEEDS, STARTS, Clustering, clustering_of
 from workers.catalog.documents import Document, DocumentError, DocumentTooLargeError, load_document, nodes
-from workers.catalog.inventory import Catalog, LiveCatalog, load, metric_entry, metric_problem, parse_metric
+from workers.catalog.inventory import (
+    LONGEST_LIST,
+    LONGEST_TEXT,
+    Bounds,
+    Catalog,
+    Entry,
+    Parameter,
+    metric_entry,
+    metric_problem,
+    parse_metric,
+    selected,
+)
 from workers.catalog.own_code import FILE as OWN_CODE
 from workers.catalog.recipe import (
     UNKNOWN,
@@ -20,13 +31,12 @@ from workers.catalog.recipe import (
     further_metrics,
     further_of_recipe,
     need_of,
-    selected,
     stamp,
     undeclared,
     usual_needs,
     without_further,
 )
-from workers.catalog.source import LONGEST_LIST, LONGEST_TEXT, Bounds, Entry, Parameter, PartSourceError
+from workers.catalog.source import LiveCatalog, PartSourceError, load
 from workers.catalog.validation import BATCH, RecipeValidation, holds, problems, suggested_part_field
 from workers.catalog.wording import (
     MOST_REPORTED,

@@ -7,8 +7,7 @@ from typing import Final, NamedTuple
 
 from pydantic import JsonValue
 
-from workers.catalog.inventory import Catalog, Inner, MetricFacts, holders
-from workers.catalog.source import Entry
+from workers.catalog.inventory import Catalog, Entry, Inner, MetricFacts, holders
 from workers.catalog.wording import Problem, counted, listed, not_computed, shown
 from workers.contract import PML, ClassHoldout, CrossValidation, ImageHoldout, NoValidation, Recipe, Select, Validation
 from workers.figures.options import Followed, Staged

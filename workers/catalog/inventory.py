@@ -1,28 +1,221 @@
-"""The catalog of all parts that a recipe may name: those of `workers` and those in a folder of own parts."""
+"""What the catalog holds: parts with their hyper-parameters and ranges, and what is known of a recipe's metrics."""
 
-import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property, lru_cache
+import math
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, NoReturn, TypeVar
 
-from pydantic import Field, PrivateAttr
+from pydantic import Field, JsonValue
 
-from workers.catalog import own_code
-from workers.catalog.source import NAME, Entry, Parameter, PartSourceError, read
 from workers.catalog.wording import listed, near, shown, unknown
-from workers.contract import DEFAULT_TASK, FOLDERS, KINDS, PART_FIELDS, PML, Frozen, Part, Recipe
+from workers.contract import DEFAULT_TASK, PART_FIELDS, PML, Frozen, Part, Recipe, Select
 
-_BUILT_IN: Final = Path(__file__).parents[1]
-_PML: Final = Path(__file__).with_name("pml.json")  # which .ci/pml_catalog.py writes
+MARKS: Final[Mapping[str, tuple[str, str, Callable[[float, float], bool]]]] = {
+    "Gt": ("gt", "above", operator.gt),
+    "Ge": ("ge", "at least", operator.ge),
+    "Lt": ("lt", "below", operator.lt),
+    "Le": ("le", "at most", operator.le),
+}
+"""The field of `Bounds`, the words, and the comparison for each class of annotated-types."""
+LONGEST_TEXT: Final = 1_000
+"""The maximal length of a hyper-parameter that is a text, such as a path."""
+LONGEST_LIST: Final = 1_000
+"""The maximal length of a hyper-parameter that is a list."""
+
+_PLAIN: Final = {
+    "int": "a whole number", "float": "a number", "bool": "true or false", "str": "a text",
+    "ints": "a list of whole numbers", "floats": "a list of numbers", "strs": "a list of texts",
+}  # fmt: skip
+_LARGEST: Final = 1.7976931348623157e308  # of float64
+
 _USUAL_NAMES: Final = {"r": "recall", "rec": "recall", "acc": "accuracy"}  # abbreviations in papers, such as R@1
-PRINTED: Final = (".toml", ".csv")
-"""The endings of the files of printed tables."""
 EMBEDDINGS: Final = "embeddings"
 """The default of a metric's fact `reads`."""
 
 Counts = Mapping[str, Mapping[str, Mapping[str, int]]]
 """The numbers of classes and images of each split that nodes found, by the key of the data set's need."""
+
+
+Selecting = TypeVar("Selecting", bound=Select)
+
+
+class Bounds(Frozen):
+    """The allowed range of a numeric hyper-parameter; an end that is None is unlimited."""
+
+    gt: float | None = Field(default=None, exclude_if=lambda value: value is None)
+    ge: float | None = Field(default=None, exclude_if=lambda value: value is None)
+    lt: float | None = Field(default=None, exclude_if=lambda value: value is None)
+    le: float | None = Field(default=None, exclude_if=lambda value: value is None)
+
+    def hold(self, value: float) -> bool:
+        ends = [(holds, getattr(self, field)) for field, _, holds in MARKS.values()]
+        return all(end is None or holds(value, end) for holds, end in ends)
+
+    @property
+    def words(self) -> str:
+        """The range in words for messages, such as `above 0, at most 1`; empty without limits."""
+        ends = [(words, getattr(self, field)) for field, words, _ in MARKS.values()]
+        return ", ".join(f"{words} {_number(end)}" for words, end in ends if end is not None)
+
+
+class Parameter(Frozen):
+    """A hyper-parameter of a part: a keyword-only argument of its `__init__`."""
+
+    name: str
+    type: Literal["int", "float", "bool", "str", "literal", "ints", "floats", "strs", "part"]
+    optional: bool = False
+    required: bool = False
+    default: JsonValue = None
+    choices: list[JsonValue] | None = None
+    """The allowed values; the allowed items of a list of texts, each at most once; or values besides whole numbers."""
+    kind: str = Field(default="", exclude_if=lambda value: not value)
+    """The kind of part, if the hyper-parameter is a part."""
+    bounds: str = Field(default="", exclude_if=lambda value: not value)
+    """The allowed range in words, such as `above 0, at most 1`; empty if there is no limit."""
+    limits: Bounds = Field(default=Bounds(), exclude_if=lambda value: value == Bounds())
+    """The allowed range of the number, or of each number of a list."""
+
+    @property
+    def expected(self) -> str:
+        """The allowed values of the hyper-parameter, in words for messages."""
+        words = {**_PLAIN, "literal": f"one of {listed(self.choices or [])}", "part": f"a {self.kind}"}[self.type]
+        if self.choices and self.type in {"strs", "int"}:
+            words = f"{'a list of some' if self.type == 'strs' else f'{words}, or one'} of {listed(self.choices)}"
+        return f"{words}, or null" if self.optional else words
+
+    def cast(self, value: Any) -> JsonValue:
+        """Converts `value` to the hyper-parameter's type, so that equal meanings are equal; raises ValueError.
+
+        Of a part only the form is checked; its hyper-parameters are checked against its own entry.
+        """
+        if value is None and self.optional:
+            return None
+        if self.type == "int" and isinstance(value, str) and value in (self.choices or ()):
+            return value
+        if self.type == "part":
+            return self._cast_part(value)
+        if self.type in {"ints", "floats", "strs"}:
+            return [*self._cast_all(value)]
+        if self.type == "str" and isinstance(value, str) and len(value) > LONGEST_TEXT:
+            raise ValueError(f"expected a text of at most {LONGEST_TEXT:,} characters, found {len(value):,}")
+        return self._cast_one(self.type, value)
+
+    def _cast_all(self, value: Any) -> Iterator[JsonValue]:
+        if not isinstance(value, list | tuple):
+            self._refuse(value)
+        if len(value) > LONGEST_LIST:
+            what = "texts" if self.type == "strs" else "numbers"
+            raise ValueError(f"expected at most {LONGEST_LIST:,} {what}, found {len(value):,}")
+        for place, item in enumerate(value):
+            if isinstance(item, str) and len(item) > LONGEST_TEXT:
+                raise ValueError(f"expected texts of at most {LONGEST_TEXT:,} characters, found {len(item):,}")
+            if self.choices is not None and item in value[:place]:
+                raise ValueError(f"expected each once, found {shown(item)} twice")
+            yield self._cast_one("literal" if self.choices else self.type[:-1], item)
+
+    def _cast_one(self, type_: str, value: Any) -> JsonValue:
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        cast: JsonValue = None
+        if type_ == "literal":
+            equal = [choice for choice in self.choices or [] if choice == value]
+            cast = next((choice for choice in equal if isinstance(choice, bool) == isinstance(value, bool)), None)
+        elif type_ == "int" and number and (isinstance(value, int) or value.is_integer()):
+            cast = int(value)
+        elif type_ == "float" and number and abs(value) <= _LARGEST:
+            cast = float(value) + 0.0  # turns -0.0 into 0.0
+        elif (type_ == "bool" and isinstance(value, bool)) or (type_ == "str" and isinstance(value, str)):
+            cast = value
+        if cast is None:
+            self._refuse(value)
+        if type_ in {"int", "float"} and number and not self.limits.hold(value):
+            what = (
+                f"{_PLAIN[type_]} {'of ' if self.bounds.startswith('at ') else ''}{self.bounds.replace(', ', ' and ')}"
+            )
+            raise ValueError(f"expected {what}{', or null' if self.optional else ''}; found {shown(value)}")
+        return cast
+
+    def _cast_part(self, value: Any) -> JsonValue:
+        if not isinstance(value, str | Mapping | Part):
+            self._refuse(value)
+        try:
+            part = Part.model_validate(dict(value) if isinstance(value, Mapping) else value)
+            return part.model_dump(mode="json")
+        except ValueError:  # it is no part, or it is nested too deeply
+            named = f"a {self.kind} by its name, or a mapping with `name` and its hyper-parameters"
+            raise ValueError(f"expected {named}; found {shown(value)}") from None
+
+    def _refuse(self, value: Any) -> NoReturn:
+        hint = "; write it without quotes" if self.type in {"int", "float"} and _reads_as_number(value) else ""
+        raise ValueError(f"expected {self.expected}, found {shown(value)}{hint}")
+
+
+class Entry(Frozen):
+    """The catalog's description of a part, read from its source."""
+
+    kind: str
+    name: str
+    label: str
+    paper: str | None = None
+    version: int = 1
+    doc: str = ""
+    formula: str | None = Field(default=None, exclude_if=lambda value: value is None)  # the formula in LaTeX
+    parameters: list[Parameter] = Field(default_factory=list)
+    inputs: list[str] = Field(default_factory=list)
+    optional_inputs: list[str] = Field(default_factory=list, exclude_if=lambda value: not value)
+    """The `inputs` whose type is `X | None`."""
+    facts: dict[str, JsonValue] = Field(default_factory=dict)
+    own: bool = False  # whether it comes from the folder of own parts
+    code: str | None = Field(default=None, exclude_if=lambda value: value is None)
+    """The hash of the source of an own part, including the modules of the folder that it uses."""
+
+    @property
+    def added(self) -> list[str]:
+        """The hyper-parameters that were added without changing numbers; completed recipes omit them at their
+        default.
+        """
+        return self.fact_names("added")
+
+    def fact_names(self, fact: str) -> list[str]:
+        """The names in a declared fact of the part, which is a list."""
+        names = self.facts.get(fact)
+        return [str(name) for name in names] if isinstance(names, list) else []
+
+    def parameter(self, name: str) -> Parameter | None:
+        return next((parameter for parameter in self.parameters if parameter.name == name), None)
+
+    def filled(self, options: Mapping[str, Any]) -> dict[str, JsonValue]:
+        """The options of the part in the types of its hyper-parameters, completed with defaults.
+
+        Raises ValueError for an invalid value, an unknown name, or a missing required hyper-parameter.
+        """
+        known = {parameter.name: parameter for parameter in self.parameters}
+        if strange := [name for name in options if name not in known]:
+            raise ValueError(f"{self.kind} {self.name!r} has no hyper-parameter {listed(strange)}")
+        values: dict[str, JsonValue] = {}
+        for name, parameter in known.items():
+            if name not in options and parameter.required:
+                missing = [other for other in known if known[other].required and other not in options]
+                raise ValueError(f"{self.kind} {self.name!r} needs the hyper-parameter {listed(missing)}")
+            try:
+                values[name] = parameter.cast(options[name]) if name in options else parameter.default
+            except ValueError as error:
+                raise ValueError(f"{self.kind} {self.name!r}: {name}: {error}") from error
+        return values
+
+
+def _number(end: float) -> str:
+    if end and (halves := end / math.pi * 2) in {1.0, 2.0, 4.0}:
+        return {1.0: "π/2", 2.0: "π", 4.0: "2π"}[halves]
+    return f"{end:,.10g}"
+
+
+def _reads_as_number(value: Any) -> bool:
+    try:
+        return isinstance(value, str) and math.isfinite(float(value))
+    except ValueError:
+        return False
 
 
 class Catalog(Frozen):
@@ -87,154 +280,21 @@ class Catalog(Frozen):
         return file in ended or (entry is not None and entry.facts.get("needs") in ended)
 
 
-class LiveCatalog(Catalog):
-    """The catalog of a long-running process: after `refresh`, every holder sees the changed own parts."""
-
-    _parts: Path | None = PrivateAttr()
-    _now: Catalog = PrivateAttr()
-    _check: Callable[[Catalog], object] = PrivateAttr()
-    _changes: int = PrivateAttr(default=0)
-
-    @classmethod
-    def at(cls, parts: Path | None, check: Callable[[Catalog], object] = lambda _: None) -> "LiveCatalog":
-        """Makes a live catalog of the built-in parts and the own parts in the folder `parts`.
-
-        `check` may refuse what was read. Both raise PartSourceError.
-        """
-        check(now := load(parts))
-        made = cls(entries=now.entries, published=now.published)
-        made._parts, made._now, made._check = parts, now, check
-        return made
-
-    def refresh(self) -> None:
-        """Read again own parts that were added, edited or removed.
-
-        Raises PartSourceError if a part cannot be read; then nothing changes.
-        """
-        if self._parts is not None and (now := load(self._parts)) is not self._now:
-            self._check(now)
-            self.__dict__ |= {"entries": now.entries, "published": now.published}
-            self._now = now
-            self._changes += 1
-
-    @property
-    def changes(self) -> int:
-        """The number of changes of the catalog so far, so that its holders know when to recompute."""
-        return self._changes
-
-    @property
-    def folder(self) -> Path | None:
-        return self._parts
-
-    @property
-    def _by_name(self) -> dict[tuple[str, str], Entry]:
-        return self._now._by_name
-
-
 def given(task: Entry) -> list[str]:
     """What a task evaluates for its metrics, such as embeddings or pairs."""
     reads = task.facts.get("reads", EMBEDDINGS)
     return task.fact_names("reads") if isinstance(reads, list) else [str(reads)]
 
 
+def selected(select: Selecting, task: Entry) -> Selecting:
+    """The selection of a recipe, with its task's metric and split as defaults."""
+    preset = {"metric": task.facts.get("selects"), "split": task.facts.get("split")}
+    unset = {name: fact for name, fact in preset.items() if fact is not None and name not in select.model_fields_set}
+    return select.model_copy(update=unset) if unset else select
+
+
 def _names(entry: Entry | None) -> list[str]:
     return entry.fact_names("metrics") if entry else []
-
-
-def load(parts: Path | None = None) -> Catalog:
-    """Loads the catalog of the built-in parts and the own parts in the folder `parts`; raises PartSourceError."""
-    if parts is not None:
-        _check_folders(parts)
-    files = [(kind, *file) for kind in KINDS for file in part_files(kind, parts).values()]
-    stamped = tuple((kind, path, own, path.stat().st_mtime_ns) for kind, path, own in files)
-    stamp = own_code.stamp(parts) + own_code.stamp(parts / "published", PRINTED) if parts else ()
-    return _catalog(stamped, parts, stamp)
-
-
-@lru_cache(maxsize=8)
-def _catalog(files: tuple[tuple[str, Path, bool, int], ...], parts: Path | None, _stamp: own_code.Stamp) -> Catalog:
-    """Cached until a file changes: a part's file, or any module or printed table in the folder of own parts."""
-    entries = [_read(kind, path, parts if own else None) for kind, path, own, _ in files]
-    return Catalog(entries=[*entries, *pml_entries()], published=_printed(parts / "published") if parts else {})
-
-
-def _printed(folder: Path) -> dict[str, str]:
-    """The text of each file of printed tables; raises PartSourceError for text that is not UTF-8."""
-    texts = {}
-    for path in sorted(path for ending in PRINTED for path in folder.glob(f"*{ending}")):
-        try:
-            texts[path.name] = path.read_text(encoding="utf-8-sig")
-        except (OSError, UnicodeDecodeError) as error:
-            raise PartSourceError(f"{path}: expected text in UTF-8: {error}") from error
-    return texts
-
-
-@lru_cache
-def pml_entries() -> tuple[Entry, ...]:
-    """The classes of pytorch-metric-learning that recipes may name, of the release that this version is made for."""
-    return tuple(map(Entry.model_validate, json.loads(_PML.read_bytes())["entries"]))
-
-
-def _read(kind: str, path: Path, parts: Path | None) -> Entry:
-    """The entry of a part; for an own part, in the folder `parts`, it has the hash of its source."""
-    entry = read(kind, path, parts is not None)
-    if parts is None:
-        return entry
-    try:
-        code = own_code.digest(own_code.sources(path, parts))
-    except SyntaxError as error:
-        raise PartSourceError(f"{error.filename}: line {error.lineno}: {error.msg}") from error
-    except (OSError, ValueError) as error:
-        raise PartSourceError(f"{path}: {error}") from error
-    return entry.model_copy(update={"code": code})
-
-
-def part_files(kind: str, parts: Path | None = None) -> Mapping[str, tuple[Path, bool]]:
-    """The source file of each part of a kind by name, and whether it is one of the user's own parts."""
-    found = {path.stem: (path, False) for path in _sources(_BUILT_IN / FOLDERS[kind])}
-    if parts is None:
-        return found
-    if not parts.is_dir():
-        raise PartSourceError(f"{parts}: the folder of own parts does not exist")
-    for path in _sources(parts / FOLDERS[kind]):
-        if path.stem in found:
-            raise PartSourceError(f"{path}: a built-in {kind} is named {path.stem!r} already; rename this file")
-        found[path.stem] = (path, True)
-    return dict(sorted(found.items()))
-
-
-def _check_folders(parts: Path) -> None:
-    """Raise PartSourceError for a folder of parts whose name is not that of any kind's folder."""
-    if (
-        parts.name in FOLDERS.values()
-        and _sources(parts)
-        and not any((parts / folder).is_dir() for folder in FOLDERS.values())
-    ):
-        raise PartSourceError(
-            f"{parts}: the folder of own parts holds folders such as {parts.name}/; name the one above, {parts.parent}"
-        )
-    for folder in sorted(parts.iterdir()) if parts.is_dir() else ():
-        if folder.name in FOLDERS.values() or not folder.is_dir() or not NAME.fullmatch(folder.name.casefold()):
-            continue
-        right = FOLDERS.get(folder.name.casefold()) or near(folder.name, FOLDERS.values())
-        kind = next((kind for kind, name in FOLDERS.items() if name == right), None)
-        if right and kind and any(_is_part(kind, path) for path in _sources(folder)):
-            raise PartSourceError(
-                f"{folder}: no kind of part has a folder of this name; did you mean {right!r}? Rename it; a folder "
-                "without parts may have any name that begins with _"
-            )
-
-
-def _is_part(kind: str, path: Path) -> bool:
-    """Whether a file defines a part, and is not just a module that parts import."""
-    try:
-        return not path.stem.startswith(("test_", "conftest")) and bool(read(kind, path, own=True))
-    except PartSourceError as error:
-        return "before the `*`" in str(error)
-
-
-def _sources(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.glob("*.py") if not path.name.startswith("_"))
 
 
 def parse_metric(name: str) -> tuple[str, str | None]:

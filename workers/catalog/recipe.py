@@ -4,12 +4,21 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, Literal, Protocol, TypeVar
+from typing import Any, Final, Literal, Protocol
 
 from pydantic import Field, JsonValue
 
-from workers.catalog.inventory import Catalog, entry_at, inner, named, named_in, parse_metric, with_facts_of_inner
-from workers.catalog.source import Entry
+from workers.catalog.inventory import (
+    Catalog,
+    Entry,
+    entry_at,
+    inner,
+    named,
+    named_in,
+    parse_metric,
+    selected,
+    with_facts_of_inner,
+)
 from workers.contract import (
     BEST_TEST,
     DEFAULT_TASK,
@@ -316,9 +325,6 @@ def _known_weights(entry: Entry, options: Mapping[str, JsonValue], catalog: Cata
     return f"sha256:{digest}" if isinstance(digest, str) else None
 
 
-Selecting = TypeVar("Selecting", bound=Select)
-
-
 _DEFAULTS: Final = {name: field.default for name, field in Recipe.model_fields.items()}
 
 
@@ -350,13 +356,6 @@ def _option_defaults(entry: Entry, options: Mapping[str, JsonValue], catalog: Ca
     for within in inner(entry, options, catalog):
         values[within.option] = _option_defaults(within.entry, within.part.options, catalog)
     return values
-
-
-def selected(select: Selecting, task: Entry) -> Selecting:
-    """The selection of a recipe, with its task's metric and split as defaults."""
-    preset = {"metric": task.facts.get("selects"), "split": task.facts.get("split")}
-    unset = {name: fact for name, fact in preset.items() if fact is not None and name not in select.model_fields_set}
-    return select.model_copy(update=unset) if unset else select
 
 
 class FurtherMetrics(Frozen):

@@ -10,9 +10,17 @@ from pydantic import BaseModel, JsonValue, ValidationError
 from pydantic_core import ErrorDetails
 
 from workers.catalog.compatibility import Chosen, RecipeDraft, disagreements
-from workers.catalog.inventory import Catalog, Inner, facts_of_metrics, holders, with_facts_of_inner
-from workers.catalog.recipe import PATHS, below_root, need_of, selected
-from workers.catalog.source import Entry, Parameter
+from workers.catalog.inventory import (
+    Catalog,
+    Entry,
+    Inner,
+    Parameter,
+    facts_of_metrics,
+    holders,
+    selected,
+    with_facts_of_inner,
+)
+from workers.catalog.recipe import PATHS, below_root, need_of
 from workers.catalog.wording import Problem, listed, sentence, shown, suggestion, unknown
 from workers.contract import (
     DEFAULT_TASK,

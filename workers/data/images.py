@@ -15,9 +15,9 @@ import torch
 from torch import Tensor
 
 from workers import registry
-from workers.catalog.inventory import load as catalog_of
+from workers.catalog.inventory import Entry
 from workers.catalog.recipe import declared
-from workers.catalog.source import Entry
+from workers.catalog.source import load as catalog_of
 from workers.catalog.wording import counted
 from workers.contract import TEST_SET, DataDamagedError, Part
 from workers.data.file_content import Reading, State, below, noting

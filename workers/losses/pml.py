@@ -10,7 +10,7 @@ from pytorch_metric_learning import distances, losses, miners, reducers, regular
 from pytorch_metric_learning.utils.loss_and_miner_utils import get_all_pairs_indices, remove_self_comparisons
 from torch import Tensor, nn
 
-from workers.catalog.inventory import load
+from workers.catalog.source import load
 from workers.catalog.wording import unknown
 from workers.contract import Part
 from workers.geometry import precise

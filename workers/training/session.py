@@ -13,9 +13,9 @@ from pydantic import JsonValue
 
 from workers import registry
 from workers.catalog import own_code
-from workers.catalog.inventory import Catalog, entry_at, load, named, parse_metric
+from workers.catalog.inventory import Catalog, Entry, entry_at, named, parse_metric
 from workers.catalog.recipe import UNKNOWN, changes, code_of, need_of, stamp
-from workers.catalog.source import Entry
+from workers.catalog.source import load
 from workers.catalog.validation import incomplete
 from workers.contract import FOLDERS, CodeChangedError, DataMissingError, Place, Recipe
 from workers.data.augmentation import SIGNED, Preprocess

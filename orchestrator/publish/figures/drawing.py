@@ -12,8 +12,7 @@ from orchestrator.publish.figures.pages import curve_title
 from orchestrator.publish.figures.sketch import FigureDrawing, FigurePoint, Sketch, Sources, Value, points
 from orchestrator.publish.labels import Names, metric_facts
 from orchestrator.publish.tables import words
-from orchestrator.spec.axes import Unit
-from orchestrator.spec.layouts import ON_THE_WAY, FigureSpec
+from orchestrator.spec.layouts import ON_THE_WAY, FigureSpec, Unit
 from orchestrator.views.errors import ConflictError, NotFoundError
 from orchestrator.views.pages import FIGURE_FORMATS, FigureView
 from orchestrator.views.runs import Statistic, SweepResults

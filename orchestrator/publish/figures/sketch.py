@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from orchestrator.publish.aggregate import Better, CandidateResult, by_cell, runs_of, selection, summary_of
 from orchestrator.publish.labels import Names
 from orchestrator.publish.tables.table_data import SETTLED
-from orchestrator.spec.axes import applies
 from orchestrator.spec.layouts import FigureSpec
+from orchestrator.spec.spec import applies
 from orchestrator.views.runs import CellSummary, Labels, SweepResults, TrialResult
 from workers.catalog import Catalog
 from workers.contract import Select

@@ -10,8 +10,8 @@ from orchestrator.publish.tables.build import build
 from orchestrator.publish.tables.layout import fixed_label, label_at, placed
 from orchestrator.publish.tables.select import layout_of
 from orchestrator.publish.tables.table_data import Column, Origin, Panel, Table, TableCell, split
-from orchestrator.spec.axes import shared
 from orchestrator.spec.layouts import TableSpec
+from orchestrator.spec.spec import shared
 from orchestrator.views.errors import ConflictError
 from orchestrator.views.runs import Candidate, Cell, Labels, Statistic, SweepResults, TrialResult
 from orchestrator.views.states import SWEEP_ENDED

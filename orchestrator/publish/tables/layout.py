@@ -9,9 +9,8 @@ from typing import Any, Final
 from orchestrator.publish.labels import NO_LABEL
 from orchestrator.publish.tables.select import Selection
 from orchestrator.publish.tables.table_data import PENDING, SETTLED, Column, Heading, Selected
-from orchestrator.spec.axes import applies
 from orchestrator.spec.layouts import PLACE, TableSpec
-from orchestrator.spec.spec import recipe_label
+from orchestrator.spec.spec import applies, recipe_label
 from orchestrator.views.runs import Cell, Labels, SweepResults
 
 Point = tuple[str, ...]

@@ -21,8 +21,7 @@ from orchestrator.publish.aggregate import (
 from orchestrator.publish.labels import MetricFacts, Names, metric_facts
 from orchestrator.publish.papers import PublishedTable, completed_labels, load
 from orchestrator.publish.tables.table_data import ARROWS, Column, Numbers, Selected
-from orchestrator.spec.axes import Unit
-from orchestrator.spec.layouts import DELTA, Covers, MetricColumn, TableSpec
+from orchestrator.spec.layouts import DELTA, Covers, MetricColumn, TableSpec, Unit
 from orchestrator.views.errors import ConflictError, NotFoundError
 from orchestrator.views.evidence import CellOptimism, PublishedNumber
 from orchestrator.views.runs import CellSummary, Labels, Statistic, SweepResults, TrialResult

@@ -10,8 +10,7 @@ from orchestrator.publish.aggregate import Age
 from orchestrator.publish.papers import PublishedTable
 from orchestrator.publish.verdicts.judge import CellVerdict, QuerySpread
 from orchestrator.publish.verdicts.significance import Comparison, ImportedComparison
-from orchestrator.spec.axes import Unit
-from orchestrator.spec.layouts import TableSpec
+from orchestrator.spec.layouts import TableSpec, Unit
 from orchestrator.views.errors import timely
 from orchestrator.views.evidence import PublishedNumber
 from orchestrator.views.runs import NO_SWEEP, CellSummary, Labels, Statistic

@@ -15,7 +15,7 @@ from orchestrator.run.engine import Broker, Site
 from orchestrator.run.files.pool import FilePool, JoinedSlot, Ownership, SlotRegistry
 from orchestrator.run.files.slot import DEMAND, FINDINGS, NEEDS, read_as, slots_folder, write
 from orchestrator.run.spool import FILE, Message, attempt_folder
-from orchestrator.spec.axes import Slot
+from orchestrator.spec.spec import Slot
 from orchestrator.views.errors import UnavailableError
 from orchestrator.views.operations import MOST_TRAININGS, Inspected, Node, Shape, SlotReport, holds, shape_of
 from workers.catalog import Finding, Need

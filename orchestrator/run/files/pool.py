@@ -26,7 +26,7 @@ from orchestrator.run.files.slot import (
     tidy,
     write,
 )
-from orchestrator.spec.axes import Slot
+from orchestrator.spec.spec import Slot
 from orchestrator.views.errors import MetricsweepError, UnavailableError
 from orchestrator.views.operations import Node, ProcessUsage, Shape, SlotReport, holds, possible, shape_of
 from orchestrator.views.runs import Order

@@ -25,7 +25,7 @@ from orchestrator.run.ray import require_tokens
 from orchestrator.run.ray.pool import NAMESPACE, PooledSlot, SlotPool, alive_nodes
 from orchestrator.run.ray.tune import TuneTrials
 from orchestrator.run.spool import Message
-from orchestrator.spec.axes import Slot
+from orchestrator.spec.spec import Slot
 from orchestrator.views.errors import UnavailableError
 from orchestrator.views.operations import MOST_TRAININGS, Inspected, Node, Shape, SlotReport, shape_of
 from workers.catalog import Finding, Need

@@ -18,7 +18,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.engine import Broker
 from orchestrator.run.slot import PROTOCOL, REASON, SlotActor
-from orchestrator.spec.axes import Slot
+from orchestrator.spec.spec import Slot
 from orchestrator.views.operations import Node, ProcessUsage, Shape, SlotReport, holds, possible, shape_of
 from orchestrator.views.runs import Order
 
