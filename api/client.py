@@ -7,7 +7,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 import httpx
 
-from api.connection import Query, ServerConnection, SweepChanges, api_path
+from api.connection import Query, ServerConnection, api_path
 from api.notebook import BUNDLE_SECONDS, Sweep, Trial, frame
 from orchestrator.views.accounts import (
     SHARE_DAYS,
@@ -99,10 +99,6 @@ class Client:
     def sweep(self, sweep: int) -> Sweep:
         """One sweep with its state, frames, tables and figures."""
         return Sweep.of(self._connection, sweep)
-
-    def changes(self, sweep: int) -> SweepChanges:
-        """The events of a sweep as they come, for `watch`; use it in a `with` block."""
-        return SweepChanges(self._connection.another(), sweep)
 
     def grid(self, sweep: int) -> list[GridCell]:
         """A sweep's cells with their candidates and trials."""

@@ -1,11 +1,9 @@
-"""The connection to one server: authentication, retries and errors, and the events of a sweep."""
+"""The connection to one server: authentication, retries and errors."""
 
 import getpass
 import socket
-import ssl
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Final, TypeVar
 from urllib.parse import quote, unquote, urlsplit
@@ -46,8 +44,7 @@ Query = Mapping[str, str | float | bool | Sequence[str] | None]
 SECONDS: Final = 60.0  # a first PNG takes seconds on a busy machine
 LONGEST_PAUSE: Final = 15
 """The longest `Retry-After`, in seconds, after which a request is repeated; a longer one is an error."""
-_PAUSES: Final = 8
-_TRIES: Final = 3  # an idle connection may be closed at the moment it is used
+_TRIES: Final = 9
 
 
 class ServerConnection:
@@ -58,24 +55,15 @@ class ServerConnection:
 
     def __init__(self, url: str, token: str | None = None, auth: httpx.Auth | None = None) -> None:
         self.url = url.rstrip("/")
-        self._token, self._auth = token, auth
-        self._sleep: Callable[[float], None] = time.sleep
         headers = {"X-Actor": _actor()} | ({"Authorization": f"Bearer {token}"} if token else {})
         proxied = not _is_local(self.url)  # requests to this machine use no proxy
-        # Reading the system's certificates takes a while; an empty context refuses every encrypted connection.
-        plain = self.url.startswith("http://") and not proxied
-        verify: ssl.SSLContext | bool = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if plain else True
         if proxied and (fault := proxy_fault()):
             raise Unreachable(f"no request can be sent to {self.url}: {fault}")
-        self._http = httpx.Client(headers=headers, timeout=SECONDS, trust_env=proxied, auth=auth, verify=verify)
+        self._http = httpx.Client(headers=headers, timeout=SECONDS, trust_env=proxied, auth=auth)
 
     def close(self) -> None:
         """Close the connections to the server."""
         self._http.close()
-
-    def another(self) -> "ServerConnection":
-        """Another connection to the same server, for a stream: a proof of identity is valid for one request."""
-        return ServerConnection(self.url, self._token, self._auth)
 
     def fetch(self, shape: type[Answer], method: str, path: str, query: Query | None = None, **more: Any) -> Answer:
         """Send a request and return the answer as a view."""
@@ -83,21 +71,30 @@ class ServerConnection:
 
     def send(self, method: str, path: str, query: Query | None = None, **more: Any) -> httpx.Response:
         """Send a request and return the answer."""
-        params = {name: value for name, value in (query or {}).items() if value is not None}
-        for _ in range(_TRIES):
-            with self._reached(), suppress(NewConnection):
-                return self._accepted(self._request(method, path, params=params, **more))
-        raise self._unreachable("it closes every connection")
+        with self._answered(method, path, query, **more) as response:
+            response.read()
+            return response
 
-    def _request(self, method: str, path: str, **more: Any) -> httpx.Response:
-        """The answer; waits and repeats the request if the server asks for it."""
-        for _ in range(_PAUSES):
-            response = self._http.request(method, f"{self.url}{path}", **more)
-            seconds = _retry_after(response)
-            if seconds is None:
-                return response
-            self._sleep(seconds)
-        return self._http.request(method, f"{self.url}{path}", **more)
+    @contextmanager
+    def streamed(self, path: str, seconds: float, query: Query | None = None) -> Iterator[Iterator[bytes]]:
+        """Download the body of an answer in pieces; the server may take `seconds` for each."""
+        with self._answered("GET", path, query, timeout=seconds) as response:
+            yield response.iter_bytes()
+
+    @contextmanager
+    def _answered(self, method: str, path: str, query: Query | None, **more: Any) -> Iterator[httpx.Response]:
+        """The answer to a request before its body is read; waits and repeats the request if the server asks for it."""
+        params = {name: value for name, value in (query or {}).items() if value is not None}
+        for tries_left in reversed(range(_TRIES)):
+            stream = self._http.stream(method, f"{self.url}{path}", params=params, **more)
+            # An idle connection may be closed at the moment it is used.
+            with self._reached(), suppress(NewConnection), stream as response:
+                seconds = _retry_after(response) if tries_left else None
+                if seconds is None:
+                    yield self._accepted(response)
+                    return
+                time.sleep(seconds)
+        raise self._unreachable("it closes every connection")
 
     def read(self, shape: type[Answer], response: httpx.Response) -> Answer:
         """The body of an answer as a view."""
@@ -118,26 +115,6 @@ class ServerConnection:
         kind = response.headers.get("content-type", "")
         return Rendered(content=response.content, media_type=kind, filename=filename)
 
-    @contextmanager
-    def streamed(
-        self, path: str, seconds: float, query: Query | None = None, *, patient: bool = True, **more: Any
-    ) -> Iterator[Iterator[bytes]]:
-        """Download the body of an answer in pieces; the server may take `seconds` for each.
-
-        `patient`: wait and repeat the request if the server asks for it, as `send` does.
-        """
-        params = {name: value for name, value in (query or {}).items() if value is not None}
-        for tries_left in reversed(range(_PAUSES + 1 if patient else 1)):
-            stream = self._http.stream("GET", f"{self.url}{path}", params=params, timeout=seconds, **more)
-            with self._reached(), stream as response:
-                pause = _retry_after(response) if tries_left else None
-                if pause is None:
-                    if not response.is_success:
-                        response.read()
-                    yield self._accepted(response).iter_bytes()
-                    return
-            self._sleep(pause)
-
     def stranger(self, response: httpx.Response) -> Unreachable:
         """The error if something other than metricsweep answers."""
         kind = response.headers.get("content-type", "nothing")
@@ -147,7 +124,7 @@ class ServerConnection:
     def _reached(self) -> Iterator[None]:
         try:
             yield
-        except (httpx.TransportError, httpx.InvalidURL, NewConnection) as error:
+        except (httpx.TransportError, httpx.InvalidURL) as error:
             raise self._unreachable(str(error) or type(error).__name__) from error
 
     def _unreachable(self, reason: str) -> Unreachable:
@@ -165,6 +142,7 @@ class ServerConnection:
             return response
         if response.headers.get("content-type", "").partition(";")[0] != "application/problem+json":
             raise self.stranger(response)
+        response.read()
         raise ApiError(response.json())
 
 
@@ -194,74 +172,3 @@ def _is_local(url: str) -> bool:
         return is_loopback(urlsplit(url).hostname or "")
     except ValueError:  # not an address; the first request reports it
         return False
-
-
-IDLE_SECONDS: Final = 15.0
-"""How often a sweep without events is read, since its remaining time changes."""
-SILENT_SECONDS: Final = 60.0
-"""How long a stream may be silent. The server sends a heartbeat every 15 s."""
-AGAIN_SECONDS: Final = 3.0
-REFUSED_SECONDS: Final = 60.0
-"""How long to wait after a refusal, when the server has too many streams."""
-
-
-class SweepChanges:
-    """Listens to a sweep's events in a thread, as a context manager; without a stream, `due` is always True."""
-
-    def __init__(self, connection: ServerConnection, sweep: int) -> None:
-        self._connection, self._path = connection, f"/v1/sweeps/{sweep}/events"
-        self._last = ""  # the id of the last event
-        self.live = False
-        """Whether the server sends changes, so that calling `due` often costs it nothing."""
-        self._changed = True
-        self._last_due = float("-inf")
-        self._end = threading.Event()
-
-    def __enter__(self) -> "SweepChanges":
-        threading.Thread(target=self._listen, name="events", daemon=True).start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._end.set()  # the thread ends with the next event or heartbeat
-
-    def due(self) -> bool:
-        """Whether to read the sweep again: it changed since the last call, or there is no stream of events."""
-        now = time.monotonic()
-        if self.live and not self._changed and now - self._last_due < IDLE_SECONDS:
-            return False
-        self._changed, self._last_due = False, now  # before the caller reads, so that later changes count
-        return True
-
-    def _listen(self) -> None:
-        try:
-            while not self._end.is_set():
-                pause = AGAIN_SECONDS
-                try:
-                    self._hear()
-                except ApiError:
-                    pause = REFUSED_SECONDS
-                except Unreachable:
-                    pass
-                self.live = False
-                self._end.wait(pause)
-        finally:
-            self.live = False
-            self._connection.close()
-
-    def _hear(self) -> None:
-        headers = {"Last-Event-ID": self._last} if self._last else {}
-        with self._connection.streamed(self._path, SILENT_SECONDS, patient=False, headers=headers) as pieces:
-            rest = b""
-            for piece in pieces:
-                if self._end.is_set():
-                    return
-                *events, rest = (rest + piece).split(b"\n\n")
-                for event in events:
-                    self._note(event)
-
-    def _note(self, event: bytes) -> None:
-        """Note a change for any event, also for `hello` and `reset`; a comment is not an event."""
-        for line in event.splitlines():
-            if line.startswith(b"id:"):
-                self._last = line[3:].strip().decode("ascii", "replace")
-                self._changed = self.live = True

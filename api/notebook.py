@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from api.connection import ApiError, Query, ServerConnection, SweepChanges, Unreachable, api_path
+from api.connection import ApiError, Query, ServerConnection, Unreachable, api_path
 from orchestrator.host.checks import requires_extra
 from orchestrator.views.accounts import SHARE_DAYS, NewShareView
 from orchestrator.views.states import SWEEP_ENDED
@@ -147,10 +147,7 @@ class Sweep(SweepView):
             from tqdm import tqdm  # type: ignore[import-untyped]
 
         # A text bar, since bars of widgets need a further package.
-        with (
-            SweepChanges(self._connection.another(), self.id) as changes,
-            tqdm(desc=f"sweep {self.id}", file=sys.stdout, bar_format=_BAR) as bar,
-        ):
+        with tqdm(desc=f"sweep {self.id}", file=sys.stdout, bar_format=_BAR) as bar:
             while True:
                 view = self._read()
                 bar.n, bar.total = view.steps.done, view.steps.total or None
@@ -158,8 +155,6 @@ class Sweep(SweepView):
                 if view.is_over:
                     return view
                 time.sleep(POLL_SECONDS)
-                while not changes.due():
-                    time.sleep(POLL_SECONDS)
 
     def _read(self) -> "Sweep":
         until = time.monotonic() + PATIENCE_SECONDS

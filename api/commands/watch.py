@@ -49,24 +49,19 @@ def follow(
     check: Callable[[], None] = lambda: None,
     seen: Callable[["SweepView"], None] = lambda sweep: None,
 ) -> "SweepView":
-    """Show a sweep's progress until it ends; `check` and `seen` are called every few seconds, and may raise to end it.
-
-    The sweep is read when the server sends a change, or each time if there are no events.
-    """
+    """Show a sweep's progress until it ends; `check` and `seen` are called between reads, and may raise."""
     from api.connection import ApiError, Unreachable
 
-    with client.changes(sweep) as changes, (_bar if console.is_terminal else _lines)(console) as show:
+    with (_bar if console.is_terminal else _lines)(console) as show:
         answered = time.monotonic()
         view = client.sweep(sweep)
         show(view)
         notice = _noticed(view, None, console)
         handled = {request.id for request in view.requests if request.state != "waiting"}
         while not view.is_over:
-            time.sleep(_pause(view, every) if changes.live else every)
+            time.sleep(_pause(view, every))
             check()
             seen(view)
-            if not changes.due():
-                continue
             try:
                 view = client.sweep(sweep)
             except (Unreachable, ApiError) as error:

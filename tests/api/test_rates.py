@@ -128,8 +128,9 @@ def test_the_application_has_it_behind_the_check_of_who_asks(service: Service, s
         assert client.get("/healthz").status_code == 200
 
 
-def test_a_client_waits_as_long_as_retry_after_says() -> None:
+def test_a_client_waits_as_long_as_retry_after_says(monkeypatch: pytest.MonkeyPatch) -> None:
     slept: list[float] = []
+    monkeypatch.setattr("api.connection.time.sleep", slept.append)
     problem = {"content-type": "application/problem+json"}
     answers = [
         httpx.Response(429, headers={"retry-after": "2", **problem}, json={"status": 429}),
@@ -137,7 +138,6 @@ def test_a_client_waits_as_long_as_retry_after_says() -> None:
         httpx.Response(429, headers={"retry-after": "3600", **problem}, json={"status": 429, "detail": "too many"}),
     ]
     asking = ServerConnection("http://127.0.0.1:1")
-    asking._sleep = slept.append
     asking._http = httpx.Client(transport=httpx.MockTransport(lambda _: answers.pop(0)))
     assert asking.send("POST", "/v1/sweeps").status_code == 200
     assert slept == [2]
@@ -145,12 +145,9 @@ def test_a_client_waits_as_long_as_retry_after_says() -> None:
         asking.send("GET", "/v1/sweeps")
     assert slept == [2]
     again = {"headers": {"retry-after": "3", **problem}, "json": {"status": 429, "detail": "too many"}}
-    answers += [httpx.Response(429, **again), httpx.Response(200, content=b"all of it"), httpx.Response(429, **again)]
+    answers += [httpx.Response(429, **again), httpx.Response(200, content=b"all of it")]
     with asking.streamed("/v1/audit", 60.0) as pieces:
         assert b"".join(pieces) == b"all of it"
-    assert slept == [2, 3]
-    with pytest.raises(ApiError, match="too many"), asking.streamed("/v1/events", 60.0, patient=False):
-        pass
     assert slept == [2, 3]
     asking.close()
 

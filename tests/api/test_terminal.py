@@ -14,16 +14,10 @@ from api.commands import terminal
 from api.commands.serve import unfinished
 from api.commands.terminal import Output, print_json, print_markdown, print_rows
 from api.commands.watch import follow, verdict
-from api.main import create_app
-from orchestrator.service.service import Service
-from orchestrator.settings import Settings
 from tests.api.conftest import HTML, TOKEN
 from tests.api.played import SPEC, Conductor, Into
 from tests.api.test_cli import metricsweep
 from tests.api.test_discovery import listening
-from tests.ports import free_port
-from tests.served import until
-from tests.served_app import served
 
 EVIL = "\x1b]0;owned\x07\x1b[31m\x9b2J\u202e[red]\r"
 
@@ -186,33 +180,6 @@ def test_progress_says_what_ends_how(url: str, conductor: Conductor, monkeypatch
             assert part in written, part
         assert terminal_there == ("\x1b[" in written)
     assert "[red]trials" in said[True], "a name is no markup"
-
-
-def test_it_polls_where_no_events_come_and_goes_on_listening_where_it_was(
-    service: Service, settings: Settings, conductor: Conductor, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("api.connection.AGAIN_SECONDS", 0.05)
-    monkeypatch.setattr("api.connection.REFUSED_SECONDS", 0.05)
-    app, port = create_app(service, settings), free_port()
-    app.state.feed.most = 0  # as where there are as many streams as there may be
-    with served(app, port=port) as url, Client(url, TOKEN) as client:
-        sweep = client.submit(SPEC.encode()).id
-        conductor.begin()
-        with client.changes(sweep) as changes:
-            assert all(changes.due() for _ in range(100))
-            app.state.feed.most = 8
-            until(lambda: not changes.due(), "it listens")
-            conductor.finish()
-            until(changes.due, "it is told")
-    with client.changes(sweep) as changes:
-        assert all(changes.due() for _ in range(100)), "the server is away"
-        with served(create_app(service, settings), port=port):
-            until(lambda: not changes.due(), "it listens")
-        until(lambda: changes.due() and changes.due(), "the server is away again")
-        heard = int(changes._last)
-        with served(create_app(service, settings), port=port):
-            conductor.finish()
-            until(lambda: int(changes._last) > heard, "what came is told after the restart")
 
 
 def test_an_interrupted_run_is_found(url: str, conductor: Conductor) -> None:
