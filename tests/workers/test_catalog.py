@@ -56,8 +56,8 @@ def test_every_entry_is_what_inspect_finds() -> None:
 def _inspected(part: type) -> tuple[list[str], dict[str, Any]]:
     """What a part asks for and the defaults of its hyper-parameters, as Python sees them."""
     owner = next(base for base in part.__mro__ if "__init__" in vars(base))
-    if owner.__module__ != part.__module__:
-        assert not owner.__module__.startswith("workers."), "an __init__ stands in the part's own file"
+    if owner not in _own(part):
+        assert not owner.__module__.startswith("workers."), "an __init__ stands in the part's file or in _shared"
         return [], {}
     arguments = list(inspect.signature(owner.__init__).parameters.values())[1:]
     inputs = [argument.name for argument in arguments if argument.kind is argument.POSITIONAL_OR_KEYWORD]
@@ -65,10 +65,16 @@ def _inspected(part: type) -> tuple[list[str], dict[str, Any]]:
     return inputs, {name: list(value) if isinstance(value, tuple) else value for name, value in named.items()}
 
 
+def _own(part: type) -> list[type]:
+    """The class and its bases in the same file, or in the folder's `_shared`."""
+    shared = f"{part.__module__.rpartition('.')[0]}._shared"
+    return [base for base in part.__mro__ if base.__module__ in {part.__module__, shared}]
+
+
 def _literals(part: type) -> dict[str, Any]:
-    """The public attributes with plain values of a class and its bases in the same file."""
+    """The public attributes with plain values of a class and its bases."""
     found: dict[str, Any] = {}
-    for owner in reversed([base for base in part.__mro__ if base.__module__ == part.__module__]):
+    for owner in reversed(_own(part)):
         for name, value in vars(owner).items():
             if not name.startswith("_") and isinstance(value, str | int | float | tuple | list | dict | None):
                 found[name] = json.loads(json.dumps(value))
@@ -200,6 +206,15 @@ def test_everything_that_a_source_says(tmp_path: Path) -> None:
             Parameter(name="eta", type="float", required=True),
         ],
     )
+
+
+def test_a_base_class_of_the_folder_is_read_as_if_it_stood_in_the_part(tmp_path: Path) -> None:
+    alone = read("loss", written(tmp_path, SOURCE))
+    head, base, rest = SOURCE.partition("class _Base")[0], *SOURCE.partition("class _Base")[2].split("class Part")
+    written(tmp_path, f"{head}class Base{base}", "_shared.py")
+    imported = f"{head}from ._shared import Base\n\nclass Part{rest}".replace("(_Base)", "(Base)")
+    assert read("loss", written(tmp_path, imported)) == alone
+    assert read("loss", written(tmp_path, imported.replace("from ._shared", "from ._other"))).parameters == []
 
 
 def test_a_part_may_say_nothing(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from workers import catalog, registry
 from workers.__main__ import main
 from workers.contract import DataDamagedError, DataMissingError, Part
 from workers.data import images
-from workers.data.faces import SETS, read_records
+from workers.data.faces import read_records
 from workers.data.images import Images
 from workers.evaluation import verification
 
@@ -186,9 +186,6 @@ def test_pairs_are_those_of_the_pickle(name: str, protocol: int, tmp_path: Path)
     assert len(found.test) == len(set(held)) < len(held)  # an image of several pairs is one image
     with pytest.raises(DataDamagedError, match=r"has 40 pairs, 20 of them of the same person; expected [67],000 and 3"):
         images.load(Part(name=name), tmp_path, tmp_path / "scratch")
-    entry = catalog.load().get("dataset", name)
-    assert entry is not None
-    assert entry.facts["pairs"] == {"test": SETS[name].pairs}
     raw = {"task": "verification", "dataset": name, "backbone": "small_cnn", "loss": "triplet", "iterations": 1}
     said = [str(one) for one in catalog.problems(raw, catalog.load())]
     assert any(f"dataset '{name}' has only 0 training classes" in one for one in said), said

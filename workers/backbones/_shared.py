@@ -2,16 +2,18 @@
 
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final, Literal
 
 import torch
+from annotated_types import Ge, Gt, Lt
 from torch import Tensor, nn
 from torch.nn import functional
 from torchvision.models import get_model
 
 from workers.backbones import ConvNet
-from workers.data.augmentation import Preprocess
+from workers.data.augmentation import IMAGENET, Preprocess
 from workers.data.weights import from_hub, into_cache
 
 _EPSILON: Final = 2e-5  # of every batch norm
@@ -22,20 +24,21 @@ _SQUEEZED: Final = 16  # the factor by which a squeeze reduces channels
 class FaceResNet(ConvNet):
     """InsightFace's residual network up to its last maps: each value of them, after batch norm and dropout."""
 
-    def __init__(  # noqa: PLR0913 - what its backbones choose
+    _units: Sequence[int]
+    _squeeze: bool
+
+    def __init__(
         self,
         channels: int,
         side: int,
         root: Path,
         *,
-        units: Sequence[int],
-        squeeze: bool,
-        dropout: float,
-        weights: str | None,
-        resize: int | None,
+        dropout: Annotated[float, Ge(0), Lt(1)] = 0.4,
+        weights: str | None = None,
+        resize: Annotated[int, Ge(1)] | None = None,
     ) -> None:
         super().__init__(channels, "avg")
-        self.net = _face_network(units, squeeze=squeeze)
+        self.net = _face_network(self._units, squeeze=self._squeeze)
         self.dropout = nn.Dropout(dropout)
         side = resize or side
         for _ in _WIDTHS:
@@ -181,19 +184,37 @@ def trunk(net: nn.Module, without: Iterable[str]) -> nn.Sequential:
     return nn.Sequential(OrderedDict((name, child) for name, child in net.named_children() if name not in left_out))
 
 
-def residual(name: str, stem: str, *, pretrained: bool, root: Path) -> tuple[nn.Sequential, str]:
-    """Builds the ResNet `name` without pooling and classifier, and names the origin of its weights; raises
-    WeightsError.
+class ResNet(ConvNet):
+    """torchvision's residual network without its classifier.
 
-    With the stem `cifar` the first maps are as large as the images. Raises ValueError for that stem with pretrained
-    weights, which belong to the other one.
+    With the stem `cifar` the first maps are as large as the images.
     """
-    if stem == "cifar" and pretrained:
-        raise ValueError("`stem: cifar` has another first layer than the pretrained network; leave one of them out")
-    net, origin = network(name, pretrained=pretrained, root=root)
-    layers = trunk(net, without=("avgpool", "fc"))
-    if stem == "cifar":
-        first = nn.Conv2d(3, 64, 3, padding=1, bias=False)
-        nn.init.kaiming_normal_(first.weight, mode="fan_out", nonlinearity="relu")  # as torchvision's others
-        layers.conv1, layers.maxpool = first, nn.Identity()
-    return layers, origin
+
+    only_where = {"gem_p": {"pool": "gem"}}
+    _network: str
+
+    def __init__(  # noqa: PLR0913 - each is one choice of the network
+        self,
+        channels: int,
+        root: Path,
+        *,
+        stem: Literal["imagenet", "cifar"] = "imagenet",
+        pool: Literal["avg", "max", "avg+max", "gem"] = "avg",
+        gem_p: Annotated[float, Gt(0)] | None = None,
+        freeze_bn: bool = False,
+        pretrained: bool = False,
+        weights: str | None = None,
+        resize: Annotated[int, Ge(1)] | None = None,
+    ) -> None:
+        super().__init__(channels, pool, gem_p=gem_p, pretrained=pretrained, weights=weights)
+        if stem == "cifar" and pretrained:
+            raise ValueError("`stem: cifar` has another first layer than the pretrained network; leave one of them out")
+        net, self.origin = network(self._network, pretrained=pretrained, root=root)
+        self.features = int(net.fc.in_features)  # type: ignore[union-attr, arg-type]
+        self.net = trunk(net, without=("avgpool", "fc"))
+        if stem == "cifar":
+            first = nn.Conv2d(3, 64, 3, padding=1, bias=False)
+            nn.init.kaiming_normal_(first.weight, mode="fan_out", nonlinearity="relu")  # as torchvision's others
+            self.net.conv1, self.net.maxpool = first, nn.Identity()
+        self.preprocess = replace(IMAGENET, side=resize)
+        self.load(root, weights, unused=("fc.",), freeze_bn=freeze_bn)

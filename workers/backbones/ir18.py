@@ -1,10 +1,5 @@
 """InsightFace's smallest residual network for faces."""
 
-from pathlib import Path
-from typing import Annotated
-
-from annotated_types import Ge, Lt
-
 from workers.backbones._shared import FaceResNet
 
 
@@ -18,17 +13,5 @@ class Ir18(FaceResNet):
     label = "IR-18"
     paper = "Deng et al. 2019 (ArcFace)"
     version = 1
-
-    def __init__(
-        self,
-        channels: int,
-        side: int,
-        root: Path,
-        *,
-        dropout: Annotated[float, Ge(0), Lt(1)] = 0.4,
-        weights: str | None = None,
-        resize: Annotated[int, Ge(1)] | None = None,
-    ) -> None:
-        super().__init__(
-            channels, side, root, units=(2, 2, 2, 2), squeeze=False, dropout=dropout, weights=weights, resize=resize
-        )
+    _units = (2, 2, 2, 2)
+    _squeeze = False

@@ -59,9 +59,9 @@ def read(kind: str, path: Path, own: bool = False) -> Entry:
         raise PartSourceError(f"{path}: a part's file is named in lower case, such as proxy_anchor.py")
     try:
         module = ast.parse(path.read_bytes(), str(path))
-        classes = {node.name: node for node in module.body if isinstance(node, ast.ClassDef)}
+        classes = _classes(module)
         part = _the_part(classes)
-        chain = _ancestry(part, classes)
+        chain = _ancestry(part, _shared(module, path) | classes)
         literals: dict[str, JsonValue] = {}
         for node in reversed(chain):
             literals.update(_literals(node))
@@ -92,6 +92,19 @@ class PartSourceError(ValueError):
     """A source file does not define a part; the message names the file."""
 
 
+def _classes(module: ast.Module) -> dict[str, ast.ClassDef]:
+    return {node.name: node for node in module.body if isinstance(node, ast.ClassDef)}
+
+
+def _shared(module: ast.Module, path: Path) -> dict[str, ast.ClassDef]:
+    """The classes of the folder's module `_shared`, if a part imports it."""
+    imported = {node.module for node in module.body if isinstance(node, ast.ImportFrom) and node.module}
+    file = path.with_name("_shared.py")
+    if not any(name.endswith("_shared") for name in imported) or not file.is_file():
+        return {}
+    return _classes(ast.parse(file.read_bytes(), str(file)))
+
+
 def _the_part(classes: dict[str, ast.ClassDef]) -> ast.ClassDef:
     public = [node for name, node in classes.items() if not name.startswith("_")]
     if len(public) != 1:
@@ -101,7 +114,7 @@ def _the_part(classes: dict[str, ast.ClassDef]) -> ast.ClassDef:
 
 
 def _ancestry(part: ast.ClassDef, classes: dict[str, ast.ClassDef]) -> list[ast.ClassDef]:
-    """The class and its bases in the same file, nearest first."""
+    """The class and those of its bases that are known, nearest first."""
     chain = [part]
     for node in chain:
         bases = [classes[base.id] for base in node.bases if isinstance(base, ast.Name) and base.id in classes]

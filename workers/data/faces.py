@@ -135,27 +135,6 @@ _SAME, _APART = 3, 4  # fields of a line: a person and two numbers; a person and
 
 
 @dataclass(frozen=True)
-class PairSource:
-    """Where the files of a verification set are, and how many pairs it has."""
-
-    name: str
-    files: tuple[str, ...]  # the names of its `.bin` file
-    folders: tuple[str, ...]  # folders that may have `pairs.txt` and the images of each person instead
-    pairs: int  # the official number, half of them of one person
-
-
-SETS: Final = {
-    source.name: source
-    for source in (
-        PairSource("lfw", ("lfw.bin",), ("lfw", "lfw_112x112", "lfw-deepfunneled"), 6000),
-        PairSource("agedb30", ("agedb_30.bin", "agedb30.bin"), ("agedb_30", "agedb30"), 6000),
-        PairSource("cfp_fp", ("cfp_fp.bin",), ("cfp_fp",), 7000),
-    )
-}
-"""The sets on which SEC verifies, by the names of their parts."""
-
-
-@dataclass(frozen=True)
 class _Drawn:
     path: Path
     pictures: list[Picture]
@@ -163,43 +142,38 @@ class _Drawn:
     pairs: PairSet
 
 
-def load(name: str, root: Path, scratch: Path, side: int, official: bool = True) -> tuple[Images, str]:
-    """Loads the images and pairs of the verification set `name`, and their hash; each image is loaded once.
+def load(
+    name: str, root: Path, scratch: Path, side: int, files: Sequence[str], folders: Sequence[str], official: int | None
+) -> tuple[Images, str]:
+    """Loads the images and pairs of a verification set, and their hash; each image is loaded once.
 
-    Raises DataMissingError, and DataDamagedError if the files are wrong or, unless `official` is false, have another
-    number of pairs.
+    They are in one of `files` (a `.bin`), or in one of `folders` with `pairs.txt`. Raises DataMissingError, and
+    DataDamagedError if the files are wrong or have other than `official` pairs, unless that is None.
     """
-    source = SETS[name]
-    drawn = _drawn(source, root)
-    same = int(drawn.pairs.same.sum())
-    if official and (len(drawn.pairs.same), same) != (source.pairs, source.pairs // 2):
-        counts = f"has {len(drawn.pairs.same):,} pairs, {same:,} of them of the same person"
-        wanted = f"expected {source.pairs:,} and {source.pairs // 2:,}"
+    drawn = _drawn(root, files, folders)
+    pairs, same = len(drawn.pairs.same), int(drawn.pairs.same.sum())
+    if official is not None and (pairs, same) != (official, official // 2):
+        counts = f"has {pairs:,} pairs, {same:,} of them of the same person"
+        wanted = f"expected {official:,} and {official // 2:,}"
         raise DataDamagedError(f"{drawn.path} {counts}; {wanted}, or set `official: false` to use these pairs")
     form = Form("square", side)
-    pixels = stored(source.name, drawn.pictures, form, scratch)
+    pixels = stored(name, drawn.pictures, form, scratch)
     content = hashlib.sha256(pixels.digest.encode())
     for column in drawn.pairs:
         content.update(column.numpy().astype("<i8").tobytes())
-    every = range(len(drawn.pictures))
-    images = pixels.split(every, torch.tensor(drawn.labels, dtype=torch.int64))
+    images = pixels.split(range(len(drawn.pictures)), torch.tensor(drawn.labels, dtype=torch.int64))
     return replace(images, pairs=drawn.pairs, form=form), f"sha256:{content.hexdigest()}"
 
 
-def none(side: int) -> Images:
-    """The empty training split of a data set without training images."""
-    return Images(torch.zeros(0, 3, side, side, dtype=torch.uint8), torch.zeros(0, dtype=torch.int64))
-
-
-def _drawn(source: PairSource, root: Path) -> _Drawn:
-    for place in (root / holding / file for holding in _HOLDING for file in source.files):
+def _drawn(root: Path, files: Sequence[str], folders: Sequence[str]) -> _Drawn:
+    for place in (root / holding / file for holding in _HOLDING for file in files):
         if place.is_file():
             return _pickled(place)
-    for folder in (root / name for name in source.folders):
+    for folder in (root / name for name in folders):
         if (folder / _LIST).is_file():
             return _listed(folder)
     raise DataMissingError(
-        f"{source.files[0]} is missing: {root.absolute()} has neither this file nor {source.folders[0]}/{_LIST}; put "
+        f"{files[0]} is missing: {root.absolute()} has neither this file nor {folders[0]}/{_LIST}; put "
         "the file there, or set METRICSWEEP_DATA (or --data) to the folder that holds it"
     )
 

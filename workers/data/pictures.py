@@ -450,24 +450,6 @@ def read_idx(path: Path) -> Array:
         return np.frombuffer(content, np.uint8).reshape(shape)
 
 
-def read_idx_pair(path: Path) -> tuple[npt.NDArray[np.generic], npt.NDArray[np.generic]]:
-    """The images [n, 28, 28] and labels [n] of ten classes, from the file of images and its twin."""
-    labels = path.with_name(path.name.replace("images-idx3", "labels-idx1"))
-    return checked(path, [read_idx(path), read_idx(find(labels.parent, [labels.name]))])
-
-
-def checked(
-    path: Path, arrays: Sequence[npt.NDArray[np.generic]]
-) -> tuple[npt.NDArray[np.generic], npt.NDArray[np.generic]]:
-    """Checks that images are bytes of 28x28 pixels with labels of ten classes; otherwise raises DataDamagedError."""
-    image, label = arrays
-    count = len(label)
-    fits = label.ndim == 1 and image.dtype == np.uint8 and image.shape == (count, 28, 28)
-    if not fits or not np.isin(label, np.arange(10)).all():
-        raise DataDamagedError(f"{path}: expected {count:,} images of 28x28 bytes with labels 0 to 9")
-    return image, label
-
-
 def names(path: Path) -> list[str]:
     """The names of the arrays in a NumPy pack; raises DataDamagedError."""
     with reading(path), np.load(path, allow_pickle=False) as pack:

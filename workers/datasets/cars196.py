@@ -4,19 +4,19 @@ import csv
 from collections.abc import Sequence
 from io import BytesIO
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import numpy as np
 import scipy.io
-from annotated_types import Ge
 
 from workers.contract import DataDamagedError, DataMissingError
 from workers.data import listing
-from workers.data.listing import Listed, Source
-from workers.data.pictures import Form, Picture, check_expansion, reading
+from workers.data.listing import Listed
+from workers.data.pictures import Picture, check_expansion, reading
+from workers.datasets._shared import Photographs
 
 
-class Cars196:
+class Cars196(Photographs):
     """16,185 photographs of 196 car models: classes 1 to 98 train, 99 to 196 test.
 
     Read from any of `car_ims/` with `cars_annos.mat`; `cars_train/`, `cars_test/` and `devkit/` with
@@ -30,30 +30,14 @@ class Cars196:
     version = 1
     classes = {"train": 98, "test": 98}
     images = {"train": 8054, "test": 8131}
-    channels = 3
-    side = 256
     metrics = (
         "recall@1", "recall@2", "recall@4", "recall@8", "map@r", "r_precision", "nmi", "nmi@geometric", "f1",
         "norm_mean", "norm_var", "s_mu",
     )  # fmt: skip
-    manifest = None
 
-    def __init__(
-        self,
-        root: Path,
-        scratch: Path,
-        *,
-        side: Annotated[int, Ge(1)] = 256,
-        resize: Literal["shorter", "square"] = "shorter",
-        official: bool = True,
-        on_error: Literal["stop", "skip"] = "stop",
-        content: str | None = None,
-    ) -> None:
-        self.official, self.expected = official, content
+    def _halves(self, root: Path) -> list[list[Listed]]:
         every = _every(root)
-        source = Source("cars196", Form(resize, side), scratch, type(self), official, on_error)
-        train, test = ([image for image in every if (int(image.label) <= 98) is half] for half in (True, False))
-        self.train, self.test, self.content, self.notes = listing.load(source, train, test)
+        return [[image for image in every if (int(image.label) <= 98) is half] for half in (True, False)]
 
 
 def _every(root: Path) -> list[Listed]:

@@ -1,7 +1,7 @@
 """CASIA-WebFace: the faces that SEC's recognition trains on."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
@@ -10,14 +10,23 @@ from annotated_types import Ge
 from workers.contract import DataDamagedError, DataMissingError
 from workers.data import listing
 from workers.data.class_folders import class_folders
-from workers.data.faces import Record, load, read_records
-from workers.data.images import Images
+from workers.data.faces import Record, read_records
 from workers.data.listing import Listed, Source
 from workers.data.pictures import Form, Picture, read_text
+from workers.datasets._shared import FacePairs
+from workers.datasets.agedb30 import AgeDb30
+from workers.datasets.cfp_fp import CfpFp
+from workers.datasets.lfw import Lfw
 from workers.datasets.megaface import Megaface
 
 _RECORDS: Final = ("faces_webface_112x112", "faces_webface", ".")
 _FOLDERS: Final = ("casia_webface", "CASIA-WebFace", "casia-112x112", "webface_112x112")
+_TESTS: Final[Mapping[str, type[FacePairs | Megaface]]] = {
+    "lfw": Lfw,
+    "agedb30": AgeDb30,
+    "cfp_fp": CfpFp,
+    "megaface": Megaface,
+}
 
 
 class CasiaWebface:
@@ -58,16 +67,10 @@ class CasiaWebface:
             listed, self.notes = _foldered(root)
         source = Source("casia_webface", Form("square", side), scratch, type(self), official, on_error)
         self.train, trained = listing.load_half(source, "train", listed)
-        self.test, tested = load(test, root, scratch, side, official)
-        self.tests = {name: _tested(name, root, scratch, side, official=official) for name in tests}
-        self.content = f"sha256:{hashlib.sha256(f'{trained} {tested}'.encode()).hexdigest()}"
-
-
-def _tested(name: str, root: Path, scratch: Path, side: int, *, official: bool) -> Images:
-    """The images of a test set, with its pairs or its distractors."""
-    if name == "megaface":
-        return Megaface(root, scratch, side=side, official=official).test
-    return load(name, root, scratch, side, official)[0]
+        tested = _TESTS[test](root, scratch, side=side, official=official)
+        self.test = tested.test
+        self.tests = {name: _TESTS[name](root, scratch, side=side, official=official).test for name in tests}
+        self.content = f"sha256:{hashlib.sha256(f'{trained} {tested.content}'.encode()).hexdigest()}"
 
 
 def _recorded(root: Path) -> list[Listed] | None:

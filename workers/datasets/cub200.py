@@ -1,16 +1,14 @@
 """CUB-200-2011: birds, the first hundred species train, the others test."""
 
 from pathlib import Path
-from typing import Annotated, Literal
-
-from annotated_types import Ge
 
 from workers.data import listing
-from workers.data.listing import Listed, Source
-from workers.data.pictures import Form, Picture
+from workers.data.listing import Listed
+from workers.data.pictures import Picture
+from workers.datasets._shared import Photographs
 
 
-class Cub200:
+class Cub200(Photographs):
     """11,788 photographs of 200 species of birds: classes 1 to 100 train, 101 to 200 test.
 
     Read from `CUB_200_2011/` with `images.txt`, `image_class_labels.txt` and `images/`. Its `train_test_split.txt`
@@ -22,26 +20,12 @@ class Cub200:
     version = 1
     classes = {"train": 100, "test": 100}
     images = {"train": 5864, "test": 5924}
-    channels = 3
-    side = 256
     metrics = (
         "recall@1", "recall@2", "recall@4", "recall@8", "map@r", "r_precision", "nmi", "nmi@geometric", "f1",
         "norm_mean", "norm_var", "s_mu", "s_mu_upper",
     )  # fmt: skip
-    manifest = None
 
-    def __init__(
-        self,
-        root: Path,
-        scratch: Path,
-        *,
-        side: Annotated[int, Ge(1)] = 256,
-        resize: Literal["shorter", "square"] = "shorter",
-        official: bool = True,
-        on_error: Literal["stop", "skip"] = "stop",
-        content: str | None = None,
-    ) -> None:
-        self.official, self.expected = official, content
+    def _halves(self, root: Path) -> list[list[Listed]]:
         folder = listing.folder(root, ["CUB_200_2011"], "images.txt")
         path, images = folder / "image_class_labels.txt", folder / "images"
         names = dict(listing.rows(folder / "images.txt", 2))
@@ -51,6 +35,4 @@ class Cub200:
             Listed(Picture(images / name), label, name=name.split("/")[0].partition(".")[2].replace("_", " "))
             for name, label in listing.joined(path, labels, names)
         ]
-        source = Source("cub200", Form(resize, side), scratch, type(self), official, on_error)
-        train, test = ([image for image in every if (int(image.label) <= 100) is half] for half in (True, False))
-        self.train, self.test, self.content, self.notes = listing.load(source, train, test)
+        return [[image for image in every if (int(image.label) <= 100) is half] for half in (True, False)]

@@ -3,11 +3,10 @@
 from pathlib import Path
 from typing import Final
 
-import numpy as np
 import torch
 
-from workers.data.images import Images, content_hash
-from workers.data.pictures import find, read_idx_pair
+from workers.data.images import content_hash
+from workers.datasets._shared import idx_half
 
 _NAMES: Final = (
     "T-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot",
@@ -32,13 +31,6 @@ class FashionMnist:
     def __init__(self, root: Path, *, official: bool = True, content: str | None = None) -> None:
         self.official, self.expected = official, content
         trains = torch.arange(10) <= 4
-        self.train = _half(root, "train").of_classes(trains)
-        self.test = _half(root, "t10k").of_classes(~trains)
+        self.train = idx_half(root, "FashionMNIST/raw", "train", _NAMES).of_classes(trains)
+        self.test = idx_half(root, "FashionMNIST/raw", "t10k", _NAMES).of_classes(~trains)
         self.content = content_hash(self)
-
-
-def _half(root: Path, prefix: str) -> Images:
-    file = f"{prefix}-images-idx3-ubyte"
-    image, label = read_idx_pair(find(root, [f"FashionMNIST/raw/{file}{gz}" for gz in ("", ".gz")]))
-    pixels = torch.from_numpy(image.copy()).unsqueeze(1)
-    return Images(pixels, torch.from_numpy(label.astype(np.int64)), names=_NAMES)

@@ -8,10 +8,11 @@ from typing import Annotated, Literal
 import torch
 from annotated_types import Ge
 
-from workers.data import faces, listing
+from workers.data import listing
 from workers.data.listing import Listed, Source
 from workers.data.megaface import DevkitLists, every
 from workers.data.pictures import Form, Picture
+from workers.datasets._shared import no_faces
 
 
 class Megaface:
@@ -45,7 +46,7 @@ class Megaface:
         content: str | None = None,
     ) -> None:
         self.official, self.expected = official, content
-        self.train = faces.none(side)
+        self.train = no_faces(side)
         devkit = DevkitLists.of(root)
         folder = devkit.folder
         probes = devkit.probes(noise, official=official)

@@ -2,11 +2,10 @@
 
 from pathlib import Path
 
-import numpy as np
 import torch
 
 from workers.data.images import Images
-from workers.data.pictures import checked, find, read_idx_pair, read_npz
+from workers.datasets._shared import idx_half
 
 
 class Mnist:
@@ -33,11 +32,4 @@ class Mnist:
 
 def half(root: Path, name: str, prefix: str) -> Images:
     """All ten digits of an official half."""
-    raw = [f"MNIST/raw/{prefix}-images-idx3-ubyte{gz}" for gz in ("", ".gz")]
-    path = find(root, [f"mnist_{name}.npz", *raw])
-    if path.suffix == ".npz":
-        image, label = checked(path, read_npz(path, ("image", "label")))
-    else:
-        image, label = read_idx_pair(path)
-    pixels = torch.from_numpy(image.copy()).unsqueeze(1)
-    return Images(pixels, torch.from_numpy(label.astype(np.int64)), names=tuple("0123456789"))
+    return idx_half(root, "MNIST/raw", prefix, "0123456789", [f"mnist_{name}.npz"])

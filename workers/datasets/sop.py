@@ -1,16 +1,14 @@
 """Stanford Online Products: many classes of very few photographs each."""
 
 from pathlib import Path
-from typing import Annotated, Literal
-
-from annotated_types import Ge
 
 from workers.data import listing
-from workers.data.listing import Listed, Source
-from workers.data.pictures import Form, Picture
+from workers.data.listing import Listed
+from workers.data.pictures import Picture
+from workers.datasets._shared import Photographs
 
 
-class Sop:
+class Sop(Photographs):
     """120,053 photographs of 22,634 things on sale, 2 to 12 of each: `Ebay_train.txt` trains, `Ebay_test.txt` tests.
 
     Read from `Stanford_Online_Products/` with these two lists and the folders `*_final/`. Half of the training classes
@@ -22,30 +20,14 @@ class Sop:
     version = 1
     classes = {"train": 11318, "test": 11316}
     images = {"train": 59551, "test": 60502}
-    channels = 3
-    side = 256
     metrics = (
         "recall@1", "recall@8", "recall@10", "recall@100", "recall@1000", "map@r", "r_precision", "nmi",
         "nmi@geometric", "f1", "norm_mean", "norm_var", "s_mu",
     )  # fmt: skip
-    manifest = None
 
-    def __init__(
-        self,
-        root: Path,
-        scratch: Path,
-        *,
-        side: Annotated[int, Ge(1)] = 256,
-        resize: Literal["shorter", "square"] = "shorter",
-        official: bool = True,
-        on_error: Literal["stop", "skip"] = "stop",
-        content: str | None = None,
-    ) -> None:
-        self.official, self.expected = official, content
+    def _halves(self, root: Path) -> list[list[Listed]]:
         folder = listing.folder(root, ["Stanford_Online_Products"], "Ebay_train.txt")
-        source = Source("sop", Form(resize, side), scratch, type(self), official, on_error)
-        halves = [_listed(folder, folder / f"Ebay_{half}.txt") for half in ("train", "test")]
-        self.train, self.test, self.content, self.notes = listing.load(source, *halves)
+        return [_listed(folder, folder / f"Ebay_{half}.txt") for half in listing.HALVES]
 
 
 def _listed(folder: Path, path: Path) -> list[Listed]:

@@ -15,6 +15,7 @@ from workers.data.augmentation import SIGNED, Augment
 from workers.data.batches import Batches, LabelledBatch
 from workers.data.images import Images
 from workers.data.scratch import claim_code_caches
+from workers.evaluation.measures import Measures
 from workers.evaluation.probe import Classified, Probe, Schedule
 from workers.figures import arrays, traces
 from workers.figures.arrays import BY_DISTANCE, FIGURES, Arrays
@@ -135,8 +136,6 @@ class Embedding(Task):
     `eta` is None if there is no regularizer. With `mirrored`, evaluations add the embedding of the mirror image.
     """
 
-    mirrored = False
-
     def __init__(
         self,
         model: Embedder,
@@ -144,10 +143,12 @@ class Embedding(Task):
         regularizer: nn.Module,
         eta: Eta | None,
         batches: Batches,
+        measures: Measures,
         figures: AskedFigures,
     ) -> None:
+        self._measures = measures
         self.model, self.loss, self.regularizer, self.batches = model, loss, regularizer, batches
-        self.eta, self._distance = eta, figures.distance
+        self.eta, self._distance, self.mirrored = eta, figures.distance, False
         self._together: Sequence[Mapping[str, Mapping[str, Any]]] = ()
         vectors: ClassVectors | None = getattr(loss, "class_vectors", None)
         self.traces = traces.asked(figures, batches.splits.train.labels.cpu(), vectors or (lambda: None))

@@ -68,12 +68,11 @@ class Counting(ProbedEmbedding):
         probe_views: Literal["centre", "crops"] = "centre",
         probe_reports: Literal["chosen", "best"] = "chosen",
     ) -> None:
-        super().__init__(model, loss, regularizer, eta, batches, figures)
+        super().__init__(model, loss, regularizer, eta, batches, measures, figures)
         if batches.augment.side % 2:
             raise ValueError(f"counting: images of {batches.augment.side} pixels have no halves; take an even `crop`")
         if batches.sampler.batch < 2:
             raise ValueError("counting: a batch of one image has no other to count differently; expected 2 at least")
-        self._measures = measures
         schedule = Schedule(probe_lr, probe_epochs, probe_batch, probe_at, probe_factor, probe_views, probe_reports)
         first = self._encoded(next(batches.read(batches.splits.test, chosen=torch.tensor([0]))))
         if missing := [name for name in LAYERS if name not in first]:

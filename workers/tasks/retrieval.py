@@ -3,16 +3,12 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 import torch
-from torch import nn
 
 from workers.catalog.compatibility import NEEDS, Clustering
-from workers.data.batches import Batches
 from workers.data.images import Images
 from workers.evaluation.evaluate import Evaluation
-from workers.evaluation.measures import Measures
-from workers.figures.traces import AskedFigures
-from workers.tasks import At, Eta
-from workers.tasks._shared import Embedder, Embedding
+from workers.tasks import At
+from workers.tasks._shared import Embedding
 
 
 class Retrieval(Embedding):
@@ -40,19 +36,6 @@ class Retrieval(Embedding):
         "norms", "cosines", "panels", "feature_maps", "tsne", "unit_circle", "spectrum", "heat_map",
         "direction_variation", "norm_traces", "gradients", "tsne_stages", "heat_map_stages",
     )  # fmt: skip
-
-    def __init__(
-        self,
-        model: Embedder,
-        loss: nn.Module,
-        regularizer: nn.Module,
-        eta: Eta | None,
-        batches: Batches,
-        measures: Measures,
-        figures: AskedFigures,
-    ) -> None:
-        super().__init__(model, loss, regularizer, eta, batches, figures)
-        self._measures = measures
 
     def evaluate(self, split: str, names: Sequence[str]) -> dict[str, float]:
         """The metrics `names` of a split; raises Diverged if embeddings are not finite."""

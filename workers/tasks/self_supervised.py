@@ -63,10 +63,9 @@ class SelfSupervised(ProbedEmbedding):
         probe_views: Literal["centre", "crops"] = "centre",
         probe_reports: Literal["chosen", "best"] = "chosen",
     ) -> None:
-        super().__init__(model, loss, regularizer, eta, batches, figures)
+        super().__init__(model, loss, regularizer, eta, batches, measures, figures)
         if batches.sampler.batch < 2:
             raise ValueError("self_supervised: a batch of one image has no other to tell it from; expected 2 at least")
-        self._measures = measures
         self._of_probe = tuple(name for name in measures.names if measures.attribute_of(name, "needs") == NEEDS)
         classes = batches.splits.test.classes
         for name in self._of_probe:

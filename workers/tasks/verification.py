@@ -56,8 +56,8 @@ class Verification(Embedding):
         *,
         flip: bool = False,
     ) -> None:
-        super().__init__(model, loss, regularizer, eta, batches, figures)
-        self._measures, self.mirrored = measures, flip
+        super().__init__(model, loss, regularizer, eta, batches, measures, figures)
+        self.mirrored = flip
         for split in batches.splits.names:
             images = batches.splits.named(split)
             if images.distractors is None:  # report before the training what cannot be judged
