@@ -287,11 +287,10 @@ def extension(
     catalog: Catalog,
     former: Mapping[str, Any] | None = None,
 ) -> Extension:
-    """The trials that `plan` adds to the existing trials `places`; InvalidSpecError if it lacks or changes a trial.
+    """The trials that `plan` adds to the existing trials `places`.
 
-    `former` is the sweep's spec before, so that the error names the fields that differ.
-
-    NumbersChangedError where it would do so because versions are others today than when the sweep was planned.
+    Raises InvalidSpecError if it lacks or changes a trial, with the fields that differ from the sweep's spec `former`;
+    NumbersChangedError if versions of parts have changed since the sweep was planned.
     """
     _require_today(places, catalog)
     if plan.spec.search.adaptive:

@@ -217,9 +217,7 @@ def summaries_of(candidates: Mapping[int, Sequence[CandidateResult]], key: str, 
 def summary_of(cell: int, candidates: Sequence[CandidateResult], key: str, better: Better) -> CellSummary:
     """The summary of a cell by its candidate with the best mean of the metric `key`; the first of equals.
 
-    If no candidate has a value of `key` nothing is selected, but a single candidate is shown with its metrics.
-
-    Where `key` has no value in any of them nothing is selected, but an only candidate is shown with what it has.
+    If no candidate has a value of `key` nothing is selected, but an only candidate is shown with its metrics.
     """
     eligible = [one for one in candidates if one.status == "complete" and key in one.scores]
     sign = 1 if better == "higher" else -1
