@@ -2,9 +2,9 @@
 
 import getpass
 import socket
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from time import sleep
 from typing import Any, Final, TypeVar
 from urllib.parse import quote, unquote, urlsplit
 
@@ -93,7 +93,7 @@ class ServerConnection:
                 if seconds is None:
                     yield self._accepted(response)
                     return
-                time.sleep(seconds)
+                sleep(seconds)
         raise self._unreachable("it closes every connection")
 
     def read(self, shape: type[Answer], response: httpx.Response) -> Answer:

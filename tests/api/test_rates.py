@@ -130,7 +130,7 @@ def test_the_application_has_it_behind_the_check_of_who_asks(service: Service, s
 
 def test_a_client_waits_as_long_as_retry_after_says(monkeypatch: pytest.MonkeyPatch) -> None:
     slept: list[float] = []
-    monkeypatch.setattr("api.connection.time.sleep", slept.append)
+    monkeypatch.setattr("api.connection.sleep", slept.append)
     problem = {"content-type": "application/problem+json"}
     answers = [
         httpx.Response(429, headers={"retry-after": "2", **problem}, json={"status": 429}),
