@@ -24,7 +24,6 @@ from starlette.types import Receive, Scope, Send
 
 from api.dependencies import InForce
 from api.http.middleware import MLFLOW_PATH
-from api.local.doorbell import Doorbell
 from api.problems import answer, details
 from orchestrator.views.errors import UnavailableError
 
@@ -150,8 +149,8 @@ _ANSWER_HEADERS: Final = frozenset({
     "accept-ranges", "cache-control", "content-disposition", "content-length", "content-range", "content-type", "etag",
     "last-modified", "retry-after",
 })  # fmt: skip
-_START_SECONDS: Final = 60.0
-"""How long a request that only reads waits while MLflow starts."""
+_START_SECONDS: Final = 10.0
+"""How long a request that only reads waits for an MLflow that starts with the service."""
 _TIMEOUT: Final = httpx.Timeout(60.0, connect=5.0, pool=10.0)
 # MLflow's uvicorn closes idle connections after 5 s. Ours expire earlier, so that none is used at that moment.
 _LIMITS: Final = httpx.Limits(max_connections=32, max_keepalive_connections=8, keepalive_expiry=2.0)
@@ -167,7 +166,6 @@ class Upstream:
         no_certificates = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # a socket encrypts nothing
         transport = httpx.AsyncHTTPTransport(uds=str(socket), limits=_LIMITS, verify=no_certificates)
         self._http = httpx.AsyncClient(transport=transport, base_url="http://localhost", timeout=_TIMEOUT)
-        self._bell = Doorbell(socket)
 
     async def close(self) -> None:
         """Close the connections."""
@@ -207,7 +205,7 @@ class Upstream:
         return _Passed(answer, kept)
 
     async def _send(self, request: httpx.Request, *, stream: bool = False) -> httpx.Response:
-        """The answer. If MLflow is not running, `serve` is asked to start it, and a request that reads waits for it.
+        """The answer. A request that reads waits while MLflow starts.
 
         A request that writes does not wait, since its client may give up and send it again meanwhile.
         """
@@ -215,11 +213,9 @@ class Upstream:
         while True:
             try:
                 return await self._http.send(request, stream=stream)
-            except httpx.ConnectError as error:
-                if not self._bell.ring():
-                    raise
+            except httpx.ConnectError:
                 if request.method not in {"GET", "HEAD"} or time.monotonic() > deadline:
-                    raise UnavailableError("MLflow is starting; ask again in a few seconds") from error
+                    raise
             await anyio.sleep(0.2)
 
 

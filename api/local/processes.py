@@ -22,7 +22,6 @@ import psutil
 from pydantic import SecretStr
 
 import api.local.parent_death
-from api.local.doorbell import Doorbell
 from orchestrator.host.checks import sqlite_url
 from orchestrator.host.files import MASK, close_files, own_folder
 from orchestrator.host.slot_environment import for_slots
@@ -117,7 +116,6 @@ class ChildSpec:
     outlived_by: frozenset[str] = frozenset()  # it starts without these, but they end after it
     grace: float = 10.0  # seconds between SIGTERM and SIGKILL
     awaited: bool = True  # the start waits for it; otherwise it begins last, and is restarted for ever
-    on_demand: bool = False  # it starts when the doorbell next to its socket rings
     loads_first: bool = False  # it starts at once, and continues after loading when it gets a line on its input
 
     @property
@@ -133,8 +131,6 @@ class Child:
         self.spec = spec
         self.log = LogFile(log)
         self._process: subprocess.Popen[bytes] | None = None
-        self._bell = Doorbell(spec.socket) if spec.on_demand and spec.socket is not None else None
-        self._watches_bell = False
         self._known: set[psutil.Process] = set()
         self._born = 0.0
 
@@ -152,7 +148,6 @@ class Child:
         bound = [sys.executable, "-I", "-S", str(api.local.parent_death.__file__), str(os.getpid())]
         self._close_input()
         end_processes(self._known, 0.0)  # children of a killed process may still run
-        self._watch_bell()
         with self._output() as log:
             self._process = subprocess.Popen(  # noqa: S603  the command is our own
                 [*bound, *self.spec.command],
@@ -173,23 +168,8 @@ class Child:
                 raise
             return Path(os.devnull).open("ab")
 
-    def is_wanted(self) -> bool:
-        """Whether the process is to start: immediately, or because its doorbell rang."""
-        if self._bell is None:
-            return True
-        if not self._watches_bell:
-            self._watch_bell()
-        return self._bell.has_rung()
-
-    def _watch_bell(self) -> None:
-        if self._bell is not None:
-            self._bell.listen()  # resets what an earlier supervisor left
-            self._watches_bell = True
-
     def close(self) -> None:
-        """Remove the socket and the doorbell of the process."""
-        if self._bell is not None:
-            self._bell.remove()
+        """Remove the socket of the process."""
         if self.spec.socket is not None:
             with suppress(OSError):
                 self.spec.socket.unlink(missing_ok=True)
@@ -337,9 +317,8 @@ MLFLOW_SWITCHES: Final[Mapping[str, str]] = {
 def mlflow_server(home: Path, socket: Path) -> ChildSpec:
     """MLflow's server over SQLite: on a Unix socket and no port, one worker, no job runners, no gateway.
 
-    It requires no password, and every account may write to its socket, so that the socket's folder must be closed. It
-    takes seconds and hundreds of MB to start, and no training needs it: it starts with the first sweep or when somebody
-    opens it.
+    It requires no password, and every account may write to its socket, so that the socket's folder must be closed. The
+    service does not wait for it, since it takes seconds to start, and no training needs it.
     """
     # By default uvicorn imports from the current folder first.
     uvicorn = ["--uds", str(socket), "--log-level", "info", "--no-access-log"]
@@ -357,7 +336,6 @@ def mlflow_server(home: Path, socket: Path) -> ChildSpec:
         socket=socket,
         ready_text="Uvicorn running",
         awaited=False,
-        on_demand=True,
     )
 
 

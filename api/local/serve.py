@@ -111,8 +111,7 @@ class Supervision:
         code = each.child.exit_code()
         each.child.log.cut()
         if each.state == "waiting":
-            may_begin = each.child.is_wanted() and (each.child.spec.loads_first or self._may_go_on(each))
-            if time.monotonic() >= each.at and may_begin:
+            if time.monotonic() >= each.at and (each.child.spec.loads_first or self._may_go_on(each)):
                 self._start(name, each)
         elif code is not None:
             self._note_exit(name, each, code)

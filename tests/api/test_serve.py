@@ -26,7 +26,6 @@ import pytest
 from pydantic import SecretStr
 
 from api.local import processes, record
-from api.local.doorbell import Doorbell
 from api.local.home import Home
 from api.local.processes import MARK, ChildSpec
 from api.local.serve import FIRST_DELAY, Stack, Supervision, refuse_open_host, refuse_unknown_names
@@ -152,29 +151,6 @@ def test_what_is_not_waited_for_comes_later_and_is_tried_for_ever(settings: Sett
         assert status_of(stack.addresses["api"], "/healthz") == 200
         assert told.index(("beside", "starting")) > told.index(("conductor", "starting"))
         assert "cannot find my configuration" in (tmp_path / "home" / "logs" / "beside.log").read_text()
-
-
-def test_a_process_on_demand_starts_once_its_doorbell_rings(settings: Settings, tmp_path: Path) -> None:
-    told, path = Told(), tmp_path / "asked.sock"
-    bell = Doorbell(path)
-    assert not bell.ring(), "nobody watches it yet"
-    bell.listen()
-    assert bell.ring()  # of an earlier run, which was killed
-    beside = replace(stand_in(tmp_path, "beside"), awaited=False, on_demand=True, socket=path, ready_text="standing")
-    with begun(settings, [beside, *ours(tmp_path)], told):
-        time.sleep(0.5)  # several looks
-        assert not told.of("beside")
-        assert bell.ring()
-        wait_until(lambda: told.of("beside") == ["starting", "ready"])
-        first = pid_of(tmp_path, "beside")
-        os.kill(first, signal.SIGKILL)
-        wait_until(lambda: any("SIGKILL" in state for state in told.of("beside")))
-        time.sleep(1.0)  # longer than it waits before it begins again
-        assert told.of("beside").count("starting") == 1, "nobody asks for it"
-        assert bell.ring()
-        wait_until(lambda: pid_of(tmp_path, "beside") != first)
-    assert told.of("beside")[-2:] == ["stopping", "stopped"]
-    assert not bell.ring()
 
 
 def test_a_process_with_a_socket_that_opens_a_tcp_port_is_ended_and_stays_so(
@@ -778,8 +754,6 @@ def test_the_real_services(home: Path, tmp_path: Path, monkeypatch: pytest.Monke
         assert stack.addresses["mlflow"] == f"{stack.addresses['api']}/mlflow"
         assert said(tmp_path, "conductor")["environment"]["METRICSWEEP_MLFLOW_URL"] == stack.addresses["mlflow"]
         socket = Path(said(tmp_path, "api")["environment"]["METRICSWEEP_MLFLOW_SOCKET"])
-        assert not reported.of("mlflow"), "it begins when somebody looks at it"
-        assert Doorbell(socket).ring()
         wait_until(lambda: "ready" in reported.of("mlflow"))
         with httpx.Client(transport=httpx.HTTPTransport(uds=str(socket)), base_url="http://localhost") as behind:
             assert behind.get("/health", timeout=120).text == "OK"
