@@ -6,8 +6,20 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 import typer
 from pydantic import ValidationError
 
-from api.commands.terminal import Json, Server, SweepId, err, out, print_json, print_rows, write_json
-from orchestrator.views.accounts import MOST_SHARE_DAYS, SHARE_DAYS, Quota, QuotaKind, QuotaUse, Role, Scope
+from api.commands.terminal import Json, Server, SweepId, err, out, print_list, write_json
+from orchestrator.views.accounts import (
+    MOST_SHARE_DAYS,
+    SHARE_DAYS,
+    ProjectView,
+    Quota,
+    QuotaKind,
+    QuotaUse,
+    Role,
+    Scope,
+    ShareView,
+    TokenView,
+    UserView,
+)
 
 if TYPE_CHECKING:
     from api.client import PeopleClient
@@ -89,23 +101,17 @@ def users(
                 case _:
                     people.disable(user_name, disabled=action == "disable")
         known = [user for user in people.users() if name in (None, user.name)]
-    if as_json:
-        print_json(known)
-    elif known:
-        print_rows(
-            [
-                {
-                    "user": user.name,
-                    "role": user.role,
-                    "projects": ", ".join(f"{place.project} ({place.role})" for place in user.projects),
-                    "logs in as": user.login.subject if user.login else "",
-                    "disabled": f"{user.disabled:%Y-%m-%d %H:%M} UTC" if user.disabled else "",
-                }
-                for user in known
-            ]
-        )
-    else:
-        out.print("no users: a token of the server allows everything")
+    print_list(known, as_json, _user_row, (), "no users: a token of the server allows everything")
+
+
+def _user_row(user: UserView) -> dict[str, str]:
+    return {
+        "user": user.name,
+        "role": user.role,
+        "projects": ", ".join(f"{place.project} ({place.role})" for place in user.projects),
+        "logs in as": user.login.subject if user.login else "",
+        "disabled": f"{user.disabled:%Y-%m-%d %H:%M} UTC" if user.disabled else "",
+    }
 
 
 def projects(
@@ -140,19 +146,12 @@ def projects(
         elif action != "list":
             people.open_project(_needed(name, "NAME"), everyone=action == "open")
         known = [project for project in people.projects() if name in (None, project.name)]
-    if as_json:
-        print_json(known)
-        return
-    print_rows(
-        [
-            {
-                "project": project.name,
-                "seen by": "every user" if project.open else "its members",
-                "members": ", ".join(project.members),
-            }
-            for project in known
-        ]
-    )
+    print_list(known, as_json, _project_row, (), "no such project")
+
+
+def _project_row(project: ProjectView) -> dict[str, str]:
+    seen_by = "every user" if project.open else "its members"
+    return {"project": project.name, "seen by": seen_by, "members": ", ".join(project.members)}
 
 
 def _needed(value: str | None, what: str) -> str:
@@ -205,25 +204,18 @@ def tokens(
             known = [people.tokens.revoke(int(which or 0))]
         else:
             known = list(people.tokens.of(which))
-    if as_json:
-        print_json(known)
-    elif known:
-        print_rows(
-            [
-                {
-                    "id": str(view.id),
-                    "user": view.user,
-                    "name": view.name,
-                    "scope": view.scope,
-                    "expires": f"{view.expires:%Y-%m-%d %H:%M} UTC" if view.expires else "never",
-                    "revoked": f"{view.revoked:%Y-%m-%d %H:%M} UTC" if view.revoked else "",
-                }
-                for view in known
-            ],
-            numbers=("id",),
-        )
-    else:
-        err.print("no tokens")
+    print_list(known, as_json, _token_row, ("id",), "no tokens")
+
+
+def _token_row(token: TokenView) -> dict[str, str]:
+    return {
+        "id": str(token.id),
+        "user": token.user,
+        "name": token.name,
+        "scope": token.scope,
+        "expires": f"{token.expires:%Y-%m-%d %H:%M} UTC" if token.expires else "never",
+        "revoked": f"{token.revoked:%Y-%m-%d %H:%M} UTC" if token.revoked else "",
+    }
 
 
 def share(
@@ -249,20 +241,16 @@ def share(
                 out.print(url)
             return
         links = client.shares(number) if revoke is None else [client.revoke_share(number, revoke)]
-    if as_json:
-        print_json(links)
-    elif links:
-        moments = {"made": "created", "expires": "expires"}
-        print_rows(
-            [
-                {"link": str(one.id), "by": one.actor or ""}
-                | {title: f"{getattr(one, name):%Y-%m-%d %H:%M} UTC" for title, name in moments.items()}
-                for one in links
-            ],
-            numbers=("link",),
-        )
-    else:
-        err.print("no links")
+    print_list(links, as_json, _link_row, ("link",), "no links")
+
+
+def _link_row(link: ShareView) -> dict[str, str]:
+    return {
+        "link": str(link.id),
+        "by": link.actor or "",
+        "made": f"{link.created:%Y-%m-%d %H:%M} UTC",
+        "expires": f"{link.expires:%Y-%m-%d %H:%M} UTC",
+    }
 
 
 def _quota(
@@ -287,12 +275,7 @@ def _quota(
             faults = [f"--{str(fault['loc'][0]).replace('_', '-')}: {fault['msg']}" for fault in error.errors()]
             raise typer.BadParameter("; ".join(faults)) from None
     uses = [quota for quota in people.quotas(kind) if name in (None, quota.name)]
-    if as_json:
-        print_json(uses)
-    elif uses:
-        print_rows([_quota_row(kind, use) for use in uses], _AMOUNTS)
-    else:
-        out.print(f"no {kind}s")
+    print_list(uses, as_json, lambda use: _quota_row(kind, use), _AMOUNTS, f"no {kind}s")
 
 
 def _quota_row(kind: QuotaKind, use: QuotaUse) -> dict[str, str]:

@@ -26,6 +26,7 @@ from api.commands.terminal import (
     err,
     out,
     print_json,
+    print_list,
     print_rows,
     settings,
 )
@@ -88,8 +89,7 @@ def sizes(server: Server, sweep: Sweep = None, as_json: Json = False) -> None:
         }
         for kept in storage.sweeps
     ]  # fmt: skip
-    if rows:
-        print_rows(rows, numbers=("weights", "figures", "spools", "logs"))
+    print_rows(rows, numbers=("weights", "figures", "spools", "logs"))
     out.print(f"database {_size(storage.database_bytes)}, decoded images {_size(storage.decoded_bytes)}")
 
 
@@ -283,14 +283,11 @@ def data(
         known = ", ".join(sorted({finding.data for finding in every})) or "nothing yet"
         err.print(f"metricsweep: no node has looked for {name!r}; nodes looked for {known}")
         raise typer.Exit(WRONG)
-    if as_json:
-        print_json(findings)
-        return
-    if not findings:
-        err.print("no node has looked yet; nodes look while a conductor runs")
-        return
-    print_rows([{"node": finding.host, "data": finding.data, "state": finding.state} for finding in findings])
-    for finding in findings if name else ():
+    none = "no node has looked yet; nodes look while a conductor runs"
+    print_list(
+        findings, as_json, lambda found: {"node": found.host, "data": found.data, "state": found.state}, (), none
+    )
+    for finding in findings if name and not as_json else ():
         if finding.message:
             out.print(f"\non {finding.host}: {finding.message}")
 

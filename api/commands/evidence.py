@@ -360,8 +360,7 @@ def _print_resolution(found: "ResolutionView", as_json: bool) -> None:
         }
         for before, after in found.changed()
     ]
-    if rows:
-        print_rows(rows)
+    print_rows(rows)
     for trained in found.rounds:
         cells = "; ".join(f"{_cell(cell.labels)}: seeds {', '.join(map(str, cell.seeds))}" for cell in trained.cells)
         hours = "" if trained.hours is None else f", about {trained.hours:.2g} hours on one slot"
@@ -410,8 +409,7 @@ def verdicts(
         | {"verdict": verdict.summary, "to decide": verdict.to_decide}
         for verdict in judged.comparisons
     ]
-    if rows:
-        print_rows(rows, numbers=("difference", "seeds", "by seeds", "by queries"))
+    print_rows(rows, numbers=("difference", "seeds", "by seeds", "by queries"))
     out.print(judged.summary)
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from api.commands import admin
-from api.commands.sweeps import Fresh, afresh, show_preview
+from api.commands.sweeps import Fresh, show_preview
 from api.commands.tables import write_figures, write_tables
 from api.commands.terminal import (
     HOME,
@@ -94,8 +94,7 @@ def run(
     from api.local.serve import Stack
     from orchestrator.service import offline
 
-    body = read_spec(file, changes, only, without)
-    body = afresh(body) if fresh else body
+    body = read_spec(file, changes, only, without, fresh=fresh)
     # Only this machine reaches it, whatever METRICSWEEP_URL is.
     config = settings(home=home).model_copy(update={"host": "127.0.0.1", "url": ""})
     offline.preview(body, config)  # a wrong spec ends here, before anything is started

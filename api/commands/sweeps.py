@@ -1,7 +1,5 @@
 """Commands that submit, list, show and change sweeps."""
 
-import json
-import re
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -30,6 +28,7 @@ from api.commands.terminal import (
     out,
     placed,
     print_json,
+    print_list,
     print_rows,
     read_spec,
     readable,
@@ -74,8 +73,7 @@ def submit(
     as_json: Json = False,
 ) -> None:
     """Check a spec and queue its sweep; all problems of a spec are reported at once."""
-    body = read_spec(file, changes, only, without)
-    body = afresh(body) if fresh else body
+    body = read_spec(file, changes, only, without, fresh=fresh)
     with server.connect() as client:
         if dry_run or not as_json:
             show_preview(client.preview(body, project), as_json)
@@ -105,14 +103,9 @@ def list_sweeps(
     with server.connect() as client:
         sweeps = list(islice(client.sweeps(state, name, tag), limit))
         near = _near(name, client) if name and not sweeps else None
-    if as_json:
-        print_json(sweeps)
-    elif sweeps:
-        print_rows([_row(sweep) for sweep in sweeps], numbers=("id", "done", "failed", "cancelled"))
-    else:
-        meant = f"; did you mean {near!r}?" if near else ""
-        filtered = state or name or tag
-        err.print("no sweeps" + (f" like this{meant}" if filtered else "; submit one with `metricsweep submit FILE`"))
+    meant = f"; did you mean {near!r}?" if near else ""
+    none = f" like this{meant}" if state or name or tag else "; submit one with `metricsweep submit FILE`"
+    print_list(sweeps, as_json, _row, ("id", "done", "failed", "cancelled"), f"no sweeps{none}")
 
 
 def _row(sweep: "SweepSummary") -> dict[str, str]:
@@ -155,9 +148,6 @@ def _show_annotations(notes: Sequence[str], warnings: Sequence[str]) -> None:
         err.print(f"warning: {warning}", style="yellow")
 
 
-_FRESH: Final = re.compile(rb"^(['\"]?)fresh\1[ \t]*:[^\r\n]*", re.MULTILINE)
-
-
 def expand(
     file: SpecFile,
     changes: Changes = None,
@@ -170,16 +160,6 @@ def expand(
     from orchestrator.service import offline
 
     show_preview(offline.preview(read_spec(file, changes, only, without), settings(home=home)), as_json)
-
-
-def afresh(body: bytes) -> bytes:
-    """The text of a spec with `fresh: true` set; comments and order stay, and JSON stays JSON."""
-    if body.lstrip().startswith(b"{"):
-        return json.dumps(json.loads(body) | {"fresh": True}, indent=2, ensure_ascii=False).encode()
-    line = b"fresh: true"
-    if _FRESH.search(body):
-        return _FRESH.sub(line, body, count=1)
-    return body.rstrip() + b"\n" + line + b"\n"
 
 
 def note(
@@ -368,12 +348,7 @@ def requests(server: Server, number: SweepId, limit: Limit = 50, as_json: Json =
     """List the requests to a sweep and their results, newest first; also of a deleted sweep."""
     with server.connect() as client:
         found = list(islice(client.requests(number), limit))
-    if as_json:
-        print_json(found)
-    elif found:
-        print_rows([_request_row(request) for request in found], numbers=("request",))
-    else:
-        err.print(f"no requests to sweep {number}")
+    print_list(found, as_json, _request_row, ("request",), f"no requests to sweep {number}")
 
 
 def report_request(client: "Client", response: "SweepRequest", words: str) -> None:
@@ -449,13 +424,10 @@ def trials(
     query = {"sweep": number, "where": where, "sort": sort, "columns": columns}
     with server.connect() as client:
         found = list(islice(client.find_trials({**query, "of": "candidates" if candidates else "trials"}), limit))
-    if as_json:
-        print_json(found)
-    elif found:
-        names = dict.fromkeys(axis for row in found for axis in row.labels)
-        print_rows([_listed(row, list(names)) for row in found], numbers=("trial", "score", *found[0].values))
-    else:
-        err.print("no trials" + (" like this" if where or number else ""))
+    axes = dict.fromkeys(axis for row in found for axis in row.labels)
+    numbers = ("trial", "score", *(found[0].values if found else ()))
+    none = "no trials" + (" like this" if where or number else "")
+    print_list(found, as_json, lambda row: _listed(row, list(axes)), numbers, none)
 
 
 def _listed(row: "ListedRow", axes: Sequence[str]) -> dict[str, str]:

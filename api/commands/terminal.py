@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, TextIO, TypeVar
 
 import typer
 
@@ -35,6 +35,7 @@ EXIT_CODES: Final = (
 
 _STYLES: Final = {"yellow": "\x1b[33m", "bold": "\x1b[1m"}
 _PLAIN: Final = "\x1b[0m"
+Item = TypeVar("Item", bound="BaseModel")
 
 
 class Output:
@@ -111,7 +112,9 @@ def print_rows(rows: Sequence[Mapping[str, str]], numbers: Sequence[str] = ()) -
     """Print rows in columns under headings, without empty columns; `numbers` are aligned to the right."""
     from rich.cells import cell_len
 
-    headings = [name for name in (rows[0] if rows else ()) if any(row[name] for row in rows)]
+    if not rows:
+        return
+    headings = [name for name in rows[0] if any(row[name] for row in rows)]
     lines = [[*map(one_line, headings)], *([one_line(row[name]) for name in headings] for row in rows)]
     widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
     for number, line in enumerate(lines):
@@ -120,6 +123,18 @@ def print_rows(rows: Sequence[Mapping[str, str]], numbers: Sequence[str] = ()) -
             blanks = " " * (width - cell_len(text))
             padded.append(blanks + text if heading in numbers else text + blanks)
         out.print("  ".join(padded).rstrip(), style="" if number else "bold")
+
+
+def print_list(
+    items: Sequence[Item], as_json: bool, row: Callable[[Item], Mapping[str, str]], numbers: Sequence[str], none: str
+) -> None:
+    """Print views as JSON, or a row for each in columns; `none` is the message on stderr if there are no views."""
+    if as_json:
+        print_json(items)
+    elif items:
+        print_rows([row(item) for item in items], numbers)
+    else:
+        err.print(none)
 
 
 def explain(error: Exception) -> int:
@@ -280,9 +295,15 @@ def read_spec(
     changes: Sequence[str] | None = None,
     only: Sequence[str] | None = None,
     without: Sequence[str] | None = None,
+    *,
+    fresh: bool = False,
 ) -> bytes:
-    """The text of a spec, from standard input for `-`, after changes (`path=value`) and subsets (`axis=labels`)."""
+    """The text of a spec, from standard input for `-`, after changes (`path=value`) and subsets (`axis=labels`).
+
+    `fresh` sets the spec's `fresh`, so that everything is trained again.
+    """
     body = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
+    changes = [*(changes or ()), "fresh=true"] if fresh else changes
     if not (changes or only or without):
         return body
     from orchestrator.service.offline import subset_of, with_values

@@ -15,7 +15,6 @@ from typer.testing import CliRunner, Result
 
 from api.cli import COMMANDS, app
 from api.client import Client
-from api.commands.sweeps import afresh
 from orchestrator.record.mlflow.mirror import Mirror
 from orchestrator.settings import Settings
 from tests.api.conftest import TOKEN, named
@@ -429,13 +428,3 @@ def test_a_wrong_value_is_refused_before_anything_starts(url: str, spec: Path) -
         for wrong, told in {"recipe.iterations": "PATH=VALUE", "recipe.iterations=many": "recipe.iterations"}.items():
             answer = metricsweep(url, command, spec, "--set", wrong)
             assert (answer.exit_code, answer.stdout, told in answer.stderr) == (2, "", True), command
-
-
-def test_a_spec_is_made_to_train_afresh() -> None:
-    for text in (SPEC, SPEC + "fresh: false  # not now\n", "fresh: no\n" + SPEC, SPEC.rstrip()):
-        made = afresh(text.encode()).decode()
-        assert yaml.safe_load(made) == yaml.safe_load(SPEC) | {"fresh": True}
-        assert made.count("fresh") == 1
-    nested = afresh(b"name: x\nrecipe:\n  fresh: 1\n")
-    assert yaml.safe_load(nested) == {"name": "x", "recipe": {"fresh": 1}, "fresh": True}
-    assert json.loads(afresh(json.dumps(yaml.safe_load(SPEC)).encode())) == yaml.safe_load(SPEC) | {"fresh": True}

@@ -348,7 +348,7 @@ def test_errors_are_reported(settings: Settings, stranger: TestClient) -> None:
     ):
         told = asked(settings, *words)
         assert (told.exit_code in (1, 2), sentence in told.output) == (True, True), told.output
-    assert "no users" in run(settings, "users").stdout
+    assert "no users" in run(settings, "users").stderr
     empty = settings.model_copy(update={"home": settings.home / "elsewhere"})
     assert "there is no database" in run(empty, "users", code=2).output
     assert not list((settings.resolved_home / "elsewhere").glob("*.db"))
