@@ -189,24 +189,6 @@ def direction_variation(before: Tensor, after: Tensor) -> Variation:
     return Variation(angle, apart.square() / 2)
 
 
-class Directions:
-    """Keeps the directions of training images, to measure how far they have turned at the next call."""
-
-    def __init__(self) -> None:
-        self._before: Tensor | None = None
-
-    def look(self, embeddings: Tensor) -> Variation | None:
-        """The variation of directions since the last call; None at the first. `embeddings` are [n, d]."""
-        before, self._before = self._before, unit(embeddings.detach()).cpu()
-        return None if before is None else direction_variation(before, self._before)
-
-    def state_dict(self) -> dict[str, Tensor | None]:
-        return {"before": self._before}
-
-    def load_state_dict(self, state: dict[str, Tensor | None]) -> None:
-        self._before = state["before"]
-
-
 class Masks(NamedTuple):
     """Which ordered pairs of a batch are of one class and which of two, bool [b, b], without pairs of an image with
     itself.

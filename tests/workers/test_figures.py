@@ -2,6 +2,7 @@
 
 import io
 import math
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,10 @@ from tests.workers.recipes import batches, begun, numbers, place, recipe, retrie
 from tests.workers.test_checkpoint import cut_and_resumed, stopping_after
 from workers import geometry
 from workers.contract import Stopped
-from workers.figures import arrays as figures_arrays
-from workers.figures.arrays import FIGURES, RetrievalRow, contact_sheet
+from workers.figures import options
+from workers.figures.arrays import FIGURES, Arrays, Embedded, RetrievalRow, contact_sheet, packed
+from workers.figures.traces import DirectionTrace
+from workers.geometry import direction_variation
 from workers.training import kept_weights
 from workers.training.folds import fold_recipes
 from workers.training.session import Session
@@ -61,7 +64,6 @@ def test_figures_are_of_the_split_that_they_name(tmp_path: Path) -> None:
 
 
 def test_direction_variation_and_norms_are_of_the_images_that_are_followed(tmp_path: Path) -> None:
-    """That the angle is the one between two looks, test_metrics.py shows."""
     what = recipe(figures=[VARIATION, TRACES])
     plain, _ = run(recipe(), tmp_path / "plain")
     result, _ = run(what, tmp_path)
@@ -86,6 +88,15 @@ def test_direction_variation_and_norms_are_of_the_images_that_are_followed(tmp_p
         seen = traces["norm"][traces["step"].tolist().index(result.best_step)]
         np.testing.assert_allclose(seen, geometry.norms(task.look(index)).numpy(), rtol=1e-5)
     assert traces["label"].tolist() == batches(begun(what, tmp_path)).splits.train.labels[index].tolist()
+
+
+def test_directions_are_compared_with_those_of_the_last_look() -> None:
+    looks, labels = [random_batch(seed)[0] for seed in range(3)], random_batch()[1]
+    trace = DirectionTrace(options.DirectionVariation(every=1), len(labels))
+    for step, embeddings in enumerate(looks):
+        trace.note(step, embeddings)
+    expected = [direction_variation(before, after).angle.numpy() for before, after in pairwise(looks)]
+    np.testing.assert_allclose(trace.arrays(labels)["angle"], expected, rtol=1e-12)
 
 
 def test_gradients_are_those_of_the_loss_and_orthogonal_to_embeddings(tmp_path: Path) -> None:
@@ -244,14 +255,26 @@ def test_feature_maps_are_the_most_active_channels_of_what_the_network_sees(tmp_
     assert drawn.size == (5 * (32 + 14) + 6, 3 * (32 + 42) + 6)
 
 
+def figure_of(
+    name: str,
+    embeddings: torch.Tensor,
+    labels: torch.Tensor,
+    query: torch.Tensor | None = None,
+    distance: options.Distance = "cosine",
+    **choices: Any,
+) -> Arrays:
+    """A figure of these embeddings, with some options."""
+    return FIGURES[name](Embedded(embeddings, labels, query, distance), options.MODELS[name](**choices))
+
+
 def test_norms_and_the_spectrum_are_those_of_numpy_and_torch() -> None:
     embeddings, labels = random_batch(classes=5, per_class=20)
-    lengths, found = embeddings.norm(dim=1).numpy(), figures_arrays.norms(embeddings, labels, bins=7)
+    lengths, found = embeddings.norm(dim=1).numpy(), figure_of("norms", embeddings, labels, bins=7)
     counts, edges = np.histogram(lengths, bins=7)
     np.testing.assert_array_equal(found["counts"], counts)
     np.testing.assert_allclose(found["edges"], edges)
     assert (float(found["mean"]), float(found["variance"])) == pytest.approx((lengths.mean(), lengths.var()))
-    spectrum = figures_arrays.spectrum(embeddings, labels)
+    spectrum = figure_of("spectrum", embeddings, labels)
     expected = torch.linalg.svdvals(torch.nn.functional.normalize(embeddings))
     np.testing.assert_allclose(spectrum["singular"], expected.numpy())
     assert float(spectrum["s_mu"]) == pytest.approx(expected.mean().item())
@@ -266,7 +289,7 @@ def test_cosines_are_counted_over_all_pairs_and_triplets() -> None:
     positive = [(a, p) for a in count for p in count if a != p and labels[a] == labels[p]]
     negative = [(a, n) for a in count for n in count if labels[a] != labels[n]]
     triplets = [cosines[a, p] - cosines[a, n] for a, p in positive for other, n in negative if other == a]
-    found = figures_arrays.cosines(embeddings, labels, bins=16)
+    found = figure_of("cosines", embeddings, labels, bins=16)
     edges, wide = np.linspace(-1, 1, 17), np.linspace(-2, 2, 17)
     np.testing.assert_array_equal(found["cos_ap"], np.histogram([cosines[pair] for pair in positive], edges)[0])
     np.testing.assert_array_equal(found["cos_an"], np.histogram([cosines[pair] for pair in negative], edges)[0])
@@ -277,13 +300,13 @@ def test_cosines_are_counted_over_all_pairs_and_triplets() -> None:
 
 def test_cosines_of_some_anchors_meet_all_images() -> None:
     embeddings, labels = random_batch(classes=10, per_class=10)
-    found = figures_arrays.cosines(embeddings, labels, anchors=7)
+    found = figure_of("cosines", embeddings, labels, anchors=7)
     assert [int(found[name].sum()) for name in ("cos_ap", "cos_an", "difference")] == [7 * 9, 7 * 90, 7 * 9 * 90]
 
 
 def test_panels_of_a_collapsed_network_do_not_follow_the_files() -> None:
     """Labels in blocks, all images at one point: what is shown is drawn, and the same for the same seed."""
-    found, again = (figures_arrays.panels(torch.ones(400, 4), torch.arange(400) // 4, queries=40) for _ in range(2))
+    found, again = (figure_of("panels", torch.ones(400, 4), torch.arange(400) // 4, queries=40) for _ in range(2))
     assert len(set(found["nearest"].flatten().tolist())) > 80
     assert found["correct"].mean() < 0.1
     assert not (found["nearest"] == found["query"][:, None]).any()
@@ -292,7 +315,7 @@ def test_panels_of_a_collapsed_network_do_not_follow_the_files() -> None:
 
 def test_panels_show_the_nearest_others() -> None:
     embeddings, labels = random_batch(classes=6, per_class=5)
-    found = figures_arrays.panels(embeddings, labels, queries=8, depth=3, seed=3)
+    found = figure_of("panels", embeddings, labels, queries=8, depth=3, seed=3)
     unit = torch.nn.functional.normalize(embeddings)
     assert len(set(found["query"].tolist())) == 8
     for query, nearest, correct, cosine in zip(*found.values(), strict=True):
@@ -305,39 +328,39 @@ def test_panels_show_the_nearest_others() -> None:
 
 def test_panels_and_maps_by_the_euclidean_distance_are_of_raw_embeddings() -> None:
     rows, labels = torch.tensor([[1.0, 0], [1.1, 0.4], [8.0, 0], [8.2, 3.0]]), torch.arange(4)
-    found = figures_arrays.panels(rows, labels, queries=4, depth=1, distance="euclidean")
+    found = figure_of("panels", rows, labels, distance="euclidean", queries=4, depth=1)
     assert found["nearest"].flatten().tolist() == [1, 0, 3, 2]
     np.testing.assert_allclose(found["distance"].flatten()[[0, 2]], [0.17**0.5, 9.04**0.5], rtol=1e-6)
-    assert figures_arrays.panels(rows, labels, queries=4, depth=1)["nearest"].flatten().tolist() == [2, 3, 0, 1]
-    far = figures_arrays.tsne(torch.cat([rows, rows * 50]), torch.zeros(8), distance="euclidean")["xy"]
-    assert not np.allclose(far, figures_arrays.tsne(torch.cat([rows, rows * 50]), torch.zeros(8))["xy"])
+    assert figure_of("panels", rows, labels, queries=4, depth=1)["nearest"].flatten().tolist() == [2, 3, 0, 1]
+    far = figure_of("tsne", torch.cat([rows, rows * 50]), torch.zeros(8), distance="euclidean")["xy"]
+    assert not np.allclose(far, figure_of("tsne", torch.cat([rows, rows * 50]), torch.zeros(8))["xy"])
 
 
 def test_tsne_keeps_classes_that_are_far_apart_together() -> None:
     embeddings, labels = random_batch(classes=3, per_class=20, separation=30.0)
-    found = figures_arrays.tsne(embeddings, labels)
+    found = figure_of("tsne", embeddings, labels)
     xy = torch.from_numpy(found["xy"]).double()
     assert found["label"].tolist() == labels.tolist()
     nearest = torch.cdist(xy, xy).fill_diagonal_(math.inf).argmin(dim=1)
     assert torch.equal(labels[nearest], labels)
-    np.testing.assert_array_equal(figures_arrays.tsne(embeddings, labels)["xy"], found["xy"])
+    np.testing.assert_array_equal(figure_of("tsne", embeddings, labels)["xy"], found["xy"])
     with pytest.raises(ValueError, match="at least 3 images, found 2"):
-        figures_arrays.tsne(torch.ones(2, 3), torch.zeros(2))
+        figure_of("tsne", torch.ones(2, 3), torch.zeros(2))
 
 
 def test_the_unit_circle_keeps_the_angle() -> None:
     angles = torch.linspace(-3, 3, 9, dtype=torch.float64)
     rows = torch.stack([angles.cos(), angles.sin()], dim=1) * torch.arange(1, 10)[:, None]
-    found = figures_arrays.unit_circle(rows, torch.arange(9))
+    found = figure_of("unit_circle", rows, torch.arange(9))
     np.testing.assert_allclose(found["angle"], angles.numpy())
     np.testing.assert_allclose(np.linalg.norm(found["xy"], axis=1), 1)
     with pytest.raises(ValueError, match=r"expected embeddings \[n, 2\], found \[9, 3\]"):
-        figures_arrays.unit_circle(torch.ones(9, 3), torch.arange(9))
+        figure_of("unit_circle", torch.ones(9, 3), torch.arange(9))
 
 
 def test_the_heat_map_goes_class_by_class() -> None:
     embeddings, labels = random_batch(classes=6, per_class=5)
-    found = figures_arrays.heat_map(embeddings, labels, classes=4, per_class=3, seed=2)
+    found = figure_of("heat_map", embeddings, labels, classes=4, per_class=3, seed=2)
     index, unit = found["index"], torch.nn.functional.normalize(embeddings)[found["index"]]
     assert found["label"].tolist() == labels[index].tolist() == np.repeat(found["class"], 3).tolist()
     assert len(set(index.tolist())) == 12
@@ -351,7 +374,7 @@ def test_the_heat_map_goes_class_by_class() -> None:
                 if a != b and labels[index[a]] == first and labels[index[b]] == second
             ]
             assert found["class_cosine"][row, column] == pytest.approx(sum(pairs) / len(pairs))
-    assert np.isnan(np.diag(figures_arrays.heat_map(embeddings, labels, per_class=1)["class_cosine"])).all()
+    assert np.isnan(np.diag(figure_of("heat_map", embeddings, labels, per_class=1)["class_cosine"])).all()
 
 
 @pytest.fixture
@@ -364,8 +387,8 @@ def searched() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
 def test_norms_and_spectra_of_queries_and_gallery(searched: tuple[torch.Tensor, torch.Tensor, torch.Tensor]) -> None:
     embeddings, labels, query = searched
     norms, spectrum = (
-        figures_arrays.norms(embeddings, labels, query, bins=6),
-        figures_arrays.spectrum(embeddings, labels, query),
+        figure_of("norms", embeddings, labels, query, bins=6),
+        figure_of("spectrum", embeddings, labels, query),
     )
     lengths, unit = embeddings.norm(dim=1).numpy(), torch.nn.functional.normalize(embeddings)
     np.testing.assert_allclose(norms["edges"], np.histogram_bin_edges(lengths, 6))
@@ -382,13 +405,13 @@ def test_queries_meet_the_gallery_only(searched: tuple[torch.Tensor, torch.Tenso
     embeddings, labels, query = searched
     unit = torch.nn.functional.normalize(embeddings)
     asks, gallery = query.nonzero()[:, 0].tolist(), (~query).nonzero()[:, 0].tolist()
-    found = figures_arrays.cosines(embeddings, labels, query, bins=9)
+    found = figure_of("cosines", embeddings, labels, query, bins=9)
     edges = np.linspace(-1, 1, 10)
     for name, same in (("cos_ap", True), ("cos_an", False)):
         pairs = [float(unit[a] @ unit[b]) for a in asks for b in gallery if bool(labels[a] == labels[b]) is same]
         np.testing.assert_array_equal(found[name], np.histogram(pairs, edges)[0])
     assert found["difference"].sum() == 10 * 4 * 16
-    panels = figures_arrays.panels(embeddings, labels, query, queries=4, depth=25)
+    panels = figure_of("panels", embeddings, labels, query, queries=4, depth=25)
     assert panels["nearest"].shape == (4, 20)  # the whole gallery
     assert set(panels["query"].tolist()) <= set(asks)
     for one, nearest, correct in zip(panels["query"], panels["nearest"], panels["correct"], strict=True):
@@ -399,9 +422,9 @@ def test_queries_meet_the_gallery_only(searched: tuple[torch.Tensor, torch.Tenso
 def test_points_say_which_are_queries(searched: tuple[torch.Tensor, torch.Tensor, torch.Tensor]) -> None:
     embeddings, labels, query = searched
     for found in (
-        figures_arrays.tsne(embeddings, labels, query, points=20),
-        figures_arrays.unit_circle(embeddings[:, :2], labels, query, points=20),
-        figures_arrays.heat_map(embeddings, labels, query, classes=4, per_class=5),
+        figure_of("tsne", embeddings, labels, query, points=20),
+        figure_of("unit_circle", embeddings[:, :2], labels, query, points=20),
+        figure_of("heat_map", embeddings, labels, query, classes=4, per_class=5),
     ):
         assert len(found["index"]) == 20
         assert found["query"].tolist() == query[found["index"]].tolist()
@@ -411,12 +434,12 @@ def test_points_say_which_are_queries(searched: tuple[torch.Tensor, torch.Tensor
 def test_every_figure_is_read_without_pickle(name: str) -> None:
     embeddings, labels = random_batch(width=2)
     before = embeddings.clone()
-    arrays = FIGURES[name](embeddings.requires_grad_(), labels)
+    drawn = figure_of(name, embeddings.requires_grad_(), labels)
     assert torch.equal(embeddings, before)
-    with np.load(io.BytesIO(figures_arrays.packed(arrays)), allow_pickle=False) as read:
-        assert set(read.files) == set(arrays)
+    with np.load(io.BytesIO(packed(drawn)), allow_pickle=False) as read:
+        assert set(read.files) == set(drawn)
         for key in read.files:
-            np.testing.assert_array_equal(read[key], arrays[key])
+            np.testing.assert_array_equal(read[key], drawn[key])
 
 
 SIDE = 32

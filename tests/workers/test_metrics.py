@@ -18,7 +18,7 @@ from workers.contract import Distance, Part
 from workers.evaluation.evaluate import Evaluation
 from workers.evaluation.measures import Measures, QueryScores
 from workers.evaluation.neighbours import CHUNK
-from workers.geometry import Directions, batch_statistics, direction_variation, unit
+from workers.geometry import batch_statistics, direction_variation, unit
 from workers.metrics.ami import AdjustedMutualInformation
 from workers.metrics.f1 import PairF1
 from workers.metrics.nmi import NormalizedMutualInformation
@@ -315,27 +315,11 @@ def test_statistics_of_a_batch_are_those_of_the_definitions() -> None:
 @pytest.mark.parametrize("angle", [0.0, 1e-9, 1e-4, 0.7, math.pi / 2, 3.0, math.pi])
 def test_directions_vary_by_the_angle_they_turn(angle: float) -> None:
     before = torch.tensor([[2.0, 0.0], [0.0, 5.0]], dtype=torch.float64)
-    turn = torch.tensor([[math.cos(angle), math.sin(angle)], [-math.sin(angle), math.cos(angle)]]).double()
-    turn[0, 1], turn[1, 0] = math.sin(angle), -math.sin(angle)
-    turn[0, 0] = turn[1, 1] = math.cos(angle)
+    sine, cosine = math.sin(angle), math.cos(angle)
+    turn = torch.tensor([[cosine, sine], [-sine, cosine]], dtype=torch.float64)
     found = direction_variation(before, 3 * before @ turn)
     assert found.angle.tolist() == pytest.approx([angle] * 2, rel=1e-7, abs=1e-15)
     assert found.one_minus_cos.tolist() == pytest.approx([1 - math.cos(angle)] * 2, abs=1e-12)
-
-
-def test_directions_are_compared_with_the_last_look_also_after_a_checkpoint() -> None:
-    rows = [random_batch(seed)[0] for seed in range(3)]
-    directions = Directions()
-    assert directions.look(rows[0]) is None
-    first = directions.look(rows[1])
-    assert first is not None
-    torch.testing.assert_close(first.angle, direction_variation(rows[0], rows[1]).angle)
-    resumed = Directions()
-    resumed.load_state_dict(directions.state_dict())
-    second, again = directions.look(rows[2]), resumed.look(rows[2])
-    assert second is not None
-    assert again is not None
-    assert torch.equal(second.angle, again.angle)
 
 
 CLASSES, DIM = 6, 8

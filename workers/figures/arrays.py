@@ -12,7 +12,7 @@ from PIL import Image, ImageDraw, ImageFont
 from torch import Tensor
 
 from workers import geometry
-from workers.figures.options import Distance, FeatureMaps
+from workers.figures import options
 
 Arrays = dict[str, NDArray[np.generic]]
 """The named arrays of a figure."""
@@ -122,7 +122,7 @@ _HEAT: Final = np.array([[0, 0, 4], [87, 16, 110], [188, 55, 84], [249, 142, 9],
 """Colours from low to high, ever lighter, so that they work in grey (matplotlib's inferno)."""
 
 
-def drawn(count: int, query: Tensor | None, figure: FeatureMaps) -> Tensor:
+def drawn(count: int, query: Tensor | None, figure: options.FeatureMaps) -> Tensor:
     """The indices of the images that a figure shows, drawn by its seed, from the queries if there are any."""
     every = torch.arange(count) if query is None else query.cpu().nonzero()[:, 0]
     return some(every, figure.images, figure.seed)
@@ -174,47 +174,73 @@ def _heat(values: NDArray[np.generic]) -> NDArray[np.uint8]:
     return colours.round().astype(np.uint8)
 
 
-def norms(embeddings: Tensor, labels: Tensor, query: Tensor | None = None, *, bins: int = 50) -> Arrays:
+class Embedded(NamedTuple):
+    """The raw embeddings of a split's images, of which figures are drawn, with labels."""
+
+    raw: Tensor  # [n, d]
+    labels: Tensor  # [n]
+    query: Tensor | None = None
+    """Whether each image is a query, [n]; the others are the gallery. None if the split has no queries."""
+    distance: options.Distance = "cosine"
+
+    @property
+    def unit(self) -> Tensor:
+        """The directions f^ [n, d], on the CPU."""
+        return geometry.unit(self.raw.detach()).cpu()
+
+    def searched(self) -> tuple[Tensor, Tensor]:
+        """The indices of the images that are searched for, and of those among which they are."""
+        if self.query is None:
+            return torch.arange(len(self.labels)), torch.arange(len(self.labels))
+        asks = self.query.cpu()
+        return asks.nonzero()[:, 0], (~asks).nonzero()[:, 0]
+
+    def sides(self) -> list[tuple[str, Tensor]]:
+        """The indices of the queries and of the gallery, or of all images, with the prefix of their arrays' names."""
+        places, gallery = self.searched()
+        return [("", places)] if self.query is None else [("", places), ("gallery_", gallery)]
+
+    def chosen(self, index: Tensor) -> Arrays:
+        """The images `index` of a figure, with their labels, and whether they are queries."""
+        found = {"index": index, "label": self.labels.cpu()[index]}
+        if self.query is not None:
+            found["query"] = self.query.cpu()[index]
+        return {name: values.numpy() for name, values in found.items()}
+
+
+def norms(of: Embedded, figure: options.Norms) -> Arrays:
     """The histogram of ||f|| and its mean and population variance (SEC figures 1 and 5a).
 
     `edges` [bins + 1] from the least to the greatest norm, `counts` [bins], `mean`, `variance`. If there are queries,
     these are of them, and `gallery_counts`, `gallery_mean`, `gallery_variance` of the others.
     """
-    lengths = geometry.norms(embeddings.detach()).double().cpu().numpy()
-    edges = np.histogram_bin_edges(lengths, bins)
+    lengths = geometry.norms(of.raw.detach()).double().cpu().numpy()
+    edges = np.histogram_bin_edges(lengths, figure.bins)
     arrays: Arrays = {"edges": edges}
-    for prefix, places in _sides(len(lengths), query):
+    for prefix, places in of.sides():
         side = lengths[places.numpy()]
         counts = np.histogram(side, edges)[0]
         arrays |= {f"{prefix}counts": counts, f"{prefix}mean": side.mean(), f"{prefix}variance": side.var()}
     return arrays
 
 
-def cosines(
-    embeddings: Tensor,
-    labels: Tensor,
-    query: Tensor | None = None,
-    *,
-    bins: int = 100,
-    anchors: int = 1000,
-    seed: int = 0,
-) -> Arrays:
+def cosines(of: Embedded, figure: options.Cosines) -> Arrays:
     """The histograms of cos_ap, cos_an and cos_ap - cos_an over all triplets of an anchor (SEC figures 5b to d).
 
     `edges` [bins + 1] over [-1, 1] with `cos_ap` and `cos_an` [bins]; `difference_edges` over [-2, 2], `difference`
     [bins]. The seed draws at most `anchors` images as anchors, which are compared with all other images. If there are
     queries, anchors are drawn from them and compared with the gallery. An image alone in its class is no anchor.
     """
-    unit, classes = geometry.unit(embeddings.detach()).double().cpu(), labels.cpu()
-    places, gallery = _searched(len(unit), query)
+    unit, classes, bins = of.unit.double(), of.labels.cpu(), figure.bins
+    places, gallery = of.searched()
     others, other_classes = unit[gallery], classes[gallery]
     edges, wide = np.linspace(-1, 1, bins + 1), np.linspace(-2, 2, bins + 1)
     counts = {name: np.zeros(bins, dtype=np.int64) for name in ("cos_ap", "cos_an", "difference")}
-    for anchor in some(places, anchors, seed).tolist():
+    for anchor in some(places, figure.anchors, figure.seed).tolist():
         similarity = (others @ unit[anchor]).clamp_(-1, 1).numpy()
         same = (other_classes == classes[anchor]).numpy()
         negative = np.sort(similarity[~same])
-        if query is None:
+        if of.query is None:
             same[anchor] = False
         positive = np.sort(similarity[same])
         if not len(positive):
@@ -227,16 +253,7 @@ def cosines(
     return {"edges": edges, "difference_edges": wide, **counts}
 
 
-def panels(
-    embeddings: Tensor,
-    labels: Tensor,
-    query: Tensor | None = None,
-    *,
-    queries: int = 10,
-    depth: int = 3,
-    seed: int = 0,
-    distance: Distance = "cosine",
-) -> Arrays:
+def panels(of: Embedded, figure: options.Panels) -> Arrays:
     """The nearest images of some queries that the seed draws (SEC figure 9).
 
     `query` [q] and `nearest` [q, depth] are indices of images, closest first and without the query itself; `correct`
@@ -244,47 +261,37 @@ def panels(
     these, and the nearest are from the gallery. The seed orders equally close images. With the Euclidean distance of
     raw embeddings there is also `distance` [q, depth].
     """
-    unit, classes = geometry.unit(embeddings.detach()).cpu(), labels.cpu()
-    places, gallery = _searched(len(unit), query)
-    drawn = some(places, queries, seed)
+    unit, classes = of.unit, of.labels.cpu()
+    places, gallery = of.searched()
+    drawn = some(places, figure.queries, figure.seed)
     cosines = similarity = unit[drawn] @ unit[gallery].T
-    if distance == "euclidean":
-        raw = embeddings.detach().cpu().double()
+    if of.distance == "euclidean":
+        raw = of.raw.detach().cpu().double()
         similarity = -torch.cdist(raw[drawn], raw[gallery], compute_mode="donot_use_mm_for_euclid_dist")
-    if query is None:
+    if of.query is None:
         similarity = similarity.scatter(1, drawn[:, None], -torch.inf)
-    shuffled = torch.rand(similarity.shape, generator=torch.Generator().manual_seed(seed)).argsort(dim=1)
+    shuffled = torch.rand(similarity.shape, generator=torch.Generator().manual_seed(figure.seed)).argsort(dim=1)
     sorted_ = similarity.gather(1, shuffled).sort(dim=1, descending=True, stable=True)
-    shown = min(depth, len(gallery) - (query is None))
+    shown = min(figure.depth, len(gallery) - (of.query is None))
     columns = shuffled.gather(1, sorted_.indices[:, :shown])
     nearest, cosine = gallery[columns], cosines.gather(1, columns)
     correct = classes[nearest] == classes[drawn][:, None]
     found: Arrays = {
         "query": drawn.numpy(), "nearest": nearest.numpy(), "correct": correct.numpy(), "cosine": cosine.numpy(),
     }  # fmt: skip
-    return found | {"distance": -sorted_.values[:, :shown].numpy()} if distance == "euclidean" else found
+    return found | {"distance": -sorted_.values[:, :shown].numpy()} if of.distance == "euclidean" else found
 
 
-def tsne(
-    embeddings: Tensor,
-    labels: Tensor,
-    query: Tensor | None = None,
-    *,
-    points: int = 2000,
-    perplexity: float = 30.0,
-    seed: int = 0,
-    distance: Distance = "cosine",
-) -> Arrays:
+def tsne(of: Embedded, figure: options.Tsne) -> Arrays:
     """t-SNE of the directions f^ in the plane, by scikit-learn from their principal components (ISA figures 2 and 6).
 
     `index` [p], at most `points` images drawn by the seed; `xy` [p, 2]; `label` [p], and `query` [p] if there are
     queries. The same library on the same machine gives the same result. The perplexity is at most a third of the
     images. If the `distance` is Euclidean, raw embeddings are used.
     """
-    arrays = _scattered(labels, query, points, seed)
-    index = torch.from_numpy(arrays["index"]).to(embeddings.device)
-    rows = embeddings.detach() if distance == "euclidean" else geometry.unit(embeddings.detach())
-    return {**arrays, "xy": in_the_plane(rows[index].float().cpu().numpy(), perplexity, seed)}
+    index = some(torch.arange(len(of.labels)), figure.points, figure.seed)
+    rows = of.raw.detach().cpu() if of.distance == "euclidean" else of.unit
+    return of.chosen(index) | {"xy": in_the_plane(rows[index].float().numpy(), figure.perplexity, figure.seed)}
 
 
 def in_the_plane(rows: NDArray[np.float32], perplexity: float, seed: int) -> NDArray[np.float32]:
@@ -299,29 +306,27 @@ def in_the_plane(rows: NDArray[np.float32], perplexity: float, seed: int) -> NDA
     return placed
 
 
-def unit_circle(
-    embeddings: Tensor, labels: Tensor, query: Tensor | None = None, *, points: int = 2000, seed: int = 0
-) -> Arrays:
+def unit_circle(of: Embedded, figure: options.UnitCircle) -> Arrays:
     """The places of 2-D embeddings on the unit circle (SVMax figure 7).
 
     `index`, `label` [p] and `query` as in `tsne`; `xy` [p, 2] of length 1, `angle` [p] in radians from -pi to pi.
     Raises ValueError unless embeddings have two dimensions.
     """
-    if embeddings.ndim != 2 or embeddings.shape[1] != 2:
-        raise ValueError(f"unit_circle: expected embeddings [n, 2], found {[*embeddings.shape]}; set embedding: 2")
-    arrays = _scattered(labels, query, points, seed)
-    xy = geometry.unit(embeddings.detach()).cpu()[torch.from_numpy(arrays["index"])]
-    return {**arrays, "xy": xy.numpy(), "angle": torch.atan2(xy[:, 1], xy[:, 0]).numpy()}
+    if of.raw.ndim != 2 or of.raw.shape[1] != 2:
+        raise ValueError(f"unit_circle: expected embeddings [n, 2], found {[*of.raw.shape]}; set embedding: 2")
+    index = some(torch.arange(len(of.labels)), figure.points, figure.seed)
+    xy = of.unit[index]
+    return of.chosen(index) | {"xy": xy.numpy(), "angle": torch.atan2(xy[:, 1], xy[:, 0]).numpy()}
 
 
-def spectrum(embeddings: Tensor, labels: Tensor, query: Tensor | None = None) -> Arrays:
+def spectrum(of: Embedded, _: options.Spectrum) -> Arrays:
     """The singular values of the directions f^, largest first, and their mean with its bounds (SVMax figures 3 and 15).
 
     `singular` [min(n, d)], `s_mu`, `lower`, `upper`. If there are queries, these are of them, and the same of the
     others with the prefix `gallery_`.
     """
-    unit, arrays = geometry.unit(embeddings.detach()).cpu(), Arrays()
-    for prefix, places in _sides(len(unit), query):
+    unit, arrays = of.unit, Arrays()
+    for prefix, places in of.sides():
         side = unit[places]
         singular = geometry.singular_values(side).double().numpy()
         lower, upper = (np.float64(bound) for bound in geometry.singular_bounds(*side.shape))
@@ -330,44 +335,30 @@ def spectrum(embeddings: Tensor, labels: Tensor, query: Tensor | None = None) ->
     return arrays
 
 
-def heat_map(
-    embeddings: Tensor,
-    labels: Tensor,
-    query: Tensor | None = None,
-    *,
-    classes: int = 10,
-    per_class: int = 10,
-    seed: int = 0,
-) -> Arrays:
+def heat_map(of: Embedded, figure: options.HeatMap) -> Arrays:
     """The cosines between images of a few classes, class by class (ISA figure 8).
 
     The seed draws the classes and their images. `index` and `label` [m], and `query` [m] if there are queries;
     `cosine` [m, m]; `class` [c]; `class_cosine` [c, c], the mean over pairs of two of these images, NaN for a class of
     one image.
     """
-    known = labels.cpu()
-    drawn = some(torch.unique(known), classes, seed)
-    index = torch.cat([some((known == label).nonzero()[:, 0], per_class, seed) for label in drawn])
-    unit = geometry.unit(embeddings.detach()).cpu()[index]
+    known = of.labels.cpu()
+    drawn = some(torch.unique(known), figure.classes, figure.seed)
+    index = torch.cat([some((known == label).nonzero()[:, 0], figure.per_class, figure.seed) for label in drawn])
+    unit = of.unit[index]
     cosine = unit @ unit.T
     member = (known[index] == drawn[:, None]).double()
     sums = member @ cosine.double().clone().fill_diagonal_(0) @ member.T
     sizes = member.sum(dim=1)
     pairs = sizes[:, None] * sizes - sizes.diag()
-    tensors = {"index": index, "label": known[index], "cosine": cosine, "class": drawn, "class_cosine": sums / pairs}
-    if query is not None:
-        tensors["query"] = query.cpu()[index]
-    return {name: value.numpy() for name, value in tensors.items()}
+    tensors = {"cosine": cosine, "class": drawn, "class_cosine": sums / pairs}
+    return of.chosen(index) | {name: value.numpy() for name, value in tensors.items()}
 
 
 FIGURES: Final[Mapping[str, Callable[..., Arrays]]] = {
     figure.__name__: figure for figure in (norms, cosines, panels, tsne, unit_circle, spectrum, heat_map)
 }
-"""Every figure of embeddings by name; each takes raw embeddings [n, d], labels [n], whether an image is a query [n] or
-None, and its options."""
-
-BY_DISTANCE: Final = frozenset({"panels", "tsne"})
-"""The figures that depend on the recipe's `distance`, which they take as a further option."""
+"""Every figure of embeddings by name; each takes these and its options."""
 
 
 def packed(arrays: Arrays) -> bytes:
@@ -375,27 +366,6 @@ def packed(arrays: Arrays) -> bytes:
     stream = io.BytesIO()
     np.savez_compressed(stream, allow_pickle=False, **arrays)
     return stream.getvalue()
-
-
-def _sides(count: int, query: Tensor | None) -> list[tuple[str, Tensor]]:
-    """The indices of the queries and of the gallery, or of all images, with the prefix of their arrays' names."""
-    places, gallery = _searched(count, query)
-    return [("", places)] if query is None else [("", places), ("gallery_", gallery)]
-
-
-def _searched(count: int, query: Tensor | None) -> tuple[Tensor, Tensor]:
-    """The indices of the images that are searched for, and of those among which they are."""
-    if query is None:
-        return torch.arange(count), torch.arange(count)
-    inputs = query.cpu()
-    return inputs.nonzero()[:, 0], (~inputs).nonzero()[:, 0]
-
-
-def _scattered(labels: Tensor, query: Tensor | None, points: int, seed: int) -> Arrays:
-    """The images of a scatter plot, with their labels."""
-    index = some(torch.arange(len(labels)), points, seed)
-    arrays: Arrays = {"index": index.numpy(), "label": labels.cpu()[index].numpy()}
-    return arrays if query is None else {**arrays, "query": query.cpu()[index].numpy()}
 
 
 def some(values: Tensor, wanted: int, seed: int) -> Tensor:

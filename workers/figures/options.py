@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 from itertools import pairwise
-from typing import Annotated, Any, Final, Literal, get_args
+from typing import Annotated, Any, ClassVar, Final, Literal, get_args
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -39,11 +39,6 @@ class _Shown(_Asked):
     """A figure of all embeddings of a split, computed with the kept weights."""
 
     split: Literal["test", "validation", "train"] = "test"
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """The options of the function in arrays.py."""
-        return self.model_dump(exclude={"name", "split", "side"})
 
 
 class _Drawn(_Shown):
@@ -120,25 +115,24 @@ class Followed(_Asked):
 
     every: int | None = Field(default=None, ge=1, le=10_000_000)
     """Iterations between two looks, also if the recipe counts epochs."""
-
-    @property
-    def seen(self) -> tuple[int, str]:
-        """The number and the name of the things that the figure records each time, such as images."""
-        raise NotImplementedError
+    looks: ClassVar[int] = 100
+    """The number of looks by default."""
+    counts: ClassVar[Literal["images", "points"]] = "images"
+    """The field with the number of values that each look records."""
 
     def interval(self, total: int) -> int:
         """The iterations between two recordings in a training of `total` iterations."""
-        return self.every or max(1, total // 100)
+        return self.every or max(1, total // self.looks)
 
     def trouble(self, total: int) -> str:
         """Why a training of `total` iterations cannot have the figure; empty if it can."""
         every = self.interval(total)
         if every > total:
             return f"looks every {every:,} iterations, but the training has {total:,}; set `every`"
-        count, what = self.seen
+        count = getattr(self, self.counts)
         if total // every * count > MOST_VALUES:
-            noted = f"{total // every:,} looks at {count:,} {what} are more than {MOST_VALUES:,} values"
-            return f"{noted}; look more seldom, or at fewer {what}"
+            noted = f"{total // every:,} looks at {count:,} {self.counts} are more than {MOST_VALUES:,} values"
+            return f"{noted}; look more seldom, or at fewer {self.counts}"
         return ""
 
 
@@ -147,10 +141,6 @@ class FollowedImages(Followed):
 
     images: int
     seed: int = Field(default=0, ge=0, lt=2**31)
-
-    @property
-    def seen(self) -> tuple[int, str]:
-        return self.images, "images"
 
 
 class DirectionVariation(FollowedImages):
@@ -175,13 +165,7 @@ class Gradients(Followed):
     name: Literal["gradients"] = "gradients"
     images: int = Field(default=512, ge=1, le=10_000)
     """The most images of a batch."""
-
-    @property
-    def seen(self) -> tuple[int, str]:
-        return self.images, "images"
-
-    def interval(self, total: int) -> int:
-        return self.every or max(1, total // 10)
+    looks = 10
 
 
 def _rising(at: list[int]) -> list[int]:
@@ -227,13 +211,8 @@ class FollowedSamples(Followed):
 
     name: Literal["samples"] = "samples"
     points: int = Field(default=2_500, ge=1, le=MOST_SAMPLES)
-
-    @property
-    def seen(self) -> tuple[int, str]:
-        return self.points, "points"
-
-    def interval(self, total: int) -> int:
-        return self.every or max(1, total // 10)
+    looks = 10
+    counts = "points"
 
 
 _Any = Annotated[

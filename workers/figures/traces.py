@@ -10,7 +10,7 @@ from torch import Tensor
 from workers import geometry
 from workers.figures import options
 from workers.figures.arrays import Arrays, in_the_plane, some
-from workers.geometry import Directions, Variation
+from workers.geometry import Variation, direction_variation
 
 ClassVectors = Callable[[], Tensor | None]
 """Gives the current vectors that a loss learns of classes, [classes, k, dim]; None if it learns none."""
@@ -102,15 +102,15 @@ class DirectionTrace(Trace):
     def __init__(self, figure: options.DirectionVariation, count: int) -> None:
         super().__init__(some(torch.arange(count), figure.images, figure.seed))
         self._every, self._bins = figure.every, figure.bins
-        self._directions = Directions()
+        self._before: Tensor | None = None  # the directions at the last look
 
     def due(self, step: int) -> bool:
         return step % self._every == 0
 
     def note(self, step: int, embeddings: Tensor) -> None:
-        variation = self._directions.look(embeddings)
-        if variation is not None:
-            self._add(step, variation)
+        before, self._before = self._before, geometry.unit(embeddings.detach()).cpu()
+        if before is not None:
+            self._add(step, torch.stack([*direction_variation(before, self._before)]))
 
     def arrays(self, labels: Tensor) -> Arrays:
         """For w windows, each up to iteration `step` [w], and n images `index` with `label` [n].
@@ -119,8 +119,9 @@ class DirectionTrace(Trace):
         `window_var` [w]), the histogram of all angles (`edges`, `counts`), and the mean and variance of both over all
         windows, named as in `Variation.summary`.
         """
-        angle, cosine = self._stacked()
-        whole = Variation(angle.flatten(), cosine.flatten()).summary() if self._steps else {}
+        nothing = torch.empty(2, 0, len(self.index), dtype=torch.float64)
+        angle, cosine = torch.stack(self._seen, dim=1) if self._seen else nothing
+        whole = Variation(angle.flatten(), cosine.flatten()).summary() if self._seen else {}
         turned = angle.numpy()
         counts, edges = np.histogram(turned, bins=self._bins)
         return {
@@ -130,20 +131,12 @@ class DirectionTrace(Trace):
             **{name: np.array(value) for name, value in whole.items()},
         }  # fmt: skip
 
-    def _stacked(self) -> Variation:
-        """All windows, [w, n]."""
-        if not self._seen:
-            nothing = torch.empty(0, len(self.index), dtype=torch.float64)
-            return Variation(nothing, nothing)
-        return Variation(*(torch.stack(column) for column in zip(*self._seen, strict=True)))
-
     def state_dict(self) -> dict[str, Any]:
-        return super().state_dict() | {"directions": self._directions.state_dict(), "seen": [*self._stacked()]}
+        return super().state_dict() | {"before": self._before}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         super().load_state_dict(state)
-        self._directions.load_state_dict(state["directions"])
-        self._seen = [Variation(*pair) for pair in zip(*state["seen"], strict=True)]
+        self._before = state["before"]
 
 
 class NormTrace(Trace):

@@ -18,7 +18,7 @@ from workers.data.scratch import claim_code_caches
 from workers.evaluation.measures import Measures
 from workers.evaluation.probe import Classified, Probe, Schedule
 from workers.figures import arrays, traces
-from workers.figures.arrays import BY_DISTANCE, FIGURES, Arrays
+from workers.figures.arrays import FIGURES, Arrays, Embedded
 from workers.figures.options import FeatureMaps, Figure, Followed, Staged
 from workers.figures.traces import AskedFigures, ClassVectors, GradientTrace
 from workers.geometry import batch_statistics
@@ -275,7 +275,7 @@ class Embedding(Task):
 
     def draw(self, figures: Sequence[Figure]) -> Mapping[str, Arrays]:
         drawn: dict[str, Arrays] = {}
-        embedded: dict[str, torch.Tensor] = {}
+        embedded: dict[str, Embedded] = {}
         for figure in figures:
             if isinstance(figure, Followed | Staged):
                 drawn[figure.file] = self.traces[figure.name].arrays(self.batches.splits.train.labels)
@@ -285,10 +285,8 @@ class Embedding(Task):
                 drawn[figure.file] = self._maps(figure, images)
                 continue
             if figure.split not in embedded:
-                embedded[figure.split] = self.embed(images)
-            options = figure.options | ({"distance": self._distance} if figure.name in BY_DISTANCE else {})
-            figure_of = FIGURES[figure.name]
-            drawn[figure.file] = figure_of(embedded[figure.split], images.labels, images.query, **options)
+                embedded[figure.split] = Embedded(self.embed(images), images.labels, images.query, self._distance)
+            drawn[figure.file] = FIGURES[figure.name](embedded[figure.split], figure)
         return drawn
 
     @torch.no_grad()
