@@ -457,7 +457,7 @@ HARMS: dict[str, Callable[[Path], object]] = {
 def test_a_wrong_file_is_reported_before_anything_is_computed(
     tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(verification, "Identification", None)
+    monkeypatch.setattr(verification, "identified", None)
     missed = {}
     for said, harm in HARMS.items():
         out, _ = features_of(tmp_path)

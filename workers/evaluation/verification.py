@@ -21,60 +21,40 @@ CHUNK: Final = 2**25
 """Cosines in memory: 128 MiB of float32."""
 
 
-class Identification:
-    """The results of searches for a mate among distractors, for each number of these: what metrics of `identification`
-    read.
+def identified(
+    probes: Tensor, identity: Tensor, distractors: Iterable[tuple[Tensor, Tensor]], among: Mapping[int, Tensor]
+) -> dict[int, Tensor]:
+    """Searches the mates of probes, with unit embeddings [p, d] and identities [p], among distractors.
 
-    A search ranks the mate and the distractors by their cosine to the probe. Distractors that are tied with the mate,
-    up to rounding, are in random order.
+    `distractors` gives numbers [b] and unit embeddings [b, d] of some at a time, each number once; `among` gives the
+    numbers in each gallery by its size. Returns by this size the probability of each search to have the mate first,
+    float64 [s]: what metrics of `identification` read. A search ranks the mate and the distractors by their cosine to
+    the probe. Distractors that are tied with the mate, up to rounding, are in random order. Memory is needed only for a
+    block and `CHUNK` cosines.
     """
-
-    def __init__(self, found: Mapping[int, Tensor]) -> None:
-        self._found = found
-
-    @classmethod
-    def of(
-        cls,
-        probes: Tensor,
-        identity: Tensor,
-        distractors: Iterable[tuple[Tensor, Tensor]],
-        among: Mapping[int, Tensor],
-        chunk: int = CHUNK,
-    ) -> "Identification":
-        """Searches the probes, with unit embeddings [p, d] and identities [p], among distractors.
-
-        `distractors` gives numbers [b] and unit embeddings [b, d] of some at a time, each number once; `among` gives
-        the numbers in each gallery. Memory is needed only for a block and `chunk` cosines.
-        """
-        searches = MateSearches.of(probes, identity)
-        galleries = {size: _Gallery(searches, len(probes)) for size in among}
-        members = _members(among)
-        for numbers, embeddings in distractors:
-            for places in torch.split(torch.arange(len(numbers)), max(1, chunk // max(1, len(probes)))):
-                cosine = probes @ embeddings[places.to(embeddings.device)].T
-                for size, gallery in galleries.items():
-                    inside = members[size][numbers[places]].nonzero()[:, 0]
-                    if len(inside) == len(places):
-                        gallery.search(cosine, chunk)
-                    elif len(inside):
-                        gallery.search(cosine[:, inside.to(cosine.device)], chunk)
-        return cls({size: gallery.first for size, gallery in galleries.items()})
-
-    def first(self, size: int) -> Tensor | None:
-        """The probability of each search among `size` distractors to have the mate first, float64 [s]; None if there is
-        no such list.
-        """
-        return self._found.get(size)
+    searches = _MateSearches.of(probes, identity)
+    galleries = {size: _Gallery(searches) for size in among}
+    members = _members(among)
+    for numbers, embeddings in distractors:
+        for places in torch.split(torch.arange(len(numbers)), max(1, CHUNK // max(1, len(probes)))):
+            cosine = probes @ embeddings[places.to(embeddings.device)].T
+            for size, gallery in galleries.items():
+                inside = members[size][numbers[places]].nonzero()[:, 0]
+                if len(inside) == len(places):
+                    gallery.search(cosine)
+                elif len(inside):
+                    gallery.search(cosine[:, inside.to(cosine.device)])
+    return {size: gallery.first for size, gallery in galleries.items()}
 
 
-class MateSearches(NamedTuple):
+class _MateSearches(NamedTuple):
     """All searches of a probe for a mate, another image of its identity."""
 
     probe: Tensor  # int64 [s]
     cosine: Tensor  # [s], between probe and mate
 
     @classmethod
-    def of(cls, probes: Tensor, identity: Tensor) -> "MateSearches":
+    def of(cls, probes: Tensor, identity: Tensor) -> "_MateSearches":
         """Lists the searches among unit embeddings [p, d] of identities [p], ordered by probe."""
         mated = []
         for person in identity.unique():  # type: ignore[no-untyped-call]
@@ -118,18 +98,18 @@ def _rows(values: Tensor, size: int) -> Iterator[Tensor]:
 class _Gallery:
     """The searches among the distractors of a list, as far as these were seen."""
 
-    def __init__(self, searches: MateSearches, probes: int) -> None:
+    def __init__(self, searches: _MateSearches) -> None:
         self._searches = searches
         self._lost = torch.zeros_like(searches.probe, dtype=torch.bool)
         self._tied = torch.zeros_like(searches.probe)
         self._tolerance = neighbours.tie_tolerance(searches.cosine.dtype)
 
-    def search(self, cosine: Tensor, chunk: int) -> None:
+    def search(self, cosine: Tensor) -> None:
         """Add some distractors, by their cosines [p, b] to the probes."""
         best = cosine.amax(dim=1)[self._searches.probe]
         self._lost |= best > self._searches.cosine + self._tolerance
         near = (~self._lost & (best >= self._searches.cosine - self._tolerance)).nonzero()[:, 0]
-        for some in _rows(near, chunk // cosine.shape[1]):
+        for some in _rows(near, CHUNK // cosine.shape[1]):
             least = self._searches.cosine[some, None] - self._tolerance
             self._tied[some] += (cosine[self._searches.probe[some]] >= least).sum(dim=1)
 
@@ -229,6 +209,5 @@ def rank1(
             yield numbers, geometry.unit(features.to(device))
 
     unit = geometry.unit(megaface.read(faces).to(device))
-    searches = Identification.of(unit, identity.to(device), directions(), among)
-    rates = {size: searches.first(size) for size in strangers}
-    return {size: first.mean().item() for size, first in rates.items() if first is not None}
+    found = identified(unit, identity.to(device), directions(), among)
+    return {size: first.mean().item() for size, first in found.items()}

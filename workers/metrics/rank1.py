@@ -1,9 +1,10 @@
 """The rate of identification among distractors."""
 
 import math
+from collections.abc import Mapping
 from typing import Literal
 
-from workers.evaluation.verification import Identification
+from torch import Tensor
 
 
 class Rank1:
@@ -22,6 +23,6 @@ class Rank1:
     def __init__(self, *, k: Literal["1e1", "1e2", "1e3", "1e4", "1e5", "1e6"] = "1e6") -> None:
         self._size = int(float(k))
 
-    def __call__(self, evaluation: Identification) -> float:
-        first = evaluation.first(self._size)
+    def __call__(self, evaluation: Mapping[int, Tensor]) -> float:
+        first = evaluation.get(self._size)
         return first.mean().item() if first is not None and len(first) else math.nan

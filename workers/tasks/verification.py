@@ -1,7 +1,7 @@
 """Verification: whether two images are of one class, also of classes that were never trained."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import torch
@@ -11,7 +11,7 @@ from workers import geometry
 from workers.data.batches import Batches
 from workers.data.images import Images, PairSet
 from workers.evaluation.measures import Measures
-from workers.evaluation.verification import Identification, Scores, checked, pairs
+from workers.evaluation.verification import Scores, checked, identified, pairs
 from workers.figures.traces import AskedFigures
 from workers.tasks import Eta
 from workers.tasks._shared import Embedder, Embedding
@@ -85,7 +85,7 @@ class Verification(Embedding):
         return Scores(cosine, asked.same, asked.fold)
 
     @torch.no_grad()
-    def _identified(self, images: Images) -> Identification:
+    def _identified(self, images: Images) -> Mapping[int, Tensor]:
         """The searches of a split's queries among its distractors, whose embeddings are computed in blocks."""
         among = images.distractors or {}
         probes = (torch.ones(len(images)) if images.query is None else images.query).cpu().nonzero()[:, 0]
@@ -96,7 +96,7 @@ class Verification(Embedding):
             for numbers in torch.split(listed, _BLOCK):
                 yield numbers, self._directions(images, numbers)
 
-        return Identification.of(unit, images.labels[probes.to(images.labels.device)].to(unit.device), blocks(), among)
+        return identified(unit, images.labels[probes.to(images.labels.device)].to(unit.device), blocks(), among)
 
     def _directions(self, images: Images, chosen: Tensor | None = None) -> Tensor:
         return geometry.unit(self.embed(images, chosen, mirrored=self.mirrored))
