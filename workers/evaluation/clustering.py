@@ -1,7 +1,6 @@
 """k-means on a device, with deterministic first centres."""
 
 import math
-from collections.abc import Iterator
 from typing import Final
 
 import torch
@@ -12,7 +11,6 @@ from workers.catalog.compatibility import STARTS
 _ITERATIONS: Final = 300  # of each start, as in scikit-learn at the time of SEC's code
 _TOLERANCE: Final = 1e-4  # ends when centres move by less (squared) than this part of the points' mean variance
 _HELD_DISTANCES: Final = 2**23  # distances in memory: 32 MiB of float32, and about three times that in copies
-_BLOCK: Final = 2**14  # random numbers drawn at a time
 _HELD: Final = 2**23  # products in memory: 32 MiB of float32
 _ROUNDING: Final = 16  # roundings of the largest square within which a point lies on its centre
 _TIGHTER: Final = 1 - 1e-6  # of the inertia, so that rounding does not decide (scikit-learn's rule)
@@ -50,29 +48,28 @@ def _first_centres(points: Tensor, count: int, starts: int, generator: torch.Gen
     trials = 2 + int(math.log(count))
     at_once = max(1, _HELD_DISTANCES // (trials * len(points)))
     # Each start has its own random numbers, so that it does not depend on how many run at once.
-    draws = [_random(int(torch.randint(2**62, (), generator=generator)), trials) for _ in range(starts)]
-    return torch.cat([_together(points, count, draws[at : at + at_once]) for at in range(0, starts, at_once)])
+    seeds = [int(torch.randint(2**62, (), generator=generator)) for _ in range(starts)]
+    draws = [torch.Generator().manual_seed(seed) for seed in seeds]
+    parts = [_together(points, count, trials, draws[at : at + at_once]) for at in range(0, starts, at_once)]
+    return torch.cat(parts)
 
 
-def _random(seed: int, trials: int) -> Iterator[Tensor]:
-    """The random numbers of a start, [trials] in [0, 1) in float64 for each centre."""
-    generator = torch.Generator().manual_seed(seed)
-    while True:
-        yield from torch.rand(max(1, _BLOCK // trials), trials, generator=generator, dtype=torch.float64)
-
-
-def _together(points: Tensor, count: int, draws: list[Iterator[Tensor]]) -> Tensor:
+def _together(points: Tensor, count: int, trials: int, draws: list[torch.Generator]) -> Tensor:
     """The centres of several starts, computed together: the candidates of all need only one product with all points."""
+
+    def drawn() -> Tensor:
+        """Random numbers in [0, 1) for the next centre of each start, float64 [starts, trials]."""
+        return torch.stack([torch.rand(trials, generator=draw, dtype=torch.float64) for draw in draws]).to(device)
+
     number, device = len(points), points.device
     squares = points.square().sum(dim=1)
     chosen = torch.empty(len(draws), count, dtype=torch.int64, device=device)
-    first = torch.stack([next(drawn)[0] for drawn in draws]).to(device)
-    chosen[:, 0] = (first * number).long().clamp_(max=number - 1)
+    chosen[:, 0] = (drawn()[:, 0] * number).long().clamp_(max=number - 1)
     nearest = _distances(points, squares, chosen[:, 0])  # [starts, n], squared
     every = torch.arange(len(draws), device=device)
     for at in range(1, count):
         below = nearest.cumsum(dim=1, dtype=torch.float64)
-        wanted = torch.stack([next(drawn) for drawn in draws]).to(device) * below[:, -1:]
+        wanted = drawn() * below[:, -1:]
         candidates = torch.searchsorted(below, wanted).clamp_(max=number - 1)  # [starts, trials]
         left = _distances(points, squares, candidates.flatten()).view(*candidates.shape, number)
         torch.minimum(left, nearest[:, None], out=left)
