@@ -29,7 +29,7 @@ def save(path: Path, state: Mapping[str, Any]) -> None:
 
     Raises OSError with the file's name if the disk is full or the file is too large for the system.
     """
-    _write(path, lambda file: torch.save({"format": FORMAT, **state}, file))
+    write_file(path, lambda file: torch.save({"format": FORMAT, **state}, file))
 
 
 def keep(path: Path, models: Sequence[Modules], about: Mapping[str, Any]) -> None:
@@ -49,7 +49,7 @@ def keep(path: Path, models: Sequence[Modules], about: Mapping[str, Any]) -> Non
     texts = {name: json.dumps(value) for name, value in {**about, "models": len(models), "others": others}.items()}
     facts = {"format": "pt", "metricsweep": KEPT_FORMAT, **texts}
     facts["sha256"] = _digest(tensors, facts)
-    _write(path, lambda file: file.write(serialized(tensors, facts)))
+    write_file(path, lambda file: file.write(serialized(tensors, facts)))
 
 
 def kept(path: Path) -> tuple[list[dict[str, dict[str, Any]]], dict[str, Any]]:
@@ -89,12 +89,13 @@ def _digest(tensors: Mapping[str, torch.Tensor], facts: Mapping[str, str]) -> st
     return digest.hexdigest()
 
 
-def _write(path: Path, write: Callable[[IO[bytes]], object]) -> None:
+def write_file(path: Path, put: Callable[[IO[bytes]], object]) -> None:
+    """Write the file at `path` atomically, with the content that `put` writes; raises OSError as `save` does."""
     aside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with aside.open("wb") as file:
-            write(file)
+            put(file)
             file.flush()
             os.fsync(file.fileno())
         aside.replace(path)

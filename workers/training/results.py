@@ -1,11 +1,11 @@
 """What a training leaves behind: final metrics, figures, scores of queries, and provenance."""
 
-import os
 import platform
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
 from importlib.metadata import PackageNotFoundError, version
+from operator import methodcaller
 from pathlib import Path
 from typing import Final
 
@@ -21,6 +21,7 @@ from workers.figures.arrays import Arrays, RetrievalRow, contact_sheet, feature_
 from workers.figures.options import FeatureMaps, Figure, Panels
 from workers.tasks import At
 from workers.training import determinism
+from workers.training.checkpoint import write_file
 from workers.training.loop import LastCheckpoint, ProgressLog, evaluated, judge, measured
 from workers.training.session import Session
 
@@ -41,16 +42,8 @@ def drawn(session: Session, figures: Sequence[Figure] | None = None) -> dict[str
 
 def write(folder: Path, files: Mapping[str, bytes]) -> list[str]:
     """Write result files into `folder` atomically; returns their names. Raises OSError with the file's name."""
-    folder.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
-        aside = folder / f".{name}.{os.getpid()}"
-        try:
-            aside.write_bytes(content)
-            aside.replace(folder / name)
-        except OSError as error:
-            raise OSError(error.errno, error.strerror, str(folder / name)) from error
-        finally:
-            aside.unlink(missing_ok=True)
+        write_file(folder / name, methodcaller("write", content))
     return [*files]
 
 
