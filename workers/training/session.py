@@ -65,8 +65,8 @@ class Session:
         entry = catalog.get("task", recipe.task.name)
         assert entry is not None
         self.ended = tuple(name for name in measures.names if catalog.at_the_end(name, entry))
-        self._offers = _Offers(recipe, place, device, self.batches, self.length)
-        self.task: Task = self._offers.task(entry, measures)
+        self._place = place
+        self.task: Task = self._task(entry, measures)
         self.weights_origin = self._origin()
         self._sign = self._selection(place.parts)
         self.cheap: tuple[str, ...] = getattr(self.task, "watched", ())
@@ -107,7 +107,7 @@ class Session:
         form = pictures.form or Form("keep", mode="RGB" if pictures.channels == 3 else "L")
         preprocess = getattr(model.backbone, "preprocess", SIGNED)
         return {
-            "offers": self._offers.of_images(),
+            "offers": self._offers(),
             "decode": asdict(form),
             # Of images from arrays of one shape, which nothing resizes.
             "shape": None if pictures.form or pictures.shapes is not None else [*pictures.images.shape[1:]],
@@ -116,6 +116,58 @@ class Session:
             "normalize": asdict(preprocess) if isinstance(preprocess, Preprocess) else None,
             "mirrored": bool(getattr(self.task, "mirrored", False)),
         }
+
+    def _task(self, entry: Entry, measures: Measures) -> Task:
+        """Builds the task of the recipe with the parts that it asks for; raises ValueError if it lacks facts."""
+        recipe, parts, length = self.recipe, self._place.parts, self.length
+        if message := incomplete(entry):
+            raise ValueError(message)
+        offers: dict[str, Any] = {
+            "batches": self.batches, "measures": measures, "device": self.device,
+            "figures": AskedFigures(recipe.figures, length.total, length.unit, recipe.distance),
+            "seed": determinism.derived(recipe.seed, f"task/{recipe.task.name}"),
+        }  # fmt: skip
+        if "model" in entry.inputs:
+            offers["model"] = self._model()
+        for kind in ("loss", "regularizer"):
+            if kind in entry.inputs:
+                offers[kind] = self._made(kind) if kind in recipe.kinds else None
+        if "eta" in entry.inputs:
+            offers["eta"] = self._eta(offers.get("regularizer"))
+        determinism.seed_everything(offers["seed"])  # for modules of the task's own
+        made: Task = registry.build("task", recipe.task, parts, **offers)
+        return made
+
+    def _model(self) -> Embedder | None:
+        if "backbone" not in self.recipe.kinds:
+            return None
+        backbone = self._made("backbone")
+        return embedder(backbone, self._made("head", features=backbone.features), self.recipe)
+
+    def _eta(self, regularizer: object) -> Any:
+        """The schedule of the regularizer's weight; None if there is no regularizer."""
+        eta, span = getattr(regularizer, "eta", None), self.length
+        if eta is None:
+            return None
+        offers = {"eta": float(eta), "total": span.total, "epoch": span.epoch, "unit": span.unit}
+        return registry.build("eta_schedule", self.recipe.eta_schedule, self._place.parts, **offers)
+
+    def _made(self, kind: str, **more: Any) -> Any:
+        """A part with weights or buffers, initialized from a seed of its own."""
+        determinism.seed_everything(determinism.derived(self.recipe.seed, kind))
+        offers = {**self._offers(), "root": self._place.data_root, "scratch": self._place.scratch, **more}
+        return registry.build(kind, self.recipe.part(kind), self._place.parts, **offers).to(self.device)
+
+    def _offers(self) -> dict[str, Any]:
+        """What parts with weights are offered of the images."""
+        if self.batches is None:
+            return {"dim": self.recipe.embedding}
+        train = self.batches.splits.train
+        return {
+            "channels": train.channels, "side": self.batches.augment.side, "classes": train.classes,
+            "images": len(train), "dim": self.recipe.embedding, "batch": self.batches.batch,
+            "epoch": self.length.epoch, "network": self.batches.network,
+        }  # fmt: skip
 
     def _origin(self) -> str | None:
         """The hash of the pretrained weights; raises ValueError if the recipe requires others."""
@@ -315,68 +367,6 @@ def _check_content(recipe: Recipe, place: Place) -> str | None:
             f"{here[:15]}, expected {pinned[:15]}); put these back, or submit the sweep again"
         )
     return here
-
-
-class _Offers:
-    """Builds the parts of a recipe that its task asks for."""
-
-    def __init__(
-        self, recipe: Recipe, place: Place, device: torch.device, batches: Batches | None, length: Length
-    ) -> None:
-        self._recipe, self._place, self._device = recipe, place, device
-        self._batches, self._length = batches, length
-
-    def task(self, entry: Entry, measures: Measures) -> Task:
-        """The task of the recipe; raises ValueError if it lacks facts."""
-        recipe, parts, inputs = self._recipe, self._place.parts, entry.inputs
-        if message := incomplete(entry):
-            raise ValueError(message)
-        offers: dict[str, Any] = {
-            "batches": self._batches, "measures": measures, "device": self._device,
-            "figures": AskedFigures(recipe.figures, self._length.total, self._length.unit, recipe.distance),
-            "seed": determinism.derived(recipe.seed, f"task/{recipe.task.name}"),
-        }  # fmt: skip
-        if "model" in inputs:
-            offers["model"] = self._model()
-        for kind in ("loss", "regularizer"):
-            if kind in inputs:
-                offers[kind] = self._made(kind) if kind in recipe.kinds else None
-        if "eta" in inputs:
-            offers["eta"] = self._eta(offers.get("regularizer"))
-        determinism.seed_everything(offers["seed"])  # for modules of the task's own
-        made: Task = registry.build("task", recipe.task, parts, **offers)
-        return made
-
-    def _model(self) -> Any:
-        if "backbone" not in self._recipe.kinds:
-            return None
-        backbone = self._made("backbone")
-        return embedder(backbone, self._made("head", features=backbone.features), self._recipe)
-
-    def _eta(self, regularizer: object) -> Any:
-        """The schedule of the regularizer's weight; None if there is no regularizer."""
-        eta, span = getattr(regularizer, "eta", None), self._length
-        if eta is None:
-            return None
-        offers = {"eta": float(eta), "total": span.total, "epoch": span.epoch, "unit": span.unit}
-        return registry.build("eta_schedule", self._recipe.eta_schedule, self._place.parts, **offers)
-
-    def _made(self, kind: str, **more: Any) -> Any:
-        """A part with weights or buffers, initialized from a seed of its own."""
-        determinism.seed_everything(determinism.derived(self._recipe.seed, kind))
-        offers = {**self.of_images(), "root": self._place.data_root, "scratch": self._place.scratch, **more}
-        return registry.build(kind, self._recipe.part(kind), self._place.parts, **offers).to(self._device)
-
-    def of_images(self) -> dict[str, Any]:
-        """What parts with weights are offered of the images."""
-        if self._batches is None:
-            return {"dim": self._recipe.embedding}
-        train = self._batches.splits.train
-        return {
-            "channels": train.channels, "side": self._batches.augment.side, "classes": train.classes,
-            "images": len(train), "dim": self._recipe.embedding, "batch": self._batches.batch,
-            "epoch": self._length.epoch, "network": self._batches.network,
-        }  # fmt: skip
 
 
 @dataclass
