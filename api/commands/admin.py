@@ -7,8 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
@@ -292,14 +291,10 @@ def data(
             out.print(f"\non {finding.host}: {finding.message}")
 
 
-FIRST_SECONDS: Final = 0.05
-POLL_SECONDS: Final = 0.5
+POLL_SECONDS: Final = 0.2
 LINE_SECONDS: Final = 5.0
 STALLED_SECONDS: Final = 120.0
 """How long to wait without progress; the server tries MLflow again every minute."""
-
-_Show = Callable[[int], None]
-"""Shows how many runs are left."""
 
 
 def mlflow(
@@ -327,55 +322,25 @@ def mlflow(
 
 
 def follow_mirror(client: "Client", sweep: int | None, console: Output, most: float = float("inf")) -> bool:
-    """Show how many runs are left until all are in MLflow; returns False if that takes more than `most` seconds."""
+    """Print how many runs are left until all are in MLflow; returns False if that takes more than `most` seconds."""
     begun = moved = time.monotonic()
-    pause = FIRST_SECONDS
+    printed = float("-inf")
     state = client.mirror(sweep)
     least = state.waiting
-    with (_bar if console.is_terminal else _lines)(console) as show:
-        while state.waiting:
-            show(state.waiting)
-            if time.monotonic() - moved > STALLED_SECONDS or time.monotonic() - begun > most:
-                why = f": {state.error}" if state.error else ""
-                err.print(f"{state.waiting} runs are not in MLflow yet; the server continues to write them{why}")
-                return False
-            time.sleep(pause)
-            pause = min(2 * pause, POLL_SECONDS)
-            state = client.mirror(sweep)
-            if state.waiting < least:
-                least, moved = state.waiting, time.monotonic()
-        show(0)
+    while state.waiting:
+        now = time.monotonic()
+        if now - moved > STALLED_SECONDS or now - begun > most:
+            why = f": {state.error}" if state.error else ""
+            err.print(f"{state.waiting} runs are not in MLflow yet; the server continues to write them{why}")
+            return False
+        if now - printed > LINE_SECONDS:
+            console.print(f"{time.strftime('%H:%M:%S')}  syncing MLflow, {state.waiting} runs left")
+            printed = now
+        time.sleep(POLL_SECONDS)
+        state = client.mirror(sweep)
+        if state.waiting < least:
+            least, moved = state.waiting, time.monotonic()
     return True
-
-
-@contextmanager
-def _bar(console: Output) -> Iterator[_Show]:
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(file=console.stream, highlight=False)) as progress:
-        task = progress.add_task("syncing MLflow", total=None)
-        most = 0
-
-        def show(waiting: int) -> None:
-            nonlocal most
-            most = max(most, waiting)
-            progress.update(task, total=max(most, 1), completed=max(most, 1) - waiting)
-
-        yield show
-
-
-@contextmanager
-def _lines(console: Output) -> Iterator[_Show]:
-    when = float("-inf")
-
-    def show(waiting: int) -> None:
-        nonlocal when
-        if waiting and time.monotonic() - when > LINE_SECONDS:
-            console.print(f"{time.strftime('%H:%M:%S')}  syncing MLflow, {waiting} runs left")
-            when = time.monotonic()
-
-    yield show
 
 
 def mlflow_env(server: Server) -> None:

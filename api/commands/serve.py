@@ -15,7 +15,7 @@ import typer
 
 from api.commands import admin
 from api.commands.sweeps import Fresh, show_preview
-from api.commands.tables import write_figures, write_tables
+from api.commands.tables import write_results
 from api.commands.terminal import (
     HOME,
     Changes,
@@ -165,8 +165,7 @@ def _followed(client: "Client", sweep: int, folder: Path, check: Callable[[], No
         out.print()
         print_markdown(client.table(sweep, name, "markdown").content.decode())
     out.print()
-    tables = write_tables(client, sweep, ended.tables, ended.name, folder)
-    for path in (*tables, *write_figures(client, sweep, ended.figures, ended.name, folder)):
+    for path in write_results(client, ended, folder):
         out.print(f"wrote {path}")
     return code
 

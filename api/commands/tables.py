@@ -2,7 +2,8 @@
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
@@ -32,6 +33,7 @@ from workers.catalog import unknown
 
 if TYPE_CHECKING:
     from api.client import Client
+    from orchestrator.views.sweeps import SweepView
     from workers.catalog import Catalog, Entry, Parameter
 
 OutFileShort = Annotated[
@@ -115,15 +117,18 @@ def _first(client: "Client", sweep: int, noun: Literal["table", "figure"]) -> st
     return names[0]
 
 
-def write_tables(client: "Client", sweep: int, names: list[str], stem: str, folder: Path) -> list[Path]:
-    """Write every table as LaTeX, Markdown and CSV; returns the files."""
-    written = []
-    for name in names:
-        for suffix in (".tex", ".md", ".csv"):
-            path = folder / f"{_in_file_name(stem)}-{_in_file_name(name)}{suffix}"
-            replace_file(path, client.table(sweep, name, SUFFIXES[suffix]).content)
-            written.append(path)
-    return written
+def write_results(client: "Client", sweep: "SweepView", folder: Path) -> Iterator[Path]:
+    """Write every table as LaTeX, Markdown and CSV, and every figure in every format; yields the files."""
+    stem = folder / _in_file_name(sweep.name)
+    for name, suffix in product(sweep.tables, (".tex", ".md", ".csv")):
+        path = Path(f"{stem}-{_in_file_name(name)}{suffix}")
+        replace_file(path, client.table(sweep.id, name, SUFFIXES[suffix]).content)
+        yield path
+    for name, form in product(sweep.figures, FIGURE_FORMATS):
+        # With `figure`, since it would otherwise overwrite the CSV of a table with the same name.
+        path = Path(f"{stem}-figure-{_in_file_name(name)}.{form}")
+        replace_file(path, client.figure(sweep.id, name, form).content)
+        yield path
 
 
 def _in_file_name(name: str) -> str:
@@ -297,18 +302,6 @@ def figure(
     with server.connect() as client:
         rendered = client.figure(number, name or _first(client, number, "figure"), output_format, heading)
     emit(rendered.content, output_format, file)
-
-
-def write_figures(client: "Client", sweep: int, names: list[str], stem: str, folder: Path) -> list[Path]:
-    """Write every figure in every format; returns the files."""
-    written = []
-    for name in names:
-        for format_name in FIGURE_FORMATS:
-            # With `figure`, since it would otherwise overwrite the CSV of a table with the same name.
-            path = folder / f"{_in_file_name(stem)}-figure-{_in_file_name(name)}.{format_name}"
-            replace_file(path, client.figure(sweep, name, format_name).content)
-            written.append(path)
-    return written
 
 
 _EXPORTS: Final = {"summary": "", "wandb": " (an export of W&B)", "mlflow": " (an export of MLflow)"}

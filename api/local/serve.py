@@ -3,7 +3,6 @@
 import os
 import secrets
 import signal
-import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -439,7 +438,7 @@ def _refuse_wrong_start(settings: Settings) -> None:
             offline.published_tables(catalog)
     except catalogs.PartSourceError as error:
         raise MetricsweepError(f"METRICSWEEP_PARTS: {error}") from error
-    refuse_unknown_names(settings, sys.path)
+    refuse_unknown_names(settings)
     refuse_newer_database(settings)
 
 
@@ -456,7 +455,7 @@ def refuse_open_host(settings: Settings) -> None:
     )
 
 
-def refuse_unknown_names(settings: Settings, path: list[str]) -> None:
+def refuse_unknown_names(settings: Settings) -> None:
     """Raise MetricsweepError if a setting names a missing function; those of a cluster's workers are not checked."""
     names = {"ENGINE": "" if settings.engine in ENGINES else settings.engine}
     if not settings.ray_address:
@@ -465,7 +464,7 @@ def refuse_unknown_names(settings: Settings, path: list[str]) -> None:
         f"METRICSWEEP_{setting}: no function {name!r}: {reason}; expected `module:function`, the module in a folder of "
         "PYTHONPATH or an installed package"
         for setting, name in names.items()
-        if name and (reason := missing(name, path))
+        if name and (reason := missing(name))
     ]
     if problems:
         raise MetricsweepError("\n".join(problems))

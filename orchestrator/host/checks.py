@@ -6,8 +6,8 @@ import re
 import sys
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from importlib.machinery import ModuleSpec, PathFinder
+from contextlib import contextmanager
+from importlib.machinery import PathFinder
 from importlib.util import find_spec
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
@@ -23,10 +23,13 @@ _ANY_NAME: Final = re.compile(r"^from .* import \*|__getattr__|globals\(\)", re.
 """Code that may define names which are not in the source of a module."""
 
 
-def missing(name: str, path: Sequence[str]) -> str | None:
-    """What of `module:function` cannot be imported by a Python with this path; `None` if nothing, or unknown."""
+def missing(name: str) -> str | None:
+    """What of `module:function` cannot be imported; `None` if nothing, or unknown."""
     module, _, function = name.partition(":")
-    spec = _found(module, path)
+    try:
+        spec = find_spec(module)
+    except (ModuleNotFoundError, ValueError):  # a package on the way is missing; `__main__` has no spec
+        spec = None
     if spec is None:
         return f"Python finds no module '{module}'"
     file = Path(spec.origin or "")
@@ -36,20 +39,6 @@ def missing(name: str, path: Sequence[str]) -> str | None:
     if re.search(rf"\b{function}\b", text) or _ANY_NAME.search(text):
         return None
     return f"{file} has no '{function}'"
-
-
-def _found(module: str, path: Sequence[str]) -> ModuleSpec | None:
-    top, *inner = module.split(".")
-    spec = PathFinder.find_spec(top, [each or "." for each in path])
-    if spec is None:
-        # The import hook of an editable installation does not use the path.
-        with suppress(ValueError):  # for `__main__`
-            spec = find_spec(top)
-    for name in inner:
-        if spec is None or spec.submodule_search_locations is None:
-            return None
-        spec = PathFinder.find_spec(f"{spec.name}.{name}", list(spec.submodule_search_locations))
-    return spec
 
 
 def is_loopback(host: str) -> bool:

@@ -12,7 +12,7 @@ from fastapi.testclient import TestClient
 from sklearn.metrics import precision_recall_fscore_support
 
 from api.client import Client
-from api.commands.tables import write_figures
+from api.commands.tables import write_results
 from api.connection import ApiError
 from orchestrator.settings import Settings
 from orchestrator.views import runs
@@ -155,7 +155,8 @@ def test_the_client_and_the_command(url: str, path: str, tmp_path: Path) -> None
         assert client.figure_file(1, client.figure_files(1)[1].name).content == b"\x89PNG"
         with pytest.raises(ApiError, match="expected one of 'main', 'norms'"):
             client.figure(1, "other", "svg")
-        names = [file.name for file in write_figures(client, 1, ["main"], "four trials", tmp_path)]
+        drawn_alone = client.sweep(1).model_copy(update={"name": "four trials", "tables": [], "figures": ["main"]})
+        names = [file.name for file in write_results(client, drawn_alone, tmp_path)]
         assert names == [f"four-trials-figure-main.{name}" for name in FIGURE_FORMATS]
 
     figure = partial(metricsweep, url, "figure")

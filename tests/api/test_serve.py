@@ -438,9 +438,9 @@ def test_a_name_of_nothing_ends_the_start_before_anything_starts(settings: Setti
 
 def test_the_workers_of_a_cluster_know_their_own_training_function() -> None:
     far = {"train": "of.their:own", "inspect": "of.their:look"}
-    refuse_unknown_names(Settings(ray_address="ray:6379", **far), sys.path)
+    refuse_unknown_names(Settings(ray_address="ray:6379", **far))
     with pytest.raises(MetricsweepError, match=r"METRICSWEEP_TRAIN: (?s:.*)METRICSWEEP_INSPECT: "):
-        refuse_unknown_names(Settings(**far), sys.path)
+        refuse_unknown_names(Settings(**far))
 
 
 def test_a_process_that_never_comes_up_ends_the_start(settings: Settings, tmp_path: Path) -> None:
