@@ -1,7 +1,6 @@
 """What a client meets on its way: limits of rate by an injected clock, what it makes of a 429, and proxies."""
 
 import asyncio
-import ssl
 from collections.abc import Iterator
 from typing import Any
 
@@ -221,22 +220,3 @@ def test_logins_and_webhooks_name_it_too(monkeypatch: pytest.MonkeyPatch, servic
         assert message in webhook.post("msg_1", b"{}").message
         login = browser.get("/login/oidc")
         assert (login.status_code, message in login.text) == (503, True)
-
-
-def test_certificates_are_read_where_something_is_encrypted(monkeypatch: pytest.MonkeyPatch) -> None:
-    given: list[object] = []
-    monkeypatch.setattr("api.connection.httpx.Client", lambda **more: given.append(more["verify"]))
-    for url, proxy, reads in (
-        ("http://127.0.0.1:8787", "", False),
-        ("http://127.0.0.1:8787", "https://proxy.example:3128", False),  # which is not for our own machine
-        ("https://127.0.0.1:8787", "", True),
-        ("https://sweeps.example", "", True),
-        ("http://sweeps.example", "https://proxy.example:3128", True),
-    ):
-        monkeypatch.setenv("HTTP_PROXY", proxy)
-        ServerConnection(url)
-        known = given.pop()
-        assert (known is True) is reads, url
-        if not reads:
-            assert isinstance(known, ssl.SSLContext)
-            assert (known.get_ca_certs(), known.verify_mode, known.check_hostname) == ([], ssl.CERT_REQUIRED, True)
