@@ -15,91 +15,36 @@ _SEPARATION: Final = 4
 _GROUP_GAP: Final = 14  # points between the outermost groups of columns
 
 
-@dataclass(frozen=True, slots=True)
-class _Cell:
-    """A cell with its text as TeX."""
-
-    cell: TableCell
-    numeric: bool
-    after: str  # what stands small behind the number
-    text: str  # as TeX
-    wide: float  # about how wide it is in letters of one point
-
-    @property
-    def signs_width(self) -> float:
-        """Points that `after` takes."""
-        return math.ceil(width(self.after, 7)) + 2 if self.after else 0
+def _signs_width(cell: TableCell) -> float:
+    """Points that the signs behind a cell's number take."""
+    return math.ceil(width(cell.after, 7)) + 2 if cell.after else 0
 
 
-@dataclass(frozen=True, slots=True)
-class _Panel:
-    """A panel with its cells as TeX."""
-
-    panel: Panel
-    titled: bool
-    wordy: tuple[bool, ...]  # by column
-    rows: tuple[tuple[_Cell, ...], ...]
-
-    @property
-    def lines(self) -> int:
-        """How many lines it takes."""
-        return len(self.rows) + len(self.panel.groups) + self.titled
+def _lines_of(panel: Panel) -> int:
+    return len(panel.rows) + len(panel.groups) + panel.titled
 
 
-@dataclass(frozen=True, slots=True)
-class _Typeset:
-    """A table with all its texts as TeX, before it is laid out."""
-
-    table: Table
-    panels: tuple[_Panel, ...]
-    label: str
-    caption: str
-    below: tuple[str, ...]
-    folded: tuple[str, ...]
-
-    def width(self, letters: float) -> float:
-        """About how wide the widest panel is, in points, with letters of that size."""
-        return max(_panel_width(panel, self.table.stub, letters) for panel in self.panels)
+def _width(table: Table, letters: float) -> float:
+    """About how wide the widest panel of a table is, in points, with letters of that size."""
+    return max(_panel_width(panel, table.stub, letters) for panel in table.panels)
 
 
-def _typeset(table: Table) -> _Typeset:
-    label, caption, below, folded = table.file_stem, table.words.caption, table.words.below, table.words.folded
-    panels = []
-    for panel in table.panels:
-        titled, wordy = panel.titled, tuple(column.wordy for column in panel.columns)
-        rows = []
-        for row in panel.rows:
-            cells = (_Cell(one, one.numeric, one.after, escape(one.text), width(one.text, 1)) for one in row.cells)
-            rows.append(tuple(cells))
-        panels.append(_Panel(panel, titled, wordy, tuple(rows)))
-    legend = (f"{escape(one.symbol)}: {escape(one.meaning)}." for one in table.legend)
-    return _Typeset(
-        table=table,
-        panels=tuple(panels),
-        label=label,
-        caption=escape(caption),
-        below=(*legend, *map(escape, below)),
-        folded=tuple(map(escape, folded)),
-    )
-
-
-def _panel_width(panel: _Panel, stub: Sequence[str], letters: float) -> float:
+def _panel_width(panel: Panel, stub: Sequence[str], letters: float) -> float:
     total = 0.0
     for s, title in enumerate(stub):
-        texts = (title, *(row.texts[s] for row in panel.panel.rows))
-        total += max((width(text, letters) for text in texts), default=0)
-    for c, column in enumerate(panel.panel.columns):
-        shown = [row[c] for row in panel.rows if row[c].cell.span == 1]
-        cells = (letters * one.wide + width(one.cell.std or "", 7) + 6 + one.signs_width for one in shown)
+        total += max(width(text, letters) for text in (title, *(row.texts[s] for row in panel.rows)))
+    for c, column in enumerate(panel.columns):
+        shown = [row.cells[c] for row in panel.rows if row.cells[c].span == 1]
+        cells = (width(cell.text, letters) + width(cell.std or "", 7) + 6 + _signs_width(cell) for cell in shown)
         total += max((width(column.title, letters), *cells))
-    total += 2 * _SEPARATION * (len(stub) + len(panel.panel.columns))
-    for level in panel.panel.groups:
+    total += 2 * _SEPARATION * (len(stub) + len(panel.columns))
+    for level in panel.groups:
         # At worst no column has room to spare for the heading above it.
         total += sum(max(0.0, width(heading.text, letters) - 40 * heading.span) + _GROUP_GAP for heading in level)
     return total
 
 
-def _tabulars(panels: Sequence[_Panel], stub: Sequence[str]) -> list[str]:
+def _tabulars(panels: Sequence[Panel], stub: Sequence[str]) -> list[str]:
     """One tabular of all panels where these have the same columns, else one each."""
     frames = [_frame([panel], stub) for panel in panels]
     if len({(frame.sides, frame.gaps) for frame in frames}) == 1:
@@ -131,45 +76,45 @@ class _Frame:
         return len(self.stub) + len(self.sides)
 
 
-def _frame(panels: Sequence[_Panel], stub: Sequence[str]) -> _Frame:
+def _frame(panels: Sequence[Panel], stub: Sequence[str]) -> _Frame:
     first = panels[0]
-    columns = [[row[c] for panel in panels for row in panel.rows] for c in range(len(first.wordy))]
+    columns = [[row.cells[c] for panel in panels for row in panel.rows] for c in range(len(first.columns))]
     return _Frame(
         stub=tuple(stub),
-        sides=tuple("c" if wordy else "r" for wordy in first.wordy),
-        gaps=_gaps(first.panel),
-        std_widths=tuple(max((len(one.cell.std or "") for one in cells), default=0) for cells in columns),
-        rooms=tuple(max(_room([row[c] for row in panel.rows]) for panel in panels) for c in range(len(columns))),
+        sides=tuple("c" if column.wordy else "r" for column in first.columns),
+        gaps=_gaps(first),
+        std_widths=tuple(max((len(cell.std or "") for cell in cells), default=0) for cells in columns),
+        rooms=tuple(max(_room([row.cells[c] for row in panel.rows]) for panel in panels) for c in range(len(columns))),
         fractions=tuple(
-            max((_fraction(one.cell.text) for one in cells if one.numeric), key=len, default="") for cells in columns
+            max((_fraction(cell.text) for cell in cells if cell.numeric), key=len, default="") for cells in columns
         ),
     )
 
 
-def _tabular(panels: Sequence[_Panel], frame: _Frame) -> list[str]:
+def _tabular(panels: Sequence[Panel], frame: _Frame) -> list[str]:
     lines = [f"  \\begin{{tabular}}{{{frame.columns}}}"]
     for panel in panels:
         lines += ["    \\toprule", *_head(panel, frame), "    \\midrule"]
-        for row, cells in zip(panel.panel.rows, panel.rows, strict=True):
+        for row in panel.rows:
             if row.rule is not None:
                 under = f"\\cmidrule(l){{{row.rule + 1}-{frame.last}}}"
                 lines.append("    \\midrule" if row.rule == 0 else f"    {under}")
             # A cell under the text of another cell is left out.
-            written = [_cell(one, panel.wordy[c], frame, c) for c, one in enumerate(cells) if one.cell.span]
+            written = [_cell(cell, frame, c) for c, cell in enumerate(row.cells) if cell.span]
             lines.append(_line([*_row_headings(row.headings), *written]))
     return [*lines, "    \\bottomrule", "  \\end{tabular}"]
 
 
-def _head(panel: _Panel, frame: _Frame) -> list[str]:
+def _head(panel: Panel, frame: _Frame) -> list[str]:
     """The levels of headings; the titles of the row headings stand in the last line."""
     corner = [escape(title) for title in frame.stub]
     blank = [""] * len(corner)
-    groups, lines = panel.panel.groups, []
-    for n, level in enumerate(groups):
-        is_last = n == len(groups) - 1 and not panel.titled
+    lines = []
+    for n, level in enumerate(panel.groups):
+        is_last = n == len(panel.groups) - 1 and not panel.titled
         lines += _group_level(level, corner if is_last else blank, frame.gaps, ruled=not is_last)
     if panel.titled:
-        titles = zip(panel.panel.columns, frame.gaps, strict=True)
+        titles = zip(panel.columns, frame.gaps, strict=True)
         lines.append(_line([*corner, *(_centred(escape(column.title), gap) for column, gap in titles)]))
     return lines
 
@@ -222,23 +167,23 @@ def _multirow(heading: Heading | None, *, top: bool) -> str:
     return text if heading.span == 1 or top else f"\\multirow{{{heading.span}}}{{*}}{{{text}}}"
 
 
-def _cell(one: _Cell, wordy: bool, frame: _Frame, c: int) -> str:
-    cell, room = one.cell, frame.rooms[c]
-    if wordy:
-        return one.text  # its column is centred already
+def _cell(cell: TableCell, frame: _Frame, c: int) -> str:
+    text, room = escape(cell.text), frame.rooms[c]
+    if frame.sides[c] == "c":
+        return text  # its column is centred already
     partial = f"$^{PARTIAL_SIGN}$" if cell.mark == "partial" else ""
     star = f"\\rlap{{{partial}}}" if partial else ""
-    if not one.numeric:  # a word in place of a number
-        words = f"\\textit{{{one.text}}}" if cell.mark in {"failed", "diverged"} else one.text + star
+    if not cell.numeric:  # a word in place of a number
+        words = f"\\textit{{{text}}}" if cell.mark in {"failed", "diverged"} else text + star
         return _centred(words, frame.gaps[c + cell.span - 1], cell.span)
-    mean = one.text.replace("-", "$-$").replace("+", "$+$")
+    mean = text.replace("-", "$-$").replace("+", "$+$")
     # Invisible decimals, so that the points of a column stand in one line.
     missing = frame.fractions[c][len(_fraction(cell.text)) :]
     number = (f"\\textbf{{{mean}}}" if cell.bold else mean) + (f"\\phantom{{{missing}}}" if missing else "")
     number += _std(cell.std, frame.std_widths[c], "" if room else star)
     if not room:
         return number
-    signs = partial + (f"\\textsuperscript{{{escape(one.after)}}}" if one.after else "")
+    signs = partial + (f"\\textsuperscript{{{escape(cell.after)}}}" if cell.after else "")
     return f"{number}\\makebox[{room:g}pt][l]{{{signs}}}"  # as wide in each cell, so that numbers stay in line
 
 
@@ -258,10 +203,10 @@ def _std(std: str | None, std_width: int, star: str) -> str:
     return f"{{\\scriptsize$\\pm${std}{star}{missing}}}"
 
 
-def _room(cells: Sequence[_Cell]) -> float:
+def _room(cells: Sequence[TableCell]) -> float:
     """Points that a column of a panel leaves for what stands small behind its numbers."""
-    widest = max((one.signs_width for one in cells), default=0)
-    return widest + 4 if widest and any(one.cell.mark == "partial" for one in cells) else widest
+    widest = max(map(_signs_width, cells), default=0)
+    return widest + 4 if widest and any(cell.mark == "partial" for cell in cells) else widest
 
 
 media_type = "application/x-tex"
@@ -286,17 +231,16 @@ def render(table: Table) -> bytes:
 
     It is ASCII for any engine where TeX has commands for its text, else UTF-8 with a comment that says so.
     """
-    typeset = _typeset(table)
-    return _file(typeset, _floats(typeset)).encode()
+    return _file(table, _floats(table)).encode()
 
 
-def _file(typeset: _Typeset, floats: Sequence[str]) -> str:
-    table, sweep = typeset.table, escape(typeset.table.sweep_name)
+def _file(table: Table, floats: Sequence[str]) -> str:
+    sweep = escape(table.sweep_name)
     whose = f"the spec '{sweep}'" if table.sweep == NO_SWEEP else f"sweep {table.sweep} ({sweep})"
     lines = (
         f"% Table '{escape(table.name)}' of {whose}, made by metricsweep.",
         "% Needs \\usepackage{booktabs,graphicx,multirow}.",
-        *(f"% {one}" for one in typeset.folded),
+        *(f"% {escape(one)}" for one in table.words.folded),
         *(() if _is_ascii(floats) else UNICODE_NOTE),
         *floats,
     )
@@ -307,24 +251,25 @@ def _is_ascii(lines: Sequence[str]) -> bool:
     return all(line.isascii() for line in lines)
 
 
-def _floats(typeset: _Typeset) -> list[str]:
+def _floats(table: Table) -> list[str]:
     """The lines of all floats, each with as many panels as a page takes."""
-    wide = typeset.width(_SMALL)
-    pages: list[list[_Panel]] = [[]]
-    for panel in typeset.panels:
-        if pages[-1] and panel.lines + sum(one.lines for one in pages[-1]) > _PAGE_LINES:
+    wide = _width(table, _SMALL)
+    pages: list[list[Panel]] = [[]]
+    for panel in table.panels:
+        if pages[-1] and sum(map(_lines_of, [*pages[-1], panel])) > _PAGE_LINES:
             pages.append([])
         pages[-1].append(panel)
-    return [line for n in range(len(pages)) for line in _float(typeset, pages, n, wide)]
+    return [line for n in range(len(pages)) for line in _float(table, pages, n, wide)]
 
 
-def _float(typeset: _Typeset, pages: Sequence[Sequence[_Panel]], number: int, wide: float) -> list[str]:
+def _float(table: Table, pages: Sequence[Sequence[Panel]], number: int, wide: float) -> list[str]:
     """One float of a table, the first with its caption and the last with its notes."""
     name = "table*" if wide > _COLUMN_WIDTH else "table"  # table* is table in a one-column document
     letters = "\\small" if wide <= _PAGE_WIDTH else "\\footnotesize"
     continued = ["  \\addtocounter{table}{-1}", "  \\caption{Continued.}"]
-    named = [f"  \\caption{{{typeset.caption}}}", f"  \\label{{tab:{typeset.label}}}"]
-    words = " ".join(typeset.below) if number == len(pages) - 1 else ""
+    named = [f"  \\caption{{{escape(table.words.caption)}}}", f"  \\label{{tab:{table.file_stem}}}"]
+    legend = (f"{escape(one.symbol)}: {escape(one.meaning)}." for one in table.legend)
+    words = " ".join((*legend, *map(escape, table.words.below))) if number == len(pages) - 1 else ""
     below = f"  \\par\\smallskip\\parbox{{0.95\\linewidth}}{{\\centering\\footnotesize {words}}}"
     return [
         f"\\begin{{{name}}}[tbp]",
@@ -335,7 +280,7 @@ def _float(typeset: _Typeset, pages: Sequence[Sequence[_Panel]], number: int, wi
         # TeX itself shrinks what is wider or higher than the page around it.
         "  \\resizebox*{!}{\\ifdim\\totalheight>.85\\textheight .85\\textheight\\else\\totalheight\\fi}{%",
         "  \\resizebox{\\ifdim\\width>\\linewidth\\linewidth\\else\\width\\fi}{!}{%",
-        *_tabulars(pages[number], typeset.table.stub),
+        *_tabulars(pages[number], table.stub),
         "  }}",
         *([below] if words else []),
         f"\\end{{{name}}}",
@@ -344,12 +289,11 @@ def _float(typeset: _Typeset, pages: Sequence[Sequence[_Panel]], number: int, wi
 
 def render_standalone(table: Table) -> bytes:
     """Writes a table as a LaTeX document of one page of its size, for pdflatex, or with a note on what it needs."""
-    typeset = _typeset(table)
-    widest = max(_PAGE_WIDTH, typeset.width(_SMALLER))
-    page = max(160, round(min(typeset.width(_SMALL), widest) / 2.84) + 10)  # millimetres
-    high = max(297, 90 + 5 * sum(panel.lines for panel in typeset.panels))
-    floats = _floats(typeset)
-    body = _file(typeset, floats).rstrip("\n")
+    widest = max(_PAGE_WIDTH, _width(table, _SMALLER))
+    page = max(160, round(min(_width(table, _SMALL), widest) / 2.84) + 10)  # millimetres
+    high = max(297, 90 + 5 * sum(map(_lines_of, table.panels)))
+    floats = _floats(table)
+    body = _file(table, floats).rstrip("\n")
     unicode = not _is_ascii(floats)
     lines = (
         *(("% !TeX program = xelatex", "% Compile this document with XeLaTeX or LuaLaTeX.") if unicode else ()),
