@@ -19,8 +19,9 @@ from orchestrator.conduct.upkeep import Finalization, Renewal, Retries, SlotWatc
 from orchestrator.conduct.waiting import Availability, WaitReasons
 from orchestrator.host.logs import about
 from orchestrator.host.tracing import span, span_of_attempt
-from orchestrator.publish import figures, formats
+from orchestrator.publish import formats
 from orchestrator.publish.aggregate import direction, selection
+from orchestrator.publish.figures import drawing, rendering
 from orchestrator.publish.figures.sketch import Sources
 from orchestrator.publish.tables import build
 from orchestrator.publish.tables.select import layout_of
@@ -370,9 +371,9 @@ class MlflowArtifacts:
         sources = Sources(self._store.curves.of_trials, kept.arrays_of, kept.pictures_of)
         for name in results.spec.get("figures") or {}:
             try:
-                figure = figures.drawing.draw(results, name, self._catalog, sources)
+                figure = drawing.draw(results, name, self._catalog, sources)
                 for format_name in FIGURE_FORMATS:
-                    rendered = figures.rendering.render(figure, format_name)
+                    rendered = rendering.render(figure, format_name)
                     files[f"figures/{name}/{rendered.filename}"] = rendered.content
             except MetricsweepError as error:  # as in the bundle, a figure that cannot be drawn is left out
                 log.warning("figure %s of sweep %d is not shown in MLflow: %s", name, results.sweep, error)

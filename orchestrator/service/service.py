@@ -6,7 +6,8 @@ from typing import Any, Final
 from orchestrator.host.cache import Cache
 from orchestrator.host.files import own_folder
 from orchestrator.plan import schema
-from orchestrator.publish import figures, paper_tables, papers
+from orchestrator.publish import paper_tables, papers
+from orchestrator.publish.figures import rendering
 from orchestrator.publish.figures.sketch import Sources
 from orchestrator.publish.verdicts import judge
 from orchestrator.record.figure_files import FigureFiles
@@ -109,4 +110,4 @@ class Service:
 
     def vega(self) -> bytes:
         """The scripts that draw figures in a browser without a network."""
-        return figures.rendering.bundle().encode()
+        return rendering.bundle().encode()

@@ -18,7 +18,8 @@ from orchestrator.plan.check import Checked, read_spec, refresh
 from orchestrator.plan.data import absences, crowded, shortages
 from orchestrator.plan.edit import with_alternatives, with_seeds
 from orchestrator.plan.grid import Contents, agreed, counted, extension, needs
-from orchestrator.publish import figures, papers
+from orchestrator.publish import papers
+from orchestrator.publish.figures.pages import candidates_chart
 from orchestrator.publish.tables import cell as cells
 from orchestrator.publish.tables.resolution import ResolutionStep, resolution_step
 from orchestrator.publish.tables.select import headline
@@ -510,7 +511,7 @@ class SweepQueries:
 
     def cell_figure(self, cell: CellView) -> dict[str, Any] | None:
         """A cell's candidates by their scores, as a Vega-Lite figure; `None` if there is nothing to compare."""
-        return figures.pages.candidates_chart(cell)
+        return candidates_chart(cell)
 
     def compared(self, sweep: int, index: int) -> ComparedCell:
         """A cell of a sweep for a comparison with other cells; NotFoundError."""

@@ -11,11 +11,12 @@ from typing import IO, Any, Final, Literal, cast
 
 from orchestrator.host.cache import Cache
 from orchestrator.plan.figures import read_figure
-from orchestrator.publish import figures, formats, papers, reproduction, reproduction_files
+from orchestrator.publish import formats, papers, reproduction, reproduction_files
 from orchestrator.publish.aggregate import direction, optimism, selection
 from orchestrator.publish.bundle import contents, making, rebuilding
 from orchestrator.publish.bundle.making import Material
 from orchestrator.publish.bundle.rebuilding import RebuildReport
+from orchestrator.publish.figures import drawing, rendering
 from orchestrator.publish.figures.sketch import Sources
 from orchestrator.publish.macros import PREFIX, macros_of, written
 from orchestrator.publish.reproduction import WITHIN, ReproductionFinding, findings, published_tables
@@ -55,7 +56,7 @@ class FigureQueries:
     def listed(self, sweep: int) -> list[FigureView]:
         """The figures of a sweep."""
         view = self._store.sweeps.get(sweep)
-        return figures.drawing.listed(sweep, view.name, view.spec)
+        return drawing.listed(sweep, view.name, view.spec)
 
     def render(self, sweep: int, name: str, file_format: str, heading: bool = True) -> Rendered:
         """A figure of the current results of a sweep in a format, with or without its title and caption."""
@@ -69,8 +70,8 @@ class FigureQueries:
         return self._drawn(replace(results, spec=spec), "figure", file_format, heading)
 
     def _drawn(self, results: SweepResults, name: str, file_format: str, heading: bool) -> Rendered:
-        figure = figures.drawing.draw(results, name, self._catalog, self._sources, heading=heading)
-        return figures.rendering.render(figure, file_format)
+        figure = drawing.draw(results, name, self._catalog, self._sources, heading=heading)
+        return rendering.render(figure, file_format)
 
 
 View = Literal["merge", "difference"]

@@ -10,9 +10,10 @@ from typing import Any, Final, Literal
 import numpy as np
 from pydantic import BaseModel, Field
 
-from orchestrator.publish import figures, frames
+from orchestrator.publish import frames
 from orchestrator.publish.aggregate import by_cell, direction, selection, summary_of
 from orchestrator.publish.classes import class_scores, pooled
+from orchestrator.publish.figures import pages
 from orchestrator.publish.figures.sketch import averaged, evenly, smoothed, thinned
 from orchestrator.publish.labels import metric_facts
 from orchestrator.publish.verdicts import judge
@@ -128,8 +129,8 @@ class CurveQueries:
 
     def chart(self, found: Sequence[CurveLines], *, log: bool = False, bands: bool = True) -> dict[str, Any]:
         """The curves as a Vega-Lite figure, a small multiple for each of several keys."""
-        titles = [figures.pages.curve_title(lines.key, self._catalog) for lines in found]
-        return figures.pages.lines_charts(found, titles, log=log, bands=bands)
+        titles = [pages.curve_title(lines.key, self._catalog) for lines in found]
+        return pages.lines_charts(found, titles, log=log, bands=bands)
 
     def _of_trials(self, trials: Sequence[int]) -> list[_Line]:
         lines = []
@@ -329,31 +330,31 @@ class ListingQueries:
                 sought = query.rows(across, upwards, colour, path="plot")
                 points = plots.points(sought, (across, upwards), colour)
                 means = plots.means(sought, (colour,), across, upwards)
-                figure = figures.pages.scatter(points, means, across, upwards, colour)
+                figure = pages.scatter(points, means, across, upwards, colour)
             case "distribution":
                 number, colour = x or number, colour if query.sweep else "sweep"
                 points = plots.points(query.rows(number, colour, path="plot"), (number,), colour)
-                figure = figures.pages.distribution(points, number, colour)
+                figure = pages.distribution(points, number, colour)
             case "history":
                 sought = query.rows(number, colour, "ended", path="plot")
                 points = plots.history(sought, number, colour, higher=self._higher(number))
-                figure = figures.pages.history(points, number, colour)
+                figure = pages.history(points, number, colour)
             case "parallel":
                 axes = choice.tuned[: MOST_COLUMNS - 2]
                 numbers = [name for name in dict.fromkeys([x, number]) if name and name not in axes] or ["score"]
                 sought = query.rows(*numbers, *axes, colour, path="plot")
                 points = plots.points(sought, numbers, colour, axes)
-                figure = figures.pages.parallel(points, axes, numbers, colour)
+                figure = pages.parallel(points, axes, numbers, colour)
             case "importance":
                 figure = self._importance(query, choice.tuned, number)
             case "slice":
                 axis = x or choice.axis
                 points = plots.means(query.rows(axis, number, colour, path="plot"), (axis, colour), number)
-                figure = figures.pages.sliced(points, axis, number, colour)
+                figure = pages.sliced(points, axis, number, colour)
             case "heat":
                 axis, other = x or choice.axis, y or choice.other
                 points = plots.means(query.rows(axis, other, shade, path="plot"), (axis, other), shade)
-                figure = figures.pages.heat(points, axis, other, shade)
+                figure = pages.heat(points, axis, other, shade)
         return figure
 
     def _importance(self, query: ListingQuery, axes: Sequence[str], number: str) -> dict[str, Any]:
@@ -365,7 +366,7 @@ class ListingQueries:
         problem = {"axes": columns, "numbers": [row["v0"] for row in points.rows], "higher": self._higher(number)}
         of = f"{len(points.rows):,} of {points.total:,}"
         note = f"PED-ANOVA (Optuna) over the means of {of} candidates; it says what goes with it, not what causes it"
-        return figures.pages.importance(_importances(problem), number, points.total, note)
+        return pages.importance(_importances(problem), number, points.total, note)
 
     def _higher(self, number: str) -> bool:
         if number in ("score", "seconds"):
@@ -467,17 +468,17 @@ class TrialQueries:
 
     def classes_figure(self, found: ClassScores) -> dict[str, Any]:
         """The scores of classes as a Vega-Lite figure."""
-        return figures.pages.classes_chart(found)
+        return pages.classes_chart(found)
 
     def curves_figure(self, trial: int) -> dict[str, Any]:
         """A trial's curves as a Vega-Lite figure, without the usage of its machine."""
-        return figures.pages.curves(self._store.curves.of(trial), f"Trial {trial}", self._catalog)
+        return pages.curves(self._store.curves.of(trial), f"Trial {trial}", self._catalog)
 
     def usage_figure(self, trial: int) -> dict[str, Any]:
         """CPU, memory and GPU usage over the time trained as a Vega-Lite figure."""
-        found, clock = self._store.curves.of_trials([trial], figures.pages.USAGE), self._store.curves.clocks([trial])
+        found, clock = self._store.curves.of_trials([trial], pages.USAGE), self._store.curves.clocks([trial])
         usage = {key: _over(points, clock.get(trial)) for key, points in found.get(trial, {}).items()}
-        return figures.pages.usage(usage, f"Usage of trial {trial}")
+        return pages.usage(usage, f"Usage of trial {trial}")
 
     def defaults(self, trial: TrialView) -> dict[str, Any] | None:
         """The defaults of a trial's recipe; `None` if one of its parts is unknown now."""

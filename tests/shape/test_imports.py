@@ -213,7 +213,7 @@ def test_the_api_and_the_conductor_load_nothing_heavy() -> None:
     """What the contracts say of the source, seen while it runs."""
     code = "import sys, api.main, api.cli, orchestrator.conduct.conductor; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
-    heavy = {"torch", "sklearn", "faiss", "ray", "mlflow", "pandas", "scipy", "altair", "vl_convert"}
+    heavy = {"torch", "sklearn", "faiss", "ray", "mlflow", "pandas", "scipy"}
     assert not heavy & set(done.stdout.split())
 
 

@@ -8,7 +8,7 @@ from itertools import islice
 from tempfile import TemporaryFile
 from typing import IO, Any, Final
 
-from orchestrator.publish import figures, formats, reproduction, reproduction_files
+from orchestrator.publish import formats, reproduction, reproduction_files
 from orchestrator.publish.bundle import contents
 from orchestrator.publish.bundle.contents import (
     ArchiveWriter,
@@ -19,6 +19,7 @@ from orchestrator.publish.bundle.contents import (
     looks_file,
     verdict_files,
 )
+from orchestrator.publish.figures import drawing, rendering
 from orchestrator.publish.figures.sketch import Sources
 from orchestrator.publish.reproduction import WITHIN, findings, published_tables
 from orchestrator.publish.tables import build
@@ -168,8 +169,8 @@ def _figures(
         for format_name in _DRAWN:
             errors.check()
             try:
-                figure = figures.drawing.draw(results, name, material.catalog, material.sources)
-                made = figures.rendering.render(figure, format_name)
+                figure = drawing.draw(results, name, material.catalog, material.sources)
+                made = rendering.render(figure, format_name)
             except BusyError:
                 raise
             except (MetricsweepError, ValueError, OSError) as error:
