@@ -147,20 +147,16 @@ def _content(cell: TableCell, width: int) -> str:
         signs += f'<sup class="runs">{_text(cell.after)}</sup>'
     if width:
         signs = f'<span class="signs room-{min(width, MOST_ROOM)}">{signs}</span>'
-    return shown + spread + signs + _verdict(cell) + _tested(cell)
+    return shown + spread + signs + _judgement(cell)
 
 
-def _tested(cell: TableCell) -> str:
-    """How an imported number compares with an own number, in a word."""
-    test = cell.imported.test if cell.imported else None
-    return "" if test is None else _judgement(test.word, test.summary)
-
-
-def _verdict(cell: TableCell) -> str:
-    if cell.verdict is None:
+def _judgement(cell: TableCell) -> str:
+    """Whether a cell is better than its baseline, or how an imported number compares with an own number, in a word."""
+    word: str
+    if cell.verdict is not None:
+        word, sentence = cell.verdict.word, cell.verdict_summary
+    elif cell.imported is not None and cell.imported.test is not None:
+        word, sentence = cell.imported.test.word, cell.imported.test.summary
+    else:
         return ""
-    return _judgement(cell.verdict.word, cell.verdict_summary)
-
-
-def _judgement(word: str, sentence: str) -> str:
     return f' <span class="verdict {word.replace(" ", "-")}" title="{_text(sentence)}">{word}</span>'

@@ -2,7 +2,6 @@
 
 import json
 import math
-from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -89,66 +88,39 @@ def _cell(cell: TableCell) -> dict[str, Any]:
         "span": cell.span,
         "value": _statistic(cell.statistic),
     }
-    if cell.center is not None:
-        fields["center"] = cell.center
-    if cell.count is not None:
-        fields["runs"] = cell.count
-    if cell.mixed:
-        fields["mixed"] = cell.mixed
-    if cell.comparison is not None:
-        fields["comparison"] = _comparison(cell.comparison)
-    if cell.verdict is not None:
-        fields["verdict"] = _judged(cell.verdict, cell.verdict_summary)
-    if cell.queries is not None:
-        fields["queries"] = _queries(cell.queries)
-    if cell.lone:
-        fields["partner"] = None
-    if cell.quotation is not None:
-        fields["published"] = _quotation(cell.quotation)
-    if cell.imported is not None:
-        fields["imported"] = _imported(cell.imported)
-    return fields
+    known = {
+        "center": cell.center,
+        "runs": cell.count,
+        "mixed": cell.mixed or None,
+        "comparison": cell.comparison and _comparison(cell.comparison),
+        "verdict": cell.verdict and _judged(cell.verdict, cell.verdict_summary),
+        "queries": cell.queries and _queries(cell.queries),
+        "published": cell.quotation and _quotation(cell.quotation),
+        "imported": cell.imported and _imported(cell.imported),
+    }
+    fields |= {name: value for name, value in known.items() if value is not None}
+    return fields | ({"partner": None} if cell.lone else {})
 
 
 def _imported(one: ImportedValue) -> dict[str, Any]:
     statistic = one.statistic
     fields: dict[str, Any] = {"label": one.label, "source": one.source}
     fields |= {"mean": statistic.mean, "std": statistic.std, "n": statistic.n or None}
-    if one.test is not None:
-        fields["test"] = {
-            "word": one.test.word,
-            "summary": one.test.summary,
-            "against": one.test.own,
-            "difference": one.test.difference,
-            "p": one.test.p,
-            "corrected_p": one.test.corrected,
-        }
+    if (test := one.test) is not None:
+        fields["test"] = {"word": test.word, "summary": test.summary, "against": test.own}
+        fields["test"] |= {"difference": test.difference, "p": test.p, "corrected_p": test.corrected}
     return fields
 
 
 def _comparison(one: Comparison) -> dict[str, Any]:
-    return {
-        "baseline": one.baseline,
-        "n": one.n,
-        "difference": one.difference,
-        "p": one.p,
-        "corrected_p": one.corrected,
-        "sign": one.sign or None,
-    }
+    fields = {"baseline": one.baseline, "n": one.n, "difference": one.difference, "p": one.p}
+    return fields | {"corrected_p": one.corrected, "sign": one.sign or None}
 
 
 def _judged(one: CellVerdict, summary: str) -> dict[str, Any]:
-    return {
-        "word": one.word,
-        "summary": summary,
-        "pairs": one.pairs,
-        "difference": one.difference,
-        "interval": None if one.interval is None else list(one.interval),
-        "p": one.p,
-        "needs": one.needs,
-        "spent": one.spent,
-        "more_seeds": one.more,
-    } | ({} if one.spread is None else {"covers": one.covers, **_queries(one.spread)})
+    fields = {"word": one.word, "summary": summary, "pairs": one.pairs, "difference": one.difference}
+    fields |= {"interval": one.interval, "p": one.p, "needs": one.needs, "spent": one.spent, "more_seeds": one.more}
+    return fields | ({} if one.spread is None else {"covers": one.covers, **_queries(one.spread)})
 
 
 def _queries(one: QuerySpread) -> dict[str, Any]:
@@ -179,7 +151,6 @@ def _quotation(quotation: Quotation) -> dict[str, Any]:
 
 
 def _summary(summary: CellSummary) -> dict[str, Any]:
-    metrics: Mapping[str, Statistic] = summary.metrics
     return {
         "cell": summary.cell,
         "status": summary.status,
@@ -188,13 +159,11 @@ def _summary(summary: CellSummary) -> dict[str, Any]:
         "candidates": summary.candidates,
         "selection_key": summary.selection_key,
         "score": _statistic(summary.score),
-        "metrics": {key: _statistic(found) for key, found in metrics.items()},
+        "metrics": {key: _statistic(found) for key, found in summary.metrics.items()},
     }
 
 
 def _statistic(found: Statistic | None) -> dict[str, Any] | None:
     if found is None:
         return None
-    low_high = interval(found)
-    interval95 = None if low_high is None else list(low_high)
-    return asdict(found) | {"standard_error": standard_error(found), "interval95": interval95}
+    return asdict(found) | {"standard_error": standard_error(found), "interval95": interval(found)}
