@@ -15,10 +15,10 @@ from orchestrator.spec.fields import label_of
 from orchestrator.views.errors import NotFoundError
 from orchestrator.views.evidence import CauseKind, CellDiff, Change, DiffCause, DiffNumber, RunFacts, TableDiff
 from orchestrator.views.pages import Rendered
-from orchestrator.views.runs import Labels, SweepResults
+from orchestrator.views.runs import Labels, SweepResults, TrialResult
 from orchestrator.views.tables import printed
 from orchestrator.views.trials import leaves
-from workers.catalog import Catalog, unknown
+from workers.catalog import Catalog, counted, unknown
 
 NumberKey = tuple[frozenset[tuple[str, str]], str, str, str]
 """The labels of a cell, the metric as the spec names it, its split, and its selection."""
@@ -53,21 +53,16 @@ def diff(before: TableSource, after: TableSource, name: str) -> TableDiff:
     """
     axes = dict.fromkeys(axis for side in (before, after) for cell in side.results.cells for axis in cell.labels)
     old, new = numbers(before, name, axes), numbers(after, name, axes)
-    sweeps = before.results.sweep, after.results.sweep
-    pairs = [_Both(old.get(key), new.get(key), sweeps) for key in dict.fromkeys((*new, *old))]
+    pairs = [_Both(old.get(key), new.get(key)) for key in dict.fromkeys((*new, *old))]
     moved = [both for both in pairs if not both.same]
     trials = [{trial for both in moved for trial in both.differing(side)} for side in (0, 1)]
     facts = before.facts(trials[0]), after.facts(trials[1])
-    tests = [
-        both.runs.test() if both.before and both.after else (None, "there is nothing to compare it with")
-        for both in moved
-    ]
+    tests = [both.test() for both in moved]
     corrected = holm([p for p, _ in tests])
     cells = [_cell(both, facts, p, why) for both, p, (_, why) in zip(moved, corrected, tests, strict=True)]
-    count = sum(p is not None for p in corrected)
     return TableDiff(
         before=before.title, after=after.title, table=name, unchanged=len(pairs) - len(moved),
-        summary=_RULE.format(count=f"{count} number{'s' * (count != 1)}"), cells=cells,
+        summary=_RULE.format(count=counted(sum(p is not None for p in corrected), "number")), cells=cells,
     )  # fmt: skip
 
 
@@ -78,10 +73,10 @@ class ShownNumber:
     labels: Labels
     column: Column
     cell: TableCell
+    sweep: int
     candidate: Labels
+    trials: Mapping[Repeat, TrialResult]
     runs: Mapping[Repeat, float]
-    trials: Mapping[Repeat, int]
-    results: Mapping[Repeat, Mapping[str, float]]  # all results of a run, which distinguish trainings
 
 
 def numbers(source: TableSource, name: str, axes: Collection[str]) -> dict[NumberKey, ShownNumber]:
@@ -100,54 +95,11 @@ def numbers(source: TableSource, name: str, axes: Collection[str]) -> dict[Numbe
         trials = [] if chosen is None else runs[cell, chosen]
         named = {axis: label for axis in axes if (label := label_at(results.spec, labels, axis))}
         key = (frozenset(named.items()), column.name, column.split, column.selection or "")
+        by_repeat = {frozenset(trial.repeat_labels.items()): trial for trial in trials}
         by_key[key] = ShownNumber(
-            dict(labels), column, place, summary.labels, run_values(trials, column.key),
-            {frozenset(trial.repeat_labels.items()): trial.trial for trial in trials},
-            {frozenset(trial.repeat_labels.items()): trial.values for trial in trials},
-        )  # fmt: skip
-    return by_key
-
-
-@dataclass(frozen=True, slots=True)
-class ChangedRuns:
-    """The runs of one number before and after a change of the table: those that differ, by repeat, and those shared."""
-
-    before: Mapping[Repeat, float]
-    after: Mapping[Repeat, float]
-    shared: Mapping[Repeat, float]
-
-    @classmethod
-    def of(
-        cls, before: Mapping[Repeat, float], after: Mapping[Repeat, float], unlike: Collection[Repeat] = ()
-    ) -> "ChangedRuns":
-        """Divides runs into changed and shared: shared runs are equal on both sides, at repeats outside `unlike`."""
-        shared = {
-            repeat: value for repeat, value in before.items() if after.get(repeat) == value and repeat not in unlike
-        }
-        old, new = (
-            {repeat: value for repeat, value in runs.items() if repeat not in shared} for runs in (before, after)
+            labels, column, place, results.sweep, summary.labels, by_repeat, run_values(trials, column.key)
         )
-        return cls(old, new, shared)
-
-    def test(self) -> tuple[float | None, str]:
-        """Tests whether a number changed by more than noise: the two-sided p and the test, or `None` and the reason.
-
-        Runs of the same repeats are paired. Otherwise Welch's test compares the new runs with those that are gone, or
-        either with the shared runs; a mean over both would hide the change.
-        """
-        pairs = [self.after[repeat] - value for repeat, value in self.before.items() if repeat in self.after]
-        if len(pairs) >= _PAIRS and len(pairs) == len(self.before) == len(self.after):
-            p = paired_t(pairs, _LAST_BITS)
-            reason = f"paired t-test of {len(pairs)} runs of the same repeats"
-            return (p, reason) if p is not None else (None, "the difference is the same in every run")
-        old, new = ([*(runs or self.shared).values()] for runs in (self.before, self.after))
-        if min(len(old), len(new)) < 2:
-            return None, f"{_counted(len(old))} against {_counted(len(new))}: two of each are needed"
-        sides = statistic(old), statistic(new)
-        if max(side.std or 0.0 for side in sides) <= _LAST_BITS:
-            return None, "no spread between runs"
-        kind = "new ones" if self.after else "that stayed"
-        return welch(*sides), f"Welch's t-test of {_counted(len(old))} against {len(new)} {kind}"
+    return by_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +108,6 @@ class _Both:
 
     before: ShownNumber | None
     after: ShownNumber | None
-    sweeps: tuple[int, int]
 
     @property
     def shown(self) -> ShownNumber:
@@ -165,40 +116,70 @@ class _Both:
         return shown
 
     @property
-    def runs(self) -> ChangedRuns:
-        if self.before is None or self.after is None:
-            return ChangedRuns.of(self.before.runs if self.before else {}, self.after.runs if self.after else {})
-        # Trainings that differ in any other result may share this number by chance.
-        pairs = ((repeat, old, self.after.results.get(repeat, {})) for repeat, old in self.before.results.items())
-        unlike = {
-            repeat for repeat, old, new in pairs
-            if any(key in new and not math.isnan(value) and new[key] != value for key, value in old.items())
-        }  # fmt: skip
-        return ChangedRuns.of(self.before.runs, self.after.runs, unlike)
-
-    @property
     def same(self) -> bool:
         """Whether the runs are the same, or the word that is printed instead of a number."""
         if self.before is None or self.after is None:
             return (self.shown.cell.statistic, self.shown.cell.mark) in {(None, None), (None, "pending")}
-        if dict(self.before.runs) != dict(self.after.runs):
+        if self.before.runs != self.after.runs:
             return False
         return bool(self.before.runs) or self.before.cell.text == self.after.cell.text
+
+    def runs(self) -> tuple[dict[Repeat, float], dict[Repeat, float], dict[Repeat, float]]:
+        """The runs before and after that differ, and those that both sides share.
+
+        Trainings that differ in any other result may share this number by chance.
+        """
+        old, new = (dict(side.runs) if side else {} for side in (self.before, self.after))
+        shared = {
+            repeat: value
+            for repeat, value in old.items()
+            if self.before and self.after and new.get(repeat) == value
+            and _agree(self.before.trials[repeat].values, self.after.trials[repeat].values)
+        }  # fmt: skip
+        before, after = ({at: runs[at] for at in runs if at not in shared} for runs in (old, new))
+        return before, after, shared
 
     def differing(self, side: int) -> list[int]:
         """The trials on one side that differ; all of them if only trials of the other side differ."""
         shown = (self.before, self.after)[side]
         if shown is None:
             return []
-        moved = (self.runs.before, self.runs.after)[side] or shown.runs
-        return [trial for repeat, trial in shown.trials.items() if repeat in moved]
+        moved = self.runs()[side] or shown.runs
+        return [trial.trial for repeat, trial in shown.trials.items() if repeat in moved]
+
+    def test(self) -> tuple[float | None, str]:
+        """Tests whether a number changed by more than noise: the two-sided p and the test, or `None` and the reason.
+
+        Runs of the same repeats are paired. Otherwise Welch's test compares the new runs with those that are gone, or
+        either with the shared runs; a mean over both would hide the change.
+        """
+        if self.before is None or self.after is None:
+            return None, "there is nothing to compare it with"
+        before, after, shared = self.runs()
+        if len(before) >= _PAIRS and before.keys() == after.keys():
+            p = paired_t([after[repeat] - value for repeat, value in before.items()], _LAST_BITS)
+            reason = f"paired t-test of {len(before)} runs of the same repeats"
+            return (p, reason) if p is not None else (None, "the difference is the same in every run")
+        old, new = ([*(runs or shared).values()] for runs in (before, after))
+        if min(len(old), len(new)) < 2:
+            return None, f"{counted(len(old), 'run')} against {counted(len(new), 'run')}: two of each are needed"
+        sides = statistic(old), statistic(new)
+        if max(side.std or 0.0 for side in sides) <= _LAST_BITS:
+            return None, "no spread between runs"
+        kind = "new ones" if after else "that stayed"
+        return welch(*sides), f"Welch's t-test of {counted(len(old), 'run')} against {len(new)} {kind}"
+
+
+def _agree(old: Mapping[str, float], new: Mapping[str, float]) -> bool:
+    """Whether two runs have the same results, as far as both have them."""
+    return all(key not in new or math.isnan(value) or new[key] == value for key, value in old.items())
 
 
 def _cell(
     both: _Both, facts: tuple[Mapping[int, RunFacts], Mapping[int, RunFacts]], p: float | None, why: str
 ) -> CellDiff:
     column = both.shown.column
-    before, after = (_number(side, sweep) for side, sweep in zip((both.before, both.after), both.sweeps, strict=True))
+    before, after = _number(both.before), _number(both.after)
     means = before.mean if before else None, after.mean if after else None
     difference = means[1] - means[0] if means[0] is not None and means[1] is not None else None
     explained = []
@@ -217,12 +198,12 @@ def _cell(
     )  # fmt: skip
 
 
-def _number(shown: ShownNumber | None, sweep: int) -> DiffNumber | None:
+def _number(shown: ShownNumber | None) -> DiffNumber | None:
     if shown is None or shown.cell.cell is None:
         return None
     cell, measured = shown.cell, shown.cell.statistic
     mean, std, n = (measured.mean, measured.std, measured.n) if measured else (None, None, 0)
-    return DiffNumber(text=cell.text, mean=mean, std=std, n=n, sweep=sweep, cell=cell.cell)
+    return DiffNumber(text=cell.text, mean=mean, std=std, n=n, sweep=shown.sweep, cell=cell.cell)
 
 
 def _change(both: _Both, before: float | None, after: float | None) -> Change:
@@ -315,10 +296,6 @@ def _moved(old: Mapping[str, set[str]], new: Mapping[str, set[str]], names: Coll
     return [f"{name} {_few(sorted(then))} → {_few(sorted(now))}" for name, then, now in sides if then != now]
 
 
-def _counted(runs: int) -> str:
-    return "1 run" if runs == 1 else f"{runs} runs"
-
-
 def render(view: TableDiff, format_name: str) -> Rendered:
     """Writes the difference of two tables in a format; the NotFoundError for an unknown format lists the formats."""
     if format_name not in _FORMATS:
@@ -335,9 +312,8 @@ def _shown(number: DiffNumber | None) -> str:
 
 
 def _lines(view: TableDiff) -> Iterator[str]:
-    count = len(view.cells)
     significant = sum(cell.significance == "more than noise" for cell in view.cells)
-    moved = f"{count} number{'s' * (count != 1)} of table {view.table} changed, {significant} by more than noise"
+    moved = f"{counted(len(view.cells), 'number')} of table {view.table} changed, {significant} by more than noise"
     yield f"From {view.before} to {view.after}: {moved}; {view.unchanged} are as they were."
     for cell in view.cells:
         place = ", ".join(f"{axis_title(axis)} {label}" for axis, label in cell.labels.items()) or "the only cell"
