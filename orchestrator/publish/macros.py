@@ -5,10 +5,10 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain, count, product
 from pathlib import Path
+from string import ascii_uppercase
 from typing import Final
-
-from pydantic import ValidationError
 
 from orchestrator.publish.aggregate import interval
 from orchestrator.publish.labels import escape
@@ -45,8 +45,14 @@ NO_NUMBER = "no number"
 
 
 def macros_of(results: SweepResults, uid: str, name: str, catalog: Catalog, prefix: str = PREFIX) -> MacrosView:
-    """A table's numbers as LaTeX macros; NotFoundError for an unknown table `name`, ConflictError without numbers."""
-    checked_prefix(prefix)
+    """A table's numbers as LaTeX macros.
+
+    Raises NotFoundError for an unknown table `name`, ConflictError without numbers or if `prefix` is not all letters.
+    """
+    if not re.fullmatch(rf"[A-Za-z]{{1,{_MOST}}}", prefix):
+        raise ConflictError(
+            f"LaTeX macros cannot begin with {prefix!r}; expected 1 to {_MOST} letters from a to z, such as ms"
+        )
     built = build.build(results, name, catalog)
     labels = {cell.index: cell.labels for cell in results.cells}
     places = [(column, place, labels[cell]) for column, place, cell in built.metric_cells()]
@@ -63,15 +69,6 @@ def macros_of(results: SweepResults, uid: str, name: str, catalog: Catalog, pref
         sweep=results.sweep, uid=uid, sweep_name=results.name, table=name, prefix=prefix, caption=built.words.text,
         numbers=numbers,
     )  # fmt: skip
-
-
-def checked_prefix(prefix: str) -> str:
-    """Returns a prefix for LaTeX macros unchanged; raises ConflictError if it is not made of letters."""
-    if not re.fullmatch(rf"[A-Za-z]{{1,{_MOST}}}", prefix):
-        raise ConflictError(
-            f"LaTeX macros cannot begin with {prefix!r}; expected 1 to {_MOST} letters from a to z, such as ms"
-        )
-    return prefix
 
 
 def _number(name: str, column: Column, cell: TableCell, labels: Labels, sweep: int) -> MacroNumber:
@@ -91,17 +88,12 @@ def _number(name: str, column: Column, cell: TableCell, labels: Labels, sweep: i
 
 def macro_names(prefix: str, places: Iterable[tuple[str, ...]]) -> list[str]:
     """A LaTeX macro name for each place of a table, in their order; letters at the end distinguish equal names."""
-    names: list[str] = []
-    taken: set[str] = set()
+    names: dict[str, None] = {}
     for parts in places:
         stem = prefix + "".join(map(_word, parts))
-        name, again = stem, 0
-        while name in taken:
-            again += 1
-            name = f"{stem}X{_letters(again)}"
-        taken.add(name)
-        names.append(name)
-    return names
+        choices = chain([stem], (f"{stem}X{letters}" for letters in _letters()))
+        names[next(name for name in choices if name not in names)] = None
+    return list(names)
 
 
 def _word(text: str) -> str:
@@ -113,13 +105,9 @@ def _word(text: str) -> str:
     )
 
 
-def _letters(number: int) -> str:
-    """1 -> A, 26 -> Z, 27 -> AA."""
-    text = ""
-    while number:
-        number, digit = divmod(number - 1, 26)
-        text = chr(ord("A") + digit) + text
-    return text
+def _letters() -> Iterator[str]:
+    """A, B, ... Z, AA, AB, ..."""
+    return ("".join(letters) for length in count(1) for letters in product(ascii_uppercase, repeat=length))
 
 
 def written(view: MacrosView) -> str:
@@ -175,5 +163,5 @@ def read(path: Path, text: str) -> MacroFile | None:
                 numbers[number.name] = (line + 2, number)
                 edited |= {number.name} if lines[line + 1] != _macro(number) else set()
         return MacroFile(path, address, numbers, frozenset(edited))
-    except (ValueError, ValidationError, KeyError, TypeError, IndexError) as error:
+    except (ValueError, IndexError) as error:
         raise DamagedError(f"{path}, line {line + 1}: the macros cannot be read; write them again") from error

@@ -1,5 +1,6 @@
 """Compares the macros and tables of a manuscript with the results of a sweep."""
 
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -102,7 +103,7 @@ class Manuscript:
         known = {name for file in self.files for name in file.numbers}
         starts = tuple({macro_names(file.address.prefix, [(file.address.table,)])[0] for file in self.files})
         for name, places in self.uses.items():
-            if name not in known and starts and name.startswith(starts):
+            if name not in known and name.startswith(starts):
                 yield Disagreement(places[0], name, "no file of macros defines it", places)
 
 
@@ -131,9 +132,7 @@ def read_manuscript(paper: Path) -> Manuscript:
         if paper.suffix in (".yaml", ".yml"):
             made = f"a spec is checked by `metricsweep submit --dry-run {paper}`"
         raise ConflictError(f"{paper} includes neither a macro file nor a table of a sweep; {made}")
-    starts = tuple({file.address.prefix for file in files})
-    own = {name: places for name, places in uses.items() if name.startswith(starts)}
-    return Manuscript(files, own, tables, outside)
+    return Manuscript(files, uses, tables, outside)
 
 
 def _texts(paper: Path, outside: list[str]) -> Iterator[tuple[Path, str]]:
@@ -155,7 +154,7 @@ def _texts(paper: Path, outside: list[str]) -> Iterator[tuple[Path, str]]:
         for match in _TAKEN.finditer("\n".join(_without_comments(text))):
             name = (match[1] or match[2]).strip().strip('"')
             for candidate in (name, f"{name}.tex"):
-                if _is_file(included := paper.parent / candidate):
+                if os.path.isfile(included := paper.parent / candidate):  # noqa: PTH113 - a Path raises for a long name
                     if included.resolve().is_relative_to(folder):
                         waiting.append(included)
                     elif candidate not in outside:
@@ -165,13 +164,6 @@ def _texts(paper: Path, outside: list[str]) -> Iterator[tuple[Path, str]]:
 
 def _without_comments(text: str) -> list[str]:
     return [_COMMENT.sub(r"\1", line) for line in text.splitlines()]
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except OSError:  # no file can have this name
-        return False
 
 
 def read_table(path: Path, text: str) -> WholeTable | None:

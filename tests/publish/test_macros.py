@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.publish.formats import render
-from orchestrator.publish.macros import checked_prefix, macro_names, macros_of, read, written
+from orchestrator.publish.macros import macro_names, macros_of, read, written
 from orchestrator.publish.tables.build import build
 from orchestrator.service.offline import ManuscriptReport, check
 from orchestrator.views.errors import ConflictError, DamagedError, NotFoundError
@@ -52,7 +52,7 @@ def test_names_are_letters_and_each_its_own() -> None:
     assert macro_names("ms", [("è", "nmi_sec", "0.5")]) == ["msENmiSecZeroPointFive"]
     assert macro_names("ms", [("中",), ("文",)]) == ["ms", "msXA"]
     with pytest.raises(ConflictError, match="LaTeX macros cannot begin with 'm2'"):
-        checked_prefix("m2")
+        table(prefix="m2")
 
 
 def test_a_number_has_value_interval_deviation_and_seeds() -> None:
