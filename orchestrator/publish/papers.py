@@ -349,14 +349,10 @@ def _key(name: str) -> str:
 
 def printed_lines(own: Own = NOTHING) -> Mapping[str, Sequence[Labels]]:
     """The labels of the rows of each printed table, by its id; raises PartSourceError with every problem of `own`."""
-    return _lines(tuple(own.items()))
-
-
-@lru_cache(maxsize=8)
-def _lines(own: tuple[tuple[str, str], ...]) -> Mapping[str, Sequence[Labels]]:
-    tables = _tables(own).values()
-    lines = {table.id: dict.fromkeys(tuple(number.labels.items()) for number in table.numbers) for table in tables}
-    return {name: [dict(line) for line in found] for name, found in lines.items()}
+    return {
+        table.id: [dict(row) for row in dict.fromkeys(tuple(number.labels.items()) for number in table.numbers)]
+        for table in _tables(tuple(own.items())).values()
+    }
 
 
 def completed_labels(spec: Mapping[str, Any], labels: Labels, table: PublishedTable, parts: Catalog) -> Labels:

@@ -3,13 +3,13 @@
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
 from orchestrator.publish.aggregate import half_interval, selection
 from orchestrator.publish.papers import NOTHING, Own, PaperProtocol, PublishedTable, load, names, recipe_of
 from orchestrator.publish.tables import build
-from orchestrator.publish.tables.select import layout_of
 from orchestrator.publish.tables.table_data import Column, Table, TableCell
 from orchestrator.spec.fields import label_of
 from orchestrator.views.errors import NotFoundError
@@ -34,14 +34,20 @@ _SPLITS: Final = {
 }
 _ALL_CLASSES: Final = "none: trained on all training images"
 
-
 WITHIN: Final = 1.0
 """The default margin: percentage points that count as the same."""
 _SHARE: Final = 0.05
 """The margin of numbers that are not shares, such as norms: this part of the number for each percentage point."""
 _LAST_BITS: Final = 1e-12
 
-
+_EXPLANATION: Final = (
+    "Reproduced: the 95 % Student-t interval of the own mean, widened by half a printed digit, lies within {points} of "
+    "the printed number (of a number that is no share, within {share:g} % of it). "
+    "Not reproduced: the printed number lies outside of where one more own run falls 95 times of 100. "
+    "Underpowered: neither. Not run: no own number on that data set. "
+    "Nothing is corrected for the number of comparisons: where all is as printed, up to one of twenty reads not "
+    "reproduced by chance."
+)
 _REASONS: Final = {"failed": "no candidate finished in every repeat", "complete": "the cell's runs did not measure it"}
 
 
@@ -57,7 +63,14 @@ class ReproductionFinding:
 def reproduction(
     paper: str, found: Iterable[ReproductionFinding], within: float, own: Own = NOTHING
 ) -> ReproductionView:
-    """The reproduction report of a paper by its name, from the findings on its tables."""
+    """The reproduction report of a paper, from the findings on its tables.
+
+    The name is taken in any case; the NotFoundError for an unknown name suggests a similar name.
+    """
+    known = {name.casefold(): name for name in papers(own)}
+    if paper.casefold() not in known:
+        raise NotFoundError(f"no paper named {paper!r} here; {suggestion(paper, papers(own))}")
+    paper = known[paper.casefold()]
     evidence: dict[tuple[str, int], list[ReproductionEvidence]] = {}
     for finding in found:
         evidence.setdefault((finding.table, finding.position), []).append(finding.evidence)
@@ -65,16 +78,15 @@ def reproduction(
     for table in (load(name, own) for name in names(own)):
         if table.paper == paper:
             entries = [_entry(table, it, evidence.get((table.id, at), ())) for at, it in enumerate(table.numbers)]
-            conflicts = [*table.conflicts.values()]
-            tables.append(
-                ReproductionTable(
-                    id=table.id, title=table.title, counts=counts(entries), open=conflicts, entries=entries
-                )
-            )
+            tables.append(ReproductionTable(
+                id=table.id, title=table.title, counts=counts(entries), open=[*table.conflicts.values()],
+                entries=entries,
+            ))  # fmt: skip
     sweeps = {its.sweep for table in tables for entry in table.entries for its in entry.evidence}
     return ReproductionView(
         paper=paper, citation=load(tables[0].id, own).citation, counts=counts(e for t in tables for e in t.entries),
-        within=within, sweeps=sorted(sweeps), summary=_explanation(within), tables=tables,
+        within=within, sweeps=sorted(sweeps), tables=tables,
+        summary=_EXPLANATION.format(points=f"{within:g} point{'s' * (within != 1)}", share=5 * within),
     )  # fmt: skip
 
 
@@ -100,18 +112,6 @@ def counts(entries: Iterable[ReproductionEntry]) -> ReproductionCounts:
     return ReproductionCounts(**{word.replace(" ", "_"): count for word, count in tally.items()})
 
 
-def _explanation(within: float) -> str:
-    return (
-        "Reproduced: the 95 % Student-t interval of the own mean, widened by half a printed digit, lies within "
-        f"{within:g} point{'s' * (within != 1)} of the printed number (of a number that is no share, within "
-        f"{5 * within:g} % of it). "
-        "Not reproduced: the printed number lies outside of where one more own run falls 95 times of 100. "
-        "Underpowered: neither. Not run: no own number on that data set. "
-        "Nothing is corrected for the number of comparisons: where all is as printed, up to one of twenty reads not "
-        "reproduced by chance."
-    )
-
-
 def findings(results: SweepResults, catalog: Catalog, within: float) -> list[ReproductionFinding]:
     """The findings for all published numbers that correspond to a cell of the sweep's tables, even without runs."""
     return [
@@ -123,15 +123,11 @@ def findings(results: SweepResults, catalog: Catalog, within: float) -> list[Rep
 
 def published_tables(spec: Mapping[str, Any], own: Own) -> dict[str, PublishedTable]:
     """The tables of a spec that name a known published table, by name, with that published table."""
-    tables = spec.get("tables") or {}
     found = {}
-    for name in tables:
-        # Checked before parsing, since this runs over thousands of specs, of which few name a published table.
-        if tables[name].get("published") and (wanted := layout_of(spec, name).published) is not None:
-            try:
-                found[name] = load(wanted, own)
-            except NotFoundError:  # named by an old sweep, and removed since
-                continue
+    for name, table in (spec.get("tables") or {}).items():
+        with suppress(NotFoundError):  # named by an old sweep, and removed since
+            if table.get("published"):
+                found[name] = load(table["published"], own)
     return found
 
 
@@ -277,14 +273,6 @@ def _without_number(own: Statistic | None, summary: CellSummary, number: Publish
     status: ReproductionStatus = "reproduced" if diverged else "not reproduced"
     loss = f"the loss {'' if diverged else 'never '}diverged"
     return Judgement(status, f"the paper prints '{number.printed}'; here {loss}")
-
-
-def known_paper(name: str, own: Own = NOTHING) -> str:
-    """The exact name of a paper, given in any case; the NotFoundError for an unknown name suggests a similar name."""
-    known = {paper.casefold(): paper for paper in papers(own)}
-    if name.casefold() not in known:
-        raise NotFoundError(f"no paper named {name!r} here; {suggestion(name, papers(own))}")
-    return known[name.casefold()]
 
 
 def papers(own: Own = NOTHING) -> list[str]:

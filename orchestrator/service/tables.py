@@ -360,8 +360,7 @@ class ReproductionQueries:
 
     def of(self, paper: str, within: float = WITHIN) -> ReproductionView:
         """The report of a paper; NotFoundError suggests a similar name."""
-        own = self._own()
-        return reproduction.reproduction(reproduction.known_paper(paper, own), self._findings(within), within, own)
+        return reproduction.reproduction(paper, self._findings(within), within, self._own())
 
     def render(self, paper: str, file_format: str, within: float = WITHIN) -> Rendered:
         """The report of a paper as a file; NotFoundError for an unknown paper or format."""
@@ -393,5 +392,4 @@ def from_bundles(bundles: Sequence[Path], paper: str, file_format: str, within: 
     for packed in map(rebuilding.unpacked, bundles):
         found += findings(packed.results, packed.catalog, within)
         own |= packed.catalog.published
-    view = reproduction.reproduction(reproduction.known_paper(paper, own), found, within, own)
-    return reproduction_files.render(view, file_format)
+    return reproduction_files.render(reproduction.reproduction(paper, found, within, own), file_format)

@@ -8,7 +8,7 @@ import pytest
 
 from orchestrator.publish.aggregate import statistic
 from orchestrator.publish.papers import load, names, read
-from orchestrator.publish.reproduction import findings, judge, known_paper, reproduction
+from orchestrator.publish.reproduction import findings, judge, reproduction
 from orchestrator.publish.reproduction_files import render
 from orchestrator.publish.tables.other_rows import compare
 from orchestrator.views.errors import NotFoundError
@@ -162,9 +162,9 @@ def test_every_format_says_the_same(tmp_path):
 
 
 def test_papers_are_known_by_name():
-    assert known_paper("svmax") == "SVMax"
+    assert reproduction("svmax", [], 1.0).paper == "SVMax"
     with pytest.raises(NotFoundError, match="did you mean 'SVMax'"):
-        known_paper("SVMaxx")
+        reproduction("SVMaxx", [], 1.0)
 
 
 @pytest.mark.latex
