@@ -227,10 +227,11 @@ def values(found: Statistic, error: str, scale: float) -> dict[str, Value]:
 
 def listed(sweep: int, name: str, spec: Mapping[str, Any]) -> list[FigureView]:
     """The figures of a normalized spec, as views with their links."""
-    views = []
-    for figure, given in (spec.get("figures") or {}).items():
-        layout = _layout(given)
-        address = f"/v1/sweeps/{sweep}/figures/{figure}"
-        title = (layout.title or "").strip() or name
-        views.append(FigureView(name=figure, kind=layout.kind, title=title, formats=list(FIGURE_FORMATS), url=address))
-    return views
+    layouts = {figure: _layout(given) for figure, given in (spec.get("figures") or {}).items()}
+    return [
+        FigureView(
+            name=figure, kind=layout.kind, title=(layout.title or "").strip() or name, formats=list(FIGURE_FORMATS),
+            url=f"/v1/sweeps/{sweep}/figures/{figure}",
+        )
+        for figure, layout in layouts.items()
+    ]  # fmt: skip

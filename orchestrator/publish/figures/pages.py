@@ -5,10 +5,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import altair as alt
+import numpy as np
 
 from orchestrator.publish.figures import style
 from orchestrator.publish.figures.style import COLOURS, DASHES
 from orchestrator.publish.labels import metric_facts
+from orchestrator.spec.fields import finite
 from orchestrator.views.operations import SYSTEM
 from orchestrator.views.tables import CellCandidate, CellView
 from orchestrator.views.trials import MOST_POINTS, ClassScores, Curve, CurveLine, CurveLines, Points
@@ -256,20 +258,14 @@ def _upright(values: Sequence[Any]) -> tuple[list[float], list[tuple[str, float]
     shares = _heights(known) if numeric else [at / max(1, len(known) - 1) for at in range(len(known))]
     heights = {value: low + (1 - low) * share for value, share in zip(known, shares, strict=True)}
     if numeric and len(known) > _TICKS:
-        marks = [(_between(known, at / 5), low + (1 - low) * at / 5) for at in range(6)]
+        spaced = np.geomspace if _spans_decades(known) else np.linspace
+        marks = [(value, low + (1 - low) * at / 5) for at, value in enumerate(spaced(known[0], known[-1], 6))]
     else:
         marks = [(value, heights[value]) for value in known[:: math.ceil(len(known) / _TICKS) or 1]]
     ticks = [(f"{value:.4g}" if numeric else str(value), height) for value, height in marks]
     if low:
         ticks.append((_ABSENT, 0.0))
     return [0.0 if value is None else heights[float(value) if numeric else value] for value in values], ticks
-
-
-def _between(known: Sequence[float], share: float) -> float:
-    """The value at a share of the range of sorted values."""
-    if _spans_decades(known):
-        return float(known[0] * (known[-1] / known[0]) ** share)
-    return known[0] + (known[-1] - known[0]) * share
 
 
 def sliced(points: Points, axis: str, number: str, colour: str) -> dict[str, Any]:
@@ -403,10 +399,7 @@ def _tip(field: str, title: str) -> Any:
 
 
 def _is_number(label: Any) -> bool:
-    try:
-        return math.isfinite(float(label))
-    except (TypeError, ValueError):
-        return False
+    return finite(str(label)) is not None
 
 
 _MOST_CLASSES, _CLASS_HEIGHT = 40, 30

@@ -319,14 +319,11 @@ def averaged(runs: Sequence[Points]) -> tuple[list[tuple[float, float | None]], 
     if len(grid) > _MOST_GRID:
         grid = grid[np.linspace(0, len(grid) - 1, _MOST_GRID).round().astype(int)]
     values = np.array([np.interp(grid, xs, ys, left=np.nan, right=np.nan) for xs, ys in known])
-    number = np.isfinite(values).sum(axis=0)
-    sums = np.nansum(values, axis=0)
-    mean = sums / number
-    deviation = np.sqrt(np.nansum((values - mean) ** 2, axis=0) / np.maximum(1, number - 1))
-    line: list[tuple[float, float | None]] = [(float(x), float(y)) for x, y in zip(grid, mean, strict=True)]
-    low, high, several = mean - deviation, mean + deviation, number > 1
-    edges = zip(grid[several], low[several], high[several], strict=True)
-    return line, [(float(x), float(below), float(above)) for x, below, above in edges]
+    mean = np.nanmean(values, axis=0)
+    several = np.isfinite(values).sum(axis=0) > 1
+    deviation = np.nanstd(values[:, several], axis=0, ddof=1)
+    band = grid[several], mean[several] - deviation, mean[several] + deviation
+    return [*zip(grid.tolist(), mean.tolist(), strict=True)], [*zip(*(edge.tolist() for edge in band), strict=True)]
 
 
 def thinned(points: Points, most: int) -> list[tuple[float, float | None]]:

@@ -152,16 +152,10 @@ def _values(it: Sketch, plot: Plot) -> Iterator[Mapping[str, Value]]:
     # Without a datum, an empty panel would be left out, and its row would shift.
     for column in columns.values():
         yield from ({"column": column, "row": row} for row in rows.values() or [None])
+    named = ("colour", it.layout.colour, colours), ("column", it.layout.column, columns), ("row", it.layout.row, rows)
     for datum in plot.data:
-        printed: dict[str, Value] = {}
-        for field, axis, texts in (
-            ("colour", it.layout.colour, colours),
-            ("column", it.layout.column, columns),
-            ("row", it.layout.row, rows),
-        ):
-            if axis is not None:
-                printed[field] = texts[datum.labels.get(axis, "")]
-        yield printed | dict(datum.values)
+        printed = {field: texts[datum.labels.get(axis, "")] for field, axis, texts in named if axis is not None}
+        yield {**printed, **datum.values}
 
 
 def colours(series: Sequence[object]) -> list[str]:
