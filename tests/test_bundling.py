@@ -92,10 +92,10 @@ def test_a_bundle_holds_everything(packed: Packed, bundle: Path) -> None:
     assert set(files) == {*manifest["files"], "manifest.json"}
     for name, said in manifest["files"].items():
         assert said == {"sha256": hashlib.sha256(files[name]).hexdigest(), "bytes": len(files[name])}, name
-    formats = {one["format"] for one in manifest["tables"]}
+    formats = {one["format"] for one in manifest["made"]}
     assert {"latex", "markdown", "html", "csv", "json"} <= formats
-    assert {one["table"] for one in manifest["tables"]} == set(TABLES)
-    for one in manifest["tables"]:
+    assert {one["table"] for one in manifest["made"]} == set(TABLES)
+    for one in manifest["made"]:
         assert files[one["file"]] == of.tables.render(sweep, one["table"], one["format"]).content, one["file"]
     assert files["spec.yaml"].decode() == of.sweeps.get(sweep).text
     assert json.loads(files["spec.json"]) == of.sweeps.get(sweep).spec

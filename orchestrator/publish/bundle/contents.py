@@ -18,12 +18,8 @@ from typing import IO, Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pydantic import BaseModel
 
-from orchestrator.publish.tables import build
-from orchestrator.publish.tables.evidence import judged
-from orchestrator.publish.tables.table_data import Numbers
-from orchestrator.views.errors import DamagedError, MetricsweepError
+from orchestrator.views.errors import DamagedError
 from orchestrator.views.evidence import RunFacts
 from orchestrator.views.runs import (
     Candidate,
@@ -32,14 +28,13 @@ from orchestrator.views.runs import (
     QuerySource,
     QuerySums,
     SweepLook,
-    SweepResults,
     TrialProvenance,
     TrialResult,
     nowhere,
     origin_of,
 )
 from orchestrator.views.states import TrialState
-from workers.catalog import Catalog, stamp
+from workers.catalog import stamp
 from workers.contract import canonical_json
 
 MANIFEST: Final = "manifest.json"
@@ -344,30 +339,6 @@ WORDS: Final = """\
 """
 
 
-class Rendering(BaseModel):
-    """The manifest entry of a table in one format."""
-
-    table: str
-    numbers: Numbers
-    format: str
-    file: str
-
-
-class PackedReproduction(BaseModel):
-    """The manifest entry of a paper's reproduction report from this sweep alone, in one format."""
-
-    paper: str
-    format: str
-    file: str
-
-
-class PackedVerdicts(BaseModel):
-    """The manifest entry of the JSON file with the verdicts of a table."""
-
-    table: str
-    file: str
-
-
 @dataclass
 class BundleFacts:
     """Counts the commits, devices, data hashes and versions of trials while the trials are written to a bundle."""
@@ -489,7 +460,7 @@ def _of(known: Mapping[_Key, Any], trials: Sequence[int], split: str) -> dict[in
 def looks_file(looks: Sequence[SweepLook]) -> bytes:
     """The JSON file of a sweep's looks: when it was extended, from which trial on, and how many trials had finished."""
     rows = [{"at": look.at.isoformat(), "position": look.position, "finished": look.finished} for look in looks]
-    return (json.dumps(rows, indent=2) + "\n").encode()
+    return json_file(rows)
 
 
 def read_looks(content: bytes) -> tuple[SweepLook, ...]:
@@ -498,16 +469,6 @@ def read_looks(content: bytes) -> tuple[SweepLook, ...]:
     return tuple(SweepLook(datetime.fromisoformat(row["at"]), row["position"], row["finished"]) for row in rows)
 
 
-def verdict_files(
-    results: SweepResults, catalog: Catalog, looks: Sequence[SweepLook]
-) -> Iterator[tuple[PackedVerdicts, bytes]]:
-    """The verdicts of every table that compares cells, each as a JSON file with its manifest entry."""
-    labels = {cell.index: cell.labels for cell in results.cells}
-    for name in results.spec.get("tables") or {}:
-        try:
-            table = judged(build.build(results, name, catalog), results, looks)
-        except MetricsweepError:  # the manifest names the tables that cannot be built
-            continue
-        if table.pairs:
-            content = json.dumps(table.view(labels).model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n"
-            yield PackedVerdicts(table=name, file=f"verdicts/{name}.json"), content.encode()
+def json_file(content: Any) -> bytes:
+    """The content of a JSON file of a bundle."""
+    return (json.dumps(content, indent=2, ensure_ascii=False) + "\n").encode()

@@ -2,38 +2,24 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from tempfile import TemporaryFile
 from typing import IO, Any, Final
 
-from orchestrator.publish import formats, reproduction, reproduction_files
 from orchestrator.publish.bundle import contents
-from orchestrator.publish.bundle.contents import (
-    ArchiveWriter,
-    BundleFacts,
-    PackedReproduction,
-    RecordedSums,
-    Rendering,
-    looks_file,
-    verdict_files,
-)
+from orchestrator.publish.bundle.contents import ArchiveWriter, BundleFacts, RecordedSums, json_file, looks_file
+from orchestrator.publish.bundle.rebuilding import renderings
 from orchestrator.publish.figures import drawing, rendering
 from orchestrator.publish.figures.sketch import Sources
-from orchestrator.publish.reproduction import WITHIN, findings, published_tables
-from orchestrator.publish.tables import build
-from orchestrator.publish.tables.select import layout_of
-from orchestrator.publish.tables.table_data import Numbers
+from orchestrator.publish.reproduction import published_tables
 from orchestrator.views import errors
-from orchestrator.views.errors import BusyError, MetricsweepError, NotFoundError, timely
+from orchestrator.views.errors import BusyError, MetricsweepError, NotFoundError
 from orchestrator.views.pages import FIGURE_FORMATS
 from orchestrator.views.runs import SweepLook, SweepResults, TrialProvenance, TrialResult
 from orchestrator.views.sweeps import SweepHead
 from workers.catalog import Catalog
-
-_COMPARED: Final[tuple[Numbers, ...]] = ("own", "both", "verdict")
-"""The views of a table that names a published table."""
 
 _DRAWN: Final = tuple(name for name in FIGURE_FORMATS if name != "pdf")  # a PDF drawn twice differs
 
@@ -60,13 +46,11 @@ def make(material: Material, out: IO[bytes]) -> None:
         results = replace(material.results, trials=_data(material, facts, writer), queries=queries)
         for name, content in _texts(material):
             writer.add(name, content)
-        tables = [table.model_dump() for table in _tables(results, material.catalog, writer, skipped)]
-        reproductions = [report.model_dump() for report in _reproductions(results, material.catalog, writer)]
         writer.add(contents.LOOKS, looks_file(material.looks))
-        verdicts = []
-        for packed, content in verdict_files(results, material.catalog, material.looks):
-            writer.add(packed.file, content)
-            verdicts.append(packed.model_dump())
+        made = []
+        for entry, content in renderings(results, material.catalog, material.looks, skipped):
+            writer.add(entry.file, content)
+            made.append(entry.model_dump())
         drawn = list(_figures(results, material, writer, skipped))
         if (sums := queries.file()) is not None:
             writer.add(contents.QUERIES, sums)
@@ -75,9 +59,8 @@ def make(material: Material, out: IO[bytes]) -> None:
             writer.add(f"published/{id_.lower()}.csv", table.csv.encode())
         own = list(_code(facts, material, writer, skipped))
         head = {"sweep": material.head.model_dump(mode="json"), "made_with": contents.made_with(), **facts.manifest()}
-        made = {"own_code": own} if own else {}
-        made |= {"tables": tables, "reproductions": reproductions, "verdicts": verdicts, "figures": drawn}
-        writer.finish({**head, **made, "skipped": skipped})
+        code = {"own_code": own} if own else {}
+        writer.finish({**head, **code, "made": made, "figures": drawn, "skipped": skipped})
 
 
 def _data(material: Material, facts: BundleFacts, writer: ArchiveWriter) -> tuple[TrialResult, ...]:
@@ -121,45 +104,9 @@ def _texts(material: Material) -> Iterator[tuple[str, bytes]]:
     paragraph = f"{description}\n\n" if description else ""
     yield contents.README, contents.WORDS.format(name=head.name, id=head.id, description=paragraph).encode()
     yield contents.POSTED, material.text.encode()
-    yield contents.SPEC, _json(material.results.spec)  # the order of its keys decides the order of a table
-    yield contents.SWEEP, _json(head.model_dump(mode="json"))
-    yield contents.CATALOG, _json(material.catalog.model_dump(mode="json"))
-
-
-def _json(value: Mapping[str, Any]) -> bytes:
-    return (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode()
-
-
-def _tables(
-    results: SweepResults, catalog: Catalog, writer: ArchiveWriter, skipped: list[dict[str, str]]
-) -> Iterator[Rendering]:
-    for name in results.spec.get("tables") or {}:
-        for numbers in _COMPARED if layout_of(results.spec, name).published else _COMPARED[:1]:
-            try:
-                built = build.build(results, name, catalog, numbers=numbers)
-            except BusyError:
-                raise
-            except MetricsweepError as error:
-                skipped.append({"table": name, "numbers": numbers, "reason": str(error)})
-                continue
-            for format_name in timely(formats.names()):
-                made = formats.render(built, format_name)
-                suffix = made.filename.rpartition(".")[2]
-                file = f"tables/{name}/{numbers}/{format_name}.{suffix}"
-                writer.add(file, made.content)
-                yield Rendering(table=name, numbers=numbers, format=format_name, file=file)
-
-
-def _reproductions(results: SweepResults, catalog: Catalog, writer: ArchiveWriter) -> Iterator[PackedReproduction]:
-    published = dict.fromkeys(table.paper for table in published_tables(results.spec, catalog.published).values())
-    found = findings(results, catalog, WITHIN) if published else []
-    for paper in published:
-        view = reproduction.reproduction(paper, found, WITHIN, catalog.published)
-        for format_name in reproduction_files.formats():
-            made = reproduction_files.render(view, format_name)
-            file = f"reproduction/{paper.lower()}.{made.filename.rpartition('.')[2]}"
-            writer.add(file, made.content)
-            yield PackedReproduction(paper=paper, format=format_name, file=file)
+    yield contents.SPEC, json_file(material.results.spec)  # the order of its keys decides the order of a table
+    yield contents.SWEEP, json_file(head.model_dump(mode="json"))
+    yield contents.CATALOG, json_file(material.catalog.model_dump(mode="json"))
 
 
 def _figures(

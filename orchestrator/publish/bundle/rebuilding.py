@@ -1,35 +1,29 @@
 """Makes the tables of a bundle again from its data alone, and compares them byte by byte."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import zip_longest
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import IO, Any, Final
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter
 
-from orchestrator.publish import formats, reproduction, reproduction_files
+from orchestrator.publish import formats, reproduction_files
 from orchestrator.publish.bundle import contents
-from orchestrator.publish.bundle.contents import (
-    PackedReproduction,
-    PackedVerdicts,
-    Reader,
-    Rendering,
-    opened,
-    read_looks,
-    verdict_files,
-)
-from orchestrator.publish.reproduction import WITHIN, findings
+from orchestrator.publish.bundle.contents import Reader, json_file, opened, read_looks
+from orchestrator.publish.reproduction import WITHIN, findings, published_tables, reproduction
 from orchestrator.publish.tables import build
-from orchestrator.publish.tables.table_data import Numbers, Table
-from orchestrator.views.errors import DamagedError, NotFoundError
-from orchestrator.views.runs import SweepResults
+from orchestrator.publish.tables.evidence import judged
+from orchestrator.publish.tables.select import layout_of
+from orchestrator.publish.tables.table_data import Numbers
+from orchestrator.views.errors import BusyError, DamagedError, MetricsweepError, NotFoundError, timely
+from orchestrator.views.runs import SweepLook, SweepResults
 from orchestrator.views.sweeps import SweepHead
 from workers.catalog import Catalog
 
-_MEANINGLESS: Final = (ValidationError, ValueError, KeyError, TypeError, AttributeError, RecursionError)
+_MEANINGLESS: Final = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
 """The errors that reading meaningless data may raise."""
 
 
@@ -43,14 +37,18 @@ class Unpacked:
     trials: bytes  # the Parquet file
 
 
-@dataclass(frozen=True, slots=True)
-class Rebuilt:
-    """A table, a reproduction report or verdicts of a bundle, made again from its data in one format."""
+class Rendering(BaseModel):
+    """The manifest entry of a file that follows from the data: a table, a reproduction report or verdicts."""
 
     table: str  # or the paper of a reproduction report
     numbers: str  # whose numbers the table shows; `reproduction` or `verdicts` for the others
     format: str
     file: str
+
+
+class Rebuilt(Rendering):
+    """A table, a reproduction report or verdicts of a bundle, made again from its data in one format."""
+
     content: bytes
     difference: str  # from the file in the bundle; "" if there is none
 
@@ -77,6 +75,49 @@ class RebuildReport:
         return all(rebuilt.identical for rebuilt in self.made)
 
 
+_COMPARED: Final[tuple[Numbers, ...]] = ("own", "both", "verdict")
+"""The views of a table that names a published table."""
+
+
+def renderings(
+    results: SweepResults, catalog: Catalog, looks: Sequence[SweepLook], skipped: list[dict[str, str]]
+) -> Iterator[tuple[Rendering, bytes]]:
+    """The files that follow from the data of a sweep: tables, then reproduction reports, then verdicts.
+
+    Tables that cannot be built are added to `skipped`, with the reason.
+    """
+    verdicts = []
+    for name in results.spec.get("tables") or {}:
+        for numbers in _COMPARED if layout_of(results.spec, name).published else _COMPARED[:1]:
+            try:
+                built = build.build(results, name, catalog, numbers=numbers)
+            except BusyError:
+                raise
+            except MetricsweepError as error:
+                skipped.append({"table": name, "numbers": numbers, "reason": str(error)})
+                continue
+            for format_name in timely(formats.names()):
+                made = formats.render(built, format_name)
+                file = f"tables/{name}/{numbers}/{format_name}{PurePath(made.filename).suffix}"
+                yield Rendering(table=name, numbers=numbers, format=format_name, file=file), made.content
+            if numbers == "own":
+                verdicts.append(judged(built, results, looks))
+    papers = dict.fromkeys(table.paper for table in published_tables(results.spec, catalog.published).values())
+    found = findings(results, catalog, WITHIN) if papers else []
+    for paper in papers:
+        view = reproduction(paper, found, WITHIN, catalog.published)
+        for format_name in reproduction_files.formats():
+            made = reproduction_files.render(view, format_name)
+            file = f"reproduction/{paper.lower()}{PurePath(made.filename).suffix}"
+            yield Rendering(table=paper, numbers="reproduction", format=format_name, file=file), made.content
+    labels = {cell.index: cell.labels for cell in results.cells}
+    for table in verdicts:
+        if table.pairs:
+            name = table.table.name
+            content = json_file(table.view(labels).model_dump(mode="json"))
+            yield Rendering(table=name, numbers="verdicts", format="json", file=f"verdicts/{name}.json"), content
+
+
 def rebuild(source: IO[bytes], table: str | None = None, file_format: str | None = None) -> RebuildReport:
     """Check a bundle and make its tables, reports and verdicts again; optionally only one table or one format.
 
@@ -84,10 +125,13 @@ def rebuild(source: IO[bytes], table: str | None = None, file_format: str | None
     """
     with _understood(source) as archive:
         wanted = _wanted(archive.manifest, table, file_format)
-        data = _data(archive)
-        made = [*_tables(archive, data, wanted)]
-        made += [] if table else _reproductions(archive, data, file_format)
-        made += _verdicts(archive, data, table) if file_format in (None, "json") else []
+        data, looks = _data(archive), read_looks(archive.read(contents.LOOKS))
+        again = {made.file: content for made, content in renderings(data.results, data.catalog, looks, [])}
+        made = []
+        for rendering in wanted:
+            content = again.get(rendering.file, b"")
+            difference = _difference(archive.read(rendering.file), content)
+            made.append(Rebuilt(**rendering.model_dump(), content=content, difference=difference))
         count, versions = len(archive.manifest["files"]), _versions(archive.manifest)
         return RebuildReport(archive.id, data.head, count, tuple(made), versions)
 
@@ -124,51 +168,15 @@ def _data(archive: Reader) -> Unpacked:
     return Unpacked(head, results, Catalog.model_validate_json(archive.read(contents.CATALOG)), trials)
 
 
-def _reproductions(archive: Reader, data: Unpacked, format_name: str | None) -> Iterator[Rebuilt]:
-    known = TypeAdapter(list[PackedReproduction]).validate_python(archive.manifest["reproductions"])
-    wanted = [report for report in known if format_name in (None, report.format)]
-    found = findings(data.results, data.catalog, WITHIN) if wanted else []
-    views = {
-        paper: reproduction.reproduction(paper, found, WITHIN, data.catalog.published)
-        for paper in dict.fromkeys(report.paper for report in wanted)
-    }
-    for report in wanted:
-        content = reproduction_files.render(views[report.paper], report.format).content
-        yield _rebuilt(archive, (report.paper, "reproduction", report.format, report.file), content)
-
-
-def _verdicts(archive: Reader, data: Unpacked, table: str | None) -> Iterator[Rebuilt]:
-    known = TypeAdapter(list[PackedVerdicts]).validate_python(archive.manifest["verdicts"])
-    looks = read_looks(archive.read(contents.LOOKS))
-    again = {packed.table: content for packed, content in verdict_files(data.results, data.catalog, looks)}
-    for packed in known:
-        if table in (None, packed.table):
-            yield _rebuilt(archive, (packed.table, "verdicts", "json", packed.file), again.get(packed.table, b""))
-
-
 def _wanted(manifest: Mapping[str, Any], table: str | None, format_name: str | None) -> list[Rendering]:
-    known = TypeAdapter(list[Rendering]).validate_python(manifest["tables"])
-    found = [
-        rendering for rendering in known if table in (None, rendering.table) and format_name in (None, rendering.format)
-    ]
+    known = TypeAdapter(list[Rendering]).validate_python(manifest["made"])
+    found = [made for made in known if table in (None, made.table) and format_name in (None, made.format)]
     if not found and (known or table or format_name):
-        names = ", ".join(dict.fromkeys(rendering.table for rendering in known)) or "none"
-        kinds = ", ".join(dict.fromkeys(rendering.format for rendering in known)) or "none"
+        tables = [made for made in known if made.numbers not in ("reproduction", "verdicts")]
+        names = ", ".join(dict.fromkeys(made.table for made in tables)) or "none"
+        kinds = ", ".join(dict.fromkeys(made.format for made in tables)) or "none"
         raise NotFoundError(f"the bundle has no such table; its tables: {names}; their formats: {kinds}")
     return found
-
-
-def _tables(archive: Reader, data: Unpacked, wanted: list[Rendering]) -> Iterator[Rebuilt]:
-    built: dict[tuple[str, Numbers], Table] = {}
-    for table in wanted:
-        key = (table.table, table.numbers)
-        if key not in built:
-            built[key] = build.build(data.results, table.table, data.catalog, numbers=table.numbers)
-        yield _rebuilt(archive, (*key, table.format, table.file), formats.render(built[key], table.format).content)
-
-
-def _rebuilt(archive: Reader, place: tuple[str, str, str, str], content: bytes) -> Rebuilt:
-    return Rebuilt(*place, content, _difference(archive.read(place[-1]), content))
 
 
 def _difference(inside: bytes, again: bytes) -> str:
