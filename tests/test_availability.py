@@ -18,7 +18,6 @@ from orchestrator.conduct import broker
 from orchestrator.conduct.broker import EventHandler
 from orchestrator.conduct.upkeep import Retries
 from orchestrator.conduct.waiting import Availability
-from orchestrator.record.capacity import RequestedNeed
 from orchestrator.record.store import Store
 from orchestrator.service.service import Service
 from orchestrator.settings import Settings
@@ -223,8 +222,8 @@ class Machines:
         self.data = self.sweeps = self
         self.going = False
 
-    def requested_needs(self) -> list[RequestedNeed]:
-        return [RequestedNeed(1, need) for need in self.needs]
+    def requested_needs(self) -> list[tuple[int, Need]]:
+        return [(1, need) for need in self.needs]
 
     def waiting_for(self, sweep: int, key: str) -> bool:
         return True

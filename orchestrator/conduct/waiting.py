@@ -10,7 +10,6 @@ from typing import Final
 from orchestrator.host import disk
 from orchestrator.plan.data import ABSENT, absence, waiting
 from orchestrator.plan.points import where
-from orchestrator.record.capacity import Counted, RequestedNeed
 from orchestrator.record.queue import Exclusions
 from orchestrator.record.store import Store, Writer
 from orchestrator.run.engine import Engine
@@ -74,7 +73,7 @@ class Availability:
         self._store, self._writer, self._engine, self._now = store, writer, engine, now
         self._usual = {need.key: need for need in usual}
         self._machines: dict[str, _Machine] = {}
-        self._requested: list[RequestedNeed] = []
+        self._requested: list[tuple[int, Need]] = []
         self._urgent: dict[str, tuple[Need, float]] = {}  # by key, the time since which it must be inspected again
         self._requested_at = self._busy_at = float("-inf")
         self.missing_needs: frozenset[str] = frozenset()
@@ -85,7 +84,7 @@ class Availability:
     @property
     def settled(self) -> bool:
         """Whether every machine has inspected all data sets that sweeps need."""
-        keys = {request.need.key for request in self._requested}
+        keys = {need.key for _, need in self._requested}
         machines = self._machines.values()
         looked = all(keys <= machine.found.keys() and not keys & machine.looking for machine in machines)
         return looked and not self._urgent
@@ -153,9 +152,7 @@ class Availability:
             absent = (key for key in needs if key not in machine.found or (again and machine.absent(key)))
             return {key: needs[key] for key in absent}
 
-        needed = due(
-            {request.need.key: request.need for request in self._requested}, max(AGAIN_SECONDS, SHARE * machine.took)
-        )
+        needed = due({need.key: need for _, need in self._requested}, max(AGAIN_SECONDS, SHARE * machine.took))
         urgent = self._urgent.items()
         needed |= {key: need for key, (need, since) in urgent if machine.begun.get(key, float("-inf")) < since}
         if not needed and self._settled_in(machine):
@@ -186,15 +183,15 @@ class Availability:
         """Find the needs that no machine has, and the notices of their sweeps."""
         machines, notices = self._machines.values(), dict[int, list[str]]()
         missing_needs = set()
-        for request in self._requested:
-            key = request.need.key
+        for sweep, need in self._requested:
+            key = need.key
             seen = [machine.found[key] for machine in machines if key in machine.found]
             if not machines or any(entry.finding.state not in ABSENT for entry in seen):
                 continue
             missing_needs.add(key)
-            notice = absence(request.need, seen) if len(seen) == len(machines) else None
-            if notice and self._store.data.waiting_for(request.sweep, key):
-                notices.setdefault(request.sweep, []).append(notice)
+            notice = absence(need, seen) if len(seen) == len(machines) else None
+            if notice and self._store.data.waiting_for(sweep, key):
+                notices.setdefault(sweep, []).append(notice)
         self.missing_needs, self.notices = frozenset(missing_needs), notices
 
 
@@ -364,7 +361,6 @@ class Quotas:
     def __init__(self, store: Store, now: Callable[[], float] = time.monotonic) -> None:
         self._store, self._now = store, now
         self._next = float("-inf")
-        self._counted: Counted | None = None
         self.limits: QuotaLimits = UNLIMITED
         self.notices: dict[int, list[str]] = {}
         """Why trials wait for hours, by sweep. A used-up number of slots gives no notice, since trainings end soon."""
@@ -375,8 +371,7 @@ class Quotas:
         rests = began < self._next
         if rests and not trials_changed:
             return
-        state = self._store.quotas.state(self._counted if rests else None)
-        self._counted = state.counted
+        state = self._store.quotas.state()
         if not rests:
             self._next = self._now() + max(QUOTA_SECONDS, _REST_TIMES * (self._now() - began))
         self.limits = state.limits

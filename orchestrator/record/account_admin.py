@@ -123,7 +123,7 @@ class AccountWriter(_Administration):
                 "expires": expires,
             }  # fmt: skip
             adding = insertion(connection, token).values(values).on_conflict_do_nothing(index_elements=["hash"])
-            added = connection.execute(adding.returning(token.c.id)).scalar_one_or_none()
+            added = connection.scalar(adding.returning(token.c.id))
             if added is None:  # the same request was sent twice at once
                 return _same(connection.execute(alike).one(), number, name, scope), False
             audit_event(connection, "token added", f"token {added}", f"{user}, {name}, {scope}")
@@ -136,7 +136,7 @@ class AccountWriter(_Administration):
         """
         query = sa.select(account.c.name).join(token, token.c.account_id == account.c.id).where(token.c.id == number)
         with self._database.writing() as connection:
-            whose = connection.execute(query).scalar_one_or_none()
+            whose = connection.scalar(query)
             who = rights(connection)
             if whose is None or not (who.administers or who.name == whose):
                 raise NotFoundError(f"no token {number}")
@@ -212,7 +212,7 @@ def _place(connection: sa.Connection, name: str, where: str) -> dict[str, int]:
 
 
 def _id(connection: sa.Connection, table: sa.Table, kind: str, name: str) -> int:
-    number = connection.execute(sa.select(table.c.id).where(table.c.name == name)).scalar_one_or_none()
+    number = connection.scalar(sa.select(table.c.id).where(table.c.name == name))
     if number is None:
         raise NotFoundError(f"no {kind} named {name!r}")
     return int(number)
@@ -369,7 +369,7 @@ def _let_in(connection: sa.Connection, whose: int, seconds: float) -> int:
     # The audit log keeps what became of these tokens.
     connection.execute(sa.delete(token).where(token.c.account_id == whose, token.c.browser.is_(True), over))
     kept = sa.select(token.c.id).where(*_open(whose)).order_by(token.c.id.desc()).limit(MOST_BROWSERS - 1)
-    rest = (*_open(whose), token.c.id.not_in(connection.execute(kept).scalars().all()))
+    rest = (*_open(whose), token.c.id.not_in(connection.scalars(kept).all()))
     connection.execute(sa.update(token).where(*rest).values(revoked=now))
     values = {
         "account_id": whose, "name": "browser", "hash": digest(new_token()), "scope": Scope.ADMIN, "created": now,

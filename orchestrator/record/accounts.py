@@ -41,7 +41,7 @@ class AccountReader(Access):
     def by_hash(self, digest: str) -> Caller | None:
         """The user who owns the API token with this SHA-256 hash; `None` unless the token is valid now."""
         with self._database.reading() as connection:
-            number = connection.execute(sa.select(token.c.id).where(token.c.hash == digest)).scalar_one_or_none()
+            number = connection.scalar(sa.select(token.c.id).where(token.c.hash == digest))
             return None if number is None else by_token(connection, number)
 
     def by_token(self, number: int) -> Caller | None:
@@ -52,7 +52,7 @@ class AccountReader(Access):
     def by_name(self, name: str) -> Caller | None:
         """The rights of a user who was authenticated elsewhere, such as by a proxy."""
         with self._database.reading() as connection:
-            number = connection.execute(sa.select(account.c.id).where(account.c.name == name)).scalar_one_or_none()
+            number = connection.scalar(sa.select(account.c.id).where(account.c.name == name))
             return None if number is None else _of_account(connection, number, None, Scope.ADMIN)
 
     def by_links(self, digests: Collection[str]) -> Caller | None:
@@ -321,7 +321,7 @@ def chosen_project(connection: sa.Connection, name: str | None) -> int:
     """The project that a caller submits to: the named project, `main`, or the only project that it may submit to."""
     who = rights(connection)
     if name is not None:
-        number = connection.execute(sa.select(project.c.id).where(project.c.name == name)).scalar_one_or_none()
+        number = connection.scalar(sa.select(project.c.id).where(project.c.name == name))
         if number is None or not (who.seen is None or number in who.seen):
             raise NotFoundError(f"no project named {name!r}")
         if not (who.steered is None or number in who.steered):

@@ -125,7 +125,7 @@ class CurveReader(Access):
                 found.update(key for row in rows for key in row.curves or {})
                 ids = {row.id for row in rows} | {row.source for row in rows if row.source is not None}
                 reported = sa.select(metric.c.key).distinct().join(attempt, attempt.c.id == metric.c.attempt_id)
-                found.update(connection.execute(reported.where(attempt.c.training_id.in_(ids))).scalars())
+                found.update(connection.scalars(reported.where(attempt.c.training_id.in_(ids))))
         return sorted(found, key=lambda key: (key.startswith(SYSTEM), key))
 
     def clocks(self, trials: Iterable[int]) -> dict[int, Clock]:
@@ -169,7 +169,7 @@ def _clock(connection: sa.Connection, training_id: int) -> Clock:
 
 def _curves(connection: sa.Connection, training_id: int, keys: Collection[str] | None = None) -> dict[str, Points]:
     """All curves of a training, or at least those with the keys."""
-    result = connection.execute(sa.select(training.c.result).where(training.c.id == training_id)).scalar()
+    result = connection.scalar(sa.select(training.c.result).where(training.c.id == training_id))
     curves = (result or {}).get("curves") or {}
     found = {key: [(int(step), value) for step, value in points] for key, points in curves.items()}
     if keys is not None and found.keys() >= set(keys):
@@ -205,7 +205,7 @@ class LogReader(Access):
         evaluation = sa.select(schema.trial.c.evaluation_id).where(schema.trial.c.id == trial)
         with self._database.reading() as connection:
             ids = with_source(connection, training_of(connection, trial))
-            evaluated = connection.execute(evaluation).scalar()
+            evaluated = connection.scalar(evaluation)
             ids += [] if evaluated is None else [evaluated]
             rows = [connection.execute(columns.where(training.c.id == number)).one() for number in ids]
             length = sum(row.log_length for row in rows)

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from orchestrator.record.changes import note, queue_delivery_blocked
 from orchestrator.record.columns import Seconds, UtcTime
 from orchestrator.record.database import Access, FencedAccess, upsert, with_labels
-from orchestrator.record.queue import FreeSlots, busy_slots, evaluations_due, in_turn, need_not_in, slot_not_in
+from orchestrator.record.queue import FreeSlots, asks_for, busy_slots, evaluations_due, in_turn, reads, trainings_due
 from orchestrator.record.schema import (
     account,
     attempt,
@@ -67,7 +67,7 @@ class CapacityReader(Access):
                 if not row.rules:
                     continue
                 own = sa.select(_TEXT).distinct().where(trial.c.sweep_id == row.id, trial.c.slot.is_not(None))
-                for text in sorted(connection.execute(own).scalars()):
+                for text in sorted(connection.scalars(own)):
                     slots.append(RequestedSlot(row.id, text, Slot.model_validate_json(text), own=True))
         return slots
 
@@ -103,39 +103,16 @@ class CapacityReader(Access):
                 left = room.left(row.owner_id, row.project_id, left)
                 if left <= 0:
                     continue
-                spent = slot_not_in(row.text, tuple(limits.spent.get(row.id, ())))
-                waiting = sa.select(trial.c.training_id.label("id"), trial.c.slot).where(*spent)
-                waiting = waiting.where(trial.c.sweep_id == row.id, trial.c.state == TrialState.WAITING)
-                if missing_needs:
-                    waiting = waiting.join(training, training.c.id == trial.c.training_id).where(
-                        *need_not_in(missing_needs)
-                    )
-                due = evaluations_due(row.id).where(*need_not_in(missing_needs), *spent)
+                free = (~asks_for(limits.spent.get(row.id, ()), row.text), ~reads(missing_needs))
+                due, waiting = evaluations_due(row.id).where(*free), trainings_due(row.id).where(*free)
                 trials = [*connection.execute(due.limit(left)).all()]
-                trials += connection.execute(waiting.order_by(trial.c.position).limit(left - len(trials))).all()
+                trials += connection.execute(waiting.limit(left - len(trials))).all()
                 slots = {one.id: one.slot for one in reversed(trials) if one.id not in counted}
                 taken += [Slot.model_validate(slot or row.slot) for slot in reversed(slots.values())]
                 counted.update(slots)
                 busy[row.actor] = busy.get(row.actor, 0) + len(slots)
                 room.take(row.owner_id, row.project_id, len(slots))
         return taken
-
-
-_REQUESTED_NEEDS = (
-    sa.select(sweep_need.c.sweep_id, need.c.reads)
-    .join(need, need.c.key == sweep_need.c.need)
-    .join(sweep, sweep.c.id == sweep_need.c.sweep_id)
-    .where(sweep.c.state.in_(SWEEP_GOING))
-    .order_by(sweep_need.c.sweep_id, need.c.key)
-)
-
-
-@dataclass(frozen=True, slots=True)
-class RequestedNeed:
-    """A data set that trials of a running or paused sweep read."""
-
-    sweep: int
-    need: Need
 
 
 class DataReader(Access):
@@ -159,9 +136,16 @@ class DataReader(Access):
         )
         return None if row is None else PlannedContent(str(row.uid), row.content)
 
-    def requested_needs(self) -> list[RequestedNeed]:
-        """The data sets that running and paused sweeps read, even if no trial waits for them any more."""
-        return [RequestedNeed(row.sweep_id, Need.model_validate(row.reads)) for row in self._rows(_REQUESTED_NEEDS)]
+    def requested_needs(self) -> list[tuple[int, Need]]:
+        """Each running or paused sweep with each data set that it reads, even if no trial waits for it any more."""
+        query = (
+            sa.select(sweep_need.c.sweep_id, need.c.reads)
+            .join(need, need.c.key == sweep_need.c.need)
+            .join(sweep, sweep.c.id == sweep_need.c.sweep_id)
+            .where(sweep.c.state.in_(SWEEP_GOING))
+            .order_by(sweep_need.c.sweep_id, need.c.key)
+        )
+        return [(row.sweep_id, Need.model_validate(row.reads)) for row in self._rows(query)]
 
     def waiting_for(self, sweep: int, key: str) -> bool:
         """Whether a trial of the sweep waits whose training reads the data set with this key."""
@@ -181,8 +165,6 @@ def _read(row: sa.Row[Any]) -> Inspected:
 
 Unit = Literal["GPU", "CPU"]
 Hours = dict[int, dict[Unit, float]]
-Counted = dict[tuple[QuotaKind, int | None], Hours]
-"""Hours of users or projects (by id), for each number of days over which they are counted."""
 _HOUR: Final = 3600.0
 _NONE: Final[dict[Unit, float]] = {"GPU": 0.0, "CPU": 0.0}
 
@@ -211,8 +193,6 @@ class QuotaState:
     limits: QuotaLimits
     reasons: dict[int, list[str]]
     """By sweep, which hours are used up."""
-    counted: Counted
-    """The hours that were counted."""
 
 
 class QuotaReader(Access):
@@ -229,7 +209,7 @@ class QuotaReader(Access):
     def _uses(self, *kinds: QuotaKind, every: bool) -> list[QuotaUse]:
         with calling(OWNER), self._database.reading() as connection:
             subjects = [subject for kind in kinds for subject in _subjects(connection, kind, every=every)]
-            hours, held = _hours_of(connection, subjects), FreeSlots(connection, UNLIMITED, every=True)
+            hours, held = _hours_of(connection, subjects), FreeSlots(connection, UNLIMITED)
         uses = []
         for subject in subjects:
             used = hours[subject.kind, subject.quota.days].get(subject.id, _NONE)
@@ -242,16 +222,13 @@ class QuotaReader(Access):
             )  # fmt: skip
         return uses
 
-    def state(self, known: Counted | None = None) -> QuotaState:
-        """The limits that quotas set on starting trainings now.
-
-        `known`: hours that were counted earlier, so that not all attempts are read again.
-        """
+    def state(self) -> QuotaState:
+        """The limits that quotas set on starting trainings now."""
         with calling(OWNER):
             with self._database.reading() as connection:
                 subjects = [*_subjects(connection, "user"), *_subjects(connection, "project")]
                 bounded = [one for one in subjects if (one.quota.gpu_hours, one.quota.cpu_hours) != (None, None)]
-                hours = _hours_of(connection, bounded, known)
+                hours = _hours_of(connection, bounded)
                 spent = {
                     (subject.kind, subject.id): dict(subject.spent(hours[subject.kind, subject.quota.days]))
                     for subject in bounded
@@ -263,7 +240,7 @@ class QuotaReader(Access):
                 if subject.quota.slots is not None:
                     slots[subject.kind][subject.id] = subject.quota.slots
             out, reasons = self._out(going)
-        return QuotaState(QuotaLimits(slots["user"], slots["project"], out), reasons, hours)
+        return QuotaState(QuotaLimits(slots["user"], slots["project"], out), reasons)
 
     def _out(self, going: dict[int, dict[Unit, str]]) -> tuple[dict[int, frozenset[str]], dict[int, list[str]]]:
         """By sweep, the slots whose hours are used up, and the messages."""
@@ -294,10 +271,10 @@ def _subjects(connection: sa.Connection, kind: QuotaKind, *, every: bool = False
     ]
 
 
-def _hours_of(connection: sa.Connection, subjects: Collection[Subject], known: Counted | None = None) -> Counted:
-    wanted = sorted({(one.kind, one.quota.days) for one in subjects}, key=str)
-    found: Counted = {} if known is None else {key: known[key] for key in wanted if key in known}
-    return found | {(kind, days): _hours(connection, kind, days) for kind, days in wanted if (kind, days) not in found}
+def _hours_of(connection: sa.Connection, subjects: Collection[Subject]) -> dict[tuple[QuotaKind, int | None], Hours]:
+    """The hours of all users or projects, for each number of days over which a subject's quota counts them."""
+    wanted = {(one.kind, one.quota.days) for one in subjects}
+    return {(kind, days): _hours(connection, kind, days) for kind, days in wanted}
 
 
 def _hours(connection: sa.Connection, kind: QuotaKind, days: int | None) -> Hours:

@@ -47,7 +47,7 @@ class ChangeReader(Access):
         there = sa.select(sweep.c.id).where(sweep.c.id.in_(ids))
         query = there.union(sa.select(request.c.sweep_id).where(request.c.sweep_id.in_(ids)))
         with self._database.reading() as connection:
-            return frozenset(connection.execute(query).scalars()) if ids else frozenset()
+            return frozenset(connection.scalars(query)) if ids else frozenset()
 
     def require(self, number: int) -> None:
         """Raise NotFoundError unless the sweep exists and the caller may see it."""
@@ -56,7 +56,7 @@ class ChangeReader(Access):
 
 
 def _bound(connection: sa.Connection, which: Any) -> int:
-    return int(connection.execute(sa.select(which(change.c.id))).scalar() or 0)
+    return int(connection.scalar(sa.select(which(change.c.id))) or 0)
 
 
 def _described(connection: sa.Connection, rows: Sequence[sa.Row[Any]]) -> list[ChangeEvent]:
@@ -136,7 +136,7 @@ class DeliveryReader(Access):
         last = sa.select(delivery.c.error).where(delivery.c.error.is_not(None)).order_by(delivery.c.id.desc()).limit(1)
         with self._database.reading() as connection:
             row = connection.execute(sa.select(*columns)).one()
-            error = connection.execute(last).scalar() if row.failing or row.given_up else None
+            error = connection.scalar(last) if row.failing or row.given_up else None
         return DeliveryBacklog(row.waiting, max(0.0, float(row.age or 0.0)), row.failing, row.given_up, error)
 
 
@@ -311,6 +311,12 @@ def mark_trials(connection: sa.Connection, rows: list[tuple[int, int]], rest: fl
     They are sent after `rest` seconds at the earliest.
     """
     _upsert(connection, [{"kind": "trial", "sweep_id": sweep, "entity": trial} for sweep, trial in rows], rest)
+
+
+def trials_changed(connection: sa.Connection, rows: list[tuple[int, int]]) -> None:
+    """Mark trials, given as (sweep, trial), as changed, for MLflow and the event streams."""
+    mark_trials(connection, rows)
+    note_trials(connection, rows)
 
 
 def _mark(connection: sa.Connection, kind: str, sweep: int, entities: Iterable[int]) -> None:

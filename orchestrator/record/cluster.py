@@ -12,8 +12,8 @@ from orchestrator.record.changes import DeliveryReader
 from orchestrator.record.columns import DatabaseSeconds
 from orchestrator.record.database import CONDUCTOR, Access, first_of_either, with_labels
 from orchestrator.record.outbox import OutboxReader
-from orchestrator.record.queue import FreeSlots, busy_slots
-from orchestrator.record.schema import attempt, finding, lease, node, slot, sweep, sweep_need, training, trial
+from orchestrator.record.queue import FreeSlots, asks_for, busy_slots, reads
+from orchestrator.record.schema import attempt, finding, lease, node, slot, sweep, training, trial
 from orchestrator.record.trials import of_whole
 from orchestrator.views.operations import (
     Gauges,
@@ -32,7 +32,6 @@ _FORGOTTEN: Final = timedelta(seconds=60)
 _MOST_QUEUED: Final = 500
 """Sweeps of the queue that are shown."""
 _ABSENT: Final = ("missing", "wrong")  # states of findings
-_TEXT: Final = sa.cast(trial.c.slot, sa.Text)
 
 
 class ClusterReader(Access):
@@ -100,8 +99,12 @@ class ClusterReader(Access):
             for row in rows:
                 full = quota is not None and busy.get(row.actor, 0) >= quota
                 full = full or room.left(row.owner_id, row.project_id, 1) < 1
-                out = impossible_slots, limits.spent.get(row.id, frozenset())
-                counts = _reasons(connection, row, waiting.get(row.id, 0), missing_needs, out, full)
+                blocked = {
+                    WaitReason.DATA: reads(missing_needs),
+                    WaitReason.RESOURCES: asks_for(impossible_slots, row.text),
+                    WaitReason.HOURS: asks_for(limits.spent.get(row.id, ()), row.text),
+                }
+                counts = _reasons(connection, row, waiting.get(row.id, 0), blocked, full)
                 counts[WaitReason.EVALUATION] = due.get(row.id, 0)
                 counts = {reason: count for reason, count in counts.items() if count}
                 if counts:
@@ -128,52 +131,30 @@ def _reasons(
     connection: sa.Connection,
     row: sa.Row[Any],
     waiting: int,
-    missing_needs: frozenset[str],
-    out: tuple[frozenset[str], frozenset[str]],
+    blocked: Mapping[WaitReason, sa.ColumnElement[bool]],
     full: bool,
 ) -> dict[WaitReason, int]:
-    """How many trials of a sweep wait for what; a trial counts for its longest reason.
-
-    `out`: the slots that no node can hold, and those whose hours are used up.
-    """
+    """How many trials of a sweep wait for what; a trial counts for the first reason that applies."""
     if row.state == SweepState.QUEUED:
         return {WaitReason.EXPANSION: row.total}
     if row.state == SweepState.PAUSED:
         return {WaitReason.PAUSED: waiting}
-    ours = (trial.c.sweep_id == row.id, trial.c.state == TrialState.WAITING)
-    counting = sa.select(sa.func.count()).select_from(trial).where(*ours)
-    absent = ~sa.false()
-    data = 0
-    needs = (
-        sa.select(sweep_need.c.need)
-        .where(sweep_need.c.sweep_id == row.id, sweep_need.c.need.in_(missing_needs))
-        .limit(1)
-    )
-    if missing_needs and waiting and connection.execute(needs).first() is not None:
-        absent = training.c.need.is_(None) | training.c.need.not_in(missing_needs)
-        counting = counting.join(training, training.c.id == trial.c.training_id)
-        data = waiting - connection.execute(counting.where(absent)).scalar_one()
-    large, spent = out
-    resources, hours = (
-        connection.execute(counting.where(absent, _asks(row.text, slots))).scalar_one() if slots and waiting else 0
-        for slots in (large, spent - large)
-    )
-    left = waiting - data - resources - hours
     last = WaitReason.QUOTA if full else WaitReason.SLOT
-    return {WaitReason.DATA: data, WaitReason.RESOURCES: resources, WaitReason.HOURS: hours, last: left}
-
-
-def _asks(usual: str, slots: frozenset[str]) -> sa.ColumnElement[bool]:
-    """The condition that a trial asks for one of these slots; `usual` is its sweep's."""
-    own = sa.and_(trial.c.slot.is_not(None), _TEXT.in_(slots))
-    return sa.or_(trial.c.slot.is_(None), own) if usual in slots else own
+    why = sa.case(*((condition, reason.value) for reason, condition in blocked.items()), else_=last.value)
+    query = (
+        sa.select(why.label("why"), sa.func.count().label("n"))
+        .select_from(trial.join(training, training.c.id == trial.c.training_id))
+        .where(trial.c.sweep_id == row.id, trial.c.state == TrialState.WAITING)
+        .group_by("why")
+    )
+    return {WaitReason(found.why): found.n for found in connection.execute(query)} if waiting else {}
 
 
 def _missing_needs(connection: sa.Connection) -> frozenset[str]:
     """The needs that machines have inspected and no machine has."""
     absent = sa.func.sum(sa.case((finding.c.state.in_(_ABSENT), 0), else_=1))
     query = sa.select(finding.c.need).group_by(finding.c.need).having(absent == 0)
-    return frozenset(connection.execute(query).scalars())
+    return frozenset(connection.scalars(query))
 
 
 _EACH: Final = sa.select(trial.c.sweep_id, sa.func.count().label("n")).group_by(trial.c.sweep_id)

@@ -365,7 +365,7 @@ class Access:
     def _scalar(self, query: sa.Executable, values: Mapping[str, Any] | None = None) -> Any:
         """The only value of a query, or `None`, in its own transaction."""
         with self._database.reading() as connection:
-            return connection.execute(query, values).scalar_one_or_none()
+            return connection.scalar(query, values)
 
     def _exists(self, query: sa.Select[Any]) -> bool:
         """Whether a query has rows, in its own transaction."""

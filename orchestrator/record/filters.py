@@ -96,7 +96,7 @@ class TrialColumns:
     def label_places(self) -> list[int]:
         """The numbers `n` of all columns `label_n` that hold labels of axes."""
         query = sa.select(trial_column.c.label).where(trial_column.c.label.is_not(None)).distinct()
-        return sorted(self._connection.execute(self._mine(query)).scalars())
+        return sorted(self._connection.scalars(self._mine(query)))
 
     def _mine(self, query: sa.Select[Any]) -> sa.Select[Any]:
         return query if self._sweeps is None else query.where(trial_column.c.sweep_id.in_(sorted(self._sweeps)))

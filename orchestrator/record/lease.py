@@ -45,9 +45,9 @@ class Lease(Access):
         values = {"holder": holder, "until": now + seconds, "seconds": seconds}
         with self._database.writing() as connection:
             insert_missing(connection, lease, {"name": CONDUCTOR, "fence": 0, **values, "until": 0.0})
-            taken = connection.execute(
+            taken = connection.scalar(
                 sa.update(lease).where(_OURS, free).values(fence=lease.c.fence + 1, **values).returning(lease.c.fence)
-            ).scalar_one_or_none()
+            )
             return None if taken is None else int(taken)
 
     def conducted(self) -> bool:

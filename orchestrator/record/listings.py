@@ -523,7 +523,7 @@ class Annotations(Access):
             _require(connection, kind, sweep, entity)
             whose = {"kind": kind, "sweep_id": sweep, "entity": entity}
             row = connection.execute(_NOTE, whose).one_or_none()
-            known = list(connection.execute(_TAGS, whose).scalars())
+            known = list(connection.scalars(_TAGS, whose))
         if row is None:
             return Annotation(tags=known)
         return Annotation(note=row.text, tags=known, actor=row.actor, changed=row.changed)
@@ -548,7 +548,7 @@ class Annotations(Access):
             elif text is not None:
                 upsert(connection, note, keys, {"text": text, "actor": actor, "changed": datetime.now(UTC)})
             if tags is not None:
-                words = tags.of(list(connection.execute(_TAGS, keys).scalars()))
+                words = tags.of(list(connection.scalars(_TAGS, keys)))
                 if len(words) > MOST_TAGS:
                     raise ConflictError(f"{len(words)} tags are more than the allowed {MOST_TAGS}; remove some")
                 connection.execute(sa.delete(tag).where(*_its(tag)), keys)

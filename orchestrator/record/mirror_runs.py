@@ -209,7 +209,7 @@ def _trial_run(connection: sa.Connection, trial_id: int) -> TrialRun:
         attempts=int(connection.execute(attempts).scalar_one()),
         error=row.error if row.state == "failed" else None,
         reason=row.reason if row.state == "pruned" else None,
-        source=source, source_run=connection.execute(source_run).scalar_one_or_none(),
+        source=source, source_run=connection.scalar(source_run),
         points=points, last_point=last_point,
     )  # fmt: skip
 

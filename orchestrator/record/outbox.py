@@ -66,7 +66,7 @@ class OutboxReader(Access):
         error = sa.select(outbox.c.error).where(outbox.c.failures > 0, *its).order_by(outbox.c.id).limit(1)
         with self._database.reading() as connection:
             row = connection.execute(query).one()
-            message = connection.execute(error).scalar() if row.failing else None
+            message = connection.scalar(error) if row.failing else None
         return Backlog(row.n, max(0.0, float(row.age or 0.0)), row.failing, message)
 
     def lag(self, sweep: int | None = None) -> int:
@@ -137,8 +137,8 @@ class OutboxWriter(FencedAccess):
             its_trials = sa.update(trials).where(trials.c.sweep_id == sweep)
             connection.execute(its_trials.values(mlflow_point=0, mlflow_run=None))
             connection.execute(sa.delete(outbox).where(outbox.c.sweep_id == sweep))  # see `sent`
-            ids = connection.execute(sa.select(trials.c.id).where(*begun).order_by(trials.c.position)).scalars().all()
-            indices = connection.execute(sa.select(trials.c.cell).where(*begun).distinct()).scalars().all()
+            ids = connection.scalars(sa.select(trials.c.id).where(*begun).order_by(trials.c.position)).all()
+            indices = connection.scalars(sa.select(trials.c.cell).where(*begun).distinct()).all()
             # The sweep is last: with it, duplicate runs are removed.
             mark_whole(connection, sweep, [*ids], [*indices])
             return len(ids) + len(indices) + 1

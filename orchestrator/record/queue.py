@@ -25,15 +25,6 @@ _HELD = (
 RUNNING = "running"
 
 _SOURCE, _EARLIER = training.alias(), trial.alias()
-_IN_TURN = sa.select(
-    sweep.c.id,
-    sweep.c.slot,
-    sa.cast(sweep.c.slot, sa.Text).label("text"),
-    sweep.c.priority,
-    sweep.c.actor,
-    sweep.c.owner_id,
-    sweep.c.project_id,
-).where(sweep.c.state == SweepState.RUNNING)
 _TRAINED = (
     sa.select(sweep.c.actor, sa.func.count(trial.c.training_id.distinct()).label("n"))
     .join(trial, trial.c.sweep_id == sweep.c.id)
@@ -87,7 +78,7 @@ class ClaimReader(Access):
             .where(sweep.c.state == SweepState.RUNNING, _whose(uid))
         )
         with self._database.reading() as connection:
-            rank = connection.execute(wanting).scalar()
+            rank = connection.scalar(wanting)
             return rank is None or first_waiting(connection, passed, rank) is not None
 
     def waits(self, passed: Exclusions = NOTHING) -> bool:
@@ -97,13 +88,10 @@ class ClaimReader(Access):
 
     def waits_of(self, sweep_id: int, slots: Collection[str]) -> bool:
         """Whether a trial of the sweep waits for one of these slots (JSON), to be trained or evaluated."""
-        own, texts = sa.cast(trial.c.slot, sa.Text), list(slots)
-        usual = sa.cast(sweep.c.slot, sa.Text).in_(texts)
-        asks = sa.or_(own.in_(texts), sa.and_(trial.c.slot.is_(None), usual))
         query = (
             sa.select(trial.c.id)
             .join(sweep, sweep.c.id == trial.c.sweep_id)
-            .where(trial.c.sweep_id == sweep_id, asks)
+            .where(trial.c.sweep_id == sweep_id, asks_for(slots, sa.cast(sweep.c.slot, sa.Text)))
             .where(sa.or_(trial.c.state == TrialState.WAITING, evaluation_left()))
         )
         return self._exists(query)
@@ -172,16 +160,11 @@ def first_waiting(connection: sa.Connection, passed: Exclusions, above: int | No
             continue
         if room.left(row.owner_id, row.project_id, 1) < 1:
             continue
-        excluded, racing = (
-            (*passed.impossible_slots, *sorted(passed.limits.spent.get(row.id, ()))),
-            passed.racing.get(row.id),
-        )
-        queries = _USUAL
-        if excluded or passed.missing_needs or racing is not None:
-            queries = _next_of_sweep((*slot_not_in(row.text, excluded), *need_not_in(passed.missing_needs)), racing)
+        excluded = [*passed.impossible_slots, *sorted(passed.limits.spent.get(row.id, ()))]
+        free = (~asks_for(excluded, row.text), ~reads(passed.missing_needs), training.c.uid.not_in(passed.resting))
         # One sweep at a time: the index (sweep, state, position) then gives the first row without sorting.
-        for query in queries:
-            first = connection.execute(query, {"sweep": row.id, "resting": [*passed.resting]}).first()
+        for query in (evaluations_due(row.id), trainings_due(row.id, passed.racing.get(row.id))):
+            first = connection.execute(query.where(*free).limit(1)).first()
             if first is not None:
                 slot = Slot.model_validate(first.slot or row.slot)
                 return Turn(first.id, slot, row.owner_id, row.project_id)
@@ -197,18 +180,14 @@ def busy_slots(connection: sa.Connection) -> dict[str | None, int]:
 
 
 class FreeSlots:
-    """Counts the slots that owners and projects use, against their quotas.
+    """Counts the slots that owners and projects use, against their quotas."""
 
-    The database is read only if there are quotas, or for `every`.
-    """
-
-    def __init__(self, connection: sa.Connection, limits: QuotaLimits, *, every: bool = False) -> None:
+    def __init__(self, connection: sa.Connection, limits: QuotaLimits) -> None:
         self._limits = limits
         self.users, self.projects = Counter[int | None](), Counter[int | None]()
         """Used slots, by the ids of owners and projects."""
-        if every or limits.users or limits.projects:
-            for row in connection.execute(_HELD):
-                self.take(row.owner_id, row.project_id, row.n)
+        for row in connection.execute(_HELD):
+            self.take(row.owner_id, row.project_id, row.n)
 
     def left(self, owner: int | None, project: int, most: int) -> int:
         """The number of slots that an owner and its project may still use, at most `most`."""
@@ -229,36 +208,32 @@ def in_turn(connection: sa.Connection, busy: Mapping[str | None, int]) -> list[s
 
     By priority, then the owner with the fewest used slots, then age.
     """
-    rows = connection.execute(_IN_TURN).all()
+    columns = (sweep.c[name] for name in ("id", "slot", "priority", "actor", "owner_id", "project_id"))
+    query: sa.Select[Any] = sa.select(*columns, sa.cast(sweep.c.slot, sa.Text).label("text"))
+    rows = connection.execute(query.where(sweep.c.state == SweepState.RUNNING)).all()
     return sorted(rows, key=lambda row: (-row.priority, busy.get(row.actor, 0), row.id))
 
 
-def _next_of_sweep(
-    free: tuple[sa.ColumnElement[bool], ...] = (), racing: int | None = None
-) -> tuple[sa.Select[Any], ...]:
-    """The queries for a sweep's next evaluation, and for its next training; without those that are `resting`."""
-    waiting = (
+def trainings_due(sweep_id: int, racing: int | None = None) -> sa.Select[Any]:
+    """SQL for the waiting trainings of a sweep in the order of its plan.
+
+    In a race, a trial waits for earlier repeats of its cell, but for the first `racing` repeats.
+    """
+    query = (
         sa.select(training.c.id, trial.c.slot)
         .join(training, training.c.id == trial.c.training_id)
-        .where(trial.c.sweep_id == sa.bindparam("sweep"), trial.c.state == TrialState.WAITING)
-        .where(*_in_its_round(racing))
+        .where(trial.c.sweep_id == sweep_id, trial.c.state == TrialState.WAITING)
+        .where(training.c.state == TrialState.WAITING)
         .order_by(trial.c.position)
     )
-    rested = training.c.uid.not_in(sa.bindparam("resting", expanding=True))
-    mine = (training.c.state == TrialState.WAITING, rested, *free)
-    return tuple(query.where(*mine).limit(1) for query in (evaluations_due(sa.bindparam("sweep")), waiting))
-
-
-def _in_its_round(first: int | None) -> list[sa.ColumnElement[bool]]:
-    """The condition that a trial of a race need not wait for earlier repeats; the `first` repeats never do."""
-    if first is None:
-        return []
+    if racing is None:
+        return query
     same = (_EARLIER.c.sweep_id == trial.c.sweep_id, _EARLIER.c.cell == trial.c.cell)
-    open_ones = sa.exists().where(*same, _EARLIER.c.state.in_(TRIAL_ACTIVE), _EARLIER.c.repeat < trial.c.repeat)
-    return [sa.or_(trial.c.repeat < first, ~open_ones)]
+    earlier = sa.exists().where(*same, _EARLIER.c.state.in_(TRIAL_ACTIVE), _EARLIER.c.repeat < trial.c.repeat)
+    return query.where(sa.or_(trial.c.repeat < racing, ~earlier))
 
 
-def evaluations_due(sweep_id: int | sa.BindParameter[int]) -> sa.Select[Any]:
+def evaluations_due(sweep_id: int) -> sa.Select[Any]:
     """SQL for the waiting evaluations of a sweep's finished trials whose weights exist, oldest first."""
     done = sa.exists().where(_SOURCE.c.id == training.c.source, _SOURCE.c.state == TrialState.FINISHED)
     return (
@@ -270,21 +245,14 @@ def evaluations_due(sweep_id: int | sa.BindParameter[int]) -> sa.Select[Any]:
     )
 
 
-def slot_not_in(slot: str, excluded: tuple[str, ...]) -> list[sa.ColumnElement[bool]]:
-    """The SQL condition that a trial's slot is not `excluded`; `slot` is the slot of its sweep."""
-    if not excluded:  # the usual case, for which the index alone suffices
-        return []
-    own = sa.cast(trial.c.slot, sa.Text).not_in(excluded)
-    return [own] if slot in excluded else [sa.or_(trial.c.slot.is_(None), own)]
+def asks_for(slots: Collection[str], usual: str | sa.ColumnElement[str]) -> sa.ColumnElement[bool]:
+    """The SQL condition that a trial asks for one of these slots, as JSON; `usual` is the slot of its sweep."""
+    return sa.func.coalesce(sa.cast(trial.c.slot, sa.Text), usual).in_(slots)
 
 
-def need_not_in(missing_needs: Collection[str]) -> list[sa.ColumnElement[bool]]:
-    """The SQL condition that a training reads none of these data sets."""
-    return [sa.or_(training.c.need.is_(None), training.c.need.not_in(missing_needs))] if missing_needs else []
-
-
-_USUAL: Final = _next_of_sweep()
-"""For a sweep without exclusions that does not race."""
+def reads(needs: Collection[str]) -> sa.ColumnElement[bool]:
+    """The SQL condition that a training reads one of these data sets."""
+    return sa.func.coalesce(training.c.need, "").in_(needs)
 
 
 def order_names(connection: sa.Connection, training_id: int) -> dict[str, Any]:

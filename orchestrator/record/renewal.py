@@ -8,7 +8,7 @@ from typing import Final
 
 import sqlalchemy as sa
 
-from orchestrator.record.changes import mark_trials, note_trials
+from orchestrator.record.changes import trials_changed
 from orchestrator.record.columns import shortened
 from orchestrator.record.database import FencedAccess
 from orchestrator.record.schema import attempt, request, sweep, training, trial
@@ -98,8 +98,7 @@ def _move(connection: sa.Connection, renewal: Renewed, heir: Known, tallies: def
     ).all()  # fmt: skip
     if not moved:
         return  # they moved before
-    mark_trials(connection, [(row.sweep_id, row.id) for row in moved])
-    note_trials(connection, [(row.sweep_id, row.id) for row in moved])
+    trials_changed(connection, [(row.sweep_id, row.id) for row in moved])
     take_results(connection, [row.id for row in moved])
     begun = connection.execute(sa.select(attempt.c.id).where(attempt.c.training_id == renewal.old.id)).first()
     for sweep_id, count in Counter(row.sweep_id for row in moved).items():
@@ -127,8 +126,7 @@ def _fail(connection: sa.Connection, renewal: Renewed, tallies: defaultdict[int,
     if old.evaluated:
         query = sa.select(trial.c.sweep_id, trial.c.id).where(trial.c.evaluation_id == old.id)
         rows = connection.execute(query).all()
-    mark_trials(connection, [(row.sweep_id, row.id) for row in rows])
-    note_trials(connection, [(row.sweep_id, row.id) for row in rows])
+    trials_changed(connection, [(row.sweep_id, row.id) for row in rows])
     for row in rows:
         tally = tallies[row.sweep_id]
         tally.unevaluated += old.evaluated
@@ -144,7 +142,7 @@ def _fresh(connection: sa.Connection, training_id: int) -> bool:
         .where(trial.c.training_id == training_id, trial.c.state.in_(TRIAL_ACTIVE))
         .distinct()
     )
-    return any(connection.execute(query).scalars())
+    return any(connection.scalars(query))
 
 
 def _leave(connection: sa.Connection, old: int, heir: int, begun: bool) -> None:

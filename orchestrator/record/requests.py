@@ -164,7 +164,7 @@ class Submissions(Access):
                 owner = sa.select(schema.sweep.c.owner_id).where(schema.sweep.c.id == sweep)
                 _require_owner_room(connection, connection.execute(owner).scalar_one(), added_trials, most_waiting)
             its_sweep = sa.select(trials.c.sweep_id).where(trials.c.id == trial)
-            if trial is not None and connection.execute(its_sweep).scalar_one_or_none() != sweep:
+            if trial is not None and connection.scalar(its_sweep) != sweep:
                 raise NotFoundError(f"no trial {trial} in sweep {sweep}")
             values = {
                 "kind": kind, "sweep_id": sweep, "trial_id": trial, "actor": actor, "created": datetime.now(UTC),
@@ -199,7 +199,7 @@ def _require_owner_room(connection: sa.Connection, owner: int | None, added: int
         .join(sweep, sweep.c.id == request.c.sweep_id)
         .where(own, request.c.kind == "extend", request.c.applied.is_(None))
     )
-    waiting = sum(int((arguments or {}).get(ADDED, 0)) for arguments in connection.execute(query).scalars())
+    waiting = sum(int((arguments or {}).get(ADDED, 0)) for arguments in connection.scalars(query))
     waiting += int(connection.execute(queued).scalar_one()) + int(connection.execute(rows).scalar_one())
     if waiting + added > most:
         raise ConflictError(
@@ -309,13 +309,13 @@ class RequestReader(Access):
                 return  # it applies to the next round
             ended = f"sweep {sweep} is {state}" if state in SWEEP_ENDED else None
             if ended is None and trial_id is not None:
-                its = connection.execute(sa.select(trial.c.state).where(trial.c.id == trial_id)).scalar_one_or_none()
+                its = connection.scalar(sa.select(trial.c.state).where(trial.c.id == trial_id))
                 evaluated = connection.execute(active.where(trial.c.id == trial_id)).first() is not None
                 ended = f"trial {trial_id} is {its}" if its in TRIAL_ENDED and not evaluated else None
             elif ended is None and cell_index is not None:
                 searched = sa.select(cell.c.open).where(cell.c.sweep_id == sweep, cell.c.cell == cell_index)
                 going = connection.execute(active.where(trial.c.cell == cell_index)).first()
-                if going is None and not connection.execute(searched).scalar_one_or_none():
+                if going is None and not connection.scalar(searched):
                     ended = f"all trials of cell {cell_index} of sweep {sweep} have ended"
         if resolved:
             raise ConflictError(
@@ -364,7 +364,7 @@ def note_look(connection: sa.Connection, sweep: int, request_id: int, position: 
     """Record in an extension the position of its first trial, and how many trials had finished before it."""
     ended = sa.select(sa.func.count()).where(trial.c.sweep_id == sweep, trial.c.state == TrialState.FINISHED)
     its = request.c.id == request_id
-    arguments = connection.execute(sa.select(request.c.arguments).where(its)).scalar_one_or_none() or {}
+    arguments = connection.scalar(sa.select(request.c.arguments).where(its)) or {}
     look = {"position": position, "finished": connection.execute(ended).scalar_one()}
     connection.execute(sa.update(request).where(its).values(arguments={**arguments, **look}))
 
@@ -385,5 +385,5 @@ class RequestWriter(FencedAccess):
                 look = {name: row.arguments[name] for name in KEPT if name in (row.arguments or {})}
                 connection.execute(sa.update(request).where(*its).values(arguments=look or None))
             answered = done.values(applied=datetime.now(UTC), outcome=shortened(outcome))
-            for sweep in connection.execute(answered.returning(request.c.sweep_id)).scalars().all():
+            for sweep in connection.scalars(answered.returning(request.c.sweep_id)).all():
                 note(connection, ChangeKind.REQUEST, sweep, request_id)

@@ -116,7 +116,7 @@ class ResolutionWriter(FencedAccess):
         known = sa.select(resolution.c.id).where(resolution.c.request == request_id)
         with self._database.writing() as connection:
             require_sweep(connection, sweep)
-            if (other := connection.execute(going).scalar()) is not None:
+            if (other := connection.scalar(going)) is not None:
                 raise ConflictError(
                     f"the resolution of request {other} is still active; end it first with `resolution SWEEP --halt`"
                 )

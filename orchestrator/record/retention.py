@@ -66,7 +66,7 @@ class CollectionReader(Access):
         with self._database.reading() as connection:
             holders = _pointed(connection, trial.c.sweep_id == sweep)
             gone = sa.select(collected.c.training_id)
-            return len(holders - set(connection.execute(gone).scalars()))
+            return len(holders - set(connection.scalars(gone)))
 
     def begun(self, request_id: int) -> bool:
         """Whether the removal of weights that a request asked for has begun."""
@@ -187,7 +187,7 @@ def _pointed(connection: sa.Connection, which: sa.ColumnElement[bool]) -> set[in
     for column in (trial.c.training_id, trial.c.evaluation_id):
         holder = sa.func.coalesce(training.c.source, training.c.id)
         query = sa.select(holder).join(trial, column == training.c.id).where(which).distinct()
-        found |= set(connection.execute(query).scalars())
+        found |= set(connection.scalars(query))
     return found
 
 

@@ -184,7 +184,7 @@ def _problems(connection: sa.Connection, sweep: int) -> list[TrialProblem]:
     finished = trial.c.state == TrialState.FINISHED
     diverged = [columns.where(finished, trial.c.reused == reused, trial.c.diverged) for reused in (False, True)]
     others = (query.order_by(trial.c.id) for query in (columns.where(evaluation_failed()), *diverged))
-    troubled = [id_ for query in (failed, *others) for id_ in connection.execute(query).scalars()]
+    troubled = [id_ for query in (failed, *others) for id_ in connection.scalars(query)]
     return [
         TrialProblem(
             trial=row.id, labels={**row.cell_labels, **row.candidate_labels, **row.repeat_labels}, state=row.state,
@@ -402,12 +402,12 @@ class SweepReader(Access):
         ConflictError: the sweep has not ended.
         """
         with self._database.reading() as connection:
-            state = connection.execute(sa.select(sweeps.c.state).where(sweeps.c.id == sweep)).scalar_one_or_none()
+            state = connection.scalar(sa.select(sweeps.c.state).where(sweeps.c.id == sweep))
             if state is None:
                 return None
             if state not in SWEEP_ENDED:
                 raise ConflictError(f"sweep {sweep} is {state}; cancel it before it is deleted")
-            uids = connection.execute(sa.select(training.c.uid).where(training.c.id.in_(_only_of(sweep)))).scalars()
+            uids = connection.scalars(sa.select(training.c.uid).where(training.c.id.in_(_only_of(sweep))))
             stopping = attempt.c.training_id.in_(_only_of(sweep)), attempt.c.state == "running"
             busy = connection.execute(sa.select(attempt.c.id).where(*stopping).limit(1)).first() is not None
             return Deletion(tuple(uids), busy)
@@ -523,7 +523,7 @@ class SweepWriter(FencedAccess):
 
     def _write(self, connection: sa.Connection, sweep: int, queued: sa.Executable, rows: PlanRows, fresh: bool) -> None:
         """Append rows in the order of the plan; `queued` gives the uid of the queued sweep."""
-        uid = connection.execute(queued).scalar_one_or_none()
+        uid = connection.scalar(queued)
         if uid is None:
             raise ConflictError(f"sweep {sweep} cannot be started: it is not queued any more")
         trials = TrialRows(connection, sweep, uuid.UUID(uid), fresh, whole=True)
@@ -594,7 +594,6 @@ class SweepWriter(FencedAccess):
         """Set a sweep that cannot be run to failed, with the reason; its active trials are cancelled."""
         with self._database.writing() as connection:
             cancel_trials(connection, sweep)
-            trial_rows.cancel(connection, sweep)
             connection.execute(sa.update(cell).where(cell.c.sweep_id == sweep, cell.c.open).values(open=False))
             failed = connection.execute(
                 sa.update(sweeps)
@@ -607,7 +606,7 @@ class SweepWriter(FencedAccess):
     def unsettled(self) -> list[int]:
         """Running sweeps whose trials, evaluations and searches have all ended; raises FencedError."""
         with self._database.holding() as connection:
-            return list(connection.execute(_UNSETTLED).scalars())
+            return list(connection.scalars(_UNSETTLED))
 
     def delete(self, sweep: int, by: int | None = None, outcome: str = "deleted") -> None:
         """Delete an ended sweep's rows, and those of the trainings that no other sweep points to.
@@ -623,7 +622,7 @@ class SweepWriter(FencedAccess):
             row = connection.execute(ended.with_for_update()).first()
             if row is None:
                 raise ConflictError(f"sweep {sweep} has not ended; cancel it before it is deleted")
-            alone = list(connection.execute(_only_of(sweep)).scalars())
+            alone = list(connection.scalars(_only_of(sweep)))
             requests = sa.update(schema.request).where(schema.request.c.sweep_id == sweep)
             connection.execute(requests.values(arguments=None))
             done = requests.where(schema.request.c.id == by, schema.request.c.applied.is_(None))

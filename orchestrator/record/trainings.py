@@ -23,7 +23,7 @@ _CHUNK: Final = 500
 def closed_to(connection: sa.Connection, project: int) -> frozenset[int]:
     """The projects whose trainings the sweeps of a project must not reuse: all other closed projects."""
     closed = sa.select(projects.c.id).where(projects.c.open.is_(False), projects.c.id != project)
-    return frozenset(connection.execute(closed).scalars())
+    return frozenset(connection.scalars(closed))
 
 
 def reachable(closed: Collection[int]) -> list[sa.ColumnElement[bool]]:
@@ -111,7 +111,7 @@ def evaluation_of(connection: sa.Connection, source: int, recipe: Mapping[str, A
 
 def with_source(connection: sa.Connection, training_id: int) -> list[int]:
     """The ids of a training and, before it, of the training whose weights it evaluates."""
-    source = connection.execute(sa.select(training.c.source).where(training.c.id == training_id)).scalar()
+    source = connection.scalar(sa.select(training.c.source).where(training.c.id == training_id))
     return [training_id] if source is None else [source, training_id]
 
 

@@ -136,8 +136,8 @@ def _counted(connection: sa.Connection, table: sa.Table) -> int:
     """The highest id that the table ever gave, also to deleted rows: ids are not reused."""
     if connection.dialect.name == "sqlite":
         query = sa.text("SELECT max(seq) FROM sqlite_sequence WHERE name = :name")
-        return int(connection.execute(query, {"name": table.name}).scalar() or 0)
-    name = connection.execute(sa.select(sa.func.pg_get_serial_sequence(table.name, "id"))).scalar()
+        return int(connection.scalar(query, {"name": table.name}) or 0)
+    name = connection.scalar(sa.select(sa.func.pg_get_serial_sequence(table.name, "id")))
     if name is None:
         return 0
     row = connection.exec_driver_sql(f"SELECT last_value, is_called FROM {name}").one()  # noqa: S608  of the catalog
@@ -145,7 +145,7 @@ def _counted(connection: sa.Connection, table: sa.Table) -> int:
 
 
 def _count_on(connection: sa.Connection, table: sa.Table, last: int) -> None:
-    highest = connection.execute(sa.select(sa.func.max(table.c.id))).scalar() or 0
+    highest = connection.scalar(sa.select(sa.func.max(table.c.id))) or 0
     last = max(last, highest)
     if not last:
         return

@@ -20,6 +20,7 @@ from orchestrator.record.changes import (
     note_progress,
     note_trials,
     queue_delivery_stalled,
+    trials_changed,
 )
 from orchestrator.record.claims import WRITTEN_LAST, append_log, append_points, run_with_training, write_log
 from orchestrator.record.columns import dump_result, finite_or_none, selection_score, shortened, storable
@@ -175,8 +176,7 @@ class EventWriter(FencedAccess):
             .returning(trial.c.sweep_id, trial.c.id)
         )
         trials = list(moved.tuples())
-        mark_trials(connection, trials)
-        note_trials(connection, trials)
+        trials_changed(connection, trials)
         if state is TrialState.FINISHED:
             take_results(connection, sorted(number for _, number in trials))
 
@@ -200,7 +200,7 @@ class EventWriter(FencedAccess):
         chosen: sa.ColumnElement[bool] = sa.false()
         if summary.candidate is not None:
             chosen = sa.or_(trial.c.candidate == summary.candidate, MAY_BE_SHOWN)
-        shown = connection.execute(sa.select(trial.c.id).where(its_trials, chosen)).scalars().all()
+        shown = connection.scalars(sa.select(trial.c.id).where(its_trials, chosen)).all()
         mark_trials(connection, [(event.sweep, number) for number in shown])
 
 
@@ -243,7 +243,7 @@ def _without_attempt(connection: sa.Connection, training_id: int) -> TrialState:
         return TrialState.WAITING
     ends = (TrialState.CANCELLED, TrialState.PRUNED)
     query = sa.select(trial.c.state).where(trial.c.training_id == training_id, trial.c.state.in_(ends))
-    last = connection.execute(query.order_by(trial.c.ended.desc(), trial.c.id.desc()).limit(1)).scalar_one_or_none()
+    last = connection.scalar(query.order_by(trial.c.ended.desc(), trial.c.id.desc()).limit(1))
     return TrialState.CANCELLED if last is None else TrialState(last)
 
 
@@ -345,12 +345,12 @@ def prune_added(connection: sa.Connection, sweep: int, position: int) -> None:
     gone = sa.exists().where(*here, other.c.state == TrialState.PRUNED)
     spared = sa.exists().where(*here, other.c.reason.is_not(None), other.c.state != TrialState.PRUNED)
     reason = "pruned with its candidate, which had been pruned before this repeat was added"
-    rows = connection.execute(
+    rows = connection.scalars(
         sa.update(trial)
         .where(trial.c.sweep_id == sweep, trial.c.position >= position, trial.c.state.in_(TRIAL_ACTIVE), gone, ~spared)
         .values(state=TrialState.PRUNED, ended=datetime.now(UTC), reason=reason)
         .returning(trial.c.training_id)
-    ).scalars()
+    )
     end_unneeded(connection, list(rows), TrialState.PRUNED)
 
 
@@ -370,14 +370,13 @@ class TrialWriter(FencedAccess):
         with self._database.writing() as connection:
             require_sweep(connection, sweep)
             cancelled = cancel_trials(connection, sweep, trial, cell)
-            ended = trial_rows.cancel(connection, sweep, trial, cell)
             if trial is None:
                 closing = sa.update(cells).where(cells.c.sweep_id == sweep, cells.c.open).values(open=False)
                 if cell is not None:
                     connection.execute(closing.where(cells.c.cell == cell))
                 else:
-                    self._end_cancelled(connection, sweep, cancelled + connection.execute(closing).rowcount)
-            return Touched(cancelled, ended)
+                    self._end_cancelled(connection, sweep, cancelled.trials + connection.execute(closing).rowcount)
+            return cancelled
 
     def _end_cancelled(self, connection: sa.Connection, sweep: int, cancelled: int) -> None:
         """End a cancelled sweep, unless its trials had all ended before: then it is settled as usual."""
@@ -415,24 +414,18 @@ class TrialWriter(FencedAccess):
             return Touched(retried, again_evaluated)
 
 
-def cancel_trials(connection: sa.Connection, sweep: int, one: int | None = None, cell: int | None = None) -> int:
-    """Cancel the active trials of a sweep, of a cell, or one trial; returns how many."""
+def cancel_trials(connection: sa.Connection, sweep: int, one: int | None = None, cell: int | None = None) -> Touched:
+    """Cancel the active trials and the evaluations of a sweep, of a cell, or of one trial; returns how many."""
     rows = connection.execute(
         sa.update(trial)
         .where(*part_of(sweep, one, cell), trial.c.state.in_(before(TRIAL_STEPS, TrialState.CANCELLED)))
         .values(state=TrialState.CANCELLED, ended=datetime.now(UTC))
         .returning(trial.c.id, trial.c.training_id, trial.c.started, trial.c.mlflow_run)
     ).all()
-    touched = sa.select(trial.c.training_id).where(trial.c.sweep_id == sweep)
-    if rows:
-        connection.execute(
-            sa.update(training)
-            .where(training.c.id.in_(touched), training.c.state == TrialState.WAITING, ~needed(training.c.id))
-            .values(state=TrialState.CANCELLED, ended=datetime.now(UTC))
-        )
+    end_unneeded(connection, [row.training_id for row in rows])
     mark_trials(connection, [(sweep, row.id) for row in rows if may_be_shown(row)])
     note_trials(connection, [(sweep, row.id) for row in rows])
-    return len(rows)
+    return Touched(len(rows), trial_rows.cancel(connection, sweep, one, cell))
 
 
 def _expand_again(connection: sa.Connection, sweep: int) -> Touched:
@@ -454,8 +447,7 @@ def retry_trials(
     for rows in chunked(retried, 1_000):
         _wait_again(connection, [row.id for row in rows], sorted({row.training_id for row in rows}))
         unsettle(connection, sweep, (row.cell for row in rows))
-        mark_trials(connection, [(sweep, row.id) for row in rows])
-        note_trials(connection, [(sweep, row.id) for row in rows])
+        trials_changed(connection, [(sweep, row.id) for row in rows])
         trial_rows.move(connection, sorted({row.training_id for row in rows}))
     return len(retried)
 

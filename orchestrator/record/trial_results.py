@@ -75,7 +75,7 @@ class TrialResultReader(Access):
         """
         now = self.of(sweep)
         with self._database.reading() as connection:
-            later = connection.execute(_LATER, {"sweep": sweep, "moment": moment}).scalars()
+            later = connection.scalars(_LATER, {"sweep": sweep, "moment": moment})
             begin = min((look["position"] for look in later if look and "position" in look), default=None)
             ended = {row.id: row for row in connection.execute(_ENDED, {"sweep": sweep, "moment": moment})}
             measured = [row.training_id for row in ended.values() if row.measured > moment]

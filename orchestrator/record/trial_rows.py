@@ -11,7 +11,7 @@ from typing import Any, Final
 import sqlalchemy as sa
 
 from orchestrator.record import schema
-from orchestrator.record.changes import mark_cell, mark_trials, note_trials
+from orchestrator.record.changes import mark_cell, mark_trials, trials_changed
 from orchestrator.record.columns import finite_or_none
 from orchestrator.record.database import chunked, insert_missing
 from orchestrator.record.schema import LABELS, NUMBERS, attempt, candidate, cell, training, trial, trial_column
@@ -168,8 +168,7 @@ def measure(connection: sa.Connection, sweep: int, fresh: bool, trials: Iterable
         end_unneeded(connection, [row.evaluation_id for row in rows.values() if row.evaluation_id is not None])
         _forget(connection, heirs)
         move(connection, [rows[measured.trial].training_id for measured in others])
-        mark_trials(connection, [(sweep, measured.trial) for measured in chunk])
-        note_trials(connection, [(sweep, measured.trial) for measured in chunk])
+        trials_changed(connection, [(sweep, measured.trial) for measured in chunk])
 
 
 def _rows(connection: sa.Connection, trials: Sequence[int]) -> Mapping[int, sa.Row[Any]]:
@@ -277,7 +276,7 @@ def _forget(connection: sa.Connection, heirs: Mapping[int, int]) -> None:
     shown = sa.exists().where(sa.or_(trial.c.training_id == training.c.id, trial.c.evaluation_id == training.c.id))
     for chunk in chunked(heirs, _CHUNK):
         doomed = (training.c.id.in_(chunk), ~shown, ~needed)
-        for gone in connection.execute(sa.delete(training).where(*doomed).returning(training.c.id)).scalars().all():
+        for gone in connection.scalars(sa.delete(training).where(*doomed).returning(training.c.id)).all():
             connection.execute(sa.update(training).where(training.c.heir == gone).values(heir=heirs[gone]))
 
 
@@ -298,7 +297,7 @@ def move(connection: sa.Connection, trainings: Sequence[int]) -> None:
             continue  # the usual case
         _bequeath(connection, mine)
         lost = sa.select(trial.c.evaluation_id).where(*mine, trial.c.diverged)
-        left = list(connection.execute(lost).scalars())
+        left = list(connection.scalars(lost))
         connection.execute(sa.update(trial).where(*mine, trial.c.diverged).values(evaluation_id=None))
         end_unneeded(connection, left)
         moved = connection.execute(
@@ -307,8 +306,7 @@ def move(connection: sa.Connection, trainings: Sequence[int]) -> None:
             .values(training_id=trial.c.evaluation_id, evaluation_id=None)
             .returning(trial.c.sweep_id, trial.c.cell, trial.c.id)
         ).all()
-        mark_trials(connection, [(row.sweep_id, row.id) for row in moved])
-        note_trials(connection, [(row.sweep_id, row.id) for row in moved])
+        trials_changed(connection, [(row.sweep_id, row.id) for row in moved])
         take_results(connection, [row.id for row in moved])
         for sweep in sorted({row.sweep_id for row in moved}):
             unsettle(connection, sweep, (row.cell for row in moved if row.sweep_id == sweep))
@@ -329,7 +327,7 @@ def cancel(connection: sa.Connection, sweep: int, one: int | None = None, at: in
     The trials keep the numbers that they have.
     """
     which = [*part_of(sweep, one, at), trial.c.evaluation_id.is_not(None)]
-    left = list(connection.execute(sa.select(trial.c.evaluation_id).where(*which)).scalars())
+    left = list(connection.scalars(sa.select(trial.c.evaluation_id).where(*which)))
     connection.execute(sa.update(trial).where(*which).values(evaluation_id=None))
     end_unneeded(connection, left)
     return len(left)
@@ -338,7 +336,7 @@ def cancel(connection: sa.Connection, sweep: int, one: int | None = None, at: in
 def retry(connection: sa.Connection, sweep: int, one: int | None = None, at: int | None = None) -> int:
     """Let the failed evaluations of further metrics of a sweep, a cell or a trial wait again; returns how many."""
     failed = sa.select(trial.c.evaluation_id).where(*part_of(sweep, one, at), evaluation_failed())
-    rows = connection.execute(failed).scalars().all()
+    rows = connection.scalars(failed).all()
     for chunk in chunked(dict.fromkeys(rows), _CHUNK):
         again = sa.update(training).where(training.c.id.in_(chunk), training.c.state.in_(EVALUATION_FAILED))
         connection.execute(again.values(WAITING_AGAIN))
@@ -410,7 +408,7 @@ class TrialRows:
     def _mark_begun(self, first: int) -> None:
         written = trial.c.position.between(first, self.position - 1)  # both ends: there are no statistics yet
         begun = sa.select(trial.c.id).where(trial.c.sweep_id == self._sweep, written)
-        ids = list(self._connection.execute(begun.where(trial.c.state != TrialState.WAITING)).scalars())
+        ids = list(self._connection.scalars(begun.where(trial.c.state != TrialState.WAITING)))
         mark_trials(self._connection, [(self._sweep, number) for number in ids])
         take_results(self._connection, ids)
 

@@ -61,7 +61,7 @@ def of_whole(connection: sa.Connection, among: Collection[int] | None = None) ->
     `among`: the sweeps to check, `None` for all. Empty if there is no such sweep, so that indexes can be used.
     """
     query = _IN_PART if among is None else _IN_PART.where(sweep.c.id.in_(sorted(among)))
-    parts = connection.execute(query).scalars().all()
+    parts = connection.scalars(query).all()
     return [trial.c.sweep_id.not_in(parts)] if parts else []
 
 
@@ -86,7 +86,7 @@ class ExpansionReader(Access):
 
     def _labels(self, query: sa.Select[tuple[Any]]) -> Iterator[Labels]:
         with self._database.reading() as connection:
-            yield from connection.execute(query).scalars()
+            yield from connection.scalars(query)
 
 
 class TrialReader(Access):
@@ -143,7 +143,7 @@ class TrialReader(Access):
                 return []
             here = joined.where(trial.c.sweep_id == own.sweep_id, trial.c.cell == own.cell, trial.c.id != number)
             summary = sa.select(cell.c.summary).where(cell.c.sweep_id == own.sweep_id, cell.c.cell == own.cell)
-            best = (connection.execute(summary).scalar() or {}).get("candidate")
+            best = (connection.scalar(summary) or {}).get("candidate")
             other = here.where(trial.c.candidate == own.candidate).order_by(trial.c.repeat).limit(1)
             wanted = [("the same candidate's other repeat", other)]
             if best is not None and best != own.candidate:
@@ -272,12 +272,13 @@ def _evaluated_from(connection: sa.Connection, source: int | None, asked: list[s
 def first_trial(connection: sa.Connection, training_id: int) -> int | None:
     """The first finished trial for which a training was run; the others reused the training."""
     trained = (trial.c.training_id == training_id, trial.c.state == TrialState.FINISHED, ~trial.c.reused)
-    return connection.execute(sa.select(sa.func.min(trial.c.id)).where(*trained)).scalar_one_or_none()
+    first: int | None = connection.scalar(sa.select(sa.func.min(trial.c.id)).where(*trained))
+    return first
 
 
 def training_of(connection: sa.Connection, number: int) -> int:
     """The id of the training that a trial points to; raises NotFoundError."""
-    found = connection.execute(sa.select(trial.c.training_id).where(trial.c.id == number)).scalar_one_or_none()
+    found = connection.scalar(sa.select(trial.c.training_id).where(trial.c.id == number))
     if found is None:
         raise NotFoundError(f"no trial {number}")
     return int(found)
