@@ -67,7 +67,7 @@ def test_what_is_restored_is_what_was_there(home: Settings, tmp_path: Path) -> N
     assert contents(there.resolved_home) == contents(home.resolved_home)
     before, after = Store.open(home.database), Store.open(there.database)
     assert after.sweeps.page() == before.sweeps.page()
-    assert after.sweeps.page().items[0].name != "half done"
+    assert after.sweeps.page()[0].items[0].name != "half done"
     assert after.trials.page(1) == before.trials.page(1)
     assert list(after.audit.after(0)) == list(before.audit.after(0))
     before.close()

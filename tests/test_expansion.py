@@ -211,7 +211,7 @@ def test_nothing_takes_a_part_for_the_whole(turns: Turns, service: Service, sett
         found = service.sweeps.get(sweep)
         assert (found.state, found.started, found.counts.total) == ("queued", None, 0)
         assert (found.steps.done, found.steps.percent, found.eta_seconds) == (0, 0, None)
-        assert now.store.sweeps.page().items[0].counts.total == 0
+        assert now.store.sweeps.page()[0].items[0].counts.total == 0
         assert service.sweeps.grid(sweep) == []
         assert service.store.sweeps.cell_count(sweep) == 0
         assert service.store.trials.page(sweep, None, None, None, 100).items == []

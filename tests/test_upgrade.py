@@ -105,7 +105,7 @@ def test_what_waits_is_planned_anew_and_what_is_finished_stays(home: Settings, s
 def test_nothing_goes_on_from_a_checkpoint_of_older_versions(home: Settings, store: Store) -> None:
     conduct(home, CHANGED)
     assert rows(store, "SELECT uid FROM attempt WHERE resumed_from IS NOT NULL") == []
-    states = {sweep.id: sweep.state.value for sweep in store.sweeps.page().items}
+    states = {sweep.id: sweep.state.value for sweep in store.sweeps.page()[0].items}
     assert states == {
         1: "finished",
         2: "finished",

@@ -13,6 +13,8 @@ from orchestrator.host.identity import digest, new_token
 from orchestrator.record.accounts import (
     audit_event,
     by_token,
+    is_valid,
+    named,
     require_administrator,
     require_own_tokens,
     require_steered,
@@ -62,7 +64,7 @@ class AccountWriter(_Administration):
     def open_project(self, name: str, *, everyone: bool) -> None:
         """Make a project visible to every user, or to its members only; raises NotFoundError."""
         with self._administering() as connection:
-            number = _id(connection, project, "project", name)
+            number = named(connection, project, name).id
             connection.execute(sa.update(project).where(project.c.id == number).values(open=everyone))
             audit_event(connection, "project opened" if everyone else "project closed", f"project {name}")
 
@@ -70,7 +72,7 @@ class AccountWriter(_Administration):
         """Add a user, and its membership in a project; raises ConflictError if the name is taken, NotFoundError."""
         with self._administering() as connection:
             if where is not None:
-                _id(connection, project, "project", where)
+                named(connection, project, where)
             _add(connection, account, f"a user named {name!r}", name=name, role=role)
             audit_event(connection, "user added", f"user {name}", role)
             if where is not None:
@@ -106,7 +108,7 @@ class AccountWriter(_Administration):
         """
         with self._database.writing() as connection:
             who = require_own_tokens(connection, user)
-            number = _id(connection, account, "user", user)
+            number = int(named(connection, account, user).id)
             if not who.administers and scope in _FOR_ADMINISTRATORS:
                 raise NotAllowedError(f"only an administrator may make a token of the scope {scope}")
             if not who.administers and expires is None:
@@ -154,7 +156,7 @@ class AccountWriter(_Administration):
         values = limits.model_dump()
         listed = ", ".join(f"{what} {most:g}" for what, most in values.items() if most is not None)
         with self._administering() as connection:
-            number = _id(connection, table, kind, name)
+            number = named(connection, table, name).id
             if listed:
                 upsert(connection, quota, {key: number}, values)
             else:
@@ -163,7 +165,7 @@ class AccountWriter(_Administration):
 
     def _set(self, name: str, values: dict[str, Any], what: str, detail: str = "") -> None:
         with self._administering() as connection:
-            number = _id(connection, account, "user", name)
+            number = named(connection, account, name).id
             connection.execute(sa.update(account).where(account.c.id == number).values(values))
             audit_event(connection, what, f"user {name}", detail)
 
@@ -187,7 +189,7 @@ def _same(known: sa.Row[Any], whose: int, name: str, scope: Scope) -> int:
         raise ConflictError(
             f"the idempotency key belongs to token {known.id}, whose user, name or scope differs; use a new key"
         )
-    if known.revoked is not None or (known.expires is not None and known.expires <= datetime.now(UTC)):
+    if not is_valid(known):
         raise ConflictError(
             f"the idempotency key belongs to token {known.id}, which was revoked or has expired; use a new key"
         )
@@ -206,16 +208,9 @@ def _require_few(connection: sa.Connection, whose: int, user: str) -> None:
 
 def _place(connection: sa.Connection, name: str, where: str) -> dict[str, int]:
     return {
-        "account_id": _id(connection, account, "user", name),
-        "project_id": _id(connection, project, "project", where),
+        "account_id": named(connection, account, name).id,
+        "project_id": named(connection, project, where).id,
     }
-
-
-def _id(connection: sa.Connection, table: sa.Table, kind: str, name: str) -> int:
-    number = connection.scalar(sa.select(table.c.id).where(table.c.name == name))
-    if number is None:
-        raise NotFoundError(f"no {kind} named {name!r}")
-    return int(number)
 
 
 MOST_SHARES: Final = 20
@@ -292,7 +287,7 @@ class LoginWriter(_Administration):
                 connection.execute(sa.update(account).where(account.c.id == row.id).values(role=person.role))
                 audit_event(connection, "role given", f"user {row.name}", person.role, actor=HOW)
             number = _let_in(connection, row.id, terms.seconds)
-            who = by_token(connection, number)
+            who = by_token(connection, token.c.id == number)
             assert who is not None, "it was made just now"
             audit_event(connection, "login", HOW, f"subject {person.subject}", who=who)
             return who
@@ -301,7 +296,7 @@ class LoginWriter(_Administration):
         """Revoke the session token of a browser; False if `number` is not a valid token of a browser."""
         mine = (token.c.id == number, token.c.browser.is_(True))
         with self._database.writing() as connection:
-            who = by_token(connection, number)
+            who = by_token(connection, token.c.id == number)
             ending = sa.update(token).where(*mine, token.c.revoked.is_(None)).values(revoked=datetime.now(UTC))
             if not connection.execute(ending).rowcount:
                 return False
@@ -311,7 +306,7 @@ class LoginWriter(_Administration):
     def link(self, name: str, issuer: str, subject: str) -> None:
         """Link a user with an OpenID subject; raises NotFoundError, and ConflictError if one of them is linked."""
         with self._administering() as connection:
-            row = _named(connection, name)
+            row = named(connection, account, name)
             if (row.issuer, row.subject) == (issuer, subject):
                 return
             if row.subject is not None:
@@ -329,7 +324,7 @@ class LoginWriter(_Administration):
     def unlink(self, name: str) -> None:
         """Remove a user's link with an OpenID provider and end its browser sessions; raises NotFoundError."""
         with self._administering() as connection:
-            row = _named(connection, name)
+            row = named(connection, account, name)
             if row.subject is None:
                 return
             connection.execute(sa.update(account).where(account.c.id == row.id).values(issuer=None, subject=None))
@@ -360,7 +355,7 @@ def _made(connection: sa.Connection, person: Person, role: Role | None) -> sa.Ro
     audit_event(
         connection, "user added", f"user {person.name}", f"{values['role']}, subject {person.subject}", actor=HOW
     )
-    return _named(connection, person.name)
+    return named(connection, account, person.name)
 
 
 def _let_in(connection: sa.Connection, whose: int, seconds: float) -> int:
@@ -380,10 +375,3 @@ def _let_in(connection: sa.Connection, whose: int, seconds: float) -> int:
 
 def _open(whose: int) -> tuple[sa.ColumnElement[bool], ...]:
     return token.c.account_id == whose, token.c.browser.is_(True), token.c.revoked.is_(None)
-
-
-def _named(connection: sa.Connection, name: str) -> sa.Row[Any]:
-    row = connection.execute(sa.select(account).where(account.c.name == name)).one_or_none()
-    if row is None:
-        raise NotFoundError(f"no user named {name!r}")
-    return row

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from orchestrator.host.logs import ids_of_now
 from orchestrator.record.columns import storable
-from orchestrator.record.database import Access, decode, encode
+from orchestrator.record.database import Access, next_cursor, page_after
 from orchestrator.record.schema import MAIN, account, audit, membership, project, share, sweep, token
 from orchestrator.views.accounts import (
     OWNER,
@@ -41,19 +41,17 @@ class AccountReader(Access):
     def by_hash(self, digest: str) -> Caller | None:
         """The user who owns the API token with this SHA-256 hash; `None` unless the token is valid now."""
         with self._database.reading() as connection:
-            number = connection.scalar(sa.select(token.c.id).where(token.c.hash == digest))
-            return None if number is None else by_token(connection, number)
+            return by_token(connection, token.c.hash == digest)
 
     def by_token(self, number: int) -> Caller | None:
         """The user who owns the API token with this number; `None` unless the token is valid now."""
         with self._database.reading() as connection:
-            return by_token(connection, number)
+            return by_token(connection, token.c.id == number)
 
     def by_name(self, name: str) -> Caller | None:
         """The rights of a user who was authenticated elsewhere, such as by a proxy."""
         with self._database.reading() as connection:
-            number = connection.scalar(sa.select(account.c.id).where(account.c.name == name))
-            return None if number is None else _of_account(connection, number, None, Scope.ADMIN)
+            return _of_account(connection, account.c.name == name, None, Scope.ADMIN)
 
     def by_links(self, digests: Collection[str]) -> Caller | None:
         """The visitor whom the share links with these SHA-256 hashes let in; `None` unless one of them is valid now."""
@@ -99,10 +97,8 @@ class AccountReader(Access):
             if who.steered is None or MAIN in who.steered:
                 return MAIN
             return min(who.steered) if len(who.steered) == 1 else 0
-        number = self._scalar(sa.select(project.c.id).where(project.c.name == name))
-        if number is None:
-            raise NotFoundError(f"no project named {name!r}")
-        return int(number)
+        with self._database.reading() as connection:
+            return int(named(connection, project, name).id)
 
     def names_of(self, projects: frozenset[int] | None) -> list[str]:
         """The names of the projects with these numbers; `None` means all projects."""
@@ -112,12 +108,17 @@ class AccountReader(Access):
         return [row.name for row in self._rows(query)]
 
 
-def by_token(connection: sa.Connection, number: int) -> Caller | None:
-    """The user who owns an API token; `None` if it was revoked or has expired, or the user is disabled."""
-    row = connection.execute(sa.select(token).where(token.c.id == number)).one_or_none()
-    if row is None or row.revoked is not None or (row.expires is not None and row.expires <= datetime.now(UTC)):
+def is_valid(row: sa.Row[Any]) -> bool:
+    """Whether an API token was neither revoked nor has expired."""
+    return row.revoked is None and (row.expires is None or row.expires > datetime.now(UTC))
+
+
+def by_token(connection: sa.Connection, which: sa.ColumnElement[bool]) -> Caller | None:
+    """The user who owns an API token; `None` unless the token is valid and the user is not disabled."""
+    row = connection.execute(sa.select(token).where(which)).one_or_none()
+    if row is None or not is_valid(row):
         return None
-    return _of_account(connection, row.account_id, row.id, Scope(row.scope))
+    return _of_account(connection, account.c.id == row.account_id, row.id, Scope(row.scope))
 
 
 def again(connection: sa.Connection, who: Caller) -> Caller | None:
@@ -127,14 +128,17 @@ def again(connection: sa.Connection, who: Caller) -> Caller | None:
     if who.user is None:
         return by_links(connection, share.c.id.in_(who.links))
     if who.token is None:
-        return _of_account(connection, who.user, None, who.scope)
-    return by_token(connection, who.token)
+        return _of_account(connection, account.c.id == who.user, None, who.scope)
+    return by_token(connection, token.c.id == who.token)
 
 
-def _of_account(connection: sa.Connection, number: int, by: int | None, scope: Scope) -> Caller | None:
-    row = connection.execute(sa.select(account).where(account.c.id == number)).one_or_none()
+def _of_account(
+    connection: sa.Connection, which: sa.ColumnElement[bool], by: int | None, scope: Scope
+) -> Caller | None:
+    row = connection.execute(sa.select(account).where(which)).one_or_none()
     if row is None or row.disabled is not None:
         return None
+    number = row.id
     most = _RANKS.get(scope, Role.MEMBER)  # MLflow's own scope writes what runs have logged
     role = min(Role(row.role), most, key=_ORDER.index)
     if role is Role.ADMIN:
@@ -165,8 +169,16 @@ def by_links(connection: sa.Connection, which: sa.ColumnElement[bool]) -> Caller
 
 def _steers(connection: sa.Connection, number: int | None, where: int) -> bool:
     """Whether a user, or the owner of the service for `None`, may change the sweeps of a project."""
-    who = OWNER if number is None else _of_account(connection, number, None, Scope.ADMIN)
+    who = OWNER if number is None else _of_account(connection, account.c.id == number, None, Scope.ADMIN)
     return who is not None and (who.steered is None or where in who.steered)
+
+
+def named(connection: sa.Connection, table: sa.Table, name: str) -> sa.Row[Any]:
+    """The row of a user (`account`) or a project with this name; raises NotFoundError."""
+    row = connection.execute(sa.select(table).where(table.c.name == name)).one_or_none()
+    if row is None:
+        raise NotFoundError(f"no {'user' if table is account else 'project'} named {name!r}")
+    return row
 
 
 _CHUNK = 1_000
@@ -178,12 +190,9 @@ class AuditLog(Access):
     def after(self, number: int) -> Iterator[AuditEntry]:
         """The audit entries after the entry `number`, oldest first; reads a thousand in each transaction."""
         while True:
-            rows = self._rows(sa.select(audit).where(audit.c.id > number).order_by(audit.c.id).limit(_CHUNK))
-            for row in rows:
-                yield AuditEntry(
-                    id=row.id, at=row.at, who=row.who, user=row.account_id, token=row.token_id, what=row.what,
-                    target=row.target, detail=row.detail, address=row.address, request=row.request,
-                )  # fmt: skip
+            columns = sa.select(audit, audit.c.account_id.label("user"), audit.c.token_id.label("token"))
+            rows = self._rows(columns.where(audit.c.id > number).order_by(audit.c.id).limit(_CHUNK))
+            yield from (AuditEntry.model_validate(row, from_attributes=True) for row in rows)
             if len(rows) < _CHUNK:
                 return
             number = rows[-1].id
@@ -204,7 +213,7 @@ class DirectoryReader(Access):
 
     def users(self, cursor: str | None, limit: int, name: str | None = None) -> Page[UserView]:
         """A page of users with their projects; `name` limits it to the user of this name."""
-        query = _page(sa.select(account), account, cursor, limit)
+        query = page_after(sa.select(account), account.c.id, cursor, limit)
         if name is not None:
             query = query.where(account.c.name == name)
         with self._database.reading() as connection:
@@ -221,7 +230,7 @@ class DirectoryReader(Access):
             )
             for row in rows[:limit]
         ]
-        return Page[UserView](items=items, next_cursor=_next(rows, limit))
+        return Page(items=items, next_cursor=next_cursor(rows, limit))
 
     def user(self, name: str) -> UserView:
         """The user of a name with its projects; raises NotFoundError."""
@@ -231,7 +240,7 @@ class DirectoryReader(Access):
 
     def projects(self, cursor: str | None, limit: int, name: str | None = None) -> Page[ProjectView]:
         """A page of projects with their members; `name` limits it to the project of this name."""
-        query = _page(sa.select(project), project, cursor, limit)
+        query = page_after(sa.select(project), project.c.id, cursor, limit)
         if name is not None:
             query = query.where(project.c.name == name)
         with self._database.reading() as connection:
@@ -245,7 +254,7 @@ class DirectoryReader(Access):
             ProjectView(name=row.name, open=row.open, created=row.created, members=members[row.id])
             for row in rows[:limit]
         ]
-        return Page[ProjectView](items=items, next_cursor=_next(rows, limit))
+        return Page(items=items, next_cursor=next_cursor(rows, limit))
 
     def project(self, name: str) -> ProjectView:
         """The project of a name with its members; raises NotFoundError."""
@@ -255,28 +264,25 @@ class DirectoryReader(Access):
 
     def tokens(self, cursor: str | None, limit: int, user: str | None = None) -> Page[TokenView]:
         """A page of API tokens, of all users or of one."""
-        query = _page(_TOKENS, token, cursor, limit)
+        query = page_after(_TOKENS, token.c.id, cursor, limit)
         if user is not None:
             query = query.where(account.c.name == user)
         rows = self._rows(query)
-        return Page[TokenView](items=[_token(row) for row in rows[:limit]], next_cursor=_next(rows, limit))
+        items = [TokenView.model_validate(row, from_attributes=True) for row in rows[:limit]]
+        return Page(items=items, next_cursor=next_cursor(rows, limit))
 
     def token(self, number: int) -> TokenView:
         """The API token with a number, without its secret; raises NotFoundError."""
         row = self._row(_TOKENS.where(token.c.id == number))
         if row is None:
             raise NotFoundError(f"no token {number}")
-        return _token(row)
+        return TokenView.model_validate(row, from_attributes=True)
 
 
-_TOKENS: Final = sa.select(token, account.c.name.label("user")).join(account)
-
-
-def _token(row: sa.Row[Any]) -> TokenView:
-    return TokenView(
-        id=row.id, user=row.user, name=row.name, scope=Scope(row.scope), created=row.created, expires=row.expires,
-        revoked=row.revoked, browser=bool(row.browser),
-    )  # fmt: skip
+_TOKENS: Final = sa.select(
+    *(token.c[name] for name in ("id", "name", "scope", "created", "expires", "revoked")),
+    account.c.name.label("user"), token.c.browser.is_(True).label("browser"),
+).join(account)  # fmt: skip
 
 
 def _places(connection: sa.Connection, users: Sequence[int]) -> dict[int, list[MembershipView]]:
@@ -286,16 +292,6 @@ def _places(connection: sa.Connection, users: Sequence[int]) -> dict[int, list[M
         role = Role.MEMBER if row.steers else Role.VIEWER
         places[row.account_id].append(MembershipView(project=row.name, role=role))
     return places
-
-
-def _page(query: sa.Select[Any], table: sa.Table, cursor: str | None, limit: int) -> sa.Select[Any]:
-    """One row more than is shown, which tells whether there is another page."""
-    query = query.order_by(table.c.id).limit(limit + 1)
-    return query if cursor is None else query.where(table.c.id > decode(cursor))
-
-
-def _next(rows: Sequence[sa.Row[Any]], limit: int) -> str | None:
-    return encode(rows[limit - 1].id) if len(rows) > limit else None
 
 
 def require_steered(connection: sa.Connection, wanted: int, *, owned: bool = False) -> int:

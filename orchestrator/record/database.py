@@ -87,6 +87,24 @@ def decode(cursor: str) -> int:
         raise NotFoundError(f"no page at cursor {cursor!r}: pass `next_cursor` of the page before") from error
 
 
+def page_after(
+    query: sa.Select[Any], by: sa.ColumnElement[int], cursor: str | None, limit: int, *, newest: bool = False
+) -> sa.Select[Any]:
+    """The query of a page of rows, sorted by a column of distinct numbers, the `newest` first or last.
+
+    It has one row more than the page shows, from which `next_cursor` sees whether another page follows.
+    """
+    query = query.order_by(by.desc() if newest else by).limit(limit + 1)
+    if cursor is None:
+        return query
+    return query.where(by < decode(cursor) if newest else by > decode(cursor))
+
+
+def next_cursor(rows: Sequence[sa.Row[Any]], limit: int, by: str = "id") -> str | None:
+    """The cursor of the page after the rows of a query by `page_after`; `None` after the last page."""
+    return encode(getattr(rows[limit - 1], by)) if len(rows) > limit else None
+
+
 def with_labels(query: sa.Select[Any]) -> sa.Select[Any]:
     """Add the labels of the cell and the candidate to a query of trials, as `cell_labels` and `candidate_labels`."""
     its_cell = sa.and_(cell.c.sweep_id == trial.c.sweep_id, cell.c.cell == trial.c.cell)

@@ -18,8 +18,8 @@ from orchestrator.record.database import (
     Access,
     FencedAccess,
     by_request,
-    decode,
-    encode,
+    next_cursor,
+    page_after,
     require_lasting,
     require_sweep,
     upsert,
@@ -244,15 +244,12 @@ class RequestReader(Access):
 
     def page(self, sweep: int, cursor: str | None = None, limit: int = 50) -> Page[RequestView]:
         """A page of the requests of a sweep, also of a deleted sweep, newest first; raises NotFoundError."""
-        query = sa.select(request).where(request.c.sweep_id == sweep).order_by(request.c.id.desc()).limit(limit + 1)
-        if cursor is not None:
-            query = query.where(request.c.id < decode(cursor))
+        its = sa.select(request).where(request.c.sweep_id == sweep)
         with self._database.reading() as connection:
-            rows = connection.execute(query).all()
+            rows = connection.execute(page_after(its, request.c.id, cursor, limit, newest=True)).all()
             if not rows and cursor is None:
                 require_sweep(connection, sweep)
-        more = encode(rows[limit - 1].id) if len(rows) > limit else None
-        return Page[RequestView](items=[_view(row) for row in rows[:limit]], next_cursor=more)
+        return Page(items=[_view(row) for row in rows[:limit]], next_cursor=next_cursor(rows, limit))
 
     def pending(self) -> list[PendingRequest]:
         """The requests that are not carried out yet, oldest first."""

@@ -19,8 +19,8 @@ from orchestrator.record.database import (
     FencedAccess,
     absence,
     chunked,
-    decode,
-    encode,
+    next_cursor,
+    page_after,
     require_sweep,
     with_labels,
 )
@@ -267,29 +267,21 @@ class SweepReader(Access):
         cursor: str | None = None,
         limit: int = 50,
         tag: str | None = None,
-    ) -> Page[SweepSummary]:
-        """A page of sweeps, newest first.
+    ) -> tuple[Page[SweepSummary], dict[int, dict[str, Any]]]:
+        """A page of sweeps, newest first, and their stored specs by the sweep's number.
 
         `name` is a part of the sweep's name and `tag` a whole tag, both without regard to case.
         """
-        return self.page_and_specs(state, name, cursor, limit, tag)[0]
-
-    def page_and_specs(
-        self, state: str | None, name: str | None, cursor: str | None, limit: int, tag: str | None = None
-    ) -> tuple[Page[SweepSummary], dict[int, dict[str, Any]]]:
-        """A page of sweeps as `page` gives it, and their stored specs by the sweep's number: they may be large."""
-        table, its = sweeps, tags_table.c
-        columns = (table.c[column] for column in _LISTED)
-        query = sa.select(*columns, _PROJECT).order_by(table.c.id.desc()).limit(limit + 1)
+        its = tags_table.c
+        columns = (sweeps.c[column] for column in _LISTED)
+        query = page_after(sa.select(*columns, _PROJECT), sweeps.c.id, cursor, limit, newest=True)
         if state is not None:
-            query = query.where(table.c.state == state)
+            query = query.where(sweeps.c.state == state)
         if name is not None:
-            query = query.where(table.c.name.icontains(name, autoescape=True))
+            query = query.where(sweeps.c.name.icontains(name, autoescape=True))
         if tag is not None:
             same = sa.func.lower(its.tag) == sa.func.lower(tag)
-            query = query.where(table.c.id.in_(sa.select(its.sweep_id).where(its.kind == "sweep", same)))
-        if cursor is not None:
-            query = query.where(table.c.id < decode(cursor))
+            query = query.where(sweeps.c.id.in_(sa.select(its.sweep_id).where(its.kind == "sweep", same)))
         with self._database.reading() as connection:
             rows: Sequence[Any] = connection.execute(query).all()
             shown = rows[:limit]
@@ -300,8 +292,7 @@ class SweepReader(Access):
                 SweepSummary(**_summary(row, counts[row.id], progress[row.id]), tags=tags.get(row.id, []))
                 for row in shown
             ]
-        page = Page[SweepSummary](items=items, next_cursor=encode(shown[-1].id) if len(rows) > limit else None)
-        return page, {row.id: row.spec for row in shown}
+        return Page(items=items, next_cursor=next_cursor(rows, limit)), {row.id: row.spec for row in shown}
 
     def named_before(self, numbers: Collection[int]) -> dict[int, int]:
         """The latest earlier sweep with the same name, for each sweep that has one."""

@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple
 
 import sqlalchemy as sa
 
-from orchestrator.record.database import Access, decode, encode, require_sweep, with_labels
+from orchestrator.record.database import Access, next_cursor, page_after, require_sweep, with_labels
 from orchestrator.record.schema import attempt, candidate, cell, sweep, training, trial
 from orchestrator.record.trainings import EVALUATION_FAILED
 from orchestrator.views.errors import NotFoundError
@@ -96,19 +96,16 @@ class TrialReader(Access):
         self, sweep: int, state: str | None = None, cell: int | None = None, cursor: str | None = None, limit: int = 100
     ) -> Page[TrialSummary]:
         """A page of a sweep's trials in the order of its plan, once they are all written; raises NotFoundError."""
-        query = _SUMMARIES.where(trial.c.sweep_id == sweep).order_by(trial.c.position).limit(limit + 1)
+        query = page_after(_SUMMARIES.where(trial.c.sweep_id == sweep), trial.c.position, cursor, limit)
         if state is not None:
             query = query.where(trial.c.state == state)
         if cell is not None:
             query = query.where(trial.c.cell == cell)
-        if cursor is not None:
-            query = query.where(trial.c.position > decode(cursor))
         with self._database.reading() as connection:
             require_sweep(connection, sweep)
             rows = [] if unexpanded(connection, sweep) else connection.execute(query).all()
-        shown = rows[:limit]
-        items = [TrialSummary(**_summary(row)) for row in shown]
-        return Page[TrialSummary](items=items, next_cursor=encode(shown[-1].position) if len(rows) > limit else None)
+        items = [TrialSummary(**_summary(row)) for row in rows[:limit]]
+        return Page(items=items, next_cursor=next_cursor(rows, limit, "position"))
 
     def get(self, trial: int) -> TrialView:
         """The trial with a number, with all details; raises NotFoundError."""

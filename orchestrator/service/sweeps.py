@@ -429,7 +429,7 @@ class SweepQueries:
         self, state: str | None, name: str | None, cursor: str | None, limit: int, tag: str | None = None
     ) -> Page[SweepSummary]:
         """Sweeps, newest first; `name` is a part of the name, `tag` a whole tag of the sweep."""
-        found, specs = self._store.sweeps.page_and_specs(state, name, cursor, limit, tag and tag.strip())
+        found, specs = self._store.sweeps.page(state, name, cursor, limit, tag and tag.strip())
         numbers = [item.id for item in found.items]
         before, settled = self._store.sweeps.named_before(numbers), self._store.sweeps.settled(numbers)
         specs |= self._store.sweeps.specs_of(set(before.values()) - specs.keys())

@@ -237,7 +237,7 @@ class FrameQueries:
 
     def sweeps(self) -> Iterator[bytes]:
         """A frame of every sweep, newest first."""
-        return frames.sweeps(each(lambda cursor: self._store.sweeps.page(None, None, cursor, 200)))
+        return frames.sweeps(each(lambda cursor: self._store.sweeps.page(cursor=cursor, limit=200)[0]))
 
     def trials(self, sweep: int) -> Iterator[bytes]:
         """A frame of a sweep's trials with labels, metrics, recipe and provenance."""

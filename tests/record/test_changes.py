@@ -260,7 +260,7 @@ def test_concurrent_duplicates_become_one_sweep(store: Store, another: Callable[
         answers = list(pool.map(submit, [store, another()] * 4))
     assert len({answer.id for answer in answers}) == 1
     assert sum(answer.created for answer in answers) == 1
-    assert len(store.sweeps.page().items) == 1
+    assert len(store.sweeps.page()[0].items) == 1
 
 
 @ON_BOTH

@@ -241,9 +241,9 @@ def test_a_candidate_has_the_very_number_of_its_axis(store: Store) -> None:
 @ON_BOTH
 def test_sweeps_are_listed_by_a_part_of_their_name_in_any_case(store: Store) -> None:
     ids = [store.submissions.add_sweep(new_sweep(f"Table {number}")).id for number in range(5)]
-    assert [one.id for one in store.sweeps.page(name="table 3").items] == [ids[3]]
-    assert store.sweeps.page(name="100%").items == []
-    summary = store.sweeps.page().items[0]
+    assert [one.id for one in store.sweeps.page(name="table 3")[0].items] == [ids[3]]
+    assert store.sweeps.page(name="100%")[0].items == []
+    summary = store.sweeps.page()[0].items[0]
     assert (summary.name, summary.total, summary.tables, summary.actor) == ("Table 4", 4, ["main"], "ann")
     assert summary.created.utcoffset() is not None
 
@@ -264,7 +264,7 @@ def test_the_time_left_is_that_of_the_steps_left_in_the_slots_at_work(store: Sto
     assert view.eta_low_seconds is not None
     assert view.eta_high_seconds is not None
     assert view.eta_low_seconds < view.eta_seconds < view.eta_high_seconds
-    assert [one.eta_seconds for one in store.sweeps.page().items] == [view.eta_seconds]
+    assert [one.eta_seconds for one in store.sweeps.page()[0].items] == [view.eta_seconds]
     reused = started(store, fence, losses=["triplet"], seeds=[0])
     assert store.sweeps.get(reused).eta_seconds is None
 
@@ -300,7 +300,7 @@ def test_progress_counts_steps(store: Store, fence: int, writer: Writer) -> None
     ended = store.sweeps.get(sweep)
     assert ended.steps.shares == {"finished": 100, "failed": 100, "cancelled": 200}
     assert (ended.steps.done, ended.steps.percent, ended.counts.done) == (100, 25, 1)
-    assert store.sweeps.page().items[0].steps == ended.steps
+    assert store.sweeps.page()[0].items[0].steps == ended.steps
     writer.trials.retry(sweep)
     run_all(store, fence)
     writer.events.write(SweepSettled(sweep))
