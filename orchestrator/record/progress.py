@@ -2,8 +2,8 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal, NamedTuple
 
@@ -17,8 +17,6 @@ from orchestrator.record.trials import is_expanded
 from orchestrator.views.states import SWEEP_ENDED, SweepState, TrialState
 from orchestrator.views.sweeps import Counts, StepCount
 
-_MOST_WEIGHED: Final = 20_000
-"""Trials of an ended sweep up to which steps are read; in a larger sweep, every trial counts the same."""
 _LEAST_ENDED: Final = 3
 """Ended trials that are needed to estimate how early others end."""
 _DONE: Final = ("finished", "diverged", "pruned", "running")
@@ -31,57 +29,15 @@ _MOST_TIMED: Final = 200
 """The last trainings of the plan from which the remaining time is estimated."""
 _LEAST_WINDOW: Final = 30.0
 """The least seconds over which the number of concurrent trainings is measured."""
-_KINDS_KEPT: Final = 20_000  # kinds of cells
-
-# Queries are built once: a list of sweeps runs each of them for every running sweep.
-_SWEEP: Final = trial.c.sweep_id == sa.bindparam("sweep")
-_ENDED: Final = (
-    sa.select(trial.c.cell, training.c.step, training.c.seconds, attempt.c.started, attempt.c.ended, attempt.c.holder)
-    .join(training, training.c.id == trial.c.training_id)
-    .join(attempt, attempt.c.training_id == training.c.id)
-    .where(_SWEEP, ~trial.c.reused, training.c.source.is_(None), attempt.c.ended.is_not(None))
-    .where(trial.c.state == sa.bindparam("state"), attempt.c.state == sa.bindparam("ending"))
-    .order_by(trial.c.position.desc())
-    .limit(_MOST_TIMED)
-)
-
 
 _SWEEPS_KEPT: Final = 256  # sweeps
 LARGE: Final = 1_000
 """Trials from which on computations over a whole sweep are expensive."""
 
 
-@dataclass(slots=True)
-class Steps:
-    """The planned and trained steps of a sweep's trials in one state (finished, pruned, diverged, ...)."""
-
-    trials: int = 0
-    planned: int = 0
-    """Without trials of unknown length."""
-    trained: int = 0
-    """At most the planned steps."""
-    unknown: int = 0
-    """Trials of unknown length."""
-
-
-@dataclass(slots=True)
-class StepTally:
-    """The planned and trained steps of a sweep's trials, by state of the trial."""
-
-    kinds: dict[str, Steps] = field(default_factory=lambda: defaultdict(Steps))
-
-    @property
-    def mean(self) -> float | None:
-        """The mean planned steps of the trials of known length."""
-        known = sum(steps.trials - steps.unknown for steps in self.kinds.values())
-        return sum(steps.planned for steps in self.kinds.values()) / known if known else None
-
-    def expected_share(self) -> float:
-        """The share of its planned steps that a trial trains, less than 1 with early stopping or patience."""
-        ended = [self.kinds[kind] for kind in ("finished", "pruned") if kind in self.kinds]
-        planned, trained = sum(steps.planned for steps in ended), sum(steps.trained for steps in ended)
-        enough = sum(steps.trials for steps in ended) >= _LEAST_ENDED
-        return trained / planned if planned and trained and enough else 1.0
+Tally = Mapping[str, Any]
+"""By kind of trial (a state, or `diverged`), a row with the number of `trials`, their `planned` and `trained` steps,
+and the number of trials of `unknown` length, which have no planned steps."""
 
 
 class SweepProgress(NamedTuple):
@@ -95,68 +51,47 @@ class ProgressReader:
     """Computes and caches the progress of sweeps; safe to share between threads."""
 
     def __init__(self, database: Database) -> None:
-        self._database, self._pace = database, Pace()
+        self._database = database
         self._ended: Cache[int, StepCount] = Cache(_ENDED_KEPT)
         self._cache: Cache[tuple[int, str, int], SweepProgress] = Cache(_SWEEPS_KEPT)
 
-    def of(
-        self, connection: sa.Connection, rows: Sequence[sa.Row[Any]], counts: Mapping[int, Counts]
-    ) -> dict[int, SweepProgress]:
-        """The progress of sweeps by id; `rows` have their id, state, start, total and spec.
+    def of(self, connection: sa.Connection, row: sa.Row[Any], counts: Counts) -> SweepProgress:
+        """The progress of a sweep; `row` has its id, state, start, total and spec.
 
         For a large running sweep, the value may be some seconds old.
         """
-        progress = {
-            row.id: SweepProgress(_counted(StepTally(), row.total), None) for row in rows if not is_expanded(row)
-        }
-        rows = [row for row in rows if row.id not in progress]
-        ended = {row.id for row in rows if row.state in SWEEP_ENDED}
-        tallied = _tallies(connection, [row.id for row in rows if row.id not in ended and row.total < LARGE])
-        for row in rows:
-            if row.id in ended:
-                progress[row.id] = SweepProgress(self._of_ended(connection, row.id, row.total, counts[row.id]), None)
-            elif row.id in tallied:
-                progress[row.id] = self._computed(connection, row, tallied[row.id])
-            else:
-                progress[row.id] = self._recent(connection, row)
-        return progress
-
-    def _recent(self, connection: sa.Connection, row: sa.Row[Any]) -> SweepProgress:
-        def computed(connection: sa.Connection = connection) -> SweepProgress:
-            return self._computed(connection, row, _tallies(connection, [row.id])[row.id])
+        if not is_expanded(row):
+            return SweepProgress(_counted({}, row.total), None)
+        if row.state in SWEEP_ENDED:
+            stamp = (row.total, counts.model_dump_json())
+            steps = self._ended.stamped(row.id, stamp, lambda: _counted(_tally(connection, row.id), row.total))
+            return SweepProgress(steps, None)
+        if row.total < LARGE:
+            return _progress(connection, row)
 
         def in_background() -> SweepProgress:
             with self._database.reading() as own:
-                return computed(own)
+                return _progress(own, row)
 
-        return self._cache.get((row.id, row.state, row.total), computed, in_background)
-
-    def _computed(self, connection: sa.Connection, row: sa.Row[Any], steps: StepTally) -> SweepProgress:
-        left = None
-        begun = any(kind in steps.kinds for kind in _DONE)
-        if row.state == SweepState.RUNNING and begun:  # a paused sweep has no end
-            left = self._pace.left(connection, row.id, steps, row.total, prunes=bool(row.spec.get("prune")))
-        return SweepProgress(_counted(steps, row.total), left)
-
-    def _of_ended(self, connection: sa.Connection, sweep: int, total: int, counts: Counts) -> StepCount:
-        def computed() -> StepCount:
-            if counts.total <= _MOST_WEIGHED:
-                return _counted(_tallies(connection, [sweep])[sweep], total)
-            trials = {state.value: getattr(counts, state) for state in TrialState}
-            trials |= {"finished": counts.finished - counts.diverged, "diverged": counts.diverged}
-            return _by_trials(trials, total)
-
-        return self._ended.stamped(sweep, (total, counts.model_dump_json()), computed)
+        key = (row.id, row.state, row.total)
+        return self._cache.get(key, lambda: _progress(connection, row), in_background)
 
 
-def _counted(found: StepTally, total: int) -> StepCount:
+def _progress(connection: sa.Connection, row: sa.Row[Any]) -> SweepProgress:
+    tally, left = _tally(connection, row.id), None
+    if row.state == SweepState.RUNNING and any(kind in tally for kind in _DONE):  # a paused sweep has no end
+        left = _time_left(connection, row.id, tally, row.total, prunes=bool(row.spec.get("prune")))
+    return SweepProgress(_counted(tally, row.total), left)
+
+
+def _counted(tally: Tally, total: int) -> StepCount:
     """The steps of a sweep of `total` planned trials; trials without a row count as the mean of the others."""
-    rows = sum(steps.trials for steps in found.kinds.values())
-    mean = found.mean
+    rows = sum(steps.trials for steps in tally.values())
+    mean = _mean(tally)
     if not mean:
-        return _by_trials({kind: steps.trials for kind, steps in found.kinds.items()}, total)
+        return _by_trials({kind: steps.trials for kind, steps in tally.items()}, total)
     shares: dict[str, float] = defaultdict(float)
-    for kind, steps in found.kinds.items():
+    for kind, steps in tally.items():
         whole = steps.planned + steps.unknown * mean
         match kind:
             case "pruned":
@@ -168,6 +103,12 @@ def _counted(found: StepTally, total: int) -> StepCount:
                 shares[kind] += whole
     shares["waiting"] += max(0, total - rows) * mean
     return _count("steps", shares)
+
+
+def _mean(tally: Tally) -> float | None:
+    """The mean planned steps of the trials of known length."""
+    known = sum(steps.trials - steps.unknown for steps in tally.values())
+    return sum(steps.planned for steps in tally.values()) / known if known else None
 
 
 def _by_trials(trials: Mapping[str, int], total: int) -> StepCount:
@@ -187,75 +128,66 @@ def _count(unit: Literal["steps", "trials"], shares: Mapping[str, float]) -> Ste
     return StepCount(unit=unit, total=total, done=done, percent=percent, shares=whole)
 
 
-def _tallies(connection: sa.Connection, sweeps: Sequence[int]) -> dict[int, StepTally]:
-    by_sweep = {sweep: StepTally() for sweep in sweeps}
-    for row in connection.execute(_SUMS, {"sweeps": sweeps}) if sweeps else ():
-        kind = "diverged" if row.diverged and row.state == TrialState.FINISHED else row.state
-        steps = by_sweep[row.sweep_id].kinds[kind]
-        steps.trials += row.n
-        steps.planned += int(row.planned or 0)
-        steps.trained += int(row.trained or 0)
-        steps.unknown += int(row.unknown or 0)
-    return by_sweep
-
-
 _PLANNED: Final = training.c.total_steps
 _TRAINED: Final = sa.case((training.c.step < _PLANNED, training.c.step), else_=_PLANNED)
-_SUMS: Final = (
-    sa.select(
-        trial.c.sweep_id, trial.c.state, trial.c.diverged, sa.func.count().label("n"),
-        sa.func.sum(_PLANNED).label("planned"), sa.func.sum(_TRAINED).label("trained"),
-        sa.func.sum(sa.case((_PLANNED == 0, 1), else_=0)).label("unknown"),
-    )
-    .join(training, training.c.id == trial.c.training_id)
-    .where(trial.c.sweep_id.in_(sa.bindparam("sweeps", expanding=True)))
-    .group_by(trial.c.sweep_id, trial.c.state, trial.c.diverged)
-)  # fmt: skip
 
 
-class Pace:
-    """Estimates the time left of a sweep; remembers which cells have steps of the same duration."""
+def _tally(connection: sa.Connection, sweep: int) -> Tally:
+    diverged = sa.and_(trial.c.diverged, trial.c.state == TrialState.FINISHED)
+    query = (
+        sa.select(
+            sa.case((diverged, "diverged"), else_=trial.c.state).label("kind"), sa.func.count().label("trials"),
+            sa.func.sum(_PLANNED).label("planned"), sa.func.sum(_TRAINED).label("trained"),
+            sa.func.sum(sa.case((_PLANNED == 0, 1), else_=0)).label("unknown"),
+        )
+        .join(training, training.c.id == trial.c.training_id)
+        .where(trial.c.sweep_id == sweep)
+        .group_by("kind")
+    )  # fmt: skip
+    return {row.kind: row for row in connection.execute(query)}
 
-    def __init__(self) -> None:
-        self._kinds: dict[tuple[int, int], str] = {}
 
-    def left(
-        self, connection: sa.Connection, sweep: int, found: StepTally, total: int, *, prunes: bool = False
-    ) -> TimeLeft | None:
-        """The time left of a sweep of `total` planned trials; `None` if no training was timed yet.
+def _time_left(connection: sa.Connection, sweep: int, tally: Tally, total: int, *, prunes: bool) -> TimeLeft | None:
+    """The time left of a sweep of `total` planned trials; `None` if no training was timed yet.
 
-        `prunes`: whether the sweep stops trials early.
-        """
-        now, mean = datetime.now(UTC), found.mean or 0.0
-        unborn = max(0, total - sum(steps.trials for steps in found.kinds.values()))
-        early = _early_ends(connection, sweep, unborn) if prunes else ExpectedShare(found.expected_share(), 0.0)
-        share = early.mean
-        going, begun = _running(connection, sweep, now, mean)
-        stretches = [*_timed(connection, sweep), *begun]
-        if not stretches:
-            return None
-        waiting = _waiting(connection, sweep, mean)
-        cells = {cell for cell, _ in going} | {cell for cell, _, _ in waiting} | {at.cell for at in stretches}
-        kinds = self._of_cells(connection, sweep, cells)
-        pending = [Pending(kinds[cell], number, steps * share) for cell, number, steps in waiting]
-        if unborn:  # a search's coming candidates are taken to be like the present ones
-            pending.append(Pending(kinds[stretches[-1].cell], unborn, unborn * mean * share))
-        timed = [Timed(kinds[at.cell], at.steps, at.seconds, at.whole) for at in stretches if at.steps > 0]
-        running = [(kinds[cell], steps * share) for cell, steps in going]
-        return time_left(running, pending, timed, _at_once(stretches, len(going), now), early.doubt)
+    `prunes`: whether the sweep stops trials early.
+    """
+    now, mean = datetime.now(UTC), _mean(tally) or 0.0
+    unborn = max(0, total - sum(steps.trials for steps in tally.values()))
+    early = _early_ends(connection, sweep, unborn) if prunes else ExpectedShare(_share_so_far(tally), 0.0)
+    share = early.mean
+    going, begun = _running(connection, sweep, now, mean)
+    stretches = [*_timed(connection, sweep), *begun]
+    if not stretches:
+        return None
+    waiting = _waiting(connection, sweep, mean)
+    cells = {cell for cell, _ in going} | {cell for cell, _, _ in waiting} | {at.cell for at in stretches}
+    kinds = _kinds(connection, sweep, cells)
+    pending = [Pending(kinds[cell], number, steps * share) for cell, number, steps in waiting]
+    if unborn:  # a search's coming candidates are taken to be like the present ones
+        pending.append(Pending(kinds[stretches[-1].cell], unborn, unborn * mean * share))
+    timed = [Timed(kinds[at.cell], at.steps, at.seconds, at.whole) for at in stretches if at.steps > 0]
+    running = [(kinds[cell], steps * share) for cell, steps in going]
+    return time_left(running, pending, timed, _at_once(stretches, len(going), now), early.doubt)
 
-    def _of_cells(self, connection: sa.Connection, sweep: int, cells: Collection[int]) -> dict[int, str]:
-        """By cell, the shape of its trainings, which decides on the duration of a step; read of its first trial."""
-        missing = [cell for cell in cells if (sweep, cell) not in self._kinds]
-        for chunk in chunked(missing, 500):
-            first = sa.select(sa.func.min(trial.c.id)).where(trial.c.sweep_id == sweep, trial.c.cell.in_(chunk))
-            query = sa.select(trial.c.cell, training.c.recipe).join(training, training.c.id == trial.c.training_id)
-            for row in connection.execute(query.where(trial.c.id.in_(first.group_by(trial.c.cell)))):
-                self._kinds[sweep, row.cell] = shape_key(shape_of(row.recipe))
-        found = {cell: self._kinds[sweep, cell] for cell in cells}
-        while len(self._kinds) > _KINDS_KEPT:
-            self._kinds.pop(next(iter(self._kinds)), None)
-        return found
+
+def _kinds(connection: sa.Connection, sweep: int, cells: Iterable[int]) -> dict[int, str]:
+    """By cell, the shape of its trainings, which decides on the duration of a step; read of its first trial."""
+    kinds: dict[int, str] = {}
+    for chunk in chunked(cells, 500):
+        first = sa.select(sa.func.min(trial.c.id)).where(trial.c.sweep_id == sweep, trial.c.cell.in_(chunk))
+        query = sa.select(trial.c.cell, training.c.recipe).join(training, training.c.id == trial.c.training_id)
+        for row in connection.execute(query.where(trial.c.id.in_(first.group_by(trial.c.cell)))):
+            kinds[row.cell] = shape_key(shape_of(row.recipe))
+    return kinds
+
+
+def _share_so_far(tally: Tally) -> float:
+    """The share of its planned steps that a trial trains, less than 1 with early stopping or patience."""
+    ended = [tally[kind] for kind in ("finished", "pruned") if kind in tally]
+    planned, trained = sum(steps.planned for steps in ended), sum(steps.trained for steps in ended)
+    enough = sum(steps.trials for steps in ended) >= _LEAST_ENDED
+    return trained / planned if planned and trained and enough else 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,8 +257,19 @@ def _running(
 
     A training of unknown length has the `mean`.
     """
-    running = connection.execute(_TRAINS, {"sweep": sweep})
-    rows: dict[int, Any] = {row.id: row for row in running}  # two trials may share a training
+    first = metric.alias()
+    first_id = sa.select(metric.c.id).where(metric.c.attempt_id == attempt.c.id).order_by(metric.c.key, metric.c.step)
+    query = (
+        sa.select(
+            trial.c.cell, training.c.id, training.c.step, training.c.total_steps, attempt.c.started,
+            attempt.c.resumed_from, first.c.step.label("from_step"), first.c.at,
+        )
+        .join(training, training.c.id == trial.c.training_id)
+        .join(attempt, sa.and_(attempt.c.training_id == training.c.id, attempt.c.state == "running"))
+        .outerjoin(first, first.c.id == first_id.limit(1).scalar_subquery())
+        .where(trial.c.sweep_id == sweep, trial.c.state == TrialState.RUNNING, training.c.source.is_(None))
+    )  # fmt: skip
+    rows: dict[int, Any] = {row.id: row for row in connection.execute(query)}  # two trials may share a training
     going = [(row.cell, max(0.0, (row.total_steps or mean) - row.step)) for row in rows.values()]
     begun = []
     for row in rows.values():
@@ -337,35 +280,25 @@ def _running(
     return going, begun
 
 
-_FIRST: Final = metric.alias()
-_FIRST_ID: Final = (
-    sa.select(metric.c.id)
-    .where(metric.c.attempt_id == attempt.c.id)
-    .order_by(metric.c.key, metric.c.step)
-    .limit(1)
-    .scalar_subquery()
-)
-_TRAINS: Final = (
-    sa.select(
-        trial.c.cell, training.c.id, training.c.step, training.c.total_steps, attempt.c.started,
-        attempt.c.resumed_from, _FIRST.c.step.label("from_step"), _FIRST.c.at,
-    )
-    .join(training, training.c.id == trial.c.training_id)
-    .join(attempt, sa.and_(attempt.c.training_id == training.c.id, attempt.c.state == "running"))
-    .outerjoin(_FIRST, _FIRST.c.id == _FIRST_ID)
-    .where(_SWEEP, trial.c.state == TrialState.RUNNING, training.c.source.is_(None))
-)  # fmt: skip
-
-
 def _timed(connection: sa.Connection, sweep: int) -> list[Stretch]:
     """The last trainings of the sweep that finished or were pruned, with the duration of their attempt.
 
     For the first training on a slot, its own duration counts, without the time to start the slot.
     """
+    query = (
+        sa.select(
+            trial.c.cell, training.c.step, training.c.seconds, attempt.c.started, attempt.c.ended, attempt.c.holder
+        )
+        .join(training, training.c.id == trial.c.training_id)
+        .join(attempt, attempt.c.training_id == training.c.id)
+        .where(trial.c.sweep_id == sweep, ~trial.c.reused, training.c.source.is_(None), attempt.c.ended.is_not(None))
+        .order_by(trial.c.position.desc())
+        .limit(_MOST_TIMED)
+    )
     rows = [
         (state is TrialState.FINISHED, row)
         for state, ending in ((TrialState.FINISHED, "finished"), (TrialState.PRUNED, "stopped"))
-        for row in connection.execute(_ENDED, {"sweep": sweep, "state": state, "ending": ending})
+        for row in connection.execute(query.where(trial.c.state == state, attempt.c.state == ending))
     ]
     stretches, known = [], set[str | None]()
     for whole, row in sorted(rows, key=lambda pair: pair[1].started):

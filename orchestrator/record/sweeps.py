@@ -25,7 +25,7 @@ from orchestrator.record.database import (
     with_labels,
 )
 from orchestrator.record.lease import extend
-from orchestrator.record.progress import ProgressReader, SweepProgress
+from orchestrator.record.progress import ProgressReader
 from orchestrator.record.requests import latest_requests, note_look
 from orchestrator.record.schema import (
     attempt,
@@ -287,9 +287,8 @@ class SweepReader(Access):
             shown = rows[:limit]
             ids = [row.id for row in shown]
             counts, tags = _counts(connection, shown), _tags(connection, ids)
-            progress = self._progress.of(connection, shown, counts)
             items = [
-                SweepSummary(**_summary(row, counts[row.id], progress[row.id]), tags=tags.get(row.id, []))
+                SweepSummary(**self._summary(connection, row, counts[row.id]), tags=tags.get(row.id, []))
                 for row in shown
             ]
         return Page(items=items, next_cursor=next_cursor(rows, limit)), {row.id: row.spec for row in shown}
@@ -354,13 +353,22 @@ class SweepReader(Access):
             if row is None:
                 raise NotFoundError(absence(connection, sweep))
             counts = _counts(connection, [row])
-            summary = _summary(row, counts[sweep], self._progress.of(connection, [row], counts)[sweep])
+            summary = self._summary(connection, row, counts[sweep])
             found, asked = _problems(connection, sweep) if is_expanded(row) else [], latest_requests(connection, sweep)
             tags = _tags(connection, [sweep]).get(sweep, [])
             reuse = _reuse(connection, sweep) if counts[sweep].reused else None
         return SweepView(
             **summary, reuse=reuse, tags=tags, spec=row.spec, text=row.text, problems=found, requests=asked
         )
+
+    def _summary(self, connection: sa.Connection, row: sa.Row[Any], counts: Counts) -> dict[str, Any]:
+        values: dict[str, Any] = {column: getattr(row, column) for column in _LISTED if column != "spec"}
+        steps, left = self._progress.of(connection, row, counts)
+        return values | {
+            "project": row.project, "counts": counts, "steps": steps, "eta_seconds": left and left.seconds,
+            "eta_low_seconds": left and left.low, "eta_high_seconds": left and left.high,
+            "tables": list(row.spec.get("tables") or {}), "figures": list(row.spec.get("figures") or {}),
+        }  # fmt: skip
 
     def grid(self, sweep: int, most: int | None = None) -> list[GridCell]:
         """A sweep's cells with their candidates and trials; raises NotFoundError.
@@ -433,16 +441,6 @@ def _reuse(connection: sa.Connection, sweep: int) -> Reuse | None:
     query = query.join(training, training.c.id == trial.c.training_id).where(trial.c.sweep_id == sweep)
     count, of, first, last = connection.execute(query).one()
     return Reuse(trainings=count, of=of, first=first, last=last) if first is not None else None
-
-
-def _summary(row: sa.Row[Any], counts: Counts, progress: SweepProgress) -> dict[str, Any]:
-    values: dict[str, Any] = {column: getattr(row, column) for column in _LISTED if column != "spec"}
-    left = progress.left
-    return values | {
-        "project": row.project, "counts": counts, "steps": progress.steps, "eta_seconds": left and left.seconds,
-        "eta_low_seconds": left and left.low, "eta_high_seconds": left and left.high,
-        "tables": list(row.spec.get("tables") or {}), "figures": list(row.spec.get("figures") or {}),
-    }  # fmt: skip
 
 
 def _tags(connection: sa.Connection, sweeps: Sequence[int]) -> dict[int, list[str]]:
