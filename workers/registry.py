@@ -1,7 +1,6 @@
 """Finds a part by its file name, and builds it from what the trainer offers and the recipe's hyper-parameters."""
 
 import importlib
-import importlib.util
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -15,7 +14,7 @@ from typing import Any
 
 from workers.catalog import own_code
 from workers.catalog.inventory import Entry, holders
-from workers.catalog.source import PartSourceError, load, part_files
+from workers.catalog.source import PartSourceError, load
 from workers.catalog.wording import unknown
 from workers.contract import FOLDERS, Part
 
@@ -26,16 +25,7 @@ class UnknownPart(LookupError):  # noqa: N818 - the name says what happened
 
 def find(kind: str, name: str, parts: Path | None = None) -> type[Any]:
     """Finds the class of a part, built in or in the folder `parts`; raises UnknownPart."""
-    if _is_built_in(kind, name, parts):
-        return _built_in(kind, name)[0]
-    files = part_files(kind, parts)
-    if name not in files:
-        raise UnknownPart(unknown(kind, name, files))
-    path, own = files[name]
-    if own:
-        assert parts is not None
-        return _only_class(path, _own_module(kind, path, parts))
-    return _built_in(kind, name)[0]
+    return _found(kind, name, parts)[0]
 
 
 def build(kind: str, part: Part, parts: Path | None = None, **offers: Any) -> Any:
@@ -43,10 +33,7 @@ def build(kind: str, part: Part, parts: Path | None = None, **offers: Any) -> An
 
     Raises UnknownPart, TypeError if it asks for something that is not offered, ValueError for an invalid option.
     """
-    if _is_built_in(kind, part.name, parts):
-        made, entry = _built_in(kind, part.name)
-    else:
-        made, entry = find(kind, part.name, parts), _entry(kind, part.name, parts)
+    made, entry = _found(kind, part.name, parts)
     if absent := [ask for ask in entry.inputs if ask not in offers]:
         raise TypeError(f"{kind} {part.name!r} asks for {', '.join(absent)}; on offer are {', '.join(sorted(offers))}")
     options = entry.filled(part.options)
@@ -57,32 +44,32 @@ def build(kind: str, part: Part, parts: Path | None = None, **offers: Any) -> An
     return made(**{ask: offers[ask] for ask in entry.inputs}, **frozen)
 
 
-def _is_built_in(kind: str, name: str, parts: Path | None) -> bool:
-    """Whether a part is built in, and no own part has its name. Lists no folder, since an evaluation builds many
-    metrics.
-    """
-    if name not in _built_in_names(kind):
-        return False
-    return parts is None or (parts.is_dir() and not (parts / FOLDERS[kind] / f"{name}.py").exists())
-
-
-@lru_cache
-def _built_in_names(kind: str) -> frozenset[str]:
-    return frozenset(part_files(kind))
+def _found(kind: str, name: str, parts: Path | None) -> tuple[type[Any], Entry]:
+    """The class and the entry of a part."""
+    built_in, file = _built_in(kind, name), f"{FOLDERS[kind]}/{name}.py"
+    if built_in and (parts is None or (parts.is_dir() and not (parts / file).exists())):
+        return built_in
+    catalog = load(parts)
+    entry = catalog.get(kind, name)
+    if entry is None:
+        raise UnknownPart(unknown(kind, name, catalog.names(kind)))
+    assert parts is not None
+    with _importing:
+        _own.begin(parts)
+        return _only_class(parts / file, importlib.import_module(f"{own_code.PACKAGE}.{FOLDERS[kind]}.{name}")), entry
 
 
 @lru_cache(maxsize=256)
-def _built_in(kind: str, name: str) -> tuple[type[Any], Entry]:
-    """A built-in part and its entry, as they were when this process first used them."""
-    module = importlib.import_module(f"workers.{FOLDERS[kind]}.{name}")
-    return _only_class(module.__name__, module), _entry(kind, name, None)
+def _built_in(kind: str, name: str) -> tuple[type[Any], Entry] | None:
+    """A built-in part, as it was when this process first used it; None if there is none of this name.
 
-
-def _entry(kind: str, name: str, parts: Path | None) -> Entry:
-    entry = load(parts).get(kind, name)
+    Cached, since an evaluation builds many metrics.
+    """
+    entry = load().get(kind, name)
     if entry is None:
-        raise UnknownPart(f"{kind} {name!r} was removed from the folder of own parts")
-    return entry
+        return None
+    module = importlib.import_module(f"workers.{FOLDERS[kind]}.{name}")
+    return _only_class(module.__name__, module), entry
 
 
 def _only_class(where: Path | str, module: ModuleType) -> type[Any]:
@@ -96,15 +83,6 @@ def _only_class(where: Path | str, module: ModuleType) -> type[Any]:
     return public[0]
 
 
-def _own_module(kind: str, path: Path, parts: Path) -> ModuleType:
-    """A module of the folder of own parts, imported again only after a file of the folder has changed."""
-    name = f"{own_code.PACKAGE}.{FOLDERS[kind]}.{path.stem}"
-    with _importing:
-        if _own.begin(parts) or name not in sys.modules:
-            return _import(name, path)
-        return sys.modules[name]
-
-
 class _OwnFolder:
     """The folder of own parts whose modules are imported, as it was at that time."""
 
@@ -112,13 +90,13 @@ class _OwnFolder:
         self._known: tuple[Path, own_code.Stamp] | None = None
         self.held = 0  # running trainings, each of which keeps the code that it began with
 
-    def begin(self, parts: Path) -> bool:
+    def begin(self, parts: Path) -> None:
         """Forget all imported own modules if the folder is another one or a file in it has changed."""
         if self.held and self._known is not None and self._known[0] == parts:
-            return False
+            return
         now = parts, own_code.stamp(parts)
         if self._known == now:
-            return False
+            return
         for folder in {parts, *([self._known[0]] if self._known else [])}:
             _forget(folder)
         package = ModuleType(own_code.PACKAGE)
@@ -128,7 +106,6 @@ class _OwnFolder:
             sys.meta_path.insert(0, _OwnModules)
         importlib.invalidate_caches()
         self._known = now
-        return True
 
 
 _own, _importing = _OwnFolder(), RLock()
@@ -176,17 +153,3 @@ class _OwnModules:
             return None
         specs = (FileFinder(folder, (_Source, [".py"])).find_spec(name) for folder in path or ())
         return next((spec for spec in specs if spec is not None and spec.loader is not None), None)
-
-
-def _import(name: str, path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, path, loader=_Source(name, str(path)))
-    if spec is None or spec.loader is None:
-        raise PartSourceError(f"{path}: cannot be imported")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # dataclasses and pickle look a class's module up there
-    try:
-        spec.loader.exec_module(module)
-    except BaseException:
-        del sys.modules[name]
-        raise
-    return module
