@@ -5,7 +5,8 @@ import json
 import math
 import random
 import sys
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -13,7 +14,6 @@ from typing import Any, Final
 
 import numpy as np
 import torch
-from tqdm import tqdm  # type: ignore[import-untyped]
 
 from workers.contract import DataDamagedError
 from workers.data.file_content import note
@@ -46,7 +46,6 @@ USUAL: Final = 32.0
 
 _MEASURED: Final = 1_000  # headers by which the size of all images is estimated
 _DAMAGED: Final = "damaged.json"
-_TOGETHER: Final = 32  # images of a thread that are decoded before they are hashed
 
 
 @dataclass(frozen=True)
@@ -189,8 +188,14 @@ def _write_encoded(folder: Path, pictures: Sequence[Picture], form: Form) -> Non
 
 def _digest(pictures: Sequence[Picture], form: Form, shapes: np.ndarray) -> str:
     """The same as `digest` of the decoded images, with few of them in memory."""
+
+    def decode(number: int) -> np.ndarray:
+        pixels = np.zeros(shapes[number, 1:], np.uint8)
+        form.decode(pictures[number], pixels)
+        return pixels.reshape(-1)
+
     whole, chunk, room = hashlib.sha256(shapes.astype("<i8").tobytes()), hashlib.sha256(), HASHED
-    for pixels in _pixels(pictures, form, shapes):
+    for pixels in each(decode, pictures, "decoding"):
         left = pixels.data
         while len(left) >= room:
             chunk.update(left[:room])
@@ -201,28 +206,6 @@ def _digest(pictures: Sequence[Picture], form: Form, shapes: np.ndarray) -> str:
     if room < HASHED:
         whole.update(chunk.digest())
     return f"sha256:{whole.hexdigest()}"
-
-
-def _pixels(pictures: Sequence[Picture], form: Form, shapes: np.ndarray) -> Iterator[np.ndarray]:
-    """The flat pixels of each picture in order; raises DataDamagedError."""
-    broken: list[tuple[Picture, Exception]] = []
-
-    def decode(number: int) -> np.ndarray:
-        pixels = np.zeros(shapes[number, 1:], np.uint8)
-        try:
-            form.decode(pictures[number], pixels)
-        except UNREADABLE as error:
-            broken.append((pictures[number], error))
-        return pixels.reshape(-1)
-
-    together = _TOGETHER * processors()
-    with ThreadPoolExecutor(processors()) as threads, tqdm(total=len(pictures), desc="decoding", disable=None) as bar:
-        for first in range(0, len(pictures), together):
-            block = range(first, min(first + together, len(pictures)))
-            yield from threads.map(decode, block)
-            bar.update(len(block))
-    if broken:
-        raise unreadable(broken)
 
 
 def _size(pictures: Sequence[Picture], form: Form) -> float:
@@ -310,20 +293,15 @@ def _compare(found: Decoded, pictures: Sequence[Picture], form: Form, folder: Pa
 
 def _write(folder: Path, pictures: Sequence[Picture], form: Form) -> None:
     shapes = shapes_of(pictures, form)
-    _decode(folder / "pixels", pictures, form, shapes)
-    np.save(folder / "shapes.npy", shapes)
-    pixels = np.memmap(folder / "pixels", np.uint8, mode="r")
-    about = {"digest": digest(pixels, shapes), "images": len(pictures), **asdict(form)}
-    (folder / "about.json").write_text(json.dumps(about), "utf-8")
-
-
-def _decode(path: Path, pictures: Sequence[Picture], form: Form, shapes: np.ndarray) -> None:
-    allocate(path, int(shapes[:, 1:].prod(axis=1).sum()))
-    pixels = np.memmap(path, np.uint8, mode="r+")
+    allocate(folder / "pixels", int(shapes[:, 1:].prod(axis=1).sum()))
+    pixels = np.memmap(folder / "pixels", np.uint8, mode="r+")
 
     def decode(number: int) -> None:
         first, *shape = shapes[number].tolist()
-        form.decode(pictures[number], pixels[first : first + int(np.prod(shape))].reshape(shape))
+        form.decode(pictures[number], pixels[first : first + math.prod(shape)].reshape(shape))
 
-    each(decode, pictures, "images")
+    deque(each(decode, pictures, "decoding images"), maxlen=0)
     pixels.flush()
+    np.save(folder / "shapes.npy", shapes)
+    about = {"digest": digest(pixels, shapes), "images": len(pictures), **asdict(form)}
+    (folder / "about.json").write_text(json.dumps(about), "utf-8")

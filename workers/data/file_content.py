@@ -101,59 +101,46 @@ def content(files: Iterable[str], scratch: Path) -> str:
 
 
 def digests(files: Iterable[str], scratch: Path) -> dict[str, str]:
-    """The SHA-256 of each file, read again only if its size, time or inode has changed; raises OSError."""
-    paths = sorted({os.path.abspath(path) for path in files})
-    states = {path: _stated(path) for path in paths}
-    with _Kept(scratch) as kept:
-        found = kept.of(states)
-        missing = [path for path in paths if path not in found]
-        with ThreadPoolExecutor(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 4) as threads:
-            for first in range(0, len(missing), _TOGETHER):
-                some = missing[first : first + _TOGETHER]
-                made = dict(zip(some, threads.map(_hash, some), strict=True))
-                found |= {path: digest for path, (digest, _) in made.items()}
-                kept.add({path: (state, digest) for path, (digest, state) in made.items() if state is not None})
+    """The SHA-256 of each file, read again only if its size, time or inode has changed; raises OSError.
+
+    Hashes are kept in a database in the scratch folder. If it cannot be used, all files are read.
+    """
+    states = {path: _stated(path) for path in sorted({os.path.abspath(path) for path in files})}
+    database = private(scratch / "hashes") / "files.db"
+    found = _kept(database, states)
+    missing = [path for path in states if path not in found]
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 4) as threads:
+        for first in range(0, len(missing), _TOGETHER):
+            some = missing[first : first + _TOGETHER]
+            made = dict(zip(some, threads.map(_hash, some), strict=True))
+            found |= {path: digest for path, (digest, _) in made.items()}
+            _keep(database, {path: (*state, digest) for path, (digest, state) in made.items() if state is not None})
     return found
 
 
-class _Kept:
-    """The hashes that this machine has stored in the scratch folder; does nothing if the database cannot be used."""
+def _kept(database: Path, states: Mapping[str, State]) -> dict[str, str]:
+    """The kept hashes of files that have not changed."""
+    query = "SELECT digest FROM file WHERE path = ? AND size = ? AND time = ? AND inode = ?"
+    found: dict[str, str] = {}
+    with suppress(sqlite3.Error), closing(_opened(database)) as connection:
+        for path, state in states.items():
+            if row := connection.execute(query, (os.fsencode(path), *state)).fetchone():
+                found[path] = row[0]
+    return found
 
-    def __init__(self, scratch: Path) -> None:
-        self._connection: sqlite3.Connection | None = None
-        with suppress(sqlite3.Error):
-            self._connection = sqlite3.connect(private(scratch / "hashes") / "files.db", timeout=30.0)
-            self._connection.execute(
-                "CREATE TABLE IF NOT EXISTS file (path BLOB PRIMARY KEY, size, time, inode, digest) WITHOUT ROWID"
-            )
 
-    def __enter__(self) -> "_Kept":
-        return self
+def _keep(database: Path, rows: Mapping[str, tuple[int, int, int, str]]) -> None:
+    with suppress(sqlite3.Error), closing(_opened(database)) as connection, connection:
+        made = [(os.fsencode(path), *row) for path, row in rows.items()]
+        connection.executemany("INSERT OR REPLACE INTO file VALUES (?, ?, ?, ?, ?)", made)
 
-    def __exit__(self, *_: object) -> None:
-        if self._connection is not None:
-            with closing(self._connection), suppress(sqlite3.Error):
-                self._connection.commit()
 
-    def of(self, states: Mapping[str, State]) -> dict[str, str]:
-        """The hashes of files that have not changed."""
-        found: dict[str, str] = {}
-        if self._connection is None:
-            return found
-        query = "SELECT size, time, inode, digest FROM file WHERE path = ?"
-        with suppress(sqlite3.Error):
-            for path, state in states.items():
-                row = self._connection.execute(query, (os.fsencode(path),)).fetchone()
-                if row is not None and row[:3] == state:
-                    found[path] = row[3]
-        return found
-
-    def add(self, made: Mapping[str, tuple[State, str]]) -> None:
-        if self._connection is not None:
-            rows = [(os.fsencode(path), *state, digest) for path, (state, digest) in made.items()]
-            with suppress(sqlite3.Error):
-                self._connection.executemany("INSERT OR REPLACE INTO file VALUES (?, ?, ?, ?, ?)", rows)
-                self._connection.commit()
+def _opened(database: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(database, timeout=30.0)
+    connection.execute(
+        "CREATE TABLE IF NOT EXISTS file (path BLOB PRIMARY KEY, size, time, inode, digest) WITHOUT ROWID"
+    )
+    return connection
 
 
 def _hash(path: str) -> tuple[str, State | None]:

@@ -60,6 +60,7 @@ Image.MAX_IMAGE_PIXELS = MOST_PIXELS
 _LARGE: Final = 2**26  # pixels from which on images are decoded one at a time, so that memory is bounded
 _FORMAT: Final = 2  # of what is decoded; another number decodes anew
 _NAMED: Final = 5  # files that a message names
+_TOGETHER: Final = 32  # images of a processor that are decoded before they are used
 _ORIENTATION, _BITS_PER_SAMPLE = 0x0112, 258  # tags of EXIF and TIFF
 _TURNS: Final = {
     2: Image.Transpose.FLIP_LEFT_RIGHT, 3: Image.Transpose.ROTATE_180, 4: Image.Transpose.FLIP_TOP_BOTTOM,
@@ -260,34 +261,31 @@ def key(pictures: Sequence[Picture], form: Form, scratch: Path) -> str:
 
 def shapes_of(pictures: Sequence[Picture], form: Form) -> np.ndarray:
     """The first byte, channels, height and width of each decoded image in the concatenated pixels, int64 [n, 4]."""
-    sizes = np.array(each(lambda number: form.shape(pictures[number]), pictures, "headers"), np.int64).reshape(-1, 2)
-    channels = np.full(len(sizes), form.channels)
-    past = np.cumsum(channels * sizes[:, 0] * sizes[:, 1])
-    first = np.concatenate([[0], past[:-1]])
-    return np.column_stack([first, channels, sizes])
+    headers = each(lambda number: form.shape(pictures[number]), pictures, "decoding headers")
+    sizes = np.array([(form.channels, *shape) for shape in headers], np.int64).reshape(-1, 3)
+    past = sizes.prod(axis=1).cumsum()
+    return np.column_stack([past - sizes.prod(axis=1), sizes])
 
 
-def each(work: Callable[[int], _R], pictures: Sequence[Picture], what: str) -> list[_R]:
-    """Calls `work` with the number of each image, in parallel on all processors, and returns the results.
+def each(work: Callable[[int], _R], pictures: Sequence[Picture], what: str) -> Iterator[_R]:
+    """Calls `work` with the number of each image, in parallel on all processors, and yields the results in order.
 
-    Raises UnreadableError that names the pictures for which it fails.
+    Few results are in memory at a time. Raises UnreadableError at the end that names the pictures for which it failed.
     """
     broken: list[tuple[Picture, Exception]] = []
-
-    def attempt(number: int) -> _R | None:
-        try:
-            return work(number)
-        except UNREADABLE as error:
-            broken.append((pictures[number], error))
-            return None
-
-    with ThreadPoolExecutor(processors()) as threads:
-        results = threads.map(attempt, range(len(pictures)))
-        # `disable=None`: no bar if stderr is a file.
-        done = list(tqdm(results, desc=f"decoding {what}", total=len(pictures), disable=None))
+    together = _TOGETHER * processors()
+    # `disable=None`: no bar if stderr is a file.
+    with ThreadPoolExecutor(processors()) as threads, tqdm(total=len(pictures), desc=what, disable=None) as bar:
+        for first in range(0, len(pictures), together):
+            numbers = range(first, min(first + together, len(pictures)))
+            for number, done in [(number, threads.submit(work, number)) for number in numbers]:
+                try:
+                    yield done.result()
+                except UNREADABLE as error:
+                    broken.append((pictures[number], error))
+            bar.update(len(numbers))
     if broken:
         raise unreadable(broken)
-    return cast("list[_R]", done)
 
 
 def unreadable(broken: Sequence[tuple[Picture, Exception]]) -> UnreadableError:
