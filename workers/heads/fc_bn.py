@@ -1,13 +1,14 @@
 """The head "BN" of SEC's author response, to be compared with SEC, and the end of InsightFace's networks."""
 
+from collections import OrderedDict
 from typing import Literal
 
-from torch import Tensor, nn
+from torch import nn
 
 from workers.heads import linear
 
 
-class FcBn(nn.Module):
+class FcBn(nn.Sequential):
     """One linear layer, then batch norm of its output; `first_bn` puts SEC's usual batch norm before it as well.
 
     Without `gain` batch norm has no factor to learn: each value has variance 1 over a batch (InsightFace's output E).
@@ -28,12 +29,7 @@ class FcBn(nn.Module):
         first_bn: bool = False,
         gain: bool = True,
     ) -> None:
-        super().__init__()
-        self.first = nn.BatchNorm1d(features) if first_bn else nn.Identity()
-        self.linear = linear(features, dim, init)
-        self.norm = nn.BatchNorm1d(dim)
-        self.norm.weight.requires_grad_(gain)
-
-    def forward(self, features: Tensor) -> Tensor:
-        embeddings: Tensor = self.norm(self.linear(self.first(features)))
-        return embeddings
+        first = nn.BatchNorm1d(features) if first_bn else nn.Identity()
+        norm = nn.BatchNorm1d(dim)
+        norm.weight.requires_grad_(gain)
+        super().__init__(OrderedDict(first=first, linear=linear(features, dim, init), norm=norm))

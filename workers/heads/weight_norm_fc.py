@@ -1,14 +1,15 @@
 """The head "WN" of SEC's author response: a weight-normalized linear layer, to be compared with SEC."""
 
+from collections import OrderedDict
 from typing import Literal
 
-from torch import Tensor, nn
+from torch import nn
 from torch.nn.utils.parametrizations import weight_norm
 
 from workers.heads import linear
 
 
-class WeightNormFc(nn.Module):
+class WeightNormFc(nn.Sequential):
     """One linear layer, each row of whose weight is a length times a direction (Salimans and Kingma).
 
     `first_bn` puts SEC's usual batch norm before it.
@@ -27,10 +28,5 @@ class WeightNormFc(nn.Module):
         init: Literal["default", "kaiming", "orthogonal"] = "default",
         first_bn: bool = False,
     ) -> None:
-        super().__init__()
-        self.first = nn.BatchNorm1d(features) if first_bn else nn.Identity()
-        self.linear = weight_norm(linear(features, dim, init))
-
-    def forward(self, features: Tensor) -> Tensor:
-        embeddings: Tensor = self.linear(self.first(features))
-        return embeddings
+        first = nn.BatchNorm1d(features) if first_bn else nn.Identity()
+        super().__init__(OrderedDict(first=first, linear=weight_norm(linear(features, dim, init))))

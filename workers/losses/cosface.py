@@ -1,16 +1,14 @@
 """CosFace, the softmax with a margin on the cosine."""
 
-from functools import partial
 from typing import Annotated
 
 from annotated_types import Ge, Gt
 from pytorch_metric_learning.losses import CosFaceLoss
-from torch import Tensor, nn
 
-from workers.geometry import unit
+from workers.losses._shared import ClassifierOfDirections
 
 
-class CosFace(nn.Module):
+class CosFace(ClassifierOfDirections):
     """Mean cross-entropy of scale * cos(theta_c), but scale * (cos(theta_y) - margin) for an image's own class y.
 
     Class vectors start at normal(0, init_std) as in InsightFace; large ones hardly turn under SGD. The library's, and
@@ -36,14 +34,4 @@ class CosFace(nn.Module):
         scale: Annotated[float, Gt(0)] = 64.0,
         init_std: Annotated[float, Gt(0)] = 0.01,
     ) -> None:
-        super().__init__()
-        initialize = partial(nn.init.normal_, std=init_std)
-        self.loss = CosFaceLoss(classes, dim, margin=margin, scale=scale, weight_init_func=initialize)
-
-    def class_vectors(self) -> Tensor:
-        vectors: Tensor = self.loss.W.T[:, None]
-        return vectors
-
-    def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
-        loss: Tensor = self.loss(unit(embeddings), labels)
-        return loss
+        super().__init__(CosFaceLoss, dim, classes, init_std, margin=margin, scale=scale)

@@ -1,16 +1,14 @@
 """NormFace, the normalized softmax."""
 
-from functools import partial
 from typing import Annotated
 
 from annotated_types import Gt
 from pytorch_metric_learning.losses import NormalizedSoftmaxLoss
-from torch import Tensor, nn
 
-from workers.geometry import unit
+from workers.losses._shared import ClassifierOfDirections
 
 
-class NormFace(nn.Module):
+class NormFace(ClassifierOfDirections):
     """Mean cross-entropy of scale * <w^_c, f^>: a linear classifier without bias between unit vectors.
 
     Class vectors start at normal(0, init_std) as in InsightFace; large ones hardly turn under SGD.
@@ -29,14 +27,4 @@ class NormFace(nn.Module):
     def __init__(
         self, dim: int, classes: int, *, scale: Annotated[float, Gt(0)] = 64.0, init_std: Annotated[float, Gt(0)] = 0.01
     ) -> None:
-        super().__init__()
-        initialize = partial(nn.init.normal_, std=init_std)
-        self.loss = NormalizedSoftmaxLoss(classes, dim, temperature=1 / scale, weight_init_func=initialize)
-
-    def class_vectors(self) -> Tensor:
-        vectors: Tensor = self.loss.W.T[:, None]
-        return vectors
-
-    def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
-        loss: Tensor = self.loss(unit(embeddings), labels)
-        return loss
+        super().__init__(NormalizedSoftmaxLoss, dim, classes, init_std, temperature=1 / scale)

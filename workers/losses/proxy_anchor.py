@@ -4,12 +4,12 @@ from typing import Annotated
 
 from annotated_types import Gt
 from pytorch_metric_learning.losses import ProxyAnchorLoss
-from torch import Tensor, nn
+from torch import Tensor
 
-from workers.geometry import unit
+from workers.losses._shared import OfDirections
 
 
-class ProxyAnchor(nn.Module):
+class ProxyAnchor(OfDirections):
     """Mean over the batch's classes of log(1 + sum_p e^{alpha(delta - S)}), plus mean over ALL of log(1 + sum_n ...).
 
     S is the cosine of an image and a class's proxy; the second sum is over the images n of other classes, of
@@ -33,9 +33,4 @@ class ProxyAnchor(nn.Module):
         self.loss = ProxyAnchorLoss(classes, dim, margin=delta, alpha=alpha)
 
     def class_vectors(self) -> Tensor:
-        proxies: Tensor = self.loss.proxies[:, None]
-        return proxies
-
-    def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
-        loss: Tensor = self.loss(unit(embeddings), labels)
-        return loss
+        return self.loss.get_parameter("proxies")[:, None]

@@ -1,16 +1,14 @@
 """SphereFace with SEC's fixed norm of the features."""
 
-from functools import partial
 from typing import Annotated
 
 from annotated_types import Ge, Gt
 from pytorch_metric_learning.losses import SphereFaceLoss
-from torch import Tensor, nn
 
-from workers.geometry import unit
+from workers.losses._shared import ClassifierOfDirections
 
 
-class SphereFace(nn.Module):
+class SphereFace(ClassifierOfDirections):
     """Mean cross-entropy of scale * cos(theta_c), but scale * psi(theta_y) for an image's own class y.
 
     psi(theta) = (-1)^k cos(margin * theta) - 2k on [k pi / margin, (k + 1) pi / margin]. SEC fixes the norm of the
@@ -39,14 +37,4 @@ class SphereFace(nn.Module):
         scale: Annotated[float, Gt(0)] = 64.0,
         init_std: Annotated[float, Gt(0)] = 0.01,
     ) -> None:
-        super().__init__()
-        initialize = partial(nn.init.normal_, std=init_std)
-        self.loss = SphereFaceLoss(classes, dim, margin=margin, scale=scale, weight_init_func=initialize)
-
-    def class_vectors(self) -> Tensor:
-        vectors: Tensor = self.loss.W.T[:, None]
-        return vectors
-
-    def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
-        loss: Tensor = self.loss(unit(embeddings), labels)
-        return loss
+        super().__init__(SphereFaceLoss, dim, classes, init_std, margin=margin, scale=scale)

@@ -6,12 +6,11 @@ from annotated_types import Ge
 from pytorch_metric_learning.distances import LpDistance
 from pytorch_metric_learning.losses import TripletMarginLoss
 from pytorch_metric_learning.reducers import AvgNonZeroReducer, MeanReducer
-from torch import Tensor, nn
 
-from workers.geometry import unit
+from workers.losses._shared import OfDirections
 
 
-class Triplet(nn.Module):
+class Triplet(OfDirections):
     """Mean of max(0, ||f^_a - f^_p||^2 - ||f^_a - f^_n||^2 + margin) over ALL triplets, also those without violation.
 
     Zero on a batch without triplets. SEC's setting is margin 1 on 40 classes of 3. `over: violating` is the mean over
@@ -31,7 +30,3 @@ class Triplet(nn.Module):
         self.loss = TripletMarginLoss(
             margin=margin, distance=LpDistance(power=2), reducer=reducer, triplets_per_anchor="all"
         )
-
-    def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
-        loss: Tensor = self.loss(unit(embeddings), labels)
-        return loss
