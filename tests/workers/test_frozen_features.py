@@ -20,7 +20,7 @@ from workers import model, registry
 from workers import train as training
 from workers.contract import CheckpointError, Part, Place, Progress, Recipe, Result, Stopped
 from workers.data import features, scratch
-from workers.data.features import SETTING, FeatureSet, NetworkIdentity, limit, stored
+from workers.data.features import SETTING, FeatureSet, NetworkIdentity, stored
 from workers.data.images import DataSet, Images, load
 from workers.data.scratch import UnsafeFolderError
 from workers.data.weights import WeightsError
@@ -142,7 +142,7 @@ def test_what_never_fits_is_refused(where: Place, monkeypatch: pytest.MonkeyPatc
     for gigabytes in ("0", "-1", "nan", "much"):
         monkeypatch.setenv(SETTING, gigabytes)
         with pytest.raises(ValueError, match="METRICSWEEP_FEATURES_GB: expected a number of gigabytes above 0, found"):
-            limit()
+            of(frozen(), where)
 
 
 ROOT = Path(__file__).parents[2]

@@ -11,7 +11,7 @@ from PIL import Image
 
 from workers.catalog.wording import counted
 from workers.contract import DataDamagedError, DataMissingError
-from workers.data.file_content import note_folder
+from workers.data.file_content import missing, note_folder
 from workers.data.listing import Listed
 from workers.data.pictures import Picture, shown
 
@@ -47,10 +47,7 @@ def class_folders(folder: Path) -> ClassFolders:
     two classes.
     """
     if not folder.is_dir():
-        raise DataMissingError(
-            f"the folder {shown(folder.name)} is missing: looked in {shown(folder.parent.absolute())}; put it there, "
-            "or set METRICSWEEP_DATA (or --data) to the folder that holds it"
-        )
+        raise missing(f"the folder {shown(folder.name)} is missing: looked in {shown(folder.parent.absolute())}")
     walk, classes, without = _Walk(folder), dict[str, list[Listed]](), list[str]()
     for entry in walk.entries(str(folder)):
         kind = _kind(entry)
@@ -86,7 +83,6 @@ class _Walk:
         self._folder = folder
         above = (folder.resolve(), *folder.resolve().parents)
         self._above = {identity for parent in above if (identity := _identity(parent)) is not None}
-        self._seen: set[tuple[int, int]] = set()
         self.passed: dict[str, list[str]] = defaultdict(list)
         """Paths by the reason for which they are passed over, a key of `_WORDS`."""
         self.nowhere: list[str] = []
@@ -110,21 +106,21 @@ class _Walk:
                 kept.append(entry)
         return kept
 
-    def images(self, folder: str) -> Iterator[str]:
-        """The images of a class folder. It uses os.scandir, since pathlib is slow for a million files."""
-        self._seen = set(self._above)
-        yield from self._images(folder)
+    def images(self, folder: str, seen: set[tuple[int, int]] | None = None) -> Iterator[str]:
+        """The images of a class folder, without the folders that were `seen`.
 
-    def _images(self, folder: str) -> Iterator[str]:
+        It uses os.scandir, since pathlib is slow for a million files.
+        """
+        seen = set(self._above) if seen is None else seen
         identity = _identity(Path(folder))
-        if identity is None or identity in self._seen:
+        if identity is None or identity in seen:
             self.passed["again"].append(folder)
             return
-        self._seen.add(identity)
+        seen.add(identity)
         for entry in self.entries(folder):
             kind, suffix = _kind(entry), _suffix(entry.name)
             if kind == "folder":
-                yield from self._images(entry.path)
+                yield from self.images(entry.path, seen)
             elif kind == "file" and suffix in suffixes():
                 yield entry.path
             elif kind == "nowhere" and (not suffix or suffix in suffixes()):

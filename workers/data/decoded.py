@@ -77,7 +77,7 @@ class Encoded:
     def split(self, rows: range, labels: torch.Tensor, query: torch.Tensor | None = None) -> Images:
         shapes = self.shapes[rows.start : rows.stop].clone()
         shapes[:, 0] = torch.arange(rows.start, rows.stop)
-        return Images(torch.zeros(0, dtype=torch.uint8), labels, shapes, query, undecoded=self)
+        return Images(torch.zeros(0, dtype=torch.uint8), labels, shapes, query, undecoded=self.decode)
 
     def decode(self, number: int, into: torch.Tensor) -> None:
         """Decode an image into the array `into`, uint8 [channels, height, width]; raises DataDamagedError."""

@@ -14,7 +14,7 @@ import torch
 
 from workers.contract import DataDamagedError, DataMissingError
 from workers.data.decoded import stored
-from workers.data.file_content import note
+from workers.data.file_content import missing, note
 from workers.data.images import Images, PairSet
 from workers.data.pictures import Form, Picture, check_steps, mapped, read_text, reading
 
@@ -87,11 +87,7 @@ def _record(path: Path, whole: memoryview, offset: int, number: int) -> tuple[Re
     """The record at a byte, and the byte where it ends."""
     content, end = _content(path, whole, offset)
     if len(content) < _HEADER.size:
-        _refuse(
-            path,
-            offset,
-            f"record {number} has {len(content)} bytes, but its header needs {_HEADER.size}",
-        )
+        _refuse(path, offset, f"record {number} has {len(content)} bytes, but its header needs {_HEADER.size}")
     count, label, _, _ = _HEADER.unpack_from(content)
     if count > _MOST_LABELS or _HEADER.size + 4 * count > len(content):
         _refuse(path, offset, f"record {number} of {len(content):,} bytes declares {count:,} labels")
@@ -172,9 +168,8 @@ def _drawn(root: Path, files: Sequence[str], folders: Sequence[str]) -> _Drawn:
     for folder in (root / name for name in folders):
         if (folder / _LIST).is_file():
             return _listed(folder)
-    raise DataMissingError(
-        f"{files[0]} is missing: {root.absolute()} has neither this file nor {folders[0]}/{_LIST}; put "
-        "the file there, or set METRICSWEEP_DATA (or --data) to the folder that holds it"
+    raise missing(
+        f"{files[0]} is missing: {root.absolute()} has neither this file nor {folders[0]}/{_LIST}", "the file"
     )
 
 
@@ -234,23 +229,23 @@ def _listed(folder: Path) -> _Drawn:
     each, rows = _rows(path)
     places: dict[Path, int] = {}
     people: list[str] = []
-    shown, same, missing = [], [], []
+    shown, same, absent = [], [], []
     for number, fields in enumerate(rows):
         alike = number % (2 * each) < each
         for person, picture in _named(path, number, fields, alike):
             file = _file(folder, person, picture)
             if file is None:
-                missing.append(f"line {number + 2} lists picture {picture} of {person}")
+                absent.append(f"line {number + 2} lists picture {picture} of {person}")
                 continue
             if file not in places:
                 places[file] = len(places)
                 people.append(person)
             shown.append(places[file])
         same.append(alike)
-    if missing:
-        more = f" (and {len(missing) - 1:,} more pictures are missing)" if len(missing) > 1 else ""
+    if absent:
+        more = f" (and {len(absent) - 1:,} more pictures are missing)" if len(absent) > 1 else ""
         wanted = f"expected files such as PERSON/PERSON_0001{_SUFFIXES[0]} in {folder}"
-        raise DataMissingError(f"{path}: {missing[0]}, which is missing{more}; {wanted}")
+        raise DataMissingError(f"{path}: {absent[0]}, which is missing{more}; {wanted}")
     numbers = {person: number for number, person in enumerate(sorted(set(people)))}
     fold = [number // (2 * each) for number in range(len(rows))]
     labels = [numbers[person] for person in people]

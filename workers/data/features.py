@@ -106,10 +106,6 @@ class FrozenNetwork:
     channels_last: bool
     device: torch.device
 
-    @property
-    def features(self) -> int:
-        return int(self.module.features)  # type: ignore[arg-type]
-
     @cached_property
     def identity(self) -> NetworkIdentity:
         digest = hashlib.sha256()
@@ -205,7 +201,7 @@ class _Work:
 
     def write(self, folder: Path, key: str) -> None:
         """Compute all features into a folder."""
-        shape = (self.images, self.net.features)
+        shape = (self.images, int(self.net.module.features))  # type: ignore[arg-type]
         size = 4 * math.prod(shape)
         _make_room(folder, size, self.name)
         self._log(f"computing {self.name}: {self.images:,} images, once for this machine", now=True)
@@ -241,9 +237,9 @@ class _Work:
 def _make_room(aside: Path, size: int, name: str) -> None:
     """Remove half-written features of killed processes, and the least recently used ones, until `size` more bytes fit.
 
-    Running trainings keep the removed files open. Raises ValueError if the features never fit.
+    Running trainings keep the removed files open. Raises ValueError if the features never fit, or for an invalid limit.
     """
-    most = limit()
+    most = disk_limit(SETTING, USUAL, "above 0", lambda gigabytes: gigabytes > 0)
     if size > most:
         raise ValueError(
             f"backbone.of: {name} would take {size / GB:.1f} GB, and {SETTING} allows {most / GB:g}; raise it, or "
@@ -262,11 +258,6 @@ def _make_room(aside: Path, size: int, name: str) -> None:
             break
         shutil.rmtree(folder, ignore_errors=True)
         taken -= held
-
-
-def limit() -> float:
-    """The limit of a machine for all stored features, in bytes; raises ValueError."""
-    return disk_limit(SETTING, USUAL, "above 0", lambda gigabytes: gigabytes > 0)
 
 
 def _remove_abandoned(aside: Path) -> None:

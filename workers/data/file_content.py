@@ -80,11 +80,13 @@ def below(root: Path, names: Iterable[str]) -> Reading:
         elif place.is_file():
             reading.files.add(str(place))
         else:
-            raise DataMissingError(
-                f"{name} is missing: looked in {root.absolute()}; put it there, or set METRICSWEEP_DATA (or --data) "
-                "to the folder that holds it"
-            )
+            raise missing(f"{name} is missing: looked in {root.absolute()}")
     return reading
+
+
+def missing(what: str, put: str = "it") -> DataMissingError:
+    """The error for missing files, with advice."""
+    return DataMissingError(f"{what}; put {put} there, or set METRICSWEEP_DATA (or --data) to the folder that holds it")
 
 
 def content(files: Iterable[str], scratch: Path) -> str:
@@ -108,10 +110,10 @@ def digests(files: Iterable[str], scratch: Path) -> dict[str, str]:
     states = {path: _stated(path) for path in sorted({os.path.abspath(path) for path in files})}
     database = private(scratch / "hashes") / "files.db"
     found = _kept(database, states)
-    missing = [path for path in states if path not in found]
+    unknown = [path for path in states if path not in found]
     with ThreadPoolExecutor(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 4) as threads:
-        for first in range(0, len(missing), _TOGETHER):
-            some = missing[first : first + _TOGETHER]
+        for first in range(0, len(unknown), _TOGETHER):
+            some = unknown[first : first + _TOGETHER]
             made = dict(zip(some, threads.map(_hash, some), strict=True))
             found |= {path: digest for path, (digest, _) in made.items()}
             _keep(database, {path: (*state, digest) for path, (digest, state) in made.items() if state is not None})

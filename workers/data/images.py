@@ -132,13 +132,6 @@ _MOST: Final = 4  # data sets that stay in memory
 _SHOWN: Final = 3  # examples of skipped images
 
 
-class Undecoded(Protocol):
-    """The interface of image stores that decode images from files."""
-
-    def decode(self, number: int, into: torch.Tensor) -> None:
-        """Decode an image into the array `into`, uint8 [channels, height, width]."""
-
-
 class Batch(NamedTuple):
     """The images of a split that `Images.take` returns, with their sizes."""
 
@@ -161,9 +154,9 @@ class Images:
     pairs: PairSet | None = None  # the pairs to verify, if the data set defines them; a subset of the classes has none
     distractors: Distractors | None = None
     """The images among which queries are identified, if the data set defines them."""
-    undecoded: Undecoded | None = None
-    """Decodes images when they are taken. Then `images` is empty, and the first of each of `shapes` is the number of
-    the image."""
+    undecoded: Callable[[int, torch.Tensor], None] | None = None
+    """Decodes the image with a number into an array, uint8 [channels, height, width], when it is taken. Then `images`
+    is empty, and the first of each of `shapes` is the number of the image."""
     skipped: tuple[str, ...] = ()
     """The files of a data set's split that cannot be decoded and are left out."""
     form: Form | None = None  # how the images were decoded from files; None if they come from arrays
@@ -215,7 +208,7 @@ class Images:
         shapes = self.shapes[indices.cpu()]
         batch = self._blank(shapes)
         pieces = [
-            partial(self.undecoded.decode, number, into[:, :h, :w])
+            partial(self.undecoded, number, into[:, :h, :w])
             for into, (number, _, h, w) in zip(batch.images, shapes.tolist(), strict=True)
         ]
         waited = [piece if threads is None else threads.submit(piece).result for piece in pieces]
@@ -249,10 +242,7 @@ class Images:
         return Batch(self.images.new_zeros(len(shapes), self.channels, height, width, device=device), shapes[:, 2:])
 
     def of_classes(self, wanted: torch.Tensor) -> "Images":
-        """The images of the classes `wanted` (bool [classes]), in order and with labels from 0.
-
-        Pixels are shared, not copied, if shapes differ or the images are contiguous.
-        """
+        """The images of the classes `wanted` (bool [classes]), as `of_images` gives them, with labels from 0."""
         kept = self.of_images(wanted[self.labels])
         renumbered = torch.cumsum(wanted, dim=0) - 1
         names = None if self.names is None else tuple(self.names[place] for place in wanted.nonzero()[:, 0].tolist())

@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from workers.contract import DataDamagedError, DataMissingError
+from workers.contract import DataDamagedError
 from workers.data.decoded import damaged_among, stored
-from workers.data.file_content import digests
+from workers.data.file_content import digests, missing
 from workers.data.images import Images, miscounts
 from workers.data.pictures import Form, Picture, check_steps, find, read_jpegs, read_labels, read_text, reading
 
@@ -139,18 +139,15 @@ def _queries(split: Sequence[Listed]) -> torch.Tensor | None:
     return torch.tensor([bool(image.query) for image in split])
 
 
-def folder(root: Path, names: Sequence[str], holding: str) -> Path:
-    """The first of the folders `names` of the data root, or the root itself, that contains `holding`.
+def folder(root: Path, names: Sequence[str], *holding: str) -> Path:
+    """The first of the folders `names` of the data root, or the root itself, that contains one of `holding`.
 
     Raises DataMissingError.
     """
     for candidate in (*(root / name for name in names), root):
-        if (candidate / holding).exists():
+        if any((candidate / name).exists() for name in holding):
             return candidate
-    raise DataMissingError(
-        f"{names[0]}/{holding} is missing: looked in {root.absolute()}; put the data set there, or set "
-        "METRICSWEEP_DATA (or --data) to the folder that holds it"
-    )
+    raise missing(f"{names[0]}/{holding[0]} is missing: looked in {root.absolute()}", "the data set")
 
 
 def rows(path: Path, fields: int, skip: int = 0) -> list[list[str]]:
@@ -221,10 +218,7 @@ def _half(root: Path, python: str, names: Sequence[str], binary: str, *, label: 
     elif (root / binary).is_dir():
         paths, read = [root / binary / f"{name}.bin" for name in names], partial(_binary, before=before)
     else:
-        raise DataMissingError(
-            f"{python} is missing: looked in {root.absolute()} for it and for {binary}; put the folder there, or set "
-            "METRICSWEEP_DATA (or --data) to the folder that holds it"
-        )
+        raise missing(f"{python} is missing: looked in {root.absolute()} for it and for {binary}", "the folder")
     images, labels = zip(*(_checked(path, read) for path in paths), strict=True)
     pixels = torch.from_numpy(np.concatenate(images).reshape(-1, 3, 32, 32))
     return Images(pixels, contiguous(np.concatenate(labels)))
@@ -251,11 +245,8 @@ def _binary(content: bytes, before: int) -> tuple[npt.NDArray[Any], npt.NDArray[
 
 def _pickled(content: bytes, label: bytes) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
     check_steps(content, _MOST_TUPLES)
-    try:
-        batch = _Arrays(io.BytesIO(content), encoding="bytes").load()
-        return np.asarray(batch[b"data"]), np.asarray(batch[label], np.int64)
-    except Exception as error:  # its author chooses what fails, and how
-        raise pickle.UnpicklingError(str(error) or type(error).__name__) from error
+    batch = _Arrays(io.BytesIO(content), encoding="bytes").load()
+    return np.asarray(batch[b"data"]), np.asarray(batch[label], np.int64)
 
 
 class _Arrays(pickle.Unpickler):

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from workers.contract import DataDamagedError, DataMissingError, DataOptionError
+from workers.data.file_content import missing
 from workers.data.pictures import inside, read_text
 
 Noise = Literal["dropped", "kept"]
@@ -42,10 +43,7 @@ class DevkitLists(NamedTuple):
             for lists in (folder / name for name in _LISTS):
                 if (lists / _PROBES).is_file():
                     return cls(folder, lists)
-        raise DataMissingError(
-            f"{_FOLDERS[0]}/{_LISTS[0]}/{_PROBES} is missing: looked in {root.absolute()}; put the data set there, or "
-            "set METRICSWEEP_DATA (or --data) to the folder that holds it"
-        )
+        raise missing(f"{_FOLDERS[0]}/{_LISTS[0]}/{_PROBES} is missing: looked in {root.absolute()}", "the data set")
 
     def probes(self, noise: Noise, *, official: bool) -> list[Probe]:
         """Reads the list of probes, person by person; raises DataMissingError, DataDamagedError."""
@@ -115,8 +113,8 @@ def _paths(path: Path, held: Mapping[str, object]) -> list[str]:
 
 def _noise(path: Path) -> frozenset[str]:
     """The images of a list of wrong images: the second field of each line, or the only one; comments are skipped."""
-    missing = ": it lists the images that InsightFace found to be wrong; put it there, or set `noise: kept`"
-    lines = read_text(path, missing).splitlines()
+    absent = ": it lists the images that InsightFace found to be wrong; put it there, or set `noise: kept`"
+    lines = read_text(path, absent).splitlines()
     fields = [line.strip().split("\t") for line in lines if line.strip() and not line.startswith("#")]
     return frozenset(_tail(row[1] if len(row) > 1 else row[0]) for row in fields)
 
@@ -164,12 +162,12 @@ def checked(paths: Sequence[Path]) -> int:
 
     Raises DataMissingError and DataDamagedError, which name the first files that are missing or wrong.
     """
-    missing, wrong, width = list[Path](), list[str](), 0
+    absent, wrong, width = list[Path](), list[str](), 0
     for path in paths:
         try:
             here = len(_feature(path))
         except FileNotFoundError:
-            missing.append(path)
+            absent.append(path)
             continue
         except (OSError, ValueError) as error:
             wrong.append(f"{path} {error}")
@@ -177,8 +175,8 @@ def checked(paths: Sequence[Path]) -> int:
         width = width or here
         if here != width:
             wrong.append(f"{path} has {here:,} values, but the files before it have {width:,}")
-    if missing:
-        raise DataMissingError(f"{len(missing):,} of {len(paths):,} feature files are missing: {_first(missing)}")
+    if absent:
+        raise DataMissingError(f"{len(absent):,} of {len(paths):,} feature files are missing: {_first(absent)}")
     if wrong:
         raise DataDamagedError(f"{len(wrong):,} of {len(paths):,} feature files are wrong: {_first(wrong)}")
     return width

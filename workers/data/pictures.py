@@ -28,7 +28,7 @@ from tqdm import tqdm  # type: ignore[import-untyped]
 
 from workers.catalog.recipe import below_root
 from workers.contract import DataDamagedError, DataMissingError, DataOptionError
-from workers.data.file_content import digests, note
+from workers.data.file_content import digests, missing, note
 
 GB: Final = 10**9
 
@@ -241,15 +241,15 @@ def shown(path: str | Path) -> str:
 
 def key(pictures: Sequence[Picture], form: Form, scratch: Path) -> str:
     """A hash of everything that decoded images depend on: the form, and each file's name and content."""
-    paths, missing = dict.fromkeys(picture.path for picture in pictures), []
+    paths, absent = dict.fromkeys(picture.path for picture in pictures), []
     for path in paths:
         try:
             path.stat()
         except (OSError, ValueError):  # ValueError: a name that no file can have
-            missing.append(path)
-    if missing:
+            absent.append(path)
+    if absent:
         raise DataMissingError(
-            several([*map(shown, missing)], "is missing", "put the files there, or fetch the data set again")
+            several([*map(shown, absent)], "is missing", "put the files there, or fetch the data set again")
         )
     held = digests(map(str, paths), scratch)
     decoders = [PIL.__version__, *(features.version(name) for name in ("jpg", "libjpeg_turbo"))]
@@ -333,10 +333,10 @@ _MOST_STEPS: Final = 1_000_000  # of a pickle; the training half of CIFAR-100 ta
 
 
 @contextmanager
-def reading(path: Path, advice: str = "fetch it again") -> Iterator[None]:
+def reading(path: Path, advice: str = "fetch it again", absent: str = "; fetch the data set again") -> Iterator[None]:
     """Record that a file is read, and name it in any error, since damaged files can make readers raise anything.
 
-    Raises DataMissingError if the file is missing, otherwise DataDamagedError.
+    Raises DataMissingError, whose message ends with `absent`, if the file is missing, otherwise DataDamagedError.
     """
     note(path)
     try:
@@ -344,7 +344,7 @@ def reading(path: Path, advice: str = "fetch it again") -> Iterator[None]:
     except (DataMissingError, DataDamagedError):
         raise
     except FileNotFoundError as error:
-        raise DataMissingError(f"{shown(path)} is missing; fetch the data set again") from error
+        raise DataMissingError(f"{shown(path)} is missing{absent}") from error
     except Exception as error:
         why = str(error) or type(error).__name__
         raise DataDamagedError(f"{shown(path)} cannot be read; {advice} ({why})") from error
@@ -355,17 +355,14 @@ def find(root: Path, names: Sequence[str]) -> Path:
     for name in names:
         if (root / name).is_file():
             return root / name
-    raise DataMissingError(
-        f"{names[0]} is missing: looked in {root.absolute()} for {' or '.join(names)}; "
-        "put the file there, or set METRICSWEEP_DATA (or --data) to the folder that holds it"
-    )
+    raise missing(f"{names[0]} is missing: looked in {root.absolute()} for {' or '.join(names)}", "the file")
 
 
 def read_npz(path: Path, keys: Sequence[str]) -> list[npt.NDArray[np.generic]]:
     """Reads the arrays `keys` of a NumPy pack, without pickles. Raises DataMissingError, DataDamagedError."""
     with reading(path), np.load(path, allow_pickle=False) as pack:
-        if missing := [key for key in keys if key not in pack.files]:
-            raise DataDamagedError(f"{path} has no array {missing[0]!r}; it has {', '.join(pack.files)}")
+        if absent := [key for key in keys if key not in pack.files]:
+            raise DataDamagedError(f"{path} has no array {absent[0]!r}; it has {', '.join(pack.files)}")
         for member in pack.zip.infolist():
             size, packed = member.file_size, member.compress_size
             if member.filename.removesuffix(".npy") in keys and size > max(MOST_EXPANDED, _MOST_RATIO * packed):
@@ -404,13 +401,10 @@ def read_jpegs(path: Path, count: int) -> list[Picture]:
     ]
 
 
-def read_text(path: Path, missing: str = "; fetch the data set again") -> str:
-    """Reads a text file; `missing` ends the message if it does not exist."""
-    with reading(path):
-        try:
-            return path.read_text("utf-8")
-        except FileNotFoundError as error:
-            raise DataMissingError(f"{shown(path)} is missing{missing}") from error
+def read_text(path: Path, absent: str = "; fetch the data set again") -> str:
+    """Reads a text file; `absent` ends the message if it does not exist."""
+    with reading(path, absent=absent):
+        return path.read_text("utf-8")
 
 
 def mapped(path: Path) -> memoryview:

@@ -173,9 +173,6 @@ def _first(error: BaseException) -> str:
     return next(iter(str(error).splitlines()), type(error).__name__)
 
 
-_COMMAND: Final = "`metricsweep weights fetch {}`"
-
-
 def check_pretrained(root: Path, backbone: Part, *, reach: bool) -> None:
     """Raise WeightsMissingError or WeightsDamagedError if a training would.
 
@@ -198,7 +195,7 @@ def _check_file(root: Path, file: PublishedWeights, *, reach: bool) -> None:
     if here.state == "ok":
         return
     where = f"{file.name} is missing: looked in {here.path.parent.absolute()} and {cache.parent}"
-    command = _COMMAND.format(file.backbone)
+    command = f"`metricsweep weights fetch {file.backbone}`"
     if not reach:
         first = file.addresses[0].removesuffix(f"/{file.name}")
         raise WeightsMissingError(f"{where}; the first training fetches it from {first}, or {command} before")

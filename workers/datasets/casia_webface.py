@@ -7,10 +7,11 @@ from typing import Annotated, Final, Literal
 
 from annotated_types import Ge
 
-from workers.contract import DataDamagedError, DataMissingError
+from workers.contract import DataDamagedError
 from workers.data import listing
 from workers.data.class_folders import class_folders
 from workers.data.faces import Record, read_records
+from workers.data.file_content import missing
 from workers.data.listing import Listed, Source
 from workers.data.pictures import Form, Picture, read_text
 from workers.datasets._shared import FacePairs
@@ -134,9 +135,7 @@ def _foldered(root: Path) -> tuple[list[Listed], tuple[str, ...]]:
     """The faces in a folder for each person, and what was skipped."""
     folder = next((root / name for name in _FOLDERS if (root / name).is_dir()), None)
     if folder is None:
-        raise DataMissingError(
-            f"{_RECORDS[0]}/train.rec is missing: looked in {root.absolute()} for it and for {' or '.join(_FOLDERS)}; "
-            "put the data set there, or set METRICSWEEP_DATA (or --data) to the folder that holds it"
-        )
+        looked = f"looked in {root.absolute()} for it and for {' or '.join(_FOLDERS)}"
+        raise missing(f"{_RECORDS[0]}/train.rec is missing: {looked}", "the data set")
     classes, notes = class_folders(folder)
     return [image for images in classes.values() for image in images], notes

@@ -14,6 +14,7 @@ _FOLDERS: Final = (
     "In-shop Clothes Retrieval Benchmark", "DeepFashion/In-shop Clothes Retrieval Benchmark", "Inshop_Clothes",
     "inshop",
 )  # fmt: skip
+_PARTITION: Final = "list_eval_partition.txt"
 
 
 class InShop:
@@ -57,8 +58,8 @@ class InShop:
 
 
 def _halves(root: Path, images: str) -> tuple[list[Listed], list[Listed]]:
-    path = _partition(root)
-    folder = path.parent.parent if path.parent.name == "Eval" else path.parent
+    folder = listing.folder(root, _FOLDERS, f"Eval/{_PARTITION}", _PARTITION)
+    path = next(path for path in (folder / "Eval" / _PARTITION, folder / _PARTITION) if path.exists())
     holder = folder / "Img" if (folder / "Img" / images).is_dir() else folder
     header, lines = listing.rows(path, 1)[:1], listing.rows(path, 3, skip=2)
     if header and header[0][0].strip() != str(len(lines)):
@@ -70,12 +71,3 @@ def _halves(root: Path, images: str) -> tuple[list[Listed], list[Listed]]:
         picture = Picture(holder / images / name.removeprefix("img/"))
         halves[status.strip()].append(Listed(picture, item, None if status == "train" else status.strip() == "query"))
     return halves["train"], halves["query"] + halves["gallery"]
-
-
-def _partition(root: Path) -> Path:
-    name = "list_eval_partition.txt"
-    for place in (*(root / folder for folder in _FOLDERS), root):
-        for path in (place / "Eval" / name, place / name):
-            if path.is_file():
-                return path
-    return listing.folder(root, _FOLDERS, f"Eval/{name}")  # which says where it was looked for
