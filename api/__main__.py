@@ -11,9 +11,9 @@ import uvicorn
 from pydantic import ValidationError
 
 from api.commands.terminal import FAILED, OK, explain
-from api.events import Feed
 from api.local.serve import refuse_open_host
 from api.main import create_app
+from api.routes.events import Streams
 from orchestrator.host import storage
 from orchestrator.host.checks import refuse_hidden
 from orchestrator.host.files import restrict_new_files
@@ -69,7 +69,7 @@ def main() -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)
     try:
-        _Server(config, application.state.feed).run()
+        _Server(config, application.state.streams).run()
     except SystemExit:  # the start failed, and uvicorn logged it
         return FAILED
     finally:
@@ -81,13 +81,13 @@ def main() -> int:
 class _Server(uvicorn.Server):
     """A uvicorn server that ends the event streams first, since they would keep their connections open."""
 
-    def __init__(self, config: uvicorn.Config, feed: Feed) -> None:
+    def __init__(self, config: uvicorn.Config, streams: Streams) -> None:
         super().__init__(config)
-        self._feed = feed
+        self._streams = streams
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End the event streams, then shut down."""
-        self._feed.end()
+        self._streams.ended = True
         await super().shutdown(sockets)
 
 

@@ -12,7 +12,6 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 from api import mlflow, problems
 from api.auth.gate import Authentication, AuthMiddleware, bearer
 from api.auth.oidc import LoginSession, ProviderLogin
-from api.events import Feed
 from api.http.middleware import BodyLimit, HostsAndOrigins, PeerAddress, RateLimit, ResponseHeaders
 from api.http.turns import Turns
 from api.mlflow import Upstream
@@ -81,7 +80,7 @@ def create_app(service: Service, settings: Settings) -> FastAPI:
     app.state.provider = ProviderLogin(settings) if settings.oidc_issuer else None
     app.state.exposition = exposition
     app.state.turns = Turns()
-    app.state.feed = Feed(service)
+    app.state.streams = events.Streams()
     app.state.folderless = problems.folder_cutter(settings)
     app.state.mlflow = Upstream(settings.mlflow_socket) if settings.mlflow_socket else None
     routers = [value for module in _ROUTES for value in vars(module).values() if isinstance(value, APIRouter)]

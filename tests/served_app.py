@@ -33,7 +33,7 @@ def served(app: Any, **config: Any) -> Iterator[str]:
         yield found if isinstance(found, str) else f"http://127.0.0.1:{found[1]}"
     finally:
         if isinstance(app, FastAPI):  # whose streams go on until their clients leave, or until our own process ends
-            app.state.feed.end()
+            app.state.streams.ended = True
         server.should_exit = True
         thread.join(END_SECONDS)
         assert not thread.is_alive(), f"the server did not end within {END_SECONDS:g} s"

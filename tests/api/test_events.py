@@ -1,25 +1,22 @@
 """Event streams: what they tell, where they go on, and what hostile clients get of them."""
 
-import asyncio
-import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from typing import Any
 
 import httpx
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from api import events
-from api.events import MOST_OF_A_CLIENT, Feed
+from api.routes import events
+from api.routes.events import MOST_OF_A_CLIENT
 from orchestrator.record import changes
-from orchestrator.views.runs import ChangeEvent, ChangeKind, ChangeSpan, ChangeView
-from tests.api.conftest import BEARER, TOKEN
+from orchestrator.views.runs import ChangeSpan
+from tests.api.conftest import BEARER
 from tests.api.listening import Listener, listening
 from tests.api.played import SPEC, YAML, Conductor
 from tests.served import until
-
-ASKED = f"GET /v1/events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n\r\n".encode()
 
 
 @pytest.fixture(autouse=True)
@@ -72,7 +69,7 @@ def test_a_client_that_reconnects_gets_each_missed_event_once(
 ) -> None:
     with listening(url) as heard:
         last = heard.next("hello").id
-    until(lambda: not app.state.feed._streams, "the streams are as many")  # what it still read comes in parts
+    until(lambda: not app.state.streams._open, "the streams are as many")  # what it still read comes in parts
     sweep = submitted(http)
     conductor.begin()
     for priority in (1, 2, 3):
@@ -147,7 +144,7 @@ def test_a_client_has_so_many_streams_and_others_still_theirs(url: str, app: Fas
         assert "8 event streams already" in refused.json()["detail"]
         with browsing(url, app) as browser, browser.stream("GET", "/v1/events") as answer:
             assert answer.status_code == 200
-    until(lambda: not app.state.feed._streams, "the streams are as many")
+    until(lambda: not app.state.streams._open, "the streams are as many")
     with listening(url) as again:
         assert again.next().type == "hello"
 
@@ -170,16 +167,17 @@ def test_a_stream_ends_with_its_login_and_no_other_does(http: TestClient, url: s
         assert browser.get("/v1/events").status_code == 401
 
 
-def test_a_look_that_fails_for_whatever_reason_is_not_the_last(http: TestClient, url: str, app: FastAPI) -> None:
-    feed: Feed = app.state.feed
-    read, failures = feed._after, [ValueError("a state that nobody knows")]
+def test_a_look_that_fails_for_whatever_reason_is_not_the_last(
+    http: TestClient, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, failures = events._visible, [ValueError("a state that nobody knows")]
 
-    def failing(position: int, most: int) -> ChangeSpan:
+    def failing(*given: Any) -> ChangeSpan | None:
         if failures:
             raise failures.pop()
-        return read(position, most)
+        return read(*given)
 
-    feed._after = failing
+    monkeypatch.setattr(events, "_visible", failing)
     with listening(url) as heard:
         heard.next("hello")
         sweep = submitted(http)
@@ -194,39 +192,3 @@ def test_a_stream_is_guarded_as_any_request(url: str) -> None:
         ({**BEARER, "Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "cors"}, 403),
     ):  # fmt: skip
         assert httpx.get(f"{url}/v1/events", headers=headers, trust_env=False).status_code == status, headers
-
-
-def test_a_stream_sends_what_there_is_room_for_and_nothing_after_a_gap_or_its_end() -> None:
-    async def sent(*chunks: bytes) -> list[bytes]:
-        stream = events.Stream(events.Listener("a client", lambda: True), None, b"hello")
-        for chunk in chunks:
-            stream.put(chunk)
-        stream.end()
-        stream.put(b"late")
-        return [chunk async for chunk in stream.chunks()]
-
-    most = b"e" * (events.MOST_UNSENT - len(b"hello"))
-    assert asyncio.run(sent(most)) == [b"hello" + most]
-    assert asyncio.run(sent(most[1:], b"too long", b"!")) == []
-
-
-def test_a_client_that_never_reads_is_dropped_and_fills_no_memory(
-    app: FastAPI, url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(events, "MOST_UNSENT", 64 * 1024)
-    feed: Feed = app.state.feed
-    great = ChangeView(type=ChangeKind.SWEEP, sweep=1, url="/v1/sweeps/1", error="e" * 60_000)
-    feed._after = lambda position, most: ChangeSpan(position, position + 1, [ChangeEvent(position + 1, great)])
-    host, port = url.removeprefix("http://").split(":")
-    with socket.socket() as deaf, listening(url) as other:
-        deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        deaf.connect((host, int(port)))
-        listened = set(feed._streams)
-        deaf.sendall(ASKED)
-        until(lambda: len(feed._streams) == 2, "the streams are as many")
-        (unread,) = feed._streams - listened
-        seen = [other.next("sweep").id]
-        while not unread._ended:
-            seen.append(other.next("sweep").id)
-            assert all(stream._unsent <= 2 * 64 * 1024 for stream in list(feed._streams))
-        assert seen == list(range(seen[0], seen[0] + len(seen)))  # who reads misses nothing meanwhile
