@@ -44,13 +44,13 @@ USES: Final = 200
 def catalog_page(catalog: Catalog) -> str:
     """Every part, by kind."""
     groups = [(kind, heading, parts) for kind, heading in HEADINGS.items() if (parts := catalog.of(kind))]
-    return render("catalog.html", None, groups=groups, first=lambda entry: next(iter(_paragraphs(entry.doc)), ""))
+    return render("catalog.html", groups=groups, first=lambda entry: next(iter(_paragraphs(entry.doc)), ""))
 
 
 def part_page(entry: Entry, uses: Sequence[PartUse], found: Sequence[DataFinding] = ()) -> str:
     """One part, with the recent sweeps that used it, and what the nodes have of its files."""
     return render(
-        "part.html", None, part=entry, heading=HEADINGS.get(entry.kind, entry.kind), uses=uses, looked=USES,
+        "part.html", part=entry, heading=HEADINGS.get(entry.kind, entry.kind), uses=uses, looked=USES,
         formula=mathml(entry.formula) if entry.formula else None, paragraphs=_paragraphs(entry.doc),
         facts=[(name.replace("_", " "), _in_words(value)) for name, value in entry.facts.items()],
         example=_example(entry), found=found,
@@ -226,7 +226,7 @@ class Draft:
 def editor_page(draft: Draft, shelves: Shelves, projects: Sequence[str] = ("main",)) -> str:
     """The editor and the gallery; `projects` are those to which the caller may submit."""
     chosen = draft.project if draft.project in projects else "main"
-    return render("submit.html", None, draft=draft, shelves=shelves, projects=projects, chosen=chosen)
+    return render("submit.html", draft=draft, shelves=shelves, projects=projects, chosen=chosen)
 
 
 def words(catalog: Catalog, schema: dict[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,6 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Final, get_args
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
@@ -40,13 +39,13 @@ class Bar:
     title: str
 
 
-def cluster_page(cluster: ClusterView, quotas: Sequence[QuotaUse] = (), *, now: datetime | None = None) -> str:
+def cluster_page(cluster: ClusterView, quotas: Sequence[QuotaUse] = ()) -> str:
     """Nodes, slots, the queue and quotas; the page reloads itself every few seconds."""
     waiting: Counter[str] = Counter()
     for sweep in cluster.queue:
         waiting.update({REASONS[reason]: count for reason, count in sweep.waiting.items()})
     return render(
-        "cluster.html", now, cluster=cluster, gone=[node for node in cluster.nodes if not node.alive],
+        "cluster.html", cluster=cluster, gone=[node for node in cluster.nodes if not node.alive],
         busy=sum(slot.trains is not None for slot in cluster.slots),
         machines=[_machine(node, cluster.slots) for node in cluster.nodes if node.alive],
         waiting=waiting.total(), reasons=waiting.most_common(), words=REASONS, gpus=_gpus, holds=_of_slot, gib=GIB,
@@ -115,7 +114,7 @@ EXPORTS: Final = ("latex", "markdown", "csv", "json")
 
 def papers_page(found: Sequence[ReproductionSummary]) -> str:
     """The papers that have a reproduction."""
-    return render("reproductions.html", None, papers=found, statuses=_STATUSES)
+    return render("reproductions.html", papers=found, statuses=_STATUSES)
 
 
 def reproduction_page(view: ReproductionView, status: str = "") -> str:
@@ -129,9 +128,7 @@ def reproduction_page(view: ReproductionView, status: str = "") -> str:
         tables.append(
             (table, [(entry, *(text.replace("-", "−") for text in entry.own_and_difference)) for entry in entries])
         )
-    return render(
-        "reproduction.html", None, view=view, tables=tables, status=wanted, statuses=_STATUSES, exports=EXPORTS
-    )
+    return render("reproduction.html", view=view, tables=tables, status=wanted, statuses=_STATUSES, exports=EXPORTS)
 
 
 MOST_AXES: Final = 12
@@ -225,7 +222,7 @@ def listing_page(
     own = [column for column in columns if address.of == "trials" or column.role != "repeat"]
     numbers = [column.name for column in own if column.numeric]
     return render(
-        "listing.html", None, address=address, listing=listing, rows=rows, sweep_name=sweep_name, problem=problem,
+        "listing.html", address=address, listing=listing, rows=rows, sweep_name=sweep_name, problem=problem,
         axes=[(axis, names.get(axis, axis)) for axis in axes[:MOST_AXES]], further=axes[MOST_AXES:],
         metrics=[column for column in columns if column.role == "metric"],
         shown=list(listing.metrics) if listing else list(address.columns or ()),
@@ -265,7 +262,7 @@ def people_page(users: Page[UserView], projects: Sequence[ProjectView], provider
     """Users and projects with forms that change them; `provider` is the name of the OpenID Connect provider, if any."""
     further = f"/people?{urlencode({'cursor': users.next_cursor})}" if users.next_cursor else None
     return render(
-        "people.html", None, users=users.items, projects=projects, roles=list(Role), further=further, provider=provider
+        "people.html", users=users.items, projects=projects, roles=list(Role), further=further, provider=provider
     )
 
 
@@ -275,7 +272,7 @@ def tokens_page(tokens: Page[TokenView], whose: str, who: Caller, made: NewToken
     kept = {"user": whose} if whose and whose != who.name else {}
     query = kept | {"cursor": tokens.next_cursor or ""}
     return render(
-        "tokens.html", None, tokens=tokens.items, whose=whose, mine=whose == who.name, made=made, scopes=scopes,
+        "tokens.html", tokens=tokens.items, whose=whose, mine=whose == who.name, made=made, scopes=scopes,
         may=who.is_owner or who.scope in (Scope.WRITE, Scope.ADMIN), everlasting=who.administers,
         further=f"/tokens?{urlencode(query)}" if tokens.next_cursor else None,
     )  # fmt: skip
@@ -287,4 +284,4 @@ def shares_page(sweep: SweepView, links: Sequence[ShareView], made: str, *, days
     `made` is the address of a new link, which is shown only now; `days` and `most` are its default and longest
     lifetime.
     """
-    return render("shares.html", None, sweep=sweep, links=links, made=made, days=days, most=most)
+    return render("shares.html", sweep=sweep, links=links, made=made, days=days, most=most)

@@ -55,9 +55,9 @@ def navigating(sections: Sections) -> Iterator[None]:
         _SECTIONS.reset(before)
 
 
-def render(template: str, now: datetime | None, **shown: Any) -> str:
-    """Render a template. `now` is the reference of relative times; `None` means the current time."""
-    known = {"now": now or datetime.now(UTC), "who": caller(), "sections": _SECTIONS.get()}
+def render(template: str, **shown: Any) -> str:
+    """Render a template."""
+    known = {"now": datetime.now(UTC), "who": caller(), "sections": _SECTIONS.get()}
     return _environment().get_template(template).render(**known, **shown)
 
 

@@ -4,8 +4,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import dataclass
 from typing import Any, Final, Literal
 from urllib.parse import urlencode
 
@@ -16,7 +15,7 @@ from orchestrator.views.evidence import ResolutionBudget, ResolutionView, Verdic
 from orchestrator.views.operations import CollectionView, SweepStorage
 from orchestrator.views.pages import FigureFile, Page
 from orchestrator.views.states import SweepState
-from orchestrator.views.sweeps import AxisGroup, GridCell, SweepSummary, SweepView, axis_groups
+from orchestrator.views.sweeps import AxisGroup, GridCell, Heat, SweepSummary, SweepView, axis_groups
 from orchestrator.views.tables import CellView, ComparedCell
 from orchestrator.views.trials import Against, ClassScores, CurveLine, CurveLines, LogView, Neighbour, TrialView, leaves
 from workers.catalog import Problem
@@ -32,7 +31,7 @@ def comparison_page(trials: Sequence[TrialView], left_out: int) -> str:
     metrics = [(key, [trial.metrics.get(key) for trial in trials]) for key in keys]
     curves = f"/curves?{urlencode({'trials': ','.join(str(trial.id) for trial in trials)})}"
     return render(
-        "compare.html", None, trials=trials, differing=differing, same=same, metrics=metrics,
+        "compare.html", trials=trials, differing=differing, same=same, metrics=metrics,
         curves=curves, left_out=left_out,
     )  # fmt: skip
 
@@ -45,7 +44,7 @@ def cell_comparison_page(cells: Sequence[ComparedCell], left_out: int = 0) -> st
     keys = sorted({key for cell in cells for key in cell.metrics}, key=_rank)
     places = [f"{cell.sweep}/{cell.index}" for cell in cells]
     return render(
-        "compare_cells.html", None, cells=cells, places=places, left_out=left_out,
+        "compare_cells.html", cells=cells, places=places, left_out=left_out,
         apart=[(axis, values) for axis, values in labels if len(set(values)) > 1],
         alike=[(axis, values[0]) for axis, values in labels if len(set(values)) == 1],
         differing=differing, same=same, metrics=[(key, [cell.metrics.get(key) for cell in cells]) for key in keys],
@@ -62,7 +61,7 @@ def sweep_comparison_page(
     """
     numbers = ",".join(str(sweep.id) for sweep in sweeps)
     return render(
-        "compare_sweeps.html", None, sweeps=sweeps, tables=tables, numbers=numbers, left_out=left_out, problem=problem
+        "compare_sweeps.html", sweeps=sweeps, tables=tables, numbers=numbers, left_out=left_out, problem=problem
     )
 
 
@@ -211,14 +210,7 @@ MOST_TABLED: Final = 20_000
 """The largest number of trials of a sweep whose page shows its tables."""
 
 
-def sweeps_page(
-    page: Page[SweepSummary],
-    *,
-    state: str | None,
-    name: str | None,
-    tag: str | None = None,
-    now: datetime | None = None,
-) -> str:
+def sweeps_page(page: Page[SweepSummary], *, state: str | None, name: str | None, tag: str | None = None) -> str:
     """The sweeps, newest first, filtered by state, part of the name, and tag."""
     filters = {"state": str(state or ""), "name": name or "", "tag": tag or ""}
     kept = {key: value for key, value in filters.items() if value}
@@ -226,46 +218,36 @@ def sweeps_page(
     further = f"/?{urlencode(kept | {'cursor': page.next_cursor})}" if page.next_cursor else None
     active = any(sweep.state in rendering.ACTIVE for sweep in page.items)
     return render(
-        "sweeps.html", now, sweeps=page.items, filters=filters, filtered=bool(kept), newest=newest, further=further,
+        "sweeps.html", sweeps=page.items, filters=filters, filtered=bool(kept), newest=newest, further=further,
         states=list(SweepState), refresh=SECONDS["active" if active else "list"], active=active, follow="all",
     )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class SweepContext:
-    """What a sweep's page shows in addition to the sweep: notes, rights and links."""
-
-    by_name: Mapping[str, str | None] = field(default_factory=dict)
-    """Its tables as escaped HTML; `None` means too large to be shown."""
-    heat: str = "none"
-    """The colouring of the tables."""
-    compare: bool = False
-    """Whether the tables say how cells compare with their baselines."""
-    answer: str = ""
-    """The best row in a sentence."""
-    resolution: ResolutionView | None = None
-    """The last resolution of the comparisons of a table."""
-    may: Allowed = EVERYTHING
-    """The rights of the caller."""
 
 
 def sweep_page(
     sweep: SweepView,
     grid: Sequence[GridCell],
-    tables: SweepContext,
+    tables: Mapping[str, str | None],
     *,
+    heat: Heat = "none",
+    compare: bool = False,
+    answer: str = "",
+    resolution: ResolutionView | None = None,
+    may: Allowed = EVERYTHING,
     cells: int = 0,
     left: Sequence[str] = (),
-    now: datetime | None = None,
 ) -> str:
-    """One sweep; `grid` may be only the first of `cells` cells, and `left` says what remains to be trained."""
+    """One sweep; `left` says what remains to be trained, and `answer` in a sentence which row is the best.
+
+    `grid` may be only the first of `cells` cells. `tables` is escaped HTML by name, `None` if it is too large to be
+    shown; `heat` is the colouring, and `compare` whether the cells are compared with their baselines.
+    """
     active = sweep.state in rendering.ACTIVE
     return render(
-        "sweep.html", now, sweep=sweep, tables=tables.by_name,
+        "sweep.html", sweep=sweep, tables=tables,
         grid=rendering.drawn(grid, cells=cells, trials=sweep.counts.total),
         problems=rendering.gathered(sweep.problems), exports=EXPORTS, figure_exports=_FIGURE_EXPORTS,
-        left=left, heat=tables.heat, heats=_HEATS, compare=tables.compare, answer=tables.answer, may=tables.may,
-        can_retry=rendering.can_retry(sweep), resolution=tables.resolution, groups=_extensible(sweep), given={},
+        left=left, heat=heat, heats=_HEATS, compare=compare, answer=answer, may=may,
+        can_retry=rendering.can_retry(sweep), resolution=resolution, groups=_extensible(sweep), given={},
         active=active, refresh=SECONDS["active"] if active else None, follow=f"sweep {sweep.id}",
     )  # fmt: skip
 
@@ -275,57 +257,45 @@ def _extensible(sweep: SweepView) -> Mapping[AxisGroup, Mapping[str, Any]]:
     return {} if sweep.state is SweepState.QUEUED else axis_groups(sweep.spec)
 
 
-@dataclass(frozen=True, slots=True)
-class ExtensionContext:
-    """What the page of an extension shows in addition to the sweep."""
+def extension_page(
+    sweep: SweepView,
+    given: Mapping[str, str],
+    *,
+    planned: Sequence[str] = (),
+    text: str = "",
+    problems: Sequence[Problem] = (),
+    refused: str = "",
+    may: Allowed = EVERYTHING,
+) -> str:
+    """The form that extends a sweep, with the alternatives `given` by field, and what it would train.
 
-    given: Mapping[str, str] = field(default_factory=dict)
-    """The added alternatives by field of the form."""
-    planned: Sequence[str] = ()
-    """What the sweep would become and what it would cost, a line each."""
-    text: str = ""
-    """The spec that would be sent."""
-    problems: Sequence[Problem] = ()
-    """What is wrong with the spec."""
-    refused: str = ""
-    """Why the sweep cannot be extended."""
-    may: Allowed = EVERYTHING
-    """The rights of the caller."""
-
-
-def extension_page(sweep: SweepView, context: ExtensionContext) -> str:
-    """The form that extends a sweep, and what it would train."""
+    `planned` are lines about the sweep that the spec `text` would make of it; `problems` says what is wrong with the
+    spec, and `refused` why the sweep cannot be extended.
+    """
     return render(
-        "extension.html", None, sweep=sweep, groups=_extensible(sweep), given=context.given, planned=context.planned,
-        text=context.text, problems=context.problems, refused=context.refused, may=context.may,
+        "extension.html", sweep=sweep, groups=_extensible(sweep), given=given, planned=planned, text=text,
+        problems=problems, refused=refused, may=may,
     )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class StatisticsContext:
-    """What a sweep's page of statistics shows in addition to the verdicts."""
-
-    budget: ResolutionBudget
-    """The limits that the form has."""
-    planned: ResolutionView | None = None
-    """The first round that would be trained within the limits, if that was requested."""
-    refused: str = ""
-    """Why no seeds can be added."""
-    resolution: ResolutionView | None = None
-    """The last resolution."""
-    may: Allowed = EVERYTHING
-    """The rights of the caller."""
-
-
 def statistics_page(
-    sweep: SweepView, verdicts: VerdictsView | None, context: StatisticsContext, *, now: datetime | None = None
+    sweep: SweepView,
+    verdicts: VerdictsView | None,
+    budget: ResolutionBudget,
+    *,
+    planned: ResolutionView | None = None,
+    refused: str = "",
+    resolution: ResolutionView | None = None,
+    may: Allowed = EVERYTHING,
 ) -> str:
-    """The comparisons of a table, seeds that would decide them, and the last resolution; `None` without tables."""
+    """The comparisons of a table, seeds that would decide them, and the last resolution; `None` without tables.
+
+    `planned` is the first round that would be trained within the budget; `refused` says why no seeds can be added.
+    """
     active = sweep.state in rendering.ACTIVE
     return render(
-        "statistics.html", now, sweep=sweep, verdicts=verdicts, budget=context.budget, planned=context.planned,
-        refused=context.refused, resolution=context.resolution, may=context.may,
-        can_resolve=rendering.can_resolve(sweep, context.resolution),
+        "statistics.html", sweep=sweep, verdicts=verdicts, budget=budget, planned=planned, refused=refused,
+        resolution=resolution, may=may, can_resolve=rendering.can_resolve(sweep, resolution),
         active=active, refresh=SECONDS["active"] if active else None, follow=f"sweep {sweep.id}",
     )  # fmt: skip
 
@@ -335,9 +305,7 @@ def storage_page(kept: SweepStorage, going: CollectionView | None) -> str:
     parts = {"weights": kept.weights_bytes, "figures": kept.figures_bytes}
     parts |= {"spools": kept.spools_bytes, "logs": kept.logs_bytes}
     row = going.sweeps[0] if going and going.sweeps else None
-    return render(
-        "storage.html", None, kept=kept, parts=parts, total=sum(parts.values()), going=row, ended=going is not None
-    )
+    return render("storage.html", kept=kept, parts=parts, total=sum(parts.values()), going=row, ended=going is not None)
 
 
 def cell_page(cell: CellView, figure: Mapping[str, Any] | None = None, may: Allowed = EVERYTHING) -> str:
@@ -345,54 +313,45 @@ def cell_page(cell: CellView, figure: Mapping[str, Any] | None = None, may: Allo
     states = [trial.state for candidate in cell.candidates for trial in candidate.trials]
     active = any(state in rendering.ACTIVE for state in states)
     return render(
-        "cell.html", None, cell=cell, may=may, active=active, refresh=SECONDS["active"] if active else None,
+        "cell.html", cell=cell, may=may, active=active, refresh=SECONDS["active"] if active else None,
         follow=f"sweep {cell.sweep} cell {cell.index}",
         figure=embedded(figure) if figure else None, grammar=grammar(figure),
         failed=sum(state == "failed" for state in states), left=sum(state in rendering.ACTIVE for state in states),
     )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class TrialContext:
-    """What a trial's page shows in addition to the trial."""
-
-    neighbours: Sequence[Neighbour] = ()
-    kept: tuple[str, Sequence[str]] | None = None
-    """The folder of its files in the storage, and their names."""
-    may: Allowed = EVERYTHING
-    """The rights of the caller."""
-    weights: bool = False
-    """Whether its model can be downloaded."""
-    usage: Mapping[str, Any] | None = None
-    """The Vega-Lite specification of the usage of its machine."""
-    defaults: Mapping[str, Any] | None = None
-    """The defaults of its recipe, if they are known."""
-
-
 def trial_page(
     trial: TrialView,
     figure: Mapping[str, Any] | None,
     log: LogView,
-    files: Sequence[FigureFile] = (),
-    context: TrialContext = TrialContext(),
     *,
-    now: datetime | None = None,
+    files: Sequence[FigureFile] = (),
+    neighbours: Sequence[Neighbour] = (),
+    kept: tuple[str, Sequence[str]] | None = None,
+    weights: bool = False,
+    usage: Mapping[str, Any] | None = None,
+    defaults: Mapping[str, Any] | None = None,
+    may: Allowed = EVERYTHING,
 ) -> str:
-    """One trial; `figure` is the Vega-Lite specification of its curves, `files` are those of the recipe's figures."""
+    """One trial; `figure` and `usage` are the Vega-Lite specifications of its curves and of its machine's usage.
+
+    `files` are those of the recipe's figures, `kept` is the folder of its files in the storage and their names, and
+    `weights` says whether its model can be downloaded. `defaults` are those of its recipe, if they are known.
+    """
     evaluated = trial.evaluation is not None and trial.evaluation.state in rendering.ACTIVE
     active = trial.state in rendering.ACTIVE or evaluated
     last = list(_last_values(figure))
     tail, cut = _tail(log)
     select = trial.recipe.get("select", {})
     return render(
-        "trial.html", now, context=context, may=context.may, again=command(trial), trial=trial,
+        "trial.html", neighbours=neighbours, kept=kept, weights=weights, may=may, again=command(trial), trial=trial,
         step_seconds=trial.seconds / trial.step if trial.seconds and trial.step else None,
         log=log, files=files, tail=tail, cut=cut, last=last,
         kind="diverged" if trial.diverged else trial.state.value,
         figure=embedded(figure) if figure and last else None, grammar=grammar(figure),
         metrics=_metric_table(trial.metrics), recipe=list(_field_rows(trial.recipe)),
-        usage=list(_usage_rows(context.usage)), usage_figure=embedded(context.usage or {}),
-        chosen=[] if context.defaults is None else list(_chosen_rows(trial.recipe, context.defaults)),
+        usage=list(_usage_rows(usage)), usage_figure=embedded(usage or {}),
+        chosen=[] if defaults is None else list(_chosen_rows(trial.recipe, defaults)),
         provenance=list(_field_rows(trial.provenance)),
         selection="/".join(str(select[field]) for field in ("split", "metric") if field in select),
         active=active, refresh=SECONDS["active"] if active else None,
@@ -403,7 +362,7 @@ def trial_page(
 def classes_page(trial: TrialView, found: ClassScores, figure: Mapping[str, Any], *, seeds: bool) -> str:
     """Recall, precision and F1 of each class of a trial, or of all `seeds`; `figure` draws the first."""
     return render(
-        "classes.html", None, trial=trial, found=found, figure=embedded(figure), grammar=grammar(figure),
+        "classes.html", trial=trial, found=found, figure=embedded(figure), grammar=grammar(figure),
         most=_MOST_CLASSES, seeds=seeds,
     )  # fmt: skip
 
@@ -414,18 +373,18 @@ def login_page(message: str, then: str = "/", provider: str | None = None, *, lo
     `provider` is the name of the OpenID Connect provider, if any; `logs_out` offers to log out there too.
     """
     query = urlencode({"next": then})
-    return render("login.html", None, message=message, query=query, provider=provider, logs_out=logs_out)
+    return render("login.html", message=message, query=query, provider=provider, logs_out=logs_out)
 
 
 def login_link_page(code: str, then: str, name: str, now: str | None) -> str:
     """The question whether to log in as `name` by a link; `now` names the user who is logged in already."""
     query = urlencode({"next": then})
-    return render("login_link.html", None, code=code, query=query, name=name, current=now, then=then)
+    return render("login_link.html", code=code, query=query, name=name, current=now, then=then)
 
 
 def problem_page(status: int, title: str, detail: str) -> str:
     """A page for an error; each line of `detail` is a paragraph or an item."""
-    return render("problem.html", None, status=status, title=title, lines=detail.splitlines())
+    return render("problem.html", status=status, title=title, lines=detail.splitlines())
 
 
 def embedded(figure: Mapping[str, Any]) -> dict[str, Any]:
@@ -470,7 +429,7 @@ def curves_page(
     tables = [(lines.key, [(trace, *_ends(trace)) for trace in lines.traces]) for lines in multiples]
     against: tuple[tuple[Against, str], ...] = (("step", "steps"), ("seconds", "time trained"))
     return render(
-        "curves.html", None, found=found, tables=tables, bands=bands,
+        "curves.html", found=found, tables=tables, bands=bands,
         figure=embedded(figure), grammar=grammar(figure), kept=selection, by=by, y=y, against=against,
         smoothings=sorted({*_SMOOTHINGS, found.smoothing}), sweep=selection.get("sweep"), sweep_name=sweep_name,
         active=active, refresh=SECONDS["active"] if active else None,

@@ -121,7 +121,7 @@ def test_what_goes_is_recorded_and_all_but_weights_stays(service: Service, setti
     assert gone.collected.removed
     assert gone.collected.files == 2
     assert "each cell keeps its best candidate" in gone.collected.reason
-    page = sweeps.trial_page(gone, None, service.store.logs.of(gone.id), now=gone.collected.at)
+    page = sweeps.trial_page(gone, None, service.store.logs.of(gone.id))
     assert "The weights of this training were collected" in page
     assert service.tables.render(sweep, "main", "csv").content == numbers
     assert collect(service).sweeps == [], "there is nothing more"

@@ -257,7 +257,7 @@ class TestExtended:
         shown = sweeps.trial_page(found, None, service.store.logs.of(found.id))
         assert "nmi_sec of the weights that its training has kept" in shown
         view = service.sweeps.get(sweep)
-        assert "<b>4 evaluations</b> left" in sweeps.sweep_page(view, service.sweeps.grid(sweep), sweeps.SweepContext())
+        assert "<b>4 evaluations</b> left" in sweeps.sweep_page(view, service.sweeps.grid(sweep), {})
         conduct(settings)
         after = trials(service, sweep)[0]
         assert [one.state for one in after.attempts] == ["lost", "finished"]

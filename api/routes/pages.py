@@ -3,10 +3,10 @@
 import hashlib
 import uuid
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import cache
 from importlib import resources
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Depends, Form, Path, Query, Request
 from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
@@ -33,10 +33,6 @@ from dashboards import catalog, rendering
 from dashboards.catalog import Draft
 from dashboards.sweeps import (
     MOST_TABLED,
-    ExtensionContext,
-    StatisticsContext,
-    SweepContext,
-    TrialContext,
     cell_page,
     classes_page,
     extension_page,
@@ -88,11 +84,12 @@ def sweep(number: Id, service: ServiceParameter, heat: Heat = "metric", compare:
     grid, cells = service.sweeps.grid(number, rendering.MOST_SQUARES), service.store.sweeps.cell_count(number)
     cost = service.sweeps.left(found)
     left = list(cost_in_words(cost)) if cost and cost.trainings else []
-    shown = SweepContext(
-        tables, heat, compare, service.tables.answer(number) if small else "", service.resolutions.latest(number),
-        service.store.accounts.allowed(number),
+    page = sweep_page(
+        found, grid, tables, heat=heat, compare=compare, answer=service.tables.answer(number) if small else "",
+        resolution=service.resolutions.latest(number), may=service.store.accounts.allowed(number),
+        cells=cells, left=left,
     )  # fmt: skip
-    return HTMLResponse(sweep_page(found, grid, shown, cells=cells, left=left))
+    return HTMLResponse(page)
 
 
 @costly.get("/sweeps/{id}/statistics")
@@ -108,28 +105,31 @@ def statistics(
         except ConflictError as error:
             refused = str(error)
     verdicts = service.tables.verdicts(number, table) if found.tables else None
-    may = service.store.accounts.allowed(number)
-    latest = service.resolutions.latest(number)
-    return HTMLResponse(statistics_page(found, verdicts, StatisticsContext(allowed, planned, refused, latest, may)))
+    page = statistics_page(
+        found, verdicts, allowed, planned=planned, refused=refused, resolution=service.resolutions.latest(number),
+        may=service.store.accounts.allowed(number),
+    )  # fmt: skip
+    return HTMLResponse(page)
 
 
 @checking.get("/sweeps/{id}/extend")
 def extension(number: Id, service: ServiceParameter, request: Request) -> HTMLResponse:
     """The form that adds seeds, losses and values to a sweep, and what they would train."""
     found, given = service.sweeps.get(number), request.query_params
-    context = ExtensionContext(given, may=service.store.accounts.allowed(number))
-    if context.may.steer and (added := _added(found, given)):
+    may = service.store.accounts.allowed(number)
+    shown: dict[str, Any] = {}
+    if may.steer and (added := _added(found, given)):
         try:
             text = service.commands.with_alternatives(number, added)
             planned = service.commands.preview_extension(number, text)
             size, *trained = planned.summary
             lines = [size, *planned.notes, *trained, *cost_in_words(planned.cost), *planned.warnings]
-            context = replace(context, planned=lines, text=text.decode())
+            shown = {"planned": lines, "text": text.decode()}
         except InvalidSpecError as error:
-            context = replace(context, problems=error.problems)
+            shown = {"problems": error.problems}
         except (ConflictError, NumbersChangedError) as error:
-            context = replace(context, refused=str(error))
-    return HTMLResponse(extension_page(found, context))
+            shown = {"refused": str(error)}
+    return HTMLResponse(extension_page(found, given, may=may, **shown))
 
 
 async def _fields(request: Request) -> dict[str, str]:
@@ -164,14 +164,20 @@ def cell(number: Id, index: CellIndex, service: ServiceParameter) -> HTMLRespons
 def trial(number: Id, service: ServiceParameter) -> HTMLResponse:
     """One trial with its curves, recipe, error and log."""
     found = service.trials.get(number)
-    log, files = service.store.logs.of(number, -LOG_CHARACTERS), service.files.listed(number)
     kept = service.store.artifacts.of_trial(number)
-    place = (kept.folder, kept.names) if kept else None
-    allowed = service.store.accounts.allowed(found.sweep)
-    weights = kept is not None and kept.weights is not None and found.collected is None
-    neighbours, usage = service.store.trials.neighbours(number), service.trials.usage_figure(number)
-    context = TrialContext(neighbours, place, allowed, weights, usage, service.trials.defaults(found))
-    return HTMLResponse(trial_page(found, service.trials.curves_figure(number), log, files, context))
+    page = trial_page(
+        found,
+        service.trials.curves_figure(number),
+        service.store.logs.of(number, -LOG_CHARACTERS),
+        files=service.files.listed(number),
+        neighbours=service.store.trials.neighbours(number),
+        kept=(kept.folder, kept.names) if kept else None,
+        weights=kept is not None and kept.weights is not None and found.collected is None,
+        usage=service.trials.usage_figure(number),
+        defaults=service.trials.defaults(found),
+        may=service.store.accounts.allowed(found.sweep),
+    )
+    return HTMLResponse(page)
 
 
 @costly.get("/trials/{id}/classes")
@@ -379,7 +385,7 @@ POLICY: Final = "Content-Security-Policy"
 @router.get("/docs")
 def operations() -> HTMLResponse:
     """The API reference."""
-    return HTMLResponse(rendering.render("reference.html", None))
+    return HTMLResponse(rendering.render("reference.html"))
 
 
 @router.get("/docs/guide")

@@ -28,6 +28,14 @@ FIGURE: dict[str, Any] = {
 }
 
 
+class Noon(datetime):
+    """Times of which the present one is `NOW`, for pages."""
+
+    @classmethod
+    def now(cls, tz: Any = None) -> datetime:
+        return NOW
+
+
 def summary(state: SweepState = SweepState.RUNNING, **more: Any) -> sweeps.SweepSummary:
     return sweeps.SweepSummary(**_sweep(state) | more)
 

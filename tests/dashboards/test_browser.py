@@ -334,14 +334,14 @@ def test_pages_of_a_browser_share_a_stream_and_show_what_it_tells(
     context: BrowserContext, stage: Stage, app: FastAPI
 ) -> None:
     """A page asks only after an event of its stream, and leaves a half-typed field alone."""
-    sweep, feed = stage.submit(SMALL_SPEC), app.state.feed
+    sweep, streams = stage.submit(SMALL_SPEC), app.state.streams
     pages = [context.new_page() for _ in range(3)]
     looks: list[str] = []
     for page in pages:
         page.on("request", lambda request: request.resource_type == "fetch" and looks.append(request.url))
         page.goto(f"/sweeps/{sweep}")
         expect(page.locator("#main")).to_have_attribute("data-live", "")
-    assert len(feed._streams) == 1
+    assert streams._open.total() == 1
     stage.writer.sweeps.prioritize(sweep, 42)
     for page in pages:
         page.get_by_text("Priority…").click()
@@ -356,7 +356,7 @@ def test_pages_of_a_browser_share_a_stream_and_show_what_it_tells(
     for page in pages:
         page.close()
     deadline = time.monotonic() + 120
-    while feed._streams:
+    while streams._open:
         assert time.monotonic() < deadline, "the last page has gone, its stream has not"
         time.sleep(0.05)
 

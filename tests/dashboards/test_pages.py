@@ -6,12 +6,14 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
+import pytest
+
 from api import examples
 from api.routes.cluster import EXAMPLE
 from dashboards import rendering
 from dashboards import sweeps as pages
 from dashboards.lists import ListingAddress, cluster_page, listing_page
-from dashboards.sweeps import ExtensionContext, StatisticsContext, SweepContext, TrialContext, trial_page
+from dashboards.sweeps import trial_page
 from orchestrator.publish.figures.pages import usage
 from orchestrator.views.accounts import Allowed
 from orchestrator.views.evidence import ResolutionBudget, VerdictsView
@@ -36,17 +38,21 @@ COLUMNS = [
 ]
 
 
+@pytest.fixture(autouse=True)
+def _at_noon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rendering, "datetime", specimens.Noon)
+
+
 def listed(*sweeps: SweepSummary, state: str | None = None, name: str | None = None, cursor: str | None = None) -> str:
-    return pages.sweeps_page(Page(items=list(sweeps), next_cursor=cursor), state=state, name=name, now=NOW)
+    return pages.sweeps_page(Page(items=list(sweeps), next_cursor=cursor), state=state, name=name)
 
 
-def one_sweep(grid: Any = (), beside: Any = None, left: Any = (), **more: Any) -> str:
-    shown = beside or SweepContext()
-    return pages.sweep_page(specimens.sweep(**more), grid, shown, left=left, now=NOW)
+def one_sweep(grid: Any = (), tables: Any = None, resolution: Any = None, left: Any = (), **more: Any) -> str:
+    return pages.sweep_page(specimens.sweep(**more), grid, tables or {}, resolution=resolution, left=left)
 
 
 def one_trial(state: TrialState = TrialState.FINISHED, figure: Any = None, files: Any = (), **more: object) -> str:
-    return trial_page(specimens.trial(state, **more), figure, specimens.log(), files, now=NOW)
+    return trial_page(specimens.trial(state, **more), figure, specimens.log(), files=files)
 
 
 def cell(**more: Any) -> str:
@@ -68,7 +74,7 @@ def listing(*rows: ListedRow, cursor: str | None = None, name: str | None = None
 
 
 def cluster(**more: Any) -> str:
-    return cluster_page(ClusterView.model_validate(EXAMPLE | more), now=NOW)
+    return cluster_page(ClusterView.model_validate(EXAMPLE | more))
 
 
 def lists_of_sweeps() -> dict[str, str]:
@@ -88,7 +94,7 @@ def sweeps() -> dict[str, str]:
     unborn = {"counts": Counts(), "eta_seconds": None, "steps": StepCount(unit="trials", total=12)}
     return {
         **{state: one_sweep(state=state, started=NOW, ended=NOW) for state in SweepState},
-        "with cells": one_sweep(specimens.grid(), SweepContext({"main": TABLE})),
+        "with cells": one_sweep(specimens.grid(), {"main": TABLE}),
         "nothing failed": one_sweep(state=SweepState.FINISHED, counts=Counts(finished=12)),
         "not expanded": one_sweep(state=SweepState.QUEUED, **unborn),
         "not expanded, and failed": one_sweep(state=SweepState.FAILED, counts=Counts(), error="no such part"),
@@ -98,14 +104,14 @@ def sweeps() -> dict[str, str]:
         "a subset": one_sweep(spec=subset),
         "problems": one_sweep(problems=problems),
         "figures and runs": one_sweep(figures=["main", "norms"], mlflow_url=MLFLOW),
-        "seeds are added": one_sweep(beside=SweepContext(resolution=specimens.resolution())),
+        "seeds are added": one_sweep(resolution=specimens.resolution()),
     }
 
 
 def one_statistics(verdicts: VerdictsView | None = None, *, name: str = "digits", **more: Any) -> str:
     sweep = specimens.sweep(SweepState.FINISHED, spec={"repeat": {"seed": []}}, name=name)
     budget = ResolutionBudget(hours=2, seeds=12)
-    return pages.statistics_page(sweep, verdicts, StatisticsContext(budget, **more), now=NOW)
+    return pages.statistics_page(sweep, verdicts, budget, **more)
 
 
 def statistics() -> dict[str, str]:
@@ -126,9 +132,7 @@ def statistics() -> dict[str, str]:
 
 def extension(label: str = "triplet", name: str = "digits", **more: Any) -> str:
     spec = {"compare": {"loss": [{"choices": [{"label": label}], "when": {label: [label]}}]}}
-    return pages.extension_page(
-        specimens.sweep(spec=spec, name=name), ExtensionContext({"compare.loss[0]": label}, **more)
-    )
+    return pages.extension_page(specimens.sweep(spec=spec, name=name), {"compare.loss[0]": label}, **more)
 
 
 def extensions() -> dict[str, str]:
@@ -163,7 +167,7 @@ def trials() -> dict[str, str]:
         "an error": one_trial(TrialState.FAILED, error="ValueError: no", trace="Traceback\n  line 1"),
         "a reason": one_trial(TrialState.PRUNED, reason="pruned after evaluation 2: the median of 5 peers 0.45"),
         "diverged": one_trial(diverged=True),
-        "not begun": trial_page(waiting, None, specimens.log("", complete=False), now=NOW),
+        "not begun": trial_page(waiting, None, specimens.log("", complete=False)),
         "with a figure": one_trial(figure=FIGURE),
         "files and attempts": one_trial(files=files, attempts=attempts),
     }
@@ -216,11 +220,11 @@ def test_pages_equal_their_golden_files(golden: Callable[[str, bytes], None]) ->
 
 
 def test_a_huge_sweep_or_cell_stays_a_page() -> None:
-    page = read(one_sweep(specimens.grid(cells=1_200, candidates=2, repeats=5), SweepContext(), total=12_000))
+    page = read(one_sweep(specimens.grid(cells=1_200, candidates=2, repeats=5), total=12_000))
     assert sum(one.get("class", "").startswith("sq ") for one in page.having("a")) == 2_000
     assert "10,000 trials more in 1,000 cells are not drawn" in page.text
     assert page.having("a", href="/v1/sweeps/7/grid")
-    page = read(one_sweep(specimens.grid(1, 3_000, 1), SweepContext()))
+    page = read(one_sweep(specimens.grid(1, 3_000, 1)))
     assert "1,000 trials more are not drawn" in page.text
 
 
@@ -235,12 +239,12 @@ def test_the_figure_reaches_the_script_whole() -> None:
 
 def test_a_long_log_shows_its_end() -> None:
     text = "".join(f"line {number}\n" for number in range(1_000))
-    page = read(trial_page(specimens.trial(), None, specimens.log(text), now=NOW))
+    page = read(trial_page(specimens.trial(), None, specimens.log(text)))
     assert "line 999" in page.text
     assert "line 799" not in page.text
     assert "The last 200 lines" in page.text
     long = specimens.log("x" * 65_536).model_copy(update={"offset": 262_144})
-    longest = read(trial_page(specimens.trial(), None, long, now=NOW))
+    longest = read(trial_page(specimens.trial(), None, long))
     assert "log from its start" in longest.text
     assert "The last 1 line" in longest.text
 
@@ -254,7 +258,6 @@ def hostile_pages() -> dict[str, str]:
         TrialState.FAILED, sweep_name=HOSTILE, labels=named, error=HOSTILE, trace=HOSTILE, metrics={HOSTILE: 1.0},
         recipe={HOSTILE: {"name": HOSTILE, HOSTILE: [HOSTILE]}}, provenance={HOSTILE: HOSTILE}, fingerprint=HOSTILE,
     )  # fmt: skip
-    tables = SweepContext({HOSTILE: TABLE}, resolution=specimens.resolution(label=HOSTILE))
     (candidate,) = examples.CELL["candidates"]
     run = {**candidate["trials"][0], "labels": {HOSTILE: HOSTILE}, "device": HOSTILE, "dataset": HOSTILE}
     chosen = {**candidate, "labels": {HOSTILE: HOSTILE}, "trials": [run]}
@@ -266,8 +269,8 @@ def hostile_pages() -> dict[str, str]:
         "sweeps": listed(specimens.summary(**hard), name=HOSTILE, cursor=HOSTILE),
         "no sweeps": listed(name=HOSTILE),
         "sweep": one_sweep(
-            specimens.grid(2, 2, 3, labels=named), tables, [f"hours: about 2 on {HOSTILE}"], text=HOSTILE,
-            problems=problems, notice=HOSTILE, spec=subset, **hard,
+            specimens.grid(2, 2, 3, labels=named), {HOSTILE: TABLE}, specimens.resolution(label=HOSTILE),
+            [f"hours: about 2 on {HOSTILE}"], text=HOSTILE, problems=problems, notice=HOSTILE, spec=subset, **hard,
         ),
         "statistics": one_statistics(
             specimens.verdicts(HOSTILE), name=HOSTILE, planned=specimens.resolution(label=HOSTILE), refused=HOSTILE,
@@ -276,7 +279,7 @@ def hostile_pages() -> dict[str, str]:
         "extension": extension(
             HOSTILE, HOSTILE, planned=[HOSTILE], text=HOSTILE, problems=[Problem(HOSTILE, HOSTILE)], refused=HOSTILE
         ),
-        "trial": trial_page(trial, FIGURE, specimens.log(HOSTILE), now=NOW),
+        "trial": trial_page(trial, FIGURE, specimens.log(HOSTILE)),
         "cell": cell(labels={HOSTILE: HOSTILE}, candidates=[chosen], sweep_name=HOSTILE),
         "listing": listing(row, name=HOSTILE, where=HOSTILE, x=HOSTILE, plot="scatter"),
         "wrong listing": listing_page(ListingAddress(where=HOSTILE), None, COLUMNS, problem=HOSTILE),
@@ -363,8 +366,7 @@ def test_paper_is_neither_dark_nor_a_phone() -> None:
 def test_a_trial_shows_its_usage_and_first_the_settings_that_were_chosen() -> None:
     figure = usage({"system/memory": [(1.5, 0.25), (3.0, 0.75)]}, "Usage")
     defaults = {"loss": {"margin": 0.1}, "iterations": None, "select": {"metric": "map@r", "split": "validation"}}
-    context = TrialContext(usage=figure, defaults=defaults)
-    text = trial_page(specimens.trial(), None, specimens.log(), context=context, now=NOW)
+    text = trial_page(specimens.trial(), None, specimens.log(), usage=figure, defaults=defaults)
     assert "0.2 (default 0.1)" in text
     assert text.index('id="recipe-chosen" open') < text.index('<details id="recipe-table"><summary>')
     assert '<th scope="row">Memory (GiB)</th><td>0.5</td><td>0.75</td>' in text
