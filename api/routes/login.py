@@ -19,7 +19,7 @@ from api.dependencies import Actor, Admission, ByProvider, Id, ServiceParameter,
 from api.problems import answer, details, documented, shown
 from dashboards import sweeps
 from dashboards.lists import shares_page
-from orchestrator.host.identity import IDENTITY_PATH, NONCE
+from orchestrator.host.identity import IDENTITY_PATH, NONCE, digest
 from orchestrator.views.accounts import (
     MOST_SHARE_DAYS,
     OWNER,
@@ -92,7 +92,10 @@ def login_link(access: Admission) -> LoginLink:
 @router.get("/me", summary="Who am I, and what may I?", responses=shown(ME, "The caller."))
 def me(service: ServiceParameter) -> CallerView:
     """The caller, its role, and the projects that it may read and change."""
-    return service.accounts.view(caller())
+    who, names_of = caller(), service.store.accounts.names_of
+    return CallerView(
+        name=who.name, role=who.role, scope=who.scope, sees=names_of(who.seen), steers=names_of(who.steered)
+    )
 
 
 shares_router = APIRouter(
@@ -168,7 +171,8 @@ async def open_share(
     access: Admission, service: ServiceParameter, request: Request, link: Annotated[str, Query(max_length=200)] = ""
 ) -> Response:
     """Show the sweep of a share link to this browser; the redirect takes the secret out of the address."""
-    visitor = await run_in_threadpool(service.accounts.of_links, [link] if link else access.sessions.links(request))
+    secrets = [link] if link else access.sessions.links(request)
+    visitor = await run_in_threadpool(service.store.accounts.by_links, [*map(digest, secrets)])
     if visitor is None:
         waited = not link or await access.patience.after_wrong(_address(request))
         with calling(VISITOR):
@@ -258,7 +262,7 @@ async def enter(
         return await _entered(request, then, named, "a link")
     if access.is_token(token):
         return await _entered(request, then, OWNER, "the form")
-    requester = await run_in_threadpool(service.accounts.of_text, token)
+    requester = await run_in_threadpool(service.store.accounts.by_hash, digest(token.strip()))
     if requester is not None and requester.scope not in (Scope.MLFLOW, Scope.METRICS):
         return await _entered(request, then, requester, "the form")
     if not token:  # an empty form is no attempt to guess a token

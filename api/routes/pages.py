@@ -329,7 +329,8 @@ def submit(
 
 def _page(service: Service, draft: Draft, status: int = 200) -> HTMLResponse:
     shelves = catalog.shelves(service.data(), service.catalog())
-    return HTMLResponse(catalog.editor_page(draft, shelves, service.accounts.view(caller()).steers), status_code=status)
+    projects = service.store.accounts.names_of(caller().steered)
+    return HTMLResponse(catalog.editor_page(draft, shelves, projects), status_code=status)
 
 
 def _key() -> str:

@@ -6,14 +6,14 @@ import re
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from orchestrator.host import checks
 from orchestrator.host.files import own_folder
-from orchestrator.host.identity import TOKEN_PREFIX, digest, new_token, token_of
+from orchestrator.host.identity import digest, new_token, token_of
 from orchestrator.record.account_admin import HOW
 from orchestrator.record.store import Store
 from orchestrator.settings import Settings
@@ -22,7 +22,6 @@ from orchestrator.views.accounts import (
     SUBJECT,
     AuditEntry,
     Caller,
-    CallerView,
     NewTokenView,
     ProjectView,
     Quota,
@@ -65,42 +64,6 @@ def refuse_newer_database(settings: Settings) -> None:
 
 def _has_database(settings: Settings) -> bool:
     return bool(settings.database_url) or (settings.resolved_home / "metricsweep.db").exists()
-
-
-class AccountQueries:
-    """Looks up the rights of callers. Nothing is cached: a revoked token opens nothing from the next request on."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-
-    def of_text(self, given: str) -> Caller | None:
-        """The caller whose token has this text; `None` if it is not a valid token of a user."""
-        text = given.strip()
-        return self._store.accounts.by_hash(digest(text)) if text.startswith(TOKEN_PREFIX) else None
-
-    def of_token(self, number: int) -> Caller | None:
-        """The caller whose token has this number, if it is valid."""
-        return self._store.accounts.by_token(number)
-
-    def of_links(self, secrets: Iterable[str]) -> Caller | None:
-        """The visitor whom share links with these secrets let in; `None` if none of them is valid."""
-        return self._store.accounts.by_links([digest(secret) for secret in secrets])
-
-    def of_name(self, name: str) -> Caller | None:
-        """The user of this name, as a trusted proxy authenticated it."""
-        return self._store.accounts.by_name(name)
-
-    def again(self, callers: Iterable[Caller]) -> dict[Caller, Caller]:
-        """The callers that still have access, each with its present rights."""
-        found = ((who, self._store.accounts.again(who)) for who in callers)
-        return {who: now for who, now in found if now is not None}
-
-    def view(self, who: Caller) -> CallerView:
-        """The rights of a caller, with the names of projects."""
-        return CallerView(
-            name=who.name, role=who.role, scope=who.scope, sees=self._store.accounts.names_of(who.seen),
-            steers=self._store.accounts.names_of(who.steered),
-        )  # fmt: skip
 
 
 MOST_REFUSED: Final = 200

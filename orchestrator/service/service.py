@@ -12,7 +12,7 @@ from orchestrator.publish.figures.sketch import Sources
 from orchestrator.publish.verdicts import judge
 from orchestrator.record.figure_files import FigureFiles
 from orchestrator.record.store import Store
-from orchestrator.service.accounts import AccountQueries, People
+from orchestrator.service.accounts import People
 from orchestrator.service.operations import Operations, Retention
 from orchestrator.service.sweeps import (
     AnnotationQueries,
@@ -46,7 +46,6 @@ class Service:
         links = Links(settings.mlflow_pages)
         queries = judge.source(files.arrays_of)
         sources = Sources(store.curves.of_trials, files.arrays_of, files.pictures_of)
-        self.accounts = AccountQueries(store)
         self.people = People(store, settings.oidc_issuer)
         self.submissions = SpecSubmissions(settings, store, catalog)
         self.commands = SweepCommands(settings, store, catalog)

@@ -16,6 +16,7 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from api.main import create_app
+from orchestrator.host.identity import digest
 from orchestrator.record.changes import queue_delivery_blocked
 from orchestrator.record.schema import past_attempt
 from orchestrator.record.store import Store
@@ -82,7 +83,7 @@ class World:
 
     def caller(self, user: str) -> Caller:
         """The caller that the user's token names."""
-        found = self.service.accounts.of_text(self.tokens[user])
+        found = self.service.store.accounts.by_hash(digest(self.tokens[user]))
         assert found is not None
         return found
 
