@@ -405,17 +405,10 @@ def _page(service: ServiceParameter, cursor: str | None, user: str, made: NewTok
 
 QUOTAS: Final[list[dict[str, Any]]] = [
     {
-        "slots": 8,
-        "gpu_hours": 500.0,
-        "cpu_hours": None,
-        "days": 30,
-        "kind": "project",
-        "name": "faces",
-        "used_slots": 3,
-        "used_gpu_hours": 211.4,
-        "used_cpu_hours": 12.0,
+        "slots": 8, "gpu_hours": 500.0, "cpu_hours": None, "days": 30, "kind": "project", "name": "faces",
+        "used_slots": 3, "used_gpu_hours": 211.4, "used_cpu_hours": 12.0,
     }
-]
+]  # fmt: skip
 
 DAYS_OF_HOURS: Final[JsonValue] = [
     {"properties": {"days": {"type": "null"}}},

@@ -28,43 +28,28 @@ EXAMPLE: Final[dict[str, Any]] = {
     "heartbeat_seconds": 3.2,
     "nodes": [
         {
-            "uid": "a56940a9c5f5e3cbba3081aefaf95d91da2a88741bf92210274638bf",
-            "host": "lab",
-            "alive": True,
-            "resources": {"CPU": 16.0, "GPU": 1.0, "memory": 64000000000.0},
-            "used": {"CPU": 4.0, "GPU": 0.5},
+            "uid": "a56940a9c5f5e3cbba3081aefaf95d91da2a88741bf92210274638bf", "host": "lab", "alive": True,
+            "resources": {"CPU": 16.0, "GPU": 1.0, "memory": 64000000000.0}, "used": {"CPU": 4.0, "GPU": 0.5},
             "seen": "2025-11-20T09:00:00Z",
         }
     ],
     "slots": [
         {
-            "name": "slot:4:0.5:0:0a1b2c3d:a56940a9c5f5:",
-            "node": "a56940a9c5f5",
-            "host": "lab",
+            "name": "slot:4:0.5:0:0a1b2c3d:a56940a9c5f5:", "node": "a56940a9c5f5", "host": "lab",
             "resources": {"CPU": 4.0, "GPU": 0.5},
             "trains": {
-                "sweep": 7,
-                "sweep_name": "sec-on-digits",
-                "trial": 93,
+                "sweep": 7, "sweep_name": "sec-on-digits", "trial": 93,
                 "labels": {"loss": "triplet", "regularizer": "sec", "seed": "0"},
-                "step": 120,
-                "total_steps": 300,
-                "started": "2025-11-20T09:00:00Z",
+                "step": 120, "total_steps": 300, "started": "2025-11-20T09:00:00Z",
             },
             "usage": {
-                "memory_bytes": 3100000000,
-                "cpus": 2.4,
-                "machine_memory_bytes": 64000000000,
-                "machine_memory_free_bytes": 41000000000,
-                "machine_cpus": 16,
-                "machine_load": 5.2,
+                "memory_bytes": 3100000000, "cpus": 2.4,
+                "machine_memory_bytes": 64000000000, "machine_memory_free_bytes": 41000000000,
+                "machine_cpus": 16, "machine_load": 5.2,
                 "gpus": [
                     {
-                        "index": 0,
-                        "name": "NVIDIA A100-SXM4-40GB",
-                        "memory_bytes": 42505273344,
-                        "memory_used_bytes": 8200000000,
-                        "busy": 0.63,
+                        "index": 0, "name": "NVIDIA A100-SXM4-40GB", "busy": 0.63,
+                        "memory_bytes": 42505273344, "memory_used_bytes": 8200000000,
                     }
                 ],
             },
@@ -73,16 +58,11 @@ EXAMPLE: Final[dict[str, Any]] = {
     ],
     "queue": [
         {
-            "id": 8,
-            "name": "cub-baselines",
-            "actor": "ada@lab",
-            "state": "running",
-            "priority": 0,
-            "waiting": {"slot": 40, "data": 12},
-            "notice": "no machine has cub200",
+            "id": 8, "name": "cub-baselines", "actor": "ada@lab", "state": "running", "priority": 0,
+            "waiting": {"slot": 40, "data": 12}, "notice": "no machine has cub200",
         }
     ],
-}
+}  # fmt: skip
 
 cluster_router = APIRouter(prefix="/v1/cluster", tags=["cluster"], responses=documented(401, 421, 500, 503))
 cluster_pages = APIRouter(include_in_schema=False)
@@ -107,40 +87,23 @@ def cluster_for_people(service: ServiceParameter) -> HTMLResponse:
     return HTMLResponse(cluster_page(service.operations.cluster(), quotas))
 
 
+_OF_SWEEP: Final = {
+    "weights_bytes": 8589934592, "figures_bytes": 10485760, "spools_bytes": 4194304, "logs_bytes": 1048576,
+}  # fmt: skip
 SIZES: Final[dict[str, Any]] = {
-    "database_bytes": 52428800,
-    "weights_bytes": 8589934592,
-    "figures_bytes": 10485760,
-    "spools_bytes": 4194304,
-    "logs_bytes": 1048576,
-    "decoded_bytes": 1610612736,
-    "sweeps": [
-        {
-            "sweep": 7,
-            "name": "sec-on-digits",
-            "weights_bytes": 8589934592,
-            "figures_bytes": 10485760,
-            "spools_bytes": 4194304,
-            "logs_bytes": 1048576,
-        }
-    ],
-}
+    "database_bytes": 52428800, **_OF_SWEEP, "decoded_bytes": 1610612736,
+    "sweeps": [{"sweep": 7, "name": "sec-on-digits", **_OF_SWEEP}],
+}  # fmt: skip
 COLLECTION: Final[dict[str, Any]] = {
     "dry_run": True,
     "sweeps": [
         {
-            "sweep": 7,
-            "name": "sec-on-digits",
-            "trainings": 72,
-            "files": 72,
-            "bytes": 6442450944,
-            "kept": 12,
-            "retrained": ["map", "recall@k"],
-            "request": None,
+            "sweep": 7, "name": "sec-on-digits", "trainings": 72, "files": 72, "bytes": 6442450944, "kept": 12,
+            "retrained": ["map", "recall@k"], "request": None,
         }
     ],
     "bytes": 6442450944,
-}
+}  # fmt: skip
 
 # These list the storage file by file.
 storage_router = APIRouter(
@@ -212,14 +175,11 @@ def sizes_page(number: Id, service: ServiceParameter) -> HTMLResponse:
 
 DATA: Final = [
     {
-        "host": "lab",
-        "node": "a56940a9c5f5e3cbba3081aefaf95d91da2a88741bf92210274638bf",
-        "data": "cub200",
-        "state": "missing",
+        "host": "lab", "node": "a56940a9c5f5e3cbba3081aefaf95d91da2a88741bf92210274638bf",
+        "data": "cub200", "state": "missing", "inspected_at": "2025-11-20T09:00:02Z",
         "message": "CUB_200_2011/images.txt is missing: looked in /data; `python -m workers data fetch cub200` gets it",
-        "inspected_at": "2025-11-20T09:00:02Z",
     }
-]
+]  # fmt: skip
 
 data_router = APIRouter(prefix="/v1/data", tags=["catalog"], responses=documented(401, 421, 500, 503))
 

@@ -24,33 +24,15 @@ router = APIRouter(
 LISTING: Final = {
     "items": [
         {
-            "sweep": 7,
-            "sweep_name": "sec-on-digits",
-            "cell": 2,
-            "candidate": 1,
-            "trial": 41,
-            "repeat": 0,
+            "sweep": 7, "sweep_name": "sec-on-digits", "cell": 2, "candidate": 1, "trial": 41, "repeat": 0,
             "labels": {"loss": "triplet", "regularizer": "sec", "regularizer.eta": "0.5", "seed": "0"},
-            "state": "finished",
-            "diverged": False,
-            "reused": False,
-            "trials": 1,
-            "finished": 1,
-            "score": 0.6814,
-            "seconds": 41.2,
-            "started": "2026-05-01T12:00:00Z",
-            "ended": "2026-05-01T12:00:41Z",
-            "values": {"map@r": 0.6702, "recall@1": 0.9561},
-            "deviations": {},
-            "note": "",
-            "tags": ["paper"],
+            "state": "finished", "diverged": False, "reused": False, "trials": 1, "finished": 1,
+            "score": 0.6814, "seconds": 41.2, "started": "2026-05-01T12:00:00Z", "ended": "2026-05-01T12:00:41Z",
+            "values": {"map@r": 0.6702, "recall@1": 0.9561}, "deviations": {}, "note": "", "tags": ["paper"],
         }
     ],
-    "next_cursor": "WzAuNjcwMiwgNDFd",
-    "total": 36,
-    "metrics": ["map@r", "recall@1"],
-    "groups": [],
-}
+    "next_cursor": "WzAuNjcwMiwgNDFd", "total": 36, "metrics": ["map@r", "recall@1"], "groups": [],
+}  # fmt: skip
 
 COLUMNS: Final = [
     {"key": "loss", "name": "loss", "role": "compare", "numeric": False, "labelled": True},

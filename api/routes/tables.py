@@ -268,16 +268,11 @@ def paper(
 
 
 PUBLISHED_SUMMARY: Final[dict[str, Any]] = {
-    "id": "SEC-T2",
-    "paper": "SEC",
-    "title": "The weight of SEC: triplet loss on Cars196",
+    "id": "SEC-T2", "paper": "SEC", "title": "The weight of SEC: triplet loss on Cars196",
     "axes": ["dataset", "loss", "regularizer", "regularizer.eta"],
-    "metrics": ["nmi", "f1", "recall@1", "recall@2", "recall@4", "recall@8"],
-    "count": 30,
-}
-
+    "metrics": ["nmi", "f1", "recall@1", "recall@2", "recall@4", "recall@8"], "count": 30,
+}  # fmt: skip
 PUBLISHED: Final = [PUBLISHED_SUMMARY]
-
 PUBLISHED_TABLE: Final = PUBLISHED_SUMMARY | {
     "citation": "Zhang, Li, Zhang: Deep Metric Learning with Spherical Embedding, NeurIPS 2020, and its appendix",
     "note": "The first row is printed as eta = 0.",
@@ -285,18 +280,11 @@ PUBLISHED_TABLE: Final = PUBLISHED_SUMMARY | {
     "numbers": [
         {
             "labels": {"dataset": "cars196", "loss": "triplet", "regularizer": "sec", "regularizer.eta": "0.5"},
-            "tuned": {},
-            "metric": "recall@1",
-            "printed": "67.89",
-            "value": 0.6789,
-            "std": None,
-            "bold": True,
-            "unit": "percent",
-            "std_unit": "percent",
-            "source": None,
+            "tuned": {}, "metric": "recall@1", "printed": "67.89", "value": 0.6789, "std": None, "bold": True,
+            "unit": "percent", "std_unit": "percent", "source": None,
         }
     ],
-}
+}  # fmt: skip
 
 published_router = APIRouter(prefix="/v1/published", tags=["published"], responses=documented(401, 421, 500))
 
@@ -330,22 +318,16 @@ def published_table(table_id: PublishedId, service: ServiceParameter) -> Publish
 
 FIGURES: Final = [
     {
-        "name": "norms",
-        "kind": "distribution",
-        "title": "Norms with and without SEC",
-        "formats": ["json", "svg", "png", "pdf", "csv"],
-        "url": "/v1/sweeps/7/figures/norms",
+        "name": "norms", "kind": "distribution", "title": "Norms with and without SEC",
+        "formats": ["json", "svg", "png", "pdf", "csv"], "url": "/v1/sweeps/7/figures/norms",
     }
-]
-
+]  # fmt: skip
 FIGURE_FILES: Final = [
     {
-        "name": "norms.npz",
-        "media_type": "application/octet-stream",
-        "size": 1482,
+        "name": "norms.npz", "media_type": "application/octet-stream", "size": 1482,
         "url": "/v1/trials/40/figures/norms.npz",
     }
-]
+]  # fmt: skip
 
 _BINARY = {"schema": {"type": "string", "contentMediaType": "application/octet-stream"}}
 _CONTENT = {
