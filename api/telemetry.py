@@ -122,11 +122,8 @@ class _Shared(Collector):
             age = time.monotonic() - entry.computed
             yield _gauge("metricsweep_collection_age_seconds", "Age of what was read from the database.", age)
             yield _gauge("metricsweep_collection_duration_seconds", "How long reading it took.", entry.took)
-            gauges = entry.value
-            yield from _states(gauges)
-            yield from _slots(gauges)
-            yield from _lags(gauges)
-            yield from _quotas(gauges)
+            for group in (_states, _slots, _lags, _quotas):
+                yield from group(entry.value)
         places = self._service.operations.places()
         free = [((place.name,), place.free_bytes) for place in places]
         yield _labelled("metricsweep_disk_free_bytes", "Room on the disk of a folder.", "place", free)
@@ -134,11 +131,15 @@ class _Shared(Collector):
         yield _labelled("metricsweep_disk_size_bytes", "Size of the disk of a folder.", "place", size)
 
 
+Samples = Iterable[tuple[Sequence[str], float]]
+"""Values by their labels."""
+
+
 def _gauge(name: str, documentation: str, value: float) -> Metric:
     return GaugeMetricFamily(name, documentation, value=value)
 
 
-def _labelled(name: str, documentation: str, labels: str, samples: Iterable[tuple[Sequence[str], float]]) -> Metric:
+def _labelled(name: str, documentation: str, labels: str, samples: Samples) -> Metric:
     """A gauge with one value for each combination of the labels, whose names are separated by blanks."""
     gauge = GaugeMetricFamily(name, documentation, labels=labels.split())
     for values, value in samples:
@@ -146,12 +147,14 @@ def _labelled(name: str, documentation: str, labels: str, samples: Iterable[tupl
     return gauge
 
 
+def _each(kinds: Iterable[str], counts: Mapping[Any, int]) -> Samples:
+    return [((kind,), counts.get(kind, 0)) for kind in kinds]
+
+
 def _states(gauges: Gauges) -> Iterator[Metric]:
-    sweeps = [((state,), gauges.sweeps.get(state, 0)) for state in SweepState]
-    yield _labelled("metricsweep_sweeps", "Sweeps by state.", "state", sweeps)
-    trials = [((state,), gauges.trials.get(state, 0)) for state in TrialState]
-    yield _labelled("metricsweep_trials", "Trials by state.", "state", trials)
-    waiting = [((reason,), gauges.waiting.get(reason, 0)) for reason in WaitReason]
+    yield _labelled("metricsweep_sweeps", "Sweeps by state.", "state", _each(SweepState, gauges.sweeps))
+    yield _labelled("metricsweep_trials", "Trials by state.", "state", _each(TrialState, gauges.trials))
+    waiting = _each(WaitReason, gauges.waiting)
     yield _labelled("metricsweep_queue_trials", "Trials that wait, by what for.", "reason", waiting)
     attempts = [((outcome, cause or "none"), count) for (outcome, cause), count in gauges.attempts.items()]
     words = "Attempts by what came of them, and why they failed."
@@ -205,25 +208,18 @@ def _quotas(gauges: Gauges) -> Iterator[Metric]:
 
 
 def _lags(gauges: Gauges) -> Iterator[Metric]:
-    backlog = gauges.backlog
-    yield _gauge("metricsweep_mlflow_backlog_runs", "Runs that MLflow does not show as they are.", backlog.runs)
-    yield _gauge("metricsweep_mlflow_failing_runs", "Of these, those that it refused.", backlog.failing)
-    yield _gauge("metricsweep_mlflow_lag_seconds", "How long the oldest of these has waited.", backlog.seconds)
-    deliveries = gauges.deliveries
-    yield _gauge(
-        "metricsweep_webhook_waiting_deliveries", "Events that the webhook has not got yet.", deliveries.waiting
-    )
-    yield _gauge("metricsweep_webhook_failing_deliveries", "Of these, those that it did not take.", deliveries.failing)
-    yield _gauge("metricsweep_webhook_given_up_deliveries", "Given up within a week.", deliveries.given_up)
-    yield _gauge("metricsweep_webhook_lag_seconds", "How long the oldest of these has waited.", deliveries.seconds)
-    yield _gauge(
-        "metricsweep_report_lag_seconds",
-        "How long the oldest message of a slot that is not recorded has waited.",
-        gauges.report_lag,
-    )
-    if gauges.heartbeat is not None:
-        yield _gauge(
-            "metricsweep_conductor_heartbeat_age_seconds",
-            "Time since a conductor renewed its lease.",
-            gauges.heartbeat,
-        )
+    runs, events = gauges.backlog, gauges.deliveries
+    for name, documentation, value in (
+        ("mlflow_backlog_runs", "Runs that MLflow does not show as they are.", runs.runs),
+        ("mlflow_failing_runs", "Of these, those that it refused.", runs.failing),
+        ("mlflow_lag_seconds", "How long the oldest of these has waited.", runs.seconds),
+        ("webhook_waiting_deliveries", "Events that the webhook has not got yet.", events.waiting),
+        ("webhook_failing_deliveries", "Of these, those that it did not take.", events.failing),
+        ("webhook_given_up_deliveries", "Given up within a week.", events.given_up),
+        ("webhook_lag_seconds", "How long the oldest of these has waited.", events.seconds),
+        ("report_lag_seconds", "How long the oldest message of a slot that is not recorded has waited.",
+         gauges.report_lag),
+        ("conductor_heartbeat_age_seconds", "Time since a conductor renewed its lease.", gauges.heartbeat),
+    ):  # fmt: skip
+        if value is not None:
+            yield _gauge(f"metricsweep_{name}", documentation, value)

@@ -72,7 +72,7 @@ def _environment() -> Environment:
         keep_trailing_newline=True,
     )
     made.filters.update(
-        ago=ago, exact=exact, machine=machine, seconds_since=seconds_since,
+        ago=ago, exact=exact, seconds_since=seconds_since,
         length_of_time=duration, number=number, share=share, short_axis=short_axis,
         indented=indented, size=size, counted=counted, squares=squares,
         eligible=eligible, segments=segments, by_kind=by_kind,
@@ -86,30 +86,20 @@ def _environment() -> Environment:
 
 def ago(moment: datetime, now: datetime) -> str:
     """A time relative to now: `5 min ago`, or the date after a month."""
-    seconds = (_utc(now) - _utc(moment)).total_seconds()
+    seconds = (now - moment).total_seconds()
     if seconds < 10:  # negative if another machine's clock is ahead
         return "just now"
-    return f"{duration(seconds, parts=1)} ago" if seconds < 31 * DAY else f"{_utc(moment):%Y-%m-%d}"
-
-
-def _utc(moment: datetime) -> datetime:
-    """A time in UTC; one without a time zone is in UTC already."""
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    return f"{duration(seconds, parts=1)} ago" if seconds < 31 * DAY else f"{moment:%Y-%m-%d}"
 
 
 def exact(moment: datetime) -> str:
     """A time as text: `2026-05-01 12:30:05 UTC`."""
-    return f"{_utc(moment):%Y-%m-%d %H:%M:%S} UTC"
-
-
-def machine(moment: datetime) -> str:
-    """A time for the attribute `datetime` of a `<time>` element."""
-    return f"{_utc(moment):%Y-%m-%dT%H:%M:%SZ}"
+    return f"{moment:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def seconds_since(later: datetime, earlier: datetime) -> float:
     """Seconds between two times, at least 0."""
-    return max(0.0, (_utc(later) - _utc(earlier)).total_seconds())
+    return max(0.0, (later - earlier).total_seconds())
 
 
 def number(value: float | None) -> str:
@@ -338,28 +328,19 @@ class Drawn:
     trials_left: int
 
 
-def drawn(grid: Iterable[GridCell], most: int = MOST_SQUARES, *, cells: int = 0, trials: int = 0) -> Drawn:
-    """The first cells of a grid, up to `most` squares; a cell with more is cut between its candidates.
-
-    If `grid` contains only the first cells, `cells` and `trials` are the numbers of the whole grid.
-    """
+def drawn(grid: Iterable[GridCell], cells: int, trials: int) -> Drawn:
+    """The first cells of a grid of `cells` and `trials`; a cell with too many squares is cut between its candidates."""
     shown: list[GridCell] = []
-    squares = cells_left = trials_left = 0
+    squares = 0
     for cell in grid:
         candidates = []
         for candidate in cell.candidates:
-            if squares + len(candidate.trials) > most:
-                trials_left += len(candidate.trials)
-                continue
-            squares += len(candidate.trials)
-            candidates.append(candidate)
+            if squares + len(candidate.trials) <= MOST_SQUARES:
+                squares += len(candidate.trials)
+                candidates.append(candidate)
         if candidates or not cell.candidates:
             shown.append(replace(cell, candidates=candidates))
-        else:
-            cells_left += 1
-    if cells:
-        cells_left, trials_left = max(0, cells - len(shown)), max(0, trials - squares)
-    return Drawn(shown, cells_left, trials_left)
+    return Drawn(shown, max(0, cells - len(shown)), max(0, trials - squares))
 
 
 def static(name: str) -> bytes | None:

@@ -244,7 +244,7 @@ def sweep_page(
     active = sweep.state in rendering.ACTIVE
     return render(
         "sweep.html", sweep=sweep, tables=tables,
-        grid=rendering.drawn(grid, cells=cells, trials=sweep.counts.total),
+        grid=rendering.drawn(grid, cells, sweep.counts.total),
         problems=rendering.gathered(sweep.problems), exports=EXPORTS, figure_exports=_FIGURE_EXPORTS,
         left=left, heat=heat, heats=_HEATS, compare=compare, answer=answer, may=may,
         can_retry=rendering.can_retry(sweep), resolution=resolution, groups=_extensible(sweep), given={},

@@ -148,7 +148,7 @@ QUESTIONS: dict[str, Callable[[Service, int], Any]] = {
     "events, the last 100": lambda service, today: service.store.changes.after(
         service.store.changes.newest() - 100, 1_000
     ),
-    "cluster and queue": lambda service, today: service.operations._look(),
+    "cluster and queue": lambda service, today: service.operations.cluster(),
     "readiness": lambda service, today: service.operations._checked(),
 }
 """What people ask of today's sweep."""

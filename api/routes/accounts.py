@@ -460,7 +460,7 @@ def set_quota(
 ) -> list[QuotaUse]:
     """For administrators: replaces the quota; one without limits removes it."""
     service.people.set_quota(kind, name, limits)
-    return service.operations.quotas(fresh=True)
+    return service.operations.quotas()
 
 
 audit_router = APIRouter(prefix="/v1", tags=["audit"], responses=documented(401, 403, 421, 422, 500, 503))

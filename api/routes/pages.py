@@ -1,6 +1,7 @@
 """Pages of sweeps, trials and parts, the editor, the API reference, the guide, and static files."""
 
 import hashlib
+import mimetypes
 import uuid
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -337,15 +338,6 @@ def _key() -> str:
     return uuid.uuid4().hex
 
 
-_MEDIA_TYPES: Final = {
-    "css": "text/css; charset=utf-8",
-    "js": "text/javascript; charset=utf-8",
-    "svg": "image/svg+xml",
-    "png": "image/png",
-    "ico": "image/x-icon",
-}
-
-
 @router.get("/static/{name}")
 def static(name: Annotated[str, Path(max_length=100)], service: ServiceParameter, request: Request) -> Response:
     """A style sheet, script or icon, or a library; the pages load nothing from other servers."""
@@ -357,8 +349,7 @@ def static(name: Annotated[str, Path(max_length=100)], service: ServiceParameter
         content = rendering.static(name)
     if content is None:
         raise HTTPException(404, f"no file {name!r}")
-    suffix = name.rpartition(".")[2]
-    return _cached(request, content, _MEDIA_TYPES.get(suffix, "application/octet-stream"))
+    return _cached(request, content, mimetypes.guess_type(name)[0] or "application/octet-stream")
 
 
 def _cached(request: Request, content: bytes, media_type: str) -> Response:

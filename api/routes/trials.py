@@ -71,24 +71,11 @@ def logs(number: Id, service: ServiceParameter, request: Request, offset: Offset
     """The lines that the training wrote."""
     log = service.store.logs.of(number, offset)
     vary = {"Vary": "Accept"}
-    if prefers_text(request.headers.get("accept", "")):
+    accepted = request.headers.get("accept", "")
+    if "text/" in accepted and "application/json" not in accepted:
         state = {"X-Next-Offset": str(log.next_offset), "X-Complete": str(log.complete).lower()}
         return PlainTextResponse(log.text, headers=vary | state)
     return JSONResponse(log.model_dump(mode="json"), headers=vary)
-
-
-def prefers_text(accept: str) -> bool:
-    """Whether an Accept header prefers text to JSON; a browser's does, `*/*` does not."""
-    weights: dict[str, float] = {}
-    for part in accept.split(","):
-        kind, *parameters = (piece.strip() for piece in part.split(";"))
-        quality = next((piece[2:] for piece in parameters if piece.startswith("q=")), "1")
-        try:
-            weights[kind.lower()] = float(quality)
-        except ValueError:
-            weights[kind.lower()] = 0.0
-    text = max(weights.get(kind, 0.0) for kind in ("text/plain", "text/html", "text/*"))
-    return text > 0 and text > weights.get("application/json", 0.0)
 
 
 @router.get(

@@ -75,14 +75,6 @@ class Cache(Generic[Key, Value]):
             return known
         return self._alone(key, compute)
 
-    def renew(self, key: Key, compute: Callable[[], Value]) -> Value:
-        """Return a value computed after this call, for a caller that has just changed its input."""
-        with self._changed:
-            while key in self._computing:
-                self._changed.wait()
-            self._computing.add(key)
-        return self._alone(key, compute).value
-
     def _in_background(self, key: Key, compute: Callable[[], Value]) -> bool:
         """Start to compute a value in the background; False if there is no thread for it."""
         if not self._room.acquire(blocking=False):

@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
-from typing import IO, Final
+from typing import Final
 
 from pydantic import BaseModel, ValidationError
 
@@ -22,7 +22,6 @@ MANIFEST: Final = "manifest.json"
 """Written last; a folder without it is not a finished backup."""
 DATABASE: Final = "metricsweep.db"
 _STORAGE: Final = "storage"
-_PIECE: Final = 1024 * 1024
 
 Progress = Callable[[str], None]
 
@@ -185,10 +184,10 @@ def _copied(source: Path, folder: Path, name: str) -> KeptFile:
         _make_parents(folder, name)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
         with os.fdopen(os.open(folder / name, flags, 0o600), "wb") as writing:
-            kept = _read(reading, name, writing)
+            shutil.copyfileobj(reading, writing)
             writing.flush()
             os.fsync(writing.fileno())
-    return kept
+    return _hashed(folder, name)
 
 
 def _make_parents(folder: Path, name: str) -> None:
@@ -199,14 +198,5 @@ def _make_parents(folder: Path, name: str) -> None:
 def _hashed(folder: Path, name: str) -> KeptFile:
     (folder / name).chmod(0o600)
     with (folder / name).open("rb") as reading:
-        return _read(reading, name)
-
-
-def _read(reading: IO[bytes], name: str, writing: IO[bytes] | None = None) -> KeptFile:
-    digest, size = hashlib.sha256(), 0
-    while piece := reading.read(_PIECE):
-        digest.update(piece)
-        size += len(piece)
-        if writing is not None:
-            writing.write(piece)
-    return KeptFile(path=name, size=size, sha256=digest.hexdigest())
+        digest = hashlib.file_digest(reading, "sha256").hexdigest()
+        return KeptFile(path=name, size=reading.tell(), sha256=digest)

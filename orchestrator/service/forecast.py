@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -155,17 +156,13 @@ def _by_search(checked: Checked, catalog: Catalog) -> tuple[Trials, Shares]:
 def _planned(checked: Checked, catalog: Catalog, planned: Collection[str]) -> tuple[Trials, Shares]:
     trials: Trials = {}
     shares: Shares = {}
-    place, last = (-1, -1), None
-    alike: dict[tuple[str, int | None, int | None, bool], Share] = {}
-    for trial in checked.plan.trials():
-        if trial.fingerprint in planned:
-            continue
-        if last is None or (trial.cell, trial.candidate) != place:  # repeats of a candidate take equally long
-            place, recipe = (trial.cell, trial.candidate), trial.recipe
-            key = shape(recipe), recipe.iterations, recipe.epochs, recipe.patience is not None
-            last = alike.get(key) or alike.setdefault(key, Share.of(recipe, catalog))
-        trials[trial.fingerprint] = trials.get(trial.fingerprint, 0) + 1
-        shares.setdefault(trial.fingerprint, last)
+    for _, repeats in groupby(checked.plan.trials(), lambda trial: (trial.cell, trial.candidate)):
+        share: Share | None = None
+        for trial in repeats:
+            if trial.fingerprint not in planned:
+                share = share or Share.of(trial.recipe, catalog)  # repeats of a candidate take equally long
+                trials[trial.fingerprint] = trials.get(trial.fingerprint, 0) + 1
+                shares.setdefault(trial.fingerprint, share)
     return trials, shares
 
 

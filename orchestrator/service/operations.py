@@ -39,21 +39,17 @@ _BEHIND_SECONDS: Final = 900.0
 """How long a run may wait for MLflow before the check fails."""
 READY_SECONDS: Final = 1.0
 _GAUGES_SECONDS: Final = 5.0
-_CLUSTER_SECONDS: Final = 1.0
-QUOTA_SECONDS: Final = 5.0
 _READY_SHARE: Final = 4
 
 
 class Operations:
-    """Answers about the installation, cached for some seconds."""
+    """Answers about the installation; what Prometheus and watchdogs request is cached for some seconds."""
 
     def __init__(self, settings: Settings, store: Store) -> None:
         self._settings, self._store = settings, store
         self._storage = storage.opened(settings.storage)
         self._ready: Cache[str, Readiness] = Cache(1, READY_SECONDS, _READY_SHARE)
-        self._cluster: Cache[str, ClusterView] = Cache(1, _CLUSTER_SECONDS)
         self._gauges: Cache[str, Gauges] = Cache(1, _GAUGES_SECONDS)
-        self._uses: Cache[str, list[QuotaUse]] = Cache(1, QUOTA_SECONDS)
 
     def ready(self) -> Readiness:
         """Whether the service can do its work, with a message for each missing thing."""
@@ -65,15 +61,20 @@ class Operations:
 
     def cluster(self) -> ClusterView:
         """Nodes, slots and the queue with the sweeps that the caller sees; raises UnavailableError."""
-        return self._cluster.get("", self._look) if caller().seen is None else self._look()
+        return ClusterView(
+            conducted=self._store.lease.conducted(),
+            heartbeat_seconds=self._store.cluster.heartbeat(),
+            nodes=self._store.cluster.nodes(),
+            slots=self._store.cluster.slots(),
+            queue=self._store.cluster.queue(self._settings.owner_slots),
+        )
 
-    def quotas(self, *, fresh: bool = False) -> list[QuotaUse]:
+    def quotas(self) -> list[QuotaUse]:
         """The quotas of the caller and its projects, or all quotas for administrators, with their use.
 
-        `fresh` skips the cache, after a quota was set. Raises UnavailableError.
+        Raises UnavailableError.
         """
-        who, read = caller(), self._store.quotas.uses
-        uses = self._uses.renew("", read) if fresh else self._uses.get("", read)
+        who, uses = caller(), self._store.quotas.uses()
         if who.seen is None:
             return uses
         mine = {("user", who.name), *(("project", name) for name in self._store.accounts.names_of(who.seen))}
@@ -83,16 +84,6 @@ class Operations:
         """The folders of this machine that grow, such as the home, with the free space of their disks."""
         disks = {name: disk.disk_of(folder) for name, folder in self._settings.places.items()}
         return [Disk(name=name, free_bytes=found.free, size_bytes=found.size) for name, found in disks.items()]
-
-    def _look(self) -> ClusterView:
-        heartbeat = self._store.cluster.heartbeat()
-        return ClusterView(
-            conducted=self._store.lease.conducted(),
-            heartbeat_seconds=heartbeat,
-            nodes=self._store.cluster.nodes(),
-            slots=self._store.cluster.slots(),
-            queue=self._store.cluster.queue(self._settings.owner_slots),
-        )
 
     def _checked(self) -> Readiness:
         checks = list(self._checks())

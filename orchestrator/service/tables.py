@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO, Any, Final, Literal, cast
+from typing import IO, Any, Final, Literal, TypeVar, cast
 
 from orchestrator.host.cache import Cache
 from orchestrator.plan.figures import read_figure
@@ -74,6 +74,7 @@ class FigureQueries:
         return rendering.render(figure, file_format)
 
 
+Made = TypeVar("Made")
 View = Literal["merge", "difference"]
 MOST_KEPT: Final = 64
 """Rendered tables in the cache."""
@@ -103,8 +104,7 @@ class TableQueries:
                 built = self._judged(built, results).shown(marks=not wordy)
             return formats.render(self._addressed(built), file_format)
 
-        rendered: Rendered = self._cached((sweep, name, file_format, show_tuned, numbers), sweep, compute)
-        return rendered
+        return self._cached((sweep, name, file_format, show_tuned, numbers), sweep, compute)
 
     def macros(self, sweep: int, table: str, file_format: MacroFormat, prefix: str = PREFIX) -> Rendered:
         """The macros of a table as a LaTeX or JSON file.
@@ -131,8 +131,7 @@ class TableQueries:
             built = build.build(results, chosen, self._catalog)
             return self._judged(built, results, covers).view({cell.index: cell.labels for cell in results.cells})
 
-        found: VerdictsView = self._cached(("verdicts", sweep, name, covers), sweep, compute)
-        return found
+        return self._cached(("verdicts", sweep, name, covers), sweep, compute)
 
     def answer(self, sweep: int) -> str:
         """The best cell of the first table and its lead over its baseline, in a sentence; empty if it has none."""
@@ -144,8 +143,7 @@ class TableQueries:
                 return self._judged(build.build(results, name, self._catalog), results).answer(labels)
             return ""
 
-        sentence: str = self._cached(("answer", sweep), sweep, compute)
-        return sentence
+        return self._cached(("answer", sweep), sweep, compute)
 
     def optimism(self, sweep: int) -> OptimismView:
         """By how much selection inflates the score of the best candidate of each cell; NotFoundError."""
@@ -167,21 +165,20 @@ class TableQueries:
             built = shaded(built, heat, counts_by_cell(results))
             return formats.render(replace(built, address=""), "html").content.decode()
 
-        page: str = self._cached((sweep, name, heat, compared), sweep, compute)
-        return page
+        return self._cached((sweep, name, heat, compared), sweep, compute)
 
-    def _cached(self, key: Hashable, sweep: int, compute: Callable[[], Any]) -> Any:
+    def _cached(self, key: Hashable, sweep: int, compute: Callable[[], Made]) -> Made:
         """Compute a table again once a trial has begun or ended; refresh tables of large sweeps in the background."""
 
-        def current() -> Any:
+        def current() -> Made:
             with suppress(PartSourceError):
                 self._catalog.refresh()  # a cell says if own code has changed since
             state = self._store.sweeps.change(sweep), self._store.requests.looks(sweep), self._catalog.changes
-            return self._cache.stamped(key, " ".join(map(str, state)), compute)
+            return cast(Made, self._cache.stamped(key, " ".join(map(str, state)), compute))
 
         if self._store.sweeps.trials_of_going(sweep) < LARGE:  # raises if the caller may not see the sweep
             return current()
-        return self._cache.get(("large", key), current, current)
+        return cast(Made, self._cache.get(("large", key), current, current))
 
     def compare(self, sweeps: Sequence[int], name: str | None, view: View, file_format: str) -> Rendered:
         """A table of the first sweep's spec (by default the first) over the cells of all sweeps.

@@ -32,8 +32,8 @@ class Noon(datetime):
     """Times of which the present one is `NOW`, for pages."""
 
     @classmethod
-    def now(cls, tz: Any = None) -> datetime:
-        return NOW
+    def now(cls, tz: Any = None) -> "Noon":
+        return cls.fromtimestamp(NOW.timestamp(), tz)
 
 
 def summary(state: SweepState = SweepState.RUNNING, **more: Any) -> sweeps.SweepSummary:

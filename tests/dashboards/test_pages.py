@@ -47,8 +47,10 @@ def listed(*sweeps: SweepSummary, state: str | None = None, name: str | None = N
     return pages.sweeps_page(Page(items=list(sweeps), next_cursor=cursor), state=state, name=name)
 
 
-def one_sweep(grid: Any = (), tables: Any = None, resolution: Any = None, left: Any = (), **more: Any) -> str:
-    return pages.sweep_page(specimens.sweep(**more), grid, tables or {}, resolution=resolution, left=left)
+def one_sweep(
+    grid: Any = (), tables: Any = None, resolution: Any = None, left: Any = (), cells: int = 0, **more: Any
+) -> str:
+    return pages.sweep_page(specimens.sweep(**more), grid, tables or {}, resolution=resolution, left=left, cells=cells)
 
 
 def one_trial(state: TrialState = TrialState.FINISHED, figure: Any = None, files: Any = (), **more: object) -> str:
@@ -94,7 +96,7 @@ def sweeps() -> dict[str, str]:
     unborn = {"counts": Counts(), "eta_seconds": None, "steps": StepCount(unit="trials", total=12)}
     return {
         **{state: one_sweep(state=state, started=NOW, ended=NOW) for state in SweepState},
-        "with cells": one_sweep(specimens.grid(), {"main": TABLE}),
+        "with cells": one_sweep(specimens.grid(repeats=5), {"main": TABLE}, cells=2),
         "nothing failed": one_sweep(state=SweepState.FINISHED, counts=Counts(finished=12)),
         "not expanded": one_sweep(state=SweepState.QUEUED, **unborn),
         "not expanded, and failed": one_sweep(state=SweepState.FAILED, counts=Counts(), error="no such part"),
@@ -220,11 +222,13 @@ def test_pages_equal_their_golden_files(golden: Callable[[str, bytes], None]) ->
 
 
 def test_a_huge_sweep_or_cell_stays_a_page() -> None:
-    page = read(one_sweep(specimens.grid(cells=1_200, candidates=2, repeats=5), total=12_000))
+    page = read(
+        one_sweep(specimens.grid(cells=1_200, candidates=2, repeats=5), cells=1_200, counts=Counts(waiting=12_000))
+    )
     assert sum(one.get("class", "").startswith("sq ") for one in page.having("a")) == 2_000
     assert "10,000 trials more in 1,000 cells are not drawn" in page.text
     assert page.having("a", href="/v1/sweeps/7/grid")
-    page = read(one_sweep(specimens.grid(1, 3_000, 1)))
+    page = read(one_sweep(specimens.grid(1, 3_000, 1), cells=1, counts=Counts(waiting=3_000)))
     assert "1,000 trials more are not drawn" in page.text
 
 
