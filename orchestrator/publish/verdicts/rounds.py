@@ -1,5 +1,6 @@
 """Chooses the seeds to train next, so that most comparisons of a table are decided within a budget."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count, islice
@@ -40,8 +41,12 @@ class Stock:
 
     def coming(self, *cells: int) -> Iterator[int]:
         """The seeds to add next; first those that other cells already have, so that cells share baselines."""
-        yield from (seed for seed in self.seeds if not all(seed in self.seeds_of.get(cell, ()) for cell in cells))
+        yield from (seed for seed in self.seeds if self.lacking(seed, cells))
         yield from count(max(self.seeds, default=-1) + 1)
+
+    def lacking(self, seed: int, cells: Sequence[int]) -> list[int]:
+        """The cells that do not have a seed."""
+        return [cell for cell in cells if seed not in self.seeds_of.get(cell, ())]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +86,8 @@ class _Draft:
 
     def __init__(self, stock: Stock, budget: ResolutionBudget) -> None:
         self._stock, self._budget = stock, budget
-        self._reserved: dict[int, set[int]] = {}
-        self.now: dict[int, set[int]] = {}
+        self._reserved: defaultdict[int, set[int]] = defaultdict(set)
+        self.now: defaultdict[int, set[int]] = defaultdict(set)
 
     def cost(self, question: Question[Place]) -> tuple[bool, float, int]:
         needed = PAIRS if question.needed is None else question.needed
@@ -106,28 +111,24 @@ class _Draft:
                 return f"needs {more} seeds; the {len(wanted)} of the budget decide it with a probability of {likely}"
             needed = len(wanted)
         for place, seed in enumerate(wanted[:needed]):
-            for cell in cells:
-                if seed not in self._stock.seeds_of.get(cell, ()):
-                    self._reserved.setdefault(cell, set()).add(seed)
-                    if place < ceil(needed / 2):
-                        self.now.setdefault(cell, set()).add(seed)
+            for cell in self._stock.lacking(seed, cells):
+                self._reserved[cell].add(seed)
+                if place < ceil(needed / 2):
+                    self.now[cell].add(seed)
         return ""
 
     def _within(self, cells: tuple[int, int]) -> Iterator[int]:
-        added = {cell: set(self._reserved.get(cell, ())) for cell in {*self._reserved, *cells}}
-        for seed in self._stock.coming(*cells):
-            for cell in cells:
-                if seed not in self._stock.seeds_of.get(cell, ()):
-                    added[cell].add(seed)
-            if self._beyond(added, cells):
+        """The next seeds of both cells that the budget leaves."""
+        stock, budget = self._stock, self._budget
+        added = {cell: set(self._reserved[cell]) for cell in {*self._reserved, *cells}}
+        for seed in stock.coming(*cells):
+            for cell in stock.lacking(seed, cells):
+                added[cell].add(seed)
+            if any(len(stock.seeds_of.get(cell, ())) + len(added[cell]) > PAIRS for cell in cells):
+                return
+            if budget.seeds is not None and any(stock.added.get(at, 0) + len(added[at]) > budget.seeds for at in cells):
+                return
+            taken = sum((stock.hours.get(cell) or 0.0) * len(seeds) for cell, seeds in added.items())
+            if budget.hours is not None and taken > budget.hours:
                 return
             yield seed
-
-    def _beyond(self, added: Mapping[int, set[int]], cells: tuple[int, int]) -> bool:
-        most, hours = self._budget.seeds, self._budget.hours
-        if any(len(self._stock.seeds_of.get(cell, ())) + len(added[cell]) > PAIRS for cell in cells):
-            return True
-        if most is not None and any(self._stock.added.get(cell, 0) + len(added[cell]) > most for cell in cells):
-            return True
-        taken = sum((self._stock.hours.get(cell) or 0.0) * len(seeds) for cell, seeds in added.items())
-        return hours is not None and taken > hours

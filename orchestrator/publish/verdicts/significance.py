@@ -11,6 +11,7 @@ from typing import Any, Final, Literal, TypeVar
 
 from orchestrator.publish import aggregate
 from orchestrator.views.runs import Statistic
+from workers.catalog import counted
 
 Test = Literal["t", "wilcoxon"]
 
@@ -129,7 +130,7 @@ def words(found: Collection[Comparison], test: Test, baseline: str, noun: str = 
     span = str(sizes[0]) if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
     sentences = [
         f"Compared with {baseline} run by run: two-sided {_NAMES[test]} on {span} pairs with the same {noun}, "
-        f"p < {LEVEL} after Holm's correction for {_counted(len(tested))}."
+        f"p < {LEVEL} after Holm's correction for {counted(len(tested), 'comparison')}."
     ]
     if test == "wilcoxon" and 2.0 ** (1 - sizes[-1]) * len(tested) >= LEVEL:
         sentences.append("No mark is possible: with so few pairs no corrected p falls below the level.")
@@ -142,15 +143,11 @@ def words(found: Collection[Comparison], test: Test, baseline: str, noun: str = 
 
 def meanings(found: Collection[Comparison], test: Test, baseline: str) -> list[tuple[str, str]]:
     """The significance marks that occur in a table, with their meanings."""
-    number = _counted(sum(comparison.p is not None for comparison in found))
+    number = counted(sum(comparison.p is not None for comparison in found), "comparison")
     how = f"than {baseline} at the level {LEVEL} ({_NAMES[test]}, two-sided, Holm-corrected for {number})"
     occurring = {comparison.sign for comparison in found}
     both = ((HIGHER, "higher"), (LOWER, "lower"))
     return [(sign, f"significantly {word} {how}") for sign, word in both if sign in occurring]
-
-
-def _counted(number: int) -> str:
-    return "1 comparison" if number == 1 else f"{number} comparisons"
 
 
 IMPORTED_HIGHER: Final = "⇑"
@@ -197,23 +194,20 @@ def tested(imported: Statistic, own: Statistic | None, name: str) -> ImportedCom
     not known: unpaired, and for numbers of runs that were fixed beforehand.
     """
     difference = None if own is None else imported.mean - own.mean
-    if why := _untestable(imported, own):
-        return ImportedComparison(name, difference, why=why)
-    assert own is not None
-    return ImportedComparison(name, difference, aggregate.welch(imported, own))
-
-
-def _untestable(imported: Statistic, own: Statistic | None) -> str:
     if imported.n == 1:
-        return "a single imported run"
-    if imported.std is None or not imported.n:
+        why = "a single imported run"
+    elif imported.std is None or not imported.n:
         missing = [word for word, there in (("n", imported.n), ("std", imported.std is not None)) if not there]
-        return f"the import gives no {' and no '.join(missing)}"
-    if own is None:
-        return "no finished own number"
-    if own.std is None:
-        return "a single own run"
-    return "no variation between runs" if max(imported.std, own.std) <= _NOISE else ""
+        why = f"the import gives no {' and no '.join(missing)}"
+    elif own is None:
+        why = "no finished own number"
+    elif own.std is None:
+        why = "a single own run"
+    elif max(imported.std, own.std) <= _NOISE:
+        why = "no variation between runs"
+    else:
+        return ImportedComparison(name, difference, aggregate.welch(imported, own))
+    return ImportedComparison(name, difference, why=why)
 
 
 Tested = TypeVar("Tested", Comparison, ImportedComparison)
@@ -376,9 +370,7 @@ class SeedsNeeded:
     floor: float = 0.0  # the variance that more pairs do not reduce: that of test queries, if they count
 
     def more(self) -> int | None:
-        """The further pairs that decide the comparison with probability 0.8; `None` if that takes over `EXACT`
-        pairs.
-        """
+        """The further pairs that decide the comparison with probability 0.8; `None` if there must be over `EXACT`."""
         return next((n - self.pairs for n in range(self.pairs + 1, EXACT + 1) if self._lead(n) >= _POWER), None)
 
     def chance(self, more: int) -> float:
@@ -392,16 +384,15 @@ class SeedsNeeded:
 
     def error(self, pairs: int) -> float:
         """The standard error of the mean difference after so many pairs."""
-        alone = self.std / math.sqrt(pairs)
-        return math.hypot(alone, math.sqrt(self.floor)) if self.floor else alone
+        return math.hypot(self.std / math.sqrt(pairs), math.sqrt(self.floor))
 
     def _lead(self, pairs: int) -> float:
         """The standard errors by which it would lie beyond the nearer of its boundaries."""
-        root = 1 / self.error(pairs) if self.floor else math.sqrt(pairs) / self.std
-        lead = abs(self.mean) * root - self.differs.at(pairs)
+        error = self.error(pairs)
+        lead = abs(self.mean) / error - self.differs.at(pairs)
         if self.margin is None:
             return lead
-        return max(lead, (self.margin - abs(self.mean)) * root - self.equals.at(pairs))
+        return max(lead, (self.margin - abs(self.mean)) / error - self.equals.at(pairs))
 
 
 SHARE: Final = 0.25
