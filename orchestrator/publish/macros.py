@@ -32,13 +32,11 @@ _HEAD: Final = r"""\makeatletter
 \providecommand{\ms@get}[2]{\@ifundefined{ms@#1@#2}%
   {\PackageError{metricsweep}{#1 has no #2}{It has value, interval, std, seeds and all.}}{\@nameuse{ms@#1@#2}}}"""
 
-
 PREFIX: Final = "ms"
 _SIGNS: Final = {"@": "At", ".": "Point", "-": "Minus", "+": "Plus", "=": "Is", "%": "Percent", "/": "Over"}
 _DIGITS: Final = ("Zero", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine")
 _PIECE: Final = re.compile(r"[A-Za-z]+|[0-9]|[@.+=%/-]")
 _MOST: Final = 20
-
 
 _ONE_RUN = "one run"
 NO_NUMBER = "no number"

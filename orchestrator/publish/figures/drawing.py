@@ -134,11 +134,10 @@ def _selection(it: Sketch) -> Iterator[str]:
 
 
 def _table(drawing: FigureDrawing) -> tuple[list[str], list[list[Value]]]:
-    """The data of all plots as rows under columns: the quantity, the labels by axis, then the values."""
+    """The data of all plots as rows under columns: the quantity, the labels by axis, then the values, no pictures."""
     axes = list(dict.fromkeys(axis for plot in drawing.plots for datum in plot.data for axis in datum.labels))
-    unlisted = {field for plot in drawing.plots for field in plot.unlisted}
-    fields = list(dict.fromkeys(field for plot in drawing.plots for datum in plot.data for field in datum.values))
-    fields = [field for field in fields if field not in unlisted]
+    named = dict.fromkeys(field for plot in drawing.plots for datum in plot.data for field in datum.values)
+    fields = [field for field in named if field != "picture"]
     rows = [
         [plot.quantity, *(datum.labels.get(axis) for axis in axes), *(datum.values.get(field) for field in fields)]
         for plot in drawing.plots

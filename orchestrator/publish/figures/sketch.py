@@ -138,7 +138,6 @@ class Plot:
     title: str = ""  # above its panels
     square: bool = False
     tall: float = 0.0  # the height of a panel divided by its width, if the data decides it
-    unlisted: Sequence[str] = ()  # fields of the data that stay out of the CSV file
     least: tuple[int, int] = (0, 0)  # the smallest width and height of a panel, in points
     panels: PanelGrid | None = None  # each datum names its `column` and `row` of these
 
@@ -215,9 +214,7 @@ def split_of(it: Sketch) -> str:
 
 
 def vector(arrays: Arrays, name: str, length: int | None = None) -> NDArray[np.float64]:
-    """Reads a one-dimensional array of a data file; KeyError if missing, ValueError if its shape or values are
-    wrong.
-    """
+    """Reads a one-dimensional array of a data file; KeyError if missing, ValueError for a wrong shape or value."""
     array = np.asarray(arrays[name], dtype=np.float64)
     if array.ndim != 1 or (length is not None and len(array) != length):
         raise ValueError(f"the array `{name}` has the shape {[*array.shape]}, not the expected length")

@@ -29,19 +29,16 @@ INK: Final = "#1a1a1a"
 _GREY: Final = "#5f5f5f"
 PALE: Final = "#dedede"
 
-
 PLAIN: Final = ".6~g"
 """The format of plain numbers; with fewer digits Vega would write 80 as 8e+1."""
 
 _FEW: Final = 8  # with at most so many numbers on an axis, each gets a tick
 _WIDE, _NARROW = 250, 140  # a single panel, and one of several
 
-
 _SIGNATURE: Final = b"\x89PNG\r\n\x1a\n"
 _RGB: Final = 2  # PNG's colour type
 MOST_PIXELS: Final = 40_000_000
 """The largest picture that is drawn."""
-
 
 _FONT: Final = "Liberation Sans, Arial, Helvetica, sans-serif"
 """A font that every machine has or imitates; sizes are in points, the unit of the drawing."""

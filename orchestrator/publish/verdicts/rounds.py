@@ -7,15 +7,13 @@ from itertools import count, islice
 from math import ceil
 from typing import Final, Generic, TypeVar
 
+from orchestrator.publish.verdicts.significance import EXACT
 from orchestrator.views.evidence import ResolutionBudget
 
 Place = TypeVar("Place")
 
 _LEAST_CHANCE: Final = 0.05
 """The least chance to be decided within the budget; below it, a comparison gets no seeds."""
-
-PAIRS: Final = 48
-"""The largest number of seeds of a cell; boundaries are exact up to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +88,7 @@ class _Draft:
         self.now: defaultdict[int, set[int]] = defaultdict(set)
 
     def cost(self, question: Question[Place]) -> tuple[bool, float, int]:
-        needed = PAIRS if question.needed is None else question.needed
+        needed = EXACT if question.needed is None else question.needed
         hours = sum(self._stock.hours.get(cell) or 0.0 for cell in (question.cell, question.baseline))
         return question.needed is None, needed * hours, needed
 
@@ -99,14 +97,14 @@ class _Draft:
         cells = question.cell, question.baseline
         if self._budget.hours is not None and any(self._stock.hours.get(cell) is None for cell in cells):
             return "how long its trainings take is not known, so that hours do not bound them; bound `seeds` instead"
-        wanted = list(islice(self._within(cells), PAIRS - question.pairs))
+        wanted = list(islice(self._within(cells), EXACT - question.pairs))
         if not wanted:
             return "the budget has no seed left for it"
         needed = question.needed
         if needed is None or needed > len(wanted):
             chance = question.chance(len(wanted))
             if chance < _LEAST_CHANCE:
-                more = f"more than {PAIRS}" if needed is None else f"about {needed}"
+                more = f"more than {EXACT}" if needed is None else f"about {needed}"
                 likely = f"{100 * chance:.0f} %" if chance >= 0.01 else "less than 1 %"
                 return f"needs {more} seeds; the {len(wanted)} of the budget decide it with a probability of {likely}"
             needed = len(wanted)
@@ -124,7 +122,7 @@ class _Draft:
         for seed in stock.coming(*cells):
             for cell in stock.lacking(seed, cells):
                 added[cell].add(seed)
-            if any(len(stock.seeds_of.get(cell, ())) + len(added[cell]) > PAIRS for cell in cells):
+            if any(len(stock.seeds_of.get(cell, ())) + len(added[cell]) > EXACT for cell in cells):
                 return
             if budget.seeds is not None and any(stock.added.get(at, 0) + len(added[at]) > budget.seeds for at in cells):
                 return

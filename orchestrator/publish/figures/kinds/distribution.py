@@ -55,9 +55,7 @@ _SHOWN: Final = {
 
 
 def draw(it: Sketch) -> FigureDrawing:
-    """Draws a plot per quantity, such as norm or cosine, with the mean density over each point's repeats as an
-    outline.
-    """
+    """Draws a plot per quantity, such as norm or cosine: the outline of the mean density over a point's repeats."""
     name = sketch.figure_of(it)
     wanted = it.layout.show or QUANTITIES.get(name, ())
     quantities = [quantity for quantity in _FORMS if quantity.name in wanted]

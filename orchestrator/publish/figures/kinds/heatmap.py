@@ -133,7 +133,7 @@ def _stages(it: Sketch) -> FigureDrawing:
     wanted, absent = sketch.drawn(it, [found for _, (found,) in pooled.found])
     for stage in wanted:
         data = [Datum(point.labels, _values(*found[stage])) for point, (found,) in pooled.found if stage in found]
-        plots.append(Plot(stage.key, chart, data, title=stage.title, square=True, unlisted=("picture",)))
+        plots.append(Plot(stage.key, chart, data, title=stage.title, square=True))
     shown = "Cosines between training images, across, and what the loss has learned of their classes, upwards"
     caption = f"{shown}; both sorted by class; {drawing.first_repeat(it)}."
     return FigureDrawing(plots, caption=caption, notes=[*pooled.notes, *absent])

@@ -36,6 +36,6 @@ def draw(it: Sketch) -> FigureDrawing:
     notes = [f"{left_out} sheets are not drawn: all are more than {MOST_BYTES // 2**20} MiB."] if left_out else []
     width = max((round(_POINTS * width) for width, _ in sizes), default=0)
     tall = max((height / width for width, height in sizes), default=0.0)
-    plot = Plot(name, style.chart, data, tall=tall, least=(width, 0), unlisted=("picture",))
+    plot = Plot(name, style.chart, data, tall=tall, least=(width, 0))
     caption = f"{shown}; {drawing.first_repeat(it)}."
     return FigureDrawing([plot], caption=caption, notes=[*pooled.notes, *notes])
