@@ -1,4 +1,4 @@
-"""Frames: streams sweeps, trials, candidates and curves in Arrow's format, a few hundred rows at a time."""
+"""Frames: streams sweeps, trials, candidates and curves in Arrow's format, 2,000 rows at a time."""
 
 import io
 import json
@@ -41,8 +41,7 @@ CANDIDATES: Final = pa.schema(
 )  # fmt: skip
 CURVES: Final = pa.schema([("trial", pa.int64()), ("key", pa.string()), ("step", pa.int64()), ("value", pa.float64())])
 
-_AT_ONCE: Final = 500
-_AT_ONCE_OF_CURVES: Final = 20_000
+_AT_ONCE: Final = 2_000
 
 
 def sweeps(summaries: Iterable[SweepSummary]) -> Iterator[bytes]:
@@ -55,13 +54,13 @@ def sweeps(summaries: Iterable[SweepSummary]) -> Iterator[bytes]:
         }
         for summary in summaries
     )  # fmt: skip
-    return _stream(SWEEPS, rows, _AT_ONCE)
+    return _stream(SWEEPS, rows)
 
 
 def trials(results: SweepResults, known: Iterable[TrialProvenance]) -> Iterator[bytes]:
     """Streams trials in Arrow's format, in the order of the plan; of `results` only cells and candidates are used."""
     labels = _labels(results)
-    return _stream(TRIALS, (_trial(trial, labels) for trial in known), _AT_ONCE)
+    return _stream(TRIALS, (_trial(trial, labels) for trial in known))
 
 
 def candidates(results: SweepResults, better: Better) -> Iterator[bytes]:
@@ -81,7 +80,7 @@ def candidates(results: SweepResults, better: Better) -> Iterator[bytes]:
                     "deviations": [(name, statistic.std) for name, statistic in candidate.metrics.items()],
                 }  # fmt: skip
 
-    return _stream(CANDIDATES, rows(), _AT_ONCE)
+    return _stream(CANDIDATES, rows())
 
 
 def curves(by_trial: Iterable[tuple[int, Iterable[Curve]]]) -> Iterator[bytes]:
@@ -92,7 +91,7 @@ def curves(by_trial: Iterable[tuple[int, Iterable[Curve]]]) -> Iterator[bytes]:
         for curve in several
         for step, value in curve.points
     )
-    return _stream(CURVES, rows, _AT_ONCE_OF_CURVES)
+    return _stream(CURVES, rows)
 
 
 def _trial(trial: TrialProvenance, labels: Mapping[tuple[int, int], Mapping[str, str]]) -> dict[str, Any]:
@@ -116,10 +115,10 @@ def _labels(results: SweepResults) -> dict[tuple[int, int], dict[str, str]]:
     }
 
 
-def _stream(schema: pa.Schema, rows: Iterable[dict[str, Any]], at_once: int) -> Iterator[bytes]:
+def _stream(schema: pa.Schema, rows: Iterable[dict[str, Any]]) -> Iterator[bytes]:
     remaining, out = iter(rows), io.BytesIO()
     with pa.ipc.new_stream(out, schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
-        while batch := list(islice(remaining, at_once)):
+        while batch := list(islice(remaining, _AT_ONCE)):
             writer.write_batch(pa.RecordBatch.from_pylist(batch, schema=schema))
             yield out.getvalue()
             out.seek(0)

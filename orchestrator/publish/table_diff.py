@@ -10,7 +10,7 @@ from orchestrator.publish.labels import axis_title
 from orchestrator.publish.tables import build
 from orchestrator.publish.tables.layout import label_at
 from orchestrator.publish.tables.table_data import Column, TableCell
-from orchestrator.publish.verdicts.significance import paired_t
+from orchestrator.publish.verdicts.significance import LEVEL, MIN_PAIRS, paired_t
 from orchestrator.spec.fields import label_of
 from orchestrator.views.errors import NotFoundError
 from orchestrator.views.evidence import CauseKind, CellDiff, Change, DiffCause, DiffNumber, RunFacts, TableDiff
@@ -23,8 +23,6 @@ from workers.catalog import Catalog, counted, unknown
 NumberKey = tuple[frozenset[tuple[str, str]], str, str, str]
 """The labels of a cell, the metric as the spec names it, its split, and its selection."""
 
-LEVEL: Final = 0.05
-_PAIRS: Final = 3
 _LAST_BITS: Final = 1e-12
 _MOST: Final = 6
 _PINS: Final = "pins"
@@ -156,7 +154,7 @@ class _Both:
         if self.before is None or self.after is None:
             return None, "there is nothing to compare it with"
         before, after, shared = self.runs()
-        if len(before) >= _PAIRS and before.keys() == after.keys():
+        if len(before) >= MIN_PAIRS and before.keys() == after.keys():
             p = paired_t([after[repeat] - value for repeat, value in before.items()], _LAST_BITS)
             reason = f"paired t-test of {len(before)} runs of the same repeats"
             return (p, reason) if p is not None else (None, "the difference is the same in every run")

@@ -72,15 +72,14 @@ def _entries(table: Table) -> Iterator[tuple[TableRow, Column, TableCell]]:
 
 def _numbers(column: Column, cell: TableCell, summary: CellSummary | None) -> list[str | int]:
     found = cell.imported.statistic if cell.imported else cell.statistic
-    mean = "" if found is None else repr(found.mean)
-    std = "" if found is None or found.std is None else repr(found.std)
-    n, printed = "" if found is None else found.n or "", cell.text if cell.numeric else ""
+    measured = ("", "", "") if found is None else (_exact(found.mean), _exact(found.std), found.n or "")
+    printed = cell.text if cell.numeric else ""
     name = f"selection_gap:{column.name}" if column.kind == "selection_gap" else column.name
     what = (guarded(name), column.key)
     about: tuple[str | int, ...] = ("quoted", "") if summary is None else (summary.status, summary.candidates)
     about = ("imported", "") if cell.imported else about
     about = ("no partner", about[1]) if cell.lone else about
-    return [*what, mean, std, n, column.unit, printed, int(cell.bold), *about]
+    return [*what, *measured, column.unit, printed, int(cell.bold), *about]
 
 
 def _compared(one: Comparison | None) -> list[str]:
@@ -100,8 +99,7 @@ def _quoted(quotation: Quotation | None) -> list[str]:
         return [""] * len(_PAPER)
     number = quotation.number
     value = guarded(number.printed) if number.value is None else repr(number.value)
-    rest = (number.std, quotation.difference, quotation.tolerance)
-    return [value, *("" if one is None else repr(one) for one in rest), quotation.word or ""]
+    return [value, *map(_exact, (number.std, quotation.difference, quotation.tolerance)), quotation.word or ""]
 
 
 def _imported(one: ImportedValue | None) -> list[str]:

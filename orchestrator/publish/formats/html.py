@@ -1,15 +1,15 @@
 """HTML: a figure with one table a panel, without styles; classes say what is what."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from html import escape
-from itertools import groupby
+from itertools import accumulate, groupby
+from operator import itemgetter
 from typing import Final
 
 from orchestrator.publish.labels import one_line
 from orchestrator.publish.tables.table_data import (
     DOUBT_SIGN,
     PARTIAL_SIGN,
-    Column,
     Heading,
     Panel,
     Table,
@@ -52,9 +52,14 @@ def _panel(panel: Panel, table: Table) -> Iterator[str]:
     yield "<thead>"
     deep = len(panel.groups) + panel.titled
     corner = (f'<th scope="col" rowspan="{deep}">{_text(title)}</th>' for title in table.stub)
-    levels = [[_over(heading) for heading in level] for level in panel.groups]
+    levels = [
+        [f'<th scope="colgroup" colspan="{heading.span}">{_text(heading.text)}</th>' for heading in level]
+        for level in panel.groups
+    ]
     if panel.titled:
-        levels.append([_title(column) for column in panel.columns])
+        keys = (f'class="{column.kind}" title="{_text(column.key or column.name)}"' for column in panel.columns)
+        titles = (_text(column.title) for column in panel.columns)
+        levels.append([f'<th scope="col" {key}>{title}</th>' for key, title in zip(keys, titles, strict=True)])
     for n, level in enumerate(levels):
         yield f"<tr>{''.join((*corner, *level) if n == 0 else level)}</tr>"
     yield "</thead>"
@@ -63,45 +68,27 @@ def _panel(panel: Panel, table: Table) -> Iterator[str]:
         yield "<tbody>"
         for row in block:
             cells = (_cell(cell, table, room) for cell, room in zip(row.cells, rooms, strict=True) if cell.span)
-            kind = " ".join(name for name, given in _kinds(row) if given)
+            ruled = row.rule is not None and None in row.headings
+            kinds = {"quoted": row.quoted, "imported": row.imported is not None, "ruled": ruled}
+            kind = " ".join(name for name, given in kinds.items() if given)
             opened = f'<tr class="{kind}">' if kind else "<tr>"
             yield f"{opened}{''.join((*_row_headings(row.headings), *cells))}</tr>"
         yield "</tbody>"
     yield "</table>"
 
 
-def _kinds(row: TableRow) -> tuple[tuple[str, bool], ...]:
-    ruled = row.rule is not None and None in row.headings
-    return ("quoted", row.quoted), ("imported", row.imported is not None), ("ruled", ruled)
-
-
-def _blocks(rows: Iterable[TableRow]) -> Iterator[list[TableRow]]:
+def _blocks(rows: Sequence[TableRow]) -> Iterator[list[TableRow]]:
     """The rows between two rules: a body of the table each, which no heading spans beyond (HTML would cut it off)."""
-    block = 0
-    numbered = []
-    for row in rows:
-        block += row.rule is not None and None not in row.headings
-        numbered.append((block, row))
-    for _, members in groupby(numbered, lambda pair: pair[0]):
+    blocks = accumulate(row.rule is not None and None not in row.headings for row in rows)
+    for _, members in groupby(zip(blocks, rows, strict=True), itemgetter(0)):
         yield [row for _, row in members]
-
-
-def _over(heading: Heading) -> str:
-    return f'<th scope="colgroup" colspan="{heading.span}">{_text(heading.text)}</th>'
-
-
-def _title(column: Column) -> str:
-    return (
-        f'<th scope="col" class="{column.kind}" title="{_text(column.key or column.name)}">{_text(column.title)}</th>'
-    )
 
 
 def _row_headings(headings: Sequence[Heading | None]) -> Iterator[str]:
     for heading in headings:
-        if heading is not None and heading.span > 1:
-            yield f'<th scope="rowgroup" rowspan="{heading.span}">{_text(heading.text)}</th>'
-        elif heading is not None:
-            yield f'<th scope="row">{_text(heading.text)}</th>'
+        if heading is not None:
+            scope = f'"rowgroup" rowspan="{heading.span}"' if heading.span > 1 else '"row"'
+            yield f"<th scope={scope}>{_text(heading.text)}</th>"
 
 
 def _signs(cell: TableCell) -> str:
