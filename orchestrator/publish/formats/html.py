@@ -7,15 +7,7 @@ from operator import itemgetter
 from typing import Final
 
 from orchestrator.publish.labels import one_line
-from orchestrator.publish.tables.table_data import (
-    DOUBT_SIGN,
-    PARTIAL_SIGN,
-    Heading,
-    Panel,
-    Table,
-    TableCell,
-    TableRow,
-)
+from orchestrator.publish.tables.table_data import DOUBT_SIGN, PARTIAL_SIGN, Heading, Panel, Table, TableCell, TableRow
 from orchestrator.views.runs import NO_SWEEP
 
 media_type = "text/html; charset=utf-8"
