@@ -56,13 +56,19 @@ def _counts(view: ReproductionView) -> Iterator[str]:
     yield "    \\toprule"
     yield "    Table & reproduced & not reproduced & underpowered & not run \\\\"
     yield "    \\midrule"
-    for table in view.tables:
-        yield f"    {' & '.join([escape(table.id), *map(str, table.counts.by_status.values())])} \\\\"
+    *tables, together = _tallies(view)
+    yield from (f"    {' & '.join(map(escape, tally))} \\\\" for tally in tables)
     yield "    \\midrule"
-    yield f"    {' & '.join(['all', *map(str, view.counts.by_status.values())])} \\\\"
+    yield f"    {' & '.join(together)} \\\\"
     yield "    \\bottomrule"
     yield "  \\end{tabular}"
     yield "\\end{table}"
+
+
+def _tallies(view: ReproductionView) -> Iterator[tuple[str, ...]]:
+    """The numbers of each table by status, and those of all tables."""
+    for name, counts in (*((table.id, table.counts) for table in view.tables), ("all", view.counts)):
+        yield name, *map(str, counts.by_status.values())
 
 
 def _run(table: ReproductionTable) -> list[ReproductionEntry]:
@@ -84,8 +90,7 @@ def _numbers(view: ReproductionView) -> Iterator[str]:
     yield f"  \\toprule{head.removeprefix(' ')}  \\midrule\\endhead"
     yield "  \\bottomrule\\endlastfoot"
     for table in view.tables:
-        run = _run(table)
-        if run:
+        if run := _run(table):
             yield f"  \\multicolumn{{7}}{{l}}{{\\emph{{{escape(table.id)}}}}}\\\\*"
         for entry in run:
             _, metric, paper, own, runs, difference, status, _ = line(entry)
@@ -112,10 +117,7 @@ def _csv(view: ReproductionView) -> str:
 
 def _blocks(view: ReproductionView) -> Iterator[str]:
     yield f"**{markdown.escape(view.paper)}**: {markdown.escape(view.citation)}."
-    tables = ((table.id, *map(str, table.counts.by_status.values())) for table in view.tables)
-    rows = [("table", *view.counts.by_status), *tables]
-    rows.append(("all", *map(str, view.counts.by_status.values())))
-    yield _grid(rows)
+    yield _grid([("table", *view.counts.by_status), *_tallies(view)])
     for table in view.tables:
         if run := _run(table):
             yield f"{table.id}: {markdown.escape(table.title)}"
