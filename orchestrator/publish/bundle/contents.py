@@ -4,12 +4,12 @@ import hashlib
 import io
 import json
 import re
+import shutil
 import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from importlib.metadata import PackageNotFoundError, version
 from platform import python_version
@@ -48,18 +48,14 @@ _MOST_OF_MANIFEST: Final = 16 * 2**20
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}(/[A-Za-z0-9_][A-Za-z0-9._-]{0,199}){0,7}")
 _EPOCH: Final = (1980, 1, 1, 0, 0, 0)  # the earliest time that a ZIP file can store
 _MODE: Final = 0o100644 << 16
-_CHUNK: Final = 2**20
 
 
-class ArchiveWriter:
+class ArchiveWriter(AbstractContextManager["ArchiveWriter"]):
     """Writes the ZIP archive of a bundle file by file; `finish` adds the manifest. Use it in a `with` block."""
 
     def __init__(self, out: IO[bytes]) -> None:
         self._zip = zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=6)
         self._files: dict[str, dict[str, Any]] = {}
-
-    def __enter__(self) -> "ArchiveWriter":
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._zip.close()
@@ -72,13 +68,11 @@ class ArchiveWriter:
         """Add a file to the archive from a stream; raises ValueError if its name is taken or unsafe."""
         if name in self._files or name == MANIFEST or not _NAME.fullmatch(name):
             raise ValueError(f"cannot add a file named {name!r} to the bundle: the name is taken or unsafe")
-        digest, size = hashlib.sha256(), 0
+        digest = hashlib.file_digest(content, "sha256").hexdigest()
+        self._files[name] = {"sha256": digest, "bytes": content.seek(0, io.SEEK_END)}
+        content.seek(0)
         with self._zip.open(_entry(name), "w", force_zip64=True) as member:
-            while chunk := content.read(_CHUNK):
-                digest.update(chunk)
-                size += len(chunk)
-                member.write(chunk)
-        self._files[name] = {"sha256": digest.hexdigest(), "bytes": size}
+            shutil.copyfileobj(content, member)
 
     def finish(self, facts: Mapping[str, Any]) -> None:
         """Write the manifest of the archive: `facts` and the hash of every file."""
@@ -161,14 +155,11 @@ def _verify(archive: zipfile.ZipFile, hashes: Mapping[str, str]) -> None:
 
 def _digest(archive: zipfile.ZipFile, name: str) -> str | None:
     """The hash of a file; `None` if it cannot be unpacked."""
-    digest = hashlib.sha256()
     try:
         with archive.open(name) as member:
-            while chunk := member.read(_CHUNK):
-                digest.update(chunk)
+            return hashlib.file_digest(member, "sha256").hexdigest()
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError, ValueError):
         return None
-    return digest.hexdigest()
 
 
 _LABELS: Final = pa.map_(pa.string(), pa.string())
@@ -339,42 +330,37 @@ WORDS: Final = """\
 """
 
 
-@dataclass
 class BundleFacts:
     """Counts the commits, devices, data hashes and versions of trials while the trials are written to a bundle."""
 
-    states: Counter[str] = field(default_factory=Counter)
-    commits: Counter[str] = field(default_factory=Counter)
-    devices: Counter[str] = field(default_factory=Counter)
-    data: dict[str, Counter[str]] = field(default_factory=dict)
-    versions: dict[str, Counter[str]] = field(default_factory=dict)
-    code: dict[str, int] = field(default_factory=dict)
-    """By own code, as canonical JSON, a trial that kept its source."""
+    def __init__(self) -> None:
+        self._counts: Counter[tuple[str, ...]] = Counter()  # by their place in the manifest
+        self.code: dict[str, int] = {}
+        """By own code, as canonical JSON, a trial that kept its source."""
 
     def counted(self, trials: Iterable[TrialProvenance]) -> Iterator[TrialProvenance]:
         """Passes the trials through unchanged, and counts each."""
         for trial in trials:
-            self.states[trial.result.state.value] += 1
+            self._counts["trials", trial.result.state.value] += 1
             if trial.provenance:
-                self.commits[trial.commit or "unknown"] += 1
-                self.devices[trial.device or "unknown"] += 1
+                self._counts["code_commits", trial.commit or "unknown"] += 1
+                self._counts["devices", trial.device or "unknown"] += 1
             if trial.data_hash:
-                self.data.setdefault(trial.dataset, Counter())[trial.data_hash] += 1
+                self._counts["data_sets", trial.dataset, trial.data_hash] += 1
             if code := trial.provenance.get("code"):
                 self.code.setdefault(canonical_json(code), trial.result.trial)
-            for package, number in trial.versions.items():
-                self.versions.setdefault(package, Counter())[number] += 1
+            self._counts.update(("trained_with", package, number) for package, number in trial.versions.items())
             yield trial
 
     def manifest(self) -> dict[str, Any]:
         """The counts for the manifest: trials by state, commit, device, data set hash and version, sorted."""
-        return {
-            "trials": dict(sorted(self.states.items())),
-            "code_commits": dict(sorted(self.commits.items())),
-            "devices": dict(sorted(self.devices.items())),
-            "data_sets": {name: dict(sorted(hashes.items())) for name, hashes in sorted(self.data.items())},
-            "trained_with": {name: dict(sorted(numbers.items())) for name, numbers in sorted(self.versions.items())},
-        }
+        found: dict[str, Any] = {"trials": {}, "code_commits": {}, "devices": {}, "data_sets": {}, "trained_with": {}}
+        for (kind, *names, last), count in sorted(self._counts.items()):
+            place = found[kind]
+            for name in names:
+                place = place.setdefault(name, {})
+            place[last] = count
+        return found
 
 
 def made_with() -> dict[str, str]:
