@@ -110,19 +110,16 @@ def _letters() -> Iterator[str]:
 
 def written(view: MacrosView) -> str:
     r"""The macros as a LaTeX file for `\input` before or in the document; it needs no package."""
-    return "\n".join(_lines(view)) + "\n"
-
-
-def _lines(view: MacrosView) -> Iterator[str]:
-    yield MAGIC + json.dumps(view.model_dump(include=set(MacroAddress.model_fields)))
-    yield f"% Table {escape(view.table)} of sweep {view.sweep} ({escape(view.sweep_name)}), made by metricsweep."
-    yield "% `metricsweep check PAPER.tex` says which numbers have changed since. Do not edit: it would be found."
-    yield f"% {escape(view.caption)}"
-    yield _HEAD
+    lines = [
+        MAGIC + json.dumps(view.model_dump(include=set(MacroAddress.model_fields))),
+        f"% Table {escape(view.table)} of sweep {view.sweep} ({escape(view.sweep_name)}), made by metricsweep.",
+        "% `metricsweep check PAPER.tex` says which numbers have changed since. Do not edit: it would be found.",
+        f"% {escape(view.caption)}",
+        _HEAD,
+    ]
     for number in view.numbers:
-        yield _NUMBER + json.dumps(number.model_dump())
-        yield _macro(number)
-    yield "\\makeatother"
+        lines += [_NUMBER + json.dumps(number.model_dump()), _macro(number)]
+    return "\n".join((*lines, "\\makeatother", ""))
 
 
 def _macro(number: MacroNumber) -> str:

@@ -68,7 +68,7 @@ class ArchiveWriter(AbstractContextManager["ArchiveWriter"]):
         """Add a file to the archive from a stream; raises ValueError if its name is taken or unsafe."""
         if name in self._files or name == MANIFEST or not _NAME.fullmatch(name):
             raise ValueError(f"cannot add a file named {name!r} to the bundle: the name is taken or unsafe")
-        digest = hashlib.file_digest(content, "sha256").hexdigest()
+        digest = hashlib.file_digest(content, "sha256").hexdigest()  # type: ignore[arg-type] # has `readinto`
         self._files[name] = {"sha256": digest, "bytes": content.seek(0, io.SEEK_END)}
         content.seek(0)
         with self._zip.open(_entry(name), "w", force_zip64=True) as member:
@@ -157,7 +157,7 @@ def _digest(archive: zipfile.ZipFile, name: str) -> str | None:
     """The hash of a file; `None` if it cannot be unpacked."""
     try:
         with archive.open(name) as member:
-            return hashlib.file_digest(member, "sha256").hexdigest()
+            return hashlib.file_digest(member, "sha256").hexdigest()  # type: ignore[arg-type] # has `readinto`
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError, ValueError):
         return None
 

@@ -151,20 +151,13 @@ def _group_level(level: Sequence[Heading], corner: Sequence[str], gaps: Sequence
     return [_line(headings), *(["    " + " ".join(rules)] if rules else [])]
 
 
-def _row_headings(headings: Sequence[Heading | None]) -> list[str]:
+def _row_headings(headings: Sequence[Heading | None]) -> Iterator[str]:
     """The headings of a row; a heading of several rows is centred, or stands on top where other headings follow it."""
-    first = [
-        heading is not None and not any(one and one.text for one in headings[n + 1 :])
-        for n, heading in enumerate(headings)
-    ]
-    return [_multirow(heading, top=top) for heading, top in zip(headings, first, strict=True)]
-
-
-def _multirow(heading: Heading | None, *, top: bool) -> str:
-    if heading is None:
-        return ""
-    text = escape(heading.text)
-    return text if heading.span == 1 or top else f"\\multirow{{{heading.span}}}{{*}}{{{text}}}"
+    for n, heading in enumerate(headings):
+        text = "" if heading is None else escape(heading.text)
+        if heading is not None and heading.span > 1 and any(one and one.text for one in headings[n + 1 :]):
+            text = f"\\multirow{{{heading.span}}}{{*}}{{{text}}}"
+        yield text
 
 
 def _cell(cell: TableCell, frame: _Frame, c: int) -> str:
@@ -241,14 +234,10 @@ def _file(table: Table, floats: Sequence[str]) -> str:
         f"% Table '{escape(table.name)}' of {whose}, made by metricsweep.",
         "% Needs \\usepackage{booktabs,graphicx,multirow}.",
         *(f"% {escape(one)}" for one in table.words.folded),
-        *(() if _is_ascii(floats) else UNICODE_NOTE),
+        *(() if "".join(floats).isascii() else UNICODE_NOTE),
         *floats,
     )
     return "\n".join(lines) + "\n"
-
-
-def _is_ascii(lines: Sequence[str]) -> bool:
-    return all(line.isascii() for line in lines)
 
 
 def _floats(table: Table) -> list[str]:
@@ -294,7 +283,7 @@ def render_standalone(table: Table) -> bytes:
     high = max(297, 90 + 5 * sum(map(_lines_of, table.panels)))
     floats = _floats(table)
     body = _file(table, floats).rstrip("\n")
-    unicode = not _is_ascii(floats)
+    unicode = not "".join(floats).isascii()
     lines = (
         *(("% !TeX program = xelatex", "% Compile this document with XeLaTeX or LuaLaTeX.") if unicode else ()),
         "\\documentclass[10pt]{article}",

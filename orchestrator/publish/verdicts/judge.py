@@ -172,9 +172,10 @@ class _Tested:
 
     @property
     def p(self) -> float:
-        if self.evidence.spread is not None:
-            return _p_value(self.evidence.spread, self.evidence.covers, self.mean)
-        return two_sided(self.mean / self.error, self.pairs - 1)
+        if self.evidence.spread is None:
+            return two_sided(self.mean / self.error, self.pairs - 1)
+        variances = _variances(self.evidence.spread, self.evidence.covers)
+        return max(two_sided(self.mean / sqrt(variance), freedom) for variance, freedom in variances if variance)
 
     def equals(self, level: float) -> bool:
         """Two one-sided tests (Schuirmann 1987, J Pharmacokinet Biopharm 15, 657-680), each at `level`.
@@ -264,12 +265,6 @@ def _variances(found: QuerySpread, covers: str) -> list[tuple[float, float]]:
     if covers == "queries":
         return [queries]
     return [(found.both, found.freedom), (found.seeds, float(found.runs - 1)), queries]
-
-
-def _p_value(found: QuerySpread, covers: str, mean: float) -> float:
-    """The two-sided p of a mean whose true value is zero; needs a variance above zero."""
-    variances = _variances(found, covers)
-    return max(two_sided(mean / sqrt(variance), freedom) for variance, freedom in variances if variance)
 
 
 def source(read: ArrayFiles) -> QuerySource:
