@@ -20,7 +20,7 @@ from markupsafe import Markup
 
 from orchestrator.views.accounts import caller
 from orchestrator.views.evidence import ResolutionView
-from orchestrator.views.pages import DAY, Sections, duration
+from orchestrator.views.pages import DAY, Sections, duration, size
 from orchestrator.views.states import SWEEP_ENDED, TRIAL_ENDED, SweepState, TrialState
 from orchestrator.views.sweeps import GridCandidate, GridCell, GridTrial, SweepSummary, SweepView, TrialProblem
 
@@ -123,15 +123,6 @@ def short_axis(axis: str) -> str:
 def indented(value: Any) -> str:
     """A value as indented JSON."""
     return json.dumps(value, indent=2, ensure_ascii=False, default=str)
-
-
-def size(count: int) -> str:
-    """A number of bytes in its largest unit: `340 B`, `12 KiB`, `1.4 MiB`."""
-    if count < 1024:
-        return f"{count} B"
-    if count < 1024**2:
-        return f"{count / 1024:.0f} KiB"
-    return f"{count / 1024**2:.1f} MiB" if count < 1024**3 else f"{count / 1024**3:.1f} GiB"
 
 
 def counted(count: int, noun: str) -> str:

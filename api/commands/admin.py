@@ -32,6 +32,7 @@ from api.commands.terminal import (
 from orchestrator.host.checks import require
 from orchestrator.host.identity import ensure_identity
 from orchestrator.views.errors import MetricsweepError
+from orchestrator.views.pages import size
 from orchestrator.views.states import TrialState
 
 if TYPE_CHECKING:
@@ -136,14 +137,8 @@ def gc(
         )
 
 
-def _size(count: float | None) -> str:
-    if count is None:
-        return "not known"
-    for unit in ("B", "KiB", "MiB"):
-        if count < 1024:
-            return f"{count:.0f} {unit}" if unit == "B" or count >= 10 else f"{count:.1f} {unit}"
-        count /= 1024
-    return f"{count:.1f} GiB"
+def _size(count: int | None) -> str:
+    return "not known" if count is None else size(count)
 
 
 def slots(

@@ -121,30 +121,23 @@ class Home:
         raise MetricsweepError(f"no free port for {name} on {host}")
 
     def ray_folder(self) -> Path:
-        """An empty folder for Ray's sessions; earlier sessions are deleted.
-
-        It is in a folder that other users cannot enter, since Ray makes its own folders writable to everybody. Ray's
-        sockets need a short path: if the home's is too long, the folder is in /tmp.
-        """
-        around = self.folder / "ray"
-        if len(os.fsencode(around / "t")) > _SOCKET_PATH - _RAY_BELOW:
-            around = self._short()
-        own_folder(around)
-        shutil.rmtree(around / "t", ignore_errors=True)
-        return around / "t"
+        """An empty folder for Ray's sessions, which Ray makes writable to everybody; earlier sessions are deleted."""
+        sessions = self._closed("ray") / "t"
+        shutil.rmtree(sessions, ignore_errors=True)
+        return sessions
 
     def mlflow_socket(self) -> Path:
-        """MLflow's socket, in a folder that other users cannot enter, since the socket is writable to everybody."""
-        around = self.folder / "mlflow"
-        if len(os.fsencode(around / "s")) > _SOCKET_PATH - 4:
-            around = self._short("-mlflow")
-        own_folder(around)
-        return around / "s"
+        """MLflow's socket, which is writable to everybody."""
+        return self._closed("mlflow") / "s"
 
-    def _short(self, name: str = "") -> Path:
-        """A folder with a short path, in place of one in a home with a long path."""
-        digest = hashlib.sha256(os.fsencode(self.folder)).hexdigest()[:8]
-        return Path("/tmp") / f"metricsweep-{os.getuid()}-{digest}{name}"  # noqa: S108  made with mode 0700
+    def _closed(self, name: str) -> Path:
+        """A folder that other users cannot enter, in /tmp if the path of the home is too long for sockets."""
+        folder = self.folder / name
+        if len(os.fsencode(folder / "t")) > _SOCKET_PATH - _RAY_BELOW:
+            digest = hashlib.sha256(os.fsencode(self.folder)).hexdigest()[:8]
+            folder = Path("/tmp") / f"metricsweep-{os.getuid()}-{digest}"  # noqa: S108  made with mode 0700
+        own_folder(folder)
+        return folder
 
     def _known_ports(self) -> dict[str, int]:
         ports = read(self.folder).get("ports")

@@ -96,8 +96,6 @@ def _ours(path: str, flags: int) -> int:
 MARK: Final = "METRICSWEEP_SERVE"
 """The environment variable that marks every process that a supervisor and its children started."""
 
-_SETTLED: Final = 1.0  # seconds after which a process without a condition counts as ready
-
 
 @dataclass(frozen=True, slots=True)
 class ChildSpec:
@@ -110,7 +108,7 @@ class ChildSpec:
     port: int | None = None  # it is ready when it listens on this port,
     socket: Path | None = None  # the Unix socket on which it listens; it must not listen on a TCP port
     ready_text: str | None = None  # has written this to its log,
-    health: str | None = None  # and answers 200 on this path, e.g. /healthz; without conditions, after a second
+    health: str | None = None  # and answers 200 on this path, e.g. /healthz
     after: frozenset[str] = frozenset()  # it starts when these have been ready
     needs: frozenset[str] = frozenset()  # the same, and it restarts whenever one of these does
     outlived_by: frozenset[str] = frozenset()  # it starts without these, but they end after it
@@ -132,7 +130,6 @@ class Child:
         self.log = LogFile(log)
         self._process: subprocess.Popen[bytes] | None = None
         self._known: set[psutil.Process] = set()
-        self._born = 0.0
 
     @property
     def pid(self) -> int:
@@ -158,7 +155,6 @@ class Child:
                 umask=MASK,
                 start_new_session=True,  # Ctrl-C reaches only the supervisor, which ends the processes in order
             )
-        self._born = time.monotonic()
 
     def _output(self) -> IO[bytes]:
         try:
@@ -188,7 +184,6 @@ class Child:
                 self._process.stdin.write(b"go on\n")
                 self._process.stdin.flush()
         self._close_input()
-        self._born = time.monotonic()
 
     def _close_input(self) -> None:
         if self._process is not None and self._process.stdin is not None:
@@ -204,8 +199,6 @@ class Child:
         if self.exit_code() is not None:
             return False
         spec = self.spec
-        if spec.port is None and spec.ready_text is None and time.monotonic() - self._born < _SETTLED:
-            return False
         if spec.ready_text is not None and not self.log.contains(spec.ready_text):
             return False
         if spec.port is not None and spec.port not in self.tcp_ports():  # last, since it reads all sockets of the tree

@@ -368,8 +368,6 @@ def _hours(device: tuple[str, str], demanded: Sequence[tuple[Demand, list[float]
     )
 
 
-_MOST_DEALT: Final = 2_000
-"""Trainings that are assigned to slots one by one; with more, the last trainings hardly matter."""
 _ASSUMED_SPREAD: Final = 0.5
 """The relative deviation of a training's length before three were timed."""
 _DIFF: Final = 0.1
@@ -453,8 +451,6 @@ def _end_of_last(begun: Sequence[float], ahead: Sequence[tuple[float, float]], s
     """When the last training ends if each slot takes the next training as soon as it is free."""
     places = max(1, len(begun), math.ceil(slots - 0.1))
     busy = min(1.0, max(_LEAST_BUSY, slots / places))
-    if len(begun) + sum(number for number, _ in ahead) > _MOST_DEALT:
-        return (math.fsum(begun) + math.fsum(total for _, total in ahead)) / places / busy
     free = [*begun, *([0.0] * (places - len(begun)))]
     heapify(free)
     for number, total in ahead:

@@ -178,22 +178,16 @@ def refuse_hidden() -> None:
 
 def hidden(path: Sequence[str]) -> list[str]:
     """A sentence for each of our packages that another package on a Python path hides."""
-    found = {name: _installed(name, path) for name in NAMES}
-    return [
-        f"{place} comes before metricsweep's own package '{name}' in {_HOME}: start in another folder, rename that "
-        "one, or give metricsweep an environment of its own"
-        for name, place in found.items()
-        if place is not None and place.resolve() != (_HOME / name).resolve()
-    ]
-
-
-def _installed(name: str, path: Sequence[str]) -> Path | None:
-    """The folder or file that Python finds on a path, or `None`."""
-    spec = PathFinder.find_spec(name, [each or "." for each in path])
-    if spec is None:
-        return None
-    folders = list(spec.submodule_search_locations or ())
-    return Path(folders[0] if folders else str(spec.origin)).absolute()
+    found = []
+    for name in NAMES:
+        spec = PathFinder.find_spec(name, [each or "." for each in path])
+        places = [*(spec.submodule_search_locations or ()), str(spec.origin)] if spec else []
+        if places and Path(places[0]).resolve() != (_HOME / name).resolve():
+            found.append(
+                f"{Path(places[0]).absolute()} comes before metricsweep's own package '{name}' in {_HOME}: start in "
+                "another folder, rename that one, or give metricsweep an environment of its own"
+            )
+    return found
 
 
 def proxy_variable(url: str) -> str | None:

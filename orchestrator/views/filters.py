@@ -15,7 +15,7 @@ case of letters, or a number, or one of several (`loss:triplet,semihard`), or a 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from orchestrator.views.errors import InvalidFilterError
 
@@ -74,13 +74,13 @@ class _Token:
     kind: Literal["text", "quoted", "operator", "comma", "open", "close", "not", "end"]
     text: str
     at: int
-    end: int
 
 
-_QUOTED: Final = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
-_OPERATOR: Final = re.compile(r"!=|<=|>=|[:=<>~]")
-_NAME: Final = re.compile(r'[^\s"(),:=<>~!]+')
-_VALUE: Final = re.compile(r'[^\s"(),]+')
+_SIGNS: Final = r'(?P<open>\()|(?P<close>\))|(?P<comma>,)|(?P<quoted>"(?:[^"\\]|\\.)*")'
+_VALUE: Final = re.compile(rf'{_SIGNS}|(?P<text>[^\s"(),]+)', re.DOTALL)
+_NAME: Final = re.compile(
+    rf'{_SIGNS}|(?P<operator>!=|<=|>=|[:=<>~])|(?P<not>-(?=\S))|(?P<text>[^\s"(),:=<>~!]+)', re.DOTALL
+)
 
 
 def parse(text: str) -> Filter:
@@ -201,32 +201,17 @@ def _wanted(token: _Token) -> str:
 
 def _tokens(text: str) -> Iterator[_Token]:
     at, value = 0, False  # `value`: whether a value comes next, which may have operators
-    while True:
-        while at < len(text) and text[at].isspace():
+    while at < len(text):
+        if text[at].isspace():
             at += 1
-        if at == len(text):
-            yield _Token("end", "", at, at)
-            return
-        token = _token(text, at, value)
-        yield token
-        at, value = token.end, token.kind in ("operator", "comma")
-
-
-def _token(text: str, at: int, value: bool) -> _Token:
-    character = text[at]
-    if character in "(),":
-        kinds: dict[str, Literal["open", "close", "comma"]] = {"(": "open", ")": "close", ",": "comma"}
-        return _Token(kinds[character], character, at, at + 1)
-    if character == '"':
-        quoted = _QUOTED.match(text, at)
-        if quoted is None:
+            continue
+        found = (_VALUE if value else _NAME).match(text, at)
+        if found is None and text[at] == '"':
             raise InvalidFilterError('a `"` that nothing closes; add another, or write \\" for the sign itself', at)
-        return _Token("quoted", re.sub(r"\\(.)", r"\1", quoted[1], flags=re.DOTALL), at, quoted.end())
-    if not value and (operator := _OPERATOR.match(text, at)):
-        return _Token("operator", operator[0], at, operator.end())
-    if not value and character == "-" and at + 1 < len(text) and not text[at + 1].isspace():
-        return _Token("not", "-", at, at + 1)
-    word = (_VALUE if value else _NAME).match(text, at)
-    if word is None:
-        raise InvalidFilterError(f"`{character}` stands where nothing is meant by it; quote it, or leave it out", at)
-    return _Token("text", word[0], at, word.end())
+        if found is None:
+            raise InvalidFilterError(f"`{text[at]}` stands where nothing is meant by it; quote it, or leave it out", at)
+        kind: Any = found.lastgroup
+        word = re.sub(r"\\(.)", r"\1", found[0][1:-1], flags=re.DOTALL) if kind == "quoted" else found[0]
+        yield _Token(kind, word, at)
+        at, value = found.end(), kind in ("operator", "comma")
+    yield _Token("end", "", at)

@@ -67,6 +67,15 @@ def time_left(seconds: float | None, low: float | None, high: float | None) -> s
     return text if least == most else f"{text} ({least} to {most})"
 
 
+def size(count: int) -> str:
+    """A number of bytes in its largest unit: `340 B`, `12 KiB`, `1.4 MiB`."""
+    if count < 1024:
+        return f"{count} B"
+    if count < 1024**2:
+        return f"{count / 1024:.0f} KiB"
+    return f"{count / 1024**2:.1f} MiB" if count < 1024**3 else f"{count / 1024**3:.1f} GiB"
+
+
 FIGURE_FORMATS: Final = ("json", "svg", "png", "pdf", "csv")  # the formats of a figure of a sweep
 
 

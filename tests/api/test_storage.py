@@ -90,10 +90,10 @@ def test_the_commands(ended: TestClient, conductor: Conductor, settings: Setting
 
     said = run("sizes")
     assert "1 four-trials" in said
-    assert "7.8 KiB" in said
+    assert "8 KiB" in said
     said = run("gc", "--days", "0")
     assert "recall@k" in said
-    assert "3.9 KiB would go; the columns named could then no longer be evaluated. --yes does it" in said
+    assert "4 KiB would go; the columns named could then no longer be evaluated. --yes does it" in said
     assert weights(settings) == 8
     assert "nothing to remove" in run("gc")
     said = run("gc", "--days", "0", "--keep", "1", "--state", "finished", "--yes")
