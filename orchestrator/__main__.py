@@ -3,6 +3,7 @@
 import argparse
 import logging
 import sys
+from contextlib import closing
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -89,11 +90,8 @@ def _healthy(settings: Settings) -> int:
     """Also 0 in the container of a conductor that stands by while another one holds the lease."""
     from orchestrator.record.store import Store
 
-    store = Store.of(settings, migrate=False)
-    try:
+    with closing(Store.of(settings, migrate=False)) as store:
         conducted = store.lease.conducted()
-    finally:
-        store.close()
     print("a conductor holds the lease" if conducted else "no conductor holds the lease")
     return 0 if conducted else 1
 
@@ -115,8 +113,7 @@ def _run(settings: Settings, body: bytes) -> int:
     from orchestrator.conduct.conductor import conduct
     from orchestrator.service.service import Service
 
-    service = Service.open(settings)
-    try:
+    with closing(Service.open(settings)) as service:
         submitted = service.submissions.submit(body)
         print(f"sweep {submitted.id}", file=sys.stderr)
         conduct(settings, until_idle=True)
@@ -127,19 +124,14 @@ def _run(settings: Settings, body: bytes) -> int:
             if message:
                 print(message, file=sys.stderr)
         return 0 if ended.state == "finished" else 1
-    finally:
-        service.close()
 
 
 def _study(settings: Settings, sweep: int, cell: int, file: Path) -> int:
     from orchestrator.conduct import search
     from orchestrator.record.store import Store
 
-    store = Store.of(settings)
-    try:
+    with closing(Store.of(settings)) as store:
         count = search.export(store, catalogs.load(settings.parts), sweep, cell, file)
-    finally:
-        store.close()
     print(f"{file}: {count} trials; optuna-dashboard {file}", file=sys.stderr)
     return 0
 

@@ -17,7 +17,6 @@ from api.commands.sweeps import wait_for_request
 from api.commands.terminal import (
     FAILED,
     HOME,
-    WRONG,
     Home,
     Json,
     Output,
@@ -27,6 +26,7 @@ from api.commands.terminal import (
     print_json,
     print_list,
     print_rows,
+    refuse,
     settings,
 )
 from orchestrator.host.checks import require
@@ -275,8 +275,7 @@ def data(
     findings = [finding for finding in every if name is None or name in finding.data.split()]
     if name and not findings:
         known = ", ".join(sorted({finding.data for finding in every})) or "nothing yet"
-        err.print(f"metricsweep: no node has looked for {name!r}; nodes looked for {known}")
-        raise typer.Exit(WRONG)
+        refuse(f"no node has looked for {name!r}; nodes looked for {known}")
     none = "no node has looked yet; nodes look while a conductor runs"
     print_list(
         findings, as_json, lambda found: {"node": found.host, "data": found.data, "state": found.state}, (), none

@@ -13,19 +13,18 @@ from api.commands.sweeps import report_request
 from api.commands.tables import SUFFIXES, emit, write_bundle
 from api.commands.terminal import (
     FAILED,
-    WRONG,
     Changes,
     Json,
     OutFile,
     Server,
     SweepId,
     TableName,
-    err,
     out,
     print_json,
     print_rows,
     read_spec,
     readable,
+    refuse,
     settings,
 )
 from api.connection import ApiError
@@ -150,8 +149,7 @@ def _bundle(side: str) -> Path | None:
 def _packed(side: str, folder: Path, server: Server) -> Path:
     """A sweep as a bundle, for the comparison with another one."""
     if not side.isdigit():
-        err.print(f"metricsweep: a bundle is compared with a bundle or with a sweep as it is now, not with {side}")
-        raise typer.Exit(WRONG)
+        refuse(f"a bundle is compared with a bundle or with a sweep as it is now, not with {side}")
     file = folder / f"sweep-{side}.zip"
     with server.connect() as client:
         write_bundle(client, int(side), file)
@@ -183,8 +181,7 @@ def reproduction(
     output_format = "json" if as_json else file_format or SUFFIXES.get(file.suffix if file else "", "markdown")
     if paper is None:
         if bundles or file or file_format:
-            err.print("metricsweep: say which paper, such as SEC; `metricsweep reproduction` lists them")
-            raise typer.Exit(WRONG)
+            refuse("say which paper, such as SEC; `metricsweep reproduction` lists them")
         _list_papers(server, as_json)
         return
     if bundles:
@@ -274,8 +271,7 @@ def published(
 
     if table_id is None:
         if like or table is not None or changes or file_format is not None or file:
-            err.print("metricsweep: say which table, such as SEC-T3; `metricsweep published` lists them")
-            raise typer.Exit(WRONG)
+            refuse("say which table, such as SEC-T3; `metricsweep published` lists them")
         tables = offline.published_tables(catalogs.load(settings().parts))
         if as_json:
             print_json(tables)

@@ -13,7 +13,6 @@ import typer
 from api.commands.terminal import (
     FAILED,
     HOME,
-    WRONG,
     Changes,
     Home,
     Json,
@@ -32,6 +31,7 @@ from api.commands.terminal import (
     print_rows,
     read_spec,
     readable,
+    refuse,
     settings,
 )
 from api.commands.watch import follow, verdict
@@ -365,8 +365,7 @@ def wait_for_request(client: "Client", request: int, most: float = float("inf"))
         time.sleep(0.2)
         found = client.request(request)
     if found.state == "refused":
-        err.print(f"metricsweep: request {found.id} was refused: {found.outcome}")
-        raise typer.Exit(WRONG)
+        refuse(f"request {found.id} was refused: {found.outcome}")
     return found
 
 
@@ -494,14 +493,12 @@ def model(
 def _selected(client: "Client", place: TypedPlace) -> int:
     """The first finished trial of the selected candidate of a cell."""
     if place.cell is None:
-        err.print(f"metricsweep: {place} has a model for each trial; name a cell, such as {place.number}/0")
-        raise typer.Exit(WRONG)
+        refuse(f"{place} has a model for each trial; name a cell, such as {place.number}/0")
     candidates = client.cell(place.number, place.cell).candidates
     trials = [trial for candidate in candidates if candidate.selected for trial in candidate.trials]
     finished = [trial.trial for trial in trials if trial.state == "finished" and not trial.diverged]
     if not finished:
-        err.print(f"metricsweep: {place} has no selected candidate yet; name a trial, such as trial:41")
-        raise typer.Exit(FAILED)
+        refuse(f"{place} has no selected candidate yet; name a trial, such as trial:41", FAILED)
     return finished[0]
 
 

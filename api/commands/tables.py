@@ -12,7 +12,6 @@ import typer
 from api.commands.sweeps import report_request
 from api.commands.terminal import (
     FAILED,
-    WRONG,
     Json,
     OutFile,
     Server,
@@ -25,6 +24,7 @@ from api.commands.terminal import (
     print_rows,
     read_spec,
     readable,
+    refuse,
 )
 from orchestrator.host.disk import replace_file, replacing
 from orchestrator.service import offline
@@ -112,8 +112,7 @@ def _first(client: "Client", sweep: int, noun: Literal["table", "figure"]) -> st
     found = client.sweep(sweep)
     names = found.tables if noun == "table" else found.figures
     if not names:
-        err.print(f"metricsweep: sweep {sweep} has no {noun}; add one under `{noun}s` in its spec")
-        raise typer.Exit(WRONG)
+        refuse(f"sweep {sweep} has no {noun}; add one under `{noun}s` in its spec")
     return names[0]
 
 
@@ -214,12 +213,10 @@ def catalog(
 def _chosen(whole: "Catalog", kind: str | None, name: str | None) -> "list[Entry]":
     kinds = list(dict.fromkeys(entry.kind for entry in whole.entries))
     if kind and kind not in kinds:
-        err.print(f"metricsweep: {unknown('kind', kind, kinds)}")
-        raise typer.Exit(WRONG)
+        refuse(unknown("kind", kind, kinds))
     found = [entry for entry in whole.entries if kind in (None, entry.kind) and name in (None, entry.name)]
     if not found:
-        err.print(f"metricsweep: {unknown(kind or 'part', name or '', whole.names(kind) if kind else [])}")
-        raise typer.Exit(WRONG)
+        refuse(unknown(kind or "part", name or "", whole.names(kind) if kind else []))
     return found
 
 
@@ -297,8 +294,7 @@ def figure(
     ending = file.suffix.removeprefix(".").lower() if file else ""
     output_format = file_format or (ending if ending in FIGURE_FORMATS else "json")
     if output_format in _BINARY and file is None and sys.stdout.isatty():
-        err.print(f"metricsweep: {output_format} is a binary format; name a file with --out FILE.{output_format}")
-        raise typer.Exit(WRONG)
+        refuse(f"{output_format} is a binary format; name a file with --out FILE.{output_format}")
     with server.connect() as client:
         rendered = client.figure(number, name or _first(client, number, "figure"), output_format, heading)
     emit(rendered.content, output_format, file)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, TextIO, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, NoReturn, TextIO, TypeVar
 
 import typer
 
@@ -74,6 +74,12 @@ class Output:
 
 out: Final = Output()
 err: Final = Output(errors=True)
+
+
+def refuse(message: str, code: int = WRONG) -> NoReturn:
+    """Print why a command cannot be carried out, and end it."""
+    err.print(f"metricsweep: {message}")
+    raise typer.Exit(code)
 
 
 def print_markdown(text: str) -> None:

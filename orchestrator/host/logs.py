@@ -45,7 +45,7 @@ _UNFIT: Final = re.compile(
 
 def printable(text: str) -> str:
     r"""The text with unfit characters escaped, ESC as `\x1b`; tabs and line ends stay."""
-    return _UNFIT.sub(lambda found: _escaped(found.group()), text)
+    return _UNFIT.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def printable_json(text: str) -> str:
@@ -56,11 +56,6 @@ def printable_json(text: str) -> str:
 def one_line(text: str) -> str:
     r"""The text on one line, with tabs and line ends escaped as well."""
     return printable(text).replace("\t", "\\t").replace("\n", "\\n")
-
-
-def _escaped(character: str) -> str:
-    code = ord(character)
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 LogForm = Literal["text", "json"]
