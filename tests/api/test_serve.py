@@ -312,13 +312,6 @@ def test_a_secret_s_file_is_named_to_those_alone_who_read_it(tmp_path: Path, mon
         assert told == {child: str(tmp_path / "secret") if child in readers else None for child in told}, name
 
 
-def test_a_process_without_a_check_is_ready_when_it_lives(settings: Settings, tmp_path: Path) -> None:
-    reported = Told()
-    with begun(settings, [stand_in(tmp_path, "conductor", ready_text=None)], reported):
-        pass
-    assert reported.of("conductor")[:2] == ["starting", "ready"]
-
-
 def test_ray_gets_a_closed_folder_with_a_short_path(home: Path, tmp_path: Path) -> None:
     deep = Home(home / ("x" * 60)).ray_folder()
     short = Path(tempfile.mkdtemp(prefix="ms", dir="/tmp"))
