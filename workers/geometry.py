@@ -10,11 +10,13 @@ _ROWS = 2**14  # rows turned into float64 at a time
 
 
 class Moments(NamedTuple):
-    """Moments of the cosines of some pairs; NaN if there is no pair."""
+    """Moments of the cosines of some pairs."""
 
-    pairs: int
     mean: float
     std: float  # the population standard deviation
+
+
+NO_PAIRS = Moments(math.nan, math.nan)
 
 
 class PairCosines(NamedTuple):
@@ -22,12 +24,6 @@ class PairCosines(NamedTuple):
 
     positive: Moments  # pairs of one class: cos_ap
     negative: Moments  # pairs of two classes: cos_an
-
-    @classmethod
-    def unknown(cls) -> "PairCosines":
-        """The result for embeddings that are not finite: all NaN."""
-        nothing = Moments(0, math.nan, math.nan)
-        return cls(nothing, nothing)
 
 
 def gram(rows: Tensor) -> Tensor:
@@ -73,8 +69,10 @@ def _between(first: Tensor, second: Tensor) -> Tensor:
 
 def _moments(sums: Tensor) -> Moments:
     pairs, first, second = sums.tolist()
-    mean = first / pairs if pairs else math.nan
-    return Moments(int(pairs), mean, math.sqrt(max(0.0, second / pairs - mean * mean)) if pairs else math.nan)
+    if not pairs:
+        return NO_PAIRS
+    mean = first / pairs
+    return Moments(mean, math.sqrt(max(0.0, second / pairs - mean * mean)))
 
 
 def _by_class(classes: Tensor) -> dict[int, Tensor]:

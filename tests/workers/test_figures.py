@@ -17,7 +17,7 @@ from tests.workers.test_checkpoint import cut_and_resumed, stopping_after
 from workers import geometry
 from workers.contract import Stopped
 from workers.figures import options
-from workers.figures.arrays import FIGURES, Arrays, Embedded, RetrievalRow, contact_sheet, packed
+from workers.figures.arrays import FIGURES, Arrays, Embedded, contact_sheet, packed
 from workers.figures.traces import DirectionTrace
 from workers.geometry import direction_variation
 from workers.training import kept_weights
@@ -447,7 +447,7 @@ TILE = SIDE + 2 * 4 + 6
 LINE = SIDE + 2 * 4 + 2 * 14 + 6
 
 
-def sheet(rows: list[RetrievalRow], shape: tuple[int, ...] = (8, 8), name: str = "a class") -> np.ndarray:
+def sheet(rows: Arrays, shape: tuple[int, ...] = (8, 8), name: str = "a class") -> np.ndarray:
     """The pixels of a sheet whose image `i` is of the shade 10 i."""
     content = contact_sheet(rows, lambda i: np.full(shape, 10 * i, np.uint8), lambda _: name, SIDE)
     assert content.startswith(b"\x89PNG")
@@ -460,19 +460,22 @@ def tile(pixels: np.ndarray, column: int, line: int) -> np.ndarray:
     return pixels[top : top + SIDE + 8, left : left + SIDE + 8]
 
 
-ROWS = [RetrievalRow(1, [2, 3], [True, False], [0.9, 0.8]), RetrievalRow(4, [5, 6], [False, False], [0.7, 0.6])]
+ROWS: Arrays = {
+    "query": np.array([1, 4]), "nearest": np.array([[2, 3], [5, 6]]),
+    "correct": np.array([[True, False], [False, False]]), "cosine": np.array([[0.9, 0.8], [0.7, 0.6]]),
+}  # fmt: skip
 
 
 def test_every_image_stands_in_its_place() -> None:
     pixels = sheet(ROWS)
     assert pixels.shape == (2 * LINE + 6, 3 * TILE + 6, 3)
-    for line, row in enumerate(ROWS):
-        for column, index in enumerate([row.query, *row.nearest]):
+    for line, indices in enumerate(np.column_stack([ROWS["query"], ROWS["nearest"]])):
+        for column, index in enumerate(indices):
             assert (tile(pixels, column, line)[4:-4, 4:-4] == 10 * index).all()
     for shape in ((10, 20, 3), (20, 10, 3)):
-        inner = tile(sheet([RetrievalRow(20, [10], [True], [1.0])], shape), 1, 0)[4:-4, 4:-4]
+        inner = tile(sheet(ROWS, shape), 1, 0)[4:-4, 4:-4]
         across = inner if shape[0] < shape[1] else inner.swapaxes(0, 1)
-        assert (across[8:24] == 100).all(), "it keeps its proportions"
+        assert (across[8:24] == 20).all(), "it keeps its proportions"
         assert (np.delete(across, slice(8, 24), 0) == 255).all()
 
 

@@ -92,13 +92,6 @@ def test_ami_is_what_nmi_has_beyond_chance() -> None:
     assert AdjustedMutualInformation()(evaluation) == pytest.approx(expected, abs=5e-3)
 
 
-def test_the_upper_bound_of_s_mu_is_that_of_the_paper() -> None:
-    # SVMax figure 15: U of CUB's test split at d = 128.
-    assert evaluate(torch.ones(5924, 128), torch.zeros(5924), ["s_mu_upper"])["s_mu_upper"] == pytest.approx(
-        6.80, abs=5e-3
-    )
-
-
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
 @pytest.mark.parametrize("everywhere", [True, False])
 def test_metrics_of_what_is_not_finite_are_nan(bad: float, everywhere: bool) -> None:

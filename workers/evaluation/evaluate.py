@@ -13,7 +13,7 @@ from workers import geometry
 from workers.contract import Distance
 from workers.evaluation.clustering import k_means
 from workers.evaluation.neighbours import CHUNK, Neighbours, Similarity, nearest, neighbours, rows_of
-from workers.geometry import PairCosines, gram, pair_cosines
+from workers.geometry import NO_PAIRS, PairCosines, gram, pair_cosines
 
 _ITERATIONS = 20  # of k-means, with one start and a fixed seed: pytorch-metric-learning's protocol
 _SEED = 1234
@@ -163,7 +163,7 @@ class Evaluation:
     def cosines(self) -> PairCosines:
         """The mean and deviation of the cosine over all pairs of a class, and over all pairs of two classes."""
         if not self.finite:
-            return PairCosines.unknown()
+            return PairCosines(NO_PAIRS, NO_PAIRS)
         classes, gallery = self._common
         return pair_cosines(self.unit, classes, gallery)
 

@@ -89,33 +89,23 @@ def _shortened(text: str, font: Any, width: int) -> str:
     return f"{text}..."
 
 
-class RetrievalRow(NamedTuple):
-    """A query and its nearest images for a contact sheet, by their indices and closest first."""
-
-    query: int
-    nearest: Sequence[int]
-    correct: Sequence[bool]
-    cosine: Sequence[float]
-
-
 def contact_sheet(
-    rows: Sequence[RetrievalRow], picture: Callable[[int], NDArray[np.uint8]], name: Callable[[int], str], side: int
+    arrays: Arrays, picture: Callable[[int], NDArray[np.uint8]], name: Callable[[int], str], side: int
 ) -> bytes:
-    """Draws the retrievals of the figure `panels` as a PNG file.
+    """The sheet of `panels` as a PNG file.
 
     `picture` gives the pixels of an image by its index, uint8 [h, w] or [h, w, 3], and `name` that of its class. A
     query has a thin grey frame, an image of its class a whole blue frame and the word right, any other a dashed orange
     frame and the word wrong; after the word comes the cosine.
     """
 
-    def tiles(row: RetrievalRow) -> list[_Tile]:
-        shown = [_Tile(picture(row.query), "thin", ["query", name(row.query)])]
-        for index, correct, cosine in zip(row.nearest, row.correct, row.cosine, strict=True):
+    rows, keys = list[list[_Tile]](), ("query", "nearest", "correct", "cosine")
+    for query, *nearest in zip(*(arrays[key].tolist() for key in keys), strict=True):
+        rows.append([_Tile(picture(query), "thin", ["query", name(query)])])
+        for index, correct, cosine in zip(*nearest, strict=True):
             lines = [f"{'right' if correct else 'wrong'}, {cosine:.2g}", name(index)]
-            shown.append(_Tile(picture(index), "whole" if correct else "dashed", lines))
-        return shown
-
-    return _tiled([tiles(row) for row in rows], side)
+            rows[-1].append(_Tile(picture(index), "whole" if correct else "dashed", lines))
+    return _tiled(rows, side)
 
 
 _HEAT: Final = np.array([[0, 0, 4], [87, 16, 110], [188, 55, 84], [249, 142, 9], [252, 255, 164]], dtype=np.float64)

@@ -109,10 +109,11 @@ def _fold(session: Session, metrics: dict[str, float], files: Mapping[str, bytes
 
 def _written(done: Sequence[Fold], folder: Path) -> list[str]:
     """Write the figures of all folds, such as `norms-fold0.npz`."""
-    every: dict[str, bytes] = {}
-    for number, fold in enumerate(done):
-        for name, content in fold.files.items():
-            every[of_fold(name, number)] = content.numpy().tobytes()
+    every = {
+        of_fold(name, number): content.numpy().tobytes()
+        for number, fold in enumerate(done)
+        for name, content in fold.files.items()
+    }
     return results.write(folder, every)
 
 

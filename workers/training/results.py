@@ -17,7 +17,7 @@ from pydantic import JsonValue
 from workers.contract import BEST_TEST, NO_METRICS
 from workers.data.images import Images
 from workers.evaluation.measures import CLASS, QUERY, NotedScores, QueryScores
-from workers.figures.arrays import Arrays, RetrievalRow, contact_sheet, feature_map_sheet, packed
+from workers.figures.arrays import Arrays, contact_sheet, feature_map_sheet, packed
 from workers.figures.options import FeatureMaps, Figure, Panels
 from workers.tasks import At
 from workers.training import determinism
@@ -35,8 +35,10 @@ def drawn(session: Session, figures: Sequence[Figure] | None = None) -> dict[str
         files[f"{figure.file}.npz"] = packed(drawn[figure.file])
         if isinstance(figure, Panels | FeatureMaps) and session.batches:
             images, arrays = session.batches.pictures.named(figure.split), drawn[figure.file]
-            sheet = partial(_sheet, images) if isinstance(figure, Panels) else feature_map_sheet
-            files[f"{figure.file}.png"] = sheet(arrays, _names(images), figure.side)
+            sheet = partial(contact_sheet, arrays, partial(_pixels, images))
+            if isinstance(figure, FeatureMaps):
+                sheet = partial(feature_map_sheet, arrays)
+            files[f"{figure.file}.png"] = sheet(_names(images), figure.side)
     return files
 
 
@@ -47,17 +49,12 @@ def write(folder: Path, files: Mapping[str, bytes]) -> list[str]:
     return [*files]
 
 
-def _sheet(images: Images, arrays: Arrays, names: Callable[[int], str], side: int) -> bytes:
-    """The sheet of pictures of a split's `panels`."""
-
-    def pixels(index: int) -> NDArray[np.uint8]:
-        batch, sizes = images.take(torch.tensor([index]))
-        height, width = sizes[0].tolist()
-        found: NDArray[np.uint8] = batch[0, :, :height, :width].permute(1, 2, 0).cpu().numpy()
-        return found[:, :, 0] if found.shape[2] == 1 else found
-
-    columns = (arrays[key].tolist() for key in RetrievalRow._fields)
-    return contact_sheet([RetrievalRow(*row) for row in zip(*columns, strict=True)], pixels, names, side)
+def _pixels(images: Images, index: int) -> NDArray[np.uint8]:
+    """The picture of an image, [h, w] or [h, w, 3]."""
+    batch, sizes = images.take(torch.tensor([index]))
+    height, width = sizes[0].tolist()
+    found: NDArray[np.uint8] = batch[0, :, :height, :width].permute(1, 2, 0).cpu().numpy()
+    return found[:, :, 0] if found.shape[2] == 1 else found
 
 
 def _names(images: Images) -> Callable[[int], str]:
