@@ -25,7 +25,6 @@ from api.problems import answer, details, is_page
 from dashboards.rendering import navigating
 from orchestrator.host.checks import networks
 from orchestrator.host.identity import IDENTITY_PATH, Identity, digest, ensure_identity, same, seal
-from orchestrator.service.service import Service
 from orchestrator.settings import Secrets, Settings
 from orchestrator.views.accounts import OWNER, SHARED_PATH, Caller, Scope, calling
 from orchestrator.views.errors import UnavailableError
@@ -159,8 +158,7 @@ class AuthMiddleware:
             return requester if refused is None else _not_allowed(request, refused)
 
     async def _caller(self, request: Request, *, in_mlflow: bool) -> Caller | Response:
-        service: Service = request.app.state.service
-        accounts = service.store.accounts
+        accounts = request.app.state.service.store.accounts
         secret = _sent_secret(request, basic=in_mlflow)
         if secret is not None:
             return await self._of_token(request, secret, in_mlflow=in_mlflow)
@@ -169,7 +167,8 @@ class AuthMiddleware:
         if session and (request.method in SAFE_METHODS or not request.url.path.startswith("/v1/")):
             if session.token is None:
                 return OWNER
-            if known := await run_in_threadpool(accounts.by_token, session.token):
+            known: Caller | None = await run_in_threadpool(accounts.by_token, session.token)
+            if known:
                 return known
         links = self.access.sessions.links(request)
         visitor = await run_in_threadpool(accounts.by_links, [*map(digest, links)]) if links else None
@@ -185,14 +184,14 @@ class AuthMiddleware:
         return answer(request, details(request, 401, detail), {"WWW-Authenticate": "Bearer"})
 
     async def _of_token(self, request: Request, secret: str, *, in_mlflow: bool) -> Caller | Response:
-        service: Service = request.app.state.service
+        accounts = request.app.state.service.store.accounts
         if self.access.speaks_for_users(secret, request.scope.get(PEER, "")):
             name = request.headers.get("x-actor", "")
-            known = await run_in_threadpool(service.store.accounts.by_name, name)
+            known: Caller | None = await run_in_threadpool(accounts.by_name, name)
             return known or _not_allowed(request, f"the proxy asks for {name!r}, who is no user of this server")
         if self.access.opens_mlflow(secret) if in_mlflow else self.access.is_token(secret):
             return OWNER
-        known = await run_in_threadpool(service.store.accounts.by_hash, digest(secret.strip()))
+        known = await run_in_threadpool(accounts.by_hash, digest(secret.strip()))
         return known or await _wrong(request, self.access, "this is not the token of this server")
 
 
