@@ -23,10 +23,12 @@ from orchestrator.cost.estimate import (
     workload,
 )
 from orchestrator.record.progress import expected_share
-from orchestrator.service.forecast import MOST_TRIALS, SECONDS, Outlook
+from orchestrator.service.forecast import MOST_TRIALS
 from orchestrator.service.service import Service
+from orchestrator.service.sweeps import LEFT_SECONDS, SweepQueries
 from orchestrator.settings import Settings
 from orchestrator.views.states import SweepState
+from orchestrator.views.sweeps import Links
 from tests.inline_conductor import conduct
 from tests.record.sample import recipe
 from tests.test_conductor import spec
@@ -285,19 +287,19 @@ def test_how_early_others_end_is_learnt_within_its_bounds(share: float) -> None:
 
 def test_the_outlook_counts_what_is_not_trained_and_is_cached(service: Service, settings: Settings) -> None:
     now = 0.0
-    outlook = Outlook(service.store, load(), lambda: now)
+    queries = SweepQueries(service.store, load(), Links(""), lambda: now)
     sweep = service.submissions.submit(spec(repeat={"seed": [0]})).id
     wider = service.submissions.submit(spec()).id
 
     def left(**changes: object) -> int | None:
-        cost = outlook.left(service.sweeps.get(wider).model_copy(update={"state": SweepState.RUNNING} | changes))
+        cost = queries.left(service.sweeps.get(wider).model_copy(update={"state": SweepState.RUNNING} | changes))
         return cost.trainings if cost else None
 
     assert left() == 8
     conduct(settings)
     assert service.sweeps.get(sweep).state == "finished"
     assert left() == 8, "as it was counted"
-    now = SECONDS + 1
+    now = LEFT_SECONDS + 1
     assert left() == 0
     assert left(state=SweepState.FINISHED) is None
     assert left(total=MOST_TRIALS + 1) is None

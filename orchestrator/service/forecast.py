@@ -1,26 +1,19 @@
 """Forecasts of checked specs: how much of a sweep is known already, and what the rest costs."""
 
-import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from orchestrator.cost.estimate import Cost, Demand, Slots, Workload, estimate, models, shape, workload
-from orchestrator.host.cache import Cache
-from orchestrator.plan import grid
+from orchestrator.cost.estimate import Demand, Slots, Workload, estimate, models, shape, workload
 from orchestrator.plan.check import Checked
-from orchestrator.plan.grid import Contents
 from orchestrator.settings import Settings
-from orchestrator.spec.spec import Spec
 from orchestrator.views import operations
-from orchestrator.views.accounts import caller
 from orchestrator.views.errors import UnavailableError
-from orchestrator.views.states import SWEEP_ENDED, SweepState
-from orchestrator.views.sweeps import Preview, Reuse, SweepView
+from orchestrator.views.sweeps import Preview, Reuse
 from workers.catalog import Catalog
 from workers.contract import Recipe
 
@@ -30,40 +23,6 @@ if TYPE_CHECKING:
 
 MOST_TRIALS: Final = 2_000
 """The cost of larger sweeps is not computed, since that would take seconds."""
-SECONDS: Final = 60.0
-"""How old the cost of what is left may be."""
-_KEPT: Final = 256  # sweeps
-
-
-class Outlook:
-    """Computes and caches the remaining cost of sweeps; pages ask for it every few seconds."""
-
-    def __init__(self, store: "Store", catalog: Catalog, now: Callable[[], float] = time.monotonic) -> None:
-        self._store, self._catalog = store, catalog
-        self._counted: Cache[tuple[int, int, str], Cost | None] = Cache(_KEPT, SECONDS, 0.0, now)
-
-    def left(self, sweep: SweepView) -> Cost | None:
-        """The remaining cost of a sweep; `None` if it has ended, is large, or its cost cannot be known.
-
-        It cannot be known for a running adaptive search, a running sweep that trains everything anew, and a spec that
-        this release does not understand.
-        """
-        if sweep.state in SWEEP_ENDED or sweep.total > MOST_TRIALS:
-            return None
-        # A sweep may be extended, and a caller reuses only trainings that it sees.
-        return self._counted.get((sweep.id, sweep.total, caller().key), lambda: self._count(sweep))
-
-    def _count(self, sweep: SweepView) -> Cost | None:
-        try:
-            spec = Spec.model_validate(sweep.spec)
-            if (spec.search.adaptive or spec.fresh) and sweep.state is not SweepState.QUEUED:
-                return None
-            contents = Contents.of(self._store.data.planned_content(sweep.id))
-            return forecast(
-                Checked(spec, grid.expand(spec, self._catalog, contents)), self._store, self._catalog, sweep.project
-            ).cost
-        except (ValueError, LookupError):  # of another release, or with own parts that are gone
-            return None
 
 
 def forecast(

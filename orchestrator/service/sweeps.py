@@ -4,7 +4,7 @@ import hashlib
 import json
 import time
 import uuid
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -17,7 +17,7 @@ from orchestrator.host.logs import one_line, printable
 from orchestrator.plan.check import Checked, read_spec, refresh
 from orchestrator.plan.data import absences, crowded, shortages
 from orchestrator.plan.edit import with_alternatives, with_seeds
-from orchestrator.plan.grid import Contents, agreed, counted, extension, needs
+from orchestrator.plan.grid import Contents, agreed, counted, expand, extension, needs
 from orchestrator.publish import papers
 from orchestrator.publish.figures.pages import candidates_chart
 from orchestrator.publish.tables import cell as cells
@@ -25,15 +25,16 @@ from orchestrator.publish.tables.resolution import ResolutionStep, resolution_st
 from orchestrator.publish.tables.select import headline
 from orchestrator.record.requests import ADDED, NewSweep, RequestKind
 from orchestrator.record.store import Store
-from orchestrator.service.forecast import MOST_TRIALS, Outlook, forecast
+from orchestrator.service.forecast import MOST_TRIALS, forecast
 from orchestrator.settings import Settings
 from orchestrator.spec.spec import Spec
+from orchestrator.views.accounts import caller
 from orchestrator.views.errors import ConflictError, NotFoundError, UnavailableError
 from orchestrator.views.evidence import ResolutionBudget, ResolutionView
 from orchestrator.views.operations import Inspected, MirrorView
 from orchestrator.views.pages import LONGEST_NOTE, LONGEST_TAG, AnnotatedKind, Annotation, Page, TagChange
 from orchestrator.views.runs import Extension, Labels, QuerySource, Statistic, SweepResults
-from orchestrator.views.states import SweepState
+from orchestrator.views.states import SWEEP_ENDED, SweepState
 from orchestrator.views.sweeps import (
     AxisGroup,
     BestCell,
@@ -392,6 +393,9 @@ _MOST_DIFFERENCES: Final = 4
 _LONGEST_VALUE: Final = 60
 _MOST_BEST: Final = 1_000
 """Sweeps whose best cell is cached."""
+_MOST_LEFT: Final = 256
+"""Sweeps whose remaining cost is cached, for `LEFT_SECONDS`."""
+LEFT_SECONDS: Final = 60.0
 
 
 def _in_short(value: Any) -> str:
@@ -420,9 +424,9 @@ def _differences(spec: Mapping[str, Any], before: int, specs: Mapping[int, Mappi
 class SweepQueries:
     """Answers queries about sweeps."""
 
-    def __init__(self, store: Store, catalog: Catalog, links: Links) -> None:
+    def __init__(self, store: Store, catalog: Catalog, links: Links, now: Callable[[], float] = time.monotonic) -> None:
         self._store, self._catalog, self._links = store, catalog, links
-        self._outlook = Outlook(store, catalog)
+        self._left: Cache[tuple[int, int, str], Cost | None] = Cache(_MOST_LEFT, LEFT_SECONDS, 0.0, now)
         self._best: Cache[Hashable, tuple[int, Labels, Statistic] | None] = Cache(_MOST_BEST)
 
     def page(
@@ -491,8 +495,26 @@ class SweepQueries:
         return [use for use, spec in self._store.sweeps.specs(newest) if named(spec, kind, name)]
 
     def left(self, sweep: SweepView) -> Cost | None:
-        """The cost of what a sweep has left to train, at most a minute old; `None` if it is unknown."""
-        return self._outlook.left(sweep)
+        """The cost of what a sweep has left to train, at most a minute old.
+
+        `None` if it has ended, is large, or its cost cannot be known: for a running adaptive search, a running sweep
+        that trains everything anew, and a spec that this release does not understand.
+        """
+        if sweep.state in SWEEP_ENDED or sweep.total > MOST_TRIALS:
+            return None
+        # A sweep may be extended, and a caller reuses only trainings that it sees.
+        return self._left.get((sweep.id, sweep.total, caller().key), lambda: self._count_left(sweep))
+
+    def _count_left(self, sweep: SweepView) -> Cost | None:
+        try:
+            spec = Spec.model_validate(sweep.spec)
+            if (spec.search.adaptive or spec.fresh) and sweep.state is not SweepState.QUEUED:
+                return None
+            contents = Contents.of(self._store.data.planned_content(sweep.id))
+            checked = Checked(spec, expand(spec, self._catalog, contents))
+            return forecast(checked, self._store, self._catalog, sweep.project).cost
+        except (ValueError, LookupError):  # of another release, or with own parts that are gone
+            return None
 
     def grid(self, sweep: int, most: int | None = None) -> list[GridCell]:
         """A sweep's trials by cell, candidate and repeat; with `most`, the first cells with up to so many trials."""
