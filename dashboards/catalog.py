@@ -2,7 +2,6 @@
 
 import base64
 import hashlib
-import mimetypes
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -260,38 +259,12 @@ ABSENT: Final = (
 _INLINE: Final = re.compile(rb"<script>(.*?)</script>", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class GuideFile:
-    """A file of the site."""
-
-    content: bytes
-    media_type: str
-    scripts: tuple[str, ...]
-    """The hashes of the scripts in a page, by which a Content-Security-Policy allows them."""
-
-
 def guide_is_built() -> bool:
     """Whether the guide was built."""
     return (GUIDE_FOLDER / "index.html").is_file()
 
 
-def guide_file(address: str) -> GuideFile | None:
-    """The file at an address below the guide's, or the `index.html` of a folder; `None` if there is no such file."""
-    root = GUIDE_FOLDER.resolve()
-    if "\0" in address:
-        return None
-    try:
-        place = (root / address).resolve()
-        if place.is_dir():
-            place /= "index.html"
-        if not place.is_relative_to(root) or not place.is_file():
-            return None
-        content = place.read_bytes()
-    except OSError:  # a name too long for the file system
-        return None
-    media_type = mimetypes.guess_type(place.name)[0] or "application/octet-stream"
-    scripts = _INLINE.findall(content) if media_type == "text/html" else []
-    digests = [base64.b64encode(hashlib.sha256(script).digest()).decode() for script in scripts]
-    if media_type.startswith("text/"):
-        media_type += "; charset=utf-8"
-    return GuideFile(content, media_type, tuple(f"sha256-{digest}" for digest in digests))
+def script_hashes(page: bytes) -> list[str]:
+    """The hashes of the scripts in a page, as a Content-Security-Policy allows them."""
+    digests = (hashlib.sha256(script).digest() for script in _INLINE.findall(page))
+    return [f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests]

@@ -7,11 +7,15 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from functools import cache
 from importlib import resources
+from os import PathLike, stat_result
+from pathlib import Path as FilePath
 from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Depends, Form, Path, Query, Request
 from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
+from starlette.types import Scope
 
 from api.dependencies import (
     AllSeeds,
@@ -386,17 +390,24 @@ def guide_root() -> RedirectResponse:
     return RedirectResponse("/docs/guide/", status_code=307)
 
 
-@router.get("/docs/guide/{address:path}")
-def guide_file(address: str, request: Request) -> Response:
-    """A page or file of the guide."""
-    found = catalog.guide_file(address)
-    if found is None:
-        raise HTTPException(404, f"the guide has no page {address!r}" if catalog.guide_is_built() else catalog.ABSENT)
-    answer = _cached(request, found.content, found.media_type)
-    # A page changes with the release; a file with `?v=` does not.
-    if "v" not in request.query_params:
+class _Guide(StaticFiles):
+    """The files of the guide. The policy of a page allows the scripts that it contains."""
+
+    def file_response(
+        self, full_path: str | PathLike[str], stat_result: stat_result, scope: Scope, status_code: int = 200
+    ) -> Response:
+        answer = super().file_response(full_path, stat_result, scope, status_code)
         answer.headers["Cache-Control"] = "no-cache"
-    if found.scripts:
-        hashes = " ".join(f"'{digest}'" for digest in found.scripts)
-        answer.headers[POLICY] = SECURITY_HEADERS[POLICY].replace("script-src 'self'", f"script-src 'self' {hashes}")
-    return answer
+        page = FilePath(full_path)
+        if page.suffix == ".html":
+            allowed = " ".join(["script-src 'self'", *catalog.script_hashes(page.read_bytes())])
+            answer.headers[POLICY] = SECURITY_HEADERS[POLICY].replace("script-src 'self'", allowed)
+        return answer
+
+
+@router.get("/docs/guide/{address:path}")
+async def guide_file(address: str, request: Request) -> Response:
+    """A page or file of the guide."""
+    if not catalog.guide_is_built():
+        raise HTTPException(404, catalog.ABSENT)
+    return await _Guide(directory=catalog.GUIDE_FOLDER, html=True).get_response(address or ".", request.scope)

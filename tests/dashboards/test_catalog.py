@@ -66,6 +66,7 @@ def test_only_files_of_the_guide_are_given(http: TestClient, tmp_path: Path, mon
     site = tmp_path / "site"
     (site / "deep").mkdir(parents=True)
     (tmp_path / "secret.txt").write_text("secret")
+    (site / "index.html").write_text("first")
     (site / "deep" / "index.html").write_text("<script>one()</script><p>text")
     monkeypatch.setattr(catalog, "GUIDE_FOLDER", site)
     for address in ("../secret.txt", "%2e%2e/secret.txt", "deep/../../secret.txt", "no.html", "%00", "a" * 9_000):
