@@ -55,12 +55,10 @@ _ANSWERS: Final[Mapping[str, Mapping[str, Any]]] = {
     "/ajax-api/3.0/mlflow/assistant/providers": {"providers": [], "resolved": None, "gateway_vendor_options": {}},
     "/ajax-api/2.0/mlflow/gateway-proxy": {"endpoints": []},
     "/ajax-api/3.0/mlflow/ui-telemetry": {
-        "disable_ui_telemetry": True,
-        "disable_ui_events": [],
-        "ui_rollout_percentage": 0,
+        "disable_ui_telemetry": True, "disable_ui_events": [], "ui_rollout_percentage": 0,
     },
     "/ajax-api/2.0/mlflow/users/current": {"user": None},
-}
+}  # fmt: skip
 """Answers for features that are switched off, but that MLflow's pages request at every start."""
 
 READ_BY_QUERIES: Final = frozenset({"mlflowGetExperiment", "mlflowGetRun", "mlflowSearchRuns"})
@@ -167,24 +165,11 @@ class Upstream:
         transport = httpx.AsyncHTTPTransport(uds=str(socket), limits=_LIMITS, verify=no_certificates)
         self._http = httpx.AsyncClient(transport=transport, base_url="http://localhost", timeout=_TIMEOUT)
 
-    async def close(self) -> None:
-        """Close the connections."""
-        await self._http.aclose()
-
-    async def read(self, path: str, query: Mapping[str, str]) -> Mapping[str, Any] | None:
-        """The JSON object that MLflow answers to a GET; `None` if MLflow refuses."""
+    async def get(self, path: str, query: Mapping[str, str] | None = None) -> httpx.Response | None:
+        """MLflow's answer to a GET; `None` if MLflow refuses."""
         async with _translated():
-            answer = await self._send(self._http.build_request("GET", path, params=dict(query)))
-        if answer.status_code != httpx.codes.OK:
-            return None
-        found = answer.json()
-        return found if isinstance(found, dict) else None
-
-    async def page(self) -> str | None:
-        """The HTML page of MLflow's interface; `None` if MLflow does not send it."""
-        async with _translated():
-            answer = await self._send(self._http.build_request("GET", "/", headers={"Accept": "text/html"}))
-        return answer.text if answer.status_code == httpx.codes.OK else None
+            answer = await self._send(self._http.build_request("GET", path, params=query))
+        return answer if answer.status_code == httpx.codes.OK else None
 
     async def forward(self, request: Request, url: httpx.URL, body: bytes | None = None) -> Response:
         """Forward a request to `url` and stream the answer; `body` replaces the request's own body."""
@@ -312,9 +297,9 @@ async def _treated(treatment: Treatment, upstream: Upstream, request: Request, p
     match treatment:
         case Treatment.ANSWERED:
             return JSONResponse(_ANSWERS[path])
-        case Treatment.PAGE if request.method == "GET" and (page := await upstream.page()):
+        case Treatment.PAGE if request.method == "GET" and (page := await upstream.get("/")):
             headers = {"Content-Security-Policy": _PAGE_POLICY, "Cache-Control": "no-cache"}
-            return HTMLResponse(page.replace("<head>", f"<head>{_OPENING}", 1), headers=headers)
+            return HTMLResponse(page.text.replace("<head>", f"<head>{_OPENING}", 1), headers=headers)
         case Treatment.NEW_EXPERIMENT:
             body = await run_in_threadpool(_new_experiment, await request.body())
         case Treatment.QUERY:
@@ -374,13 +359,13 @@ async def _files(treatment: Treatment, upstream: Upstream, request: Request, pat
     parameters = request.query_params
     if treatment is Treatment.RUN_FILES:
         owner, kept = "run", {"run_id": parameters.get("run_id") or parameters.get("run_uuid") or ""}
-        found = await upstream.read("/api/2.0/mlflow/runs/get", kept)
+        found = await upstream.get("/api/2.0/mlflow/runs/get", kept)
     else:
         owner, kept = "model", {}
-        found = await upstream.read(f"/api/2.0/mlflow/logged-models/{path.split('/')[5]}", {})
+        found = await upstream.get(f"/api/2.0/mlflow/logged-models/{path.split('/')[5]}")
     if not found:
         raise Refusal(404, "RESOURCE_DOES_NOT_EXIST", "MLflow has no object of that name")
-    location = str(found[owner]["info"].get("artifact_uri", ""))
+    location = str(found.json()[owner]["info"].get("artifact_uri", ""))
     if not is_kept_here(location):
         detail = f"its artifacts are not kept by this MLflow but at {location}, from which it serves nothing"
         raise Refusal(404, "RESOURCE_DOES_NOT_EXIST", detail)

@@ -1,8 +1,7 @@
 """Routes of sweeps: submission, requests, cells, bundles, notes and tags, and resolutions."""
 
-from collections.abc import Iterator
 from functools import partial
-from typing import IO, Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 from urllib.parse import urlencode
 
 import yaml
@@ -290,15 +289,10 @@ def bundle(number: Id, service: ServiceParameter) -> StreamingResponse:
     size = file.seek(0, 2)
     file.seek(0)
     headers = {"Content-Length": str(size), "Content-Disposition": f'attachment; filename="sweep-{number}.zip"'}
+    pieces = iter(partial(file.read, _CHUNK), b"")
     return StreamingResponse(
-        _chunks(file), media_type="application/zip", headers=headers, background=BackgroundTask(file.close)
+        pieces, media_type="application/zip", headers=headers, background=BackgroundTask(file.close)
     )
-
-
-def _chunks(file: IO[bytes]) -> Iterator[bytes]:
-    with file:
-        while chunk := file.read(_CHUNK):
-            yield chunk
 
 
 annotations_router = APIRouter(

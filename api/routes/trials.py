@@ -1,6 +1,7 @@
 """Routes of trials: lists, logs, curves, and frames for notebooks."""
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Query, Request, Response
@@ -160,51 +161,41 @@ def compared(query: Annotated[CurvesPageQuery, Query()], service: ServiceParamet
     return HTMLResponse(page)
 
 
-frames_router = APIRouter(prefix="/v1", tags=["frames"], responses=documented(401, 403, 404, 409, 421, 422, 500, 503))
-candidates_router = APIRouter(prefix="/v1", tags=["frames"], route_class=Expensive, responses=frames_router.responses)
-
 _STREAM: Final[dict[int | str, dict[str, Any]]] = {
     200: {
         "description": "Record batches, one after the other.",
         "content": {MEDIA_TYPE: {"schema": {"type": "string", "contentMediaType": MEDIA_TYPE}}},
     }
 }
+_frames = partial(
+    APIRouter,
+    prefix="/v1",
+    tags=["frames"],
+    default_response_class=StreamingResponse,
+    responses=documented(401, 403, 404, 409, 421, 422, 500, 503) | _STREAM,
+)
+frames_router, candidates_router = _frames(), _frames(route_class=Expensive)
 
 
-@frames_router.get("/frames/sweeps", summary="All sweeps as Arrow", response_class=StreamingResponse, responses=_STREAM)
+@frames_router.get("/frames/sweeps", summary="All sweeps as Arrow")
 def sweeps_frame(service: ServiceParameter) -> StreamingResponse:
     """A row for each sweep, newest first."""
     return _streamed(service.frames.sweeps())
 
 
-@frames_router.get(
-    "/sweeps/{id}/frames/trials",
-    summary="A sweep's trials as Arrow",
-    response_class=StreamingResponse,
-    responses=_STREAM,
-)
+@frames_router.get("/sweeps/{id}/frames/trials", summary="A sweep's trials as Arrow")
 def trials_frame(number: Id, service: ServiceParameter) -> StreamingResponse:
     """A row for each trial in the order of the plan, with labels, metrics, recipe and provenance."""
     return _streamed(service.frames.trials(number))
 
 
-@candidates_router.get(
-    "/sweeps/{id}/frames/candidates",
-    summary="A sweep's candidates as Arrow",
-    response_class=StreamingResponse,
-    responses=_STREAM,
-)
+@candidates_router.get("/sweeps/{id}/frames/candidates", summary="A sweep's candidates as Arrow")
 def candidates_frame(number: Id, service: ServiceParameter) -> StreamingResponse:
     """A row for each candidate: means and deviations over its repeats, and whether it is selected."""
     return _streamed(service.frames.candidates(number))
 
 
-@frames_router.get(
-    "/sweeps/{id}/frames/curves",
-    summary="A sweep's curves as Arrow",
-    response_class=StreamingResponse,
-    responses=_STREAM,
-)
+@frames_router.get("/sweeps/{id}/frames/curves", summary="A sweep's curves as Arrow")
 def curves_frame(
     number: Id,
     service: ServiceParameter,
