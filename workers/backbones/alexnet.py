@@ -26,7 +26,6 @@ class Alexnet(ConvNet):
 
     label = "AlexNet"
     paper = "Krizhevsky, 2014"
-    version = 1
     added = ("connected",)
 
     def __init__(  # noqa: PLR0913 - each is one choice of the network

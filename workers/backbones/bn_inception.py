@@ -60,7 +60,6 @@ class BnInception(ConvNet):
 
     label = "BN-Inception"
     paper = "Ioffe and Szegedy, ICML 2015"
-    version = 1
     added = ("gem_p",)
     only_where = {"gem_p": {"pool": "gem"}}
 

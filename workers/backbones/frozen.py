@@ -17,7 +17,6 @@ class FrozenBackbone(nn.Module):
     """
 
     label = "Frozen features"
-    version = 1
     flat = True
     reads = "features"
 

@@ -20,7 +20,6 @@ class Googlenet(ConvNet):
 
     label = "GoogLeNet"
     paper = "Szegedy et al., CVPR 2015"
-    version = 1
 
     def __init__(  # noqa: PLR0913 - hyper-parameters
         self,

@@ -12,6 +12,5 @@ class Ir18(FaceResNet):
 
     label = "IR-18"
     paper = "Deng et al. 2019 (ArcFace)"
-    version = 1
     _units = (2, 2, 2, 2)
     _squeeze = False

@@ -12,7 +12,6 @@ class Mlp(nn.Module):
     """`depth` layers of `width` units with batch norm and ReLU, on the flattened image."""
 
     label = "MLP"
-    version = 1
     flat = True
 
     def __init__(

@@ -25,7 +25,6 @@ class MobilenetV1(ConvNet):
 
     label = "MobileNetV1"
     paper = "Howard et al., 2017"
-    version = 1
     known_weights = {"mobilenet_v1_0.25_128_qat.pt": "95784845b8179735a400c8abb9d060b4ed4b9c2673eab85311225a2e6d0a4e56"}
 
     def __init__(

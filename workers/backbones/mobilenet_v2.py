@@ -23,7 +23,6 @@ class MobilenetV2(ConvNet):
 
     label = "MobileNetV2"
     paper = "Sandler et al., CVPR 2018"
-    version = 1
     known_weights = {"mobilenet_v2_1.0_224_ptq.pt": "993d9c3809130f3b702b71f5583980eccedaaade8c913f404de331085d3c2675"}
 
     def __init__(  # noqa: PLR0913 - hyper-parameters

@@ -11,6 +11,5 @@ class Resnet18(ResNet):
 
     label = "ResNet-18"
     paper = "He et al., CVPR 2016"
-    version = 1
     added = ("gem_p",)
     _network = "resnet18"

@@ -11,6 +11,5 @@ class Resnet50(ResNet):
 
     label = "ResNet-50"
     paper = "He et al., CVPR 2016"
-    version = 1
     added = ("stem", "gem_p")
     _network = "resnet50"

@@ -12,6 +12,5 @@ class SeResnet50Ir(FaceResNet):
 
     label = "SE-ResNet50-IR"
     paper = "Deng et al. 2019 (ArcFace)"
-    version = 1
     _units = (3, 4, 14, 3)
     _squeeze = True

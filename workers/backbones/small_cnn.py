@@ -24,7 +24,6 @@ class SmallCnn(nn.Module):
     """
 
     label = "Small CNN"
-    version = 1
     added = ("widths", "norm", "halve", "padding", "bias", "pool", "hidden", "centred")
 
     def __init__(  # noqa: PLR0913 - each is one choice of the network

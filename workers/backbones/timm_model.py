@@ -25,7 +25,6 @@ class TimmModel(ConvNet):
     """
 
     label = "timm"
-    version = 1
     added = ("gem_p",)
     only_where = {"gem_p": {"pool": "gem"}}
 

@@ -14,7 +14,6 @@ class AgeDb30(FacePairs):
 
     label = "AgeDB-30"
     paper = "Moschoglou et al. 2017"
-    version = 1
     pairs = {"test": 6000}
     _files = ("agedb_30.bin", "agedb30.bin")
     _folders = ("agedb_30", "agedb30")

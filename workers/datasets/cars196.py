@@ -27,7 +27,6 @@ class Cars196(Photographs):
 
     label = "Cars196"
     paper = "Krause et al. 2013"
-    version = 1
     classes = {"train": 98, "test": 98}
     images = {"train": 8054, "test": 8131}
     metrics = (

@@ -41,7 +41,6 @@ class CasiaWebface:
 
     label = "CASIA-WebFace"
     paper = "Yi et al. 2014"
-    version = 1
     classes = {"train": 10572}
     images = {"train": 490623}
     channels = 3

@@ -13,7 +13,6 @@ class CfpFp(FacePairs):
 
     label = "CFP-FP"
     paper = "Sengupta et al. 2016"
-    version = 1
     pairs = {"test": 7000}
     _files = ("cfp_fp.bin",)
     _folders = ("cfp_fp",)

@@ -16,7 +16,6 @@ class Cifar10:
 
     label = "CIFAR-10"
     paper = "Krizhevsky 2009"
-    version = 1
     classes = {"train": 10, "test": 10}
     images = {"train": 50000, "test": 10000}
     same_classes = True

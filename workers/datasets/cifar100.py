@@ -14,7 +14,6 @@ class Cifar100:
 
     label = "CIFAR-100"
     paper = "Krizhevsky 2009"
-    version = 1
     classes = {"train": 100, "test": 100}
     images = {"train": 50000, "test": 10000}
     same_classes = True

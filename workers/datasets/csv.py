@@ -32,7 +32,6 @@ class Csv:
     """
 
     label = "CSV list"
-    version = 1
     channels = 3
     manifest = None
 

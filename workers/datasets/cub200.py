@@ -17,7 +17,6 @@ class Cub200(Photographs):
 
     label = "CUB-200-2011"
     paper = "Wah et al. 2011"
-    version = 1
     classes = {"train": 100, "test": 100}
     images = {"train": 5864, "test": 5924}
     metrics = (

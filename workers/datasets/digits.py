@@ -12,7 +12,6 @@ class Digits:
 
     label = "Digits"
     paper = "Alpaydin & Kaynak 1998, Optical Recognition of Handwritten Digits"
-    version = 1
     classes = {"train": 6, "test": 4}
     images = {"train": 1083, "test": 714}
     channels = 1

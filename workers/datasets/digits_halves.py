@@ -12,7 +12,6 @@ class DigitsHalves:
 
     label = "Digits, both halves"
     paper = "Alpaydin & Kaynak 1998, Optical Recognition of Handwritten Digits"
-    version = 1
     classes = {"train": 10, "test": 10}
     images = {"train": 1200, "test": 597}
     same_classes = True

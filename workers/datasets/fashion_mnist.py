@@ -21,7 +21,6 @@ class FashionMnist:
 
     label = "Fashion-MNIST"
     paper = "Xiao et al. 2017"
-    version = 1
     classes = {"train": 5, "test": 5}
     images = {"train": 30000, "test": 5000}
     channels = 1

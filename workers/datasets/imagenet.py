@@ -21,7 +21,6 @@ class Imagenet(Photographs):
 
     label = "ImageNet"
     paper = "Russakovsky et al. 2015"
-    version = 1
     classes = {"train": 1000, "test": 1000}
     images = {"train": 1281167, "test": 50000}
     same_classes = True

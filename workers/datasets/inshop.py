@@ -27,7 +27,6 @@ class InShop:
 
     label = "In-Shop"
     paper = "Liu et al., CVPR 2016 (DeepFashion)"
-    version = 1
     classes = {"train": 3997, "test": 3985}
     images = {"train": 25882, "test": 26830}
     queries = {"test": 14218}

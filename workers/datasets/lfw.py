@@ -13,7 +13,6 @@ class Lfw(FacePairs):
 
     label = "LFW"
     paper = "Huang et al. 2007"
-    version = 1
     pairs = {"test": 6000}
     _files = ("lfw.bin",)
     _folders = ("lfw", "lfw_112x112", "lfw-deepfunneled")

@@ -26,7 +26,6 @@ class Megaface:
 
     label = "MegaFace"
     paper = "Kemelmacher-Shlizerman et al. 2016"
-    version = 1
     classes = {"train": 0}
     images = {"train": 0}
     channels = 3

@@ -17,7 +17,6 @@ class Mnist:
 
     label = "MNIST"
     paper = "LeCun et al. 1998"
-    version = 1
     classes = {"train": 5, "test": 5}
     images = {"train": 30596, "test": 4861}
     channels = 1

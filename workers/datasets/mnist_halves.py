@@ -14,7 +14,6 @@ class MnistHalves:
 
     label = "MNIST, official halves"
     paper = "LeCun et al. 1998 (SVMax fig. 7)"
-    version = 1
     classes = {"train": 10, "test": 10}
     images = {"train": 60000, "test": 10000}
     same_classes = True

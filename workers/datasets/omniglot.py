@@ -27,7 +27,6 @@ class Omniglot:
 
     label = "Omniglot"
     paper = "Lake et al. 2015"
-    version = 1
     classes = {"train": 964, "test": 659}
     images = {"train": 19280, "test": 13180}
     channels = 1

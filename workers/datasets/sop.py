@@ -17,7 +17,6 @@ class Sop(Photographs):
 
     label = "SOP"
     paper = "Oh Song et al., CVPR 2016"
-    version = 1
     classes = {"train": 11318, "test": 11316}
     images = {"train": 59551, "test": 60502}
     metrics = (

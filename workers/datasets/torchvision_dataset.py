@@ -92,7 +92,6 @@ class TorchvisionDataset:
     """
 
     label = "torchvision"
-    version = 1
     manifest = None
     only_where = {"train_classes": {"split": "classes"}}
 

@@ -6,7 +6,6 @@ class ConstantEta:
 
     label = "Constant"
     paper = "SEC sec. 4, deep metric learning"
-    version = 1
     moves = False
 
     def __init__(self, eta: float) -> None:

@@ -13,7 +13,6 @@ class FaceWarmup:
 
     label = "Face warm-up"
     paper = "SEC app. B.2"
-    version = 1
 
     def __init__(
         self, eta: float, epoch: int, *, wait: Annotated[float, Ge(0)] = 3.0, rise: Annotated[float, Ge(0)] = 1.0

@@ -6,7 +6,6 @@ class Linear:
 
     label = "Linear"
     paper = "SEC eq. 29"
-    version = 1
 
     def __init__(self, eta: float, total: int) -> None:
         self._eta = eta

@@ -10,7 +10,6 @@ class MinRamp:
 
     label = "Minimum ramp"
     paper = "SEC eq. 32"
-    version = 1
 
     def __init__(self, eta: float, total: int, *, slope: Annotated[float, Gt(0)] = 500.0) -> None:
         self._eta = eta

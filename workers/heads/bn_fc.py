@@ -13,7 +13,6 @@ class BnFc(nn.Sequential):
 
     label = "BN-FC"
     paper = "SEC app. B"
-    version = 1
     output = "raw"
 
     def __init__(

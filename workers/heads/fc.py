@@ -11,7 +11,6 @@ class Fc(nn.Module):
     """One linear layer, whose output is not normalized. With `relu` it is cut at 0: counts are not negative."""
 
     label = "FC"
-    version = 1
     added = ("relu",)
     output = "raw"
 

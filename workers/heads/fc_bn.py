@@ -16,7 +16,6 @@ class FcBn(nn.Sequential):
 
     label = "FC-BN"
     paper = "SEC author response, table 5"
-    version = 1
     output = "raw"
     added = ("gain",)
 

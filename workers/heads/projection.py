@@ -15,7 +15,6 @@ class Projection(nn.Module):
 
     label = "Projection"
     paper = "SimCLR (SEC table 5)"
-    version = 1
     output = "raw"
 
     def __init__(

@@ -13,7 +13,6 @@ class UnitFc(nn.Module):
 
     label = "FC, unit norm"
     paper = "SVMax sec. 4"
-    version = 1
     output = "unit"
 
     def __init__(

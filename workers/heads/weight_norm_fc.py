@@ -17,7 +17,6 @@ class WeightNormFc(nn.Sequential):
 
     label = "WN-FC"
     paper = "SEC author response, table 5"
-    version = 1
     output = "raw"
 
     def __init__(

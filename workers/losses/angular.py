@@ -26,7 +26,6 @@ class Angular(nn.Module):
         r"\hat f_n"
         r"-2(1+\tan^2\!\alpha)\,\hat f_a^{\top}\hat f_p}\Bigr)"
     )
-    version = 1
     order = "positional"
     layout = ("class_blocks",)
 

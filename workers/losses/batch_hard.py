@@ -25,7 +25,6 @@ class BatchHard(nn.Module):
         r"\frac{1}{|A|}\sum_{a\in A}\Bigl[m+\max_{p}\|\hat f_a-\hat f_p\|-\min_{n}\|\hat f_a-\hat f_n\|"
         r"\Bigr]_+"
     )
-    version = 1
     order = "free"
 
     def __init__(self, *, margin: Annotated[float, Ge(0)] = 0.2) -> None:

@@ -35,7 +35,6 @@ class Contrastive(nn.Module):
         r"\end{cases},"
         r"\quad D_{ij}=\|\hat f_i-\hat f_j\|"
     )
-    version = 1
     order = "paired"
     layout = ("class_blocks",)
     per_class_multiple = 4

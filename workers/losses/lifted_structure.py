@@ -24,7 +24,6 @@ class LiftedStructure(nn.Module):
         r"\Bigr)+D_{ij}\Bigr]_+^2,"
         r"\quad D_{ij}=\|\hat f_i-\hat f_j\|"
     )
-    version = 1
     order = "free"
 
     def __init__(self, *, margin: Annotated[float, Ge(0)] = 1.0, unit: bool = True) -> None:

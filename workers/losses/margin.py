@@ -31,7 +31,6 @@ class Margin(nn.Module):
         r"\text{terms above }0\}}+\nu\beta,"
         r"\quad D_{ij}=\|\hat f_i-\hat f_j\|"
     )
-    version = 1
     order = "free"
     random = True
     decayed = False

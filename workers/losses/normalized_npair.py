@@ -26,7 +26,6 @@ class NormalizedNPair(nn.Module):
         r"\frac{1}{|P|}\sum_{(a,p)\in P}\log\Bigl(1+\sum_{n}e^{s(\langle\hat f_a,\hat f_n\rangle-\langle\hat f_a,"
         r"\hat f_p\rangle)}\Bigr)"
     )
-    version = 1
     order = "positional"
     layout = ("class_blocks",)
     added = ("pairs",)

@@ -30,7 +30,6 @@ class NPair(nn.Module):
         r"\hat f_p\rangle}\Bigr)"
         r"+\frac{\ell_2}{4C}\sum_{c=1}^{C}\left(\|\hat f_a\|^2+\|\hat f_p\|^2\right)"
     )
-    version = 1
     order = "positional"
     layout = ("class_blocks",)
     added = ("pairs",)

@@ -23,7 +23,6 @@ class NTXent(nn.Module):
         r"-\frac{1}{|P|}\sum_{(a,p)\in P}\log\frac{e^{S_{ap}/T}}{e^{S_{ap}/T}+\sum_{n}e^{S_{an}/T}},"
         r"\quad S_{ij}=\langle\hat f_i,\hat f_j\rangle"
     )
-    version = 1
     order = "free"
     views = 2
 

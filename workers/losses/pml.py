@@ -35,7 +35,6 @@ class PytorchMetricLearning(nn.Module):
 
     label = "pytorch-metric-learning"
     paper = "Musgrave et al. 2020"
-    version = 1
     order = "free"
 
     def __init__(  # noqa: PLR0913 - what the library's losses take

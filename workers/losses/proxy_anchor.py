@@ -24,7 +24,6 @@ class ProxyAnchor(OfDirections):
         r"+\frac{1}{C}\sum_{c=1}^{C}\log\Bigl(1+\sum_{i:\,y_i\neq c}e^{\alpha(\delta+S_{i,c})}\Bigr),"
         r"\quad S_{i,c}=\langle\hat f_i,\hat p_c\rangle"
     )
-    version = 1
     order = "free"
     lr_scale = 100.0
 

@@ -28,7 +28,6 @@ class ProxyGML(nn.Module):
         r"{\sum_{c}e^{\sum_{j\in c}\langle\hat p_k,\hat p_j\rangle}},"
         r"\quad z_{i,c}=\sum_{j\in c\cap K_i}\langle\hat f_i,\hat p_j\rangle"
     )
-    version = 1
     order = "free"
     lr_scale = 300.0
 

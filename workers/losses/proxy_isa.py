@@ -42,7 +42,6 @@ class ProxyISA(nn.Module):
         r"+\frac{1}{\sum_{c}\bar\omega_c^-}\sum_{c=1}^{C}\log\Bigl(1+\sum_{i:\,y_i\neq c}e^{\omega_{i,c}^-"
         r"\alpha(\delta+S_{i,c})}\Bigr)"
     )
-    version = 1
     order = "free"
     lr_scale = 100.0
     seen: Tensor

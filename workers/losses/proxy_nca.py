@@ -24,7 +24,6 @@ class ProxyNCA(nn.Module):
         r"-\frac{1}{b}\sum_{i}\log\frac{e^{-s\|\hat f_i-\hat p_{y_i}\|^2}}{\sum_{z\neq y_i}e^{-s\|\hat f_i-"
         r"\hat p_z\|^2}}"
     )
-    version = 1
     order = "free"
 
     def __init__(

@@ -25,7 +25,6 @@ class RecallAtK(nn.Module):
         r"{\min(k,|P_q|)},"
         r"\quad r_{qp}=1+\sum_{i\neq q,p}\sigma_{\tau_2}(S_{qi}-S_{qp}),\quad\sigma_\tau(x)=\frac{1}{1+e^{-x/\tau}}"
     )
-    version = 1
     order = "free"
 
     def __init__(

@@ -24,7 +24,6 @@ class Semihard(nn.Module):
         r"\frac{1}{|P|}\sum_{(a,p)\in P}\left[m+D_{ap}-D_{an^*}\right]_+,"
         r"\quad n^*=\underset{n:\,D_{an}>D_{ap}}{\mathrm{argmin}}\,D_{an},\quad D_{ij}=\|\hat f_i-\hat f_j\|^2"
     )
-    version = 1
     order = "free"
 
     def __init__(self, *, margin: Annotated[float, Ge(0)] = 0.2) -> None:

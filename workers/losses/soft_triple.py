@@ -30,7 +30,6 @@ class SoftTriple(nn.Module):
         r"\quad S'_{i,c}=\sum_{k}\frac{e^{\langle\hat f_i,\hat w_c^k\rangle/\gamma}}"
         r"{\sum_{l}e^{\langle\hat f_i,\hat w_c^l\rangle/\gamma}}\langle\hat f_i,\hat w_c^k\rangle"
     )
-    version = 1
     order = "free"
     lr_scale = 100.0
 

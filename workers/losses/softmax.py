@@ -12,7 +12,6 @@ class Softmax(nn.Module):
     label = "Softmax"
     paper = "SEC table 4"
     formula = r"-\frac{1}{b}\sum_{i}\log\frac{e^{w_{y_i}^{\top}f_i+b_{y_i}}}{\sum_{c}e^{w_c^{\top}f_i+b_c}}"
-    version = 1
     order = "free"
 
     def __init__(self, dim: int, classes: int) -> None:

@@ -24,7 +24,6 @@ class SupCon(nn.Module):
         r"\frac{1}{b}\sum_{a}\frac{-1}{|P(a)|}\sum_{p\in P(a)}\log\frac{e^{S_{ap}/T}}{\sum_{i\neq a}e^{S_{ai}/T}},"
         r"\quad S_{ij}=\langle\hat f_i,\hat f_j\rangle"
     )
-    version = 1
     order = "free"
 
     def __init__(self, *, temperature: Annotated[float, Gt(0)] = 0.07) -> None:

@@ -20,7 +20,6 @@ class Triplet(OfDirections):
     label = "Triplet"
     paper = "SEC eq. 2"
     formula = r"\frac{1}{|T|}\sum_{(a,p,n)\in T}\left[\|\hat f_a-\hat f_p\|^2-\|\hat f_a-\hat f_n\|^2+m\right]_+"
-    version = 1
     order = "free"
 
     def __init__(self, *, margin: Annotated[float, Ge(0)] = 1.0, over: Literal["all", "violating"] = "all") -> None:

@@ -21,7 +21,6 @@ class Tuplet(nn.Module):
         r"\frac{1}{|P|}\sum_{(a,p)\in P}\log\Bigl(1+\sum_{n}e^{s(\langle\hat f_a,\hat f_n\rangle-\langle"
         r"\hat f_a,\hat f_p\rangle)}\Bigr)"
     )
-    version = 1
     order = "free"
 
     def __init__(self, *, scale: Annotated[float, Gt(0)] = 25.0) -> None:

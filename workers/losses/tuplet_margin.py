@@ -27,7 +27,6 @@ class TupletMargin(nn.Module):
         r"+\lambda\Bigl(E\left[(1-\epsilon)E\cos\theta_{ap}-\cos\theta_{ap}\right]_+^2"
         r"+E\left[\cos\theta_{an}-(1+\epsilon)E\cos\theta_{an}\right]_+^2\Bigr)"
     )
-    version = 1
     order = "free"
 
     def __init__(

@@ -15,7 +15,6 @@ class Accuracy:
 
     label = "Accuracy"
     paper = "Huang et al. 2007 (Labeled Faces in the Wild)"
-    version = 1
     better = "higher"
     reads = "pairs"
 

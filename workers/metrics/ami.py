@@ -12,7 +12,6 @@ class AdjustedMutualInformation:
 
     label = "AMI"
     paper = "Vinh et al. 2010"
-    version = 1
     better = "higher"
     needs = "clusters"
     caption = "of clusters by faiss's k-means (one random start, 20 iterations)"

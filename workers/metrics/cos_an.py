@@ -10,7 +10,6 @@ class NegativeCosine:
 
     label = "cos_an"
     paper = "SEC figure 5"
-    version = 1
     better = "none"
     needs = "embeddings"
 

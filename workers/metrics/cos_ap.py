@@ -10,7 +10,6 @@ class PositiveCosine:
 
     label = "cos_ap"
     paper = "SEC figure 5"
-    version = 1
     better = "none"
     needs = "embeddings"
 

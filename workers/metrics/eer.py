@@ -12,7 +12,6 @@ class EqualErrorRate:
     """
 
     label = "EER"
-    version = 1
     better = "lower"
     reads = "pairs"
 

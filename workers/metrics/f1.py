@@ -10,7 +10,6 @@ class PairF1:
 
     label = "F1"
     paper = "Song et al. 2017 (SEC table 2)"
-    version = 1
     better = "higher"
     needs = "clusters"
     caption = "of clusters by faiss's k-means (one random start, 20 iterations)"

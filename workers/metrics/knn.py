@@ -17,7 +17,6 @@ class Knn:
 
     label = "k-NN"
     paper = "Wu et al., CVPR 2018"
-    version = 1
     better = "higher"
     reads = "features"
     over = "queries"

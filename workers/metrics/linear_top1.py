@@ -14,7 +14,6 @@ class LinearTop1:
 
     label = "Top 1"
     paper = "SVMax table 5, after Zhang et al., ECCV 2016"
-    version = 1
     better = "higher"
     reads = "layers"
     needs = "probe"

@@ -8,7 +8,6 @@ class Modes:
 
     label = "Modes"
     paper = "SVMax sec. 4.2, after Srivastava et al. 2017"
-    version = 1
     better = "higher"
     reads = "samples"
 

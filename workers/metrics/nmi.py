@@ -13,7 +13,6 @@ class NormalizedMutualInformation:
 
     label = "NMI"
     paper = "SEC table 2"
-    version = 1
     better = "higher"
     needs = "clusters"
     caption = "of clusters by faiss's k-means (one random start, 20 iterations)"

@@ -15,7 +15,6 @@ class SecNormalizedMutualInformation:
 
     label = "NMI"
     paper = "SEC table 2, by its code"
-    version = 1
     better = "higher"
     needs = "clusters_sec"
     caption = "of clusters by k-means as in SEC's code (k-means++, the tightest of 10 starts)"

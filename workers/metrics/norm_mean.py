@@ -8,7 +8,6 @@ class NormMean:
 
     label = "Norm mean"
     paper = "SEC table 9"
-    version = 1
     better = "none"
     needs = "embeddings"
 

@@ -8,7 +8,6 @@ class NormVar:
 
     label = "Norm var"
     paper = "SEC table 9"
-    version = 1
     better = "none"
     needs = "embeddings"
 

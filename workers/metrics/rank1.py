@@ -16,7 +16,6 @@ class Rank1:
 
     label = "Rank-1"
     paper = "Kemelmacher-Shlizerman et al. 2016 (MegaFace)"
-    version = 1
     better = "higher"
     reads = "identification"
 

@@ -19,7 +19,6 @@ class SecRecall:
 
     label = "SEC R"
     paper = "SEC's evaluation code"
-    version = 1
     caption = "by the rule of SEC's code, where a tie is a hit"
     better = "higher"
     needs = "neighbours"

@@ -14,7 +14,6 @@ class ReverseKL:
     """
 
     label = "Reverse KL"
-    version = 1
     better = "lower"
     unit = "number"
     reads = "samples"

@@ -12,7 +12,6 @@ class MeanSingularValue:
 
     label = "s_μ"
     paper = "SVMax figures 3 and 15"
-    version = 1
     better = "none"
     needs = "embeddings"
 

@@ -9,7 +9,6 @@ class LowerBound:
 
     label = "s_μ lower bound"
     paper = "SVMax eq. 4 and figure 15"
-    version = 1
     better = "none"
     needs = "embeddings"
 

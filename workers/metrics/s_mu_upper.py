@@ -9,7 +9,6 @@ class UpperBound:
 
     label = "s_μ upper bound"
     paper = "SVMax eq. 4 and figure 15"
-    version = 1
     better = "none"
     needs = "embeddings"
 

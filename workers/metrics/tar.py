@@ -15,7 +15,6 @@ class TrueAcceptRate:
 
     label = "TAR"
     paper = "Klare et al. 2015 (IJB-A)"
-    version = 1
     better = "higher"
     reads = "pairs"
 

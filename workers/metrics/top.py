@@ -15,7 +15,6 @@ class Top:
 
     label = "Top"
     paper = "SEC table 5"
-    version = 1
     better = "higher"
     reads = "features"
     needs = "probe"

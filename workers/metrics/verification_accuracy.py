@@ -16,7 +16,6 @@ class VerificationAccuracy:
 
     label = "Accuracy"
     paper = "Huang et al. 2007 (Labeled Faces in the Wild), by InsightFace's code"
-    version = 1
     better = "higher"
     reads = "pairs"
     caption = "by thresholds of 0 to 4 in steps of 0.01 on the squared distance"

@@ -14,7 +14,6 @@ class Violations:
 
     label = "Violating triplets"
     paper = "SEC figure 5"
-    version = 1
     better = "lower"
     over = "queries"
     needs = "embeddings"

@@ -11,7 +11,6 @@ class Adam(torch.optim.Adam):
 
     label = "Adam"
     paper = "Kingma & Ba 2015"
-    version = 1
 
     def __init__(
         self,

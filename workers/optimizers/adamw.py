@@ -11,7 +11,6 @@ class AdamW(torch.optim.AdamW):
 
     label = "AdamW"
     paper = "Loshchilov & Hutter 2019"
-    version = 1
 
     def __init__(
         self,

@@ -11,7 +11,6 @@ class RmsProp(torch.optim.RMSprop):
 
     label = "RMSprop"
     paper = "MLRC"
-    version = 1
 
     def __init__(
         self,

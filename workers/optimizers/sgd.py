@@ -10,7 +10,6 @@ class Sgd(torch.optim.SGD):
     """Gradient descent with momentum; `weight_decay` is coupled: it adds to the gradient (L2)."""
 
     label = "SGD"
-    version = 1
 
     def __init__(
         self,

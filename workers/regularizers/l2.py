@@ -14,7 +14,6 @@ class L2(nn.Module):
     label = "L2"
     paper = "SEC eq. 30"
     formula = r"\frac{1}{b}\sum_{i}\|f_i\|^2"
-    version = 1
     norms = True
 
     def __init__(self, *, eta: Annotated[float, Ge(0)] = 1.0) -> None:

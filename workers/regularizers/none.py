@@ -8,7 +8,6 @@ class NoRegularizer(nn.Module):
 
     label = "none"
     formula = r"0"
-    version = 1
 
     def forward(self, embeddings: Tensor) -> Tensor:
         return embeddings.new_zeros(())

@@ -14,7 +14,6 @@ class Sec(nn.Module):
     label = "SEC"
     paper = "SEC"
     formula = r"\frac{1}{b}\sum_{i}\left(\|f_i\|-\mu\right)^2,\quad\mu=\frac{1}{b}\sum_{j}\|f_j\|"
-    version = 1
     norms = True
 
     def __init__(self, *, eta: Annotated[float, Ge(0)] = 1.0) -> None:

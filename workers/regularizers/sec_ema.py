@@ -21,7 +21,6 @@ class SecEma(nn.Module):
         r"\frac{1}{b}\sum_{i}\left(\|f_i\|-\mu_t\right)^2,\quad\mu_t=(1-\rho)\mu_{t-1}+\frac{\rho}{b}"
         r"\sum_{j}\|f_j\|"
     )
-    version = 1
     norms = True
     mu: Tensor
     started: Tensor

@@ -26,7 +26,6 @@ class SecFixed(nn.Module):
     label = "SEC (fixed norm)"
     paper = "SEC figure 6"
     formula = r"\frac{1}{b}\sum_{i}\left(\|f_i\|-\mu\right)^2,\quad\mu\ \text{constant}"
-    version = 1
     norms = True
     added = ("every",)
     only_where = {"mu": {"source": "constant"}, "every": {"source": "training_set"}}

@@ -27,7 +27,6 @@ class SpreadOut(nn.Module):
         r"\hat f_n\rangle,"
         r"\quad M_2=\frac{1}{|N|}\sum_{(a,n)\in N}\langle\hat f_a,\hat f_n\rangle^2"
     )
-    version = 1
     labelled = True
     random = True
 

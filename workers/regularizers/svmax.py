@@ -19,7 +19,6 @@ class SVMax(nn.Module):
     label = "SVMax"
     paper = "SVMax eq. 4"
     formula = r"\exp\frac{U-s_\mu}{U-L},\quad s_\mu=\frac{1}{m}\sum_{k=1}^{m}\sigma_k(\hat F),\quad m=\min(b,d)"
-    version = 1
 
     def __init__(self, *, eta: Annotated[float, Ge(0)] = 1.0, unit: bool = True) -> None:
         super().__init__()

@@ -18,7 +18,6 @@ class SVMaxUnbounded(nn.Module):
     label = "SVMax (unbounded)"
     paper = "SVMax eq. 1"
     formula = r"-s_\mu,\quad s_\mu=\frac{1}{m}\sum_{k=1}^{m}\sigma_k(F),\quad m=\min(b,d)"
-    version = 1
     added = ("unit",)
 
     def __init__(self, *, eta: Annotated[float, Ge(0)] = 1.0, unit: bool = False) -> None:

@@ -15,7 +15,6 @@ class Balanced:
 
     label = "Balanced"
     paper = "SEC"
-    version = 1
     layout = "class_blocks"
     draws = "classes"
 

@@ -11,7 +11,6 @@ class Shuffle:
     """All images in a random order, `batch` at a time, then in a new order; an incomplete batch is dropped."""
 
     label = "Shuffle"
-    version = 1
     layout = "shuffled"
 
     def __init__(self, labels: torch.Tensor, generator: torch.Generator, *, batch: Annotated[int, Ge(1)] = 32) -> None:

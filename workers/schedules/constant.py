@@ -5,7 +5,6 @@ class Constant:
     """The learning rate does not change."""
 
     label = "Constant"
-    version = 1
 
     def __call__(self, step: int) -> float:
         return 1.0

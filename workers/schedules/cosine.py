@@ -14,7 +14,6 @@ class Cosine:
 
     label = "Cosine"
     paper = "Loshchilov & Hutter 2017, SGDR"
-    version = 1
     shorter_than_training = ("warmup",)
 
     def __init__(

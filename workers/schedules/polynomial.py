@@ -14,7 +14,6 @@ class Polynomial:
 
     label = "Polynomial"
     paper = "SVMax sec. 4"
-    version = 1
 
     def __init__(
         self,

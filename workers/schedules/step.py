@@ -14,7 +14,6 @@ class Step:
 
     label = "Step"
     paper = "SEC T6"
-    version = 1
     only_where = {"every": {"at": ()}}
 
     def __init__(

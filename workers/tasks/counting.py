@@ -32,7 +32,6 @@ class Counting(ProbedEmbedding):
 
     label = "Counting"
     paper = "Noroozi et al., ICCV 2017 (SVMax table 5)"
-    version = 1
     metrics = (
         "linear_top1@conv1", "linear_top1@conv2", "linear_top1@conv3", "linear_top1@conv4", "linear_top1@conv5",
     )  # fmt: skip

@@ -18,7 +18,6 @@ class Retrieval(Embedding):
     """
 
     label = "Retrieval"
-    version = 1
     metrics = (
         "recall@1", "recall@2", "recall@4", "recall@8", "map@r", "r_precision", "nmi", "f1", "norm_mean", "norm_var",
         "s_mu",

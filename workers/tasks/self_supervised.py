@@ -30,7 +30,6 @@ class SelfSupervised(ProbedEmbedding):
 
     label = "Self-supervision"
     paper = "SimCLR (SEC table 5)"
-    version = 1
     metrics = ("top@1", "knn@200")
     selects = "top@1"
     split = "last"

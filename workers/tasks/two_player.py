@@ -49,7 +49,6 @@ class TwoPlayer(Task):
 
     label = "Two players"
     paper = "SVMax sec. 4.2, figure 5"
-    version = 1
     metrics = ("modes", "high_quality", "reverse_kl")
     selects = "modes"
     split = "last"

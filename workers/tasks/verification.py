@@ -29,7 +29,6 @@ class Verification(Embedding):
 
     label = "Verification"
     paper = "Huang et al. 2007 (Labeled Faces in the Wild)"
-    version = 1
     added = ("flip",)
     metrics = ("accuracy",)
     selects = "accuracy"
