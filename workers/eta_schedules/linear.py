@@ -8,8 +8,7 @@ class Linear:
     paper = "SEC eq. 29"
 
     def __init__(self, eta: float, total: int) -> None:
-        self._eta = eta
-        self._total = total
+        self._eta, self._total = eta, total
 
     def __call__(self, step: int) -> float:
         return self._eta * step / self._total

@@ -12,9 +12,7 @@ class MinRamp:
     paper = "SEC eq. 32"
 
     def __init__(self, eta: float, total: int, *, slope: Annotated[float, Gt(0)] = 500.0) -> None:
-        self._eta = eta
-        self._total = total
-        self._slope = slope
+        self._eta, self._total, self._slope = eta, total, slope
 
     def __call__(self, step: int) -> float:
         return min(self._eta, self._slope * step / self._total)

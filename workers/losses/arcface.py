@@ -24,9 +24,8 @@ class ArcFace(nn.Module):
     label = "ArcFace"
     paper = "Deng et al. 2019 (SEC table 4)"
     formula = (
-        r"-\frac{1}{b}\sum_{i}\log\frac{e^{s\cos(\theta_{y_i}+m)}}{e^{s\cos(\theta_{y_i}+m)}+\sum_{c"
-        r"\neq y_i}e^{s\cos\theta_c}},"
-        r"\quad\cos\theta_c=\langle\hat w_c,\hat f_i\rangle"
+        r"-\frac{1}{b}\sum_{i}\log\frac{e^{s\cos(\theta_{y_i}+m)}}{e^{s\cos(\theta_{y_i}+m)}"
+        r"+\sum_{c\neq y_i}e^{s\cos\theta_c}},\quad\cos\theta_c=\langle\hat w_c,\hat f_i\rangle"
     )
     version = 2
     order = "free"
@@ -41,8 +40,7 @@ class ArcFace(nn.Module):
         init_std: Annotated[float, Gt(0)] = 0.01,
     ) -> None:
         super().__init__()
-        self.margin = margin
-        self.scale = scale
+        self.margin, self.scale = margin, scale
         self.weight = nn.Parameter(init_std * torch.randn(classes, dim))
 
     def class_vectors(self) -> Tensor:

@@ -21,10 +21,7 @@ class BatchHard(nn.Module):
 
     label = "Batch-hard triplet"
     paper = "Hermans et al. 2017 (SVMax tables 1 and 2)"
-    formula = (
-        r"\frac{1}{|A|}\sum_{a\in A}\Bigl[m+\max_{p}\|\hat f_a-\hat f_p\|-\min_{n}\|\hat f_a-\hat f_n\|"
-        r"\Bigr]_+"
-    )
+    formula = r"\frac{1}{|A|}\sum_{a\in A}\Bigl[m+\max_{p}\|\hat f_a-\hat f_p\|-\min_{n}\|\hat f_a-\hat f_n\|\Bigr]_+"
     order = "free"
 
     def __init__(self, *, margin: Annotated[float, Ge(0)] = 0.2) -> None:

@@ -18,9 +18,8 @@ class CosFace(ClassifierOfDirections):
     label = "CosFace"
     paper = "Wang et al. 2018 (SEC eq. 19)"
     formula = (
-        r"-\frac{1}{b}\sum_{i}\log\frac{e^{s(\cos\theta_{y_i}-m)}}{e^{s(\cos\theta_{y_i}-m)}+\sum_{c"
-        r"\neq y_i}e^{s\cos\theta_c}},"
-        r"\quad\cos\theta_c=\langle\hat w_c,\hat f_i\rangle"
+        r"-\frac{1}{b}\sum_{i}\log\frac{e^{s(\cos\theta_{y_i}-m)}}{e^{s(\cos\theta_{y_i}-m)}"
+        r"+\sum_{c\neq y_i}e^{s\cos\theta_c}},\quad\cos\theta_c=\langle\hat w_c,\hat f_i\rangle"
     )
     version = 2
     order = "free"

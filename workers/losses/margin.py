@@ -27,9 +27,8 @@ class Margin(nn.Module):
     label = "Margin"
     paper = "Wu et al. 2017 (Proxy-ISA table 2)"
     formula = (
-        r"\frac{\sum_{(a,p,n)}\left[D_{ap}-\beta+m\right]_++\left[\beta-D_{an}+m\right]_+}{\#\{"
-        r"\text{terms above }0\}}+\nu\beta,"
-        r"\quad D_{ij}=\|\hat f_i-\hat f_j\|"
+        r"\frac{\sum_{(a,p,n)}\left[D_{ap}-\beta+m\right]_++\left[\beta-D_{an}+m\right]_+}{\#\{\text{terms above }0\}}"
+        r"+\nu\beta,\quad D_{ij}=\|\hat f_i-\hat f_j\|"
     )
     order = "free"
     random = True

@@ -18,8 +18,7 @@ class SecEma(nn.Module):
     label = "SEC-EMA"
     paper = "SEC eq. 31"
     formula = (
-        r"\frac{1}{b}\sum_{i}\left(\|f_i\|-\mu_t\right)^2,\quad\mu_t=(1-\rho)\mu_{t-1}+\frac{\rho}{b}"
-        r"\sum_{j}\|f_j\|"
+        r"\frac{1}{b}\sum_{i}\left(\|f_i\|-\mu_t\right)^2,\quad\mu_t=(1-\rho)\mu_{t-1}+\frac{\rho}{b}\sum_{j}\|f_j\|"
     )
     norms = True
     mu: Tensor
@@ -27,8 +26,7 @@ class SecEma(nn.Module):
 
     def __init__(self, *, eta: Annotated[float, Ge(0)] = 1.0, rho: Annotated[float, Gt(0), Le(1)] = 0.01) -> None:
         super().__init__()
-        self.eta = eta
-        self.rho = rho
+        self.eta, self.rho = eta, rho
         self.register_buffer("mu", torch.zeros(()))
         self.register_buffer("started", torch.zeros((), dtype=torch.bool))
 

@@ -44,9 +44,7 @@ class SecFixed(nn.Module):
         if mu is not None and source != "constant":
             raise ValueError(f"sec_fixed: mu is only for `source: constant`, found mu {mu!r} and source {source!r}")
         super().__init__()
-        self.eta = eta
-        self.source = source
-        self.every = every
+        self.eta, self.source, self.every = eta, source, every
         self.mu = _PRINTED if mu is None else mu
         self.register_buffer("measured", torch.tensor(math.nan))
 

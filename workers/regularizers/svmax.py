@@ -22,8 +22,7 @@ class SVMax(nn.Module):
 
     def __init__(self, *, eta: Annotated[float, Ge(0)] = 1.0, unit: bool = True) -> None:
         super().__init__()
-        self.eta = eta
-        self.unit = unit
+        self.eta, self.unit = eta, unit
 
     def forward(self, embeddings: Tensor) -> Tensor:
         lower, upper = singular_bounds(*embeddings.shape)

@@ -22,8 +22,7 @@ class SVMaxUnbounded(nn.Module):
 
     def __init__(self, *, eta: Annotated[float, Ge(0)] = 1.0, unit: bool = False) -> None:
         super().__init__()
-        self.eta = eta
-        self.unit = unit
+        self.eta, self.unit = eta, unit
 
     def forward(self, embeddings: Tensor) -> Tensor:
         return -mean_singular_value(unit(embeddings) if self.unit else embeddings)

@@ -30,9 +30,7 @@ class Balanced:
         if classes > len(self._images):
             raise ValueError(f"balanced: {classes} classes a batch, but only {len(self._images)} classes train")
         self._counts = [len(images) for images in self._images]
-        self._generator = generator
-        self._classes = classes
-        self._per_class = per_class
+        self._generator, self._classes, self._per_class = generator, classes, per_class
         self.batch = classes * per_class
 
     def draw(self) -> torch.Tensor:

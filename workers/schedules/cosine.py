@@ -27,9 +27,7 @@ class Cosine:
         warmup *= unit
         if not 0 <= warmup < total:
             raise ValueError(f"cosine: warmup must be less than the {total} iterations, found {warmup}")
-        self._total = total
-        self._warmup = warmup
-        self._floor = floor
+        self._total, self._warmup, self._floor = total, warmup, floor
 
     def __call__(self, step: int) -> float:
         if step < self._warmup:

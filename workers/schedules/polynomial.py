@@ -23,10 +23,7 @@ class Polynomial:
         floor: Annotated[float, Ge(0), Le(1)] = 0.0,
         hold: Annotated[float, Ge(0), Lt(1)] = 0.5,
     ) -> None:
-        self._total = total
-        self._power = power
-        self._floor = floor
-        self._hold = hold
+        self._total, self._power, self._floor, self._hold = total, power, floor, hold
 
     def __call__(self, step: int) -> float:
         progress = max(0.0, (step / self._total - self._hold) / (1 - self._hold))

@@ -28,8 +28,7 @@ class Step:
             raise ValueError(f"step: give `at` or `every`, found {list(at)} and {every}")
         self._unit = unit
         self._at = sorted(at)
-        self._every = every
-        self._gamma = gamma
+        self._every, self._gamma = every, gamma
 
     def __call__(self, step: int) -> float:
         passed = step // self._unit
