@@ -81,7 +81,6 @@ def test_every_regularizer_conforms(name: str) -> None:
     regularizer, (embeddings, _) = part("regularizer", name), random_batch()
     assert isinstance(regularizer, torch.nn.Module)
     assert regularizer.label
-    assert regularizer.version >= 1
     assert (regularizer.eta, part("regularizer", name, eta=0.25).eta) == (1.0, 0.25)
     expected, slope = value_and_gradient(regularizer, embeddings)
     assert expected.shape == ()

@@ -16,8 +16,8 @@ import numpy as np
 import torch
 
 from workers.contract import DataDamagedError
-from workers.data.file_content import note
-from workers.data.images import Images, Inspecting, current
+from workers.data.file_content import Reading, inspected, note
+from workers.data.images import Images
 from workers.data.pictures import (
     UNREADABLE,
     Form,
@@ -100,7 +100,7 @@ def damaged_among(name: str, pictures: Sequence[Picture], form: Form, scratch: P
     """The names of the pictures that cannot be decoded.
 
     They are decided when this machine decodes these files for the first time, and kept in `scratch`; before that,
-    `inspecting` finds none. Raises what `stored` raises of pictures that another machine may be able to read.
+    an inspection finds none. Raises what `stored` raises of pictures that another machine may be able to read.
     """
     note(*{picture.path for picture in pictures})
 
@@ -119,7 +119,7 @@ def damaged_among(name: str, pictures: Sequence[Picture], form: Form, scratch: P
     folder = private(scratch / "damaged") / named(name, key(pictures, form, scratch))
     damaged = _read_damaged(folder)
     if damaged is None:
-        damaged = frozenset() if current() else built(folder, lambda: _read_damaged(folder), decide)
+        damaged = frozenset() if inspected() else built(folder, lambda: _read_damaged(folder), decide)
     return damaged
 
 
@@ -137,13 +137,13 @@ def _read_damaged(folder: Path) -> frozenset[str] | None:
 def encoded(name: str, pictures: Sequence[Picture], form: Form, scratch: Path) -> Encoded | Decoded:
     """The images of a data set as encoded files, after each was decoded once on this machine to find damage early.
 
-    Their shapes and a hash are kept in `scratch`. Raises what `decoded` raises. During `inspecting` nothing is decoded.
+    Their shapes and a hash are kept in `scratch`. Raises what `decoded` raises. In an inspection nothing is decoded.
     """
     folder = private(scratch / "encoded") / named(name, key(pictures, form, scratch))
     images = _read_encoded(folder, pictures, form)
     if images is not None:
         return images
-    if (inspecting := current()) is not None:
+    if (inspecting := inspected()) is not None:
         return _sketched(pictures, form, inspecting)
     return built(
         folder, lambda: _read_encoded(folder, pictures, form), lambda aside: _write_encoded(aside, pictures, form)
@@ -171,7 +171,7 @@ def _described(folder: Path) -> tuple[dict[str, Any], np.ndarray] | None:
         return None
 
 
-def _sketched(pictures: Sequence[Picture], form: Form, inspecting: Inspecting) -> Decoded:
+def _sketched(pictures: Sequence[Picture], form: Form, inspecting: Reading) -> Decoded:
     """Images of one pixel, with an empty digest."""
     inspecting.undecoded = True
     shapes = torch.ones(len(pictures), 4, dtype=torch.int64)
@@ -228,11 +228,11 @@ def decoded(name: str, pictures: Sequence[Picture], form: Form, scratch: Path) -
 
     They are decoded again if the files, the form or the decoder have changed, or if the stored hash does not match.
     Raises DataMissingError and DataDamagedError, which name the files; UnsafeFolderError if another account could
-    replace what is read; and OSError on a full disk. During `inspecting` nothing is decoded, and stored pixels are not
+    replace what is read; and OSError on a full disk. In an inspection nothing is decoded, and stored pixels are not
     hashed again.
     """
     folder = private(scratch / "decoded") / named(name, key(pictures, form, scratch))
-    if (inspecting := current()) is not None:
+    if (inspecting := inspected()) is not None:
         return _read(folder, trusting=True) or _sketched(pictures, form, inspecting)
     if (images := _read(folder)) is not None:
         _compare(images, pictures, form, folder)

@@ -30,6 +30,10 @@ class Reading:
 
     files: set[str] = field(default_factory=set)
     folders: set[str] = field(default_factory=set)
+    inspecting: bool = False
+    """Whether nothing is decoded. Then images that are not decoded yet have one pixel, so that counts are right."""
+    undecoded: bool = False
+    """Whether there were such images, so that their pixels are unknown."""
 
     def states(self) -> dict[str, State | None]:
         """The current states (size, time, inode) of the files and folders; while they are equal, the content is too."""
@@ -40,9 +44,9 @@ _current: ContextVar[Reading | None] = ContextVar("reading", default=None)
 
 
 @contextmanager
-def noting() -> Iterator[Reading]:
+def noting(*, inspecting: bool = False) -> Iterator[Reading]:
     """Record the files and folders that are read within the block, also for an outer block."""
-    outer, reading = _current.get(), Reading()
+    outer, reading = _current.get(), Reading(inspecting=inspecting)
     token = _current.set(reading)
     try:
         yield reading
@@ -51,6 +55,12 @@ def noting() -> Iterator[Reading]:
         if outer is not None:
             outer.files |= reading.files
             outer.folders |= reading.folders
+
+
+def inspected() -> Reading | None:
+    """The current reading if it is an inspection; `None` if data sets are read for training."""
+    reading = _current.get()
+    return reading if reading and reading.inspecting else None
 
 
 def note(*paths: Path) -> None:

@@ -4,8 +4,6 @@ import hashlib
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
@@ -83,36 +81,6 @@ def onto(device: torch.device, values: torch.Tensor) -> torch.Tensor:
     if device.type != "cuda" or values.device.type != "cpu":
         return values.to(device)
     return values.pin_memory().to(device, non_blocking=True)
-
-
-@dataclass
-class Inspecting:
-    """The state of an `inspecting` block, in which data sets are inspected without being decoded."""
-
-    undecoded: bool = False
-    """Whether there were photographs that are not decoded on this machine, so that their pixels are unknown."""
-
-
-_current: ContextVar[Inspecting | None] = ContextVar("inspecting", default=None)
-
-
-@contextmanager
-def inspecting() -> Iterator[Inspecting]:
-    """Inspect data sets without decoding them.
-
-    Within the block, images that are not decoded yet have one pixel, so that counts are right.
-    """
-    state = Inspecting()
-    token = _current.set(state)
-    try:
-        yield state
-    finally:
-        _current.reset(token)
-
-
-def current() -> Inspecting | None:
-    """The active `inspecting` block; `None` if data sets are read for training."""
-    return _current.get()
 
 
 class PairSet(NamedTuple):

@@ -10,7 +10,7 @@ from workers.catalog.recipe import Finding, Need
 from workers.contract import DataDamagedError, DataMissingError, DataOptionError, Part
 from workers.data import file_content, weights
 from workers.data.download import BY_HAND, SOURCES
-from workers.data.images import faults, inspecting, notes
+from workers.data.images import faults, notes
 
 _LONGEST: Final = 1000  # characters of an unexpected error
 
@@ -80,9 +80,9 @@ def _check_files(need: Need, root: Path, scratch: Path, parts: Path | None) -> F
     reading, counts = file_content.below(root, need.files), dict[str, dict[str, int]]()
     remarks: tuple[str, ...] = ()
     if (part := need.dataset) is not None:
-        with inspecting() as state, file_content.noting() as read:
+        with file_content.noting(inspecting=True) as read:
             dataset = registry.build("dataset", part, parts, root=root, scratch=scratch)
-            if wrong := faults(dataset, pixels=not state.undecoded):
+            if wrong := faults(dataset, pixels=not read.undecoded):
                 raise DataDamagedError(f"{part.name} in {root.absolute()}: {'; '.join(wrong)}")
         reading.files |= read.files
         remarks = notes(dataset)
