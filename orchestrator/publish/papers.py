@@ -9,7 +9,7 @@ import io
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property, lru_cache
 from importlib.resources import files
@@ -268,6 +268,7 @@ def _wrong(about: _About, text: str, glossary: "Glossary") -> Iterator[str]:
 def _numbers(
     line: Mapping[str, str], axes: Sequence[str], metrics: Sequence[str], about: _About
 ) -> Iterator[PublishedNumber]:
+    """The numbers of a line: `60.82`, `*60.82*` if bold, `66.92±0.002`, or a word."""
     labels = {axis: line[axis] for axis in axes if line[axis]}
     tuned = {name.removeprefix(_TUNED): label for name, label in line.items() if name.startswith(_TUNED) and label}
     quoted = (quote for quote in about.quoted if quote.items() <= {**labels, "source": quote["source"]}.items())
@@ -275,21 +276,15 @@ def _numbers(
     for metric in metrics:
         if cell := line[metric]:
             unit = about.units.get(metric, about.unit)
-            number = read(cell, labels, tuned, metric, unit, about.std_unit or unit, source)
-            yield number if about.bold else replace(number, bold=None)
-
-
-def read(
-    cell: str, labels: Labels, tuned: Labels, metric: str, unit: Unit, std_unit: Unit, source: str | None = None
-) -> PublishedNumber:
-    """Parses a number in a table file of this folder: `60.82`, `*60.82*` if bold, `66.92±0.002`, or a word."""
-    bold = len(cell) > 2 and cell.startswith("*") and cell.endswith("*")
-    printed = cell[1:-1] if bold else cell
-    mean, _, std = printed.partition(_SIGN)
-    value = deviation = None
-    if _DECIMAL.fullmatch(mean):
-        value, deviation = _value(mean, unit), _value(std, std_unit) if std else None
-    return PublishedNumber(labels, tuned, metric, printed, value, deviation, bold, unit, std_unit, source)
+            std_unit = about.std_unit or unit
+            bold = len(cell) > 2 and cell.startswith("*") and cell.endswith("*")
+            printed = cell[1:-1] if bold else cell
+            mean, _, std = printed.partition(_SIGN)
+            value = deviation = None
+            if _DECIMAL.fullmatch(mean):
+                value, deviation = _value(mean, unit), _value(std, std_unit) if std else None
+            shown = bold if about.bold else None
+            yield PublishedNumber(labels, tuned, metric, printed, value, deviation, shown, unit, std_unit, source)
 
 
 def _value(text: str, unit: Unit) -> float:

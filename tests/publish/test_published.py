@@ -4,6 +4,7 @@ import csv
 import io
 import re
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from orchestrator.plan import grid
 from orchestrator.plan.check import check
 from orchestrator.plan.read import spec_document
 from orchestrator.publish.paper_tables import FORMATS, render, summary, view
-from orchestrator.publish.papers import completed_labels, load, names, read
+from orchestrator.publish.papers import completed_labels, load, names
 from orchestrator.publish.tables.build import build
 from orchestrator.publish.tables.table_data import Table
 from orchestrator.views.errors import InvalidSpecError, NotFoundError
@@ -61,25 +62,25 @@ def test_the_error_of_an_unknown_table_names_a_similar_table() -> None:
     assert load("svmax-t1").id == "SVMax-T1"
 
 
-class TestReading:
-    def test_bold_deviation_and_words(self) -> None:
-        bold = read("*60.82*", {}, {}, "recall@1", "percent", "percent")
-        assert (bold.printed, bold.value, bold.bold) == ("60.82", 0.6082, True)
-        spread = read("66.92±0.002", {}, {}, "recall@1", "percent", "fraction")
-        assert (spread.value, spread.std) == (0.6692, 0.002)
-        word = read("degenerate", {}, {}, "recall@1", "percent", "percent")
-        assert (word.printed, word.value, word.std) == ("degenerate", None, None)
-        assert read(".471", {}, {}, "recall@1", "fraction", "fraction").value == 0.471
-        assert read("-1.18", {}, {}, "recall@1", "percent", "percent").value == -0.0118
+def test_bold_deviations_and_words_are_read() -> None:
+    index = """
+        papers = {Mine = "Mine, 2026"}
+        tables = {M1 = {paper = "Mine", file = "m.csv", title = "T", std_unit = "fraction", units = {nmi = "fraction"}}}
+    """
+    lines = "loss,recall@1,nmi\na,*60.82*,.471\nb,66.92±0.002,\nc,degenerate,\nd,-1.18,\n"
+    found = load("M1", {"index.toml": index, "m.csv": lines}).numbers
+    assert [(one.printed, one.value, one.std, one.bold) for one in found] == [
+        ("60.82", 0.6082, None, True), (".471", 0.471, None, False), ("66.92±0.002", 0.6692, 0.002, False),
+        ("degenerate", None, None, False), ("-1.18", -0.0118, None, False),
+    ]  # fmt: skip
 
-    def test_half_a_printed_digit(self) -> None:
-        halves = {
-            ("60.82", "percent"): 5e-5, ("65.0", "percent"): 5e-4, ("0.435", "fraction"): 5e-4,
-            ("3.20", "number"): 5e-3,
-        }  # fmt: skip
-        for (printed, unit), half in halves.items():
-            number = read(printed, {}, {}, "m", unit, unit)  # type: ignore[arg-type]
-            assert number.rounding == pytest.approx(half)
+
+def test_half_a_printed_digit() -> None:
+    number = load("SEC-T3").numbers[0]
+    for printed, unit, half in (
+        ("60.82", "percent", 5e-5), ("65.0", "percent", 5e-4), ("0.435", "fraction", 5e-4), ("3.20", "number", 5e-3),
+    ):  # fmt: skip
+        assert replace(number, printed=printed, unit=unit).rounding == pytest.approx(half)
 
 
 IN_TEXT = {"SEC-TEXT", "SVMax-F3", "SVMax-F15"}
