@@ -213,14 +213,22 @@ def split_of(it: Sketch) -> str:
     return "training" if "train" in options else "validation" if "validation" in options else "test"
 
 
+def numbers(given: Any, name: str, *shape: int | None) -> NDArray[np.float64]:
+    """The array `name` of a data file, if it holds finite numbers in this shape, where `None` is any length.
+
+    Raises ValueError for other values, another shape or an empty array.
+    """
+    found = np.asarray(given, dtype=np.float64)
+    fits = found.ndim == len(shape) and all(at in (None, length) for at, length in zip(shape, found.shape, strict=True))
+    if not fits or not found.size or not np.isfinite(found).all():
+        expected = ", ".join("n" if length is None else str(length) for length in shape)
+        raise ValueError(f"the array `{name}` has the shape {[*found.shape]}, expected finite numbers [{expected}]")
+    return found
+
+
 def vector(arrays: Arrays, name: str, length: int | None = None) -> NDArray[np.float64]:
     """Reads a one-dimensional array of a data file; KeyError if missing, ValueError for a wrong shape or value."""
-    array = np.asarray(arrays[name], dtype=np.float64)
-    if array.ndim != 1 or (length is not None and len(array) != length):
-        raise ValueError(f"the array `{name}` has the shape {[*array.shape]}, not the expected length")
-    if not bool(np.isfinite(array).all()):
-        raise ValueError(f"the array `{name}` has values that are not finite numbers")
-    return array
+    return numbers(arrays[name], name, length)
 
 
 def scalar(arrays: Arrays, name: str) -> float:

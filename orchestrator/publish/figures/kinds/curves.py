@@ -84,8 +84,6 @@ def _norm_traces(it: Sketch) -> FigureDrawing:
 def _traces(arrays: Arrays) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The iterations [w] and the norms [w, n] of at most `MOST_POINTS` windows and 20 images."""
     steps = sketch.vector(arrays, "step")
-    norms = np.asarray(arrays["norm"], dtype=np.float64)
-    if norms.ndim != 2 or len(norms) != len(steps):
-        raise ValueError(f"the array `norm` has the shape {[*norms.shape]}, expected [steps, images]")
-    kept = np.unique(np.linspace(0, max(0, len(steps) - 1), min(len(steps), MOST_POINTS)).round().astype(int))
-    return steps[kept], norms[kept][:, :20]
+    norms = sketch.numbers(arrays["norm"], "norm", len(steps), None)
+    kept = sketch.evenly(range(len(steps)), MOST_POINTS)
+    return steps[kept], norms[kept, :20]

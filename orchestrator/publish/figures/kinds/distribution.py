@@ -81,9 +81,7 @@ def draw(it: Sketch) -> FigureDrawing:
 def _windows(arrays: Arrays) -> Mapping[Quantity, Histogram]:
     """The histogram of the angles of each window, in as many bins as the histogram of all windows."""
     steps, bins = sketch.vector(arrays, "step"), len(sketch.vector(arrays, "edges")) - 1
-    angles = np.asarray(arrays["angle"], dtype=np.float64)
-    if angles.ndim != 2 or len(angles) != len(steps) or not angles.size or not bool(np.isfinite(angles).all()):
-        raise ValueError(f"the array `angle` has the shape {[*angles.shape]}, or values that are not finite")
+    angles = sketch.numbers(arrays["angle"], "angle", len(steps), None)
     means, variances = (sketch.vector(arrays, f"window_{name}", len(steps)) for name in ("mean", "var"))
     found = {}
     for step, turned, mean, variance in zip(steps, angles, means, variances, strict=True):

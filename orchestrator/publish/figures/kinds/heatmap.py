@@ -141,9 +141,11 @@ def _stages(it: Sketch) -> FigureDrawing:
 
 def _seen(arrays: Arrays, at: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """The cosines [m, n] of a stage, and which of them are of an image and its own class [m, n]."""
-    cosine = np.asarray(arrays["cosine"], dtype=np.float64)[at].T
-    if cosine.ndim != 2 or not cosine.size or max(cosine.shape) > MOST_BESIDE or not bool(np.isfinite(cosine).all()):
-        raise ValueError(f"the array `cosine` has the shape {[*cosine.shape]}, expected finite numbers [rows, columns]")
+    cosine = sketch.numbers(arrays["cosine"][at], "cosine", None, None).T
+    if max(cosine.shape) > MOST_BESIDE:
+        raise ValueError(
+            f"the array `cosine` has {max(cosine.shape):,} rows or columns; at most {MOST_BESIDE:,} are drawn"
+        )
     label = sketch.vector(arrays, "label", cosine.shape[1])
     classes = sketch.vector(arrays, "proxy_label", cosine.shape[0]) if "proxy_label" in arrays else label
     return cosine, classes[:, None] == label
@@ -207,18 +209,10 @@ def _samples(it: Sketch) -> FigureDrawing:
 
 
 def _looks(arrays: Arrays) -> _Looks:
-    steps, target, centres = sketch.vector(arrays, "step"), _plane(arrays, "target"), _plane(arrays, "centres")
-    xy = np.asarray(arrays["xy"], dtype=np.float64)
-    if xy.ndim != 3 or xy.shape[0] != len(steps) or xy.shape[2] != 2 or not xy.size or not bool(np.isfinite(xy).all()):
-        raise ValueError(f"the array `xy` has the shape {[*xy.shape]}, expected finite numbers [stages, n, 2]")
+    steps = sketch.vector(arrays, "step")
+    xy = sketch.numbers(arrays["xy"], "xy", len(steps), None, 2)
+    target, centres = (sketch.numbers(arrays[name], name, None, 2) for name in ("target", "centres"))
     return _Looks(steps, xy, target, _BEYOND * float(np.abs(centres).max()) or 1.0)
-
-
-def _plane(arrays: Arrays, name: str) -> NDArray[np.float64]:
-    found = np.asarray(arrays[name], dtype=np.float64)
-    if found.ndim != 2 or found.shape[1] != 2 or not found.size or not bool(np.isfinite(found).all()):
-        raise ValueError(f"the array `{name}` has the shape {[*found.shape]}, expected finite numbers [n, 2]")
-    return found
 
 
 def _heading(it: Sketch, point: FigurePoint) -> str:

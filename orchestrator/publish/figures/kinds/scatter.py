@@ -99,9 +99,7 @@ def _stage(arrays: Arrays, at: int) -> Cloud:
 
 
 def _cloud(given: NDArray[Any], label: NDArray[np.float64]) -> Cloud:
-    xy = np.asarray(given, dtype=np.float64)
-    if xy.ndim != 2 or xy.shape[1] != 2 or len(xy) != len(label) or not bool(np.isfinite(xy).all()):
-        raise ValueError(f"the array `xy` has the shape {[*xy.shape]}, expected finite numbers [{len(label)}, 2]")
+    xy = sketch.numbers(given, "xy", len(label), 2)
     kept = slice(None, None, max(1, math.ceil(len(xy) / MOST_POINTS)))
     return Cloud(xy[kept], label[kept].astype(np.int64), len(xy))
 
