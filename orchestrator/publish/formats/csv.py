@@ -22,39 +22,35 @@ _PAPER = ("published", "published_std", "difference", "tolerance", "verdict")
 def render(table: Table) -> bytes:
     """Writes a table as CSV: label columns, tuned values, then numbers; means are fractions, `printed` is in `unit`.
 
-    A median or a best value has a column next to the mean, and so have the tests against a baseline. A table that is
-    compared with a published one has columns for that too, whichever of its numbers it shows; rows that are quoted
-    from it have no other numbers, and the status `quoted`. Imported rows have their mean, deviation and n, the status
-    `imported`, and columns for where they come from and how they compare with an own row. Where some numbers are of
-    older versions a column says `older` or `mixed`; where the runs of some differ in data, code or versions of parts
-    the last column says how.
+    Columns that only some tables need follow: the median or best value, tests against a baseline, the comparison with a
+    published table, imported rows, and how versions and runs differ. Quoted rows have the status `quoted`, imported
+    rows `imported`.
     """
     axes = list(dict.fromkeys(axis for row, column, _ in _entries(table) for axis in (*row.labels, *column.labels)))
     every = (*table.summaries.values(), *table.tested.values())
     tuned = list(dict.fromkeys(axis for summary in every for axis in summary.labels))
     written = io.StringIO(newline="")
     out = csv.writer(written)
-    paper = _PAPER if table.published is not None else ()
-    center = () if table.layout.center == "mean" else (table.layout.center,)
-    tested = _TESTED if any(cell.comparison for _, _, cell in _entries(table)) else ()
-    taken = _IMPORTED if any(cell.imported for _, _, cell in _entries(table)) else ()
-    aged = ("versions",) if table.ages else ()
-    blend = ("mixed",) if any(cell.mixed for _, _, cell in _entries(table)) else ()
-    out.writerow(
-        [guarded(title) for title in (*axes, *tuned, *_NUMBERS, *center, *tested, *paper, *taken, *aged, *blend)]
-    )
+    cells = [cell for _, _, cell in _entries(table)]
+    optional = [
+        *((table.layout.center,) if table.layout.center != "mean" else ()),
+        *(_TESTED if any(cell.comparison for cell in cells) else ()),
+        *(_PAPER if table.published is not None else ()),
+        *(_IMPORTED if any(cell.imported for cell in cells) else ()),
+        *(("versions",) if table.ages else ()),
+        *(("mixed",) if any(cell.mixed for cell in cells) else ()),
+    ]
+    out.writerow([guarded(title) for title in (*axes, *tuned, *_NUMBERS, *optional)])
     for row, column, cell in _entries(table):
         summary = None if cell.cell is None else table.summary(column, cell.cell)
         labels = {**row.labels, **column.labels}
         chosen = summary.labels if summary else {}
         texts = [*(labels.get(axis, "") for axis in axes), *(chosen.get(axis, "") for axis in tuned)]
-        more = [_exact(cell.center)] if center else []
-        more += _compared(cell.comparison) if tested else []
-        more += _quoted(cell.quotation) if paper else []
-        more += _imported(cell.imported) if taken else []
-        more += ["" if cell.cell is None else table.ages.get(cell.cell, "")] if aged else []
-        more += [cell.mixed] if blend else []
-        out.writerow([*(guarded(text) for text in texts), *_numbers(column, cell, summary), *more])
+        age = "" if cell.cell is None else table.ages.get(cell.cell, "")
+        more = {table.layout.center: _exact(cell.center), "versions": age, "mixed": cell.mixed}
+        more |= _compared(cell.comparison) | _quoted(cell.quotation) | _imported(cell.imported)
+        more_texts = (more.get(name, "") for name in optional)
+        out.writerow([*map(guarded, texts), *_numbers(column, cell, summary), *more_texts])
     return written.getvalue().encode()
 
 
@@ -82,33 +78,31 @@ def _numbers(column: Column, cell: TableCell, summary: CellSummary | None) -> li
     return [*what, *measured, column.unit, printed, int(cell.bold), *about]
 
 
-def _compared(one: Comparison | None) -> list[str]:
-    """The pairs, their mean difference, p and the corrected p."""
-    if one is None:
-        return [""] * len(_TESTED)
-    return [str(one.n), _exact(one.difference), _exact(one.p), _exact(one.corrected)]
-
-
 def _exact(value: float | None) -> str:
     return "" if value is None else repr(value)
 
 
-def _quoted(quotation: Quotation | None) -> list[str]:
-    """The published value (or word), its deviation, own - published, the tolerance and the verdict."""
+def _compared(one: Comparison | None) -> dict[str, str]:
+    if one is None:
+        return {}
+    return dict(zip(_TESTED, (str(one.n), *map(_exact, (one.difference, one.p, one.corrected))), strict=True))
+
+
+def _quoted(quotation: Quotation | None) -> dict[str, str]:
     if quotation is None:
-        return [""] * len(_PAPER)
+        return {}
     number = quotation.number
     value = guarded(number.printed) if number.value is None else repr(number.value)
-    return [value, *map(_exact, (number.std, quotation.difference, quotation.tolerance)), quotation.word or ""]
+    numbers = map(_exact, (number.std, quotation.difference, quotation.tolerance))
+    return dict(zip(_PAPER, (value, *numbers, quotation.word or ""), strict=True))
 
 
-def _imported(one: ImportedValue | None) -> list[str]:
-    """The row, the source, the own row, imported - own, p, the corrected p, and the word or why there is none."""
+def _imported(one: ImportedValue | None) -> dict[str, str]:
     if one is None:
-        return [""] * len(_IMPORTED)
-    test = one.test
-    if test is None:
-        return [guarded(one.label), guarded(one.source), *[""] * (len(_IMPORTED) - 2)]
+        return {}
+    found = {"imported_row": guarded(one.label), "source": guarded(one.source)}
+    if (test := one.test) is None:
+        return found
     numbers = map(_exact, (test.difference, test.p, test.corrected))
     word = f"{test.word}: {test.why}" if test.why else test.word
-    return [*map(guarded, (one.label, one.source, test.own)), *numbers, word]
+    return found | dict(zip(_IMPORTED[2:], (guarded(test.own), *numbers, word), strict=True))
