@@ -33,18 +33,10 @@ MOST_POINTS: Final = 2_000
 class Figure:
     """A drawn figure of a sweep, with everything that a file format needs."""
 
-    name: str
-    sweep: int
-    sweep_name: str
+    file_stem: str  # the file name without its suffix: lower-case ASCII letters, digits and hyphens
     specification: dict[str, Any]
     columns: Sequence[str]  # of the data
     rows: Sequence[Sequence[Value]]
-
-    @property
-    def file_stem(self) -> str:
-        """The file name of the figure without its suffix: lower-case ASCII letters, digits and hyphens."""
-        stem = re.sub(r"[^A-Za-z0-9]+", "-", f"{self.sweep_name}-{self.sweep}-{self.name}").strip("-").lower()
-        return stem[:100]
 
 
 def draw(results: SweepResults, name: str, catalog: Catalog, sources: Sources, *, heading: bool = True) -> Figure:
@@ -79,7 +71,8 @@ def draw(results: SweepResults, name: str, catalog: Catalog, sources: Sources, *
     }
     above = (title, [caption, *missing]) if heading else ("", missing)
     specification = {**style.assembled(it, drawing, *above), "usermeta": usermeta}
-    return Figure(name, results.sweep, results.name, specification, *_table(drawing))
+    stem = re.sub(r"[^A-Za-z0-9]+", "-", f"{results.name}-{results.sweep}-{name}").strip("-").lower()
+    return Figure(stem[:100], specification, *_table(drawing))
 
 
 def _layout(figure: Mapping[str, Any]) -> FigureSpec:

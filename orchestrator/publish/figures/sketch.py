@@ -4,7 +4,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Generic, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -156,12 +156,8 @@ Read = TypeVar("Read")
 Held = TypeVar("Held")
 
 
-@dataclass(frozen=True, slots=True)
-class Pooled(Generic[Read]):
-    """The data files of each point of a figure, one per repeat, and a note on missing files."""
-
-    found: Sequence[tuple[FigurePoint, Sequence[Read]]]
-    notes: Sequence[str]
+Pooled = tuple[Sequence[tuple[FigurePoint, Sequence[Read]]], Sequence[str]]
+"""The data files of each point of a figure, one per repeat, and a note on missing files."""
 
 
 def read(it: Sketch, convert: Callable[[Arrays], Read], *, first: bool = False) -> Pooled[Read]:
@@ -199,7 +195,7 @@ def pooled(
         count = "A data file is" if len(troubles) == 1 else f"{len(troubles)} data files are"
         more = "" if len(troubles) == 1 else ", for one"
         notes.append(f"{count} not drawn: {next(iter(troubles.values()))}{more}.")
-    return Pooled(pooled, notes)
+    return pooled, notes
 
 
 def figure_of(it: Sketch) -> str:
@@ -229,11 +225,6 @@ def numbers(given: Any, name: str, *shape: int | None) -> NDArray[np.float64]:
 def vector(arrays: Arrays, name: str, length: int | None = None) -> NDArray[np.float64]:
     """Reads a one-dimensional array of a data file; KeyError if missing, ValueError for a wrong shape or value."""
     return numbers(arrays[name], name, length)
-
-
-def scalar(arrays: Arrays, name: str) -> float:
-    """The single number `name` of a data file; raises KeyError if it is missing, ValueError if it is not one number."""
-    return float(np.asarray(arrays[name], dtype=np.float64).reshape(()))
 
 
 Seen = TypeVar("Seen")

@@ -67,10 +67,10 @@ def _steps(data: Sequence[Datum]) -> Any:
 
 def _norm_traces(it: Sketch) -> FigureDrawing:
     """The norms ||f|| of a few training images, one line each, of one repeat."""
-    pooled = sketch.read(it, _traces, first=True)
+    files, missing = sketch.read(it, _traces, first=True)
     data = [
         Datum(point.labels, {"step": int(step), "mean": float(value), "image": image})
-        for point, ((steps, norms),) in pooled.found
+        for point, ((steps, norms),) in files
         for image, column in enumerate(norms.T)
         for step, value in zip(steps, column, strict=True)
     ]
@@ -78,7 +78,7 @@ def _norm_traces(it: Sketch) -> FigureDrawing:
     y = style.value_axis("norm", log=it.layout.y_scale == "log")
     chart = base.encode(x=_steps(data), y=y, detail="image:N", color=style.colour(it), strokeDash=style.dash(it))
     caption = f"Norms of the embeddings of single training images, of {drawing.first_repeat(it)}."
-    return FigureDrawing([Plot("norm", alt.layer(chart), data)], caption=caption, notes=pooled.notes)
+    return FigureDrawing([Plot("norm", alt.layer(chart), data)], caption=caption, notes=missing)
 
 
 def _traces(arrays: Arrays) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -63,19 +63,19 @@ def draw(it: Sketch) -> FigureDrawing:
     def histograms_of(arrays: Arrays) -> Mapping[Quantity, Histogram]:
         return {quantity: _histogram(arrays, quantity) for quantity in quantities}
 
-    pooled = sketch.read(it, _windows if it.layout.windows else histograms_of)
+    files, missing = sketch.read(it, _windows if it.layout.windows else histograms_of)
     plots = []
-    for quantity in dict.fromkeys(quantity for _, repeats in pooled.found for held in repeats for quantity in held):
+    for quantity in dict.fromkeys(quantity for _, repeats in files for held in repeats for quantity in held):
         data = [
             datum
-            for point, repeats in pooled.found
+            for point, repeats in files
             if (histograms := [held[quantity] for held in repeats if quantity in held])
             for datum in _data(it, histograms, point.labels)
         ]
         plots.append(_plot(it, quantity, data))
     each = ", each panel since the one before it" if it.layout.windows else ""
     caption = f"{_SHOWN.get(name, name).format(split=sketch.split_of(it))}{each}: densities over {drawing.repeats(it)}."
-    return FigureDrawing(plots, caption=caption, notes=pooled.notes)
+    return FigureDrawing(plots, caption=caption, notes=missing)
 
 
 def _windows(arrays: Arrays) -> Mapping[Quantity, Histogram]:
@@ -101,7 +101,7 @@ def _histogram(arrays: Arrays, quantity: Quantity) -> Histogram:
     mean = float(middles @ shares)
     variance = float((middles - mean) ** 2 @ shares)
     if quantity.mean is not None and quantity.variance is not None:
-        mean, variance = sketch.scalar(arrays, quantity.mean), sketch.scalar(arrays, quantity.variance)
+        mean, variance = (float(sketch.numbers(arrays[it], it)) for it in (quantity.mean, quantity.variance))
     return Histogram(edges, counts, mean, variance)
 
 

@@ -94,10 +94,10 @@ def _bar() -> Any:
 
 def _cosines(it: Sketch) -> FigureDrawing:
     """The cosines between images, or the means between classes of many images; of one repeat."""
-    pooled = sketch.read(it, _matrix, first=True)
+    files, missing = sketch.read(it, _matrix, first=True)
     data = [
         Datum(point.labels, {"x": column, "y": row, "mean": float(value) if np.isfinite(value) else None})
-        for point, (matrix,) in pooled.found
+        for point, (matrix,) in files
         for (row, column), value in np.ndenumerate(matrix)
     ]
     x, y = (
@@ -113,7 +113,7 @@ def _cosines(it: Sketch) -> FigureDrawing:
         .encode(x=x, y=y, color=colour, tooltip=style.tips(it, {"mean:Q": "cosine"}))
     )
     caption = f"Cosines between {sketch.split_of(it)} images, sorted by class; {drawing.first_repeat(it)}."
-    return FigureDrawing([Plot("cosine", alt.layer(chart), data, square=True)], caption=caption, notes=pooled.notes)
+    return FigureDrawing([Plot("cosine", alt.layer(chart), data, square=True)], caption=caption, notes=missing)
 
 
 def _matrix(arrays: Arrays) -> NDArray[np.float64]:
@@ -127,16 +127,16 @@ def _matrix(arrays: Arrays) -> NDArray[np.float64]:
 
 def _stages(it: Sketch) -> FigureDrawing:
     """The cosines between training images and class vectors as pictures, one plot per stage."""
-    pooled = sketch.read(it, partial(sketch.read_stages, convert=_seen), first=True)
+    files, missing = sketch.read(it, partial(sketch.read_stages, convert=_seen), first=True)
     chart = partial(_pictured, it)
     plots = []
-    wanted, absent = sketch.drawn(it, [found for _, (found,) in pooled.found])
+    wanted, absent = sketch.drawn(it, [found for _, (found,) in files])
     for stage in wanted:
-        data = [Datum(point.labels, _values(*found[stage])) for point, (found,) in pooled.found if stage in found]
+        data = [Datum(point.labels, _values(*found[stage])) for point, (found,) in files if stage in found]
         plots.append(Plot(stage.key, chart, data, title=stage.title, square=True))
     shown = "Cosines between training images, across, and what the loss has learned of their classes, upwards"
     caption = f"{shown}; both sorted by class; {drawing.first_repeat(it)}."
-    return FigureDrawing(plots, caption=caption, notes=[*pooled.notes, *absent])
+    return FigureDrawing(plots, caption=caption, notes=[*missing, *absent])
 
 
 def _seen(arrays: Arrays, at: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
@@ -193,8 +193,8 @@ class _Looks:
 
 def _samples(it: Sketch) -> FigureDrawing:
     """One plot of all panels, of one repeat of each training."""
-    pooled = sketch.read(it, _looks, first=True)
-    shown = [(point, looks) for point, (looks,) in pooled.found]
+    files, missing = sketch.read(it, _looks, first=True)
+    shown = [(point, looks) for point, (looks,) in files]
     reach = max((looks.reach for _, looks in shown), default=1.0)
     steps = sorted({int(step) for _, looks in shown for step in looks.steps})
     data = [datum for point, looks in shown for datum in _sample_data(it, point, looks, reach)]
@@ -205,7 +205,7 @@ def _samples(it: Sketch) -> FigureDrawing:
         "Where the samples of a generator lie, by the iterations that are done, over the mixture that it is to learn; "
         f"each panel is shaded up to its own densest place. {drawing.first_repeat(it).capitalize()}."
     )
-    return FigureDrawing([plot], caption=caption, notes=[*pooled.notes, *_outside(it, shown, reach)])
+    return FigureDrawing([plot], caption=caption, notes=[*missing, *_outside(it, shown, reach)])
 
 
 def _looks(arrays: Arrays) -> _Looks:

@@ -19,11 +19,11 @@ _SHOWN: Final = {
 
 def draw(it: Sketch) -> FigureDrawing:
     """Draws the picture sheets that trainings kept, with a panel for each point of the figure."""
-    pooled = sketch.pooled(
+    files, missing = sketch.pooled(
         it, it.sources.pictures, ".png", lambda trial, content: (trial, content, style.size(content)), first=True
     )
     data, sizes, left_out, held = [], [], 0, 0
-    for point, ((trial, content, size),) in pooled.found:
+    for point, ((trial, content, size),) in files:
         held += len(content)
         if held > MOST_BYTES:
             left_out += 1
@@ -38,4 +38,4 @@ def draw(it: Sketch) -> FigureDrawing:
     tall = max((height / width for width, height in sizes), default=0.0)
     plot = Plot(name, style.chart, data, tall=tall, least=(width, 0))
     caption = f"{shown}; {drawing.first_repeat(it)}."
-    return FigureDrawing([plot], caption=caption, notes=[*pooled.notes, *notes])
+    return FigureDrawing([plot], caption=caption, notes=[*missing, *notes])

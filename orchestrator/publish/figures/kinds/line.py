@@ -60,9 +60,9 @@ def _layers(it: Sketch, title: str, data: list[Datum]) -> list[Any]:
 
 def _spectrum(it: Sketch) -> FigureDrawing:
     """Singular values, the largest first: the mean over repeats."""
-    pooled = sketch.read(it, partial(sketch.vector, name="singular"))
+    files, missing = sketch.read(it, partial(sketch.vector, name="singular"))
     data = []
-    for point, repeats in pooled.found:
+    for point, repeats in files:
         for rank, values in enumerate(zip(*repeats, strict=False), start=1):
             shown = drawing.values(statistic(list(map(float, values))), it.layout.error, 1.0)
             low = shown["low"]  # the band ends at zero, as no singular value is negative
@@ -75,4 +75,4 @@ def _spectrum(it: Sketch) -> FigureDrawing:
     tooltip = style.tips(it, {"x:Q": "rank", "mean:Q": title, "n:Q": "n"})
     caption = f"Singular values of the directions of the {sketch.split_of(it)} embeddings, {drawing.averaged(it)}."
     plot = Plot("singular", style.banded(it, base, y, tooltip), data)
-    return FigureDrawing([plot], caption=caption, notes=pooled.notes)
+    return FigureDrawing([plot], caption=caption, notes=missing)

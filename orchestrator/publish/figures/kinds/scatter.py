@@ -49,15 +49,13 @@ def draw(it: Sketch) -> FigureDrawing:
     staged = name == "tsne_stages"
     sized = name == "gradients"
     whole = _sizes if sized else _whole
-    pooled = sketch.read(it, partial(sketch.read_stages, convert=_stage) if staged else whole, first=True)
-    every = [cloud for _, (found,) in pooled.found for cloud in found.values()]
+    files, missing = sketch.read(it, partial(sketch.read_stages, convert=_stage) if staged else whole, first=True)
+    every = [cloud for _, (found,) in files for cloud in found.values()]
     classes = [str(label) for label in sorted({int(label) for cloud in every for label in np.unique(cloud.label)})]
     plots = []
-    wanted, absent = sketch.drawn(it, [found for _, (found,) in pooled.found])
+    wanted, absent = sketch.drawn(it, [found for _, (found,) in files])
     for stage in wanted:
-        data = [
-            datum for point, (found,) in pooled.found if stage in found for datum in _data(found[stage], point.labels)
-        ]
+        data = [datum for point, (found,) in files if stage in found for datum in _data(found[stage], point.labels)]
         chart = _chart(classes, data, circle=name == "unit_circle", sized=sized)
         plots.append(Plot(stage.key if staged else name, chart, data, title=stage.title if staged else "", square=True))
     starred = any(len(cloud.proxies) for cloud in every)
@@ -68,7 +66,7 @@ def draw(it: Sketch) -> FigureDrawing:
     left_out = max((cloud.count for cloud in every if cloud.count > len(cloud.xy)), default=0)
     notes = [f"At most {MOST_POINTS:,} of {left_out:,} images are drawn in a panel."] if left_out else []
     series = classes if len(classes) <= MOST_NAMED else []
-    return FigureDrawing(plots, caption, notes=[*pooled.notes, *absent, *notes], series=series)
+    return FigureDrawing(plots, caption, notes=[*missing, *absent, *notes], series=series)
 
 
 def _data(cloud: Cloud, labels: Labels) -> Iterator[Datum]:
