@@ -52,7 +52,15 @@ def _multiples(
         return _specification(alt.Chart(alt.Data(values=[])).mark_point().properties(title=title))
     places = [x for points in found.values() for x, _ in points]
     axis = alt.X(f"{across}:Q", title=across, scale=alt.Scale(domain=[min(places), max(places)], nice=False))
-    multiples = [_multiple(key, points, titles[key], axis, across) for key, points in found.items()]
+    multiples = []
+    for key, points in found.items():
+        # A value that is not a number breaks the line, which shows that the training diverged.
+        values = [{across: x, "value": value if _is_number(value) else None} for x, value in points]
+        chart = alt.Chart(alt.Data(values=values), title=titles[key], width=_MULTIPLE_WIDTH, height=_MULTIPLE_HEIGHT)
+        line = chart.mark_line(point={"size": 12} if len(values) <= 60 else False, strokeWidth=1.5)
+        y = alt.Y("value:Q", title=None, scale=alt.Scale(zero=key in USAGE), axis=alt.Axis(format="~g"))
+        tips = [alt.Tooltip(f"{across}:Q", format="~g"), alt.Tooltip("value:Q", title=key, format=".5g")]
+        multiples.append(line.encode(x=axis, y=y, tooltip=tips))
     together = alt.concat(*multiples, columns=_COLUMNS, spacing=24).properties(title=title, background="transparent")
     return _specification(together.configure_view(stroke=None).configure_axis(gridOpacity=0.6, tickCount=5))
 
@@ -60,23 +68,6 @@ def _multiples(
 def _specification(chart: alt.TopLevelMixin) -> dict[str, Any]:
     specification: dict[str, Any] = chart.to_dict()
     return specification
-
-
-def _multiple(
-    key: str, points: Sequence[tuple[float, float | None]], title: str, axis: alt.X, across: str
-) -> alt.Chart:
-    # A value that is not a number breaks the line, which shows that the training diverged.
-    values = [{across: x, "value": value if _is_number(value) else None} for x, value in points]
-    scale = alt.Scale(zero=key in USAGE)
-    return (
-        alt.Chart(alt.Data(values=values), title=title, width=_MULTIPLE_WIDTH, height=_MULTIPLE_HEIGHT)
-        .mark_line(point={"size": 12} if len(values) <= 60 else False, strokeWidth=1.5)
-        .encode(
-            x=axis,
-            y=alt.Y("value:Q", title=None, scale=scale, axis=alt.Axis(format="~g")),
-            tooltip=[alt.Tooltip(f"{across}:Q", format="~g"), alt.Tooltip("value:Q", title=key, format=".5g")],
-        )
-    )
 
 
 def curve_title(key: str, parts: Catalog | None) -> str:

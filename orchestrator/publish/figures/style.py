@@ -185,12 +185,9 @@ def _broken(text: str, space: float, *, size: float = _PROSE) -> Iterator[str]:
 
 def size(content: bytes) -> tuple[int, int]:
     """The width and height of a PNG file from its header; ValueError if it is not a PNG file or too large."""
-    if content[:8] != _SIGNATURE or content[12:16] != b"IHDR":
-        raise ValueError("the picture is not a PNG file")
-    try:
-        width, height = struct.unpack(">II", content[16:24])
-    except struct.error:
-        raise ValueError("the PNG file is truncated") from None
+    if content[:8] != _SIGNATURE or content[12:16] != b"IHDR" or len(content) < 24:
+        raise ValueError("the picture is not a PNG file, or is truncated")
+    width, height = struct.unpack(">II", content[16:24])
     if not 0 < width * height <= MOST_PIXELS:
         raise ValueError(f"the picture has {width:,} x {height:,} pixels; at most {MOST_PIXELS:,} in all are drawn")
     return width, height
