@@ -141,19 +141,17 @@ def batch_statistics(embeddings: Tensor, labels: Tensor) -> dict[str, float]:
     mean cosine over pairs of one class and of two, NaN if there are none. All are NaN if f is not finite.
     """
     raw = precise(embeddings.detach())
-    names = ("norm_mean", "norm_var", "s_mu", "cos_ap", "cos_an")
     if not bool(raw.isfinite().all()):
-        return dict.fromkeys(names, math.nan)
+        return dict.fromkeys(("norm_mean", "norm_var", "s_mu", "cos_ap", "cos_an"), math.nan)
     length, directions = norms(raw).double(), unit(raw)
     cosines = pair_cosines(directions, torch.unique(labels, return_inverse=True)[1])
-    values = (
-        float(length.mean()),
-        float(length.var(correction=0)),
-        float(mean_singular_value(directions)),
-        cosines.positive.mean,
-        cosines.negative.mean,
-    )
-    return dict(zip(names, values, strict=True))
+    return {
+        "norm_mean": float(length.mean()),
+        "norm_var": float(length.var(correction=0)),
+        "s_mu": float(mean_singular_value(directions)),
+        "cos_ap": cosines.positive.mean,
+        "cos_an": cosines.negative.mean,
+    }
 
 
 class Variation(NamedTuple):

@@ -70,8 +70,7 @@ def evaluate(
     metrics = kept_weights.further(recipe, kept, names, place, noted)
     facts = results.facts(determinism.device(place.device), place.threads)
     written = results.write(place.storage, results.files(noted, kept.checkpoint) | noted.files)
-    if queries := results.query_facts(noted.scores, kept.checkpoint):
-        facts = {**facts, "queries": queries}
+    facts |= results.query_facts(noted.scores, kept.checkpoint)
     seconds = time.monotonic() - began
     return Result(outcome="ok", metrics=metrics, steps=0, seconds=seconds, provenance=facts, artifacts=written)
 
@@ -108,7 +107,7 @@ def _one(
         best_step=session.best.step if session.best else None,
         steps=session.step,
         seconds=session.seconds,
-        provenance=session.read | ({"queries": queries} if queries else {}),
+        provenance=session.read | queries,
         artifacts=artifacts,
     )
 

@@ -45,7 +45,13 @@ CASES: dict[str, dict[str, Any]] = {
         "eta_schedule": "linear",
         "optimizer": {"name": "rmsprop", "momentum": 0.9, "weight_decay": 1e-3},
     },
-    "random crops in bfloat16": {"augment": "crop_flip", "crop": 7, "precision": "bf16", "channels_last": True},
+    "random crops in bfloat16": {
+        "augment": "crop_flip",
+        "crop": 7,
+        "precision": "bf16",
+        "channels_last": True,
+        "chunk": 8,
+    },
     "float16 with a scaled gradient": {"precision": "fp16", "clip_norm": 0.1},
     "epochs": {
         "iterations": None,

@@ -90,9 +90,9 @@ def test_equal_meanings_have_equal_fingerprints_and_others_have_others() -> None
     assert complete(Recipe.model_validate(dict(reversed(RECIPE.items()))), CATALOG).fingerprint == known
 
 
-def revised(*names: str, **update: Any) -> Catalog:
+def revised(*names: str, of: Catalog = CATALOG, **update: Any) -> Catalog:
     """The catalog in which parts of these names, or of these kinds, are others."""
-    entries = [one.model_copy(update=update) if {one.kind, one.name} & {*names} else one for one in CATALOG.entries]
+    entries = [one.model_copy(update=update) if {one.kind, one.name} & {*names} else one for one in of.entries]
     return Catalog(entries=entries)
 
 
@@ -142,12 +142,6 @@ def with_inner(of: Any = OF, catalog: Catalog = PARTS, **more: Any) -> Recipe:
     return complete(Recipe.model_validate(written(of, **more)), catalog)
 
 
-def with_version(name: str, version: int) -> Catalog:
-    """The catalog in which a backbone has another version."""
-    entries = [one.model_copy(update={"version": version}) if one.name == name else one for one in PARTS.entries]
-    return Catalog(entries=entries)
-
-
 def test_a_sound_one_is_filled_in() -> None:
     assert said() == {}
     found = with_inner()
@@ -162,8 +156,8 @@ def test_a_sound_one_is_filled_in() -> None:
 
 def test_its_version_and_weights_are_part_of_the_fingerprint() -> None:
     found = with_inner()
-    assert with_inner(catalog=with_version("mobilenet_v1", 2)).fingerprint != found.fingerprint
-    assert with_inner(catalog=with_version("resnet18", 2)).fingerprint == found.fingerprint
+    assert with_inner(catalog=revised("mobilenet_v1", of=PARTS, version=2)).fingerprint != found.fingerprint
+    assert with_inner(catalog=revised("resnet18", of=PARTS, version=2)).fingerprint == found.fingerprint
     assert with_inner({**OF, "weights": "other.pt"}).pins.weights is None
     assert with_inner({**OF, "weights": "other.pt"}).fingerprint != found.fingerprint
 
@@ -171,7 +165,7 @@ def test_its_version_and_weights_are_part_of_the_fingerprint() -> None:
 def test_a_new_version_outdates_what_was_trained() -> None:
     stamped = stamp(with_inner().model_dump(mode="json"))
     assert changes(stamped, PARTS) == ()
-    (change,) = changes(stamped, with_version("mobilenet_v1", 2))
+    (change,) = changes(stamped, revised("mobilenet_v1", of=PARTS, version=2))
     assert str(change) == "backbone 'mobilenet_v1' (version 1, now 2)"
 
 

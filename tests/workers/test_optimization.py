@@ -470,10 +470,3 @@ def test_batch_norm_in_chunks_counts_each_chunk_once(tmp_path: Path) -> None:
     terms.total.backward()
     assert torch.equal(norm.running_mean, mean)
     assert int(norm.num_batches_tracked) == count
-
-
-def test_a_chunked_training_repeats_and_resumes(tmp_path: Path) -> None:
-    what = recipe(**{**CHUNKED, "head": "bn_fc", "chunk": 8, "precision": "bf16"})
-    whole, _ = run(what, tmp_path / "whole")
-    assert whole.outcome == "ok"
-    assert numbers(cut_and_resumed(what, tmp_path, [5, 3])) == numbers(whole)

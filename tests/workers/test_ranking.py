@@ -14,7 +14,7 @@ from torch import Tensor
 
 from tests.workers.inputs import evaluate, random_batch
 from workers.evaluation.evaluate import Evaluation
-from workers.evaluation.neighbours import ROUNDING, Neighbours, Similarity, neighbours, tie_tolerance, tied_hit_rate
+from workers.evaluation.neighbours import ROUNDING, Neighbours, Similarity, neighbours, tie_tolerance
 from workers.geometry import unit
 
 RETRIEVAL = ["recall@1", "recall@2", "recall@4", "map@r", "r_precision"]
@@ -212,11 +212,12 @@ def test_many_images_with_many_ties(sizes: tuple[int, ...], chunk: int) -> None:
 
 def test_a_hit_rate_is_that_of_drawing_without_putting_back() -> None:
     for closer, tied, own in ((0, 0, 1), (2, 0, 5), (0, 1, 1), (3, 50_000, 7), (0, 9, 60_000)):
-        counts = [torch.tensor([count]) for count in (closer, tied, own)]
+        counts = {"closer": closer, "tied": tied, "own": own}
+        found = Neighbours.blank(1)._replace(**{name: torch.tensor([count]) for name, count in counts.items()})
         for k in (1, 2, 3, 4, 5, 10, 1000, 100_000):
             left = max(0, k - closer)
             missed = math.comb(tied, left) / math.comb(tied + own, left) if left <= tied else 0.0
-            assert tied_hit_rate(*counts, k).item() == pytest.approx(1 - missed, abs=1e-9)  # type: ignore[call-arg]
+            assert found.hit_rate(k).item() == pytest.approx(1 - missed, abs=1e-9)
 
 
 def _by_the_code(unit_rows: Tensor, labels: Tensor, k: int, gallery: tuple[Tensor, Tensor] | None) -> float:

@@ -48,8 +48,15 @@ class Neighbours(NamedTuple):
         return cls(*(torch.zeros(queries, dtype=dtype, device=device) for dtype in (*counts, *shares)))
 
     def hit_rate(self, k: int) -> Tensor:
-        """The probability for each query that an image of its class is among its k nearest, float64."""
-        return tied_hit_rate(self.closer, self.tied, self.own, k)
+        """The probability for each query that an image of its class is among its k nearest, float64.
+
+        All m = k - closer remaining places go to other classes with probability C(tied, m) / C(tied + own, m).
+        """
+        places = (k - self.closer).clamp(min=0)
+        every, left = self.tied + self.own, (self.tied - places).clamp(min=0)
+        counts = (self.tied, left, every, left + self.own)
+        tied, missed, all_, rest = (torch.lgamma(count.double() + 1) for count in counts)
+        return 1 - (tied - missed - all_ + rest).exp().masked_fill(places > self.tied, 0.0)
 
 
 class Similarity(NamedTuple):
@@ -193,8 +200,8 @@ def _neighbours_of(
     own = _take_own(similarity, classes, gallery)
     best, tolerance = own.amax(dim=1, keepdim=True), chosen.tolerance
     closer = above(similarity, best + tolerance)
-    tied = at_least(similarity, best - tolerance) - closer
-    tied_own = at_least(own, best - tolerance)
+    tied = above(similarity, best - tolerance, or_equal=True) - closer
+    tied_own = above(own, best - tolerance, or_equal=True)
     bound = best.clamp(min=0) if itself is not None and chosen.sec else best
     sec_rank = 1 + _strictly_closer(similarity, bound, best, closer, tied)
 
@@ -227,13 +234,14 @@ def _take_own(similarity: Tensor, classes: Tensor, gallery: Gallery) -> Tensor:
     return own
 
 
-def above(values: Tensor, bound: Tensor) -> Tensor:
-    """The number of values in each row [b, n] that are above its `bound` [b, 1]."""
-    return _counted(values, bound, np.greater) if values.device.type == "cpu" else (values > bound).sum(dim=1)
+def above(values: Tensor, bound: Tensor, *, or_equal: bool = False) -> Tensor:
+    """The number of values in each row [b, n] that are above its `bound` [b, 1], or also equal to it.
 
-
-def _counted(values: Tensor, bound: Tensor, compare: Callable[..., Any]) -> Tensor:
-    """How often `compare` holds in each row. It uses NumPy, since torch compares a row with its bound one by one."""
+    On a CPU it uses NumPy, since torch compares a row with its bound one by one.
+    """
+    if values.device.type != "cpu":
+        return (values >= bound if or_equal else values > bound).sum(dim=1)
+    compare = np.greater_equal if or_equal else np.greater
     found = torch.empty(len(values), dtype=torch.int64)
 
     def work(some: slice) -> None:
@@ -267,11 +275,6 @@ def _each(parts: Sequence[Any], work: Callable[[Any], None]) -> None:
         return
     with ThreadPoolExecutor(threads) as pool:
         list(pool.map(work, parts))
-
-
-def at_least(values: Tensor, bound: Tensor) -> Tensor:
-    """The number of values in each row [b, n] that are at least its `bound` [b, 1]."""
-    return _counted(values, bound, np.greater_equal) if values.device.type == "cpu" else (values >= bound).sum(dim=1)
 
 
 def _strictly_closer(similarity: Tensor, bound: Tensor, best: Tensor, closer: Tensor, tied: Tensor) -> Tensor:
@@ -483,16 +486,3 @@ def _cut_ties(cosines: Tensor, relevant: Tensor, tolerance: int) -> Tensor:
 def tie_tolerance(dtype: torch.dtype) -> float:
     """The difference up to which two cosines of `dtype` are tied: 1.9e-6 in float32."""
     return float(ROUNDING * torch.finfo(dtype).eps)
-
-
-def tied_hit_rate(closer: Tensor, tied: Tensor, own: Tensor, k: int) -> Tensor:
-    """P(an image of the own class is among the k nearest) of each query, [q] in float64.
-
-    `closer` images of other classes are closer than the best own one; `tied` of other classes and `own` of the own
-    class, including it, are tied with it. All m = k - closer remaining places go to other classes with probability
-    C(tied, m) / C(tied + own, m).
-    """
-    places = (k - closer).clamp(min=0)
-    every, left = tied + own, (tied - places).clamp(min=0)
-    tied_, left_, every_, rest_ = (torch.lgamma(one.double() + 1) for one in (tied, left, every, left + own))
-    return 1 - (tied_ - left_ - every_ + rest_).exp().masked_fill(places > tied, 0.0)

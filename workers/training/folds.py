@@ -132,14 +132,12 @@ def _result(recipe: Recipe, done: Sequence[Fold], session: Session, place: Place
     metrics |= joined(session, [fold.modules for fold in done], names, checkpoint_, scores)
     if all(fold.beside for fold in done):
         metrics |= joined(session, [fold.beside for fold in done], names, BEST_TEST)
-    queries = results.query_facts(scores, checkpoint_)
     kept = KEPT_FILES[checkpoint_ == "last"]
     about = {"recipe": recipe.model_dump(mode="json"), "steps": [fold.step for fold in done]}
     checkpoint.keep(place.storage / kept, [fold.modules for fold in done], about | {"network": session.network})
     written = results.write(place.storage, results.files(session.scored(scores), checkpoint_))
     result = _result_of(done, metrics, session, [kept, *_written(done, place.storage), *written])
-    facts: dict[str, Any] = {"queries": queries} if queries else {}
-    return result.model_copy(update={"provenance": result.provenance | facts})
+    return result.model_copy(update={"provenance": result.provenance | results.query_facts(scores, checkpoint_)})
 
 
 def joined(

@@ -82,14 +82,10 @@ class Optimization:
         self.scale.descend(total, self.optimizer, self._clip)
 
     def _clip(self) -> None:
-        value, norm = self._recipe.clip_value, self._recipe.clip_norm
-        if value is None and norm is None:
-            return
-        self.scale.unscale(self.optimizer)
-        if value is not None:
-            nn.utils.clip_grad_value_(self._parameters, value)
-        if norm is not None:
-            nn.utils.clip_grad_norm_(self._parameters, norm)
+        if self._recipe.clip_value is not None:
+            nn.utils.clip_grad_value_(self._parameters, self._recipe.clip_value)
+        if self._recipe.clip_norm is not None:
+            nn.utils.clip_grad_norm_(self._parameters, self._recipe.clip_norm)
 
     def state_dict(self) -> dict[str, Any]:
         return {"optimizer": self.optimizer.state_dict(), **self.scale.state_dict()}
@@ -163,10 +159,10 @@ class LossScale:
     def descend(self, total: Tensor, optimizer: torch.optim.Optimizer, clip: Callable[[], None]) -> None:
         """One step down the gradient of the finite scalar `total`, or none if the gradient is not finite.
 
-        `clip` may change the gradients, for which it calls `unscale`. Raises Diverged after too many such iterations in
-        a row.
+        `clip` may change the gradients. Raises Diverged after too many such iterations in a row.
         """
         self._scaler.scale(total).backward()  # type: ignore[no-untyped-call]
+        self._scaler.unscale_(optimizer)
         clip()
         before = self._scaler.get_scale()
         self._scaler.step(optimizer)
@@ -175,9 +171,6 @@ class LossScale:
             self._left_out("gradient", self._scaler.get_scale())
         else:
             self._run = 0
-
-    def unscale(self, optimizer: torch.optim.Optimizer) -> None:
-        self._scaler.unscale_(optimizer)
 
     def skip(self) -> str:
         """Leave out an iteration whose loss is not finite; returns a message.

@@ -133,8 +133,8 @@ def files(scored: NotedScores, checkpoint: str) -> dict[str, bytes]:
 
 
 def query_facts(scores: Mapping[str, QueryScores], checkpoint: str) -> dict[str, JsonValue]:
-    """The provenance of per-query scores: the data set and checkpoint they were computed with."""
-    return {
+    """The provenance `queries` of per-query scores, by split; empty if there are none."""
+    found: dict[str, JsonValue] = {
         split: {
             "file": _named(split),
             "checkpoint": checkpoint,
@@ -145,6 +145,7 @@ def query_facts(scores: Mapping[str, QueryScores], checkpoint: str) -> dict[str,
         for split, arrays in scores.items()
         if arrays
     }
+    return {"queries": found} if found else {}
 
 
 def _named(split: str) -> str:
