@@ -20,17 +20,15 @@ from ray.exceptions import ActorUnschedulableError, RayActorError
 from orchestrator.run import dispatch as dispatching
 from orchestrator.run.attempt import Allowance, Workplace
 from orchestrator.run.dispatch import Dispatch, Execution, Report
-from orchestrator.run.engine import Engine, Site, engine_named
+from orchestrator.run.engine import Engine
 from orchestrator.run.inline import Inline
-from orchestrator.run.ray import TOKENS_SINCE
 from orchestrator.run.ray import pool as slots
-from orchestrator.run.ray.__main__ import main
 from orchestrator.run.ray.engine import Listening, RayTune
 from orchestrator.run.ray.pool import PooledSlot, SlotPool
 from orchestrator.run.ray.tune import PREFIX, shown
 from orchestrator.run.slot import PROTOCOL
 from orchestrator.spec.spec import Slot
-from orchestrator.views.errors import FencedError, MetricsweepError, UnavailableError
+from orchestrator.views.errors import FencedError, UnavailableError
 from orchestrator.views.operations import Node, Shape, SlotReport
 from orchestrator.views.runs import Order
 from tests.conftest import ROOT
@@ -515,22 +513,11 @@ def test_short_trainings_share_a_few_processes_of_tune_and_each_is_shown(local_r
     assert len({result["pid"] for result in ended}) <= 3
 
 
-def test_a_ray_without_tokens_starts_no_node_and_is_no_engine(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("orchestrator.run.ray.version", lambda name: "2.51.2")
-    message = "Ray 2.51.2 has no token authentication"
-    assert main(["--head"]) == 1
-    assert message in capsys.readouterr().err
-    with pytest.raises(MetricsweepError, match=message):
-        engine_named("ray_tune", Site(Workplace("tests.run.trainings:quick", tmp_path, tmp_path), tmp_path))
-
-
 def test_only_a_ray_with_tokens_is_installed() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     (needed,) = (one for one in map(Requirement, project["optional-dependencies"]["server"]) if one.name == "ray")
     (lowest,) = (Version(bound.version) for bound in needed.specifier if bound.operator == ">=")
-    assert lowest.release >= TOKENS_SINCE
+    assert lowest.release >= (2, 52), "the first release that supports RAY_AUTH_MODE=token"
     assert f"{lowest.major + 1}.0.0" not in needed.specifier
 
 

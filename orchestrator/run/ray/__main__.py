@@ -18,9 +18,7 @@ from typing import Final
 import psutil
 
 from orchestrator.host.logs import begin_logging
-from orchestrator.run.ray import require_tokens
 from orchestrator.run.slot import CHECK_SECONDS, VARIABLE, Preemption
-from orchestrator.views.errors import MetricsweepError
 
 log = logging.getLogger("orchestrator.run.ray")
 
@@ -52,11 +50,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options, words = parser.parse_known_args(arguments)
     begin_logging()
     try:
-        require_tokens()
         command = _command_of(words, os.environ)
         with tempfile.TemporaryDirectory(prefix="metricsweep-node-") as folder:
             return RayNode(command, Path(folder), options.grace, options.drain).run()
-    except (MetricsweepError, OSError, ValueError) as error:
+    except (OSError, ValueError) as error:
         print(error, file=sys.stderr)
         return 1
 
