@@ -1,4 +1,4 @@
-"""Slots as Slurm jobs: submits them on demand, watches the queue, and finds lost jobs."""
+"""Slots as Slurm jobs: submits them on demand and watches the queue."""
 
 import hashlib
 import math
@@ -8,14 +8,14 @@ import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from orchestrator.run.files.engine import DemandReader
-from orchestrator.run.files.slot import Mailbox, mailboxes
+from orchestrator.run.files.slot import mailboxes
 from orchestrator.settings import SECRET_VARIABLES
 
 _GPUS: Final = re.compile(r"gpu(?::[A-Za-z][\w.-]*)?(?::(?P<count>\d+))?(?:\(.*\))?")
@@ -26,7 +26,6 @@ PLENTY: Final = float(2**60)  # the memory of a job without `mem`: its partition
 
 KEPT: Final = 200  # logs of ended jobs that are kept, the latest ones
 MOST_BYTES: Final = 64 * 2**20  # of one log; a larger log is emptied, and its job appends to it
-LOOK_SECONDS: Final = 60.0
 TIMEOUT_SECONDS: Final = 120.0
 """Of a command; Slurm's commands themselves try for some time while slurmctld does not answer."""
 _SHORT_SECONDS: Final = 60.0  # if all jobs of a submission end so soon, something is wrong with them
@@ -135,14 +134,14 @@ class Keeper:
     ) -> None:
         self._root, self._job, self._most, self._variables, self._notify = root, job, most, variables, notify
         self.name = job.name(root)
-        self._queue, self._demand = Queue(self.name), DemandReader(root)
-        self._lost_jobs = LostJobs(root)
+        self._demand = DemandReader(root)
         self._line = ""  # the last line that was printed
         self._submitted: float | None = None  # the time of the last submission, until its jobs were seen to run
         self._short = 0  # failed submissions in a row
         self._ending: dict[str, float] = {}  # by job, the time since when it has been ending
         self._not_before = float("-inf")
-        self._logs = JobLogs(root / _LOGS)
+        self._logs = root / _LOGS
+        self._logs.mkdir(mode=0o700, exist_ok=True)
 
     def turn(self) -> None:
         """Check Slurm's queue once, and submit or cancel jobs; errors of Slurm are printed, and tried again later."""
@@ -154,9 +153,8 @@ class Keeper:
 
     def _turn(self) -> None:
         needed = self._demand.slots(self._job.offer)
-        known = self._queue.jobs()
-        self._lost_jobs.remove(known)
-        self._logs.tidy({job.number for job in known})
+        known = queued(self.name)
+        tidy_logs(self._logs, {job.number for job in known})
         jobs = self._counted(known)
         if needed is None:
             self._print(f"{_summary(jobs)}; no conductor says how many slots it needs, so nothing more is submitted")
@@ -167,10 +165,16 @@ class Keeper:
             self._submit(needed - len(jobs))
             return
         if len(jobs) > needed:
-            joined = self._lost_jobs.joined()  # after a crash slurmctld may report a job with a slot as pending
+            joined = self._joined()  # after a crash slurmctld may report a job with a slot as pending
             waiting = [job for job in jobs if job.pending and job.number not in joined]
-            self._queue.cancel(waiting[: len(jobs) - needed])
+            cancel(waiting[: len(jobs) - needed])
         self._print(f"use for {needed}: {_summary(jobs)}")
+
+    def _joined(self) -> set[str]:
+        """The Slurm jobs whose slot has joined, whatever Slurm reports; 12_3r1-0a1b2c3d is a slot of the job 12_3."""
+        with suppress(OSError):
+            return {mailbox.name.rpartition("-")[0].partition("r")[0] for mailbox in mailboxes(self._root)}
+        return set()
 
     def _counted(self, known: list[Queued]) -> list[Queued]:
         """The jobs without those that have been ending for long; a job that ends for a short time was preempted."""
@@ -189,11 +193,11 @@ class Keeper:
             self._submitted, self._short = (None, 0) if age > _SHORT_SECONDS else (time.monotonic(), self._short)
         elif not jobs and needed:
             self._submitted = None
-            self._print(f"the jobs ended as soon as they had begun; their logs in {self._logs.folder} say why")
+            self._print(f"the jobs ended as soon as they had begun; their logs in {self._logs} say why")
             self._pause()
 
     def _submit(self, count: int) -> None:
-        number = self._queue.submit(self._job.options(self._root, count), self._job.script(self._variables))
+        number = submit(self._job.options(self._root, count), self._job.script(self._variables))
         self._submitted = time.monotonic()
         self._print(f"submitted array {number} of {count}")
 
@@ -208,27 +212,23 @@ class Keeper:
         self._line = line
 
 
-class Queue:
-    """The Slurm jobs of this user with one name. Methods raise SlurmError."""
+def queued(name: str) -> list[Queued]:
+    """The jobs of this user with a name in Slurm's queue that have not ended; raises SlurmError."""
+    states = "PENDING,RUNNING,CONFIGURING,SUSPENDED,COMPLETING"
+    wanted = ("--noheader", "--array", f"--states={states}", f"--name={name}", f"--user={os.getuid()}")
+    lines = _run(["squeue", *wanted, "--format=%i|%T|%r"]).splitlines()
+    return [Queued(*line.strip().split("|", 2)) for line in lines if line.count("|") >= 2]
 
-    def __init__(self, name: str) -> None:
-        self._name = name
 
-    def jobs(self) -> list[Queued]:
-        """The jobs in Slurm's queue that have not ended."""
-        states = "PENDING,RUNNING,CONFIGURING,SUSPENDED,COMPLETING"
-        needed = ("--noheader", "--array", f"--states={states}", f"--name={self._name}", f"--user={os.getuid()}")
-        lines = _run(["squeue", *needed, "--format=%i|%T|%r"]).splitlines()
-        return [Queued(*line.strip().split("|", 2)) for line in lines if line.count("|") >= 2]
+def submit(options: Sequence[str], script: str) -> str:
+    """Submit an array of jobs; returns its number. Raises SlurmError."""
+    return _run(["sbatch", *options], script).strip().partition(";")[0]
 
-    def submit(self, options: Sequence[str], script: str) -> str:
-        """Submit an array of jobs; returns its number."""
-        return _run(["sbatch", *options], script).strip().partition(";")[0]
 
-    def cancel(self, jobs: Sequence[Queued]) -> None:
-        """Cancel pending jobs; a job that has begun meanwhile continues."""
-        if jobs:
-            _run(["scancel", "--state=PENDING", *(job.number for job in jobs)])
+def cancel(jobs: Sequence[Queued]) -> None:
+    """Cancel pending jobs; a job that has begun meanwhile continues. Raises SlurmError."""
+    if jobs:
+        _run(["scancel", "--state=PENDING", *(job.number for job in jobs)])
 
 
 def _run(command: Sequence[str], given: str | None = None) -> str:
@@ -265,89 +265,15 @@ class SlurmError(RuntimeError):
     """A command of Slurm failed; the message is that of the command."""
 
 
-class LostJobs:
-    """Removes the slots of jobs that were killed, so that their trainings continue at once.
-
-    A slot is removed if its job was seen before, is missing at two checks in a row (after a crash slurmctld has
-    forgotten for a while which jobs have begun), and the slot has not written between them. Slots of other keepers'
-    jobs stay; a slot that is silent for a minute is lost anyway.
-    """
-
-    def __init__(self, root: Path) -> None:
-        self._root = root
-        self._seen: set[str] = set()
-        self._missed: dict[str, int] = {}  # by slot, its latest beat
-
-    def remove(self, jobs: Iterable[Queued]) -> None:
-        """Remove the slots whose Slurm job has no node any more, or was started again since."""
-        alive = {job.number for job in jobs if not job.pending}
-        self._seen |= alive
-        missed: dict[str, int] = {}
-        with suppress(OSError):
-            dead = self._dead(mailboxes(self._root), alive)
-            for mailbox in dead:
-                beat = _beat(mailbox)
-                if self._missed.get(mailbox.name) == beat:
-                    mailbox.remove()
-                else:
-                    missed[mailbox.name] = beat
-        self._missed = missed
-
-    def joined(self) -> set[str]:
-        """The Slurm jobs whose slot has joined, whatever Slurm reports."""
-        with suppress(OSError):
-            return {_job(mailbox)[0] for mailbox in mailboxes(self._root)}
-        return set()
-
-    def _dead(self, there: list[Mailbox], alive: set[str]) -> list[Mailbox]:
-        runs = [(mailbox, *_job(mailbox)) for mailbox in there]
-        latest: dict[str, int] = {}
-        for _, job, again in runs:
-            latest[job] = max(again, latest.get(job, 0))
-        mine = [(mailbox, job, again) for mailbox, job, again in runs if job in self._seen]
-        return [mailbox for mailbox, job, again in mine if job not in alive or again < latest[job]]
-
-
-def _beat(mailbox: Mailbox) -> int:
-    """How often a slot has written its state; -1 if that cannot be read."""
-    try:
-        state = mailbox.state()
-    except OSError:
-        return -1
-    return -1 if state is None else state.beat
-
-
-def _job(mailbox: Mailbox) -> tuple[str, int]:
-    """The job in the name of a slot, and how often it had been requeued: 12_3r1-0a1b2c3d."""
-    job, _, _ = mailbox.name.rpartition("-")
-    number, _, again = job.partition("r")
-    return number, int(again) if again.isdigit() else 0
-
-
-class JobLogs:
-    """The folder with the logs of Slurm jobs, such as 12_3.log."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self._looked = float("-inf")
-        folder.mkdir(mode=0o700, exist_ok=True)
-
-    def tidy(self, known: Collection[str]) -> None:
-        """Once a minute, remove old logs of ended jobs and empty those that are too large; `known` jobs live."""
-        if time.monotonic() - self._looked < LOOK_SECONDS:
-            return
-        self._looked = time.monotonic()
-        with suppress(OSError):
-            done = sorted((changed, path) for changed, path in self._logs() if path.stem not in known)
-            for _, path in done[: max(0, len(done) - KEPT)]:
-                path.unlink(missing_ok=True)
-
-    def _logs(self) -> Iterator[tuple[float, Path]]:
-        for path in self.folder.glob("*.log"):
-            with suppress(OSError):
-                if (found := path.lstat()).st_size > MOST_BYTES:
-                    os.truncate(path, 0)
-                yield found.st_mtime, path
+def tidy_logs(folder: Path, known: Collection[str]) -> None:
+    """Remove old logs of ended jobs, such as 12_3.log, and empty those that are too large; `known` jobs live."""
+    with suppress(OSError):
+        logs = sorted(folder.glob("*.log"), key=lambda path: path.lstat().st_mtime)
+        for path in logs:
+            if path.lstat().st_size > MOST_BYTES:
+                os.truncate(path, 0)
+        for path in [path for path in logs if path.stem not in known][:-KEPT]:
+            path.unlink(missing_ok=True)
 
 
 def _summary(jobs: list[Queued]) -> str:
