@@ -3,8 +3,8 @@
 import logging
 import time
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
@@ -14,24 +14,19 @@ from orchestrator.plan import grid
 from orchestrator.plan.grid import Contents, Plan
 from orchestrator.record.store import Store, Writer
 from orchestrator.record.sweeps import PlanRows, QueuedSweep
-from orchestrator.record.trials import TrialPlace
 from orchestrator.spec.spec import Spec
 from orchestrator.views.errors import FATAL, ConflictError, reason
-from orchestrator.views.runs import Labels, PlannedTrial
+from orchestrator.views.runs import PlannedTrial
 from workers.catalog import Catalog
 
 log = logging.getLogger(__name__)
 
-PIECE: Final = 1_000
-"""Most trials written in one transaction."""
-_FEWEST: Final = 100
-"""Trials in one transaction on a slow or busy machine."""
-SECONDS: Final = 0.25
-"""Roughly how long a transaction may take, since it blocks all other writes."""
+PIECE: Final = 500
+"""Most trials written in one transaction, which blocks all other writes."""
 TURN: Final = 5_000
 """Trials written before the conductor does its other work."""
 BREATH_SECONDS: Final = 0.1
-"""How long the database is free between two pieces: SQLite's waiting writers retry that often."""
+"""How long the database is free after a piece: SQLite's waiting writers retry that often."""
 
 
 @dataclass(slots=True)
@@ -44,25 +39,20 @@ class _Course:
     cells: int = 0
     candidates: int = 0
     trials: int = 0
-    ahead: list[PlannedTrial] = field(default_factory=list)
 
     def next(self, most: int) -> tuple[PlanRows, bool]:
-        """The next rows, of at most so many trials, and whether they are the last; unchanged until `done` is called."""
-        if len(self.ahead) <= most:
-            self.ahead += islice(self.left, most + 1 - len(self.ahead))
-        cells, candidates = self.plan.cells, self.plan.candidates
-        if len(self.ahead) <= most:
-            return PlanRows(cells[self.cells :], candidates[self.candidates :], self.ahead), True
-        trials = self.ahead[:most]
-        place = trials[-1].cell, trials[-1].candidate
-        end = bisect_right(candidates, place, self.candidates, key=lambda candidate: (candidate.cell, candidate.index))
-        return PlanRows(cells[self.cells : place[0] + 1], candidates[self.candidates : end], trials), False
-
-    def done(self, piece: PlanRows) -> None:
-        self.cells += len(piece.cells)
-        self.candidates += len(piece.candidates)
-        self.trials += len(piece.trials)
-        del self.ahead[: len(piece.trials)]
+        """The next rows, of at most so many trials, and whether they are the last."""
+        trials = list(islice(self.left, most))
+        self.trials += len(trials)
+        last = len(trials) < most or self.trials == self.plan.trial_count
+        cells, candidates = len(self.plan.cells), len(self.plan.candidates)
+        if not last:
+            place = trials[-1].cell, trials[-1].candidate
+            cells = place[0] + 1
+            candidates = bisect_right(self.plan.candidates, place, key=lambda other: (other.cell, other.index))
+        rows = PlanRows(self.plan.cells[self.cells : cells], self.plan.candidates[self.candidates : candidates], trials)
+        self.cells, self.candidates = cells, candidates
+        return rows, last
 
 
 class Expansion:
@@ -71,8 +61,6 @@ class Expansion:
     def __init__(self, store: Store, writer: Writer, catalog: Catalog) -> None:
         self._store, self._writer, self._catalog = store, writer, catalog
         self._courses: dict[int, _Course] = {}
-        self._written = float("-inf")  # when the last piece was written that was not the end of its sweep
-        self._size = PIECE
 
     @property
     def under_way(self) -> bool:
@@ -94,11 +82,10 @@ class Expansion:
     def _contained(self, queued: QueuedSweep, most: int) -> int:
         try:
             return self._advance(queued, most)
-        except FATAL:
-            self._courses.pop(queued.id, None)  # read again what was written
-            raise
         except Exception as error:  # a fault of one spec does not stop the others
-            self._courses.pop(queued.id, None)
+            self._courses.pop(queued.id, None)  # read again what was written
+            if isinstance(error, FATAL):
+                raise
             log.exception("sweep %d cannot be expanded", queued.id)
             self._writer.sweeps.fail(queued.id, f"cannot be expanded: {reason(error)}")
             return 0
@@ -107,29 +94,16 @@ class Expansion:
         """Write at most so many trials; returns how many were written."""
         course = self._courses.get(queued.id)
         if course is None or course.trials != queued.written:
-            course = self._course(queued)
-        spec = course.spec
+            course = self._courses[queued.id] = self._course(queued)
         while (written := course.trials - queued.written) < most:
-            piece, last = course.next(min(self._size, most - written))
-            if (pause := self._written + BREATH_SECONDS - time.monotonic()) > 0:
-                time.sleep(pause)
+            piece, last = course.next(min(PIECE, most - written))
             if last:
-                self._writer.sweeps.start(queued.id, piece, spec.slot, spec.fresh)
-                self._courses.pop(queued.id, None)
+                self._writer.sweeps.start(queued.id, piece, course.spec.slot, course.spec.fresh)
+                del self._courses[queued.id]
                 return written + len(piece.trials)
-            began = time.monotonic()
-            self._writer.sweeps.prepare(queued.id, piece, spec.fresh)
-            course.done(piece)
-            self._courses[queued.id], self._written = course, time.monotonic()
-            self._fit(self._written - began)
+            self._writer.sweeps.prepare(queued.id, piece, course.spec.fresh)
+            time.sleep(BREATH_SECONDS)
         return written
-
-    def _fit(self, took: float) -> None:
-        """Make pieces smaller if they take long, and larger again if they do not."""
-        if took > 2 * SECONDS:
-            self._size = max(min(_FEWEST, PIECE), self._size // 2)
-        elif took < SECONDS:
-            self._size = min(PIECE, 2 * self._size)
 
     def _course(self, queued: QueuedSweep) -> _Course:
         """The plan of a sweep after its written rows; raises ConflictError if those rows are not of this plan."""
@@ -139,27 +113,18 @@ class Expansion:
         course = _Course(spec, plan, left, trials=queued.written)
         if not queued.written:
             return course
-        course.cells = _agreeing(self._store.expansion.cells(queued.id), (cell.labels for cell in plan.cells))
-        candidates = (candidate.labels for candidate in plan.candidates)
-        course.candidates = _agreeing(self._store.expansion.candidates(queued.id), candidates)
+        written = self._store.expansion
+        cells, candidates = list(written.cells(queued.id)), list(written.candidates(queued.id))
+        course.cells, course.candidates = len(cells), len(candidates)
         last = next(islice(left, queued.written - 1, None), None)
-        planned = last and TrialPlace(last.cell, last.candidate, last.repeat)
-        if planned != self._store.expansion.last_place(queued.id):
-            raise ConflictError(_OTHERS)
+        if (
+            cells != [cell.labels for cell in plan.cells[: len(cells)]]
+            or candidates != [candidate.labels for candidate in plan.candidates[: len(candidates)]]
+            or written.last_place(queued.id) != (last and (last.cell, last.candidate, last.repeat))
+        ):
+            raise ConflictError(
+                "another release began to write its trials, and would have continued differently from this one; "
+                "submit it again"
+            )
         log.info("sweep %d: %d trials were written before", queued.id, queued.written)
         return course
-
-
-_OTHERS: Final = (
-    "another release began to write its trials, and would have continued differently from this one; submit it again"
-)
-
-
-def _agreeing(written: Iterator[Labels], planned: Iterable[Labels]) -> int:
-    """The number of written labels; raises ConflictError if they differ from the planned labels."""
-    count, expected = 0, iter(planned)
-    for labels in written:
-        if labels != next(expected, None):
-            raise ConflictError(_OTHERS)
-        count += 1
-    return count
