@@ -282,7 +282,7 @@ def test_what_a_former_conductor_began_is_followed_where_it_trains(join: Callabl
 
 
 HOSTILE = [
-    *(b"", b"null", b"[]", b"7", b"{}", b"[" * 100_000, b"\xff\xfe", b'{"form": 1, "beat": "many"}'),
+    *(b"", b"null", b"[]", b"7", b"[" * 100_000, b"\xff\xfe", b'{"form": 1, "beat": "many"}'),
     *(b'{"form": 1, "resources": [1]}', b'{"form": 1, "resources": {"CPU": NaN}}'),
     b'{"form": 1, "resources": {"CPU": 1e999}}',
     *(b'{"form": 1, "beat": 1, "phase": "gone"}', b'{"form": 1, "message_count": {}, "message_ages": "long"}'),
@@ -312,15 +312,6 @@ def test_a_damaged_file_is_silence_and_not_the_end_of_who_reads_it(there: Path) 
         (folder / slots.OWNER).write_bytes(content)
         with pytest.raises(MetricsweepError, match=r"installation.json is damaged: .*remove the file"):
             SlotRegistry(folder, Ownership("ours", 1, ""))
-
-
-def test_a_file_that_is_huge_is_not_read_whole(there: Path) -> None:
-    box = Mailbox(there / JOINED_FOLDER / "slot")
-    box.make(State())
-    with (box.folder / STATE).open("r+b") as file:
-        file.truncate(2**40)
-    with pytest.raises(OSError, match="larger than 16 MiB"):
-        box.state()
 
 
 def test_a_slot_whose_instruction_cannot_be_read_leaves(join: Callable[..., FileSlot], there: Path) -> None:

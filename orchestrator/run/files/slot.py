@@ -26,8 +26,6 @@ from orchestrator.views.runs import Order
 from workers.catalog import Finding, Need
 
 MEGABYTE: Final = 2**20
-MOST_BYTES: Final = 16 * MEGABYTE
-"""Of a file of either side: ten times an order with its recipe, or an inspection of thousands of data sets."""
 T = TypeVar("T")
 
 FORM: Final = 1  # the version of the files
@@ -118,8 +116,8 @@ class Mailbox:
 
     def state(self) -> State | None:
         """The last state of the slot; `None` if its files have another version."""
-        found = read(self.folder / STATE)
-        return valid(_STATES, found, self.folder / STATE) if found.get("form") == FORM else None
+        state = read_as(_STATES, self.folder / STATE)
+        return state if state.form == FORM else None
 
     def put_state(self, state: State) -> None:
         """Replace the state of the slot."""
@@ -281,36 +279,17 @@ def settle(folder: Path) -> None:
         os.close(descriptor)
 
 
-def read_as(reader: TypeAdapter[T], file: Path) -> T:
-    """The validated content of a JSON file; raises OSError, and DamagedFileError if it is not valid."""
-    return valid(reader, read(file), file)
-
-
-def valid(reader: TypeAdapter[T], found: Mapping[str, Any], file: Path) -> T:
-    """The validated content of a JSON file that was read; raises DamagedFileError."""
-    try:
-        return reader.validate_python(found)
-    except ValueError as error:
-        raise DamagedFileError(f"{file} is damaged: {' '.join(str(error).split())[:500]}") from error
-
-
 class DamagedFileError(OSError):
     """The content of a slot's file is not valid."""
 
 
-def read(file: Path) -> dict[str, Any]:
-    """The JSON object in a file; raises OSError, and DamagedFileError for anything else."""
-    with file.open("rb") as opened_file:
-        content = opened_file.read(MOST_BYTES + 1)
-    if len(content) > MOST_BYTES:
-        raise DamagedFileError(f"{file} is damaged: it is larger than {MOST_BYTES // 2**20} MiB")
+def read_as(reader: TypeAdapter[T], file: Path) -> T:
+    """The validated content of a JSON file; raises OSError, and DamagedFileError if it is not valid."""
+    content = file.read_bytes()
     try:
-        found = json.loads(content)
+        return reader.validate_python(json.loads(content))
     except (ValueError, RecursionError) as error:
-        raise DamagedFileError(f"{file} is damaged: {error}") from error
-    if not isinstance(found, dict):
-        raise DamagedFileError(f"{file} is damaged: expected an object, found {str(found)[:80]}")
-    return found
+        raise DamagedFileError(f"{file} is damaged: {' '.join(str(error).split())[:500]}") from error
 
 
 _INSTRUCTIONS: Final = TypeAdapter(Instruction)
