@@ -58,13 +58,8 @@ class PruningSession:
         self._hopeless: dict[int, TrialProgress] = {}  # by trial, if its latest decision is to prune
         self._decided: set[int] = set()  # candidates that are pruned, or were and are trained to the end
 
-    def after(self, trial: int) -> int:
-        """The database row of the last evaluation of a trial that was read, or 0."""
-        entry = self._entries.get(trial)
-        return 0 if entry is None else entry.row
-
     def take(self, competitors: Sequence[Competitor], rows: Iterable[RecordedEvaluation]) -> None:
-        """Read the states of trials, and the evaluations that their trainings reported since the last call."""
+        """Read the states of trials, and all evaluations that their trainings reported."""
         self._follow([self._enter(competitor) for competitor in competitors], rows)
 
     def decisions(self) -> list[PruningDecision]:
@@ -185,10 +180,6 @@ class RaceSession:
         self._decided: set[int] = set()  # candidates that are pruned, or were and are trained to the end
         self._round = race.first  # the number of repeats after which the next round ends
         self._due: list[PruningDecision] = []
-
-    def after(self, trial: int) -> int:
-        """Always 0: no evaluations are read."""
-        return 0
 
     def take(self, competitors: Sequence[Competitor], rows: Iterable[RecordedEvaluation] = ()) -> None:
         """Read the present state of trials and judge the rounds that have ended."""
@@ -339,7 +330,7 @@ class Pruning:
                 session = self._sessions[at] = self._session(rule, cell)
             else:
                 self._append(rule)
-                self._tell(rule, session, [reported], session.after(reported.trial))
+                self._tell(rule, session, [reported])
             self._settle(session)
             if reported is not None and self._over(rule, reported):
                 del self._sessions[at]
@@ -395,12 +386,12 @@ class Pruning:
         self._tell(rule, session, competitors)
         return session
 
-    def _tell(self, rule: _Rule, session: Session, competitors: list[Competitor], after: int = 0) -> None:
+    def _tell(self, rule: _Rule, session: Session, competitors: list[Competitor]) -> None:
         # Scores of older versions cannot be compared with today's.
         outdated = self._renewal.outdated
         competitors = [competitor for competitor in competitors if competitor.stamp not in outdated]
         trainings = () if rule.by_repeats else [competitor.training for competitor in competitors]
-        session.take(competitors, self._store.pruning.evaluations(trainings, rule.key, after))
+        session.take(competitors, self._store.pruning.evaluations(trainings, rule.key))
 
     def _rule(self, sweep: int) -> _Rule | None:
         try:

@@ -83,8 +83,8 @@ class PruningReader(Access):
     def _competitors(self, query: sa.Select[Any]) -> list[Competitor]:
         return [_competitor(row) for row in self._rows(query.order_by(trial.c.sweep_id, trial.c.position))]
 
-    def evaluations(self, trainings: Iterable[int], key: str, after: int = 0) -> list[RecordedEvaluation]:
-        """The values of the metric `key` that trainings reported, after the database row `after`, in order."""
+    def evaluations(self, trainings: Iterable[int], key: str) -> list[RecordedEvaluation]:
+        """The values of the metric `key` that trainings reported, in order."""
         columns = (metric.c.id, attempt.c.training_id, metric.c.step, metric.c.value, metric.c.at)
         recorded: list[RecordedEvaluation] = []
         with self._database.reading() as connection:
@@ -92,7 +92,7 @@ class PruningReader(Access):
                 query = (
                     sa.select(*columns)
                     .join(attempt, attempt.c.id == metric.c.attempt_id)
-                    .where(attempt.c.training_id.in_(chunk), metric.c.key == key, metric.c.id > after)
+                    .where(attempt.c.training_id.in_(chunk), metric.c.key == key)
                 )
                 recorded += [
                     RecordedEvaluation(row.id, row.training_id, row.step, number(row.value), row.at)

@@ -49,7 +49,6 @@ def test_pruning_ends_what_is_active_and_says_why(store: Store, fence: int, writ
     assert [one.recipe is not None for one in competitors] == [True, True, False, False]
     (evaluation,) = store.pruning.evaluations([one.training for one in competitors], "validation/map@r")
     assert (evaluation.step, evaluation.value, evaluation.training) == (10, 0.3, competitors[0].training)
-    assert store.pruning.evaluations([evaluation.training], "validation/map@r", evaluation.id) == []
     assert [one.trial for one in store.pruning.competitors_of(order.attempt)] == [first.id]
     assert [one.trial for one in store.pruning.appended(sweep, 1)] == [one.trial for one in competitors[2:]]
     assert store.trials.last_position(sweep) == 3
