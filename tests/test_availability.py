@@ -15,7 +15,7 @@ from torchvision.models import ResNet18_Weights, resnet18
 
 from orchestrator.__main__ import main
 from orchestrator.conduct import broker
-from orchestrator.conduct.broker import EventHandler
+from orchestrator.conduct.broker import LeasedBroker
 from orchestrator.conduct.upkeep import Retries
 from orchestrator.conduct.waiting import Availability
 from orchestrator.record.store import Store
@@ -110,14 +110,14 @@ def test_a_training_without_its_data_waits_again(
     (settings.data_root / "blind").touch()
     sweep = service.submissions.submit(spec(compare={"dataset": ["cub200"]}, repeat={"seed": [0]}, tune={})).id
     monkeypatch.setattr(broker, "Retries", lambda: Retries(lambda: 0.0))  # the pause after a loss is not this test's
-    failed = EventHandler.failed
+    failed = LeasedBroker.failed
 
-    def seeing(self: EventHandler, order: Any, failure: Any) -> None:
+    def seeing(self: LeasedBroker, order: Any, failure: Any) -> None:
         assert failure.kind == "missing"
         (settings.data_root / "blind").unlink()
         failed(self, order, failure)
 
-    monkeypatch.setattr(EventHandler, "failed", seeing)
+    monkeypatch.setattr(LeasedBroker, "failed", seeing)
     held.conduct(turns=5)
     found = service.sweeps.get(sweep)
     assert (found.state, found.counts.waiting, found.counts.failed) == ("running", 1, 0)

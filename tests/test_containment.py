@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from orchestrator.conduct import conductor as conductors
 from orchestrator.conduct import expansion
-from orchestrator.conduct.broker import EventHandler
+from orchestrator.conduct.broker import LeasedBroker
 from orchestrator.conduct.upkeep import FIRST_PAUSE, INFRASTRUCTURE_TRIES, LONGEST_PAUSE, MOST_LOSSES, Retries
 from orchestrator.host.storage import Folder
 from orchestrator.plan import grid
@@ -117,7 +117,7 @@ class Ear:
     def ignore(self, *given: object) -> None:
         """Of no concern here."""
 
-    learn = progressed = finished = failed = ended = ignore
+    progressed = finished = failed = ended = ignore
 
     def advanced(self, order: Order, step: int) -> None:
         """Note the step of a checkpoint."""
@@ -132,7 +132,8 @@ DAMAGED = b'{"seq": 3, "kind": "finished", "body": {"outcome": "ok\x00}}\n'
 
 def test_messages_that_cannot_be_read() -> None:
     each, ear = order(), Ear()
-    handler = EventHandler(ear, ear, ear, ear)  # type: ignore[arg-type]
+    writer, tick = SimpleNamespace(events=ear), SimpleNamespace(retries=ear, pruning=ear)
+    handler = LeasedBroker(ear, writer, tick, ear, bool)  # type: ignore[arg-type]
     handler.record(each, Message.made(1, "progress", {"step": "many"}))
     handler.record(each, Message.made(2, "progress", {"step": 1, "total": 3}))
     handler.record(each, Message.made(3, "progress", {"step": 2, "total": 3, "checkpoint": "last.pt"}))

@@ -32,7 +32,6 @@ from orchestrator.record.mlflow.tracker import Artifacts, Tracker
 from orchestrator.record.queue import Exclusions
 from orchestrator.record.requests import PendingRequest
 from orchestrator.record.store import Store, Writer
-from orchestrator.record.transitions import EventWriter
 from orchestrator.run.engine import Engine
 from orchestrator.run.spool import Message
 from orchestrator.settings import Settings
@@ -75,8 +74,10 @@ class Tick:
         self._requests = Requests(store, writer, catalog, self.mirror, settings.storage, self._renewal)
         self._quota, self._pruned = settings.owner_slots, float("-inf")
         self._has_webhook = settings.webhook_url is not None
-        availability = Availability(store, writer, engine, usual_needs(catalog))
-        self._contents = DataContents(store, writer, catalog, availability, inspects=settings.inspection is not None)
+        availability = self.availability = Availability(store, writer, engine, usual_needs(catalog))
+        self._contents = DataContents(
+            store, writer, catalog, self.availability, inspects=settings.inspection is not None
+        )
         self.wait_reasons = WaitReasons(
             store, writer, engine, availability, settings.owner_slots, lambda: self.pruning.racing, settings.places
         )
@@ -162,90 +163,15 @@ def _recording(what: str, order: Order) -> Iterator[None]:
         yield
 
 
-class EventHandler:
-    """Records the events of trainings. Messages are untrusted: a bad one fails only its own training."""
+class LeasedBroker:
+    """Gives out orders and records their events, in the engine's thread; ticks run in between.
 
-    def __init__(self, record: EventWriter, retries: Retries, pruning: Pruning, wait_reasons: WaitReasons) -> None:
-        self._record, self._retries, self._pruning, self._wait_reasons = record, retries, pruning, wait_reasons
-
-    def started(self, order: Order, holder: str, host: str) -> None:
-        """Record the slot and host that train an order."""
-        with _recording("started", order):
-            log.info("attempt %s of %s begins on %s", order.attempt, order.label or order.training, host or holder)
-            self._record.write(runs.Started(order.attempt, holder, host))
-
-    def record(self, order: Order, message: Message) -> None:
-        """Decode a message of an attempt and record it.
-
-        Unreadable progress is ignored. An unreadable last message fails the training: a damaged line counts as a
-        failure of the machine, anything else as one of the recipe, which would send the same again.
-        """
-        try:
-            content = message.content()
-        except Exception as error:  # such as a message of another version, or a damaged line
-            log.warning(
-                "attempt %s: message %d (%s) is unreadable: %s", order.attempt, message.seq, message.kind, error
-            )
-            if message.final:
-                first = (str(error).splitlines() or [""])[0]
-                kind: FailureKind = "infrastructure" if isinstance(error, JSONDecodeError) else "recipe"
-                reason = f"its last message cannot be read: {type(error).__name__}: {first}"
-                self.failed(order, Failure(kind, reason))
-            return
-        match content:
-            case Progress():
-                self._progressed(order, message.seq, content)
-            case Result():
-                with _recording("finished", order):
-                    if self._kept(order, runs.Finished(order.attempt, content)):
-                        self._pruning.finished(order)
-                        self._retries.ended(order)
-            case Failure():
-                self.failed(order, content)
-            case None:
-                self.stopped(order)
-
-    def _progressed(self, order: Order, seq: int, progress: Progress) -> None:
-        if not self._kept(order, runs.Progressed(order.attempt, seq, progress)):
-            return
-        self._pruning.progressed(order, progress)
-        if progress.checkpoint is not None:
-            self._retries.advanced(order, progress.step)
-
-    def failed(self, order: Order, failure: Failure) -> None:
-        """Record the failure of an order, and whether its training is tried again."""
-        with _recording("failed", order):
-            self._wait_reasons.learn(order, failure)
-            self._record.write(runs.Failed(order.attempt, failure, self._retries.after(order, failure)))
-            self._pruning.failed(order)
-
-    def stopped(self, order: Order) -> None:
-        """Record that an order stopped because no trial needs it any more."""
-        with _recording("stopped", order):
-            self._record.write(runs.AttemptStopped(order.attempt))
-            self._retries.ended(order)
-
-    def _kept(self, order: Order, event: runs.Progressed | runs.Finished) -> bool:
-        """Record an event. If the database refuses its values (such as a step above 2^31), the training fails."""
-        try:
-            self._record.write(event)
-        except FATAL:
-            raise
-        except Exception as error:
-            log.exception("attempt %s: what it reported cannot be kept", order.attempt)
-            reason = f"what it reported cannot be kept: {type(error).__name__}: {error}"
-            self.failed(order, Failure("recipe", reason.splitlines()[0]))  # it would report the same again
-            return False
-        return True
-
-
-class LeasedBroker(EventHandler):
-    """Gives out orders and records their events, in the engine's thread; ticks run in between."""
+    Messages of trainings are untrusted: a bad one fails only its own training.
+    """
 
     def __init__(
         self, store: Store, writer: Writer, tick: Tick, lease: Heartbeat, end_requested: Callable[[], bool]
     ) -> None:
-        super().__init__(writer.events, tick.retries, tick.pruning, tick.wait_reasons)
         self._store, self._writer, self._tick = store, writer, tick
         self._lease, self._end_requested = lease, end_requested
         self._ticked = 0.0
@@ -296,7 +222,7 @@ class LeasedBroker(EventHandler):
 
     def _claim(self) -> Order | None:
         order = self._writer.claims.next(self._tick.exclusions())
-        return order and replace(order, lacking=self._tick.wait_reasons.lacking(order))
+        return order and replace(order, lacking=self._tick.availability.lacking(order.need))
 
     def needed(self, order: Order) -> bool:
         """Whether a trial still needs the training of an order."""
@@ -306,11 +232,6 @@ class LeasedBroker(EventHandler):
         """The attempts of the orders whose training a trial still needs."""
         return self._store.claims.needed_of([order.attempt for order in orders])
 
-    def record(self, order: Order, message: Message) -> None:
-        """Decode a message of an attempt and record it."""
-        with about(**order.ids):
-            super().record(order, message)
-
     def outranked(self, order: Order) -> bool:
         """Whether a training of higher priority waits, or only paused sweeps want the order."""
         return self._store.claims.outranked(order.attempt, self._tick.exclusions())
@@ -319,6 +240,81 @@ class LeasedBroker(EventHandler):
         """Record that an order was not begun or was preempted, and why."""
         self._writer.events.write(runs.AttemptStopped(order.attempt, reason))
         self._tick.wait_reasons.update(trials_changed=True)
+
+    def started(self, order: Order, holder: str, host: str) -> None:
+        """Record the slot and host that train an order."""
+        with _recording("started", order):
+            log.info("attempt %s of %s begins on %s", order.attempt, order.label or order.training, host or holder)
+            self._writer.events.write(runs.Started(order.attempt, holder, host))
+
+    def record(self, order: Order, message: Message) -> None:
+        """Decode a message of an attempt and record it.
+
+        Unreadable progress is ignored. An unreadable last message fails the training: a damaged line counts as a
+        failure of the machine, anything else as one of the recipe, which would send the same again.
+        """
+        with about(**order.ids):
+            self._take(order, message)
+
+    def _take(self, order: Order, message: Message) -> None:
+        try:
+            content = message.content()
+        except Exception as error:  # such as a message of another version, or a damaged line
+            log.warning(
+                "attempt %s: message %d (%s) is unreadable: %s", order.attempt, message.seq, message.kind, error
+            )
+            if message.final:
+                first = (str(error).splitlines() or [""])[0]
+                kind: FailureKind = "infrastructure" if isinstance(error, JSONDecodeError) else "recipe"
+                reason = f"its last message cannot be read: {type(error).__name__}: {first}"
+                self.failed(order, Failure(kind, reason))
+            return
+        match content:
+            case Progress():
+                self._progressed(order, message.seq, content)
+            case Result():
+                with _recording("finished", order):
+                    if self._kept(order, runs.Finished(order.attempt, content)):
+                        self._tick.pruning.finished(order)
+                        self._tick.retries.ended(order)
+            case Failure():
+                self.failed(order, content)
+            case None:
+                self.stopped(order)
+
+    def _progressed(self, order: Order, seq: int, progress: Progress) -> None:
+        if not self._kept(order, runs.Progressed(order.attempt, seq, progress)):
+            return
+        self._tick.pruning.progressed(order, progress)
+        if progress.checkpoint is not None:
+            self._tick.retries.advanced(order, progress.step)
+
+    def failed(self, order: Order, failure: Failure) -> None:
+        """Record the failure of an order, and whether its training is tried again."""
+        with _recording("failed", order):
+            if failure.kind in ("missing", "damaged"):
+                self._tick.availability.doubt(order.need)
+            self._writer.events.write(runs.Failed(order.attempt, failure, self._tick.retries.after(order, failure)))
+            self._tick.pruning.failed(order)
+
+    def stopped(self, order: Order) -> None:
+        """Record that an order stopped because no trial needs it any more."""
+        with _recording("stopped", order):
+            self._writer.events.write(runs.AttemptStopped(order.attempt))
+            self._tick.retries.ended(order)
+
+    def _kept(self, order: Order, event: runs.Progressed | runs.Finished) -> bool:
+        """Record an event. If the database refuses its values (such as a step above 2^31), the training fails."""
+        try:
+            self._writer.events.write(event)
+        except FATAL:
+            raise
+        except Exception as error:
+            log.exception("attempt %s: what it reported cannot be kept", order.attempt)
+            reason = f"what it reported cannot be kept: {type(error).__name__}: {error}"
+            self.failed(order, Failure("recipe", reason.splitlines()[0]))  # it would report the same again
+            return False
+        return True
 
 
 _TABLE_FORMATS: Final = ("latex", "markdown", "html", "csv", "json")

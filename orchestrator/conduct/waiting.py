@@ -16,7 +16,6 @@ from orchestrator.run.engine import Engine
 from orchestrator.spec.spec import Slot, Spec
 from orchestrator.views.accounts import UNLIMITED, QuotaLimits
 from orchestrator.views.operations import Inspected, Node, possible, shortage
-from orchestrator.views.runs import Failure, Order
 from workers.catalog import Need
 
 DATA_SECONDS: Final = 1.0
@@ -269,15 +268,6 @@ class WaitReasons:
         if noted != self._noted:
             self._writer.capacity.note_notices(noted)
             self._noted = noted
-
-    def lacking(self, order: Order) -> tuple[str, ...]:
-        """The nodes on which an order must not begin, since they lack its data."""
-        return self._availability.lacking(order.need)
-
-    def learn(self, order: Order, failure: Failure) -> None:
-        """Have the data of an order inspected again, if its training found it missing or damaged."""
-        if failure.kind in ("missing", "damaged"):
-            self._availability.doubt(order.need)
 
 
 class Capacity:
