@@ -66,8 +66,9 @@ def over_ray(settings: Settings) -> None:
     """Conduct until idle with slots of Ray, which train in processes of their own."""
     from orchestrator.run.ray.engine import RayTune
 
-    engine = RayTune(workplace(settings), None, settings.resolved_home / "tune", linger=0)
-    with closing(Store.open(settings.database)) as store:
+    engine = RayTune(workplace(settings), None, settings.resolved_home / "tune")
+    with closing(Store.open(settings.database)) as store, pytest.MonkeyPatch.context() as brief:
+        brief.setattr("orchestrator.run.dispatch.LINGER_SECONDS", 0)
         Conductor(settings, store, engine, catalogs.load(), None).conduct(until_idle=True)
 
 

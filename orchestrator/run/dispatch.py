@@ -1,7 +1,7 @@
 """The dispatch: assigns orders to slots, and follows each order to its end."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, Protocol, TypeVar
 
@@ -9,8 +9,12 @@ from orchestrator.run.attempt import Workplace, explained
 from orchestrator.run.engine import Broker, settle_from_spool
 from orchestrator.run.spool import Message
 from orchestrator.spec.spec import Slot
+from orchestrator.views.operations import Node, Shape, possible
 from orchestrator.views.runs import Failure, FailureKind, Order
 
+TURN_SECONDS: Final = 0.25  # how long a turn of the loop waits for reports
+WATCH_SECONDS: Final = 0.5
+LINGER_SECONDS: Final = 60.0  # how long a run continues while nothing trains and there are no orders
 _STOP_SECONDS: Final = 30.0  # an attempt that has not stopped this long after the request loses its slot
 ROOM_SECONDS: Final = 3600.0
 """How long a new slot may wait for resources that something else on its node holds; then a training tries again."""
@@ -48,7 +52,19 @@ H = TypeVar("H", bound=Holder)
 
 
 class Pool(Protocol[H]):
-    """The interface of the slots of a cluster."""
+    """The slots of a cluster, of which at most `limit` train at once."""
+
+    _limit: int
+    _expected: list[Slot]
+
+    def __init__(self, limit: int) -> None:
+        self._limit, self._expected = limit, []
+
+    def nodes(self) -> Sequence[Node]:
+        """The nodes of the cluster."""
+
+    def training(self) -> list[Shape]:
+        """The resources of the slots that train now."""
 
     def unclaimed(self) -> bool:
         """Whether a slot trains an attempt that no order has claimed yet."""
@@ -61,9 +77,6 @@ class Pool(Protocol[H]):
 
     def take(self, order: Order) -> H | None:
         """Assign a free slot to an order; `None` means that none is free yet."""
-
-    def possible(self, slot: Slot) -> bool:
-        """Whether the cluster could hold such a slot if it were empty."""
 
     def holding(self, name: str, attempt: str) -> H | None:
         """The slot `name` if it trains this attempt, has just trained it, or was assigned it."""
@@ -79,6 +92,17 @@ class Pool(Protocol[H]):
 
     def lost(self, slot: H) -> None:
         """Remove a slot that was lost."""
+
+    def expect(self, waiting: Sequence[Slot]) -> None:
+        """Set which slots trainings wait for: an order is taken once one of them is free or can be made."""
+        self._expected = list({slot.model_dump_json(): slot for slot in waiting}.values())
+
+    def possible(self, slot: Slot) -> bool:
+        """Whether the cluster could hold such a slot if it were empty."""
+        return possible(slot, self.nodes())
+
+    def _crowded(self) -> bool:
+        return len(self.training()) >= self._limit
 
 
 @dataclass(slots=True)
@@ -106,6 +130,33 @@ class Dispatch(Generic[H]):
     def seen(self) -> dict[str, int]:
         """The number of recorded messages of each running attempt."""
         return {attempt: execution.seen for attempt, execution in self._running.items()}
+
+    @property
+    def running(self) -> Collection[str]:
+        """The running attempts, as a view that follows changes."""
+        return self._running.keys()
+
+    def serve(self, follow: Callable[[Execution[H]], object], reports: Callable[[float], Iterable[Report]]) -> None:
+        """Work until nothing has trained or waited for a while, or the broker is closing.
+
+        `follow` is called with each execution that begins; `reports` returns the news of all that run, and waits up to
+        so many seconds for them.
+        """
+        busy = watched = time.monotonic()
+        while not self._broker.closing():
+            self._broker.tick()
+            for execution in self.begun():
+                follow(execution)
+            now = time.monotonic()
+            if self.busy():
+                busy = now
+            elif now - busy >= LINGER_SECONDS:
+                return
+            for report in reports(TURN_SECONDS):
+                self.take(report)
+            if now - watched > WATCH_SECONDS:
+                watched = now
+                self.watch()
 
     def busy(self) -> bool:
         """Whether an order trains or waits for its slot."""

@@ -26,6 +26,7 @@ from ray.autoscaler._private.fake_multi_node.node_provider import (
 from ray.autoscaler.v2.sdk import get_cluster_status
 from ray.experimental.internal_kv import _internal_kv_get
 
+from orchestrator.run import dispatch
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.ray.engine import RayTune
 from orchestrator.spec.spec import Slot
@@ -106,7 +107,8 @@ def wait_for(look: Callable[[], Any]) -> Any:
 
 def play(scratch: Path, address: str, version: str) -> dict[str, Any]:
     """What happens from an empty cluster to a result."""
-    engine = RayTune(Workplace("tests.run.trainings:quick", scratch / "storage", scratch), address, scratch, linger=0)
+    dispatch.LINGER_SECONDS = 0
+    engine = RayTune(Workplace("tests.run.trainings:quick", scratch / "storage", scratch), address, scratch)
     slot = Slot(cpus=1, gpus=0, resources={"a100": 1})
     broker = MemoryBroker(deque([replace(order(), slot=slot)]))
     said: dict[str, Any] = {}

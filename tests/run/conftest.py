@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from orchestrator.run.files import engine, pool
+from orchestrator.run import dispatch
+from orchestrator.run.files import pool
 from orchestrator.run.files.slot import JOINED_FOLDER, FileSlot, Mailbox, slots_folder, state_of
 from orchestrator.views.runs import Order
 from tests.conftest import ROOT
@@ -27,11 +28,18 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("engine_name", [pytest.param(name, marks=marks.get(name, [])) for name in names])
 
 
+@pytest.fixture(autouse=True)
+def brief(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An engine's run ends as soon as nothing trains and no order waits."""
+    monkeypatch.setattr(dispatch, "LINGER_SECONDS", 0)
+
+
 @pytest.fixture
 def file_slot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FileSlot]:
     """A slot with one CPU that has joined the storage of a test by files; in a thread; both sides hurry."""
     monkeypatch.setattr(pool, "REFRESH_SECONDS", 0.01)
-    monkeypatch.setattr(engine, "TURN_SECONDS", 0.01)
+    monkeypatch.setattr(dispatch, "TURN_SECONDS", 0.01)
+    monkeypatch.setattr(dispatch, "LINGER_SECONDS", 2)  # a slot is free only after its next state
     there = slots_folder(tmp_path / "storage")
     box = Mailbox(there / JOINED_FOLDER / uuid.uuid4().hex)
     slot = FileSlot(box, there.parent, state_of({"CPU": 1.0, "memory": 2.0**30}, "", ""), idle=600, poll=0.01)

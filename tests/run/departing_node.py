@@ -49,7 +49,7 @@ class Play:
         """The report about it."""
         engine = RayTune(
             Workplace("tests.run.trainings:quick", self.scratch / "storage", self.scratch),
-            self.cluster.address, self.scratch, linger=600,
+            self.cluster.address, self.scratch,
         )  # fmt: skip
         orders = [order("waits", iterations=10) for _ in range(2)]
         broker = MemoryBroker(deque(orders), at_tick=self.tick)

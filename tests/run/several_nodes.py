@@ -9,6 +9,7 @@ from typing import Any
 
 from ray.cluster_utils import Cluster
 
+from orchestrator.run import dispatch
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.ray.engine import RayTune
 from orchestrator.spec.spec import Slot
@@ -27,12 +28,11 @@ SLOTS = {
 
 def main(scratch: Path) -> None:
     """Three CPUs on each of two nodes, two GPUs and a custom resource on one of them."""
+    dispatch.LINGER_SECONDS = 0
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "object_store_memory": 100_000_000})
     plain = cluster.add_node(num_cpus=3, object_store_memory=100_000_000)
     rich = cluster.add_node(num_cpus=3, num_gpus=2, resources={"a100": 1}, object_store_memory=100_000_000)
-    engine = RayTune(
-        Workplace("tests.run.trainings:quick", scratch / "storage", scratch), cluster.address, scratch, linger=0
-    )
+    engine = RayTune(Workplace("tests.run.trainings:quick", scratch / "storage", scratch), cluster.address, scratch)
     names = {plain.node_id[:12]: "plain", rich.node_id[:12]: "rich"}
     wanted = ["two"] * 4 + ["half"] * 4 + ["whole", "special", "half", "huge", "special", "two", "auto", "whole"]
     shapes: dict[str, str] = {}

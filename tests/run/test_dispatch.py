@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from orchestrator.run.attempt import Workplace, execute
-from orchestrator.run.dispatch import Dispatch, Report
+from orchestrator.run.dispatch import Dispatch, Pool, Report
 from orchestrator.run.inline import Inline
-from orchestrator.spec.spec import Slot
 from orchestrator.views.errors import FencedError
+from orchestrator.views.operations import Node, Shape
 from orchestrator.views.runs import Order
 from tests.run.broker import MemoryBroker, order
 
@@ -32,11 +32,18 @@ class Held:
         self.attempt = None
 
 
-class Slots:
+class Slots(Pool[Held]):
     """Some slots; some of them train an order of a former conductor."""
 
     def __init__(self, *slots: Held) -> None:
+        super().__init__(9)
         self.slots, self.reaped = slots, 0
+
+    def nodes(self) -> list[Node]:
+        return []
+
+    def training(self) -> list[Shape]:
+        return []
 
     def unclaimed(self) -> bool:
         return self.reaped == 0
@@ -49,9 +56,6 @@ class Slots:
 
     def take(self, order: Order) -> Held | None:
         return next((slot for slot in self.slots if slot.attempt is None), None)
-
-    def possible(self, slot: Slot) -> bool:
-        return True
 
     def holding(self, name: str, attempt: str) -> Held | None:
         return next((one for one in self.slots if one.name == name and one.attempt == attempt), None)

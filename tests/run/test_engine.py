@@ -26,14 +26,12 @@ LOOKING = "tests.run.trainings:looking"
 
 
 @pytest.fixture
-def engine(engine_name: str, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Engine:
+def engine(engine_name: str, request: pytest.FixtureRequest, tmp_path: Path) -> Engine:
     workplace = Workplace("tests.run.trainings:quick", tmp_path / "storage", tmp_path / "data", inspect=LOOKING)
     if engine_name == "ray_tune":
         request.getfixturevalue("local_ray")
-        monkeypatch.setattr("orchestrator.run.ray.engine.LINGER_SECONDS", 0)
     if engine_name == "files":
         request.getfixturevalue("file_slot")
-        monkeypatch.setattr("orchestrator.run.files.engine.LINGER_SECONDS", 0)
     made = engine_named(engine_name, Site(workplace, tmp_path / "tune"))
     while engine_name == "files" and not made.machines():
         made.rest(broker_of())  # by which its slot is greeted

@@ -53,6 +53,7 @@ class Clock:
 @pytest.fixture
 def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(rosters, "REFRESH_SECONDS", 1e-9)
+    monkeypatch.setattr("orchestrator.run.dispatch.LINGER_SECONDS", 0.3)
     return slots.slots_folder(tmp_path / "storage")
 
 
@@ -186,7 +187,7 @@ def test_a_slot_of_other_code_trains_nothing_and_ends(join: Callable[..., FileSl
 
 def test_an_order_that_a_slot_returns_waits_again(join: Callable[..., FileSlot], there: Path, tmp_path: Path) -> None:
     slot, each = join(), order("waits", iterations=9)
-    engine = FileSlots(Workplace("tests.run.trainings:quick", there.parent, tmp_path), None, linger=0.3)
+    engine = FileSlots(Workplace("tests.run.trainings:quick", there.parent, tmp_path), None)
 
     def leave(broker: MemoryBroker) -> None:
         if each.training in broker.last and broker.last[each.training].step == 5:
@@ -335,7 +336,7 @@ def test_a_line_longer_than_one_read_is_reported_whole(there: Path) -> None:
     spool.write_bytes(line + Message.made(2, "progress", {}).line)
     listening = Listening(there.parent)
     listening.follow(Execution(long, slot, 0, 0.0))
-    reports = [*listening.reports(), *listening.reports()]
+    reports = [*listening.reports(0), *listening.reports(0)]
     assert next(one for report in reports for one in report.lines) == line
     assert [report.host for report in reports] == ["hall"], "which is told once"
 

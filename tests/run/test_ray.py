@@ -51,7 +51,7 @@ BUNDLE = {"CPU": 3.0, "GPU": 0.25, "memory": 2**31, "a100": 1.0}
 
 def engine_in(folder: Path, train: str = "quick", **more: Any) -> RayTune:
     workplace = Workplace(f"tests.run.trainings:{train}", folder / "storage", folder)
-    return RayTune(workplace, None, folder / "tune", linger=0, **more)
+    return RayTune(workplace, None, folder / "tune", **more)
 
 
 def adopted(each: Order, broker: MemoryBroker) -> Order:
@@ -75,7 +75,7 @@ def test_a_training_that_leaks_costs_slots_and_no_training(
     engine: Engine = Inline(workplace)
     if kind == "ray_tune":
         request.getfixturevalue("own_ray")  # whose slots hold nothing yet
-        engine = RayTune(workplace, None, tmp_path / "tune", limit=1, linger=0)
+        engine = RayTune(workplace, None, tmp_path / "tune", limit=1)
     orders = [order(seed=seed) for seed in range(11)]
     broker = broker_of(*orders)
     with caplog.at_level("INFO"):
@@ -457,7 +457,7 @@ def test_a_trial_of_tune_is_named_and_has_its_recipe_and_its_metrics(local_ray: 
     named, nameless = replace(order(iterations=20), label=LABEL), order()
     named = replace(named, recipe={**named.recipe, "optimizer": {"name": "adam", "lr": 0.5}})
     broker = broker_of(named, nameless)
-    RayTune(workplace, None, tmp_path / "tune", linger=0).run(broker)
+    RayTune(workplace, None, tmp_path / "tune").run(broker)
     (folder,) = (tmp_path / "tune").glob(f"{PREFIX}*")
     found = {str(one): one for one in tune.ExperimentAnalysis(str(folder)).trials}
     assert set(found) == {LABEL, nameless.training}

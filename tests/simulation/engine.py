@@ -4,16 +4,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from orchestrator.run.attempt import Workplace
-from orchestrator.run.dispatch import Dispatch, Report
+from orchestrator.run.dispatch import Dispatch, Execution, Report
 from orchestrator.run.engine import Broker
 from orchestrator.run.inline import Inline
-from orchestrator.run.ray.pool import SlotPool
+from orchestrator.run.ray.pool import PooledSlot, SlotPool
 from orchestrator.spec.spec import Slot
 from orchestrator.views.operations import MOST_TRAININGS, Node, SlotReport
 from tests.simulation.cluster import Cluster
-
-TURN, WATCH, LINGER = 0.5, 1.0, 4.0
-"""Seconds, as in the engine of Ray but for the last."""
 
 
 @dataclass
@@ -26,7 +23,7 @@ class Relay:
 
 
 class Simulated(Inline):
-    """As `RayTune`, whose loop it repeats, without Tune."""
+    """As `RayTune`, without Tune."""
 
     def __init__(self, cluster: Cluster, workplace: Workplace) -> None:
         super().__init__(workplace)
@@ -38,25 +35,16 @@ class Simulated(Inline):
     def run(self, broker: Broker) -> None:
         """Execute orders until there have been none for a while, or the broker is closing."""
         self._pool = SlotPool(broker, MOST_TRAININGS, self._workplace.edition)
-        dispatch = self._dispatch = Dispatch(broker, self._pool, self._workplace)
+        self._dispatch = Dispatch(broker, self._pool, self._workplace)
         relays: dict[str, Relay] = {}
-        busy = watched = self._world.now
-        while not broker.closing():
-            broker.tick()
-            for one in dispatch.begun():
-                relays[one.order.attempt] = Relay(one.slot.name, one.seen)
-            if dispatch.busy():
-                busy = self._world.now
-            elif self._world.now - busy >= LINGER:
-                return
-            self._world.sleep(TURN)
-            for report in list(self._reports(relays)):
-                dispatch.take(report)
-            if self._world.now - watched > WATCH:
-                watched = self._world.now
-                dispatch.watch()
 
-    def _reports(self, relays: dict[str, Relay]) -> Iterator[Report]:
+        def follow(execution: Execution[PooledSlot]) -> None:
+            relays[execution.order.attempt] = Relay(execution.slot.name, execution.seen)
+
+        self._dispatch.serve(follow, lambda wait: self._reports(relays, wait))
+
+    def _reports(self, relays: dict[str, Relay], wait: float) -> Iterator[Report]:
+        self._world.sleep(wait)
         for attempt, relay in list(relays.items()):
             actor = self._cluster.actors.get(relay.slot)
             if actor is None or self._world.chance(self.unheard / 10):

@@ -29,7 +29,7 @@ from orchestrator.views.states import SWEEP_ENDED, SweepState
 from tests.simulation import heartbeats, joining, training
 from tests.simulation.clients import Client
 from tests.simulation.cluster import Cluster
-from tests.simulation.engine import LINGER, Simulated
+from tests.simulation.engine import Simulated
 from tests.simulation.ground import Ground
 from tests.simulation.invariants import Invariants
 from tests.simulation.joining import Joining
@@ -127,6 +127,7 @@ class Installation:
             self.shelf.reached(self.settings.home / "scratch") if self.shelf else nullcontext(),
             self.joining.laws() if self.joining else nullcontext(),
             patch.multiple(f"{conduct}.expansion", PIECE=self._piece, TURN=self._turn),
+            patch.multiple("orchestrator.run.dispatch", TURN_SECONDS=0.5, WATCH_SECONDS=1.0, LINGER_SECONDS=4.0),
             self._between(PooledSlot),
             self._between(JoinedSlot),
         ):
@@ -194,7 +195,7 @@ class Installation:
             engine = Simulated(self.cluster, self._workplace())
             engine.unheard = self._unheard
         else:
-            engine = FileSlots(self._workplace(), None, LINGER)
+            engine = FileSlots(self._workplace(), None)
         self.engines[name] = engine
         conductor = Conductor(self.settings, self.store, engine, self._catalog, lambda: self.tracking)
 

@@ -87,7 +87,6 @@ class Joining:
                 stand_ins.enter_context(patch(f"orchestrator.run.files.slot.{name}", stand_in))
             for module in ("pool", "slot"):
                 stand_ins.enter_context(patch(f"orchestrator.run.files.{module}.SILENT_SECONDS", SILENT))
-            stand_ins.enter_context(patch("orchestrator.run.files.engine.TURN_SECONDS", 0.5))
             yield
 
     def begin(self) -> None:

@@ -27,17 +27,14 @@ STALE_SECONDS: Final = 90.0  # if the demand is not written for so long, there i
 QUIET_SECONDS: Final = 10.0
 """How long the end of an attempt may be missing in the spool after its slot has stopped training it."""
 MOST_BYTES: Final = 4 * 2**20  # read of one spool in one turn, unless a line is longer
-TURN_SECONDS: Final = 0.25
-WATCH_SECONDS: Final = 0.5
-LINGER_SECONDS: Final = 60.0  # how long a run continues while nothing trains and there are no orders
 TIMEOUT_SECONDS: Final = 120.0  # of an inspection; after that, a training itself reports what it lacks
 
 
 class FileSlots:
     """The engine for slots that something else starts, such as Slurm, and that join over a shared folder."""
 
-    def __init__(self, workplace: Workplace, limit: int | None, linger: float) -> None:
-        self._workplace, self._linger = workplace, linger
+    def __init__(self, workplace: Workplace, limit: int | None) -> None:
+        self._workplace = workplace
         self._limit = min(limit or MOST_TRAININGS, MOST_TRAININGS)
         self._registry: SlotRegistry | None = None
         self._pool: FilePool | None = None
@@ -49,25 +46,9 @@ class FileSlots:
         """Execute orders until none has waited for a while, or the broker is closing."""
         registry = self._joined(broker)
         self._pool = FilePool(registry, self._limit)
-        dispatch = self._dispatch = Dispatch(broker, self._pool, self._workplace)
+        self._dispatch = Dispatch(broker, self._pool, self._workplace)
         listening = Listening(registry.root.parent)
-        busy = watched = time.monotonic()
-        while not broker.closing():
-            broker.tick()
-            if registry.complete():
-                for execution in dispatch.begun():
-                    listening.follow(execution)
-            now = time.monotonic()
-            if dispatch.busy() or registry.settling():
-                busy = now
-            elif now - busy >= self._linger:
-                return
-            for report in listening.reports():
-                dispatch.take(report)
-            if now - watched > WATCH_SECONDS:
-                watched = now
-                dispatch.watch()
-            time.sleep(TURN_SECONDS)
+        self._dispatch.serve(listening.follow, listening.reports)
 
     def nodes(self) -> Sequence[Node]:
         """The slots that have joined, each as a node of its own."""
@@ -138,7 +119,7 @@ class FileSlots:
 
 def engine(site: Site) -> FileSlots:
     """Make the engine `files` for an installation."""
-    return FileSlots(site.workplace, site.slots, LINGER_SECONDS)
+    return FileSlots(site.workplace, site.slots)
 
 
 class DemandFile:
@@ -205,8 +186,9 @@ class Listening:
         file = self._storage / attempt_folder(execution.order) / FILE
         self._followed[execution.order.attempt] = _Followed(execution, file)
 
-    def reports(self) -> Iterator[Report]:
-        """The news of all followed attempts since the last call."""
+    def reports(self, wait: float) -> Iterator[Report]:
+        """The news of all followed attempts since the last call, after `wait` seconds."""
+        time.sleep(wait)
         for attempt, followed in list(self._followed.items()):
             for report in self._of(attempt, followed):
                 if report.lost or followed.ended:

@@ -11,6 +11,7 @@ from typing import Any, Final
 from pydantic import TypeAdapter, ValidationError
 
 from orchestrator.run.attempt import Workplace
+from orchestrator.run.dispatch import Pool
 from orchestrator.run.files.slot import (
     ORDERS,
     OWNER,
@@ -26,7 +27,6 @@ from orchestrator.run.files.slot import (
     tidy,
     write,
 )
-from orchestrator.spec.spec import Slot
 from orchestrator.views.errors import MetricsweepError, UnavailableError
 from orchestrator.views.operations import Node, ProcessUsage, Shape, SlotReport, holds, possible, shape_of
 from orchestrator.views.runs import Order
@@ -277,11 +277,6 @@ class SlotRegistry:
         self._complete = self._complete or all(slot.acknowledged for slot in self)
         return self._complete
 
-    def settling(self) -> bool:
-        """Whether a slot will soon be free, because it joins or its attempt has just ended."""
-        present = (slot for slot in self if slot.gone is None and slot.state.phase == "joined")
-        return any(slot.attempt is None and not slot.free for slot in present)
-
     def nodes(self) -> Sequence[Node]:
         """The slots, each as a node of its own."""
         self.refresh()
@@ -308,15 +303,19 @@ class SlotRegistry:
         slot.mailbox.remove()
 
 
-class FilePool:
+class FilePool(Pool[JoinedSlot]):
     """The slots that joined over a shared folder, as the dispatch uses them."""
 
     def __init__(self, registry: SlotRegistry, limit: int) -> None:
-        self._registry, self._limit = registry, limit
-        self._expected: list[Slot] = []
+        super().__init__(limit)
+        self._registry = registry
         self._adopting = True  # orders of an earlier run may still come
         for slot in registry:
             slot.forget()
+
+    def nodes(self) -> Sequence[Node]:
+        """The slots, each as a node of its own."""
+        return self._registry.nodes()
 
     def holding(self, name: str, attempt: str) -> JoinedSlot | None:
         """The slot `name` if it trains this attempt, has just trained it, or was assigned it."""
@@ -335,32 +334,24 @@ class FilePool:
         """Assign an order to the smallest free slot that is large enough and has its data; `None` if none is free."""
         if self._crowded():
             return None
-        shape, lacking = shape_of(order.slot, self._registry.nodes()), self._lacking(order)
+        shape, lacking = shape_of(order.slot, self.nodes()), self._lacking(order)
         fitting = [slot for slot in self._free() if holds(slot.node, (), shape) and slot.state.host not in lacking]
         taken = min(fitting, key=lambda slot: (slot.shape.gpus, slot.shape.cpus, slot.since), default=None)
         if taken is not None:
             taken.attempt = order.attempt
         return taken
 
-    def possible(self, slot: Slot) -> bool:
-        """Whether one of the joined slots is large enough for trainings that ask for `slot`."""
-        return possible(slot, self._registry.nodes())
-
-    def expect(self, waiting: Sequence[Slot]) -> None:
-        """Set which slots trainings wait for: an order is taken once one of them is free."""
-        self._expected = list({slot.model_dump_json(): slot for slot in waiting}.values())
-
     def full(self) -> bool:
         """Whether no order can be taken, since all slots that could train a waiting order are in use."""
-        nodes, free = self._registry.nodes(), self._free()
-        if self._crowded():
+        nodes, free = self.nodes(), self._free()
+        if self._crowded() or not self._registry.complete():  # a slot may still obey an earlier conductor
             return True
         shapes = [shape_of(slot, nodes) for slot in self._expected if possible(slot, nodes)]
         return not any(holds(slot.node, (), shape) for slot in free for shape in shapes) if shapes else not free
 
     def unclaimed(self) -> bool:
         """Whether a slot trains an attempt without an order, or orders of an earlier run may still come."""
-        return self._adopting or any(slot.stray for slot in self._registry)
+        return self._registry.complete() and (self._adopting or any(slot.stray for slot in self._registry))
 
     def reap(self) -> None:
         """Stop attempts without an order, which were cancelled or superseded while no conductor lived."""
@@ -386,13 +377,10 @@ class FilePool:
         """The shapes of the slots that train."""
         return [slot.shape for slot in self._registry if slot.attempt is not None]
 
-    def _crowded(self) -> bool:
-        return len(self.training()) >= self._limit
-
     def _lacking(self, order: Order) -> set[str]:
         """The hosts without the order's data; empty if no other host can train it, so that its training reports it."""
         hosts = self._registry.hosts(order.lacking)
-        others = [node for node in self._registry.nodes() if node.host not in hosts]
+        others = [node for node in self.nodes() if node.host not in hosts]
         return hosts if possible(order.slot, others) else set()
 
     def _free(self) -> list[JoinedSlot]:

@@ -29,9 +29,6 @@ from orchestrator.views.errors import UnavailableError
 from orchestrator.views.operations import MOST_TRAININGS, Inspected, Node, Shape, SlotReport, shape_of
 from workers.catalog import Finding, Need
 
-TURN_SECONDS: Final = 0.25  # how long a turn of the loop waits for reports
-WATCH_SECONDS: Final = 0.5
-LINGER_SECONDS: Final = 60.0  # how long a run continues while nothing trains, since ending Tune takes several seconds
 _REACH_SECONDS: Final = 10.0  # the pause before the next attempt to reach a cluster that did not answer
 
 _ENVIRONMENT: Final = {
@@ -53,17 +50,9 @@ TIMEOUT_SECONDS: Final = 120.0  # of an inspection; after that, a training itsel
 class RayTune:
     """Runs orders on the slot actors of a Ray cluster. A process has one such engine."""
 
-    def __init__(
-        self,
-        workplace: Workplace,
-        address: str | None,
-        scratch: Path,
-        limit: int | None = None,
-        linger: float = LINGER_SECONDS,
-    ) -> None:
-        self._workplace, self._address = workplace, address
+    def __init__(self, workplace: Workplace, address: str | None, scratch: Path, limit: int | None = None) -> None:
+        self._workplace, self._address, self._scratch = workplace, address, scratch
         self._limit = min(limit or MOST_TRAININGS, MOST_TRAININGS)
-        self._scratch, self._linger = scratch, linger
         self._pool: SlotPool | None = None
         self._dispatch: Dispatch[PooledSlot] | None = None
         self._demand = ClusterDemand()
@@ -79,32 +68,17 @@ class RayTune:
         self._connect()
         pool = self._pool = SlotPool(broker, self._limit, self._workplace.edition)
         dispatch = self._dispatch = Dispatch(broker, pool, self._workplace)
-        trials = TuneTrials(self._scratch, pool.namespace)
-        try:
-            self._serve(broker, dispatch, trials)
-        finally:
-            trials.training = dispatch.seen
-            trials.end(closing=broker.closing())
-
-    def _serve(self, broker: Broker, dispatch: Dispatch[PooledSlot], trials: TuneTrials) -> None:
+        trials = TuneTrials(self._scratch, pool.namespace, dispatch.running)
         listening = Listening()
-        busy = watched = time.monotonic()
-        while not broker.closing():
-            broker.tick()
-            for begun in dispatch.begun():
-                listening.follow(begun)
-                trials.follow(begun.order, begun.slot.name, begun.seen)
-            trials.training = dispatch.seen
-            now = time.monotonic()
-            if dispatch.busy():
-                busy = now
-            elif now - busy >= self._linger:
-                return
-            for report in listening.reports(TURN_SECONDS):
-                dispatch.take(report)
-            if now - watched > WATCH_SECONDS:
-                watched = now
-                dispatch.watch()
+
+        def follow(execution: Execution[PooledSlot]) -> None:
+            listening.follow(execution)
+            trials.follow(execution)
+
+        try:
+            dispatch.serve(follow, listening.reports)
+        finally:
+            trials.end(closing=broker.closing())
 
     def nodes(self) -> Sequence[Node] | None:
         """The nodes of the cluster, or `None` while it is not connected. Only `run` starts a local cluster."""
@@ -221,7 +195,7 @@ class RayTune:
 
 def engine(site: Site) -> RayTune:
     """Make the engine `ray_tune` for an installation."""
-    return RayTune(site.workplace, site.address, site.scratch, site.slots, LINGER_SECONDS)
+    return RayTune(site.workplace, site.address, site.scratch, site.slots)
 
 
 @contextlib.contextmanager

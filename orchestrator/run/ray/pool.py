@@ -16,9 +16,9 @@ from ray.util import list_named_actors
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from orchestrator.run.attempt import Workplace
+from orchestrator.run.dispatch import Pool
 from orchestrator.run.engine import Broker
 from orchestrator.run.slot import PROTOCOL, REASON, SlotActor
-from orchestrator.spec.spec import Slot
 from orchestrator.views.operations import Node, ProcessUsage, Shape, SlotReport, holds, possible, shape_of
 from orchestrator.views.runs import Order
 
@@ -108,7 +108,7 @@ class PooledSlot:
         )
 
 
-class SlotPool:
+class SlotPool(Pool[PooledSlot]):
     """The slots of a conductor. It makes a slot when a node has room, and ends idle slots of another shape for that.
 
     The actors are in a namespace of the installation, so that other installations do not end them. Each gets the
@@ -117,12 +117,12 @@ class SlotPool:
 
     def __init__(self, broker: Broker, limit: int, edition: str = "") -> None:
         """Adopts the actors of an earlier conductor; raises FencedError if the broker has lost its lease."""
-        self._limit, self._fence, self._edition = limit, broker.fence(), edition
+        super().__init__(limit)
+        self._fence, self._edition = broker.fence(), edition
         self.namespace = f"{NAMESPACE}-{broker.installation()}"
         self._slots: dict[str, PooledSlot] = {}
         self._nodes: list[Node] = []
         self._refreshed = float("-inf")
-        self._expected: list[Slot] = []
         self._ending: set[str] = set()  # nodes that have announced their end
         self._replaced = 0
         ahead = self._adopt()
@@ -216,23 +216,15 @@ class SlotPool:
             slot.attempt = order.attempt
         return slot
 
-    def possible(self, slot: Slot) -> bool:
-        """Whether a node could hold such a slot if it were empty."""
-        return possible(slot, self.nodes())
-
     def _lacking(self, order: Order) -> set[str]:
         """The nodes without the order's data; empty if no other node can train it, so that its training reports it."""
         others = [node for node in self.nodes() if node.uid not in order.lacking]
         return {short(uid) for uid in order.lacking} if possible(order.slot, others) else set()
 
-    def expect(self, waiting: Sequence[Slot]) -> None:
-        """Set which slots trainings wait for: an order is taken once one of them is free or can be made."""
-        self._expected = list({slot.model_dump_json(): slot for slot in waiting}.values())
-
     def full(self) -> bool:
         """Whether no order can be taken: all slots are in use, and no node has room for another."""
         late, nodes = self._late(), self.nodes()
-        if len(self._busy()) >= self._limit:
+        if self._crowded():
             return True
         expected = [slot for slot in self._expected if self.possible(slot)]
         shapes = [shape_of(slot, nodes) for slot in expected] or [_LEAST]
@@ -322,7 +314,7 @@ class SlotPool:
 
     def _make(self, shape: Shape, excluded: set[str]) -> PooledSlot | None:
         node = self._room(shape, excluded)
-        if node is None or len(self._busy()) >= self._limit:
+        if node is None or self._crowded():
             return None
         idle = sorted(self._idle(), key=lambda slot: slot.node != short(node.uid))  # those of this node first
         for slot in idle:

@@ -11,7 +11,7 @@ import threading
 import time
 import uuid
 from collections import deque
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -22,6 +22,7 @@ from ray.exceptions import RayError
 from ray.tune.logger import CSVLoggerCallback, JsonLoggerCallback, TBXLoggerCallback
 from ray.tune.search import Searcher
 
+from orchestrator.run.dispatch import Execution
 from orchestrator.run.spool import Message
 from orchestrator.views.operations import SYSTEM
 from orchestrator.views.runs import Order
@@ -55,16 +56,19 @@ _TUNING = threading.Lock()  # two Tuners in one process would run each other's t
 class TuneTrials:
     """Makes Ray Tune follow each attempt of a run, in its own thread."""
 
-    def __init__(self, scratch: Path, namespace: str) -> None:
-        self._scratch, self._namespace = scratch, namespace
-        self.training: Container[str] = ()  # the attempts that train now, set by the engine
+    def __init__(self, scratch: Path, namespace: str, training: Collection[str]) -> None:
+        """`training` has the attempts that train now, at any time."""
+        self._scratch, self._namespace, self.training = scratch, namespace, training
         self.waiting: deque[tuple[float, Config]] = deque(maxlen=WAITING)  # each with the time when it began to wait
         self.ending, self.stopping = threading.Event(), threading.Event()
         self._thread: threading.Thread | None = None
 
-    def follow(self, order: Order, slot: str, seen: int) -> None:
-        """Make a trial of Tune follow an attempt on its slot, from the message after number `seen`."""
-        follows: Config = {"attempt": order.attempt, "slot": slot, "namespace": self._namespace, "seen": seen}
+    def follow(self, execution: Execution[Any]) -> None:
+        """Make a trial of Tune follow an attempt on its slot, from the message after the last that is recorded."""
+        order, slot = execution.order, execution.slot.name
+        follows: Config = {
+            "attempt": order.attempt, "slot": slot, "namespace": self._namespace, "seen": execution.seen
+        }  # fmt: skip
         self.waiting.append((time.monotonic(), shown(order) | follows))
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="tune", daemon=True)
