@@ -50,6 +50,8 @@ KEPT: Final = 3  # folders of Tuners that are kept
 PREFIX: Final = "tune-"
 LONGEST: Final = 200  # most characters of a value or a name that are shown
 
+_WRITERS: Final = (JsonLoggerCallback, CSVLoggerCallback, TBXLoggerCallback)  # of the files of each trial of Tune
+
 _TUNING = threading.Lock()  # two Tuners in one process would run each other's trials
 
 
@@ -113,7 +115,7 @@ class TuneTrials:
                 storage_path=str(self._scratch),
                 stop=suggestions,
                 failure_config=tune.FailureConfig(max_failures=3),
-                callbacks=[JsonFiles(), CSVFiles(), TensorBoardFiles()],
+                callbacks=[type(writes.__name__, (_WithNews, writes), {})() for writes in _WRITERS],
                 checkpoint_config=tune.CheckpointConfig(checkpoint_frequency=0, checkpoint_at_end=False),
                 verbose=0,
             ),
@@ -259,21 +261,9 @@ def _folder_of(name: str, trial: str) -> str:
 
 
 class _WithNews:
-    """Writes a line for each evaluation and for the end, not for each request."""
+    """Makes a writer of Tune write a line for each evaluation and for the end, not for each request."""
 
     def log_trial_result(self, iteration: int, trial: Any, result: dict[str, Any]) -> None:
         """Write a result that has news."""
         if result["news"]:
             super().log_trial_result(iteration, trial, result)  # type: ignore[misc]
-
-
-class JsonFiles(_WithNews, JsonLoggerCallback):  # type: ignore[misc]
-    """Writes Tune's `params.json` and `result.json` of each trial."""
-
-
-class CSVFiles(_WithNews, CSVLoggerCallback):  # type: ignore[misc]
-    """Writes Tune's `progress.csv` of each trial."""
-
-
-class TensorBoardFiles(_WithNews, TBXLoggerCallback):  # type: ignore[misc]
-    """Writes TensorBoard's files of each trial of Tune."""
