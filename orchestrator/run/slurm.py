@@ -138,7 +138,6 @@ class Keeper:
         self._line = ""  # the last line that was printed
         self._submitted: float | None = None  # the time of the last submission, until its jobs were seen to run
         self._short = 0  # failed submissions in a row
-        self._ending: dict[str, float] = {}  # by job, the time since when it has been ending
         self._not_before = float("-inf")
         self._logs = root / _LOGS
         self._logs.mkdir(mode=0o700, exist_ok=True)
@@ -153,9 +152,8 @@ class Keeper:
 
     def _turn(self) -> None:
         needed = self._demand.slots(self._job.offer)
-        known = queued(self.name)
-        tidy_logs(self._logs, {job.number for job in known})
-        jobs = self._counted(known)
+        jobs = queued(self.name)
+        tidy_logs(self._logs, {job.number for job in jobs})
         if needed is None:
             self._print(f"{_summary(jobs)}; no conductor says how many slots it needs, so nothing more is submitted")
             return
@@ -175,14 +173,6 @@ class Keeper:
         with suppress(OSError):
             return {mailbox.name.rpartition("-")[0].partition("r")[0] for mailbox in mailboxes(self._root)}
         return set()
-
-    def _counted(self, known: list[Queued]) -> list[Queued]:
-        """The jobs without those that have been ending for long; a job that ends for a short time was preempted."""
-        ending = {job.number for job in known if job.state == "COMPLETING"}
-        self._ending = {number: self._ending.get(number, time.monotonic()) for number in ending}
-        return [
-            job for job in known if time.monotonic() - self._ending.get(job.number, time.monotonic()) < _SHORT_SECONDS
-        ]
 
     def _judge(self, jobs: list[Queued], needed: int) -> None:
         """Pause if the submitted jobs ended as soon as they began, instead of submitting them again and again."""

@@ -11,7 +11,6 @@ from orchestrator.host.files import restrict_new_files
 from orchestrator.host.logs import begin_logging
 from orchestrator.run.files.slot import (
     JOINED_FOLDER,
-    POLL_SECONDS,
     Allocation,
     FileSlot,
     Mailbox,
@@ -43,7 +42,7 @@ def main(arguments: list[str] | None = None) -> int:
     except (MetricsweepError, catalogs.PartSourceError, OSError, ValueError) as error:
         print(error, file=sys.stderr)
         return 1
-    slot = FileSlot(Mailbox(there / JOINED_FOLDER / name), there.parent, state, idle=options.idle, poll=options.poll)
+    slot = FileSlot(Mailbox(there / JOINED_FOLDER / name), there.parent, state, idle=options.idle)
     for number in (signal.SIGUSR1, signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda number, frame: slot.leave(f"it was sent {signal.Signals(number).name}"))
     log.info("slot %s joins %s and offers %s", name, there, state.resources)
@@ -62,9 +61,6 @@ def _parser() -> argparse.ArgumentParser:
         type=float,
         default=IDLE_SECONDS,
         help="seconds without a training after which the slot ends (default 300)",
-    )
-    parser.add_argument(
-        "--poll", type=float, default=POLL_SECONDS, help="seconds between two checks for an order (default 1)"
     )
     parser.add_argument("--cpus", type=float, help="CPUs of the slot (default: of its job, else of this machine)")
     parser.add_argument("--gpus", type=float, help="GPUs of the slot (default: all that its job sees)")
