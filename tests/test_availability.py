@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,9 +15,7 @@ import yaml
 from torchvision.models import ResNet18_Weights, resnet18
 
 from orchestrator.__main__ import main
-from orchestrator.conduct import broker
 from orchestrator.conduct.broker import LeasedBroker
-from orchestrator.conduct.upkeep import Retries
 from orchestrator.conduct.waiting import Availability
 from orchestrator.record.store import Store
 from orchestrator.service.service import Service
@@ -109,7 +108,8 @@ def test_a_training_without_its_data_waits_again(
 ) -> None:
     (settings.data_root / "blind").touch()
     sweep = service.submissions.submit(spec(compare={"dataset": ["cub200"]}, repeat={"seed": [0]}, tune={})).id
-    monkeypatch.setattr(broker, "Retries", lambda: Retries(lambda: 0.0))  # the pause after a loss is not this test's
+    for pause in ("FIRST_PAUSE", "LONGEST_PAUSE"):
+        monkeypatch.setattr(f"orchestrator.conduct.upkeep.{pause}", 1e9)  # it is not tried again
     failed = LeasedBroker.failed
 
     def seeing(self: LeasedBroker, order: Any, failure: Any) -> None:
@@ -257,11 +257,14 @@ class Machines:
 CUB, SOP = (Need(dataset=Part(name=name)) for name in ("cub200", "sop"))
 
 
-def test_where_some_have_the_data_only_they_are_given_their_trainings(tmp_path: Path) -> None:
+def test_where_some_have_the_data_only_they_are_given_their_trainings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     clock = [0.0]
+    monkeypatch.setattr("orchestrator.conduct.waiting.time", SimpleNamespace(monotonic=lambda: clock[0]))
     machines = Machines(CUB)
     (tmp_path / "b" / "cub200").mkdir(parents=True)
-    one = Availability(machines, machines, machines, [SOP], lambda: clock[0])  # type: ignore[arg-type]
+    one = Availability(machines, machines, machines, [SOP])  # type: ignore[arg-type]
     one.update()
     assert [uid for uid, _ in machines.looks] == ["a", "b"]
     assert (one.missing_needs, one.settled, one.notices) == ({CUB.key}, False, {}), "not known yet, and no notice"

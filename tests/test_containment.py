@@ -192,9 +192,10 @@ def test_a_stall_has_the_users_limit_and_losses_do_not_count_against_it() -> Non
     assert [retries.after(one, failure) for failure in (LOST, STALLED, LOST, STALLED)] == [True, True, True, False]
 
 
-def test_the_pause_doubles_and_ends_by_the_monotonic_clock() -> None:
+def test_the_pause_doubles_and_ends_by_the_monotonic_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
-    retries, one = Retries(clock), order()
+    monkeypatch.setattr("orchestrator.conduct.upkeep.time", SimpleNamespace(monotonic=clock))
+    retries, one = Retries(), order()
     retries.after(one, LOST)
     assert retries.resting() == {one.training}
     clock.now += FIRST_PAUSE

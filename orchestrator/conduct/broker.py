@@ -15,7 +15,7 @@ from orchestrator.conduct.lease import Heartbeat
 from orchestrator.conduct.pruning import Pruning
 from orchestrator.conduct.requests import Requests
 from orchestrator.conduct.search import Searches
-from orchestrator.conduct.upkeep import Finalization, Renewal, Retries, SlotWatch
+from orchestrator.conduct.upkeep import Finalization, Renewal, Retries
 from orchestrator.conduct.waiting import Availability, WaitReasons
 from orchestrator.host.logs import about
 from orchestrator.host.tracing import span, span_of_attempt
@@ -46,6 +46,7 @@ log = logging.getLogger(__name__)
 
 _PRUNE_SECONDS: Final = 60.0
 """How often old changes and deliveries are deleted."""
+_SLOTS_SECONDS: Final = 5.0
 TICK_SECONDS: Final = 0.5
 
 
@@ -81,7 +82,7 @@ class Tick:
         self.wait_reasons = WaitReasons(
             store, writer, engine, availability, settings.owner_slots, lambda: self.pruning.racing, settings.places
         )
-        self._slots = SlotWatch(writer, engine)
+        self._engine, self._slots_at, self._had_slots = engine, float("-inf"), True
 
     def do(self, *, finalize: bool) -> None:
         """Expand queued sweeps, apply requests and settle what ended.
@@ -105,11 +106,20 @@ class Tick:
             self.pruning.refresh()
             added = True
         self.wait_reasons.update(trials_changed=bool(queued or requests or added))
-        self._slots.record()
+        self._record_slots()
         if time.monotonic() > self._pruned + _PRUNE_SECONDS:
             self._writer.changes.prune()
             self._writer.deliveries.prune(self._has_webhook)
             self._pruned = time.monotonic()
+
+    def _record_slots(self) -> None:
+        """Record the engine's slots every few seconds, for the cluster page."""
+        if time.monotonic() - self._slots_at >= _SLOTS_SECONDS:
+            self._slots_at = time.monotonic()
+            slots = self._engine.slots()
+            if slots or self._had_slots:
+                self._writer.capacity.note_slots(slots)
+            self._had_slots = bool(slots)
 
     def _refresh_parts(self) -> None:
         """Load own parts that were added or edited; if one cannot be read, the catalog stays as it was."""

@@ -45,8 +45,8 @@ class Heartbeat(threading.Thread):
 class Standby:
     """Waits for the conductor's lease, by a monotonic clock, since the database's clock may be set back."""
 
-    def __init__(self, store: Store, seconds: float, now: Callable[[], float] = time.monotonic) -> None:
-        self._store, self._seconds, self._now = store, seconds, now
+    def __init__(self, store: Store, seconds: float) -> None:
+        self._store, self._seconds = store, seconds
         self._seen: HeldLease | None = None
         self._since = 0.0
 
@@ -76,6 +76,6 @@ class Standby:
     def lapsed(self, held: HeldLease | None) -> HeldLease | None:
         """The lease `held` if it was not renewed for longer than it lasts; else `None`."""
         if held is None or held != self._seen:
-            self._seen, self._since = held, self._now()
+            self._seen, self._since = held, time.monotonic()
             return None
-        return held if self._now() - self._since > held.seconds else None
+        return held if time.monotonic() - self._since > held.seconds else None

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,7 +14,6 @@ from orchestrator.record.requests import PendingRequest
 from orchestrator.record.retention import WeightFiles
 from orchestrator.record.store import Store, Writer
 from orchestrator.record.trainings import Outdated
-from orchestrator.run.engine import Engine
 from orchestrator.views import runs
 from orchestrator.views.errors import FATAL, reason
 from orchestrator.views.operations import CollectionPolicy
@@ -76,10 +75,8 @@ SHARE: Final = 0.05
 class Finalization:
     """Finds cells and sweeps that have ended; less often if the query takes long."""
 
-    def __init__(
-        self, store: Store, writer: Writer, catalog: Catalog, now: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._store, self._writer, self._catalog, self._now = store, writer, catalog, now
+    def __init__(self, store: Store, writer: Writer, catalog: Catalog) -> None:
+        self._store, self._writer, self._catalog = store, writer, catalog
         self._rests_until = float("-inf")
         self._broken: dict[int, str] = {}  # by sweep, why its cells cannot be summarized
 
@@ -89,11 +86,11 @@ class Finalization:
         Yields nothing during a rest, unless forced. A sweep whose cells cannot be summarized fails once its trials
         have ended. Raises FencedError.
         """
-        began = self._now()
+        began = time.monotonic()
         if began < self._rests_until and not force:
             return
         due = self._store.sweeps.cells_to_settle()
-        self._rests_until = self._now() + (self._now() - began) / SHARE
+        self._rests_until = time.monotonic() + (time.monotonic() - began) / SHARE
         ended: dict[int, list[int]] = {}
         for sweep, cell in due:
             ended.setdefault(sweep, []).append(cell)
@@ -212,9 +209,7 @@ class _Losses:
 class Retries:
     """Counts the lost attempts of trainings. A new conductor starts from zero, so that an outage exhausts no tries."""
 
-    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
-        # Monotonic: nothing waits longer when the wall clock is set back.
-        self._now = now
+    def __init__(self) -> None:
         self._losses: dict[str, _Losses] = {}  # by training, until it ends
 
     def after(self, order: Order, failure: Failure) -> bool:
@@ -235,7 +230,7 @@ class Retries:
             again = losses.in_a_row < INFRASTRUCTURE_TRIES and losses.total < MOST_LOSSES
             count = max(1, losses.in_a_row)
         if again:
-            losses.not_before = self._now() + min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (count - 1))
+            losses.not_before = time.monotonic() + min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (count - 1))
         else:
             self.ended(order)
         return again
@@ -253,31 +248,9 @@ class Retries:
 
     def resting(self) -> frozenset[str]:
         """The trainings whose next attempt has to wait after a loss."""
-        now = self._now()
+        now = time.monotonic()
         return frozenset(training for training, losses in self._losses.items() if losses.not_before > now)
 
     def forget(self) -> None:
         """Reset the counts of lost attempts, after a request to retry."""
         self._losses.clear()
-
-
-LOOK_SECONDS: Final = 5.0
-
-
-class SlotWatch:
-    """Records the engine's slots every few seconds, for the cluster page."""
-
-    def __init__(self, writer: Writer, engine: Engine, now: Callable[[], float] = time.monotonic) -> None:
-        self._writer, self._engine, self._now = writer, engine, now
-        self._looked = float("-inf")
-        self._empty = False
-
-    def record(self) -> None:
-        """Record the slots if that is due; the first call replaces those of an earlier conductor."""
-        if self._now() - self._looked < LOOK_SECONDS:
-            return
-        self._looked = self._now()
-        slots = self._engine.slots()
-        if slots or not self._empty:
-            self._writer.capacity.note_slots(slots)
-        self._empty = not slots

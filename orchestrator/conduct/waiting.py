@@ -67,14 +67,13 @@ class Availability:
         writer: Writer,
         engine: Engine,
         usual: Sequence[Need],
-        now: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._store, self._writer, self._engine, self._now = store, writer, engine, now
+        self._store, self._writer, self._engine = store, writer, engine
         self._usual = {need.key: need for need in usual}
         self._machines: dict[str, _Machine] = {}
         self._requested: list[tuple[int, Need]] = []
         self._urgent: dict[str, tuple[Need, float]] = {}  # by key, the time since which it must be inspected again
-        self._requested_at = self._busy_at = float("-inf")
+        self._requested_at = float("-inf")
         self.missing_needs: frozenset[str] = frozenset()
         """The keys of the needs that no machine has, or that no machine has inspected yet."""
         self.notices: Mapping[int, list[str]] = {}
@@ -93,8 +92,8 @@ class Availability:
 
         `trials_changed`: trials were added or changed.
         """
-        if trials_changed or self._now() - self._requested_at > DATA_SECONDS:
-            self._requested, self._requested_at = self._store.data.requested_needs(), self._now()
+        if trials_changed or time.monotonic() - self._requested_at > DATA_SECONDS:
+            self._requested, self._requested_at = self._store.data.requested_needs(), time.monotonic()
             self._meet(self._engine.machines())
             for machine in self._machines.values():
                 self._begin(machine)
@@ -136,7 +135,7 @@ class Availability:
 
     def _meet(self, machines: Sequence[Node]) -> None:
         """Update the machines; the findings of those that left are kept until another machine is there."""
-        now, known = self._now(), self._machines
+        now, known = time.monotonic(), self._machines
         self._machines = {node.uid: known.get(node.uid) or _Machine(node, now, {}) for node in machines}
         if self._machines and not known.keys() <= self._machines.keys():
             self._writer.data.note_findings([], list(self._machines))
@@ -147,25 +146,19 @@ class Availability:
             return
 
         def due(needs: Mapping[str, Need], pause: float) -> dict[str, Need]:
-            again = self._now() - machine.looked >= pause
+            again = time.monotonic() - machine.looked >= pause
             absent = (key for key in needs if key not in machine.found or (again and machine.absent(key)))
             return {key: needs[key] for key in absent}
 
         needed = due({need.key: need for _, need in self._requested}, max(AGAIN_SECONDS, SHARE * machine.took))
         urgent = self._urgent.items()
         needed |= {key: need for key, (need, since) in urgent if machine.begun.get(key, float("-inf")) < since}
-        if not needed and self._settled_in(machine):
-            needed = due(self._usual, _USUAL_SECONDS)
+        if not needed:  # it takes CPU time from trainings to inspect what nothing needs yet
+            settled_in = _USUAL_SECONDS if self._store.sweeps.active() else SETTLE_SECONDS
+            needed = due(self._usual, _USUAL_SECONDS) if time.monotonic() - machine.since > settled_in else {}
         if needed:
-            machine.looking, machine.began = frozenset(needed), self._now()
+            machine.looking, machine.began = frozenset(needed), time.monotonic()
             self._engine.inspect(machine.node, list(needed.values()))
-
-    def _settled_in(self, machine: _Machine) -> bool:
-        """Whether a machine may inspect data that nothing needs yet, which takes CPU time from trainings."""
-        here = self._now() - machine.since
-        if here > SETTLE_SECONDS and self._store.sweeps.active():
-            self._busy_at = self._now()
-        return here > _USUAL_SECONDS or min(here, self._now() - self._busy_at) > SETTLE_SECONDS
 
     def _collect(self) -> None:
         found = [inspected for inspected in self._engine.inspected() if inspected.node in self._machines]
@@ -174,7 +167,7 @@ class Availability:
             machine.found[key] = inspected
             machine.begun[key] = machine.began
             machine.looking -= {key}
-            machine.looked, machine.took = self._now(), self._now() - machine.began
+            machine.looked, machine.took = time.monotonic(), time.monotonic() - machine.began
         if found:
             self._writer.data.note_findings(found, list(self._machines))
 
@@ -273,11 +266,8 @@ class WaitReasons:
 class Capacity:
     """Tracks which slots the cluster can hold. A trial whose slot no node can hold waits, and delays no other."""
 
-    def __init__(
-        self, store: Store, writer: Writer, engine: Engine, quota: int | None, now: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._store, self._writer, self._engine, self._quota, self._now = store, writer, engine, quota, now
-        self._began = now()
+    def __init__(self, store: Store, writer: Writer, engine: Engine, quota: int | None) -> None:
+        self._store, self._writer, self._engine, self._quota = store, writer, engine, quota
         self._alive: list[Node] | None = None
         self.notices: dict[int, list[str]] | None = None
         """Why trials wait, by sweep; `None` before the first look."""
@@ -293,10 +283,10 @@ class Capacity:
         nodes = self._engine.nodes()
         alive = None if nodes is None else sorted(nodes, key=lambda node: node.uid)
         changed = alive != self._alive or self.notices is None
-        due = self._now() - self._looked > _CAPACITY_SECONDS
+        due = time.monotonic() - self._looked > _CAPACITY_SECONDS
         if not (changed or trials_changed or due):
             return
-        self._looked = self._now()
+        self._looked = time.monotonic()
         if alive is None:
             self.impossible_slots = frozenset()
         elif changed:
@@ -317,7 +307,7 @@ class Capacity:
         names = [slot.model_dump_json() for slot in waiting]
         kinds = dict(zip(names, waiting, strict=True))
         unknown = [name for name, slot in kinds.items() if not possible(slot, seen)]
-        turn, mixed = int((self._now() - self._began) / TURN_SECONDS), len(unknown) < len(kinds)
+        turn, mixed = int(time.monotonic() / TURN_SECONDS), len(unknown) < len(kinds)
         left_out = set(unknown)
         if unknown and not (mixed and turn % 2):
             left_out.remove(unknown[(turn // 2 if mixed else turn) % len(unknown)])
@@ -348,8 +338,8 @@ class Capacity:
 class Quotas:
     """The limits that quotas set now, at most some seconds old."""
 
-    def __init__(self, store: Store, now: Callable[[], float] = time.monotonic) -> None:
-        self._store, self._now = store, now
+    def __init__(self, store: Store) -> None:
+        self._store = store
         self._next = float("-inf")
         self.limits: QuotaLimits = UNLIMITED
         self.notices: dict[int, list[str]] = {}
@@ -357,13 +347,13 @@ class Quotas:
 
     def update(self, *, trials_changed: bool = False) -> None:
         """Read the use of quotas again, if that is due."""
-        began = self._now()
+        began = time.monotonic()
         rests = began < self._next
         if rests and not trials_changed:
             return
         state = self._store.quotas.state()
         if not rests:
-            self._next = self._now() + max(QUOTA_SECONDS, _REST_TIMES * (self._now() - began))
+            self._next = time.monotonic() + max(QUOTA_SECONDS, _REST_TIMES * (time.monotonic() - began))
         self.limits = state.limits
         self.notices = {
             number: [f"{reason}; {WAIT}" for reason in reasons]

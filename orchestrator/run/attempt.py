@@ -352,3 +352,25 @@ def inspection(machine: Node, needs: Sequence[Need], look: Callable[[], Iterable
         found = [Finding(state="unknown", message=message)] * len(needs)
     now = datetime.now(UTC)
     return [Inspected(machine.uid, machine.host, *pair, now) for pair in zip(needs, found, strict=True)]
+
+
+INSPECTION_SECONDS: Final = 120.0
+"""How long an inspection may take; after that, a training itself reports what it lacks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """An inspection that a machine makes now."""
+
+    machine: Node
+    needs: Sequence[Need]
+    ended: Callable[[], object]
+    findings: Callable[[], Iterable[Finding]]  # raises an error if it failed or has not ended
+    began: float = field(default_factory=time.monotonic)
+
+
+def results(inspections: list[Inspection]) -> list[Inspected]:
+    """Remove the inspections that have ended or took too long, and return their results."""
+    over = [one for one in inspections if one.ended() or time.monotonic() - one.began > INSPECTION_SECONDS]
+    inspections[:] = [one for one in inspections if one not in over]
+    return [found for one in over for found in inspection(one.machine, one.needs, one.findings)]

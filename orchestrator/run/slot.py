@@ -8,7 +8,7 @@ import socket
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -50,6 +50,13 @@ _MOST_ENDED: Final = 32  # ended attempts whose last message a slot keeps, for a
 MOST_AGES: Final = 100  # ages of messages that a slot reports
 _ORPHANED_SECONDS: Final = 1_800.0
 """An idle slot that got no request for so long ends itself, since its conductor may be gone for good."""
+
+
+def lag(count: int, ages: Sequence[float], recorded: int | None) -> float | None:
+    """The age of the oldest of `count` messages that is not recorded; `ages` has those of the latest messages."""
+    if recorded is None or recorded >= count or not ages:
+        return None
+    return ages[max(0, recorded - (count - len(ages)))]
 
 
 class Preemption:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import pytest
 
@@ -68,9 +69,10 @@ def test_a_holder_that_renews_is_never_taken_for_dead(store: Store) -> None:
     assert store.lease.acquire("two", 600, seen) is None
 
 
-def test_a_standby_judges_by_its_own_clock(store: Store) -> None:
+def test_a_standby_judges_by_its_own_clock(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     moment = [100.0]
-    standby, held = Standby(store, 15.0, lambda: moment[0]), HeldLease(3, 5_000_000.0, 15.0)
+    monkeypatch.setattr("orchestrator.conduct.lease.time", SimpleNamespace(monotonic=lambda: moment[0]))
+    standby, held = Standby(store, 15.0), HeldLease(3, 5_000_000.0, 15.0)
     assert standby.lapsed(None) is None
     assert standby.lapsed(held) is None
     moment[0] += 15

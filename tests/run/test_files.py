@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -51,6 +52,16 @@ class Clock:
 
 
 @pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """The monotonic clock of both sides."""
+    made = Clock()
+    for module in ("engine", "pool", "slot"):
+        stand_in = SimpleNamespace(monotonic=made, time=time.time, sleep=time.sleep)
+        monkeypatch.setattr(f"orchestrator.run.files.{module}.time", stand_in)
+    return made
+
+
+@pytest.fixture
 def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(rosters, "REFRESH_SECONDS", 1e-9)
     monkeypatch.setattr("orchestrator.run.dispatch.LINGER_SECONDS", 0.3)
@@ -62,11 +73,9 @@ def join(there: Path) -> Iterator[Callable[..., FileSlot]]:
     """Has a slot join, in a thread that ends with the test."""
     joined: list[tuple[FileSlot, threading.Thread]] = []
 
-    def joining(name: str = "slot", *, idle: float = 600, edition: str = "", now: Clock | None = None) -> FileSlot:
-        given = {"idle": idle, "poll": 0.01} | ({"now": now} if now else {})
-        slot = FileSlot(
-            Mailbox(there / JOINED_FOLDER / name), there.parent, slots.state_of(OFFER, edition, ""), **given
-        )
+    def joining(name: str = "slot", *, idle: float = 600, edition: str = "") -> FileSlot:
+        box, state = Mailbox(there / JOINED_FOLDER / name), slots.state_of(OFFER, edition, "")
+        slot = FileSlot(box, there.parent, state, idle=idle, poll=0.01)
         thread = threading.Thread(target=slot.run, daemon=True)
         thread.start()
         joined.append((slot, thread))
@@ -129,10 +138,10 @@ def test_what_trains_though_no_order_stands_for_it_is_stopped(join: Callable[...
     assert not pool.unclaimed()
 
 
-def test_a_slot_that_tells_nothing_is_lost_and_one_that_nobody_listened_to_is_not(there: Path) -> None:
-    clock, box = Clock(), Mailbox(there / JOINED_FOLDER / "slot")
+def test_a_slot_that_tells_nothing_is_lost_and_one_that_nobody_listened_to_is_not(there: Path, clock: Clock) -> None:
+    box = Mailbox(there / JOINED_FOLDER / "slot")
     box.make(State(beat=1, resources=OFFER))
-    slot = JoinedSlot(box, Instruction(fence=1), clock)
+    slot = JoinedSlot(box, Instruction(fence=1))
     slot.refresh()
     clock.now += slots.SILENT_SECONDS - 1
     slot.refresh()
@@ -140,7 +149,7 @@ def test_a_slot_that_tells_nothing_is_lost_and_one_that_nobody_listened_to_is_no
     clock.now += 2
     slot.refresh()
     assert slot.gone == "it has not written for 60 s"
-    registry = SlotRegistry(there, Ownership("ours", 1, ""), clock)
+    registry = SlotRegistry(there, Ownership("ours", 1, ""))
     registry.refresh()
     clock.now += 10 * slots.SILENT_SECONDS  # nothing ran meanwhile
     registry.refresh()
@@ -151,9 +160,10 @@ def test_a_slot_that_tells_nothing_is_lost_and_one_that_nobody_listened_to_is_no
     assert mailboxes(there) == [], "it was listened to, and said nothing"
 
 
-def test_a_slot_without_its_storage_gives_up_before_it_is_given_up(join: Callable[..., FileSlot], there: Path) -> None:
-    clock = Clock()
-    slot = join(now=clock)
+def test_a_slot_without_its_storage_gives_up_before_it_is_given_up(
+    join: Callable[..., FileSlot], there: Path, clock: Clock
+) -> None:
+    slot = join()
     until(lambda: clock.asked > 20)
     assert Mailbox(there / JOINED_FOLDER / "slot").state().beat == 1, "nothing has changed since it joined"
     (there / JOINED_FOLDER / "slot" / "order.json").write_text("damaged")
@@ -210,17 +220,15 @@ def test_slots_of_others_are_left_alone(there: Path, fence: int, installation: s
         SlotRegistry(there, Ownership(installation, fence, ""))
 
 
-def test_the_demand_counts_what_an_offer_holds_and_grows_old(there: Path) -> None:
-    told, heard = Clock(), Clock()
-    tells, hears = DemandFile(there, told), DemandReader(there, heard)
+def test_the_demand_counts_what_an_offer_holds_and_grows_old(there: Path, clock: Clock) -> None:
+    tells, hears = DemandFile(there), DemandReader(there)
     assert hears.slots(OFFER) is None, "nobody has told anything"
     small, large = Shape(1, 0, 0), Shape(1, 1, 0)
     tells.write([small], [small, large, Shape(1, 0, 2**40)])
     assert hears.slots(OFFER) == 2
     assert hears.slots({**OFFER, "GPU": 1.0}) == 3
-    heard.now += STALE_SECONDS + 1
+    clock.now += STALE_SECONDS + 1
     assert hears.slots(OFFER) is None, "its conductor is gone"
-    told.now += STALE_SECONDS + 1
     tells.write([], [])
     assert hears.slots(OFFER) == 0
 
@@ -292,12 +300,12 @@ HOSTILE = [
 """What stands in no file of ours."""
 
 
-def test_a_damaged_file_is_silence_and_not_the_end_of_who_reads_it(there: Path) -> None:
+def test_a_damaged_file_is_silence_and_not_the_end_of_who_reads_it(there: Path, clock: Clock) -> None:
     for number, content in enumerate(HOSTILE):
-        folder, clock = slots.slots_folder(there.parent / str(number) / "storage"), Clock()
+        folder = slots.slots_folder(there.parent / str(number) / "storage")
         box = Mailbox(folder / JOINED_FOLDER / "slot")
         box.make(State(beat=1, resources=OFFER))
-        registry = SlotRegistry(folder, Ownership("ours", 1, ""), clock)
+        registry = SlotRegistry(folder, Ownership("ours", 1, ""))
         registry.refresh()
         (slot,) = registry
         for name in (STATE, slots.ORDER):
@@ -306,7 +314,7 @@ def test_a_damaged_file_is_silence_and_not_the_end_of_who_reads_it(there: Path) 
         registry.reports({})
         clock.now += 1
         registry.refresh()
-        assert DemandReader(folder, clock).slots(OFFER) is None, content
+        assert DemandReader(folder).slots(OFFER) is None, content
         assert slot.state.resources == OFFER or slot.gone == "it is of another release", content
         if slot.gone is None:
             assert box.instruction().fence == 1, f"what is damaged is written anew: {content!r}"

@@ -19,8 +19,7 @@ import pytest
 
 from orchestrator.run import slot
 from orchestrator.run.attempt import GIB, Allowance, Workplace
-from orchestrator.run.ray.pool import _lag
-from orchestrator.run.slot import REASON, VARIABLE, Meter, Preemption, SlotActor
+from orchestrator.run.slot import REASON, VARIABLE, Meter, Preemption, SlotActor, lag
 from orchestrator.run.spool import Message
 from orchestrator.spec.spec import Slot
 from orchestrator.views.runs import Order
@@ -238,10 +237,10 @@ def test_a_slot_reports_the_age_of_its_messages(tmp_path: Path) -> None:
 
 
 def test_the_lag_is_that_of_the_oldest_message_that_is_not_recorded() -> None:
-    """Of 205 messages, one a second, the last a second before the request, which was half a second ago."""
-    told = {"attempt": "a", "message_count": 205, "message_ages": [float(age) for age in range(100, 0, -1)]}
-    lags = {None: None, 205: None, 204: 1.5, 200: 5.5, 105: 100.5, 3: 100.5}
-    assert {seen: _lag(told, {} if seen is None else {"a": seen}, 0.5) for seen in lags} == lags
+    """Of 205 messages, one a second, the last a second ago."""
+    ages = [float(age) for age in range(100, 0, -1)]
+    lags = {None: None, 205: None, 204: 1.0, 200: 5.0, 105: 100.0, 3: 100.0}
+    assert {seen: lag(205, ages, seen) for seen in lags} == lags
 
 
 def test_who_follows_an_attempt_hears_at_once_that_it_has_ended(tmp_path: Path) -> None:

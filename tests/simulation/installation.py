@@ -9,9 +9,6 @@ import sqlalchemy as sa
 
 from orchestrator.conduct.conductor import Conductor
 from orchestrator.conduct.expansion import PIECE, TURN
-from orchestrator.conduct.lease import Standby
-from orchestrator.conduct.upkeep import Finalization, Retries, SlotWatch
-from orchestrator.conduct.waiting import Availability, Capacity
 from orchestrator.host.cache import Cache
 from orchestrator.record import schema
 from orchestrator.record.mlflow.tracker import Artifacts
@@ -26,7 +23,7 @@ from orchestrator.views.errors import FencedError, MetricsweepError
 from orchestrator.views.operations import Node
 from orchestrator.views.runs import Order
 from orchestrator.views.states import SWEEP_ENDED, SweepState
-from tests.simulation import heartbeats, joining, training
+from tests.simulation import heartbeats, training
 from tests.simulation.clients import Client
 from tests.simulation.cluster import Cluster
 from tests.simulation.engine import Simulated
@@ -38,7 +35,7 @@ from tests.simulation.tracking import Tracking
 from tests.simulation.transactions import Transactions
 from tests.simulation.world import Process, World
 
-CLOCKED = (Availability, Cache, Capacity, Finalization, Retries, SlotWatch, Standby)
+CLOCKED = (Cache,)
 LEASE_SECONDS = 6.0
 MOST_TURNS = 60_000
 """Turns within which a world comes to rest once nothing disturbs it; the longest of thousands took a tenth."""
@@ -119,7 +116,7 @@ class Installation:
         conduct = "orchestrator.conduct"
         training.here[:] = [self.world]
         with (
-            self.world.laws((*CLOCKED, *joining.CLOCKED)),
+            self.world.laws(CLOCKED),
             self.transactions.laws(),
             self.cluster.reached(),
             patch(f"{conduct}.conductor.Heartbeat", heartbeats.of(self.world, self.world.process)),

@@ -8,14 +8,11 @@ from typing import Any, Final
 from unittest.mock import patch
 
 from orchestrator.run.attempt import Workplace
-from orchestrator.run.files.engine import DemandFile
-from orchestrator.run.files.pool import JoinedSlot, SlotRegistry
 from orchestrator.run.files.slot import JOINED_FOLDER, FileSlot, Mailbox, State, slots_folder
 from orchestrator.views.runs import Order
 from tests.simulation.cluster import Actor, Cluster
 from tests.simulation.world import Process, World
 
-CLOCKED: Final = (DemandFile, JoinedSlot, SlotRegistry)
 SLOTS: Final = 3
 SILENT: Final = 20.0
 """Seconds after which a slot counts as lost, a third of the product's: longer than any stands still here."""
@@ -104,7 +101,7 @@ class Joining:
         there = slots_folder(self._storage)
         state = State(host="hall", resources=OFFER)
         box = Mailbox(there / JOINED_FOLDER / process.name.replace(" ", "-"))
-        slot = FileSlot(box, there.parent, state, idle=1e9, poll=1.0, now=self._world.monotonic)
+        slot = FileSlot(box, there.parent, state, idle=1e9, poll=1.0)
         turn = slot._turn
 
         def turned() -> None:

@@ -2,14 +2,15 @@
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from pydantic import ConfigDict, TypeAdapter
 
-from orchestrator.run.attempt import Workplace, inspection
+from orchestrator.run.attempt import INSPECTION_SECONDS, Inspection, Workplace, results
 from orchestrator.run.dispatch import Dispatch, Execution, Report
 from orchestrator.run.engine import Broker, Site
 from orchestrator.run.files.pool import FilePool, JoinedSlot, Ownership, SlotRegistry
@@ -27,7 +28,6 @@ STALE_SECONDS: Final = 90.0  # if the demand is not written for so long, there i
 QUIET_SECONDS: Final = 10.0
 """How long the end of an attempt may be missing in the spool after its slot has stopped training it."""
 MOST_BYTES: Final = 4 * 2**20  # read of one spool in one turn, unless a line is longer
-TIMEOUT_SECONDS: Final = 120.0  # of an inspection; after that, a training itself reports what it lacks
 
 
 class FileSlots:
@@ -40,7 +40,7 @@ class FileSlots:
         self._pool: FilePool | None = None
         self._dispatch: Dispatch[JoinedSlot] | None = None
         self._demand: DemandFile | None = None
-        self._inspections: list[_Inspection] = []
+        self._inspections: list[Inspection] = []
 
     def run(self, broker: Broker) -> None:
         """Execute orders until none has waited for a while, or the broker is closing."""
@@ -68,19 +68,14 @@ class FileSlots:
         slot = self._registry.get(machine.uid) if self._registry is not None else None
         if slot is not None:
             number = slot.inspect(NEEDS.dump_python(list(needs), mode="json"), self._workplace)
-            self._inspections.append(_Inspection(machine, slot, number, needs, time.monotonic()))
+            answered, findings = partial(_answered, slot, number), partial(_findings, slot, number)
+            self._inspections.append(Inspection(machine, needs, answered, findings))
 
     def inspected(self) -> Sequence[Inspected]:
         """The inspection results since the last call."""
         if self._registry is not None:
             self._registry.refresh()
-        found: list[Inspected] = []
-        for each in list(self._inspections):
-            late = each.slot.gone is not None or time.monotonic() - each.began > TIMEOUT_SECONDS
-            if late or each.slot.state.inspected >= each.number:
-                self._inspections.remove(each)
-                found += inspection(each.machine, each.needs, each.findings)
-        return found
+        return results(self._inspections)
 
     def demand(self, waiting: Sequence[Slot]) -> None:
         """Write which slots train and are waited for into a file, from which a keeper starts slots."""
@@ -125,15 +120,15 @@ def engine(site: Site) -> FileSlots:
 class DemandFile:
     """Writes the file with the demand for slots, from which `DemandReader` reads."""
 
-    def __init__(self, root: Path, now: Callable[[], float] = time.monotonic) -> None:
-        self._file, self._now = root / DEMAND, now
+    def __init__(self, root: Path) -> None:
+        self._file = root / DEMAND
         self._written: Any = None
         self._at, self._beat = float("-inf"), 0
 
     def write(self, training: Sequence[Shape], waiting: Sequence[Shape]) -> None:
         """Write the demand for slots if it has changed or is old; after an error, the next call writes it."""
         demand = {"training": [shape.bundle for shape in training], "waiting": [shape.bundle for shape in waiting]}
-        if demand == self._written and self._now() - self._at < AGAIN_SECONDS:
+        if demand == self._written and time.monotonic() - self._at < AGAIN_SECONDS:
             return
         self._beat += 1
         try:
@@ -141,25 +136,21 @@ class DemandFile:
         except OSError as error:
             log.warning("the demand for slots cannot be written: %s", error)
             return
-        self._written, self._at = demand, self._now()
+        self._written, self._at = demand, time.monotonic()
 
 
-@dataclass(frozen=True, slots=True)
-class _Inspection:
-    machine: Node
-    slot: JoinedSlot
-    number: int
-    needs: Sequence[Need]
-    began: float
+def _answered(slot: JoinedSlot, number: int) -> bool:
+    return slot.gone is not None or slot.state.inspected >= number
 
-    def findings(self) -> list[Finding]:
-        """Raises an error if there are none."""
-        state = self.slot.state
-        if state.inspected < self.number:
-            raise TimeoutError(f"the slot {self.slot.name} did not answer within {TIMEOUT_SECONDS:g} s")
-        if state.problem is not None:
-            raise RuntimeError(state.problem)
-        return FINDINGS.validate_python(state.found)
+
+def _findings(slot: JoinedSlot, number: int) -> list[Finding]:
+    """What an inspection has found; raises an error if it failed or has not ended."""
+    state = slot.state
+    if state.inspected < number:
+        raise TimeoutError(f"the slot {slot.name} did not answer within {INSPECTION_SECONDS:g} s")
+    if state.problem is not None:
+        raise RuntimeError(state.problem)
+    return FINDINGS.validate_python(state.found)
 
 
 @dataclass(slots=True)
@@ -259,8 +250,8 @@ def _failure(followed: _Followed) -> bytes | None:
 class DemandReader:
     """Reads the demand for slots from its file, so that a keeper starts as many slots."""
 
-    def __init__(self, root: Path, now: Callable[[], float] = time.monotonic) -> None:
-        self._file, self._now = root / DEMAND, now
+    def __init__(self, root: Path) -> None:
+        self._file = root / DEMAND
         self._beat: Any = None
         self._changed = float("-inf")
 
@@ -273,8 +264,8 @@ class DemandReader:
         if demand.beat != self._beat:
             first, self._beat = self._beat is None, demand.beat
             if not first or time.time() - demand.beat[0] < STALE_SECONDS:  # the first may be an old file
-                self._changed = self._now()
-        if self._now() - self._changed > STALE_SECONDS:
+                self._changed = time.monotonic()
+        if time.monotonic() - self._changed > STALE_SECONDS:
             return None
         node = Node("", "", offer)
         return sum(holds(node, (), Shape.of(bundle)) for bundle in (*demand.training, *demand.waiting))

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,6 +27,7 @@ from orchestrator.run.files.slot import (
     tidy,
     write,
 )
+from orchestrator.run.slot import lag
 from orchestrator.views.errors import MetricsweepError, UnavailableError
 from orchestrator.views.operations import Node, ProcessUsage, Shape, SlotReport, holds, possible, shape_of
 from orchestrator.views.runs import Order
@@ -37,12 +38,12 @@ log = logging.getLogger(__name__)
 class JoinedSlot:
     """A slot that joined over a shared folder, as the conductor sees it. Times are of a monotonic clock."""
 
-    def __init__(self, mailbox: Mailbox, greeting: Instruction, now: Callable[[], float] = time.monotonic) -> None:
-        self.mailbox, self.name, self._now = mailbox, mailbox.name, now
+    def __init__(self, mailbox: Mailbox, greeting: Instruction) -> None:
+        self.mailbox, self.name = mailbox, mailbox.name
         self.state = State()
         self.attempt: str | None = None  # of its order
         self._ended: str | None = None  # the attempt before
-        self.since = self.last_report = now()
+        self.since = self.last_report = time.monotonic()
         self.gone: str | None = None  # why it is lost
         self._instruction = greeting
         self._posted = False
@@ -93,18 +94,16 @@ class JoinedSlot:
 
     def give_back(self) -> None:
         """Forget the order of the slot, which has ended."""
-        self.attempt, self._ended, self.since = None, self.attempt, self._now()
+        self.attempt, self._ended, self.since = None, self.attempt, time.monotonic()
 
     def report(self, seen: Mapping[str, int]) -> SlotReport:
         """The slot with its last state, for clients; `seen` has the recorded messages by attempt."""
-        state, usage, lag = self.state, None, None
+        state, usage, waited = self.state, None, None
         with suppress(ValidationError):  # of the usage that another release reports
             usage = None if state.usage is None else ProcessUsage.model_validate(state.usage)
-        recorded = seen.get(self.attempt or "")
-        if recorded is not None and recorded < state.message_count and state.attempt == self.attempt:
-            ages = state.message_ages
-            lag = ages[max(0, recorded - (state.message_count - len(ages)))] if ages else None
-        return SlotReport(self.name, self.name, state.host, self.shape.bundle, self.attempt, usage, lag)
+        if state.attempt == self.attempt:
+            waited = lag(state.message_count, state.message_ages, seen.get(self.attempt or ""))
+        return SlotReport(self.name, self.name, state.host, self.shape.bundle, self.attempt, usage, waited)
 
     def refresh(self) -> None:
         """Read the state file of the slot; a slot that has left or been silent for long is gone."""
@@ -119,10 +118,10 @@ class JoinedSlot:
             self.gone = "it is of another release"
             return
         if state.beat != self.state.beat:
-            self.state, self.last_report = state, self._now()
+            self.state, self.last_report = state, time.monotonic()
         if state.phase == "left":
             self.gone = "it has left: its job ended, or was about to"
-        elif self._now() - self.last_report > SILENT_SECONDS:
+        elif time.monotonic() - self.last_report > SILENT_SECONDS:
             self.gone = f"it has not written for {SILENT_SECONDS:g} s"
         elif not self.acknowledged:
             self._write()
@@ -225,8 +224,8 @@ class SlotRegistry:
     whatever that conductor still writes.
     """
 
-    def __init__(self, root: Path, ownership: Ownership, now: Callable[[], float] = time.monotonic) -> None:
-        self.root, self.ownership, self._now = root, ownership, now
+    def __init__(self, root: Path, ownership: Ownership) -> None:
+        self.root, self.ownership = root, ownership
         ownership.claim(root)
         tidy(root)
         self._slots: dict[str, JoinedSlot] = {}
@@ -245,21 +244,21 @@ class SlotRegistry:
 
     def refresh(self) -> None:
         """Read the states of all slots twice a second; raises UnavailableError if the storage does not answer."""
-        if self._now() - self._refreshed < REFRESH_SECONDS:
+        if time.monotonic() - self._refreshed < REFRESH_SECONDS:
             return
         try:
             found = {mailbox.name: mailbox for mailbox in mailboxes(self.root)}
         except OSError as error:
             raise UnavailableError(f"the storage does not answer: {error}") from error
-        if self._now() - self._refreshed > SILENT_SECONDS / 2:  # we have not read meanwhile: the slots were not silent
+        if time.monotonic() - self._refreshed > SILENT_SECONDS / 2:  # nobody has read, so the slots were not silent
             for slot in self:
-                slot.last_report = self._now()
-        self._refreshed = self._now()
+                slot.last_report = time.monotonic()
+        self._refreshed = time.monotonic()
         self._removed &= found.keys()
         for name in self._removed:
             found.pop(name).remove()
         for name in sorted(found.keys() - self._slots.keys()):
-            self._slots[name] = JoinedSlot(found[name], Instruction(fence=self.ownership.fence), self._now)
+            self._slots[name] = JoinedSlot(found[name], Instruction(fence=self.ownership.fence))
         for slot in self:
             slot.refresh()
             self._hosts[slot.name] = slot.state.host

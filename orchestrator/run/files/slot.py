@@ -6,7 +6,7 @@ import shutil
 import socket
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -142,10 +142,9 @@ class FileSlot:
         *,
         idle: float,
         poll: float = POLL_SECONDS,
-        now: Callable[[], float] = time.monotonic,
     ) -> None:
         self._mailbox, self._storage, self._state = mailbox, storage, state
-        self._idle, self._poll, self._now = idle, poll, now
+        self._idle, self._poll = idle, poll
         self._actor = SlotActor(orphaned_after=1e9, edition=state.edition)
         self._wake = threading.Event()
         self.why: str | None = None
@@ -154,8 +153,8 @@ class FileSlot:
         self._last_inspection = 0  # its number
         self._findings: dict[str, Any] = {}  # of the last inspection that has ended
         self._beat, self._last_state = 0, State()
-        self._last_written = now()  # its state
-        self._last_read = self._last_used = now()  # its mailbox; when it trained
+        self._last_written = time.monotonic()  # its state
+        self._last_read = self._last_used = time.monotonic()  # its mailbox; when it trained
 
     def leave(self, why: str) -> None:
         """Stop the training at a checkpoint, and end the slot. Safe in signal handlers."""
@@ -173,8 +172,8 @@ class FileSlot:
                     break
                 self._actor.stop(described["attempt"])
             elif described["busy"]:
-                self._last_used = self._now()
-            elif self._now() - self._last_used > self._idle:
+                self._last_used = time.monotonic()
+            elif time.monotonic() - self._last_used > self._idle:
                 self.leave(f"it had nothing to train for {self._idle:g} s")
             if self._wake.wait(self._poll):
                 self._wake.clear()
@@ -188,11 +187,11 @@ class FileSlot:
         try:
             self._obey(self._mailbox.instruction())
             self._report()
-            self._last_read = self._now()
+            self._last_read = time.monotonic()
         except FileNotFoundError:
             self.leave("the conductor has removed it")
         except OSError as error:
-            if self._now() - self._last_read > SILENT_SECONDS / 2:
+            if time.monotonic() - self._last_read > SILENT_SECONDS / 2:
                 self.leave(f"the storage does not answer: {error}")
         except ValueError as error:  # such as an order of another release; the conductor notices a slot that leaves
             self.leave(f"its instruction cannot be read: {' '.join(str(error).split())[:500]}")
@@ -206,7 +205,7 @@ class FileSlot:
         if (given.fence, given.number) <= (self._state.fence, self._state.acknowledged):
             return
         if given.do == "train" and self.why is None:
-            self._last_used = self._now()
+            self._last_used = time.monotonic()
             self._actor.start(ORDERS.validate_python(given.order), self._workplace(given), given.fence)
         elif given.do == "stop" and given.attempt:
             self._actor.stop(given.attempt)
@@ -227,14 +226,14 @@ class FileSlot:
         changed = {key: described[key] for key in ("attempt", "busy", "replace_reason")}
         phase: Phase = "joined" if self.why is None else "leaving"
         self._state = replace(self._state, phase=phase, **changed, **self._findings)
-        if self._state != self._last_state or self._now() - self._last_written >= _BEAT_SECONDS:
+        if self._state != self._last_state or time.monotonic() - self._last_written >= _BEAT_SECONDS:
             self._write(described)
 
     def _write(self, described: Mapping[str, Any]) -> None:
         self._beat += 1
         usage = {key: described[key] for key in ("message_count", "message_ages", "usage")}
         self._mailbox.put_state(replace(self._state, beat=self._beat, last=self._failure(described), **usage))
-        self._last_state, self._last_written = self._state, self._now()
+        self._last_state, self._last_written = self._state, time.monotonic()
 
     def _failure(self, described: Mapping[str, Any]) -> str | None:
         """The message of a failed attempt; a failure of the slot itself is in no spool."""

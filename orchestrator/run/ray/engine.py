@@ -7,10 +7,10 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final, cast
 
 import ray
 from ray.autoscaler.sdk import request_resources
@@ -18,7 +18,7 @@ from ray.exceptions import RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from orchestrator.host.slot_environment import for_slots
-from orchestrator.run.attempt import Workplace, inspect, inspection
+from orchestrator.run.attempt import Inspection, Workplace, inspect, results
 from orchestrator.run.dispatch import Dispatch, Execution, Report
 from orchestrator.run.engine import Broker, Site
 from orchestrator.run.ray.pool import NAMESPACE, PooledSlot, SlotPool, alive_nodes
@@ -44,7 +44,6 @@ POLL_SECONDS: Final = 5.0  # how long a request for messages waits for the first
 _MOST_BUNDLES: Final = 256  # in one request for resources
 AGAIN_SECONDS: Final = 60.0
 """How often the request is repeated: a restarted head forgets it, and an earlier conductor may withdraw it."""
-TIMEOUT_SECONDS: Final = 120.0  # of an inspection; after that, a training itself reports what it lacks
 
 
 class RayTune:
@@ -57,7 +56,7 @@ class RayTune:
         self._dispatch: Dispatch[PooledSlot] | None = None
         self._demand = ClusterDemand()
         self._inspect_task = ray.remote(num_cpus=0, max_retries=0)(inspect)
-        self._inspections: list[_Inspection] = []
+        self._inspections: list[Inspection] = []
         self._tried = float("-inf")
         os.environ.update(_ENVIRONMENT)
         os.environ.update(for_slots(os.environ))
@@ -105,19 +104,15 @@ class RayTune:
         there = NodeAffinitySchedulingStrategy(machine.uid, soft=False)
         with _answering():
             answer = self._inspect_task.options(scheduling_strategy=there).remote(self._workplace, list(needs))
-        self._inspections.append(_Inspection(machine, needs, answer, time.monotonic()))
+        ended = partial(ray.wait, [answer], timeout=0)
+        self._inspections.append(Inspection(machine, needs, lambda: ended()[0], partial(_findings, answer)))
 
     def inspected(self) -> Sequence[Inspected]:
         """The results of inspection tasks that have ended since the last call, or took too long."""
-        found: list[Inspected] = []
         if not ray.is_initialized():
-            return found
+            return []
         with _answering():
-            for each in list(self._inspections):
-                if ray.wait([each.answer], timeout=0)[0] or time.monotonic() - each.began > TIMEOUT_SECONDS:
-                    self._inspections.remove(each)
-                    found += inspection(each.machine, each.needs, each.findings)
-        return found
+            return results(self._inspections)
 
     def demand(self, waiting: Sequence[Slot]) -> None:
         """Request the resources of running and waiting trainings from an autoscaler, up to the limit of slots."""
@@ -268,21 +263,13 @@ class ClusterDemand:
         self._requested = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Inspection:
-    machine: Node
-    needs: Sequence[Need]
-    answer: Any
-    began: float
-
-    def findings(self) -> Iterable[Finding]:
-        """Cancels the inspection and raises GetTimeoutError if it has not ended."""
-        try:
-            answer: list[Finding] = ray.get(self.answer, timeout=0)
-        except ray.exceptions.GetTimeoutError:
-            ray.cancel(self.answer, force=True)
-            raise
-        return answer
+def _findings(answer: ray.ObjectRef) -> list[Finding]:
+    """What an inspection has found; cancels it and raises GetTimeoutError if it has not ended."""
+    try:
+        return cast("list[Finding]", ray.get(answer, timeout=0))
+    except ray.exceptions.GetTimeoutError:
+        ray.cancel(answer, force=True)
+        raise
 
 
 def _cause(error: Exception) -> str:

@@ -18,7 +18,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from orchestrator.run.attempt import Workplace
 from orchestrator.run.dispatch import Pool
 from orchestrator.run.engine import Broker
-from orchestrator.run.slot import PROTOCOL, REASON, SlotActor
+from orchestrator.run.slot import PROTOCOL, REASON, SlotActor, lag
 from orchestrator.views.operations import Node, ProcessUsage, Shape, SlotReport, holds, possible, shape_of
 from orchestrator.views.runs import Order
 
@@ -90,7 +90,9 @@ class PooledSlot:
         if self._pending is not None and ray.wait([self._pending], timeout=0)[0]:
             try:
                 self.described = ray.get(self._pending)
-                self.lag = _lag(self.described, seen, time.monotonic() - self._requested_at)
+                recorded = seen.get(self.described["attempt"] or "")
+                waited = lag(self.described["message_count"], self.described["message_ages"], recorded)
+                self.lag = None if waited is None else waited + time.monotonic() - self._requested_at
             except RayError:
                 self.lag = None
             self._pending = None
@@ -334,15 +336,6 @@ class SlotPool(Pool[PooledSlot]):
         answer = actor.describe.remote()
         self._slots[name] = PooledSlot(name, shape, short(node.uid), actor, answer=answer, fence=self._fence)
         return self._slots[name]
-
-
-def _lag(described: Mapping[str, Any], seen: Mapping[str, int], since: float) -> float | None:
-    """How long the oldest message that is not recorded has waited, or `None`; `since`: the age of the description."""
-    recorded, ages = seen.get(described["attempt"] or ""), described["message_ages"]
-    if recorded is None or recorded >= described["message_count"]:
-        return None
-    first = described["message_count"] - len(ages)  # messages count from 1; the first of `ages` is number `first` + 1
-    return float(ages[max(0, recorded - first)]) + since
 
 
 def _read_name(name: str) -> tuple[Shape, str]:
